@@ -53,6 +53,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.smoke
 	$(BIN)/python -m benchmarks.preflight
 	$(BIN)/python -m benchmarks.hang
+	$(BIN)/python -m benchmarks.around
 	$(BIN)/python -m benchmarks.explain
 	$(BIN)/python -m benchmarks.replay
 

@@ -232,7 +232,7 @@ def firewall_blocks(
 
     Why it matters: an active firewall is not a fault as long as it lets the cluster's addresses through. The
     master port alone is not enough: gloo and NCCL connect to ports that the kernel chooses, and HCCL to
-    60000-60031.
+    60000-60031. Without devices, rank r of MindSpore listens on 8118 + 256 r.
 
     How it is known: the rules of nftables and iptables (both back-ends), whatever wrote them (ufw, firewalld,
     Docker, a person), are followed for a new connection from each other host's data address. If real
@@ -306,6 +306,9 @@ def _wanted(plan: JobPlan, ports: Ports, here: Here, inbound: bool) -> list[tupl
     wanted = [("ephemeral ports", ports.ephemeral[0], ports.ephemeral[-1])] if ports.ephemeral else []
     if plan.backend.value is Backend.HCCL:
         wanted.append(("HCCL's ports", plan.hccl_ports[0], plan.hccl_ports[-1]))
+    for host, own in plan.mccl_ports.items():
+        if (host == here.name) == inbound:
+            wanted += [("MindSpore's port", port, port) for port in own]
     if here.is_head == inbound:
         wanted.append(("the master port", plan.master_port.value, plan.master_port.value))
     return wanted
@@ -400,6 +403,8 @@ def _proved_contrary(
     if mesh is None:
         return False
     kinds = {"the master port": "master", "HCCL's ports": "hccl", "ephemeral ports": "ephemeral"}
+    if not all(what.startswith(tuple(kinds)) for what in stopped):
+        return False  # nobody connects to MindSpore's ports to try them
     outcomes = [
         link.failed
         for what, (_, stretches) in stopped.items()

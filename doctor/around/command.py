@@ -26,8 +26,11 @@ ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 class Command:
     """One start of the command. A context manager: signals are ours only inside of it."""
 
-    def __init__(self, words: Sequence[str], remove: str = "") -> None:
-        """`remove` is a file that goes when the command has ended."""
+    def __init__(self, words: Sequence[str], remove: str = "", *, holds: bool = False) -> None:
+        """`remove` is a file that goes when the command has ended. `holds`: doctor keeps its own stdin and
+        stdout, for a next start.
+        """
+        self._holds = holds
         kinds, together = _kinds()
         self._order = CommandOrder(
             words=tuple(map(os.fsencode, words)),
@@ -75,7 +78,8 @@ class Command:
         self._say(self._order.sent())
         while not self.pid and not self.over:
             self.wait(None)
-        _let_go(self._order.streams)
+        if not self._holds:
+            _let_go(self._order.streams)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -83,6 +87,10 @@ class Command:
             signal.signal(number, handler)  # type: ignore[arg-type]
         os.close(self._orders)
         os.close(self._reports)
+
+    @property
+    def has_terminal(self) -> bool:
+        return TERMINAL in self._order.streams
 
     @property
     def over(self) -> bool:

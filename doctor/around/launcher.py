@@ -49,6 +49,15 @@ def spans_hosts(agent: LauncherAgent | None) -> bool:
     return bool(agent.launcher.counts_twice and differ)
 
 
+def leads(agent: LauncherAgent | None, environ: Mapping[str, str]) -> bool:
+    """Whether this machine is the first of those on which the command is started; the others follow it."""
+    number = agent.node_rank if agent else None
+    if number is not None and spans_hosts(agent) and number.value is not None:
+        return number.value <= 0
+    in_step = environ.get("SLURM_STEP_NUM_TASKS", "1") != "1" and "SLURM_STEP_ID" in environ
+    return not in_step or environ.get("SLURM_PROCID", "0") == "0"
+
+
 def line_to_type(words: Sequence[str], agent: LauncherAgent | None, before: Sequence[str]) -> str:
     """The command line, with placeholders in the command. `before` are the words before it."""
     launcher = agent.launcher if agent else None

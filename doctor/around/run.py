@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shlex
+import signal
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timezone
 
+from doctor.around.after import Reason, explained
+from doctor.around.attempt import Attempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
-from doctor.around.launcher import agent_of, line_to_type, named_hosts
+from doctor.around.folder import RunFolder
+from doctor.around.launcher import agent_of, leads, line_to_type, named_hosts
+from doctor.around.news import Newsroom
 from doctor.around.options import AroundWishes
 from doctor.around.placeholders import OF_HOSTS, filled, named_in
 from doctor.around.relay.command import NOT_FOUND, NOT_STARTED
 from doctor.errors import EXIT_FAULT
 from doctor.job.launch.forms import Go
+from doctor.report.launch_line import job_id
 from doctor.run.request import Request
 from doctor.text.nodeset import fold, unfold
 from doctor.text.printable import clean_line
@@ -25,9 +32,8 @@ from doctor.text.terminal import tell
 
 JOB, PREFLIGHT, ENDED = "the job's", "the pre-flight's", "doctor's, which ended the job"
 """Whose exit code it is."""
+EXIT_ENDED = 75
 NOTHING = BeforeStart(0, None)
-LOOKS = 1.0
-"""Seconds between looks at what was printed."""
 
 
 @dataclass(slots=True)
@@ -39,11 +45,23 @@ class AroundRun:
     wishes: AroundWishes
     before: BeforeStart = NOTHING
     hostfile: str = ""
+    number: int = 1
+    causes: set[tuple[str, str]] = field(default_factory=set)
+    """What ended earlier attempts, each with its host."""
+    leads: bool = True
+    """Whether this is the instance that examines; on the other nodes of a job they only pass on."""
 
     def __call__(self) -> int:
+        self.leads = leads(agent_of(self.words), os.environ)
         self.request = with_hosts(self.request, self.words)
+        while (code := self._once()) is None:
+            self.number += 1
+        return code
+
+    def _once(self) -> int | None:
+        """The exit code; None if the command is to be started again."""
         places = named_in(self.words)
-        if not self.wishes.no_preflight:
+        if self.leads and not self.wishes.no_preflight:
             self.before = examined(self.request, self.words)
             if self.before.code:
                 return self._ends(self.before.code, PREFLIGHT)
@@ -81,21 +99,68 @@ class AroundRun:
         self.hostfile = name
         return name
 
-    def _command(self, words: Sequence[str]) -> int:
-        began = time.monotonic()
-        with Command(words, self.hostfile) as command:
-            while not command.over:
-                command.wait(LOOKS)
-        if command.why_not:
-            return self._not_started(words[0], command.why_not)
-        status = command.status or 0
-        code = exit_code(status)
-        self._ends(code, JOB, time.monotonic() - began)
-        end_as(status)
+    def _command(self, words: Sequence[str]) -> int | None:
+        started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+        parent = self.request.outputs.report_dir
+        folder = RunFolder(parent, started, job_id(os.environ), os.getpid(), self.number)
+        with Command(words, self.hostfile, holds=self.wishes.restarts > 0) as command:
+            news = Newsroom(folder, self.wishes.notify, raw=command.has_terminal)
+            port = self.before.going.port if self.before.going else None
+            watched = Watched(command, self._of_job(), self.wishes, news, port)
+            attempt = watched.run() if self.leads else watched.run_unwatched()
+        news.cooked()
+        if attempt.why_not:
+            return self._not_started(words[0], attempt.why_not)
+        code = exit_code(attempt.status)
+        reason = self._explain(attempt, folder, news) if code else None
+        news.close()
+        if reason is not None and self._again(reason):
+            return None
+        if attempt.ended:
+            return self._ends(EXIT_ENDED, ENDED, attempt.seconds)
+        self._ends(code, JOB, attempt.seconds)
+        end_as(attempt.status)
         return code
 
+    def _of_job(self) -> Request:
+        """The request for the hosts that take part."""
+        who = self.request.who
+        left_out = tuple(host for host in self.before.left_out if host in self.before.hosts)
+        return replace(self.request, who=replace(who, exclude=(*who.exclude, *left_out)))
+
+    def _again(self, reason: Reason) -> bool:
+        """Whether the command is started again: only if hosts caused its end, without these, and not twice
+        for the same cause on the same host.
+        """
+        causes = {(reason.cause, host) for host in reason.blamed}
+        left = [host for host in self.before.hosts if host not in (*self.before.left_out, *reason.blamed)]
+        enough = len(left) >= (self.request.what.need_hosts or 1) and bool(named_in(self.words) & OF_HOSTS)
+        if not causes or causes & self.causes or not enough or self.number > self.wishes.restarts:
+            return False
+        self.causes |= causes
+        who = self.request.who
+        self.request = replace(self.request, who=replace(who, exclude=(*who.exclude, *reason.blamed)))
+        tell(f"doctor: the command is started again without {clean_line(fold(reason.blamed))}.\n")
+        return True
+
+    def _explain(self, attempt: Attempt, folder: RunFolder, news: Newsroom) -> Reason | None:
+        """Say why the command ended, unless somebody ended it."""
+        if attempt.by_signal:
+            from doctor.around.scheduler import why_ended
+
+            name = signal.Signals(attempt.by_signal).name
+            why = why_ended()
+            news.tell(f"doctor: somebody ended the job by {name}{f': {why}' if why else ''}.\n")
+            return None
+        folder.keep(attempt.output)
+        if attempt.ended or not self.leads:
+            return None
+        reason = explained(self._of_job(), attempt.output, attempt.began, attempt.seconds, asks=True)
+        news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
+        return reason
+
     def _not_started(self, program: str, why: int) -> int:
-        code = NOT_FOUND if why == 2 else NOT_STARTED
+        code = NOT_FOUND if why == errno.ENOENT else NOT_STARTED
         tell(f"doctor: {clean_line(shlex.quote(program))} could not be started: {os.strerror(why)}.\n")
         return self._ends(code, JOB)
 
@@ -116,4 +181,5 @@ def _duration(seconds: float) -> str:
 
 def run_around(words: Sequence[str], request: Request, wishes: AroundWishes) -> int:
     """The exit code. `words` are what follows `--`."""
+    _ = wishes.least  # a mistake is reported before anything else
     return AroundRun(tuple(words), request, wishes)()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -21,10 +22,13 @@ from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
 from doctor.cli.options import group, takes
+from doctor.cli.whichlanguage import LANGUAGE_HELP, chosen
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
 from doctor.report.formats import FORMATS, Outputs
 from doctor.run.request import ExamFlags, Request
+from doctor.text.language import Language
 from doctor.text.option import any_option
+from doctor.text.speech import speak, t
 from doctor.text.terminal import prepare, put, tell
 
 app = group(
@@ -42,6 +46,7 @@ def run(arguments: Sequence[str]) -> int:
     prepare()
     try:
         ours, command = _parted(arguments)
+        speak(chosen(ours, os.environ, sys.stdout.encoding))
         code = _commands()(_spread(ours), prog_name="doctor", standalone_mode=False, obj=command)
     except DoctorError as error:
         return _refused(error)
@@ -67,9 +72,9 @@ def _commands() -> Callable[..., Any]:
 def _refused(error: DoctorError) -> int:
     from doctor.text.redact import redact
 
-    tell(f"doctor: {redact(error.message)}\n")
+    tell(f"doctor: {redact(t(error.message))}\n")
     if error.hint:
-        hint = re.sub("^did you", "Did you", redact(error.hint))  # it is a separate sentence here
+        hint = t(re.sub("^did you", "Did you", redact(error.hint)))  # it is a separate sentence here
         tell(indent(hint, " " * 8) + "\n")
     return error.exit_code
 
@@ -121,8 +126,9 @@ def _main(
     version: Annotated[
         bool, typer.Option("-V", "--version", callback=_version, is_eager=True, help="Print the version.")
     ] = False,
+    lang: Annotated[Language | None, typer.Option("--lang", metavar="en|zh", help=LANGUAGE_HELP)] = None,
 ) -> None:
-    del version
+    del version, lang  # both have had their effect
 
 
 DEMO_OPTIONS = (
@@ -140,7 +146,7 @@ FACTS = (
 )
 NOT_AROUND = (
     *("--in-job", "--replay", "--save", "--print", "--healthy-hosts", "--faulty-hosts"),
-    *("--json", "--html", "--junit", "--markdown", "--prometheus", "--report-dir"),
+    *("--json", "--html", "--junit", "--markdown", "--prometheus"),
 )
 """The options of a pre-flight that say nothing about a command, or are not for it."""
 HANG = (*FACTS, "--junit", "--prometheus")

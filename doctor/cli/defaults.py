@@ -17,8 +17,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from doctor.cli.whichlanguage import config_path
 from doctor.errors import Mistake, UsageError, suggest
 from doctor.run.request import Request
+from doctor.text.language import Language
 from doctor.text.nodeset import check_jump, check_user
 from doctor.text.option import Option, options
 from doctor.text.printable import clean_line
@@ -27,7 +29,6 @@ from doctor.text.terminal import tell
 from doctor.text.textfile import refuse, said, shown, text_of
 from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, parse_yaml
 
-FILE = "cluster-doctor/config.yaml"
 LONGEST = 100_000
 NEVER = {
     "accept-new": "whether to trust a key is decided each time: type --accept-new",
@@ -42,7 +43,7 @@ def with_defaults(
 
     `in_report`: whether the first lines of a report say that they were used.
     """
-    if request.in_job or request.replay or (path := _path(environ)) is None:
+    if request.in_job or request.replay or (path := config_path(environ)) is None:
         return request
     text = _read(path)
     if text is None:
@@ -50,7 +51,7 @@ def with_defaults(
     found = {
         f"--{key}": value
         for key, value in _parsed(text, str(path)).items()
-        if f"--{key}" not in request.typed
+        if f"--{key}" not in request.typed and key != "lang"  # it has had its effect
     }
     if not found:
         return request
@@ -66,14 +67,6 @@ def with_defaults(
         smoke=replace(request.smoke, **smoke),
         defaults=used,
     )
-
-
-def _path(environ: Mapping[str, str]) -> Path | None:
-    """The file, by the XDG specification: a relative folder is ignored."""
-    folder, home = environ.get("XDG_CONFIG_HOME", ""), environ.get("HOME", "")
-    if folder.startswith("/"):
-        return Path(folder, FILE)
-    return Path(home, ".config", FILE) if home.startswith("/") else None
 
 
 def _called(path: Path, environ: Mapping[str, str]) -> str:
@@ -194,6 +187,13 @@ def _within(value: Any, known: Option) -> bool:
     return (known.min is None or value >= known.min) and (known.max is None or value <= known.max)
 
 
+def _lang(name: str, node: Node) -> str:
+    found = _text(name, node)
+    if found not in tuple(Language):
+        raise UsageError(f"{name} is en or zh")
+    return found
+
+
 _KINDS: Mapping[str, Callable[[str, Node], Any]] = {
     "user": _user,
     "identity": _file,
@@ -204,6 +204,7 @@ _KINDS: Mapping[str, Callable[[str, Node], Any]] = {
     "fanout": _number,
     "connect-timeout": _number,
     "timeout": _number,
+    "lang": _lang,
 }
 """The options that can have a default, and the reader of its value."""
 

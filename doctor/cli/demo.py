@@ -14,6 +14,7 @@ from doctor.run.demo import ALL_DEMOS, DEMOS, HANGS, evidence_of, load_demo, pla
 from doctor.run.examination import judge_again
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
+from doctor.text.speech import t
 from doctor.text.terminal import put
 
 
@@ -33,7 +34,7 @@ def demo(name: str | None, request: Request) -> int:
         play(recorded, progress_line(outputs))
     deliver(report, reading, outputs)
     if name is None:
-        put("\nThere is more to see:\n" + "".join(map(_line, list(ALL_DEMOS)[1:])), out)
+        put(f"\n{t('There is more to see:')}\n" + "".join(map(_line, list(ALL_DEMOS)[1:])), out)
     return 0
 
 
@@ -48,7 +49,7 @@ def _demo_of_hang(name: str, request: Request) -> int:
 
 def _first_lines(name: str, of_what: str) -> str:
     demo = ALL_DEMOS[name]
-    return f"A bundled recording{of_what}: {demo.title}.\n$ {demo.command}\n"
+    return f"{t(f'A bundled recording{of_what}: {demo.title}.')}\n$ {demo.command}\n"
 
 
 def _of_what(reading: Reading) -> str:
@@ -58,4 +59,4 @@ def _of_what(reading: Reading) -> str:
 
 
 def _line(name: str) -> str:
-    return f"  {f'doctor demo {name}':<20}  {ALL_DEMOS[name].title}\n"
+    return f"  {f'doctor demo {name}':<20}  {t(ALL_DEMOS[name].title)}\n"

@@ -10,6 +10,10 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from doctor.text.language import Language
+from doctor.text.speech import spoken, t
+from doctor.text.wrap import cells, padded, wrap
+
 ARGUMENTS, OTHERS = "Arguments", "Options"
 WIDEST = 24
 """The most columns for an option with its metavar."""
@@ -70,7 +74,28 @@ def examples(*rows: tuple[str, str]) -> str:
     return "\n".join(f"{command:<{room}}  {what}" for command, what in rows)
 
 
-class CliCommand(TyperCommand):
+class _SpokenHelp:
+    """The parts of a help page that typer writes itself, in the language that is spoken."""
+
+    help: str | None
+
+    def format_usage(self, ctx: Any, formatter: Any) -> None:
+        if spoken() is Language.EN:
+            super().format_usage(ctx, formatter)  # type: ignore[misc]
+            return
+        pieces = self.collect_usage_pieces(ctx)  # type: ignore[attr-defined]
+        formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=t("Usage: "))
+
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:
+        if spoken() is Language.EN:
+            super().format_help_text(ctx, formatter)  # type: ignore[misc]
+            return
+        formatter.write("\n")
+        for line in wrap(t(self.help or ""), formatter.width - 2):
+            formatter.write(f"  {line}\n")
+
+
+class CliCommand(_SpokenHelp, TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_entries(self, ctx, formatter)
 
@@ -78,7 +103,15 @@ class CliCommand(TyperCommand):
         _write_examples(self.epilog, formatter)
 
 
-class CliCommands(TyperGroup):
+class CliCommands(_SpokenHelp, TyperGroup):
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        if spoken() is Language.EN:
+            super().format_commands(ctx, formatter)
+            return
+        shown = [each for each in self.commands.values() if not each.hidden]
+        with formatter.section(t("Commands")):
+            _write_rows([(str(each.name), t(each.help or "")) for each in shown], formatter)
+
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
         _write_entries(self, ctx, formatter)
@@ -92,13 +125,34 @@ def _write_entries(command: Any, context: Any, formatter: Any) -> None:
     found = entries(command, context)
     wide = min(max(len(each.usage) for each in found), WIDEST)
     for each in found:
-        panels.setdefault(each.panel, []).append((f"{each.usage:<{wide}}", each.help))
+        panels.setdefault(t(each.panel), []).append((f"{each.usage:<{wide}}", t(each.help)))
     for panel, rows in panels.items():
         with formatter.section(panel):
-            formatter.write_dl(rows)
+            _write_rows(rows, formatter)
+
+
+def _write_rows(rows: list[tuple[str, str]], formatter: Any) -> None:
+    """Two columns. Chinese is wrapped by cells, which typer cannot do."""
+    if spoken() is Language.EN:
+        formatter.write_dl(rows)
+        return
+    first = max(min(cells(usage), WIDEST) for usage, _ in rows)
+    for usage, said in rows:
+        lines = wrap(said, formatter.width - first - 4)
+        if cells(usage) > first:
+            formatter.write(f"  {usage}\n")
+            usage = ""
+        for number, line in enumerate(lines):
+            formatter.write(f"  {padded('' if number else usage, first)}  {line}".rstrip() + "\n")
+
+
+def _spoken(example: str) -> str:
+    """An example whose explanation is translated."""
+    command, gap, what = example.rpartition("  ")
+    return f"{command}{gap}{t(what)}"
 
 
 def _write_examples(epilog: str | None, formatter: Any) -> None:
     if epilog:
-        with formatter.section("Examples"):
-            formatter.write("".join(f"  {line}\n" for line in epilog.splitlines()))
+        with formatter.section(t("Examples")):
+            formatter.write("".join(f"  {_spoken(line)}\n" for line in epilog.splitlines()))

@@ -17,6 +17,7 @@ import typer
 from doctor.cli.help import CliCommand, CliCommands
 from doctor.cli.mistakes import WrongValue
 from doctor.cli.otherwords import VALUES
+from doctor.cli.whichlanguage import LanguageWish
 from doctor.errors import suggest
 from doctor.run.request import Request
 from doctor.text.option import KEY, Option, identifier
@@ -75,6 +76,7 @@ def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[...,
             return run(**given)
 
         own = sorted((each for some in chosen.values() for _, each in some), key=_place)
+        own += [each for _, each in _parameters(LanguageWish)]
         context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
         filled.__signature__ = inspect.Signature([context, *own])  # type: ignore[attr-defined]
         filled.__annotations__ = {each.name: each.annotation for each in (context, *own)}

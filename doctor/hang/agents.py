@@ -14,7 +14,15 @@ import msgspec
 from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import AgentPatience, AgentSession, Loss, RemoteAgent, printable
 from doctor.hang import messages, pyspy
-from doctor.hang.evidence import MOST_LIBRARIES, HangMember, HostEvidence, LibraryText, Look
+from doctor.hang.evidence import (
+    MOST_LIBRARIES,
+    HangMember,
+    HostEnds,
+    HostEvidence,
+    LibraryText,
+    Look,
+)
+from doctor.hang.judge.wires import unpaired
 from doctor.hang.onhost.room import WHOLE, weight
 from doctor.hang.redaction import redacted
 from doctor.hang.starters import called
@@ -30,6 +38,8 @@ MOST_BETWEEN = 16
 SEARCH = 0.6
 BACK = 0.1
 """The share of the time that is kept for answers to arrive."""
+ENDS, MOST_ENDS = 8.0, 512
+"""Seconds for the question about connections that lead to no rank, and the most of these."""
 ARMING = 10.0
 """Seconds for py-spy to reach a host after its ranks are found. Longer delays shorten the look."""
 
@@ -74,6 +84,8 @@ class HangHost(RemoteAgent):
     narrowed: bool = False
     """Whether only some of its members are looked at."""
     looking: bool = False
+    asked_ends: bool = False
+    half_open: HostEnds | None = None
     lost: str = ""
     received: int = 0
     """The total weight of the lines that it sent, as `onhost/room.py` counts it."""
@@ -86,17 +98,7 @@ class HangHost(RemoteAgent):
             unread += [self._explained(each) for each in seen.unread]
         elif self.looking:
             unread.append(self.lost or "it did not answer in time while its processes were looked at")
-        told = {each.pid: each for each in (seen.told if seen else ())}
-        everybody = [
-            msgspec.structs.replace(
-                self._with_numbers(member, told.get(pid)),
-                host=self.host,
-                a=self.looks.get((pid, "a")),
-                between=tuple(self.between.get(pid, ())),
-                b=self.looks.get((pid, "b")),
-            )
-            for pid, member in self.members.items()
-        ]
+        everybody = self.with_looks()
         members = [member for member in everybody if not member.words]
         return redacted(
             HostEvidence(
@@ -114,9 +116,24 @@ class HangHost(RemoteAgent):
                 addresses=seen.addresses if seen else found.addresses,
                 unread=tuple(unread)[:64],
                 libraries=tuple(self.libraries),
+                unplugged=seen.unplugged if seen else (),
+                ends=self.half_open,
                 loose=seen.loose if seen else (),
             )
         )
+
+    def with_looks(self) -> list[HangMember]:
+        told = {each.pid: each for each in (self.seen.told if self.seen else ())}
+        return [
+            msgspec.structs.replace(
+                self._with_numbers(member, told.get(pid)),
+                host=self.host,
+                a=self.looks.get((pid, "a")),
+                between=tuple(self.between.get(pid, ())),
+                b=self.looks.get((pid, "b")),
+            )
+            for pid, member in self.members.items()
+        ]
 
     def _explained(self, unread: str) -> str:
         """The message, with the reason why py-spy was not sent: the host does not know it."""
@@ -150,7 +167,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         """`until`: when the run ends, by time.monotonic()."""
         super().__init__(session, {name: self.kind(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
-        self.began = time.monotonic()
+        self.began = self.over = time.monotonic()
         self.unreached: dict[str, str] = {}
         self.reasons: dict[str, UnreachedHost] = {}
 
@@ -177,7 +194,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         """Look at all ranks twice, starting on all hosts at once."""
         for host in self.live():
             host.looking = bool(host.members)
-        over = min(self.began + apart + self.patience.whole, self.until)
+        self.over = over = min(self.began + apart + self.patience.whole, self.until)
         within = max(0.0, over - apart - BACK * self.patience.whole - time.monotonic())
         for host in self.live():
             if host.looking:
@@ -187,6 +204,17 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 named = {"names": names} if names else {}
                 self.session.send(host.host, msgspec.json.encode({**asked, **pids, **named}))
         self.await_all(over, lambda host: not host.looking or host.seen is not None, tell)
+
+    def ask_ends(self, tell: Callable[[], None]) -> None:
+        """Ask all hosts about connections that lead from a rank to no other rank."""
+        everybody = [member for host in self.agents.values() for member in host.with_looks()]
+        lines = unpaired(member for member in everybody if not member.words)
+        ends = sorted({(each.peer, each.local) for _, each in lines})[:MOST_ENDS]
+        for host in self.live() if ends else ():
+            host.asked_ends = True
+            self.session.send(host.host, msgspec.json.encode({"do": "ends", "ends": ends}))
+        over = min(time.monotonic() + ENDS, self.over)
+        self.await_all(over, lambda host: not host.asked_ends or host.half_open is not None, tell)
 
     def await_all(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
         """Listen until it is over for all hosts that are left."""
@@ -233,6 +261,8 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
                 host.libraries.append(message.text)
         elif isinstance(message, messages.LooksEnd) and host.looking:
             host.seen = message
+        elif isinstance(message, messages.Ends) and host.asked_ends:
+            host.half_open = message.ends
         elif isinstance(message, messages.Trouble):
             host.lost = message.text
         elif isinstance(message, messages.ChildEnd):

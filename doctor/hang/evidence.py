@@ -32,6 +32,8 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     cpu: Count = 0
     """Ticks of 10 ms."""
     switches: Count = 0
+    slept: Seconds | None = None
+    """Seconds since it ran last; None if it does not sleep, or the kernel does not say."""
     waits: Word = ""
     """The kernel function in which it sleeps. The names differ between kernel versions."""
     syscall: Annotated[tuple[Word, ...], msgspec.Meta(max_length=9)] = ()
@@ -54,6 +56,7 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     last_sent: Count = 0
     """Milliseconds ago. ss omits the value if it is 0."""
     last_received: Count = 0
+    last_acknowledged: Count = 0
     waiting_to_be_read: Count = 0
     waiting_to_be_sent: Count = 0
     unacknowledged: Count = 0
@@ -217,6 +220,19 @@ class LibraryText(msgspec.Struct, frozen=True, kw_only=True):
     """Why there is no text."""
 
 
+class HostEnds(msgspec.Struct, frozen=True, kw_only=True):
+    """What a host knows of connections that ranks of other hosts have to it."""
+
+    lacks: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
+    """Those for which it has no socket: its address and port, a space, and those of the peer."""
+    unsure: Word = ""
+    """Why a rank may be there all the same; empty if none may."""
+    uptime: Seconds = 0.0
+    """Time since it was started; 0 if unknown."""
+    killed: Annotated[tuple[Word, ...], msgspec.Meta(max_length=16)] = ()
+    """Processes that its kernel killed: the seconds since then, PID and name."""
+
+
 class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     host: Word
     members: Annotated[tuple[HangMember, ...], msgspec.Meta(max_length=20_000)] = ()
@@ -242,6 +258,10 @@ class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     unread: Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)] = ()
     """What could not be read for the host as a whole, and why."""
     libraries: Annotated[tuple[LibraryText, ...], msgspec.Meta(max_length=MOST_LIBRARIES)] = ()
+    unplugged: Annotated[tuple[Word, ...], msgspec.Meta(max_length=16)] = ()
+    """Interfaces without a link that have an address: "eth1 10.0.0.3"."""
+    ends: HostEnds | None = None
+    """None if no rank of another host has a connection to it that none of its ranks has."""
     loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
     """Connections of users whose processes may not be read, from the second look."""
 

@@ -11,6 +11,7 @@ from doctor.hang.evidence import (
     Connection,
     Count,
     HangMember,
+    HostEnds,
     LibraryText,
     Look,
     Pid,
@@ -73,15 +74,22 @@ class LooksEnd(Message, frozen=True, tag="seen"):
     ages: bool = True
     addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
     unread: Texts = ()
+    unplugged: Annotated[tuple[Word, ...], msgspec.Meta(max_length=16)] = ()
     loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
     names: Annotated[tuple[ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
     told: Annotated[tuple[RankNumbers, ...], msgspec.Meta(max_length=20_000)] = ()
 
 
+class Ends(Message, frozen=True, tag="ends"):
+    """The answer about connections of ranks of other hosts."""
+
+    ends: HostEnds
+
+
 class ChildEnd(Message, frozen=True, tag="done"):
     """The agent's child has ended and sends nothing more."""
 
-    what: Literal["find", "look", "sample"]
+    what: Literal["find", "look", "ends", "sample"]
 
 
 class Trouble(Message, frozen=True, tag="trouble"):
@@ -89,7 +97,15 @@ class Trouble(Message, frozen=True, tag="trouble"):
 
 
 HangMessage = (
-    MemberMessage | MembersEnd | PySpyStatus | LookMessage | LibraryMessage | LooksEnd | ChildEnd | Trouble
+    MemberMessage
+    | MembersEnd
+    | PySpyStatus
+    | LookMessage
+    | LibraryMessage
+    | LooksEnd
+    | Ends
+    | ChildEnd
+    | Trouble
 )
 DECODER: msgspec.json.Decoder[HangMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     HangMessage | NoInterpreter | Bye

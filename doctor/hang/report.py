@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from doctor.hang.durations import duration
 from doctor.hang.evidence import Frame
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     against_words,
     alike,
     chain_words,
-    duration,
     group_words,
     job_words,
     library_words,
@@ -143,7 +143,7 @@ def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> C
         word,
         _kind(judgement),
         who(of),
-        ("each " if len(of) > 1 else "") + first.sentence,
+        ("each " if len(of) > 1 and first.cause is not Cause.LINK else "") + first.sentence,
         f"; since {still}" if still else "",
         judgement.confidence.value,
         (Row("stack", tuple(map(frame_words, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),

@@ -72,6 +72,7 @@ def see(
             agents.narrow(chosen)
         if chosen is None or chosen:
             agents.look(apart, looking_at)
+            agents.ask_ends(looking_at)
     finally:
         try:
             agents.stop()

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 
+from doctor.hang.durations import duration
 from doctor.hang.judge.judgement import (
+    Cause,
     HangCulprit,
     HangJob,
     HangState,
@@ -23,21 +25,6 @@ MOST = 8
 """The most ranges of ranks in one sentence."""
 WAITS = 2
 """The most places, and ranks outside, that a job that moves is described with."""
-SECONDS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
-
-
-def duration(seconds: float) -> str:
-    """The duration in its two largest units: "3 min 20 s", "2 h 5 min"."""
-    left, parts = round(seconds), list[str]()
-    for size, unit in SECONDS:
-        number, left = divmod(left, size)
-        if number or (unit == "s" and not parts):
-            parts.append(f"{number} {unit}")
-        elif parts:
-            break
-        if len(parts) == 2:
-            break
-    return " ".join(parts)
 
 
 def job_words(job: HangJob, now: str = "", *, name: bool = False) -> str:
@@ -100,7 +87,7 @@ def who(culprits: Iterable[HangCulprit]) -> str:
         if only.rank is None and only.pid is None:
             return hosts
         if only.rank is None:
-            return f"process {only.pid} on {hosts}"
+            return f"process {only.pid} on {hosts}" if only.pid is not None else f"a rank on {hosts}"
         return f"rank {only.rank} on {hosts}" + (f" (pid {only.pid})" if only.pid is not None else "")
     if all(each.rank is None and each.pid is None for each in all_of):
         return hosts
@@ -112,7 +99,8 @@ def alike(culprits: Iterable[HangCulprit]) -> list[tuple[HangCulprit, ...]]:
     """Group the culprits that have the same finding, in their order."""
     found: dict[tuple[object, ...], list[HangCulprit]] = {}
     for each in culprits:
-        found.setdefault((each.cause, each.sentence, each.place), []).append(each)
+        place = "" if each.cause is Cause.LINK else each.place
+        found.setdefault((each.cause, each.sentence, place), []).append(each)
     return [tuple(of) for of in found.values()]
 
 

@@ -23,6 +23,7 @@ from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import FIELDS
 from doctor.judge.registry import bundled
 from doctor.model import Remedy, Severity, Values
+from doctor.text.speech import learn
 from doctor.text.yamlfile import Document, plain, read_yaml, walk
 
 if TYPE_CHECKING:
@@ -201,7 +202,10 @@ def no_such(what: str, name: str, known: Iterable[str]) -> str:
 def load_remedies() -> Playbook:
     paths = sorted((bundled("playbooks") / "remedies").glob("*.yaml"))
     files = [convert(read_yaml(path), dict[str, Recipe], str(path)) for path in paths]
-    return Playbook({name: recipe for file in files for name, recipe in file.items()})
+    recipes = {name: recipe for file in files for name, recipe in file.items()}
+    for recipe in recipes.values():
+        learn(recipe.title, recipe.zh)
+    return Playbook(recipes)
 
 
 def matches(id: str, globs: Iterable[str]) -> bool:

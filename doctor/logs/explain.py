@@ -88,6 +88,23 @@ def explain_logs(
 
     `check` is the request for the checks that prove the cause, with the hosts to run them on.
     """
+    explained, report = explanation_of(paths, request, wishes, pasted=pasted, fetched=fetched, check=check)
+    if check is not None and explained.conclusion.outcome is not LogOutcome.NAMED:
+        tell("doctor: no cause is named, so no check was run on the hosts.\n")
+    _deliver(explained, report, request)
+    return explained.exit_code
+
+
+def explanation_of(
+    paths: Sequence[str],
+    request: Request,
+    wishes: LogWishes,
+    *,
+    pasted: str = "",
+    fetched: LogOrigin | None = None,
+    check: Request | None = None,
+) -> tuple[Explanation, Report | None]:
+    """What the logs show, and the report of the checks that prove it, if some were run."""
     gc.set_threshold(100_000, 50, 50)  # most objects made here live on, without cycles
     known = _known_job(request, wishes)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -122,9 +139,7 @@ def explain_logs(
         folder=redact(folder),
     )
     report = None
-    if check is not None and conclusion.outcome is not LogOutcome.NAMED:
-        tell("doctor: no cause is named, so no check was run on the hosts.\n")
-    elif check is not None:
+    if check is not None and conclusion.outcome is LogOutcome.NAMED:
         from doctor.logs.prove import proofs
 
         left = None if deadline is None else max(0.1, deadline - (time.monotonic() - began))
@@ -132,8 +147,7 @@ def explain_logs(
         seen = _examined(explained, replace(check, way=way))
         explained = replace(explained, proofs=proofs(explained, seen))
         report = seen.report if seen else None
-    _deliver(explained, report, request)
-    return explained.exit_code
+    return explained, report
 
 
 def _read(

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from doctor.text.language import Language
 from doctor.text.option import any_option
 
 PANEL = "The logs"
@@ -38,9 +37,6 @@ class ExplainWishes:
     logs: LogWishes = field(default_factory=LogWishes)
     check: str | None = any_option(
         "--check HOSTS", "Run the checks that prove it, on these hosts.", aliases=("--run",)
-    )
-    lang: Language | None = any_option(
-        "--lang en|zh", "The language of a page. Default: that of the locale.", values=tuple(Language)
     )
 
 

@@ -11,8 +11,10 @@ from collections.abc import Iterable, Iterator
 from doctor import __version__
 from doctor.report.card import Card, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.report.markdown_text import block, cell, code, folded, inline, table
+from doctor.report.spoken import spoken_command
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
 
 MOST = 60_000
 """Characters; GitHub takes 65536 in a comment."""
@@ -37,7 +39,7 @@ def _blocks(page: Page) -> Iterator[str]:
     yield from (_part(part, "###") for part in page.parts if Medium.MARKDOWN in part.on)
     yield "".join(("\n", *(f"- {inline(note)}\n" for note in page.notes))) if page.notes else ""
     yield "".join(f"\n- {inline(label + line)}\n" for label, line in page.after)
-    yield f"\nMade by cluster-doctor {__version__}.\n"
+    yield f"\n{t(f'Made by cluster-doctor {__version__}.')}\n"
 
 
 def fit(blocks: Iterable[str], room: int, what: str) -> str:
@@ -49,7 +51,8 @@ def fit(blocks: Iterable[str], room: int, what: str) -> str:
             room -= len(text)
         else:
             left += 1
-    more = f"\n{left} more {what}{'s' if left > 1 else ''} did not fit here: see `--json`.\n" if left else ""
+    said = t(f"{left} more {what}{'s' if left > 1 else ''} did not fit here: see `--json`.")
+    more = f"\n{said}\n" if left else ""
     return "".join(kept) + more
 
 
@@ -61,13 +64,13 @@ def card_line(card: Card) -> str:
     """The card as text that must not be at the beginning of a line."""
     who = f"**{inline(card.who)}** " if card.who else ""
     tag = f" ({code(card.tag)})" if card.tag else ""
-    return f"**{card.word}** {who}{inline(card.says)}{tag}"
+    return f"**{t(card.word)}** {who}{inline(card.says)}{tag}"
 
 
 def card_text(card: Card, level: str = "###") -> str:
     who = f"{inline(card.who)}:" if card.who else ""
     tag = f"({code(card.tag)})" if card.tag else ""
-    head = (level, card.word, who, inline(card.says + card.aside), tag)
+    head = (level, t(card.word), who, inline(card.says + card.aside), tag)
     text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"
     rows = [row for row in card.rows if Medium.MARKDOWN in row.on and (row.lines or row.head)]
     text += "".join(_list_items(row) for row in rows if row.form not in (RowForm.TYPED, RowForm.QUOTED))
@@ -82,19 +85,19 @@ def _list_items(row: Row) -> str:
     lines = (fold(row.lines),) if row.form is RowForm.HOSTS else row.lines[:MOST_LINES]
     if row.form is RowForm.NUMBERED:
         lines = tuple(f"{number}. {line}" for number, line in enumerate(lines, 1))
-    before = f"{row.label}: " + (f"**{inline(row.head)}**: " if row.head else "")
+    before = f"{t(row.label)}: " + (f"**{inline(row.head)}**: " if row.head else "")
     return "".join(f"- {before}{inline(line)}\n" for line in lines)
 
 
 def _typed(row: Row) -> Iterator[str]:
     """The commands; where to type them is a comment, so that everything can be copied."""
     head = row.head or ("" if row.label == "do" else f"{row.label}:")
-    yield from (f"# {clean_line(head)}",) if head else ()
-    yield from map(clean_line, row.lines)
+    yield from (f"# {clean_line(t(head))}",) if head else ()
+    yield from map(clean_line, map(spoken_command, row.lines))
 
 
 def _folded(row: Row) -> str:
-    return folded(f"{row.label.capitalize()}{' on' if row.head else ''}", row.head, _block(row))
+    return folded(t(f"{row.label.capitalize()}{' on' if row.head else ''}"), row.head, _block(row))
 
 
 def _block(row: Row) -> str:
@@ -109,7 +112,7 @@ def _part(part: Part, level: str) -> str:
         return f"{title}- {inline(part.drawing.says)}\n"
     items = part.lines if isinstance(part, Row) else part.pairs if isinstance(part, Pairs) else part.rows
     left = len(items) - MOST_LINES
-    more = f"\n{left} more did not fit here: see `--json`.\n" if left > 0 else ""
+    more = f"\n{t(f'{left} more did not fit here: see `--json`.')}\n" if left > 0 else ""
     return title + _inside(part) + more
 
 
@@ -118,7 +121,7 @@ def _inside(part: Row | Pairs | Table) -> str:
         return table(part.heads, ([*map(cell, row)] for row in part.rows[:MOST_LINES]))
     if isinstance(part, Pairs) and part.aligned:
         wide = max(len(first) for first, _ in part.pairs)
-        lines = (f"{first:>{wide}}  {second}" for first, second in part.pairs[:MOST_LINES])
+        lines = (f"{first:>{wide}}  {t(second)}" for first, second in part.pairs[:MOST_LINES])
         return block("\n".join(lines), "text")
     if isinstance(part, Pairs):
         return "".join(map(pair_line, part.pairs[:MOST_LINES]))

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 from doctor.text.printable import clean, clean_line
+from doctor.text.speech import t
 
 LONGEST = 400
 _RISKY = re.compile(
@@ -28,7 +29,7 @@ _TICKS = re.compile("`+")
 
 def inline(text: str, most: int = LONGEST) -> str:
     """The text for the middle of a line; it must not be at the beginning."""
-    line = clean_line(" ".join(text.split()))
+    line = clean_line(" ".join(t(text).split()))
     line = line if len(line) <= most else f"{line[: most - 1]}…"
     parts = groupby(line.split(), key=lambda word: _RISKY.search(word) is not None)
     return " ".join(_enclosed(" ".join(words)) if risky else " ".join(words) for risky, words in parts)

@@ -150,7 +150,7 @@ class SmokeFlags:
     steps: int | None = live_option("--steps N", "Training steps of the smoke run. Default: 30.")
     tp: int | None = live_option("--tp N", "Ranks that share a model: 1, 2 or 4. Default: 2 if even.")
     timeout: float | None = live_option(
-        "--smoke-timeout S", "Seconds for a smoke run. Default: 120; nccl 600, hccl 900; MindSpore 180."
+        "--smoke-timeout S", "Seconds for a smoke run. Default: 120; nccl 600, hccl 900; MindSpore 300."
     )
     inject: tuple[str, ...] = option(
         "--inject KIND@RANK[:STEP]",

@@ -39,7 +39,7 @@ PATIENCE = {
     "hccl": SmokePatience(300.0, look=4.0),
     "mccl": SmokePatience(30.0, imports=120.0),
 }
-WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0, "mccl": 180.0}
+WHOLE = {"gloo": 120.0, "nccl": 600.0, "hccl": 900.0, "mccl": 300.0}
 """Seconds for the whole run, by default."""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 
 UNTRANSLATED = "untranslated"
@@ -23,6 +23,16 @@ def language(environ: Mapping[str, str], encoding: str | None) -> Language:
     """The language of messages by the POSIX variables; English if the stream cannot encode Chinese."""
     locale = environ.get("LC_ALL") or environ.get("LC_MESSAGES") or environ.get("LANG") or ""
     return Language.ZH if locale.lower().startswith("zh") and _takes_chinese(encoding) else Language.EN
+
+
+def wished(arguments: Sequence[str]) -> Language | None:
+    """The language that --lang names on a command line; a wrong one is refused where options are read."""
+    for at, word in enumerate(arguments):
+        name, equals, value = word.partition("=")
+        if name == "--lang":
+            said = value if equals else "".join(arguments[at + 1 : at + 2])
+            return Language(said) if said in tuple(Language) else None
+    return None
 
 
 def _takes_chinese(encoding: str | None) -> bool:

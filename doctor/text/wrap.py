@@ -32,6 +32,33 @@ def wrap(text: str, width: int) -> list[str]:
     return [*lines, line]
 
 
+def breaks(text: str, width: int) -> list[int]:
+    """Where the lines of a paragraph begin, except the first; a blank stays at the end of the line before."""
+    found: list[int] = []
+    used = 0
+    for piece in _PIECE.finditer(text):
+        space, wide = len(piece[1]), cells(piece[2])
+        if used and used + space + wide > width:
+            found.append(piece.start(2))
+            used = wide
+        else:
+            used += space + wide
+    return found
+
+
+def padded(text: str, width: int) -> str:
+    """The text, filled with blanks up to a width in cells."""
+    return text + " " * (width - cells(text))
+
+
+def cells(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
 def unwrap(paragraph: str) -> str:
     """The lines of a paragraph as one line; a line end between Chinese characters does not become a space."""
     return " ".join(_JOINED.sub("", paragraph).split())

@@ -46,11 +46,26 @@ def smoke(folder: Path, *words: str, python: str = PYTHON) -> Ran:
         try:
             said, errors = run.communicate(timeout=LIMIT)
         finally:
-            with suppress(ProcessLookupError):
-                os.killpg(run.pid, signal.SIGKILL)
+            end(run)
     report = json.loads(file.read_bytes()) if file.exists() else None
     assert "Traceback" not in said + errors
     return Ran(run.returncode, report, said + errors, time.monotonic() - began)
+
+
+def end(run: subprocess.Popen[str]) -> None:
+    """Kill all that it started: msrun puts each of its processes into a session of its own."""
+    parents: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):
+            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
+    tree = [run.pid]
+    for pid in tree:
+        tree += [child for child, parent in parents.items() if parent == pid]
+    for pid in tree:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    with suppress(ProcessLookupError):
+        os.killpg(run.pid, signal.SIGKILL)
 
 
 def alive() -> set[str]:
@@ -127,3 +142,43 @@ def test_a_launch_by_msrun_is_trained_with_mindspore(tmp_path: Path) -> None:
     assert ran.report["plan"]["framework"]["value"] == "mindspore"
     assert ran.report["smoke"]["framework"] == "mindspore"
     assert "torch-missing" not in {each["check"] for each in ran.report["findings"]}, ran.errors
+
+
+PREFLIGHT = """
+import sys
+from doctor.__main__ import main
+
+sys.argv = ["doctor", *sys.argv[1:]]
+sys.exit(main())
+"""
+
+
+def test_inside_msrun_the_ranks_examine_their_own_job(tmp_path: Path) -> None:
+    """msrun starts a scheduler that stays if a rank hangs: its whole process group ends here."""
+    (tmp_path / "preflight.py").write_text(PREFLIGHT)
+    file = tmp_path / "report.json"
+    words = ["--worker_num=2", "--local_worker_num=2", "--master_addr=127.0.0.1", "--master_port=18118"]
+    words += ["--join=True", f"--log_dir={tmp_path}/logs", str(tmp_path / "preflight.py")]
+    words += ["smoke", "--in-job", "--steps", "6", "--python", PYTHON, "--json", str(file)]
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # msrun starts `python`
+    with subprocess.Popen(
+        [str(Path(PYTHON).with_name("msrun")), *words],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    ) as run:
+        try:
+            said, _ = run.communicate(timeout=LIMIT)
+        finally:
+            end(run)
+    assert run.returncode == 0, said
+    report = json.loads(file.read_bytes())
+    assert report["plan"]["framework"] == {
+        "value": "mindspore",
+        "source": report["plan"]["framework"]["source"],
+    }
+    assert (report["smoke"]["status"], report["smoke"]["framework"]) == ("pass", "mindspore")

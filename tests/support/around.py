@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -12,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tests.support.commands import DOCTOR
 
@@ -26,11 +26,6 @@ class Ended:
     code: int
     out: bytes
     err: bytes
-
-    @property
-    def of_command(self) -> bytes:
-        """What the command wrote to stderr."""
-        return re.sub(rb"doctor: .*\n", b"", self.err)
 
 
 @contextlib.contextmanager
@@ -49,14 +44,14 @@ def started(words: Sequence[str], **more: object) -> Iterator[subprocess.Popen[b
                 stream.close()
 
 
-def ran(words: Sequence[str], given: bytes | None = None, **more: object) -> Ended:
+def ran(words: Sequence[str], given: bytes | None = None, seconds: float = SECONDS, **more: object) -> Ended:
     stdin = subprocess.DEVNULL if given is None else subprocess.PIPE
     with started(words, **{"stdin": stdin, **more}) as process:
-        out, err = process.communicate(given, SECONDS)
+        out, err = process.communicate(given, seconds)
         return Ended(process.returncode, out or b"", err or b"")
 
 
-def both(words: Sequence[str], given: bytes | None = None, **more: object) -> tuple[Ended, Ended]:
+def both(words: Sequence[str], given: bytes | None = None, **more: Any) -> tuple[Ended, Ended]:
     """The command alone, and under `doctor run`."""
     return ran(words, given, **more), ran([*AT_ONCE, *words], given, **more)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 from dataclasses import replace
 from functools import partial
 
@@ -14,7 +13,7 @@ from doctor.cli.options import takes
 from doctor.errors import UsageError
 from doctor.logs.options import ExplainWishes, FetchWishes
 from doctor.run.request import Request
-from doctor.text.language import language
+from doctor.text.speech import spoken
 
 SHOWN = (
     *("--json", "--html", "--junit", "--markdown", "--prometheus"),
@@ -57,8 +56,7 @@ def explain(wishes: ExplainWishes, request: Request) -> int:
 
     checks = request.what.checks
     load = partial(matcher_of, wishes.logs.symptoms, checks)
-    lang = wishes.lang or language(os.environ, sys.stdout.encoding)
-    return explain_words(found.text, load, checks, lang, verbose=outputs.verbose, colours=outputs.colours)
+    return explain_words(found.text, load, checks, spoken(), verbose=outputs.verbose, colours=outputs.colours)
 
 
 @takes(*ranktable.HOSTS, "--rank-table", "--exclude", *WAY, "--python", "--launch", "--checks", *SHOWN)

@@ -15,6 +15,7 @@ from doctor.errors import UsageError
 from doctor.judge.playbook import Recipe, by_part, exams, load_remedies, no_such
 from doctor.judge.registry import find_checks
 from doctor.model import Scope, Severity
+from doctor.report.spoken import spoken_command
 from doctor.text.language import UNTRANSLATED, Language
 from doctor.text.printable import clean, clean_line
 from doctor.text.terminal import AUTO, coloured, put, styled, width
@@ -128,4 +129,5 @@ def _of_check(
 
 def _of_remedy(recipe: Recipe, lang: Language, paper: TextPage) -> Iterator[str]:
     yield f"{paper.strong(title(recipe, lang))}\n"
-    yield from map(paper.command, recipe.on([vendor.name for vendor in VENDORS]))
+    commands = recipe.on([vendor.name for vendor in VENDORS])
+    yield from map(paper.command, map(spoken_command, commands))

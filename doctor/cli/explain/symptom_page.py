@@ -8,8 +8,10 @@ from doctor.cli.explain.page import TextPage
 from doctor.cli.pages import say
 from doctor.logs.explanation import HOSTS, commands
 from doctor.logs.model import Role, Symptom
+from doctor.report.spoken import spoken_command
 from doctor.text.language import Language, in_language
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
 from doctor.transport.way import Way
 
 ROLES = {
@@ -43,7 +45,7 @@ def page_of(
     yield from _causes(symptom, lang, paper)
     if symptom.remedy:
         yield paper.heading(say("What to type", lang))
-        yield from map(paper.command, symptom.remedy)
+        yield from map(paper.command, map(spoken_command, symptom.remedy))
     known = [id for id in symptom.checks if id in checks]
     if known:
         yield paper.heading(say("Prove it on the hosts", lang))
@@ -54,7 +56,7 @@ def page_of(
         shown = ", ".join(explains[:20])
         yield paper.paragraph(say("Often the cause of: {}.", lang).format(shown))
     if symptom.versions:
-        yield paper.paragraph(say("Versions: {}.", lang).format(symptom.versions.rstrip(".")))
+        yield paper.paragraph(say("Versions: {}.", lang).format(t(symptom.versions.rstrip("."))))
     if verbose:
         if symptom.sources:
             yield paper.paragraph(say("Known from: {}.", lang).format("; ".join(symptom.sources)))
@@ -63,8 +65,8 @@ def page_of(
 
 def _causes(symptom: Symptom, lang: Language, paper: TextPage) -> Iterator[str]:
     if len(symptom.causes) == 1:
-        yield paper.heading(say("Cause", lang)) + paper.prose(symptom.causes[0], "  ")
+        yield paper.heading(say("Cause", lang)) + paper.prose(t(symptom.causes[0]), "  ")
     elif symptom.causes:
         yield paper.heading(say("Possible causes, likeliest first", lang))
         for number, cause in enumerate(symptom.causes, 1):
-            yield paper.prose(f"{number}. {cause}", "  ", "   ")
+            yield paper.prose(f"{number}. {t(cause)}", "  ", "   ")

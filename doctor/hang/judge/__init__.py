@@ -237,7 +237,8 @@ def _who(named: tuple[HangCulprit, ...]) -> str:
         return "somebody"
     hosts = fold(dict.fromkeys(each.host for each in named))
     ranks = [each.rank for each in named if each.rank is not None]
-    return f"{ranks_text(ranks, most=4) if ranks else f'process {named[0].pid}'} on {hosts}"
+    one = f"process {named[0].pid}" if named[0].pid is not None else "a rank"
+    return f"{ranks_text(ranks, most=4) if ranks else one} on {hosts}"
 
 
 def _alone(case: HangCase) -> str:

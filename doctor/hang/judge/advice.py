@@ -167,12 +167,13 @@ def _check(job: HangJob, reach: Reach) -> str:
 
 def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -> str:
     ranks = [each.rank for each in of if each.rank is not None]
-    who = ranks_text(ranks, most=MOST) if ranks else f"process {of[0].pid}"
+    one = f"process {of[0].pid}" if of[0].pid is not None else f"the rank on {of[0].host}"
+    who = ranks_text(ranks, most=MOST) if ranks else one
     at = f" at {place}" if place else ""
     innocent = "; the network is not the cause" if sure and cause in _OWN else ""
     return {
         Cause.ENDED: f"read the log of {who}, then start the job again",
-        Cause.GONE: f"read the log of {who}, then start the job again",
+        Cause.GONE: f"read the log of {who}, then end the job and start it again",
         Cause.STOPPED: f"find out who stopped {who}; the signal CONT resumes a stopped process",
         Cause.TRACED: f"leave the debugger that holds {who}",
         Cause.KERNEL: f"look at what keeps {who} in the kernel: storage or a driver",
@@ -194,6 +195,10 @@ def _commands(
         hosts = dict.fromkeys(other.host for other in named)
         yield reach.check(hosts, _NETWORK)
         return
+    lost = next((one for one in job.lost if one.host == each.host), None)
+    if each.cause is Cause.GONE and lost:
+        boot = "-b -1 " if lost.started is not None else ""
+        yield reach.on(each.host, f"journalctl {boot}-n 50 --no-pager")
     if each.pid is None or each.cause is Cause.ENDED:
         return
     if each.cause is Cause.STOPPED and each.key in job.bound:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.hang.evidence import HangEvidence, HangMember, Look
@@ -14,7 +14,17 @@ from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.unrecognised import unrecognised
 from doctor.hang.judge.waiting import stuck_in_kernel
-from doctor.hang.judge.wires import Key, Wire, cut, edges, key, quiet_for, received_between, silent_for, wires
+from doctor.hang.judge.wires import (
+    Key,
+    Wire,
+    edges,
+    key,
+    lossy,
+    quiet_for,
+    received_between,
+    silent_for,
+    wires,
+)
 from doctor.waits import graph
 
 LOOKS_APART = 2.0
@@ -30,7 +40,10 @@ class HangCase:
     """Ranks whose process cannot continue: it has ended, is stopped or is stuck in the kernel."""
     edges: frozenset[tuple[Key, Key]]
     """Pairs of ranks: the first waits for the second. Empty if collectives do not use TCP."""
-    cut: tuple[tuple[Key, Key], ...]
+    lossy: tuple[Wire, ...]
+    """Connections whose sender gets no answer."""
+    unplugged: Mapping[str, tuple[str, ...]]
+    """Host -> its interfaces without a link, each with its address."""
     apart: float
     still: float | None
     strange: bool
@@ -104,10 +117,22 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
     else:
         timed, still = _still(job, standings, after, gap)
     waits = edges(after) if timed else frozenset()
+    unplugged = {host.host: host.unplugged for host in evidence.hosts if host.unplugged}
     quiet = quiet_for(after) if timed else {}
     standings = tuple(replace(each, since=quiet.get(each.key)) for each in standings)
-    away = unrecognised(evidence, job)
-    return HangCase(job, standings, lost, waits, cut(after), gap, still, strange, timed, away)
+    return HangCase(
+        job=job,
+        standings=standings,
+        lost=lost,
+        edges=waits,
+        lossy=lossy(after),
+        unplugged=unplugged,
+        apart=gap,
+        still=still,
+        strange=strange,
+        timed=timed,
+        away=unrecognised(evidence, job),
+    )
 
 
 def _still(
@@ -133,7 +158,15 @@ def _still(
     if moved:
         return False, 0.0
     twice = any(each.by and each.member.a and each.member.b for each in standings)
-    return False, apart if twice else None
+    return False, max(apart, *map(_asleep, standings)) if twice else None
+
+
+def _asleep(each: RankStanding) -> float:
+    """Seconds for which a rank outside has slept without being woken: the job made no step in that time."""
+    before, now = threads.main(each.member.a), threads.main(each.member.b)
+    if each.inside is not False or before is None or now is None or before.switches != now.switches:
+        return 0.0
+    return now.slept or 0.0
 
 
 def _connections_seen(look: Look | None) -> bool:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from doctor.hang.durations import duration
 from doctor.hang.evidence import HangMember
 from doctor.hang.judge import threads
 from doctor.hang.judge.case import HangCase, groups_of
-from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, RankStanding
+from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, LostHost, RankStanding
 from doctor.hang.judge.places import short
+from doctor.hang.judge.position import RPC
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
-from doctor.hang.judge.wires import Key, key
+from doctor.hang.judge.wires import Key, key, pairs
 from doctor.text.ranks import ranks_text
 from doctor.waits import common_end, waited_for
 
@@ -46,7 +48,8 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
     if case.strange:
         return _strange(case)
     found = (
-        _lost(case)
+        _lost_host(case)
+        or _lost(case)
         or _gone(case, limit)
         or _cut(case)
         or _outside(case)
@@ -155,27 +158,86 @@ def _gone(case: HangCase, limit: float) -> HangFinding | None:
     return HangFinding(named, HangConfidence.STRONG, at_once=True)
 
 
+def _lost_host(case: HangCase) -> HangFinding | None:
+    """Ranks whose host answers and has no socket for the connections that others have to them: these are half
+    open, and the kernel there would refuse whatever is sent.
+    """
+    lost = case.job.lost
+    if not lost or not case.inside:
+        return None
+    named = tuple(
+        HangCulprit(rank, each.host, None, Cause.GONE, _lost_words(each))
+        for each in lost
+        for rank in each.ranks or (None,)
+    )
+    unsure = next((each for each in lost if each.unsure), None)
+    outside = case.told(case.outside)
+    if unsure is None:
+        return HangFinding(
+            named, HangConfidence.CERTAIN, True, standings=outside, notes=_outside_as_well(outside)
+        )
+    said = f"Connections to {unsure.host} are half open; a rank may be there all the same: {unsure.unsure}."
+    return HangFinding(named, HangConfidence.SUSPECT, accuses=False, sentence=said, standings=outside)
+
+
+def _lost_words(lost: LostHost) -> str:
+    of = f" of {ranks_text(lost.waiting, most=4)}" if lost.waiting else ""
+    words = f"was there and is gone: the connections{of} to {lost.address} are half open, and {lost.host} "
+    words += "answers and has no such socket"
+    if lost.started is not None:
+        words += f"; {lost.host} was started again {duration(lost.started)} ago"
+    return words + (f"; {lost.happened}" if lost.happened else "")
+
+
 def _cut(case: HangCase) -> HangFinding | None:
-    pairs = case.cut
-    if not pairs:
+    cut = pairs(case.lossy)
+    if not cut:
         return None
     members = {key(member): member for member in case.job.ranks}
     places = {each.key: each.place for each in case.standings}
-    shared = common_end(pairs)
-    ends = [shared] if shared is not None else sorted({end for pair in pairs for end in pair})
+    down = [end for end in sorted({end for pair in cut for end in pair}) if _without_link(case, end)]
+    shared = common_end(cut)
+    ends = down or ([shared] if shared is not None else sorted({end for pair in cut for end in pair}))
     named = []
     for end in ends:
-        peers = sorted({other for pair in pairs if end in pair for other in pair if other != end})
-        if len(pairs) == 1:
-            peers = []
+        peers = sorted({other for pair in cut if end in pair for other in pair if other != end})
         to = ", ".join(_name(members[peer].rank, peer) for peer in peers[:4])
         to += f" and {len(peers) - 4} more" if len(peers) > 4 else ""
-        words = f"has lost its connection to {to or 'the other'}: what is sent is never acknowledged"
+        words = f"has lost its connection to {to}: what is sent is never acknowledged"
+        if len(cut) == 1:
+            words = _direction(case, members)
+        if link := _without_link(case, end):
+            words = f"has lost its connection to {to}: {link} of {end[0]} has no link"
         of = members[end]
         named.append(HangCulprit(of.rank, of.host, of.pid, Cause.LINK, words, places.get(end, "")))
     both = f"Ranks {named[0].rank} and {named[1].rank}" if len(named) == 2 else "Ranks"
     said = f"{both} have lost their connection." if len(named) > 1 else ""
     return HangFinding(tuple(named), HangConfidence.STRONG, sentence=said)
+
+
+def _direction(case: HangCase, members: Mapping[Key, HangMember]) -> str:
+    """Of one lost connection: who sends in vain, for how long, and whether that arrives."""
+    senders = sorted({wire.of for wire in case.lossy})
+    ends = sorted({end for wire in case.lossy for end in (wire.of, wire.to)})
+    between = " and ".join(_name(members[end].rank, end) for end in ends)
+    words = f"lost the connection between {between}: "
+    if len(senders) != 1:
+        return words + "each sends, and gets no acknowledgement"
+    wire = max(case.lossy, key=lambda each: each.here.last_acknowledged)
+    since = (wire.here.last_acknowledged or wire.here.last_received) / 1000
+    words += f"{wire.of[0]} has sent for {duration(since)}"
+    if wire.there.received > wire.here.acknowledged > 0:
+        return f"{words}; this arrives at {wire.to[0]}, whose acknowledgements are lost"
+    return f"{words}, and {wire.to[0]} acknowledges nothing"
+
+
+def _without_link(case: HangCase, end: Key) -> str:
+    """The interface of this end of a lost connection, if it has no link."""
+    used = {wire.here.local for wire in case.lossy if wire.of == end}
+    used |= {wire.there.local for wire in case.lossy if wire.to == end}
+    addresses = {each.rpartition(":")[0].strip("[]") for each in used}
+    named = (each.partition(" ") for each in case.unplugged.get(end[0], ()))
+    return next((name for name, _, address in named if address in addresses), "")
 
 
 def _name(rank: int | None, of: Key) -> str:
@@ -279,6 +341,9 @@ def _mismatch(case: HangCase) -> HangFinding | None:
         return None
     if all(not each.operation for each in case.inside):
         return None
+    if any(each.operation.startswith(RPC) for each in case.inside):
+        said = "The ranks wait for remote calls, and no thread shows which of them is at work."
+        return HangFinding(sentence=said)
     groups = groups_of(case.inside)
     steps = {each.step for each in case.inside if each.step is not None}
     if len(groups) == 1 and len(steps) < 2:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace as with_changes
 
 from msgspec.structs import replace
 
 from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge.judgement import HangJob
+from doctor.hang.judge.lost_hosts import lost_hosts
 from doctor.hang.judge.owners import HERE, JobPart, parts, ranks_of
 from doctor.hang.judge.starting import StartingJob
 from doctor.hang.judge.wires import key
@@ -21,7 +23,14 @@ MOST_MISSING = 20_000
 def find_jobs(evidence: HangEvidence) -> tuple[HangJob, ...]:
     """All jobs, in the order of the hosts."""
     seen = {host.host: host for host in evidence.hosts}
-    return tuple(_job(part, seen) for part in _limited(parts(evidence)))
+    return tuple(_with_lost(_job(part, seen), evidence) for part in _limited(parts(evidence)))
+
+
+def _with_lost(job: HangJob, evidence: HangEvidence) -> HangJob:
+    """The job with the hosts that lost its ranks without a word."""
+    lost = lost_hosts(evidence, job)
+    gone = ((rank, each.host) for each in lost if not each.unsure for rank in each.ranks)
+    return with_changes(job, lost=lost, gone=(*job.gone, *gone)) if lost else job
 
 
 def _limited(found: Iterable[JobPart]) -> list[JobPart]:

@@ -172,6 +172,25 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
+class LostHost:
+    """A host without the other ends of connections that ranks have to it."""
+
+    host: str
+    ranks: tuple[int, ...]
+    """The missing ranks that were there; empty if unknown."""
+    waiting: tuple[int, ...]
+    """The ranks that have these connections."""
+    address: str
+    """The address to which they are."""
+    unsure: str = ""
+    """Why a rank may be there all the same; empty if none may."""
+    happened: str = ""
+    """What happened to it since the job was started, in words; empty if nothing shows it."""
+    started: float | None = None
+    """Seconds since it was started again; None if it was not."""
+
+
+@dataclass(frozen=True, slots=True)
 class HangJob:
     """Processes that belong together."""
 
@@ -195,6 +214,7 @@ class HangJob:
     """
     stray: bool = False
     """Other ranks hold the numbers that these processes claim."""
+    lost: tuple[LostHost, ...] = ()
     starters: tuple[HangMember, ...] = ()
     """Its launchers, if it has no rank yet."""
 

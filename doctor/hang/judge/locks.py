@@ -17,9 +17,13 @@ LONGEST = 60
 """The most characters of a holder's command line in a sentence."""
 
 
-def waits_for_lock(member: HangMember, frames: Sequence[Frame], apart: float) -> Activity | None:
-    """The activity of a process that waits for a lock on a file; None if nothing shows that it does."""
-    lock = _waited(member.b, frames)
+def waits_for_lock(
+    member: HangMember, frames: Sequence[Frame], apart: float, *, woken: bool
+) -> Activity | None:
+    """The activity of a process that waits for a lock on a file; None if nothing shows that it does.
+    `woken`: its main thread ran between the looks, as one does that tries again and again.
+    """
+    lock = _waited(member.b, frames, woken)
     if lock is None:
         return None
     words = f"waits for the lock {lock.path or 'on a file'}"
@@ -39,9 +43,9 @@ def waits_for_lock(member: HangMember, frames: Sequence[Frame], apart: float) ->
     )
 
 
-def _waited(look: Look | None, frames: Sequence[Frame]) -> FileLock | None:
+def _waited(look: Look | None, frames: Sequence[Frame], woken: bool) -> FileLock | None:
     main = threads.main(look)
-    sleeps = main is not None and ("nanosleep" in main.waits or threads.polls(main))
+    sleeps = woken and main is not None and ("nanosleep" in main.waits or threads.polls(main))
     for by in ("kernel", "library", "own", "open"):
         for lock in look.locks if look else ():
             if lock.by == by and (by == "kernel" or (sleeps and _fits(lock, frames))):
@@ -64,12 +68,10 @@ def _unheld(lock: FileLock, words: str) -> Activity:
         return Activity(
             Cause.LOCK, f"{words}, held by no process that can be seen here", polls=True, held=held
         )
-    return Activity(
-        Cause.LOCK,
-        f"waits for the file {lock.path} to go: no process of this host has it open",
-        polls=True,
-        held=held,
-    )
+    says = f"sleeps again and again while the file {lock.path} exists"
+    if lock.by == "library":
+        says = f"waits for the file {lock.path} to go"
+    return Activity(Cause.LOCK, f"{says}: no process of this host has it open", polls=True, held=held)
 
 
 def _named(holder: LockHolder) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from doctor.hang.evidence import Frame, Look, PythonThread
 
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "/torch/", "/mindspore/")
+_RPC, _RAY = "torch/distributed/rpc/", "/ray/_private/"
 FRAMES = 3
 """The most frames of a stack that a report shows."""
 
@@ -16,6 +17,25 @@ def is_library(file: str) -> bool:
 
 
 def main_thread(look: Look | None) -> PythonThread | None:
+    """The thread that trains: the main thread, unless that only serves another one, as in actors of Ray and
+    in workers of RPC.
+    """
+    main = _first_thread(look)
+    others = [thread for thread in (look.python if look else ()) if thread is not main]
+    at_work = [thread for thread in others if _has_own_code(thread)]
+    if main is None or len(at_work) != 1:
+        return main
+    remote = any(_RPC in frame.file for frame in main.frames[: user_index(main.frames)])
+    called = any(_RPC in frame.file for frame in at_work[0].frames)
+    serves = not _has_own_code(main) and any(_RAY in frame.file for frame in main.frames)
+    return at_work[0] if serves or (remote and called) else main
+
+
+def _has_own_code(thread: PythonThread) -> bool:
+    return user_index(thread.frames) < len(thread.frames)
+
+
+def _first_thread(look: Look | None) -> PythonThread | None:
     """The thread whose TID is the PID. py-spy may list other threads first."""
     threads = [thread for thread in look.python if thread.frames] if look else []
     found = [thread for thread in threads if look and thread.tid == look.pid]

@@ -20,11 +20,14 @@ from doctor.hang.judge.places import (
     user_index,
 )
 
+RPC, RPC_CALLS = "rpc.", "torch/distributed/rpc/api.py"
+"""Before the name of a call that waits for another rank's answer, and the file of such calls."""
 _COLLECTIVES = (
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/_functional_collectives.py",
     "torch/distributed/rendezvous.py",
     "torch/distributed/elastic/utils/store.py",
+    RPC_CALLS,
     "mindspore/ops/communication.py",
     "mindspore/communication/",
 )
@@ -170,6 +173,8 @@ def _operation(library: Sequence[Frame]) -> str:
     for frame in library:
         if any(part in frame.file for part in _COLLECTIVES):
             name = frame.name.rpartition(".")[2]
+            if RPC_CALLS in frame.file:
+                name = RPC + name if name not in ("wrapper", "_invoke_rpc") else named
             named = name if not name.startswith("_") or not named else named
     return named
 

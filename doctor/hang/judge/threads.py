@@ -7,6 +7,7 @@ waits with a time limit if and only if its rank is inside a collective of that g
 from __future__ import annotations
 
 from doctor.hang.evidence import Look, Thread
+from doctor.hang.judge.places import main_thread
 from doctor.hang.onhost import syscalls
 
 _LOOP, _WORKER = "gloo_tcp_loop", "pt_gloo_runloop"
@@ -15,7 +16,11 @@ _NPU = ("hccl", "pt_hccl", "acl_", "npu")
 
 
 def main(look: Look | None) -> Thread | None:
-    return look.threads[0] if look and look.threads else None
+    """The thread that trains, as the kernel sees it: mostly the first."""
+    if look is None or not look.threads:
+        return None
+    found = main_thread(look)
+    return next((each for each in look.threads if found and each.tid == found.tid), look.threads[0])
 
 
 def _call(thread: Thread) -> str:

@@ -77,7 +77,7 @@ def waits_for(
     member: HangMember, frames: Sequence[Frame], did: Progress, apart: float, ranks: Ends = NONE
 ) -> Activity:
     """What it waits for. It is unproved if it may be work that goes on, or an answer that may still come."""
-    if locked := waits_for_lock(member, frames, apart):
+    if locked := waits_for_lock(member, frames, apart, woken=did.woken):
         return locked
     found = _waits_for(member, frames, ranks)
     if found.cause is Cause.SLEEPS and did.woken:

@@ -73,6 +73,25 @@ def _paired(ends: Mapping[tuple[str, str, str], tuple[Key, Connection]]) -> Iter
             yield Wire(of, other[0], here, other[1])
 
 
+def unpaired(members: Iterable[HangMember]) -> list[tuple[HangMember, Connection]]:
+    """Connections of ranks that have carried data and whose other end belongs to no rank. Those of the
+    rendezvous and those that stay on the host do not count.
+    """
+    ranks = [each for each in members if each.helps is None and each.b is not None]
+    ports = {each.master.rpartition(":")[2] for each in ranks if each.master}
+    pairs = [(rank, each) for rank in ranks for each in (rank.b.connections if rank.b else ())]
+    known = {(each.local, each.peer) for _, each in pairs}
+    return [
+        (rank, each)
+        for rank, each in pairs
+        if each.state == "ESTAB"
+        and each.received >= SHORT
+        and (each.peer, each.local) not in known
+        and not _scope(rank.host, each)
+        and not {each.local.rpartition(":")[2], each.peer.rpartition(":")[2]} & ports
+    ]
+
+
 def received_between(before: Iterable[Wire], after: Iterable[Wire]) -> int:
     """Bytes received between the looks. Sent bytes do not count, because a dead link retransmits."""
     had = {(wire.of, wire.here.local, wire.here.peer): wire.here.received for wire in before}
@@ -98,14 +117,17 @@ def quiet_for(after: Iterable[Wire]) -> dict[Key, float]:
     return found
 
 
-def cut(after: Iterable[Wire]) -> tuple[tuple[Key, Key], ...]:
-    """Pairs of ranks between which data is retransmitted without an answer."""
-    lost = {
-        (min(wire.of, wire.to), max(wire.of, wire.to))
+def lossy(after: Iterable[Wire]) -> tuple[Wire, ...]:
+    """Connections on which a rank sends again and again without an answer."""
+    return tuple(
+        wire
         for wire in after
         if wire.here.unacknowledged > 0 and wire.here.backoff >= AGAIN and not wire.here.persist
-    }
-    return tuple(sorted(lost))
+    )
+
+
+def pairs(of: Iterable[Wire]) -> tuple[tuple[Key, Key], ...]:
+    return tuple(sorted({(min(wire.of, wire.to), max(wire.of, wire.to)) for wire in of}))
 
 
 def edges(after: Iterable[Wire]) -> frozenset[tuple[Key, Key]]:

@@ -5,8 +5,8 @@ come for the time of its lease. It writes no file: py-spy is kept in memory only
 that this process always answers; the child's own children do everything that may block.
 
 Commands are JSON objects, one per line, with a kind in "do": find, tool (a part of py-spy, compressed, in
-base64), look, beat, stop. Answers have a kind in "say": member, found, armed, look, library, seen, done,
-trouble, bye (the last one).
+base64), look, ends, beat, stop. Answers have a kind in "say": member, found, armed, look, library, seen,
+ends, done, trouble, bye (the last one).
 """
 
 import base64
@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 from doctor.agents.onhost.lifeline import LEASE
 from doctor.agents.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
 from doctor.agents.onhost.voice import HostAgent
-from doctor.hang.onhost import libraries, look, proc, resolver, stacks
+from doctor.hang.onhost import ends, libraries, look, proc, resolver, stacks
 from doctor.hang.onhost.launchers import Launchers
 
 BEAT = b'"beat"}'
@@ -140,6 +140,8 @@ class HangAgent(HostAgent):
             asked = told.get("names")
             names = [str(name) for name in asked] if isinstance(asked, list) else []
             self.then("look", lambda say: self._look(apart, within, chosen, names, say))
+        elif what == "ends":
+            self.then("ends", lambda say: say("ends", ends=ends.asked(told["ends"])))
         elif what is not None:
             self.do(what, told)
 
@@ -275,6 +277,7 @@ class HangAgent(HostAgent):
             stacks=what,
             ages=not looks.no_ages,
             addresses=proc.addresses(),
+            unplugged=ends.unplugged(),
             unread=unread,
             loose=looks.loose,
             told=[dict(numbers, pid=pid) for pid, numbers in looks.told.items() if numbers],

@@ -81,7 +81,12 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "dict[str, A
             unread.append(f"process {pid}: the libraries that it has loaded could not be read in time")
     pids = {member["pid"] for member in found}
     lacking = ranks.without_ranks(known, rows, users, pids) + ranks.unseen(known, rows, users, pids)
-    starters = ranks.starters(known, rows, pids, own, proc.TICKS, proc.uptime(), users)
+    net = _namespace("self", "net")
+    starters = [
+        each  # elsewhere, as in containers, the addresses of this host say nothing
+        for each in ranks.starters(known, rows, pids, own, proc.TICKS, proc.uptime(), users)
+        if net and _namespace(each["pid"], "net") == net
+    ]
     others = ranks.may_be_ranks(known, rows, pids | {one["pid"] for one in starters}, own)[:MOST_OTHERS]
     may_be = _may_be(others, {row["pid"]: row for row in rows}, users, owners, over)
     return {"members": found + starters, "unread": (lacking + unread)[:32], "may_be": may_be}

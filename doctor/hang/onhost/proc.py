@@ -21,7 +21,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 MACHINE = os.uname().machine
 OURS = "DOCTOR_TOKEN="
 """The start of a variable in processes that doctor itself started with srun."""
-GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi")
+GROUPS = re.compile("gloo_tcp_loop|pt_gloo|pt_nccl|NCCL |pt_hccl|hccl_|pt_mpi|TP_(?:UV|SHM)_")
 """Names of threads that exist only in a process with process groups."""
 LIBRARIES = re.compile(
     r"/(?:lib(?:torch|c10|mpi|gloo|nccl|hccl|mindspore|horovod)|mindspore/|paddle/|horovod/|jaxlib/)"
@@ -226,6 +226,9 @@ def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | Non
         "cpu": int(fields[11]) + int(fields[12]),
         "switches": sum(map(int, switches)),
     }  # type: dict[str, Any]
+    slept = _slept(place) if fields[0] == "S" else None
+    if slept is not None:
+        one["slept"] = slept
     waits = lenient(place + "/wchan", LONGEST_WORD)
     one["waits"] = "" if waits == "0" else waits
     try:
@@ -233,6 +236,17 @@ def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | Non
     except OSError:
         refused.append("syscall")
     return one
+
+
+def _slept(place: str) -> "float | None":
+    """Seconds since a thread ran last, by the clock of the scheduler; None if the kernel does not say."""
+    its, own = (_last_run(lenient(each + "/sched", 4096)) for each in (place, PROC + "/self"))
+    return None if its is None or own is None else max(0.0, round((own - its) / 1000, 2))
+
+
+def _last_run(text: str) -> "float | None":
+    found = re.search(r"^se\.exec_start\s*:\s*(\d{1,15}\.\d+)", text, re.MULTILINE)
+    return float(found.group(1)) if found else None
 
 
 def ticks(pid: int) -> int:

@@ -44,6 +44,11 @@ def is_doctor(command: "Sequence[str]") -> bool:
     return "doctor" in names or " -m doctor " in " ".join(["", *command[:8], ""])
 
 
+def is_relay(command: "Sequence[str]") -> bool:
+    """Whether it is the relay of `doctor run`: what it starts is the user's job."""
+    return any("doctor.around.relay" in word for word in command[:8])
+
+
 def is_notebook(command: "Sequence[str]") -> bool:
     """Whether it is a notebook's kernel or server, or IPython."""
     words = [basename(word) for word in command[:4]]

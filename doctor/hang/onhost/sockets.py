@@ -87,12 +87,13 @@ def parse(text: str, wanted: "Wanted" = lambda *_: True) -> "dict[str, dict[str,
         timer = _TIMER.search(rest)
         found[inode] = {
             "state": words[0][:32],
-            "local": _plain(words[3]),
-            "peer": _plain(words[4]),
+            "local": plain(words[3]),
+            "peer": plain(words[4]),
             "received": said.get("bytes_received", 0),
             "acknowledged": said.get("bytes_acked", 0),
             "last_sent": said.get("lastsnd", 0),
             "last_received": said.get("lastrcv", 0),
+            "last_acknowledged": said.get("lastack", 0),
             "waiting_to_be_read": int(words[1]),
             "waiting_to_be_sent": int(words[2]),
             "unacknowledged": said.get("unacked", 0),
@@ -103,6 +104,6 @@ def parse(text: str, wanted: "Wanted" = lambda *_: True) -> "dict[str, dict[str,
     return found
 
 
-def _plain(place: str) -> str:
+def plain(place: str) -> str:
     """ADDRESS:PORT without the interface. A mapped IPv4 address is written as IPv4."""
     return re.sub(r"%[^\]:]*", "", re.sub(r"\[::ffff:([\d.]+)\]", r"\1", place))[:256]

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from doctor.hang.onhost.launchers import Launchers, LaunchSeat
-from doctor.hang.onhost.programs import TOOLS, is_doctor, is_notebook, is_shell, program, script
+from doctor.hang.onhost.programs import TOOLS, is_doctor, is_notebook, is_relay, is_shell, program, script
 
 DEEPEST = 64
 """Levels of the process tree that are searched. No job has this many, but anybody can create more."""
@@ -46,7 +46,10 @@ class Tree:
         for row in rows:
             self.below.setdefault(row["parent"], []).append(row["pid"])
         ours = [r["pid"] for r in rows if r["pid"] == own or r["ours"] or is_doctor(r["command"])]
-        self.ours = {pid for one in ours for pid in (one, *self.under(one))}
+        relays = [row["pid"] for row in rows if is_relay(row["command"])]
+        self.commands = [child for relay in relays for child in self.children(relay)]
+        """What `doctor run` started for the user."""
+        self.ours = {pid for one in ours for pid in (one, *self.under(one, self.commands))}
         launchers = ((row["pid"], known.of(row["command"])) for row in rows)
         self.launchers = {pid: launcher for pid, launcher in launchers if launcher is not None}
         self.seats = {}  # type: dict[int, LaunchSeat]
@@ -103,7 +106,7 @@ class Tree:
 
     def tops(self) -> "Iterator[int]":
         """The ranks by their variables: the topmost process of each, above its helpers."""
-        todo = self.roots()
+        todo = [*self.roots(), *(one for one in self.commands if self.rows[one]["parent"] in self.ours)]
         while todo:
             pid = todo.pop(0)
             if pid in self.ours:

@@ -17,6 +17,8 @@ from doctor.text.addresses import Holders
 HCCL_PORTS = 32
 HCCL_PORTS_UP_TO_8_0 = 16
 """How many ports HCCL takes from its base: in the latest CANN, and in CANN up to 8.0."""
+MCCL_PORT, MCCL_STEP = 8118, 256
+"""The port of rank 0 of MindSpore's collectives on CPUs, and the distance to that of the next rank."""
 GUESSES = ("default route", "only interface")
 """Sources of a data address that nobody chose: a fault that rests on them alone is a warning."""
 ON_BUS = "on the PCI bus"
@@ -113,6 +115,22 @@ class JobPlan:
     @property
     def hccl_ports(self) -> range:
         return range(self.hccl_base_port.value, self.hccl_base_port.value + HCCL_PORTS)
+
+    @cached_property
+    def mccl_ports(self) -> Mapping[str, tuple[int, ...]]:
+        """Host -> the ports that its ranks listen on if MindSpore trains on CPUs: one each, by the rank's
+        number (measured with MindSpore 2.10, which steps over a port that is taken).
+        """
+        trains = self.framework is not None and self.framework.value == "mindspore"
+        if not trains or self.backend.value is not Backend.GLOO:
+            return {}
+        ports: dict[str, tuple[int, ...]] = {}
+        first = 0
+        for host in self.hosts:
+            own = range(first, first + self.ranks_on(host.name))
+            ports[host.name] = tuple(port for rank in own if (port := MCCL_PORT + MCCL_STEP * rank) < 65536)
+            first = own.stop
+        return ports
 
     def host(self, name: str) -> PlannedHost:
         return self.by_name[name]

@@ -64,28 +64,35 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
     """The exit code of `explain`; 3 if no host gave a log."""
     wanted = _wanted(request, wishes)
     with _folder(wishes.save) as folder:
-        session = open_session(request, os.environ)
-        try:
-            taken, silent = _fetch_all(session, wanted, folder)
-            transport = session.transport.name
-        finally:
-            session.close()
-        _tell_left_out(taken)
-        empty = [host for host, of in taken.items() if not of.files and not of.missed]
-        if empty and len(empty) < len(taken):
-            tell(f"doctor: no logs were found on {clean_line(fold(empty))}.\n")
-        hosts = tuple(host for host, of in taken.items() if of.files)
-        names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
-        if wishes.save is not None and names:
-            tell(f"doctor: {len(names)} files were kept in {clean_line(str(wishes.save))}\n")
-        missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
-        named = partial(_rename_files, names, str(folder), transport == "local")
-        search = LogSearch(wanted.globs(), _since(wanted.minutes), named=bool(wanted.paths))
-        asked = tuple(host.name for host in session.hosts)
-        source = LogOrigin(hosts, silent, missed, named, transport, asked, search)
-        paths = [str(_of_host(folder, host)) for host in hosts]
+        paths, source = fetched_logs(request, wanted, folder, kept=wishes.save is not None)
         check = request if wishes.check else None
         return explain_logs(paths, request, wishes.logs, fetched=source, check=check)
+
+
+def fetched_logs(
+    request: Request, wanted: LogRequest, folder: Path, *, kept: bool = False
+) -> tuple[list[str], LogOrigin]:
+    """The logs of the hosts, copied into the folder: the paths to read, and where they are from."""
+    session = open_session(request, os.environ)
+    try:
+        taken, silent = _fetch_all(session, wanted, folder)
+        transport = session.transport.name
+    finally:
+        session.close()
+    _tell_left_out(taken)
+    empty = [host for host, of in taken.items() if not of.files and not of.missed]
+    if empty and len(empty) < len(taken):
+        tell(f"doctor: no logs were found on {clean_line(fold(empty))}.\n")
+    hosts = tuple(host for host, of in taken.items() if of.files)
+    names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
+    if kept and names:
+        tell(f"doctor: {len(names)} files were kept in {clean_line(str(folder))}\n")
+    missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
+    named = partial(_rename_files, names, str(folder), transport == "local")
+    search = LogSearch(wanted.globs(), _since(wanted.minutes), named=bool(wanted.paths))
+    asked = tuple(host.name for host in session.hosts)
+    source = LogOrigin(hosts, silent, missed, named, transport, asked, search)
+    return [str(_of_host(folder, host)) for host in hosts], source
 
 
 def _since(minutes: int | None) -> str:

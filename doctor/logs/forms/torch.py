@@ -47,7 +47,8 @@ _CHILD = re.compile(
 _TRACEBACK = re.compile(r"Traceback \(most recent call last\)|  File \"[^\"]{1,500}\", line \d")
 _EXCEPTION = re.compile(
     r" ?(?:[A-Za-z_]\w{0,60}\.){0,10}[A-Z]\w{0,60}"
-    r"(?:Error|Exception|Interrupt|Exit|Iteration|Failure|Timeout)(?::|$| \()"
+    r"(?:Error|Exception|Interrupt|Exit|Iteration|Failure|Timeout)(?:\(\w{1,60}\))?(?::|$| \()"
+    r"|Exception(?:: |$)"
     r"|(?:[A-Za-z_]\w{0,60}\.){1,10}[A-Z]\w{0,60}: "
 )
 _RAS = re.compile(

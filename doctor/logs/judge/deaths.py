@@ -23,7 +23,9 @@ _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectK
 _BY_SHELL = re.compile(r": line \d{1,6}: {1,4}(?P<pid>\d{1,9}) (?:Killed|Bus error|Segmentation fault)\b")
 """How a shell reports the end of a process that it started."""
 _EXCEPTION = re.compile(
-    r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b(?::.*)?$)"
+    r"(?:^|[\s:])((?:\w{1,60}\.){0,9}\w{0,60}(?:Error|Exception|Interrupt|SystemExit)\b"
+    r"(?:\(\w{1,60}\))?(?:(?::| \().*)?$)"
+    r"|^((?:[A-Za-z_]\w{0,60}\.){1,9}[A-Z]\w{0,60}: .*$)"
 )
 
 
@@ -198,4 +200,4 @@ def _table(line: LogLine, death: Suspect) -> object:
 def raised(line: LogLine) -> str | None:
     """The exception in the last line of a traceback: "ValueError: shard 0017 is empty"."""
     found = _EXCEPTION.search(line.text[:2000]) if line.form is Form.PYTHON else None
-    return found[1].strip()[:200] if found else None
+    return (found[1] or found[2]).strip()[:200] if found else None

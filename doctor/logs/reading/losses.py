@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Sequence
 from itertools import chain
 
@@ -42,7 +43,7 @@ class Losses:
         while rest:
             place = rest.pop()
             raw = lines.raw[place]
-            if place in found or not loss.wants(raw) or self._is_other(raw):
+            if place in found or not loss.wants(raw) or self._is_other(raw) or _RAISED.search(raw):
                 continue
             words = lines.sentences[place]
             known, headers = loss.shapes(words), loss.headers
@@ -82,6 +83,10 @@ class Losses:
 
     def _writer(self, raw: bytes) -> LineFacts:
         return writer_of(_text(raw), self._layout, self._clock)
+
+
+_RAISED = re.compile(rb"(?:Error|Exception): ")
+"""An exception says that a loss is NaN, but prints none."""
 
 
 def _key(raw: bytes) -> bytes:

@@ -201,7 +201,9 @@ class _Scanner:
             number -= 1
         self._most_odd, self._at_end = MOST_ODD, False
         for wording, each in old.items():
-            found.odd.setdefault(wording, each)
+            later = found.odd.setdefault(wording, each)
+            if later[0] != each[0]:  # another rank says the same at its end
+                found.odd[f"{wording} {each[0].rank}"] = each
         self._cut_off(window)
 
     def _cut_off(self, window: Window) -> None:
@@ -314,7 +316,11 @@ class _Scanner:
         if not complaint.complains(text, facts):
             return
         wording = complaint.wording(text, facts)
-        if known := self._found.odd.get(wording):
+        known = self._found.odd.get(wording)
+        if known and self._at_end and facts.rank not in (None, known[0].rank):
+            wording = f"{wording} {facts.rank}"
+            known = self._found.odd.get(wording)
+        if known:
             who, line = known
             if number > line.number and not self._at_end:
                 self._found.odd[wording] = who, replace(line, times=line.times + 1)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from doctor.errors import Mistake, suggest
 from doctor.logs.model import Form, Role, Symptom
 from doctor.logs.symptoms.numbers import NUMBER, SPELLINGS, patterns_of
+from doctor.text.speech import learn
 from doctor.text.textfile import shown
 from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable
 
@@ -77,6 +78,7 @@ def read_entry(
         )
     if len(mistakes) > before:
         return None
+    learn(reader.text("title"), reader.text("zh"))
     symptom = Symptom(
         id=key.text,
         title=reader.text("title"),

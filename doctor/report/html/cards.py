@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from doctor.report.card import Card, CardKind, Chart, Medium, Pairs, Part, Row, RowForm, Table
 from doctor.report.html.losses import losses_figure
-from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill, table, tag, text
+from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill, table, tag
+from doctor.report.spoken import spoken_command
+from doctor.text.speech import t
 
 MOST = 300
 """The most cards, and lines of a list: a browser could not open a larger page. The JSON has the rest."""
@@ -56,7 +58,7 @@ def card_article(card: Card) -> Html:
 
 
 def _pair(row: Row) -> Html:
-    said = text("\n".join(_numbered(row)))
+    said = join(_numbered(row), "\n")
     if row.form is RowForm.HOSTS:
         said = listed(row.lines)
     elif row.link:
@@ -69,7 +71,7 @@ def _pair(row: Row) -> Html:
 def _numbered(row: Row) -> Sequence[str]:
     if row.form is not RowForm.NUMBERED:
         return row.lines
-    return [f"{number}. {line}" for number, line in enumerate(row.lines, 1)]
+    return [f"{number}. {t(line)}" for number, line in enumerate(row.lines, 1)]
 
 
 def _typed(row: Row) -> Html:
@@ -78,7 +80,7 @@ def _typed(row: Row) -> Html:
     return join(
         (
             tag("p", where, class_="soft") if where else NOTHING,
-            tag("pre", "\n".join(row.lines), tabindex=0) if row.lines else NOTHING,
+            tag("pre", "\n".join(map(spoken_command, row.lines)), tabindex=0) if row.lines else NOTHING,
         )
     )
 

@@ -7,13 +7,16 @@ string again, so that a mistake shows markup as text and never text as markup.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from doctor.report.headline import Called, named
 from doctor.text.nodeset import cut
 from doctor.text.printable import clean
+from doctor.text.speech import t
 
 _VOID = {"meta", "br"}
+_QUOTES = {"code", "pre", "style", "script"}
+_SAID = {"aria_label", "title", "alt"}
 LONGEST = 32
 """A longer list of hosts, in characters, is folded."""
 
@@ -28,12 +31,17 @@ NOTHING = Html("")
 
 
 def text(value: str) -> Html:
+    """A sentence, in the language that is spoken."""
+    return verbatim(t(value))
+
+
+def verbatim(value: str) -> Html:
     return Html(html.escape(clean(value), quote=True))
 
 
-def join(parts: Iterable[str], between: str = "") -> Html:
+def join(parts: Iterable[str], between: str = "", say: Callable[[str], Html] = text) -> Html:
     """Joins the parts; plain strings among them are text and are escaped."""
-    return Html(text(between).join(part if isinstance(part, Html) else text(part) for part in parts))
+    return Html(verbatim(between).join(part if isinstance(part, Html) else say(part) for part in parts))
 
 
 def tag(name: str, /, *inner: str, **attributes: str | int | bool | None) -> Html:
@@ -44,9 +52,14 @@ def tag(name: str, /, *inner: str, **attributes: str | int | bool | None) -> Htm
         if value is True:
             words.append(spelt)
         elif value is not None and value is not False:
-            words.append(f'{spelt}="{text(str(value))}"')
+            said = text if key in _SAID else verbatim
+            words.append(f'{spelt}="{said(str(value))}"')
     opened = f"<{' '.join(words)}>"
-    return Html(opened) if name in _VOID else Html(f"{opened}{join(inner)}</{name}>")
+    return (
+        Html(opened)
+        if name in _VOID
+        else Html(f"{opened}{join(inner, say=verbatim if name in _QUOTES else text)}</{name}>")
+    )
 
 
 def section(id: str, title: str, *inner: str) -> Html:

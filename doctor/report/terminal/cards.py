@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
+from doctor.report.spoken import spoken_page
 from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.page import (
     LABEL,
@@ -21,6 +22,8 @@ from doctor.report.terminal.page import (
 )
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
+from doctor.text.speech import sign, t
+from doctor.text.wrap import cells, padded
 
 STYLE = {
     CardKind.FAIL: "bold red",
@@ -38,6 +41,7 @@ NUMBERED = len("1. ")
 
 def print_page(page: Page, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
     console.push_render_hook(CleanHook())
+    page = spoken_page(page)
     on = Medium.QUIET if quiet else Medium.VERBOSE if verbose else Medium.BRIEF
     blocks = _Blocks(console)
     for strong, rest in () if quiet else page.about:
@@ -87,7 +91,7 @@ def _print_each(pages: Sequence[Page], console: Console, on: Medium) -> None:
         _print_parts(page.parts, blocks, on)
         put_wrapped(Text(clean_line(page.says), style=STYLE[page.kind]), console, INDENT, INDENT)
     if len(pages) > JOBS and on is not Medium.QUIET:
-        put_line(Text(f"{len(pages)} in all", style="dim"), console)
+        put_line(Text(t(f"{len(pages)} in all"), style="dim"), console)
 
 
 def print_card(card: Card, console: Console, on: Medium) -> None:
@@ -120,7 +124,7 @@ def _rows(rows: Iterable[Row], on: Medium) -> list[tuple[Row, list[str]]]:
             continue
         texts = _some(row, on)
         if row.joins and found:
-            found[-1][1][-1] += f"; {row.label}: {' '.join(texts)}"
+            found[-1][1][-1] += f"{sign('; ')}{row.label}{sign(': ')}{' '.join(texts)}"
         else:
             found.append((row, texts))
     return found
@@ -145,7 +149,7 @@ def _most(part: Row | Pairs, on: Medium) -> int:
 
 def _more(part: Row | Pairs, most: int, on: Medium) -> list[str]:
     left = len(part.lines if isinstance(part, Row) else part.pairs) - most
-    return [f"and {left} more {part.noun} (-v)"] if left > 0 and on is Medium.BRIEF else []
+    return [t(f"and {left} more {part.noun} (-v)")] if left > 0 and on is Medium.BRIEF else []
 
 
 def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, indent: int) -> None:
@@ -157,7 +161,7 @@ def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, ind
         text = Text("\n".join(texts))
         if row.head:
             style = STYLE[row.kind] if row.kind else ""
-            text = Text.assemble((clean_line(row.head), style), ": " * bool(text), text)
+            text = Text.assemble((clean_line(row.head), style), sign(": ") * bool(text), text)
         put_rows([(label, text)], console, indent, hang=NUMBERED if row.form is RowForm.NUMBERED else 0)
 
 
@@ -178,7 +182,7 @@ def _print_typed(row: Row, lines: Sequence[str], label: str, console: Console, i
 
 
 def _labelled(label: str, line: str, indent: int, style: str = "") -> Text:
-    return Text.assemble(" " * indent, (f"{label:<{LABEL}}  ", "dim"), (clean_line(line), style))
+    return Text.assemble(" " * indent, (f"{padded(label, LABEL)}  ", "dim"), (clean_line(line), style))
 
 
 def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: Medium) -> None:
@@ -209,27 +213,31 @@ def print_part(part: Row | Pairs | Table, console: Console, on: Medium) -> None:
 
 def _print_pairs(part: Pairs, console: Console, on: Medium) -> None:
     pairs = part.pairs[: (most := _most(part, on))]
-    wide = max(len(first) for first, _ in pairs)
+    wide = max(cells(first) for first, _ in pairs)
     for first, second in pairs:
         if not part.aligned:
-            put_wrapped(Text(f"{clean_line(first)}: {clean_line(second)}"), console, 2, 4)
+            put_wrapped(Text(f"{clean_line(first)}{sign(': ')}{clean_line(second)}"), console, 2, 4)
             continue
         for number, line in enumerate(wrapped(Text(clean_line(second)), console, wide + 4)):
-            put_line(Text(f"  {'' if number else clean_line(first):>{wide}}  ") + line, console)
+            put_line(Text(f"  {_right('' if number else clean_line(first), wide)}  ") + line, console)
     for text in _more(part, most, on):
         put_line(Text(f"  {text}"), console)
 
 
+def _right(text: str, width: int) -> str:
+    return " " * (width - cells(text)) + text
+
+
 def _print_table(part: Table, console: Console) -> None:
     rows = [tuple(map(clean_line, row)) for row in (part.heads, *part.rows)]
-    wide = [max(len(row[column]) for row in rows) for column in range(len(part.heads) - 1)]
+    wide = [max(cells(row[column]) for row in rows) for column in range(len(part.heads) - 1)]
     for number, row in enumerate(rows):
-        cells = "".join(f"{cell:<{size}}  " for cell, size in zip(row, wide, strict=False))
+        front = "".join(f"{padded(cell, size)}  " for cell, size in zip(row, wide, strict=False))
         style, used = "" if number else "dim", sum(wide) + 2 * len(wide)
         if console.width - used < NARROWEST:
-            put_wrapped(Text(cells + row[-1], style=style), console, 0, NARROWEST, wide=True)
+            put_wrapped(Text(front + row[-1], style=style), console, 0, NARROWEST, wide=True)
             continue
         for again, line in enumerate(wrapped(Text(row[-1], style=style), console, used, wide=True)):
-            whole = Text(" " * used if again else cells, style=style) + line
+            whole = Text(" " * used if again else front, style=style) + line
             whole.rstrip()
             put_line(whole, console)

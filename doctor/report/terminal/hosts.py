@@ -16,6 +16,7 @@ from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED,
 from doctor.report.terminal.page import columns, put_line, put_wrapped
 from doctor.text.nodeset import cut
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
 
 MOST = 12
 """The most rows: with the last lines below it, the table fits a terminal with 24 lines."""
@@ -50,7 +51,7 @@ def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> N
     layout = _layout(lines, columns(console))
     console.print()
     _print_row(
-        ["HOST", *map(layout.say, layout.areas), "verdict"],
+        [t("HOST"), *map(layout.say, layout.areas), t("verdict")],
         ["dim"] * (len(layout.areas) + 2),
         layout.widths,
         console,
@@ -58,15 +59,15 @@ def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> N
     for line in lines:
         cells = [line.row.cells[area] for area in layout.areas]
         styles = ["bold", *map(_style, cells), _style(line.row.verdict)]
-        said = [cut(line.who, layout.widths[0]), *map(layout.say, cells), line.row.verdict]
+        said = [cut(line.who, layout.widths[0]), *map(layout.say, cells), _verdict(line.row.verdict)]
         _print_row(said, styles, layout.widths, console)
     if layout.lost:
-        put_wrapped(Text(f"faults also in: {', '.join(layout.lost)}", "dim"), console)
+        put_wrapped(Text(t(f"faults also in: {', '.join(layout.lost)}"), "dim"), console)
     if layout.well:
-        put_wrapped(Text(f"ok on all: {', '.join(layout.well)}", "dim"), console)
+        put_wrapped(Text(t(f"ok on all: {', '.join(layout.well)}"), "dim"), console)
     if len(shown) < len(rows):
         hosts = sum(len(row.hosts) for row in rows) - sum(len(row.hosts) for row in shown)
-        put_line(Text(f"and {hosts} more hosts in {len(rows) - len(shown)} rows (-v)", "dim"), console)
+        put_line(Text(t(f"and {hosts} more hosts in {len(rows) - len(shown)} rows (-v)"), "dim"), console)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +102,7 @@ def _who(row: HostRow, report: Report, whole: bool) -> str:
     if len(report.hosts) < MANY or len(row.hosts) == len(report.hosts):
         return folded
     number = f"{len(row.hosts):>{len(str(len(report.hosts)))}}"
-    return f"{number}  {'others' if whole and _are_most(row, report) else folded}"
+    return f"{number}  {t('others') if whole and _are_most(row, report) else folded}"
 
 
 def _layout(lines: Sequence[_HostLine], room: int) -> _Layout:
@@ -113,16 +114,16 @@ def _layout(lines: Sequence[_HostLine], room: int) -> _Layout:
     unread = [area for area in areas if area not in wrong and not cells[area] <= {OK, NOTHING}]
     longest = max(cell_len(name) for name in ("HOST", *(line.who for line in lines)))
     names = min(longest, max(NAMES, room // 3))
-    verdict = min(max(cell_len(row.verdict) for row in rows), max(VERDICT, room // 2))
+    verdict = min(max(cell_len(_verdict(row.verdict)) for row in rows), max(VERDICT, room // 2))
     small = (min(names, NAMES), min(verdict, VERDICT))
     tries: Sequence[tuple[int, int, Callable[[str], str]]] = (
-        (names, verdict, str),
-        (*small, str),
+        (names, verdict, t),
+        (*small, t),
         (*small, _short),
         (small[0], min(verdict, LEAST), _short),
     )
     for first, last, say in tries:
-        widths = {area: max(len(say(text)) for text in (area, *cells[area])) for area in areas}
+        widths = {area: max(cell_len(say(text)) for text in (area, *cells[area])) for area in areas}
         left = room - first - last - len(GAP)
         if sum(len(GAP) + widths[area] for area in wrong) <= left:
             break
@@ -148,8 +149,14 @@ def _layout(lines: Sequence[_HostLine], room: int) -> _Layout:
 def _short(cell: str) -> str:
     for ending, word in (("fault", "FAIL"), ("warning", "WARN"), ("broken check", "BROKEN")):
         if cell.rstrip("s").endswith(ending):
-            return word
-    return _SHORT.get(cell, cell)
+            return t(word)
+    return t(_SHORT.get(cell, cell))
+
+
+def _verdict(said: str) -> str:
+    """The verdict of a host: its word is translated, the ids are not."""
+    word, gap, rest = said.partition("  ")
+    return f"{t(word)}{gap}{t(rest)}"
 
 
 def _worst(rows: Sequence[HostRow], report: Report) -> list[HostRow]:

@@ -8,6 +8,8 @@ from rich.text import Text
 from doctor.report.losses import LossDrawing, LossRole, is_number
 from doctor.report.terminal.page import put_line, put_wrapped
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
+from doctor.text.wrap import cells, padded
 
 ROWS = 9
 MARGIN = 8
@@ -55,7 +57,7 @@ def print_losses(drawing: LossDrawing, console: Console, indent: int) -> None:
 
 
 def _word(drawing: LossDrawing, step: int) -> str:
-    return f"loss no. {step:,}" if drawing.counted else f"step {step:,}"
+    return t(f"loss no. {step:,}" if drawing.counted else f"step {step:,}")
 
 
 def _ticks(drawing: LossDrawing, room: int) -> str:
@@ -64,16 +66,16 @@ def _ticks(drawing: LossDrawing, room: int) -> str:
     line, end = _word(drawing, first), f"{drawing.axes.last:,}"
     for step in inner[:-1]:
         at, shown = round(drawing.axes.across(step) * (room - 1)), f"{step:,}"
-        if len(line) < at and at + len(shown) + len(end) < room:
-            line = line.ljust(at) + shown
-    return line + end.rjust(room - len(line)) if inner and len(line) + len(end) < room else line
+        if cells(line) < at and at + len(shown) + len(end) < room:
+            line = padded(line, at) + shown
+    return line + end.rjust(room - cells(line)) if inner and cells(line) + len(end) < room else line
 
 
 def _marked(drawing: LossDrawing, column: int, room: int) -> str:
     text = _word(drawing, drawing.mark or 0)
-    if column + len(text) + 2 <= room:
+    if column + cells(text) + 2 <= room:
         return " " * column + f"▲ {text}"
-    return f"{text} ▲".rjust(column + 1)
+    return " " * (column - cells(text) - 1) + f"{text} ▲"
 
 
 def _signs(drawing: LossDrawing) -> list[Sign]:
@@ -89,20 +91,20 @@ def _signs(drawing: LossDrawing) -> list[Sign]:
 def _legend(drawing: LossDrawing, signs: list[Sign]) -> Text:
     named: dict[Sign, list[str]] = {}
     for line, signed in reversed(list(zip(drawing.lines, signs, strict=True))):
-        named.setdefault(signed, []).append(clean_line(line.name))
+        named.setdefault(signed, []).append(clean_line(t(line.name)))
     text = Text()
     for (sign, style), names in named.items():
         text.append(sign, style)
         text.append(f" {', '.join(names)}  ")
     if drawing.left_out:
-        text.append(f"and {drawing.left_out} more  ", "dim")
+        text.append(t(f"and {drawing.left_out} more") + "  ", "dim")
     if any(not is_number(loss) for line in drawing.lines for loss in line.losses):
         text.append(LOST, "bold red")
-        text.append(" not a number  ")
+        text.append(f" {t('not a number')}  ")
     if drawing.axes.steep:
-        text.append("logarithmic  ", "dim")
+        text.append(f"{t('logarithmic')}  ", "dim")
     if drawing.judged:
-        good = {True: ("good: ", "bold green"), False: ("not good: ", "bold red"), None: ("", "")}
-        text.append_text(Text.assemble(good[drawing.is_good], drawing.judged))
+        good = {True: (t("good: "), "bold green"), False: (t("not good: "), "bold red"), None: ("", "")}
+        text.append_text(Text.assemble(good[drawing.is_good], t(drawing.judged)))
     text.rstrip()
     return text

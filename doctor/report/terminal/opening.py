@@ -15,6 +15,7 @@ from doctor.report.rerun import again
 from doctor.report.terminal.page import put_wrapped
 from doctor.text.nodeset import cut, fold
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
 
 T = TypeVar("T")
 LONGEST = 400
@@ -22,24 +23,30 @@ LONGEST = 400
 
 
 def print_opening(report: Report, console: Console) -> None:
-    hosts = clean_line(_whom(report.plan, report.run))
+    hosts = clean_line(t(_whom(report.plan, report.run)))
     if report.plan.hosts:
         put_wrapped(
-            Text.assemble((hosts, "bold"), (clean_line(_job(report.plan)), "dim")), console, wide=True
+            Text.assemble((hosts, "bold"), (clean_line(_spoken_job(report.plan)), "dim")), console, wide=True
         )
     if report.plan.launch:
-        put_wrapped(Text(clean_line(f"launch: {report.plan.launch}"), style="dim"), console, wide=True)
+        put_wrapped(Text(clean_line(t(f"launch: {report.plan.launch}")), style="dim"), console, wide=True)
     if report.running:
         look = f"{again(report, 'hang', hosts=report.running)} says whether it hangs"
         said = f"a job runs on {fold(report.running)}: {look}"
-        put_wrapped(Text(clean_line(said), style="dim"), console, wide=True)
+        put_wrapped(Text(clean_line(t(said)), style="dim"), console, wide=True)
     if inside := seen_inside(report):
-        put_wrapped(Text(clean_line(inside), style="dim"), console, wide=True)
+        put_wrapped(Text(clean_line(t(inside)), style="dim"), console, wide=True)
     if report.run.way and report.run.way.defaults:
-        put_wrapped(Text(clean_line(f"defaults from {report.run.way.defaults}"), "dim"), console, wide=True)
+        put_wrapped(
+            Text(clean_line(t(f"defaults from {report.run.way.defaults}")), "dim"), console, wide=True
+        )
 
 
-def _job(plan: JobPlan) -> str:
+def _spoken_job(plan: JobPlan) -> str:
+    return " · ".join(map(t, _job(plan)))
+
+
+def _job(plan: JobPlan) -> tuple[str, ...]:
     per_host = {host.ranks for host in plan.hosts if host.ranks}
     ranks = count(plan.ranks, "rank")
     if len(per_host) == 1:
@@ -49,7 +56,7 @@ def _job(plan: JobPlan) -> str:
     head, port = plan.head, plan.master_port
     sources = head.source if head.source == port.source else f"{head.source}, {port.source} port"
     place = f"head {head.value}:{port.value} ({sources})"
-    return " · ".join(("", hosts, ranks, f"backend {_sourced(plan.backend)}", place))
+    return ("", hosts, ranks, f"backend {_sourced(plan.backend)}", place)
 
 
 def _whom(plan: JobPlan, run: RunInfo) -> str:

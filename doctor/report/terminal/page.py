@@ -12,6 +12,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from doctor.text.printable import clean, clean_line
+from doctor.text.wrap import breaks, padded
 
 WIDEST = 120
 """The most columns of sentences: longer lines are hard to read."""
@@ -52,10 +53,18 @@ def wrapped(
     """
     width = console.width if wide else columns(console)
     room = max(width - rest, NARROWEST)
-    lines = _whole_words(text, room) if whole else list(text.wrap(console, room))
+    lines = list(_lines(text, console, room, whole))
     for line in lines:
         line.rstrip()
     return lines
+
+
+def _lines(text: Text, console: Console, room: int, whole: bool) -> Iterator[Text]:
+    if text.cell_len > len(text.plain):  # rich breaks Chinese at blanks, and in the middle of a name
+        for paragraph in text.split("\n", allow_blank=True):
+            yield from paragraph.divide(breaks(paragraph.plain, room))
+    else:
+        yield from _whole_words(text, room) if whole else text.wrap(console, room)
 
 
 def _whole_words(text: Text, room: int) -> list[Text]:
@@ -108,7 +117,7 @@ def put_rows(rows: Iterable[tuple[str, Text | str]], console: Console, indent: i
             continue
         for number, line in enumerate(_hanging(text, console, indent + LABEL + 2, hang)):
             head = clean_line(name) if number == 0 else ""
-            label = (f"{head:<{LABEL}}", "dim")
+            label = (padded(head, LABEL), "dim")
             put_line(Text.assemble(" " * indent, label, "  ", line), console)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from rich.console import Console
 from rich.text import Text
@@ -13,6 +14,8 @@ from doctor.report.measurements import Measurement, measured
 from doctor.report.passed_checks import passed_lines
 from doctor.report.terminal.page import columns, put_line, wrapped
 from doctor.text.printable import clean_line
+from doctor.text.speech import t, t_list
+from doctor.text.wrap import cells, padded
 
 TICK, DOUBT, DASH = "✓", "?", "–"
 
@@ -29,14 +32,19 @@ def print_well(report: Report, console: Console, *, verbose: bool = False) -> No
         ]
         if seen.ticked or seen.doubtful:
             console.print()
-            label = max(len(each.area) for each in (*seen.ticked, *seen.doubtful, *untried))
-            _print_lines(seen.ticked, (TICK, "bold green"), label, console)
-            _print_lines(seen.doubtful, (DOUBT, "bold cyan"), label, console)
-            _print_lines(untried, (DASH, "bold yellow"), label, console)
+            label = max(cells(t(each.area)) for each in (*seen.ticked, *seen.doubtful, *untried))
+            _print_lines(_spoken(seen.ticked), (TICK, "bold green"), label, console)
+            _print_lines(_spoken(seen.doubtful), (DOUBT, "bold cyan"), label, console)
+            _print_lines(_spoken(untried), (DASH, "bold yellow"), label, console)
     if verbose and (lines := passed_lines(report)):
         console.print()
-        put_line(Text("Passed", style="bold"), console)
-        _print_lines(lines, (" ", ""), max(len(each.area) for each in lines), console)
+        put_line(Text(t("Passed"), style="bold"), console)
+        spoken = _spoken(lines)
+        _print_lines(spoken, (" ", ""), max(cells(each.area) for each in spoken), console)
+
+
+def _spoken(lines: Sequence[Measurement]) -> list[Measurement]:
+    return [replace(each, area=t(each.area), text=t_list(each.text)) for each in lines]
 
 
 def _print_lines(lines: Sequence[Measurement], mark: tuple[str, str], label: int, console: Console) -> None:
@@ -44,7 +52,7 @@ def _print_lines(lines: Sequence[Measurement], mark: tuple[str, str], label: int
         label = 0  # no room for a second column
     for each in lines:
         indent = label + 6
-        area = f"{each.area:<{label}}" if label else f"{each.area}:"
+        area = padded(each.area, label) if label else f"{each.area}:"
         text = Text(clean_line(each.text))
         if not label:
             text = Text(area + " ") + text

@@ -14,6 +14,8 @@ from doctor.report.pace import SLOW, RankPace, rank_paces, slow_hosts
 from doctor.report.terminal.page import put_line
 from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text
+from doctor.text.speech import t
+from doctor.text.wrap import cells, padded
 
 MOST_RANKS, MOST_PAIRS = 16, 5
 GAP = "  "
@@ -34,7 +36,7 @@ def print_ranks(run: JudgedRun, console: Console, indent: int) -> None:
     if rest := [pace for pace in paces if pace not in shown]:
         least, most = (1e3 * each([pace.step for pace in rest]) for each in (min, max))
         words = f"{ranks_text([pace.rank for pace in rest], most=3)}: {least:.1f} to {most:.1f} ms a step"
-        put_line(Text(" " * indent + words, "dim"), console)
+        put_line(Text(" " * indent + t(words), "dim"), console)
 
 
 def _ranks(paces: Sequence[RankPace]) -> Iterator[Row]:
@@ -79,8 +81,8 @@ def print_pairs(run: JudgedRun, console: Console, indent: int) -> None:
 def _print_table(heads: Sequence[str], rows: Sequence[Row], console: Console, indent: int) -> None:
     """Prints a table; columns at the right that do not fit are left out."""
     cleaned = [tuple((clean_line(text), style) for text, style in row) for row in rows]
-    table: list[Row] = [tuple((head, "dim") for head in heads), *cleaned]
-    widths = [max(len(row[column][0]) for row in table) for column in range(len(heads))]
+    table: list[Row] = [tuple((t(head), "dim") for head in heads), *cleaned]
+    widths = [max(cells(row[column][0]) for row in table) for column in range(len(heads))]
     count = len(heads)
     while count > 1 and indent + sum(widths[:count]) + len(GAP) * (count - 1) > console.width:
         count -= 1
@@ -88,7 +90,7 @@ def _print_table(heads: Sequence[str], rows: Sequence[Row], console: Console, in
     for row in table:
         line = Text(" " * indent)
         for (text, style), width in zip(row[:count], widths, strict=False):
-            line.append(f"{text:<{width}}", style)
+            line.append(padded(text, width), style)
             line.append(GAP)
         line.rstrip()
         put_line(line, console)

@@ -18,12 +18,16 @@ from doctor.report.terminal.rank_table import print_pairs, print_ranks
 from doctor.rules.smoke import is_fault, together
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
+from doctor.text.speech import sign, t
+from doctor.text.wrap import padded
 
 TITLE = "Smoke"
 INDENT = len(TITLE) + 2
 BLOCKS = "▁▂▃▄▅▆▇█"
 CURVE = 8
 """The characters of the loss curve."""
+_CLOSING = ("，", "；", "：", "（")
+"""A blank after these is too much."""
 LONGEST = 100
 """The most characters of a version that a host reported."""
 Pieces = list[Text]
@@ -102,17 +106,17 @@ def _course(run: JudgedRun) -> Pieces:
     good = smoke.is_loss_good(run)
     values = [value for value in learned.curve if value is not None]
     if values:
-        pieces[-1] += Text(",")
+        pieces[-1] += Text(sign(","))
         pieces += [
             *_words(f"loss {_loss(values[0])} → {_loss(values[-1])}"),
             Text(curve(values), style="red" if good is False else "green" if good else ""),
         ]
     if learned.drop is not None and learned.limit is not None:
-        pieces += _words("(good:" if good else "(not good:", "green" if good else "bold red")
-        pieces += _words(f"learned {_percent(learned.drop)}, needed {_percent(learned.limit)})")
+        pieces += _words(t("(good:" if good else "(not good:"), "green" if good else "bold red")
+        pieces += _words(t(f"learned {_percent(learned.drop)}, needed {_percent(learned.limit)}") + sign(")"))
     seconds = smoke.step_seconds(run)
     if seconds is not None:
-        pieces[-1] += Text(",")
+        pieces[-1] += Text(sign(","))
         pieces += _words(f"{smoke.number_text(1e3 * seconds)} ms a step")
     return pieces
 
@@ -136,16 +140,16 @@ def _phases(run: JudgedRun, net: float | None) -> Pieces:
     rows = smoke.phases(run, net)
     shown = [row for row in rows if row.status != "skipped" or row.seconds]
     for row in shown:
-        text = Text(f"{row.name} {row.seconds:.1f}")
+        text = Text(f"{t(row.name)} {row.seconds:.1f}")
         if row is shown[-1]:
             text += Text(" s")
         if row.status == "fail":
-            text += Text(" failed", style="bold red")
+            text += Text(f" {t('failed')}", style="bold red")
         pieces.append(text)
     spaced = _join([[piece] for piece in pieces], "  ")
     missing = [row.name for row in rows if row not in shown]
     if missing:
-        spaced += _words(f"(not reached: {', '.join(missing)})", "dim")
+        spaced += _words(f"{sign('(')}{t('not reached: ' + ', '.join(missing))}{sign(')')}", "dim")
     return spaced
 
 
@@ -196,7 +200,7 @@ def _loss(value: float) -> str:
 def _injected(run: JudgedRun) -> str:
     latency = run.result.end.latency
     found = "" if latency is None else f" (the run was ended {latency:.2f} s after it took effect)"
-    return clean_line(smoke.injected(run)) + found
+    return clean_line(smoke.injected(run)) + t(found)
 
 
 def _repeats(before: JudgedRun, runs: Sequence[JudgedRun]) -> Iterator[Pieces]:
@@ -215,7 +219,7 @@ def _repeats(before: JudgedRun, runs: Sequence[JudgedRun]) -> Iterator[Pieces]:
 
 
 def _words(text: str, style: str = "") -> Pieces:
-    return [Text(word, style=style) for word in text.split(" ") if word]
+    return [Text(word, style=style) for word in t(text).split(" ") if word]
 
 
 def _join(groups: Sequence[Pieces], between: str) -> Pieces:
@@ -225,20 +229,24 @@ def _join(groups: Sequence[Pieces], between: str) -> Pieces:
     for number, group in enumerate(groups):
         last = number == len(groups) - 1
         *rest, end = group
-        joined += [*rest, end if last else end + Text(between.removesuffix(" "))]
+        joined += [
+            *rest,
+            end if last else end + Text((sign(between) if between.strip() else between).removesuffix(" ")),
+        ]
     return joined
 
 
 def _print(lines: Iterable[Pieces], console: Console) -> None:
     """Prints the lines under the title, wrapped between their pieces."""
-    head = Text.assemble((f"{TITLE}  ", "bold"))
+    head = Text.assemble((padded(t(TITLE), len(TITLE)) + "  ", "bold"))
     for pieces in filter(None, lines):
         line = Text()
         for piece in pieces:
             if line and INDENT + line.cell_len + 1 + piece.cell_len > console.width:
                 console.print(head + _bare(line), soft_wrap=True)
                 head, line = Text(" " * INDENT), Text()
-            line = line + Text(" ") + piece if line else piece
+            blank = "" if line.plain.endswith(_CLOSING) else " "
+            line = line + Text(blank) + piece if line else piece
         console.print(head + _bare(line), soft_wrap=True)
         head = Text(" " * INDENT)
 

@@ -30,6 +30,7 @@ STEPS = 30
 """The fewest steps that can name anybody."""
 PAUSED = 0.5
 """The share of the lost time from which on pauses explain it."""
+NO_DEVICES = "a slow device would not be seen: all hosts wait alike for it"
 _STATES = {HangState.NO_JOB: SlowState.NO_JOB, HangState.SEVERAL: SlowState.SEVERAL}
 
 
@@ -206,16 +207,14 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
     if missing:
         said = "Nobody is late among the ranks that were seen, and some were not."
         return replace(made, sentence=said, maybe=maybe, more=one.maybe)
-    said = f"Nobody is late. The ranks wait {between(waits[0], waits[-1])} of the time"
-    alike = (
-        "alike"
-        if one.smallest <= 2 * one.gap or waits[-1] - waits[0] < one.smallest
-        else "no one for certain least"
-    )
-    said += f", {alike}."
-    return replace(
-        made, state=SlowState.EVEN, sentence=said, smallest=one.smallest, maybe=maybe, more=one.maybe
-    )
+    apart = between(waits[0], waits[-1])
+    if waits[-1] - waits[0] >= one.smallest:
+        said = f"The ranks wait {apart} of the time, and it is not clear for whom."
+        return replace(made, sentence=said, maybe=maybe, more=one.maybe)
+    said = f"Nobody is late. The ranks wait {apart} of the time, alike."
+    notes = (NO_DEVICES,) if found.by == "stacks" else ()
+    made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
+    return replace(made, smallest=one.smallest, maybe=maybe, more=one.maybe)
 
 
 def _unseen(seen: Sampled) -> str:

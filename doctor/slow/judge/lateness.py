@@ -85,6 +85,6 @@ def latest(shares: Shares[K], groups: Collection[Collection[K]] = ()) -> Latenes
     order = sorted(shares, key=lambda key: mean(shares[key]))
     whole = [set(group) for group in groups if len(group) > 1 and 2 * len(group) <= len(shares)]
     whole.sort(key=lambda group: mean(mean(shares[key]) for key in group))
-    few = [order[:number] for number in range(2, (len(order) - 1) // 2 + 1)]
+    few = [order[:number] for number in range(2, len(order) // 2 + 1)]
     tried = [lateness(shares, who) for who in (order[:1], *whole[:1], *few)]
     return next((one for one in tried if one.sure), next((one for one in tried if one.maybe), tried[0]))

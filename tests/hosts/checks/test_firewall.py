@@ -205,6 +205,17 @@ def test_a_rule_on_the_ports_of_hccl(lab: Lab, examine: Examiner) -> None:
     assert {place["port"] for place in seen["where"]} == {60000}
 
 
+def test_a_rule_on_a_port_of_mindspore(lab: Lab, examine: Examiner) -> None:
+    """On CPUs, rank r listens on 8118 + 256 r: 8374 is that of rank 1, which is on node2 if each has one."""
+    lab["node2"].iptables("-A", "INPUT", "-p", "tcp", "--dport", "8374", "-j", "DROP")
+    one_each = ("--ranks-per-host", "1")
+    assert_healthy(examine(*ALONE, *one_each))
+    (found,) = assert_only(
+        examine(*ALONE, *one_each, "--framework", "mindspore"), "firewall-blocks", ["node2"]
+    )
+    assert "MindSpore's port 8374" in words(found)
+
+
 def test_connections_blame_no_host_when_all_hosts_drop_them(lab: Lab, examine: Examiner) -> None:
     for host in lab:
         nft_input(USUAL, "drop")(host)

@@ -162,3 +162,27 @@ def test_far_apart_looks_have_others_between(make_job: Callable[..., HangJob]) -
             assert {thread.name for thread in each.threads} >= {"gloo_tcp_loop"}
             assert any(frame.name == "main" for thread in each.python for frame in thread.frames)
     assert "swordfish" not in str(host)
+
+
+@pytest.mark.skipif(
+    "se.exec_start" not in proc.lenient("/proc/self/sched"),
+    reason="the kernel does not say when a thread ran",
+)
+def test_the_kernel_says_since_when_a_thread_sleeps() -> None:
+    with subprocess.Popen(["sleep", "60"]) as asleep:
+        try:
+            start = proc.row((asleep.pid, False))["start"]  # type: ignore[index]
+            until = time.monotonic() + 30
+            looks = [proc.seen((asleep.pid, start, False, False)) for _ in range(2)]
+            while looks[-1]["threads"][0].get("slept", 0.0) <= looks[0]["threads"][0].get("slept", 0.0):
+                assert time.monotonic() < until, "it sleeps longer and longer"
+                time.sleep(0.05)
+                looks.append(proc.seen((asleep.pid, start, False, False)))
+        finally:
+            asleep.kill()
+
+
+def test_threads_of_groups_and_of_rpc_show_a_rank() -> None:
+    named = ("gloo_tcp_loop", "pt_gloo_runloop", "pt_nccl_watchdg", "TP_UV_loop", "TP_SHM_reactor")
+    assert all(map(proc.GROUPS.match, named))
+    assert not any(map(proc.GROUPS.match, ("python", "pt_data_worker", "pt_tcpstore_uv", "jemalloc_bg_thd")))

@@ -98,5 +98,22 @@ def test_a_launcher_that_waits_for_another_host_is_said(start: Start) -> None:
     until(lambda: len(launcher.net_connections()) > 0)
     done = hang("--pid", str(launcher.pid))
     assert done.returncode == 3, done.stdout
-    assert f"torchrun (pid {launcher.pid}, " in done.stderr
-    assert "has no rank here: it is still starting some, or waits for other hosts" in done.stderr
+    assert "waits for 1 more: nobody has node rank 1; no other host was asked." in " ".join(
+        done.stdout.split()
+    )
+    assert "--node-rank=1" in done.stdout
+
+
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_a_launcher_that_calls_nobody_is_accused_only_in_our_own_network(
+    elsewhere: bool, start: Start
+) -> None:
+    """In another network namespace, as in a container, the addresses of this host say nothing about it."""
+    words = ["--nnodes=2", "--master-addr=192.0.2.77", f"--master-port={(port := free_port())}"]
+    enter = ["unshare", "--net"] if elsewhere else []
+    launchers = [start([*enter, TORCHRUN, *words, f"--node-rank={node}", str(SPAWNED)]) for node in (0, 1)]
+    until(lambda: all(any("torchrun" in word for word in each.cmdline()[:3]) for each in launchers))
+    done = hang("--master-port", str(port), "--json", "-")
+    said = json.loads(done.stdout)
+    assert {each["cause"] for each in culprits(said)} == (set() if elsewhere else {"calls another address"})
+    assert done.returncode == (3 if elsewhere else 1), said

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import select
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from tests.support.paths import ROOT
@@ -112,6 +116,36 @@ def test_a_job_that_stands_still_is_for_doctor_hang(make_slow_job: Make) -> None
         job.ranks[1].send_signal(signal.SIGCONT)
     assert done.returncode == 3, done.stdout + done.stderr
     assert "It stands still: doctor hang" in done.stdout
+
+
+def test_an_interrupt_shows_what_is_known_and_leaves_nothing(make_slow_job: Make) -> None:
+    job = make_slow_job()
+    job.fault("loader", 2)
+    argv = [sys.executable, "-m", "doctor", "slow", "--local", "--master-port", str(job.port), "--for", "60"]
+    started = psutil.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        below: list[psutil.Process] = []
+        end = time.monotonic() + 60
+        while not any("sample" in line for line in _stages(started, end)):
+            assert time.monotonic() < end
+        below = started.children(recursive=True)
+        assert below, "the agent and its children"
+        started.send_signal(signal.SIGINT)
+        out, err = started.communicate(timeout=60)
+    finally:
+        for each in (*below, started):
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
+        _, left = psutil.wait_procs(below, timeout=5)
+    assert not left
+    assert started.returncode in (1, 3, 130), (out, err)
+
+
+def _stages(started: psutil.Popen, end: float) -> Iterator[str]:
+    """The lines that it writes about its progress."""
+    ready, _, _ = select.select([started.stderr], [], [], max(0.0, end - time.monotonic()))
+    if ready:
+        yield started.stderr.readline()
 
 
 def test_without_a_job_nothing_is_said_to_be_well() -> None:

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import mean
 
 import pytest
 
@@ -65,14 +64,14 @@ class SlowJob(HangJob):
 
 def lost(steps: dict[int, list[Step]], rank: int, since: float) -> float:
     """The share of the time since then that the others waited for this rank, by their own clock."""
-    whole: list[float] = []
+    late = whole = 0.0
     for rows in zip(*steps.values(), strict=False):
         ready = {each: row[2] for each, row in zip(steps, rows, strict=True)}
         began, done = rows[0][0], rows[0][3]
         if began >= since:
-            others = max(at for each, at in ready.items() if each != rank)
-            whole.append(max(0.0, ready[rank] - others) / (done - began))
-    return mean(whole) if whole else 0.0
+            late += max(0.0, ready[rank] - max(at for each, at in ready.items() if each != rank))
+            whole += done - began
+    return late / whole if whole else 0.0
 
 
 @pytest.fixture(scope="module")

@@ -93,7 +93,7 @@ def draw(
 def _victims(
     lot: random.Random, mode: str, fault: str, rank: int, ranks: int, world: int
 ) -> tuple[Victim, ...]:
-    if fault in ("kill", "lost"):
+    if fault in ("kill", "lost", "power"):
         return (Victim(rank if rank >= ranks else rank + ranks, fault),)  # the store is in rank 0
     if fault == "netdrop":  # two ranks that exchange data at every step, on different hosts
         far = (rank + max(2, ranks)) % world if mode == "tp" else 0

@@ -32,7 +32,7 @@ def held(drawn: Drawn, hosts: Sequence[str], code: int, said: str, seconds: floa
         f"rank {each['rank']} on {each['host']} {each['cause']} at {each['hang']['place']}"
         for each in (*guilty, *suspected)
     )
-    state = "unknown" if kind.cause is not None and kind.code == 3 else "hang"
+    state = "unknown" if kind.idle or (kind.cause is not None and kind.code == 3) else "hang"
     fine = code == kind.code and (code == 0 or report["hang"]["state"] == state)
     if not fine:
         line += f" ({'; '.join(report['hang']['rights']['unread'] if report['hang']['rights'] else ())})"

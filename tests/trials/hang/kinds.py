@@ -27,6 +27,8 @@ class Kind:
     launchers: tuple[str, ...] = ANY
     ranks: int = 1
     """The least number of ranks on each host."""
+    idle: bool = False
+    """No rank is in a collective."""
     pair: bool = False
     """Whether the victim is shown together with others, or no rank is named."""
 
@@ -62,6 +64,15 @@ KINDS: Mapping[str, Kind] = {
     "extra": Kind(None, code=3, modes=("tp",), pair=True),
     "skip": Kind(None, code=3, modes=("tp",), pair=True),
     "order": Kind(None, code=3, modes=("tp",), pair=True),
+    "hub": Kind(Cause.LOCK, "wait_for_hub", modes=("ddp",)),
+    "fork": Kind(Cause.FORK, "tokenize", modes=("ddp",)),
+    "leave": Kind(Cause.LEFT, "rest", modes=("ddp",)),
+    # All hosts answer, and one of them has nothing left of the job.
+    "power": Kind(Cause.GONE, hits=False, modes=("ddp",), launchers=("torchrun",)),
+    # Nobody waits for a rank that has left if all have.
+    "over": Kind(None, code=3, idle=True, modes=("ddp",)),
+    "download": Kind(Cause.LOCK, "wait_for_hub", code=3, modes=("ddp",)),
+    "briefly": Kind(None, code=0, limit=USUAL, modes=("ddp",)),
     "checkpoint": Kind(None, code=0),
     "slow": Kind(None, code=0, limit=USUAL, hits=False),
     "uneven": Kind(None, code=0, limit=USUAL, hits=False),

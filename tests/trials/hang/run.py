@@ -13,6 +13,7 @@ from tests.lab import Host, Lab
 from tests.lab.machine import Process
 from tests.lab.slurm import Slurm
 from tests.support.hang import dead_files
+from tests.support.hang.lost import lose_everything
 from tests.support.injob import Job
 from tests.trials.hang.drawn import Drawn
 from tests.trials.hang.held import held
@@ -93,6 +94,8 @@ def trial(site: Site, drawn: Drawn) -> Outcome:
             one, other = (hosts[drawn.host_of(each)] for each in drawn.victims)
             one.nft(CUT % other.address)
             other.nft(CUT % one.address)
+        if drawn.fault == "power":
+            lose_everything(hosts[drawn.host_of(drawn.victims[0])], "[t]rials/hang/training.py")
         time.sleep(STANDS if kind.code else 0)
         words = ("hang", f"node[1-{len(hosts)}]", "--limit", f"{kind.limit:g}", "--json", "-")
         for _ in range(kind.looks):

@@ -10,13 +10,16 @@ import ctypes
 import os
 import signal
 import subprocess
+import sys
 import threading
 import time
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
 import torch
 import torch.distributed as dist
+from filelock import FileLock
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
@@ -93,6 +96,71 @@ def doze() -> None:
     time.sleep(10_000)
 
 
+HOLDS = """
+import fcntl, os, sys, time
+if os.fork():
+    os._exit(0)  # so that it is no child of the rank
+file = open(sys.argv[1], "a")
+fcntl.flock(file, fcntl.LOCK_EX)
+open(sys.argv[1] + ".held", "w").close()
+end = time.monotonic() + float(sys.argv[2])
+while time.monotonic() < end:
+    time.sleep(0.1)
+    if sys.argv[3] == "download":
+        file.write("x" * 9_000)
+"""
+"""Another program that holds a lock."""
+
+
+def wait_for_hub() -> None:
+    path = FOLDER / f"hub.{dist_rank()}.lock"
+    seconds = "3" if mine() == "briefly" else "300"
+    subprocess.run([sys.executable, "-c", HOLDS, str(path), seconds, mine()], check=True, timeout=60)
+    while not path.with_suffix(".lock.held").exists():
+        time.sleep(0.05)
+    with FileLock(str(path)):
+        pass
+
+
+TOKENS = threading.Lock()
+
+
+def tokenize() -> None:
+    with TOKENS:
+        pass
+
+
+def fork_with_lock() -> None:
+    """A thread holds the lock that the child needs."""
+    begun = threading.Event()
+
+    def hold() -> None:
+        with TOKENS:
+            begun.set()
+            time.sleep(2)
+
+    threading.Thread(target=hold).start()
+    begun.wait()
+    child = os.fork()
+    if child == 0:
+        tokenize()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+class Left(Exception):
+    """Of a rank whose training is over."""
+
+
+def rest() -> None:
+    threading.Event().wait()
+
+
+def leave() -> None:
+    threading.Thread(target=rest).start()
+    raise Left
+
+
 def write_checkpoint() -> None:
     with (FOLDER / "checkpoint").open("wb") as file:
         while True:
@@ -111,6 +179,11 @@ STOPS = {
     "storage": read_dead_shard,
     "dstate": run_dead_program,
     "checkpoint": write_checkpoint,
+    "hub": wait_for_hub,
+    "download": wait_for_hub,
+    "briefly": wait_for_hub,
+    "fork": fork_with_lock,
+    "leave": leave,
 }
 
 
@@ -134,6 +207,9 @@ def misbehave() -> None:
         time.sleep(0.4)
     if "uneven" in FAULTS:
         time.sleep(0.1 * dist_rank())
+    if "over" in FAULTS and step == AT:
+        mark("hit")
+        leave()
     if mine() in STOPS and step == AT:
         mark("hit")
         STOPS[mine()]()
@@ -227,4 +303,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(Left):
+        main()

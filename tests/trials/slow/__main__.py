@@ -82,6 +82,8 @@ def trial(lab: Lab, job: LabJob, kind: SlowKind, name: str, number: int, args: a
         done = lab.doctor("slow", nodes, "--for", args.seconds, "--json", "-", user=args.user)
         seconds = time.monotonic() - since
         begin.join()
+    if not done.stdout:
+        raise SystemExit(f"{name}: no report: {done.stderr}")
     said = json.loads(done.stdout)
     steps = {rank: job.truth(rank) for rank in range(job.world)}
     true = mean(lost(steps, rank, since) for rank in late) if not kind.healthy else 0.0

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from doctor.cli import run
-from doctor.cli.defaults import FILE, with_defaults
+from doctor.cli.defaults import with_defaults
+from doctor.cli.whichlanguage import CONFIG
 from doctor.errors import InputErrors, UsageError
 from doctor.run.request import HostFlags, Request, WayFlags
 from doctor.run.way import way_of
@@ -24,7 +25,7 @@ Write = Callable[[str], Path]
 @pytest.fixture
 def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
     """Writes the file of a user whose home is a folder of this test."""
-    path = tmp_path / ".config" / FILE
+    path = tmp_path / ".config" / CONFIG
     path.parent.mkdir(parents=True)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
@@ -135,10 +136,10 @@ def test_they_do_not_choose_ssh(write: Write, asked: list[Request]) -> None:
 def test_the_folder_of_xdg_is_honoured(write: Write, tmp_path: Path) -> None:
     write("user: other\n")
     (tmp_path / "xdg" / "cluster-doctor").mkdir(parents=True)
-    (tmp_path / "xdg" / FILE).write_text("user: mine\n")
+    (tmp_path / "xdg" / CONFIG).write_text("user: mine\n")
     here = {"HOME": "/nonexistent", "XDG_CONFIG_HOME": f"{tmp_path}/xdg"}
     found = with_defaults(Request("check"), here)
-    assert (found.way.user, found.defaults) == ("mine", f"{tmp_path}/xdg/{FILE}: user mine")
+    assert (found.way.user, found.defaults) == ("mine", f"{tmp_path}/xdg/{CONFIG}: user mine")
     relative = {"HOME": str(tmp_path), "XDG_CONFIG_HOME": "xdg"}
     assert with_defaults(Request("check"), relative).way.user == "other"
     for nowhere in ({}, {"HOME": "/nonexistent"}):

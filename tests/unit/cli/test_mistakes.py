@@ -47,7 +47,6 @@ def answer(words: str | list[str], capsys: pytest.CaptureFixture[str]) -> str:
         ("check --gpus 8", "Did you mean '--ranks-per-host 8'?"),
         ("check --master_port 29500", "Did you mean '--master-port'?"),
         ("check --master-addr node1", "Rank 0 runs on the host that is named first."),
-        ("check --lang zh", "It is an option of doctor explain; doctor check -h lists its own."),
         ("check -l root", "Did you mean '--user root'?"),
         ("check -p2222", "Did you mean '--port 2222'?"),
         ("check --key id", "Did you mean '--identity id'?"),

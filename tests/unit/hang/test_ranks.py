@@ -214,6 +214,18 @@ def test_doctors_own_processes_are_none() -> None:
     assert not is_doctor(["python", "train.py", "--doctor", "doctor"])
 
 
+def test_what_doctor_run_starts_is_the_users_job() -> None:
+    relay = "/opt/python -I -S -c import sys;from doctor.around.relay.main import main;main(3,4,5) /opt"
+    rows = [
+        row(10, 1, "/opt/python -m doctor run -- torchrun train.py"),
+        row(11, 10, relay),
+        row(12, 11, "/opt/bin/python /opt/bin/torchrun train.py"),
+        torch_rank(13, 12, 0),
+        torch_rank(14, 10, 1),
+    ]
+    assert shown(rows) == [(13, 0, None)]
+
+
 def test_forked_ranks_are_known_by_their_threads_or_by_the_masters_port() -> None:
     """Ranks of mp.spawn: the variables of a process are those with which it was started."""
     parent = row(10, 1)

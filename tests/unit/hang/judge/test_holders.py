@@ -59,9 +59,9 @@ class TestALockOnAFile:
 
     def test_that_goes_from_hand_to_hand(self) -> None:
         other = replace(HUB, holders=(replace(HOLDER, pid=10),))
-        assert kind(doing(locked(seen("hrtimer_nanosleep"), HUB, other), (), 2.0)) == "unproved"
+        assert kind(doing(locked(did(seen("hrtimer_nanosleep")), HUB, other), (), 2.0)) == "unproved"
         assert (
-            kind(doing(locked(seen("hrtimer_nanosleep"), HUB, replace(HUB, holders=())), (), 2.0))
+            kind(doing(locked(did(seen("hrtimer_nanosleep")), HUB, replace(HUB, holders=())), (), 2.0))
             == "unproved"
         )
 
@@ -74,6 +74,13 @@ class TestALockOnAFile:
         assert "held by no process that can be seen here" in far.words
         left = doing(locked(did(seen("hrtimer_nanosleep")), replace(HUB, kind="", holders=())), (), 2.0)
         assert left.words == "waits for the file /hub.lock to go: no process of this host has it open"
+        own = doing(
+            locked(did(seen("hrtimer_nanosleep")), replace(HUB, kind="", by="own", holders=())), (), 2.0
+        )
+        assert own.words.startswith("sleeps again and again while the file /hub.lock exists: no process")
+
+    def test_whose_name_it_has_while_it_sleeps_for_long(self) -> None:
+        assert doing(locked(seen("hrtimer_nanosleep"), HUB), (), 2.0).cause is Cause.SLEEPS
 
     def test_of_a_file_that_is_only_open_counts_for_a_database(self) -> None:
         lock = replace(HUB, by="open")
@@ -90,7 +97,7 @@ def held_by(pid: int, holds: str) -> HangEvidence:
     """Rank 1 waits for a lock of the process with this PID; rank 2 does what `holds` says."""
     made = evidence(["waits", "sleeps", holds], hosts=["node1"])
     lock = replace(HUB, holders=(replace(HOLDER, pid=pid),))
-    members = tuple(locked(m, lock) if m.rank == 1 else m for m in made.hosts[0].members)
+    members = tuple(did(locked(m, lock)) if m.rank == 1 else m for m in made.hosts[0].members)
     return replace(made, hosts=(replace(made.hosts[0], members=members),))
 
 

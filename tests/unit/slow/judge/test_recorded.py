@@ -36,6 +36,19 @@ def test_nobody_is_late_and_that_is_said_only_if_all_were_seen() -> None:
     assert (partly.state, partly.exit_code, partly.smallest) == (SlowState.UNKNOWN, 3, None)
 
 
+def test_ranks_that_wait_differently_are_not_called_alike() -> None:
+    """Most of them wait little, and one waits much: nobody is named, and nobody is called well."""
+
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        share = 0.7 if (host, rank.pid) == who else 0.2
+        return replace(rank, inside=tuple(round(share * n) for n in rank.samples), long=())
+
+    seen = recorded("nobody")
+    who = seen.samples[0].host, seen.samples[0].rounds[0].ranks[0].pid
+    made = judge(with_ranks(seen, change))
+    assert (made.state, made.late, made.exit_code) == (SlowState.UNKNOWN, (), 3)
+
+
 def test_few_steps_name_nobody_and_it_looks_on() -> None:
     seen = recorded("loader")
     short = replace(seen, hosts=tuple(replace(h, members=_few(h.members)) for h in seen.hosts))

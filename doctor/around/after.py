@@ -1,0 +1,161 @@
+"""After the command has ended badly: its output and the logs of its hosts, explained and proved."""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from functools import partial
+
+from doctor.around.apart import apart
+from doctor.around.folder import both_ends
+from doctor.around.output import Output
+from doctor.run.request import Request
+
+CLOCKS = 5.0
+"""Seconds by which the clocks of hosts may differ."""
+_KERNEL_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d")
+OWN = "doctor-output"
+"""The folder of the command's output among the logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """What `explain` says about the end."""
+
+    named: bool
+    says: str
+    text: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    cause: str = ""
+    """The id of the symptom, or what happened in a few words."""
+    blamed: tuple[str, ...] = ()
+    """The hosts that caused it, if that is proved or certain and not the script's own fault."""
+
+
+def explained(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> Reason:
+    """Why the command ended. It began at `began`, in seconds since 1970, and took `seconds`; `asks`: hosts
+    give their logs.
+    """
+    return apart(partial(_explain, replace(request, command="logs"), output, began, seconds, asks=asks))
+
+
+def curves_of(output: Output) -> tuple[str, ...]:
+    """What is wrong with the losses that were printed so far, each in a sentence."""
+    import io
+
+    from doctor.logs.explanation import headline
+    from doctor.logs.loss.collect import LossCollector
+    from doctor.logs.loss.judge import judge_curves
+    from doctor.logs.read import read
+    from doctor.logs.symptoms.match import matcher_of
+    from doctor.model import Confidence
+
+    matcher = matcher_of((), ())
+    streams = [io.BytesIO(both_ends(each)) for each in output.streams.values()]
+    logs = read(streams, matcher, loss=LossCollector)
+    found = judge_curves(logs.curves, matcher.symptoms)
+    return tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
+
+
+def _explain(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> Reason:
+    from doctor.errors import DoctorError
+    from doctor.logs.explain import LogOrigin, explanation_of
+    from doctor.logs.fetch.onhost.agent import KERNEL
+    from doctor.logs.fetch.private import private_folder
+    from doctor.logs.fetch.run import fetched_logs
+    from doctor.logs.fetch.script import MEGABYTE, LogRequest
+    from doctor.logs.naming import renamed
+    from doctor.logs.options import LogWishes
+    from doctor.text.printable import clean_line
+    from doctor.text.terminal import tell
+
+    quiet = replace(request, outputs=replace(request.outputs, quiet=True))
+    with private_folder() as folder:
+        own = folder / OWN
+        own.mkdir()
+        names = {}
+        for name, stream in output.streams.items():
+            (own / f"{name}.log").write_bytes(both_ends(stream))
+            names[str(own / f"{name}.log")] = name
+        paths, origin = [str(own)], LogOrigin()
+        if asks:
+            minutes = max(1, math.ceil((time.time() - began) / 60))
+            room = 64 * MEGABYTE
+            try:
+                more, origin = fetched_logs(quiet, LogRequest((), minutes, room // 4, room, (), ""), folder)
+                paths += more
+                for kernel in folder.rglob(KERNEL):
+                    margin = 0.5 if origin.transport == "local" else CLOCKS
+                    until = began + seconds + margin
+                    kernel.write_bytes(lines_between(kernel.read_bytes(), began - margin, until))
+            except DoctorError as error:
+                tell(f"doctor: the logs of the hosts could not be fetched: {clean_line(error.message)}\n")
+        theirs = origin.named or (lambda logs: logs)
+        origin = replace(origin, named=lambda logs: theirs(renamed(logs, lambda path: names.get(path, path))))
+        explanation, report = explanation_of(
+            paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None
+        )
+    return _reason(explanation, report)
+
+
+def lines_between(text: bytes, begin: float, until: float) -> bytes:
+    """The lines of a kernel's log from the time of the job: what came before or later did not end it."""
+    kept, keeps = [], True
+    for line in text.splitlines(keepends=True):
+        said = _KERNEL_TIME.match(line)
+        if said:
+            stamp = said[0].decode().replace(",", ".")
+            keeps = begin <= datetime.fromisoformat(stamp).timestamp() <= until
+        if keeps:
+            kept.append(line)
+    return b"".join(kept)
+
+
+def _reason(explanation: object, report: object) -> Reason:
+    from doctor.logs.explanation import Explanation, headline, last_words
+    from doctor.logs.model import LogOutcome
+    from doctor.logs.report import page_of
+    from doctor.logs.report_json import logs_report
+    from doctor.report.envelope import as_json
+    from doctor.report.html.page import as_html
+    from doctor.report.terminal.cards import print_page
+    from doctor.text.console import drawn
+    from doctor.text.terminal import WIDTH
+
+    assert isinstance(explanation, Explanation)
+    page = page_of(explanation)
+    text = drawn(partial(print_page, page, verbose=False, quiet=False), WIDTH, colour=False)
+    files = {
+        ".txt": text.encode(errors="replace"),
+        ".json": as_json(logs_report(explanation, report)),  # type: ignore[arg-type]
+        ".html": as_html(page),
+    }
+    named = explanation.conclusion.outcome is LogOutcome.NAMED
+    roots = [explanation.conclusion.charges[place] for place in explanation.roots]
+    says = headline(roots[0]) if named and roots else last_words(explanation)
+    cause = (roots[0].symptom or roots[0].brief) if roots else ""
+    return Reason(named, says, text, files, cause, _blamed(explanation) if named else ())
+
+
+def _blamed(explanation: object) -> tuple[str, ...]:
+    """The hosts of the first cause, if it is proved or certain, and a check of hosts can show it."""
+    from doctor.logs.explanation import Explanation, ProofState
+    from doctor.model import Confidence
+
+    assert isinstance(explanation, Explanation)
+    if not explanation.roots:
+        return ()
+    place = explanation.roots[0]
+    charge, proof = explanation.conclusion.charges[place], explanation.proof_of(place)
+    sure = charge.confidence is Confidence.CERTAIN or (proof and proof.proved is ProofState.PROVED)
+    if not sure or not any(_of_hosts(check) for check in charge.checks):
+        return ()
+    return tuple(dict.fromkeys(each.host for each in charge.who if each.host))
+
+
+def _of_hosts(check: str) -> bool:
+    """Whether a check looks at hosts, and not at how the job was started or what it computes."""
+    return not check.startswith(("smoke-", "launch-", "plan-", "torch-", "version-", "env-", "rank-table-"))

@@ -1,0 +1,154 @@
+"""One start of the command: it is watched until it ends, or until doctor ends it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+
+from doctor.around.after import curves_of
+from doctor.around.apart import Apart
+from doctor.around.command import ENDS, Command
+from doctor.around.look import Look, Watcher, look, tree
+from doctor.around.news import Newsroom
+from doctor.around.options import END, AroundWishes
+from doctor.around.output import Output
+from doctor.around.pauses import Passing, Pauses
+from doctor.run.request import Request
+
+TICK = 1.0
+"""Seconds between looks at what was printed."""
+LOSSES = 60.0
+"""Seconds between looks at the losses."""
+GRACE = 30.0
+"""Seconds from TERM to KILL."""
+UNDECIDED = "nothing moves, and doctor hang could not decide why"
+ABSENT = "nothing was printed for a while, and no ranks run on the hosts"
+
+
+@dataclass(slots=True)
+class Attempt:
+    """How it went."""
+
+    output: Output
+    began: float
+    seconds: float = 0.0
+    status: int = 0
+    why_not: int = 0
+    signals: list[int] = field(default_factory=list)
+    looks: list[Look] = field(default_factory=list)
+    """What was told about standstills."""
+    losses: list[str] = field(default_factory=list)
+    """What was told about losses."""
+    ended: str = ""
+    """Why doctor ended the command; empty if it did not."""
+
+    @property
+    def by_signal(self) -> int:
+        """The signal with which somebody ended the command; 0 if nobody did."""
+        sent = [number for number in self.signals if number in ENDS]
+        return sent[0] if sent and self.status else 0
+
+
+class Watched:
+    """The command while it runs. `news` is told what is found."""
+
+    def __init__(
+        self, command: Command, request: Request, wishes: AroundWishes, news: Newsroom, port: int | None
+    ) -> None:
+        self._watches = True
+        self._command, self._wishes, self._news = command, wishes, news
+        now = time.monotonic()
+        self._pauses = Pauses(now, wishes.least)
+        self._passing = Passing(command.output)
+        self._watcher = Watcher(self._pauses, partial(look, request, command.pid, port))
+        self._stops = command.stopped
+        self._curves: Apart[tuple[str, ...]] | None = None
+        self._curves_at, self._losses = now + LOSSES, 0
+        self._kill_at: float | None = None
+        self.attempt = Attempt(command.output, time.time())
+
+    def run_unwatched(self) -> Attempt:
+        """Only wait for its end."""
+        self._watches = False
+        return self.run()
+
+    def run(self) -> Attempt:
+        attempt, command, began = self.attempt, self._command, time.monotonic()
+        try:
+            while not command.over:
+                command.wait(TICK)
+                if command.status is None and self._watches:
+                    self._tick(time.monotonic())
+        finally:
+            self._watcher.close()
+            if self._curves is not None:
+                self._curves.end()
+        attempt.seconds = time.monotonic() - began
+        attempt.status, attempt.why_not = command.status or 0, command.why_not
+        attempt.signals = command.signals
+        return attempt
+
+    def _tick(self, now: float) -> None:
+        if self._kill_at is not None:
+            if now > self._kill_at:
+                _kill(self._tree)
+            return
+        if self._command.stopped != self._stops:
+            self._stops = self._command.stopped
+            self._pauses.forget(now)
+        if self._passing.moved():
+            self._watcher.moved(now)
+        elif found := self._watcher.found(now):
+            self._standstill(found, now)
+        self._look_at_losses(now)
+
+    def _standstill(self, found: Look, now: float) -> None:
+        self.attempt.looks.append(found)
+        silent = f"{self._pauses.silent(now):.0f} s without a step or a new line"
+        if found.hangs:
+            headline = found.sentence
+        else:
+            headline = f"{ABSENT if found.is_absent else UNDECIDED}: {silent}. {found.sentence}"
+        self._news.publish(f"hang-{len(self.attempt.looks)}", headline, found.text, found.files)
+        if found.hangs and self._wishes.on_hang == END:
+            self._end(found.sentence, now)
+
+    def _look_at_losses(self, now: float) -> None:
+        if self._curves is not None:
+            if self._curves.poll():
+                child, self._curves = self._curves, None
+                self._bad_losses(child.result(), now)
+        elif now > self._curves_at and self._passing.losses > self._losses:
+            self._losses = self._passing.losses
+            self._curves_at = now + max(LOSSES, (now - self._curves_at) + LOSSES)
+            self._curves = Apart(partial(curves_of, self._command.output))
+
+    def _bad_losses(self, found: Sequence[str], now: float) -> None:
+        new = [each for each in found if each not in self.attempt.losses]
+        if not new:
+            return
+        self.attempt.losses += new
+        text = "".join(f"{each}\n" for each in new)
+        self._news.publish(f"loss-{len(self.attempt.losses)}", new[0], "", {".txt": text.encode()})
+        if self._wishes.on_loss == END:
+            self._end(new[0], now)
+
+    def _end(self, why: str, now: float) -> None:
+        """Ask the command to end; later it and all below it are killed."""
+        self.attempt.ended = why
+        self._tree = tree(self._command.pid)
+        self._news.tell(f"doctor: the command is ended: TERM, and KILL after {GRACE:.0f} s.\n")
+        self._command.send(signal.SIGTERM)
+        self._command.send(signal.SIGCONT)
+        self._kill_at = now + GRACE
+
+
+def _kill(pids: Sequence[int]) -> None:
+    for pid in {*pids, *(below for above in pids for below in tree(above))}:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)

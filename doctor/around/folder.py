@@ -1,0 +1,53 @@
+"""The folder of a run: made only if there is something to report, and private."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from doctor.around.output import Output, Printed
+from doctor.around.relay.kept import HEAD, RING
+from doctor.report.outputs import run_name
+from doctor.text.outfile import make_folder, why_not_ours, write_file
+from doctor.text.printable import clean_line
+from doctor.text.terminal import tell
+
+DEFAULT = Path("doctor-runs")
+_CUT = b"\n... %d bytes are left out here ...\n"
+
+
+class RunFolder:
+    def __init__(self, parent: Path | None, started: str, job: str, pid: int, number: int) -> None:
+        self._parent = (parent or DEFAULT).absolute()
+        self._name = run_name(started, job, pid) + (f"-{number}" if number > 1 else "")
+        self.path: Path | None = None
+        """Where it is, once something was written."""
+        self._broken = False
+
+    def write(self, files: Mapping[str, bytes]) -> None:
+        """Write files. Where that is impossible, it is said once, and the job goes on."""
+        if self._broken:
+            return
+        try:
+            path = self._parent / self._name
+            if why := why_not_ours(self._parent):
+                raise OSError(0, why)
+            make_folder(path)
+            self.path = path
+            for name, data in files.items():
+                write_file(path / name, data)
+        except OSError as error:
+            self._broken = True
+            tell(f"doctor: {clean_line(str(self._parent))} cannot be written: {error.strerror}.\n")
+
+    def keep(self, output: Output) -> None:
+        """Keep the output, which only doctor holds."""
+        self.write({f"{name}.log": both_ends(stream) for name, stream in output.streams.items()})
+
+
+def both_ends(stream: Printed) -> bytes:
+    """What a stream printed; of long output its beginning and its end."""
+    first = stream.first()
+    begin, end = stream.since(len(first), RING)
+    left_out = begin - len(first)
+    return first + (_CUT % left_out if left_out > 0 and len(first) >= HEAD else b"") + end

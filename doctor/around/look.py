@@ -1,0 +1,191 @@
+"""A look at the ranks while nothing moves. `doctor hang` judges; a hang is named if two looks agree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING
+
+from doctor.around.apart import Apart
+from doctor.around.pauses import LEAST, Pauses
+from doctor.run.request import Request
+
+if TYPE_CHECKING:
+    from doctor.hang.evidence import HangEvidence
+    from doctor.hang.judge import Judgement
+    from doctor.hang.options import HangWishes
+
+AGAIN = 10.0
+"""Seconds from the first look that finds a hang to the second."""
+LONGEST = 240.0
+"""Seconds for a look."""
+HANG, MOVES, WAITS, NO_JOB = "hang", "moves", "waits", "no job"
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What `doctor hang` says. `files` are its report by suffix; `culprits` are hosts with PIDs."""
+
+    state: str
+    sentence: str
+    culprits: frozenset[tuple[str, int | None]] = frozenset()
+    text: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    @property
+    def hangs(self) -> bool:
+        return self.state == HANG
+
+    @property
+    def is_absent(self) -> bool:
+        return self.state == NO_JOB
+
+    @property
+    def is_normal(self) -> bool:
+        return self.state in (MOVES, WAITS)
+
+    def confirms(self, other: Look) -> bool:
+        """Whether both looks find the same."""
+        alike = self.state == other.state
+        return alike and (not self.hangs or not self.culprits or bool(self.culprits & other.culprits))
+
+
+class Watcher:
+    """Decides when to look, and what two looks say together. `ask` makes a look."""
+
+    def __init__(self, pauses: Pauses, ask: Callable[[float], Apart[Look]]) -> None:
+        self._pauses, self._ask = pauses, ask
+        self._child: Apart[Look] | None = None
+        self._began = 0.0
+        self._first: Look | None = None
+        self._next: float | None = None
+        """When to look again; None if that depends on the limit."""
+        self._told: Look | None = None
+
+    def moved(self, now: float) -> None:
+        """The job went on."""
+        self._pauses.moved(now)
+        self._first = self._next = self._told = None
+        self.close()
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+    def found(self, now: float) -> Look | None:
+        """News that two looks agree on, once for each standstill."""
+        if self._child is None:
+            due = (
+                self._next if self._next is not None else now + self._pauses.limit - self._pauses.silent(now)
+            )
+            if now >= due:
+                self._began = now
+                self._child = self._ask(self._pauses.limit)
+            return None
+        if not self._child.poll():
+            if now - self._began > LONGEST:
+                self.close()
+                self._later(now)
+            return None
+        child, self._child = self._child, None
+        look = child.result()
+        return self._weighed(look, now)
+
+    def _weighed(self, look: Look, now: float) -> Look | None:
+        starting = look.is_absent and self._pauses.silent(now) < LEAST
+        if look.is_normal or starting:
+            self._first = None
+            self._later(now)
+        elif self._first is None or not look.confirms(self._first):
+            self._first, self._next = look, now + AGAIN
+        else:
+            self._later(now)
+            if self._told is None or not look.confirms(self._told):
+                self._told = look
+                return look
+        return None
+
+    def _later(self, now: float) -> None:
+        """Look again when the silence is twice as long."""
+        self._next = now + self._pauses.silent(now)
+
+
+def look(request: Request, below: int, port: int | None, limit: float) -> Apart[Look]:
+    """Look at the job on the hosts. `below` is the PID under which its processes are, if they are here;
+    `port` is that of its rendezvous, if it is known.
+    """
+    return Apart(partial(_look, replace(request, command="hang"), below, port, limit))
+
+
+def _look(request: Request, below: int, port: int | None, limit: float) -> Look:
+    from doctor.hang.evidence_file import encoded
+    from doctor.hang.options import HangWishes
+    from doctor.hang.report import page_of
+    from doctor.hang.report_json import hang_report
+    from doctor.hang.watch import look_at
+    from doctor.report.envelope import as_json
+    from doctor.report.html.page import as_html
+    from doctor.report.terminal.cards import print_page
+    from doctor.run.host_session import open_session
+    from doctor.text.console import drawn
+    from doctor.text.terminal import WIDTH
+
+    outputs = replace(request.outputs, quiet=True)
+    session = open_session(replace(request, outputs=outputs), os.environ)
+    wishes = HangWishes(limit=limit, slurm_job=os.environ.get("SLURM_JOB_ID"))
+    try:
+        evidence = look_at(session, wishes).evidence
+    finally:
+        session.close()
+    found = _of_command(evidence, wishes, below, port)
+    if found is None:
+        return Look(NO_JOB, "No rank of the command runs here.")
+    page = page_of(found)
+    text = drawn(partial(print_page, page, verbose=False, quiet=False), WIDTH, colour=False)
+    files = {
+        ".txt": text.encode(errors="replace"),
+        ".json": as_json(hang_report(found, evidence)),
+        ".html": as_html(page),
+        ".evidence.json": encoded(evidence),
+    }
+    culprits = frozenset((each.host, each.pid) for each in found.culprits)
+    return Look(found.verdict.value, found.sentence, culprits, text, files)
+
+
+def _of_command(evidence: HangEvidence, wishes: HangWishes, below: int, port: int | None) -> Judgement | None:
+    """The judgement of the command's own job: others may run on the same hosts. None if it has no ranks."""
+    from msgspec import structs
+
+    from doctor.hang.judge import judged
+    from doctor.hang.judge.jobs import find_jobs
+    from doctor.hang.judge.judgement import HangState
+
+    found = judged(evidence)
+    here = _descendants(below)
+    own = sorted(rank.pid for job in find_jobs(evidence) for rank in job.ranks if rank.pid in here)
+    if evidence.local and not own and found.verdict is not HangState.NO_JOB:
+        return None
+    narrowed = [replace(wishes, pid=pid) for pid in own[:1] if evidence.local]
+    narrowed += [replace(wishes, master_port=port)] if port and not evidence.local else []
+    for each in narrowed if found.verdict is HangState.SEVERAL or evidence.local else ():
+        closer = judged(structs.replace(evidence, choice=each.choice()))
+        if closer.verdict not in (HangState.SEVERAL, HangState.NO_JOB):
+            return closer
+    return found
+
+
+def _descendants(pid: int) -> set[int]:
+    import psutil
+
+    try:
+        return {each.pid for each in psutil.Process(pid).children(recursive=True)} | {pid}
+    except psutil.Error:
+        return set()
+
+
+def tree(pid: int) -> Sequence[int]:
+    """All processes below one, and itself."""
+    return sorted(_descendants(pid))

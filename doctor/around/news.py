@@ -1,0 +1,65 @@
+"""Tells people what was found while the command runs: on stderr, in files, and by their own command."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Mapping
+
+from doctor.around.apart import Apart
+from doctor.around.folder import RunFolder
+from doctor.text.printable import clean_line
+from doctor.text.terminal import tell
+
+SUMMARY = "DOCTOR_SUMMARY"
+"""The variable that has the news in one line."""
+NOTIFIES = 60
+"""Seconds that the command of --notify may take."""
+
+
+class Newsroom:
+    def __init__(self, folder: RunFolder, notify: str | None, *, raw: bool) -> None:
+        """`raw`: a terminal shows what is written as it is, without beginning lines by itself."""
+        self._folder, self._notify, self._raw = folder, notify, raw
+        self._running: list[Apart[None]] = []
+
+    def cooked(self) -> None:
+        """The command has ended: the terminal is as it was."""
+        self._raw = False
+
+    def tell(self, text: str) -> None:
+        tell(text.replace("\n", "\r\n") if self._raw else text, drawn=True)
+
+    def publish(self, name: str, headline: str, text: str, files: Mapping[str, bytes]) -> None:
+        self._folder.write({f"{name}{suffix}": data for suffix, data in files.items()})
+        where = (
+            f"doctor: the report is in {clean_line(str(self._folder.path))}\n" if self._folder.path else ""
+        )
+        self.tell(f"doctor: {clean_line(headline)}\n{text}{where}")
+        if self._notify:
+            self._running.append(Apart(lambda: _notified(self._notify or "", headline, text)))
+
+    def close(self) -> None:
+        """Wait for the commands of --notify, which end by their limit."""
+        for each in self._running:
+            while not each.poll(NOTIFIES):
+                each.end()
+                break
+        self._running.clear()
+
+
+def _notified(command: str, headline: str, text: str) -> None:
+    environment = {**os.environ, SUMMARY: clean_line(headline)}
+    try:
+        done = subprocess.run(
+            ["sh", "-c", command],
+            input=text.encode(errors="replace"),
+            env=environment,
+            timeout=NOTIFIES - 5,
+            check=False,
+        )
+        why = f"its exit code is {done.returncode}" if done.returncode else ""
+    except subprocess.TimeoutExpired:
+        why = "it did not end"
+    if why:
+        tell(f"doctor: the command of --notify failed: {why}.\n")

@@ -1,0 +1,101 @@
+"""Catalogues of translations: gettext's .po files, whose msgid is the English template of a sentence.
+
+`{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
+`{word}` one for a single word, `{raw}` (or `{raw2}`) one for a text that is not translated, and `{s|}` or
+`{is|are}` a choice of English words that the translation does not need.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+
+QUOTED = "raw"
+HOLE = re.compile(r"\{([^{}]*)\}")
+_NUMBER = re.compile(r"n\d*")
+_ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"
+_KINDS = {"list": f"{_ONE}(?:, {_ONE})*", "word": r"[^\s,;:()]+"}
+WEAK = 4
+"""A template with at most this many letters outside of its holes matches much that is not meant."""
+_STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_ESCAPE = re.compile(r"\\(.)")
+_WORD = re.compile(r"[A-Za-z][A-Za-z']*")
+
+
+class Template:
+    """An English sentence with holes, and its translation."""
+
+    def __init__(self, english: str, chinese: str) -> None:
+        self.english, self.chinese = english, chinese
+        self.fixed = sum(map(str.isalpha, HOLE.sub("", english)))
+        self.is_weak = self.fixed <= WEAK
+
+    @property
+    def holes(self) -> list[str]:
+        return [name for name in HOLE.findall(self.english) if "|" not in name]
+
+    @cached_property
+    def pattern(self) -> re.Pattern[str]:
+        """Matches the sentence; its first letter may be large or small."""
+        parts = HOLE.split(self.english)
+        seen: set[str] = set()
+        made = []
+        for at, part in enumerate(parts):
+            made.append(_hole(part, seen) if at % 2 else re.escape(part))
+        first = self.english[0]
+        if first.isalpha():
+            made[0] = f"[{first.lower()}{first.upper()}]{re.escape(parts[0][1:])}"
+        return re.compile("".join(made), re.DOTALL)
+
+    def words(self) -> list[str]:
+        """The whole words that each sentence of the template has; none of them touches a hole."""
+        spaced = HOLE.sub("\x00", self.english)
+        found = re.finditer(r"(?<![\x00A-Za-z0-9'])[A-Za-z][A-Za-z']*(?![\x00A-Za-z0-9'])", spaced)
+        return [each[0].lower() for each in found]
+
+
+def words(text: str) -> set[str]:
+    return {word.lower() for word in _WORD.findall(text)}
+
+
+def _hole(name: str, seen: set[str]) -> str:
+    if "|" in name:
+        return f"(?:{'|'.join(map(re.escape, name.split('|')))})"
+    if name in seen:
+        return f"(?P={name})"
+    seen.add(name)
+    kind = _ONE if _NUMBER.fullmatch(name) else _KINDS.get(name, ".+?")
+    return f"(?P<{name}>{kind})"
+
+
+def read_catalogue(folder: Path) -> Mapping[str, str]:
+    """The translations in all files of a folder, by msgid; without those that are still empty."""
+    found: dict[str, str] = {}
+    for path in sorted(folder.glob("*.po")):
+        for english, chinese in read_po(path.read_text(encoding="utf-8")):
+            if english and chinese:
+                found.setdefault(english, chinese)
+    return found
+
+
+def read_po(text: str) -> Iterator[tuple[str, str]]:
+    """The pairs of msgid and msgstr."""
+    english: list[str] = []
+    chinese: list[str] = []
+    now: list[str] | None = None
+    for line in text.splitlines():
+        if line.startswith("msgid"):
+            if english or chinese:
+                yield "".join(english), "".join(chinese)
+            english, chinese = [], []
+            now = english
+        elif line.startswith("msgstr"):
+            now = chinese
+        elif not line.startswith('"'):
+            now = None
+        if now is not None and (string := _STRING.search(line)):
+            now.append(_ESCAPE.sub(lambda each: "\n" if each[1] == "n" else each[1], string[1]))
+    if english or chinese:
+        yield "".join(english), "".join(chinese)

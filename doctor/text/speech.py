@@ -1,0 +1,217 @@
+"""Says English sentences in the reader's language: `t` recognises a sentence by its template and fills the
+translation. What is not recognised stays English, whole or in part.
+
+It is called where a report, a help page or a message is written. JSON, ids, commands and evidence never go
+through it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import lru_cache
+from pathlib import Path
+
+from doctor.text.catalogue import HOLE, QUOTED, Template, read_catalogue, words
+from doctor.text.language import UNTRANSLATED, Language
+
+CATALOGUE = Path(__file__).parent / "zh"
+LONGEST = 2000
+"""Longer texts are not sentences."""
+DEEPEST = 6
+_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
+_ENGLISH = re.compile(r"[A-Za-z]")
+_PROSE = re.compile(r"[a-z]{2,}[,:;]? [a-z]{2,}")
+_HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
+_MARKS = "，。；：（）"
+_LOOSE = re.compile(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
+"""Where Chinese and Latin letters touch, a blank belongs."""
+_TIGHT = re.compile(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{_LATIN}])")
+"""Blanks that do not belong into Chinese."""
+_SEPARATORS = ((" · ", " · "), (": ", "："), (", ", "，"), ("  ", "  "))
+_SIGNS = {"; ": "；", ": ": "：", ", ": "，", ",": "，", "(": "（", ")": "）", " ": ""}
+_CLOSED = {"(": ")", "[": "]", "{": "}"}
+_spoken = Language.EN
+_learnt: dict[str, str] = {}
+
+
+def speak(lang: Language) -> None:
+    """From now on, `t` translates into this language."""
+    global _spoken
+    _spoken = lang
+
+
+def spoken() -> Language:
+    return _spoken
+
+
+@contextmanager
+def speaking(lang: Language) -> Iterator[None]:
+    before = _spoken
+    speak(lang)
+    try:
+        yield
+    finally:
+        speak(before)
+
+
+def learn(english: str, chinese: str) -> None:
+    """Adds a translation that is kept beside its English text."""
+    if chinese not in ("", UNTRANSLATED) and _learnt.get(english) != chinese:
+        _learnt[english] = chinese
+        _index.cache_clear()
+        _said.cache_clear()
+
+
+def t(text: str) -> str:
+    """The text in the language that is spoken, with its blanks at both ends."""
+    if _spoken is Language.EN or len(text) > LONGEST or not _ENGLISH.search(text):
+        return text
+    inner = text.strip()
+    said = translated(inner)
+    if said is None:
+        return text
+    start = text.index(inner)
+    return text[:start] + said + text[start + len(inner) :]
+
+
+def sign(english: str) -> str:
+    """A punctuation mark with its blanks."""
+    return english if _spoken is Language.EN else _SIGNS[english]
+
+
+def t_list(text: str) -> str:
+    """A list whose items are translated one by one."""
+    return text if _spoken is Language.EN else "，".join(map(t, _split(text, ", ")))
+
+
+def translated(text: str) -> str | None:
+    """The translation of a text, None if no part of it is known."""
+    said = _said(text.strip(), 0)
+    return None if said is None else _TIGHT.sub("", _LOOSE.sub(" ", said))
+
+
+class _Index:
+    """Templates by their rarest word; sentences without holes by themselves."""
+
+    def __init__(self, entries: Mapping[str, str]) -> None:
+        self.whole = {_key(english): chinese for english, chinese in entries.items() if "{" not in english}
+        holed = [Template(english, chinese) for english, chinese in entries.items() if "{" in english]
+        often = Counter(word for each in holed for word in set(each.words()))
+        self.by_word: dict[str, list[Template]] = defaultdict(list)
+        for each in holed:
+            self.by_word[min(each.words(), key=lambda word: often[word], default="")].append(each)
+
+    def candidates(self, text: str) -> list[Template]:
+        found = [each for word in ("", *words(text)) for each in self.by_word.get(word, ())]
+        return sorted(found, key=lambda each: (-each.fixed, -len(each.english)))
+
+
+@lru_cache(maxsize=1)
+def _index() -> _Index:
+    return _Index({**read_catalogue(CATALOGUE), **_learnt})
+
+
+def _key(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+@lru_cache(maxsize=4096)
+def _said(text: str, depth: int) -> str | None:
+    if not _ENGLISH.search(text):
+        return None
+    index = _index()
+    if (whole := index.whole.get(_key(text))) is not None:
+        return whole
+    if depth > DEEPEST:
+        return None
+    known = index.candidates(text)
+    if (said := _by_template([each for each in known if not each.is_weak], text, depth)) is not None:
+        return said
+    if text.endswith(".") and (said := _said(text[:-1], depth)) is not None:
+        return said if said.endswith("。") else f"{said}。"
+    return (
+        _in_sentences(text, depth)
+        or _by_template([each for each in known if each.is_weak], text, depth)
+        or _in_parts(text, depth)
+    )
+
+
+def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | None:
+    for each in templates:
+        found = each.pattern.fullmatch(text)
+        if found is None:
+            continue
+        quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
+        prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
+        said = {name: _said(value.strip(), depth + 1) for name, value in prose.items()}
+        if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
+            continue
+        values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
+        return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]
+    return None
+
+
+def _filled(english: str, said: str | None) -> str:
+    return english if said is None else english.replace(english.strip(), said)
+
+
+def _is_name(text: str) -> bool:
+    """Whether the text has no two words in a row."""
+    return not _PROSE.search(text)
+
+
+def _in_sentences(text: str, depth: int) -> str | None:
+    for parts, between in (
+        (text.split("\n"), "\n"),
+        (_SENTENCES.split(text), ""),
+        (_split(text, "; "), "；"),
+    ):
+        several = list(parts)
+        if len(several) > 1 and (said := _joined(several, between, depth)):
+            return said
+    return None
+
+
+def _in_parts(text: str, depth: int) -> str | None:
+    """The text whose clauses or list of words are translated one by one."""
+    if inside := re.fullmatch(r"(.*\S) \(([^()]+)\)", text):
+        both = [_said(each, depth + 1) for each in inside.groups()]
+        if any(both):
+            first, second = (said or each for said, each in zip(both, inside.groups(), strict=True))
+            return f"{first}（{second}）"
+    for between, chinese in _SEPARATORS:
+        parts = list(_split(text, between))
+        if len(parts) > 1 and (said := _joined(parts, chinese, depth, all_of_it=between == ", ")):
+            return said
+    return None
+
+
+def _joined(parts: Iterable[str], between: str, depth: int, *, all_of_it: bool = False) -> str | None:
+    pairs = [(each, _said(each, depth + 1)) for each in parts]
+    if not any(said for _, said in pairs):
+        return None
+    if all_of_it and any(said is None and not _is_name(each) for each, said in pairs):
+        return None
+    return between.join(each if said is None else said for each, said in pairs)
+
+
+def _split(text: str, between: str) -> Iterator[str]:
+    """The parts between separators that are outside of brackets and quotes."""
+    start = at = 0
+    closing: list[str] = []
+    while at < len(text):
+        sign = text[at]
+        if closing and sign == closing[-1]:
+            closing.pop()
+        elif sign in _CLOSED:
+            closing.append(_CLOSED[sign])
+        elif not closing and text.startswith(between, at):
+            yield text[start:at]
+            at += len(between)
+            start = at
+            continue
+        at += 1
+    yield text[start:]

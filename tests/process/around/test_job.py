@@ -1,0 +1,107 @@
+"""A training under `doctor run`: who is named if it hangs or ends badly; a healthy one is left alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.around import await_true, ran, relays, started
+from tests.support.commands import DOCTOR
+from tests.support.paths import ROOT
+
+pytestmark = pytest.mark.slow
+JOB = ROOT / "tests/support/around_job.py"
+TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(JOB))
+LONG = 400
+"""Seconds: torch starts slowly on a busy machine."""
+
+
+class Run:
+    """`doctor run` around a training in a folder of its own."""
+
+    def __init__(self, folder: Path, *options: str, **env: str) -> None:
+        self.mark = f"mark-{uuid.uuid4()}"
+        self.folder = folder
+        env = {**os.environ, "OMP_NUM_THREADS": "1", "MARK": self.mark, **env}
+        self.ended = ran(
+            [*DOCTOR, "run", "--no-preflight", *options, "--", *TORCHRUN], cwd=folder, env=env, seconds=LONG
+        )
+        self.said = self.ended.err.decode()
+        await_true(lambda: not relays(self.mark), "the end of all processes")
+
+    def written(self, name: str) -> Iterator[str]:
+        yield from (path.read_text() for path in self.folder.glob(f"doctor-runs/*/{name}"))
+
+    @property
+    def ours(self) -> str:
+        """What doctor itself said."""
+        return self.said[self.said.find("\ndoctor: ") :]
+
+
+def test_a_healthy_training_leaves_nothing(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--stall", "20")
+    assert run.ended.code == 0, run.said
+    assert run.ended.out.count(b"step ") == 12
+    assert run.ours.strip().startswith("doctor: the exit code 0 is the job's")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_rank_that_hangs_is_named_and_the_job_is_ended(tmp_path: Path) -> None:
+    notes = tmp_path / "notes"
+    tell = f'echo "$DOCTOR_SUMMARY" > {notes}; cat >> {notes}'
+    run = Run(tmp_path, "--stall", "3", "--on-hang", "end", "--notify", tell, FAULT="sleep")
+    assert run.ended.code == 75, run.said
+    (hang,) = run.written("hang-*.txt")
+    assert "HANG  rank 1 on " in hang
+    assert "HANG  rank 0 on " not in hang
+    assert "rank 1" in notes.read_text().splitlines()[0]
+    assert len(notes.read_text().splitlines()) > 3
+    assert run.said.splitlines()[-1].startswith("doctor: the exit code 75 is doctor's, which ended the job")
+    (folder,) = (tmp_path / "doctor-runs").iterdir()
+    assert folder.stat().st_mode & 0o077 == 0
+    assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
+
+
+def test_a_rank_that_is_killed_is_named(tmp_path: Path) -> None:
+    run = Run(tmp_path, FAULT="kill")
+    assert run.ended.code == 1
+    assert "rank 1" in run.ours.splitlines()[1]
+    (why,) = run.written("why.txt")
+    assert "rank 1" in why
+    assert "FAIL  rank 0" not in why
+
+
+def test_an_exception_of_the_program_is_named(tmp_path: Path) -> None:
+    run = Run(tmp_path, FAULT="raise")
+    assert run.ended.code == 1
+    assert "rank 1 ended with an exception of the program: ValueError: shape of the batch" in run.ours
+    assert "FAIL  rank 0" not in run.ours
+
+
+@pytest.mark.long
+def test_a_pause_is_no_hang(tmp_path: Path) -> None:
+    """The first pause is learned; the second is not even looked at."""
+    run = Run(tmp_path, "--stall", "5", FAULT="pause", PAUSE="40", VICTIM="0", EACH="1")
+    assert run.ended.code == 0
+    assert "hang" not in run.ours
+
+
+def test_who_ended_the_job_is_said_and_nobody_is_accused(tmp_path: Path) -> None:
+    words = [*DOCTOR, "run", "--no-preflight", "--", sys.executable, "-c"]
+    code = "import time; print('ready', flush=True); time.sleep(600)"
+    with started([*words, code], cwd=tmp_path) as doctor:
+        assert doctor.stdout is not None
+        assert doctor.stderr is not None
+        assert doctor.stdout.readline() == b"ready\n"
+        doctor.send_signal(signal.SIGINT)
+        assert doctor.wait(60) == -signal.SIGINT
+        said = doctor.stderr.read().decode()
+    assert "doctor: somebody ended the job by SIGINT.\n" in said
+    assert "FAIL" not in said
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,45 @@
+"""A small training over gloo for `doctor run`: FAULT at step AT, in the rank VICTIM."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+FAULT, AT = os.environ.get("FAULT", ""), int(os.environ.get("AT", "4"))
+STEPS, PAUSE = int(os.environ.get("STEPS", "12")), float(os.environ.get("PAUSE", "0"))
+
+
+def fault(step: int, rank: int) -> None:
+    if step != AT or rank != int(os.environ.get("VICTIM", "1")):
+        return
+    if FAULT == "sleep":
+        time.sleep(10_000)
+    elif FAULT == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    elif FAULT == "raise":
+        raise ValueError("shape of the batch")
+    elif FAULT == "pause":
+        time.sleep(PAUSE)
+
+
+def main() -> None:
+    dist.init_process_group("gloo")
+    rank = dist.get_rank()
+    for step in range(STEPS):
+        fault(step, rank)
+        dist.all_reduce(torch.ones(8))
+        if rank == 0:
+            loss = float("nan") if FAULT == "nan" and step >= AT else 4 / (step + 1)
+            print(f"step {step} loss {loss:.4f}", flush=True)
+        time.sleep(float(os.environ.get("EACH", "0.1")))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
+    sys.exit(0)

@@ -1,0 +1,111 @@
+"""Every sentence that can reach a person, as a template, with its place: from the code by `ast`, and from the
+titles, causes and remedies of the playbooks.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+import yaml
+
+from tests.support.paths import ROOT
+
+Sentence = tuple[str, str]
+"""Where it is, and its template: `{}` is a hole, `{a|b}` a choice of words."""
+_WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
+_PROGRAM = re.compile(
+    r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:sudo|ssh|doctor|python) "
+)
+_NO_PROSE = ("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote")
+
+
+def sentences() -> list[Sentence]:
+    return [*_of_code(), *_of_playbooks()]
+
+
+def _of_code() -> Iterator[Sentence]:
+    for folder in ("doctor", "checks"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            where = str(path.relative_to(ROOT))
+            if not any(part in where for part in _NO_PROSE):
+                found = _Strings()
+                found.visit(ast.parse(path.read_text()))
+                yield from ((where, each) for each in dict.fromkeys(found.texts) if _is_prose(each))
+
+
+def _is_prose(text: str) -> bool:
+    return bool(_WORDS.search(text)) and not _PROGRAM.search(text) and len(text) < 600
+
+
+class _Strings(ast.NodeVisitor):
+    """Strings and f-strings, but no docstrings."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    def visit_Expr(self, node: ast.Expr) -> None:
+        if not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if isinstance(node.value, str) and node.value.strip():
+            self.texts.append(node.value.strip())
+
+    def visit_JoinedStr(self, node: ast.JoinedStr) -> None:
+        self.texts.append("".join(map(self._piece, node.values)).strip())
+
+    def _piece(self, node: ast.expr) -> str:
+        if isinstance(node, ast.Constant):
+            return str(node.value)
+        assert isinstance(node, ast.FormattedValue)
+        value = node.value
+        if isinstance(value, ast.IfExp):
+            both = (value.body, value.orelse)
+            if all(isinstance(each, ast.Constant) for each in both):
+                return (
+                    "{" + "|".join(str(each.value) for each in both if isinstance(each, ast.Constant)) + "}"
+                )
+        self.visit(value)
+        return "{}"
+
+
+def _of_playbooks() -> Iterator[Sentence]:
+    for path in sorted((ROOT / "playbooks").rglob("*.yaml")):
+        where = str(path.relative_to(ROOT))
+        content = yaml.safe_load(path.read_text())
+        if path.parent.name == "exams":
+            yield where, content["title"]
+            continue
+        for entry in content.values() if isinstance(content, dict) else ():
+            if not entry.get("zh"):
+                yield where, entry["title"]
+            for key in ("causes", "unseen", "versions"):
+                told = entry.get(key) or ()
+                yield from ((where, each) for each in ([told] if isinstance(told, str) else told))
+            for command in (*_texts(entry.get("remedy")), *_texts(entry.get("commands"))):
+                if found := re.fullmatch(r"(?:.*?\s{2,}# |\s*# )(\S.*)", command):
+                    yield where, re.sub(r"\{\w+(\.\.\.)?\}", "{}", found[1])
+
+
+def _texts(value: str | list[str] | None) -> list[str]:
+    return [value] if isinstance(value, str) else value or []
+
+
+def sample(template: str) -> Iterator[str]:
+    """Sentences of a template, with something in its holes: one for each first and last choice of words."""
+    numbers = iter(range(2, 99))
+    filled = re.sub(r"\{\}", lambda _: str(next(numbers)), template)
+    yield re.sub(r"\{([^{}]*)\|[^{}]*\}", r"\1", filled)
+    yield re.sub(r"\{[^{}]*\|([^{}]*)\}", r"\1", filled)
+
+
+def untranslated() -> list[Sentence]:
+    from doctor.text.speech import translated
+
+    return [
+        (where, each)
+        for where, each in sentences()
+        if not any(translated(" ".join(one.split())) for one in sample(each))
+    ]

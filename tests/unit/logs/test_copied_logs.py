@@ -1,0 +1,85 @@
+"""Logs that somebody copied: with numbers in front of the lines, with identifiers, or years later."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import LogOutcome
+from tests.support.fault_logs import accusations, accused, concluded
+
+TIMED_OUT = (
+    "[{number}] [rank{rank}]:[E321 02:07:08.408271257 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog "
+    "caught collective operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, "
+    "Timeout(ms)=600000) ran for 600060 milliseconds before timing out."
+)
+FRAMES = 'Traceback (most recent call last):\n  File "/job/train.py", line 12, in <module>\n    main()\n'
+TABLE = """E0503 22:51:04.928360 4799 torch/distributed/elastic/multiprocessing/api.py:826] failed \
+(exitcode: 1) local_rank: 0 (pid: 89721) of binary: /usr/bin/python3
+Root Cause (first observed failure):
+[0]:
+  time      : 2025-05-03_22:51:04
+  host      : node1
+  rank      : 0 (local_rank: 0)
+  exitcode  : 1 (pid: 89721)
+  error_file: <N/A>
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "train.log"
+    path.write_text(text)
+    return path
+
+
+def test_the_numbers_of_lines_are_not_ranks(tmp_path: Path) -> None:
+    lines = [TIMED_OUT.format(number=80746 + rank, rank=rank) for rank in range(4)]
+    said = concluded(written(tmp_path, "\n".join(lines)))
+    assert {each.rank for each in accused(said)} <= set(range(4))
+
+
+def test_the_end_of_a_uuid_is_not_a_host(tmp_path: Path) -> None:
+    prefix = "2023-04-29 06:01:12.977 [177/train] [09c561ee-a44c-4795-967c-7183a83b3160] "
+    text = "".join(
+        prefix + line + "\n" for line in (FRAMES + "OSError: [Errno 28] No space left on device").split("\n")
+    )
+    said = concluded(written(tmp_path, text))
+    assert [each.symptom for each in accusations(said)] == ["python-disk-full"]
+    assert {each.host for each in accused(said)} == {None}
+
+
+def test_lines_without_a_year_take_it_from_those_with_one(tmp_path: Path) -> None:
+    said = concluded(written(tmp_path, TABLE))
+    years = {datetime.fromtimestamp(at, timezone.utc).year for at, _ in said.story if at is not None}
+    assert years == {2025}
+
+
+@pytest.mark.parametrize(
+    "last",
+    [
+        "Exception: the shard is empty",
+        "MemoryError",
+        "triton.compiler.errors.CompilationError: at 12:4",
+        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:",
+        "ValueError: the sizes differ:\n\tweight: 3 and 2\n\tbias: 3 and 2\n\tand more\n\tand more",
+    ],
+)
+def test_an_exception_that_ends_the_program_is_an_answer(tmp_path: Path, last: str) -> None:
+    said = concluded(written(tmp_path, f"step 10 loss 2.0\n{FRAMES}{last}\n"))
+    assert said.outcome is LogOutcome.NAMED
+    assert last.split(":")[0] in accusations(said)[0].says
+
+
+def test_an_exception_after_which_the_program_speaks_is_not_one(tmp_path: Path) -> None:
+    caught = f"{FRAMES}ValueError: no\n" + "the shard is skipped\n" * 5
+    assert concluded(written(tmp_path, caught)).outcome is not LogOutcome.NAMED
+
+
+def test_each_process_that_crashed_is_named(tmp_path: Path) -> None:
+    lines = [f"[node{n}:{n}00] Signal: Segmentation fault (11)" for n in (4, 5)]
+    assert {each.host for each in accused(concluded(written(tmp_path, "\n".join(lines))))} == {
+        "node4",
+        "node5",
+    }

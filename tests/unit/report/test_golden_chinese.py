@@ -1,0 +1,109 @@
+"""The demos in Chinese, at two widths.
+
+A golden file begins with the fingerprint of the English report that it translates. If the English report
+has changed since, the file is only stale: that is said, and fails nothing. UPDATE_GOLDEN=1 writes it again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import warnings
+from functools import cache, partial
+from pathlib import Path
+
+import pytest
+
+from doctor.judge.verdict import Report
+from doctor.report.text import print_report
+from doctor.run.demo import DEMOS, load_demo
+from doctor.run.examination import judge_again
+from doctor.run.request import Request
+from doctor.text.console import drawn
+from doctor.text.language import Language
+from doctor.text.speech import speaking
+from doctor.text.wrap import cells
+from tests.support.paths import ROOT
+
+GOLDEN = ROOT / "tests" / "golden" / "zh"
+WIDTHS = (80, 200)
+
+
+@cache
+def report(name: str) -> Report:
+    return judge_again(Request("demo"), load_demo(name))[1]
+
+
+@cache
+def text(name: str, width: int, lang: Language) -> str:
+    with speaking(lang):
+        return drawn(partial(print_report, report(name)), width, colour=False)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", DEMOS)
+def test_golden(name: str, width: int) -> None:
+    english = text(name, width, Language.EN)
+    mark = hashlib.sha256(english.encode()).hexdigest()[:12]
+    made = f"english {mark}\n{text(name, width, Language.ZH)}"
+    golden = GOLDEN / f"{name}.{width}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.parent.mkdir(exist_ok=True)
+        golden.write_text(made)
+    if not golden.is_file() or not golden.read_text().startswith(f"english {mark}\n"):
+        warnings.warn(f"stale: {golden.name}; UPDATE_GOLDEN=1 writes it again", StaleGolden, stacklevel=1)
+        return
+    assert made == golden.read_text()
+
+
+class StaleGolden(UserWarning):
+    pass
+
+
+pytestmark = pytest.mark.filterwarnings("default::UserWarning")
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_no_line_is_wider_than_the_terminal(name: str) -> None:
+    for line in text(name, 80, Language.ZH).splitlines():
+        is_command = re.match(r" {8}\S", line) or "doctor " in line
+        assert is_command or cells(line) <= 80, line
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_the_columns_of_the_table_stand_below_each_other(name: str) -> None:
+    lines = text(name, 200, Language.ZH).splitlines()
+    heads = [at for at, line in enumerate(lines) if line.startswith("主机 ")]
+    for at in heads:
+        column = cells(lines[at][: lines[at].index("结论")])
+        for row in lines[at + 1 :]:
+            if not row or row.startswith(("全部正常", "另有")):
+                break
+            assert _cut(row, column).endswith("  "), row
+    assert heads or name == "healthy"
+
+
+def _cut(line: str, width: int) -> str:
+    """The first characters of a line, up to a width in cells."""
+    kept = ""
+    for sign in line:
+        if cells(kept + sign) > width:
+            break
+        kept += sign
+    return kept
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_ids_and_commands_are_the_same_in_both_languages(name: str) -> None:
+    for finding in report(name).findings:
+        shown = [text(name, 200, lang) for lang in Language]
+        commands = finding.remedy.commands if finding.remedy else ()
+        heads = [each.partition("  #")[0] for each in commands if not each.startswith("#")]
+        for each in (finding.check, *heads):
+            assert (each in shown[0]) == (each in shown[1]), each
+
+
+def test_the_goldens_are_those_of_the_demos() -> None:
+    made = {path.name for path in Path(GOLDEN).iterdir()}
+    assert made <= {f"{name}.{width}.txt" for name in DEMOS for width in WIDTHS}

@@ -1,0 +1,113 @@
+"""Sentences are recognised by their templates and said in Chinese; the catalogue is sound.
+
+A sentence without a translation fails nothing: the last test lists what is left.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+from doctor.text.catalogue import HOLE, Template, read_catalogue, read_po
+from doctor.text.language import Language
+from doctor.text.speech import CATALOGUE, speaking, t, t_list, translated
+from tests.support.sentences import sentences, untranslated
+
+WRONG = {
+    "挂住": "卡住, 卡死",
+    "指控": "误报, 定位到",
+    "故障源": "根因, 根因节点",
+    "与众不同": "与其他主机不一致",
+    "网络接口": "网口, 网卡",
+    "弄坏": "注入故障",
+}
+"""Words that are not used, and what is used in their place."""
+ENTRIES = read_catalogue(CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("its link is down", "网口链路断开（DOWN）"),
+        ("Its link is down.", "网口链路断开（DOWN）。"),
+        ("3 faults", "3 个故障"),
+        ("1 fault", "1 个故障"),
+        ("rank 3 on node2", "node2 上的 rank 3"),
+        ("8 hosts · 64 ranks", "8 台主机 · 64 个 rank"),
+        ("2 of 4 hosts are faulty: node2 (memory).", "4 台主机中有 2 台故障：node2（内存）。"),
+        ("no move for 3.7 s; its process is stopped", "3.7 秒没有进展；其进程已暂停"),
+    ],
+)
+def test_a_sentence_is_recognised(english: str, chinese: str) -> None:
+    assert translated(english) == chinese
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "RuntimeError: it broke at this point",
+        "sudo hccn_tool -i 3 -link -g",
+        "nothing that anybody has translated may be put together from halves on the way",
+    ],
+)
+def test_anything_else_stays_as_it_is(quoted: str) -> None:
+    with speaking(Language.ZH):
+        assert t(quoted) == quoted
+
+
+def test_english_is_not_touched() -> None:
+    assert t("its link is down") == "its link is down"
+    assert t_list("its link is down, 3 faults") == "its link is down, 3 faults"
+
+
+def test_blanks_around_a_sentence_stay() -> None:
+    with speaking(Language.ZH):
+        assert t("  3 faults ") == "  3 个故障 "
+
+
+def test_a_hole_for_a_number_takes_nothing_else() -> None:
+    template = Template("{n} host{s|}", "{n} 台主机")
+    assert template.pattern.fullmatch("1,024 hosts")
+    assert template.pattern.fullmatch("1 host")
+    assert not template.pattern.fullmatch("all hosts")
+
+
+def test_a_catalogue_is_gettexts() -> None:
+    text = 'msgid ""\nmsgstr "Language: zh_CN\\n"\n\n# said\nmsgid "a "\n"\\"b\\""\nmsgstr "甲"\n'
+    assert list(read_po(text)) == [("", "Language: zh_CN\n"), ('a "b"', "甲")]
+
+
+@pytest.mark.parametrize("path", sorted(CATALOGUE.glob("*.po")), ids=lambda path: path.name)
+def test_no_entry_is_broken(path: object) -> None:
+    entries = [pair for pair in read_po(path.read_text()) if pair[0]]  # type: ignore[attr-defined]
+    wrong = []
+    for english, chinese in entries:
+        known = {name for name in HOLE.findall(english) if "|" not in name}
+        if set(HOLE.findall(chinese)) != known:
+            wrong.append(f"{english}: holes")
+        Template(english, chinese).pattern  # noqa: B018  # it compiles
+        wrong += [
+            f"{english}: {word} is not used: {better}" for word, better in WRONG.items() if word in chinese
+        ]
+    assert not wrong
+    twice = [english for english, number in Counter(english for english, _ in entries).items() if number > 1]
+    assert not twice
+
+
+def test_no_sentence_of_the_catalogue_is_taken_for_another() -> None:
+    """A sentence without holes is found whole; one with holes fills all of them."""
+    for english, chinese in ENTRIES.items():
+        if "{" not in english:
+            assert re.sub(" ", "", translated(english) or "") == re.sub(" ", "", chinese)
+
+
+def test_what_is_left_in_english(capsys: pytest.CaptureFixture[str]) -> None:
+    every, left = sentences(), untranslated()
+    assert len(every) > 2000, "the sentences are not found any more"
+    assert len(left) < len(every), "nothing is translated"
+    with capsys.disabled():
+        print(f"\n{len(left)} of {len(every)} sentences have no Chinese text:")
+        for place, number in Counter(where for where, _ in left).most_common(10):
+            print(f"{number:>5}  {place}")

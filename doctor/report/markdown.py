@@ -13,6 +13,7 @@ from doctor.report.measurements import measured
 from doctor.report.run_times import started
 from doctor.report.ticket import tickets
 from doctor.text.nodeset import fold
+from doctor.text.speech import t
 
 
 def check_markdown(report: Report) -> bytes:
@@ -21,17 +22,17 @@ def check_markdown(report: Report) -> bytes:
     if page.cards:
         lines = (f"- {card_line(card)}\n" for card in page.cards)
         text += fit(lines, _room(text, 0.2), "finding") + "\n"
-    text += "### Hosts\n\n" + _hosts(report, _room(text, 0.2))
+    text += f"### {t('Hosts')}\n\n" + _hosts(report, _room(text, 0.2))
     if page.cards:
         cards = (card_text(card, "####") for card in page.cards)
-        text += "\n### Findings\n" + fit(cards, _room(text, 0.6), "finding")
+        text += f"\n### {t('Findings')}\n" + fit(cards, _room(text, 0.6), "finding")
     if report.again:
         pairs = map(pair_line, looked_again(report).pairs)
         text += "\n### Looked at again\n\n" + fit(pairs, _room(text, 0.5), "finding")
     if well := _measurements(report):
         text += f"\n### Measured\n\n{well}"
     if rows := unexamined(report).pairs:
-        text += "\n### Not examined\n\n" + fit(map(pair_line, rows), _room(text, 0.3), "row")
+        text += f"\n### {t('Not examined')}\n\n" + fit(map(pair_line, rows), _room(text, 0.3), "row")
     if made := dict(tickets(report)):
         text += "\n### Tickets\n\n" + fit(made.values(), _room(text, 1), "ticket")
     return text.encode()
@@ -65,7 +66,7 @@ def _hosts(report: Report, room: int) -> str:
         )
         for each in alike
     )
-    return table(("Host", *areas, "Verdict"), ()) + fit(rows, room, "row")
+    return table(tuple(map(t, ("Host", *areas, "Verdict"))), ()) + fit(rows, room, "row")
 
 
 def _measurements(report: Report) -> str:

@@ -11,6 +11,7 @@ from doctor.report.card import Card, Medium, Page
 from doctor.report.html.cards import cards_part, kind_class, part_inside
 from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag
 from doctor.report.html.times import time_tag
+from doctor.text.speech import spoken
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Even if hostile markup got into the page, nothing would be fetched, run or sent."""
@@ -38,7 +39,9 @@ def as_html(page: Page, sections: Sequence[Section] | None = None) -> bytes:
     )
     foot = tag("footer", tag("p", f"Made by cluster-doctor {__version__}.", class_="soft"))
     body = tag("body", _top(page, made), tag("main", *(whole for _, _, whole in made)), foot)
-    return join((Html("<!doctype html>\n"), tag("html", head, body, lang="en"), Html("\n"))).encode()
+    return join(
+        (Html("<!doctype html>\n"), tag("html", head, body, lang=spoken().value), Html("\n"))
+    ).encode()
 
 
 def sections_of(page: Page) -> Iterator[Section]:

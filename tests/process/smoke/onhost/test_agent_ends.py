@@ -194,6 +194,7 @@ def test_an_interpreter_behind_a_wrapper_ends_too(agent: Open, tmp_path: Path) -
     assert run.gone_within(9), run.pids()
 
 
+@pytest.mark.timeout(method="thread")  # the timer is this test's subject
 @pytest.mark.parametrize(
     ("state", "why"), [("D", "it is in uninterruptible sleep"), ("", "its state is unknown")]
 )

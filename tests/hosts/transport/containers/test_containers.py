@@ -95,7 +95,7 @@ def test_a_host_that_has_too_little_is_found_from_its_container_too(dock: Dock) 
     assert commands(queue).startswith("# On the host, outside of the container:")
     assert "sudo sysctl -w net.core.somaxconn=" in commands(queue)
     assert "limit" not in memory["summary"]
-    assert "of the host, seen from inside the container" in seen.text
+    assert "seen from inside the container" in seen.text
 
 
 def test_a_container_has_settings_of_its_own_network(dock: Dock) -> None:

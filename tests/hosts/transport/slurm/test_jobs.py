@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.lab import Host
@@ -45,7 +47,7 @@ def test_a_healthy_allocation_trains(slurm: Slurm) -> None:
     assert job.ended() == 0, job.output
     assert trained(job.output) == ["node1", "node2", "node3", "node4"]
     assert "Healthy: node[1-4]." in job.output
-    assert "Smoke  8 ranks (4 hosts × 2), gloo" in job.output
+    assert re.search(r"Smoke  8 ranks \(4 hosts × 2\), torch \S+ over gloo", job.output)
     assert "a job runs on" not in job.output, "only the script's own job runs"
 
 

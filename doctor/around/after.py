@@ -22,7 +22,7 @@ OWN = "doctor-output"
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class EndReason:
     """What `explain` says about the end."""
 
     named: bool
@@ -35,7 +35,7 @@ class Reason:
     """The hosts that caused it, if that is proved or certain and not the script's own fault."""
 
 
-def explained(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> Reason:
+def explained(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> EndReason:
     """Why the command ended. It began at `began`, in seconds since 1970, and took `seconds`; `asks`: hosts
     give their logs.
     """
@@ -60,7 +60,7 @@ def curves_of(output: Output) -> tuple[str, ...]:
     return tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
 
 
-def _explain(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> Reason:
+def _explain(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> EndReason:
     from doctor.errors import DoctorError
     from doctor.logs.explain import LogOrigin, explanation_of
     from doctor.logs.fetch.onhost.agent import KERNEL
@@ -114,7 +114,7 @@ def lines_between(text: bytes, begin: float, until: float) -> bytes:
     return b"".join(kept)
 
 
-def _reason(explanation: object, report: object) -> Reason:
+def _reason(explanation: object, report: object) -> EndReason:
     from doctor.logs.explanation import Explanation, headline, last_words
     from doctor.logs.model import LogOutcome
     from doctor.logs.report import page_of
@@ -137,7 +137,7 @@ def _reason(explanation: object, report: object) -> Reason:
     roots = [explanation.conclusion.charges[place] for place in explanation.roots]
     says = headline(roots[0]) if named and roots else last_words(explanation)
     cause = (roots[0].symptom or roots[0].brief) if roots else ""
-    return Reason(named, says, text, files, cause, _blamed(explanation) if named else ())
+    return EndReason(named, says, text, files, cause, _blamed(explanation) if named else ())
 
 
 def _blamed(explanation: object) -> tuple[str, ...]:

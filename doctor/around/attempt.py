@@ -13,11 +13,11 @@ from functools import partial
 from doctor.around.after import curves_of
 from doctor.around.apart import Apart
 from doctor.around.command import ENDS, Command
-from doctor.around.look import Look, Watcher, look, tree
+from doctor.around.look import JobLook, Watcher, look, tree
 from doctor.around.news import Newsroom
 from doctor.around.options import END, AroundWishes
 from doctor.around.output import Output
-from doctor.around.pauses import Passing, Pauses
+from doctor.around.pauses import OutputPauses, Passing
 from doctor.run.request import Request
 
 TICK = 1.0
@@ -31,7 +31,7 @@ ABSENT = "nothing was printed for a while, and no ranks run on the hosts"
 
 
 @dataclass(slots=True)
-class Attempt:
+class JobAttempt:
     """How it went."""
 
     output: Output
@@ -40,7 +40,7 @@ class Attempt:
     status: int = 0
     why_not: int = 0
     signals: list[int] = field(default_factory=list)
-    looks: list[Look] = field(default_factory=list)
+    looks: list[JobLook] = field(default_factory=list)
     """What was told about standstills."""
     losses: list[str] = field(default_factory=list)
     """What was told about losses."""
@@ -63,21 +63,21 @@ class Watched:
         self._watches = True
         self._command, self._wishes, self._news = command, wishes, news
         now = time.monotonic()
-        self._pauses = Pauses(now, wishes.least)
+        self._pauses = OutputPauses(now, wishes.least)
         self._passing = Passing(command.output)
         self._watcher = Watcher(self._pauses, partial(look, request, command.pid, port))
         self._stops = command.stopped
         self._curves: Apart[tuple[str, ...]] | None = None
         self._curves_at, self._losses = now + LOSSES, 0
         self._kill_at: float | None = None
-        self.attempt = Attempt(command.output, time.time())
+        self.attempt = JobAttempt(command.output, time.time())
 
-    def run_unwatched(self) -> Attempt:
+    def run_unwatched(self) -> JobAttempt:
         """Only wait for its end."""
         self._watches = False
         return self.run()
 
-    def run(self) -> Attempt:
+    def run(self) -> JobAttempt:
         attempt, command, began = self.attempt, self._command, time.monotonic()
         try:
             while not command.over:
@@ -107,7 +107,7 @@ class Watched:
             self._standstill(found, now)
         self._look_at_losses(now)
 
-    def _standstill(self, found: Look, now: float) -> None:
+    def _standstill(self, found: JobLook, now: float) -> None:
         self.attempt.looks.append(found)
         silent = f"{self._pauses.silent(now):.0f} s without a step or a new line"
         if found.hangs:

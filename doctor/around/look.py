@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from doctor.around.apart import Apart
-from doctor.around.pauses import LEAST, Pauses
+from doctor.around.pauses import LEAST, OutputPauses
 from doctor.run.request import Request
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ HANG, MOVES, WAITS, NO_JOB = "hang", "moves", "waits", "no job"
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class JobLook:
     """What `doctor hang` says. `files` are its report by suffix; `culprits` are hosts with PIDs."""
 
     state: str
@@ -46,7 +46,7 @@ class Look:
     def is_normal(self) -> bool:
         return self.state in (MOVES, WAITS)
 
-    def confirms(self, other: Look) -> bool:
+    def confirms(self, other: JobLook) -> bool:
         """Whether both looks find the same."""
         alike = self.state == other.state
         return alike and (not self.hangs or not self.culprits or bool(self.culprits & other.culprits))
@@ -55,14 +55,14 @@ class Look:
 class Watcher:
     """Decides when to look, and what two looks say together. `ask` makes a look."""
 
-    def __init__(self, pauses: Pauses, ask: Callable[[float], Apart[Look]]) -> None:
+    def __init__(self, pauses: OutputPauses, ask: Callable[[float], Apart[JobLook]]) -> None:
         self._pauses, self._ask = pauses, ask
-        self._child: Apart[Look] | None = None
+        self._child: Apart[JobLook] | None = None
         self._began = 0.0
-        self._first: Look | None = None
+        self._first: JobLook | None = None
         self._next: float | None = None
         """When to look again; None if that depends on the limit."""
-        self._told: Look | None = None
+        self._told: JobLook | None = None
 
     def moved(self, now: float) -> None:
         """The job went on."""
@@ -75,7 +75,7 @@ class Watcher:
             self._child.end()
             self._child = None
 
-    def found(self, now: float) -> Look | None:
+    def found(self, now: float) -> JobLook | None:
         """News that two looks agree on, once for each standstill."""
         if self._child is None:
             due = (
@@ -94,7 +94,7 @@ class Watcher:
         look = child.result()
         return self._weighed(look, now)
 
-    def _weighed(self, look: Look, now: float) -> Look | None:
+    def _weighed(self, look: JobLook, now: float) -> JobLook | None:
         starting = look.is_absent and self._pauses.silent(now) < LEAST
         if look.is_normal or starting:
             self._first = None
@@ -113,14 +113,14 @@ class Watcher:
         self._next = now + self._pauses.silent(now)
 
 
-def look(request: Request, below: int, port: int | None, limit: float) -> Apart[Look]:
+def look(request: Request, below: int, port: int | None, limit: float) -> Apart[JobLook]:
     """Look at the job on the hosts. `below` is the PID under which its processes are, if they are here;
     `port` is that of its rendezvous, if it is known.
     """
     return Apart(partial(_look, replace(request, command="hang"), below, port, limit))
 
 
-def _look(request: Request, below: int, port: int | None, limit: float) -> Look:
+def _look(request: Request, below: int, port: int | None, limit: float) -> JobLook:
     from doctor.hang.evidence_file import encoded
     from doctor.hang.options import HangWishes
     from doctor.hang.report import page_of
@@ -142,7 +142,7 @@ def _look(request: Request, below: int, port: int | None, limit: float) -> Look:
         session.close()
     found = _of_command(evidence, wishes, below, port)
     if found is None:
-        return Look(NO_JOB, "No rank of the command runs here.")
+        return JobLook(NO_JOB, "No rank of the command runs here.")
     page = page_of(found)
     text = drawn(partial(print_page, page, verbose=False, quiet=False), WIDTH, colour=False)
     files = {
@@ -152,7 +152,7 @@ def _look(request: Request, below: int, port: int | None, limit: float) -> Look:
         ".evidence.json": encoded(evidence),
     }
     culprits = frozenset((each.host, each.pid) for each in found.culprits)
-    return Look(found.verdict.value, found.sentence, culprits, text, files)
+    return JobLook(found.verdict.value, found.sentence, culprits, text, files)
 
 
 def _of_command(evidence: HangEvidence, wishes: HangWishes, below: int, port: int | None) -> Judgement | None:

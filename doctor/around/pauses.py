@@ -71,7 +71,7 @@ class Passing:
             yield from [line for line in text.replace(b"\r", b"\n").split(b"\n") if line.strip()][-LINES:]
 
 
-class Pauses:
+class OutputPauses:
     """When a silence is odd. Times are those of a clock that only goes on."""
 
     def __init__(self, now: float, least: float | None) -> None:

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 
-from doctor.around.after import Reason, explained
-from doctor.around.attempt import Attempt, Watched
+from doctor.around.after import EndReason, explained
+from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
 from doctor.around.folder import RunFolder
@@ -128,7 +128,7 @@ class AroundRun:
         left_out = tuple(host for host in self.before.left_out if host in self.before.hosts)
         return replace(self.request, who=replace(who, exclude=(*who.exclude, *left_out)))
 
-    def _again(self, reason: Reason) -> bool:
+    def _again(self, reason: EndReason) -> bool:
         """Whether the command is started again: only if hosts caused its end, without these, and not twice
         for the same cause on the same host.
         """
@@ -143,7 +143,7 @@ class AroundRun:
         tell(f"doctor: the command is started again without {clean_line(fold(reason.blamed))}.\n")
         return True
 
-    def _explain(self, attempt: Attempt, folder: RunFolder, news: Newsroom) -> Reason | None:
+    def _explain(self, attempt: JobAttempt, folder: RunFolder, news: Newsroom) -> EndReason | None:
         """Say why the command ended, unless somebody ended it."""
         if attempt.by_signal:
             from doctor.around.scheduler import why_ended

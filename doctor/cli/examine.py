@@ -14,7 +14,7 @@ from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
-from doctor.hang.options import HangWishes, JobWishes
+from doctor.hang.options import HangWishes, RunningJobWishes
 from doctor.report.formats import Outputs
 from doctor.run.request import HostFlags, Request
 from doctor.slow.options import SlowWishes
@@ -114,7 +114,7 @@ def ask_slow(request: Request, wishes: SlowWishes) -> int:
     return to_its_end(partial(slow, _of_a_job(request, wishes), wishes))
 
 
-def _of_a_job(request: Request, wishes: JobWishes) -> Request:
+def _of_a_job(request: Request, wishes: RunningJobWishes) -> Request:
     """The request of a command about a running job, if its options fit together."""
     refuse_conflicts(request, wishes)
     if wishes.slurm_job is not None and not SLURM_JOB.fullmatch(wishes.slurm_job):

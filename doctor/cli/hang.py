@@ -19,7 +19,7 @@ from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.evidence_file import encoded, load
 from doctor.hang.judge import Judgement, judged
-from doctor.hang.options import HangWishes, JobWishes
+from doctor.hang.options import HangWishes, RunningJobWishes
 from doctor.hang.pyspy import check_given
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
@@ -39,7 +39,7 @@ from doctor.text.spelling import probably
 from doctor.text.terminal import put, tell
 from doctor.transport.slurm.squeue import slurm_job
 
-W = TypeVar("W", bound=JobWishes)
+W = TypeVar("W", bound=RunningJobWishes)
 
 
 def hang(request: Request, wishes: HangWishes) -> int:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JobWishes:
+class RunningJobWishes:
     """Which of the jobs that run on the hosts is meant, and what shows its stacks."""
 
     PANEL: ClassVar[str] = "The job"
@@ -55,7 +55,7 @@ class JobWishes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HangWishes(JobWishes):
+class HangWishes(RunningJobWishes):
     apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
     watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
     check: bool = live_option("--check", "Run the check that the report suggests.", default=False)

@@ -17,7 +17,7 @@ from doctor.hang.judge.jobs import chosen, chosen_starts, find_jobs
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.pace import StepPace
 from doctor.hang.judge.starting import starting_jobs
-from doctor.hang.options import HangWishes, JobWishes
+from doctor.hang.options import HangWishes, RunningJobWishes
 from doctor.hang.run import PATIENCE, Sight, see
 from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
@@ -65,7 +65,7 @@ def _age() -> float:
     return max(0.0, time.time() - psutil.Process().create_time())
 
 
-def narrowed(evidence: HangEvidence, wishes: JobWishes) -> Mapping[str, Collection[int]] | None:
+def narrowed(evidence: HangEvidence, wishes: RunningJobWishes) -> Mapping[str, Collection[int]] | None:
     """The PIDs of the chosen ranks and of all ranks with the same job name, by host: only connections show
     which of these belong to the same job. None if no option chooses a job.
     """

@@ -9,7 +9,7 @@ import msgspec
 from doctor.hang.envelope import FrameEntry, HangJobEntry, RightsEntry, UnreachedEntry
 from doctor.hang.judge.judgement import HangState
 from doctor.report.envelope import Envelope, FindingEntry
-from doctor.slow.judge.judgement import Lag, Reason, SlowState
+from doctor.slow.judge.judgement import Lag, LateReason, SlowState
 
 
 class SlowOfFinding(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,7 +33,7 @@ class SlowOfFinding(msgspec.Struct, frozen=True, kw_only=True):
     """In what share of the samples it is in that function."""
     line_others: float | None
     """In what share of the samples the others are there."""
-    reason: Reason | None
+    reason: LateReason | None
     """Why it is late, as words that do not change."""
     why: tuple[str, ...]
     """The same in sentences."""

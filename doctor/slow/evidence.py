@@ -59,7 +59,7 @@ class RankSamples(msgspec.Struct, frozen=True, kw_only=True):
     used: Used = Used()
 
 
-class Link(msgspec.Struct, frozen=True, kw_only=True):
+class RankLink(msgspec.Struct, frozen=True, kw_only=True):
     """A TCP connection in one round."""
 
     local: Word
@@ -124,7 +124,7 @@ class SampleRound(msgspec.Struct, frozen=True, kw_only=True):
     """By the host's steady clock."""
     seconds: Seconds
     ranks: Annotated[tuple[RankSamples, ...], msgspec.Meta(max_length=20_000)] = ()
-    links: Annotated[tuple[Link, ...], msgspec.Meta(max_length=1_024)] = ()
+    links: Annotated[tuple[RankLink, ...], msgspec.Meta(max_length=1_024)] = ()
     busiest: Annotated[tuple[BusyProcess, ...], msgspec.Meta(max_length=16)] = ()
     owed: Annotated[tuple[OwedAnswers, ...], msgspec.Meta(max_length=256)] = ()
     profiles: Annotated[tuple[Profile, ...], msgspec.Meta(max_length=4_096)] = ()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from doctor.hang.options import JobWishes
+from doctor.hang.options import RunningJobWishes
 from doctor.text.option import live_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlowWishes(JobWishes):
+class SlowWishes(RunningJobWishes):
     seconds: float = live_option(
         "--for S", "Seconds to look; longer by itself until 30 steps were seen.", default=10.0, min=1, max=600
     )

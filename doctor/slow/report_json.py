@@ -15,7 +15,7 @@ from doctor.report.envelope import (
 )
 from doctor.slow.envelope import PaceEntry, SlowFindingEntry, SlowOfFinding, SlowPart, SlowReport
 from doctor.slow.evidence import SlowEvidence
-from doctor.slow.judge.judgement import RankPace, SlowCulprit, SlowJudgement
+from doctor.slow.judge.judgement import RankShare, SlowCulprit, SlowJudgement
 from doctor.slow.judge.words import who
 from doctor.text.nodeset import fold
 
@@ -59,7 +59,7 @@ def _part(judgement: SlowJudgement) -> SlowPart:
     )
 
 
-def _pace(each: RankPace) -> PaceEntry:
+def _pace(each: RankShare) -> PaceEntry:
     host, pid = each.key
     return PaceEntry(rank=each.rank, host=host, pid=pid, waits=each.waits, place=each.place or None)
 

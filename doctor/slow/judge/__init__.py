@@ -15,10 +15,10 @@ from doctor.hang.judge.judgement import HangJob, HangState
 from doctor.hang.judge.position import made_step, step_of
 from doctor.hang.judge.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
-from doctor.slow.judge.judgement import Lag, RankPace, SlowCulprit, SlowJudgement, SlowState
+from doctor.slow.judge.judgement import Lag, RankShare, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.lateness import Lateness, latest
 from doctor.slow.judge.links import slow_link
-from doctor.slow.judge.pauses import Pauses, pauses
+from doctor.slow.judge.pauses import StepPauses, pauses
 from doctor.slow.judge.reasons import is_starved, places, reasons, starved_share
 from doctor.slow.judge.series import Sampled, Series, is_pipeline, sampled, series
 from doctor.slow.judge.words import between, keys_words, lateness_words, milliseconds, percent, who
@@ -83,11 +83,11 @@ def _steps(evidence: SlowEvidence, job: HangJob) -> tuple[int | None, float | No
     return steps, seconds / steps
 
 
-def _paces(seen: Sampled, found: Series | None) -> list[RankPace]:
+def _paces(seen: Sampled, found: Series | None) -> list[RankShare]:
     at = places(seen)
     shares = found.shares if found else {}
     return [
-        RankPace(
+        RankShare(
             each.rank,
             key(each),
             mean(shares[key(each)]) if key(each) in shares else None,
@@ -133,7 +133,7 @@ def _of_ranks(made: SlowJudgement, seen: Sampled, found: Series | None, steps: i
     return _nobody(made, seen, found, one)
 
 
-def _pausing(made: SlowJudgement, seen: Sampled, stops: Pauses) -> SlowJudgement:
+def _pausing(made: SlowJudgement, seen: Sampled, stops: StepPauses) -> SlowJudgement:
     why = reasons(seen, stops.of, [each for each in seen.keys if each != stops.of], Lag.PAUSES)
     length = f"{stops.number} times for {milliseconds(stops.seconds)}"
     said = f"stops the job {length}, {percent(stops.share)} of the time"

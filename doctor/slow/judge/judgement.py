@@ -36,7 +36,7 @@ class Lag(str, Enum):
     LOSSY_LINK = "lossy link"
 
 
-class Reason(str, Enum):
+class LateReason(str, Enum):
     """Why it is late."""
 
     LOADER = "data loader"
@@ -83,7 +83,7 @@ class SlowCulprit:
     t: float | None = None
     agree: tuple[int, int] | None = None
     where: Where | None = None
-    reason: Reason | None = None
+    reason: LateReason | None = None
     why: tuple[str, ...] = ()
     whole_host: bool = False
     peers: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class SlowCulprit:
 
 
 @dataclass(frozen=True, slots=True)
-class RankPace:
+class RankShare:
     rank: int | None
     key: Key
     waits: float | None
@@ -121,7 +121,7 @@ class SlowJudgement:
     steps: int | None = None
     step_seconds: float | None = None
     """How long a step takes."""
-    ranks: tuple[RankPace, ...] = ()
+    ranks: tuple[RankShare, ...] = ()
     smallest: float | None = None
     """The smallest share of the time that would have been seen; None if nothing can be excluded."""
     maybe: str = ""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from doctor.slow.evidence import Link
+from doctor.slow.evidence import RankLink
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.series import Sampled
 from doctor.slow.judge.words import percent
@@ -82,7 +82,7 @@ def _lossy(flows: list[Flow]) -> SlowCulprit | None:
 
 
 def _flows(seen: Sampled) -> Iterator[Flow]:
-    links: dict[tuple[str, str, str], list[tuple[float, Link]]] = {}
+    links: dict[tuple[str, str, str], list[tuple[float, RankLink]]] = {}
     homes: dict[str, set[str]] = {}
     for host in seen.hosts:
         for number in seen.rounds:
@@ -96,7 +96,7 @@ def _flows(seen: Sampled) -> Iterator[Flow]:
             yield _flow(host, next(iter(there)), of)
 
 
-def _flow(host: str, to: str, of: list[tuple[float, Link]]) -> Flow:
+def _flow(host: str, to: str, of: list[tuple[float, RankLink]]) -> Flow:
     seconds = sum(length for length, _ in of) or 1.0
     return Flow(
         host,

@@ -19,7 +19,7 @@ TIMES = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Pauses:
+class StepPauses:
     of: Key
     number: int
     seconds: float
@@ -28,14 +28,14 @@ class Pauses:
     """Of the time."""
 
 
-def pauses(seen: Sampled, step: float | None) -> Pauses | None:
+def pauses(seen: Sampled, step: float | None) -> StepPauses | None:
     """The rank that makes all of the pauses, if it makes some."""
     least = max(SHORTEST, STEPS * (step or 0.0))
     found = [(who, length) for n in seen.rounds for who, length in _alone(seen, n) if length >= least]
     if len({who for who, _ in found}) != 1 or len(found) < TIMES:
         return None
     lengths = [length for _, length in found]
-    return Pauses(found[0][0], len(found), median(lengths), sum(lengths) / seen.seconds)
+    return StepPauses(found[0][0], len(found), median(lengths), sum(lengths) / seen.seconds)
 
 
 def _alone(seen: Sampled, number: int) -> Iterator[tuple[Key, float]]:

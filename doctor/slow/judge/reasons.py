@@ -13,7 +13,7 @@ from doctor.hang.judge.places import place_of
 from doctor.hang.judge.position import waits_in
 from doctor.hang.judge.wires import Key
 from doctor.slow.evidence import Profile, RankSamples
-from doctor.slow.judge.judgement import Lag, Reason, Where
+from doctor.slow.judge.judgement import Lag, LateReason, Where
 from doctor.slow.judge.series import Sampled, own_line, stacks_of
 from doctor.slow.judge.words import percent
 
@@ -33,7 +33,7 @@ _GC = re.compile(r"\bgc\.collect\(")
 _SYNC = re.compile(r"\bfsync\(|\bflush\(|\bfdatasync\(")
 _SAVES = re.compile(r"save|checkpoint|ckpt|dump", re.I)
 _EVALUATES = re.compile(r"eval|valid|test_|infer", re.I)
-_WEAK = (Reason.UNEVEN, Reason.ELSEWHERE)
+_WEAK = (LateReason.UNEVEN, LateReason.ELSEWHERE)
 """What a processor or the GIL explains better."""
 Line = tuple[str, str]
 """The function of a line of the user's code: its file and its name."""
@@ -42,7 +42,7 @@ Line = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Reasons:
     where: Where | None
-    reason: Reason
+    reason: LateReason
     why: tuple[str, ...]
 
 
@@ -59,11 +59,11 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
         said = [*at_line, *said]
     if not said:
         everything = "everything takes longer there: its host, the clock of its processors, memory"
-        said = [(Reason.EVERYTHING, everything)]
+        said = [(LateReason.EVERYTHING, everything)]
     return Reasons(where, said[0][0], tuple(words for _, words in said))
 
 
-Said = Iterator[tuple[Reason, str]]
+Said = Iterator[tuple[LateReason, str]]
 
 
 class _Rates:
@@ -89,7 +89,7 @@ class _Rates:
 def _throttled(here: _Rates, rest: Sequence[_Rates]) -> Said:
     if here.short >= THROTTLED and here.short >= 2 * median(each.short for each in rest):
         of = f"{here.throttled:.0f} of {here.periods:.0f} periods"
-        yield Reason.QUOTA, f"the CPU quota of its group is used up: throttled in {of}"
+        yield LateReason.QUOTA, f"the CPU quota of its group is used up: throttled in {of}"
 
 
 def is_starved(here: float, others: Sequence[float]) -> bool:
@@ -116,7 +116,7 @@ def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> S
         for (pid, name, user), n in busiest.most_common(3)
         if n >= 10
     ]
-    yield Reason.HOGS, words + (f"; beside it {'; '.join(beside)}" if beside else "")
+    yield LateReason.HOGS, words + (f"; beside it {'; '.join(beside)}" if beside else "")
 
 
 def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> Where | None:
@@ -164,29 +164,32 @@ def places(seen: Sampled) -> Mapping[Key, str]:
 def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key, lag: Lag) -> Said:
     source, name = where.frame.source, where.frame.name
     if _GC.search(source):
-        yield Reason.GC, "it collects garbage there"
+        yield LateReason.GC, "it collects garbage there"
     elif _SYNC.search(source) and here.written > RATE / 10:
-        yield Reason.WRITES, f"it waits until its data is on the disk, {_rate(here.written)}"
+        yield LateReason.WRITES, f"it waits until its data is on the disk, {_rate(here.written)}"
     elif lag is Lag.PAUSES and _SAVES.search(name + source):
-        yield Reason.CHECKPOINT, f"it saves a checkpoint, {_rate(here.written)} to the disk"
+        yield LateReason.CHECKPOINT, f"it saves a checkpoint, {_rate(here.written)} to the disk"
     elif lag is Lag.PAUSES and _EVALUATES.search(name + source):
-        yield Reason.EVALUATION, "it evaluates while the others wait"
+        yield LateReason.EVALUATION, "it evaluates while the others wait"
     elif here.read > RATE and here.read > TIMES_MORE * median(each.read for each in rest):
         files = _files(seen, who)
         of = f" from {files[0]}" if len(files) == 1 else ""
-        yield Reason.READS, f"it reads {_rate(here.read)}{of} (others {_rate(median(e.read for e in rest))})"
+        yield (
+            LateReason.READS,
+            f"it reads {_rate(here.read)}{of} (others {_rate(median(e.read for e in rest))})",
+        )
     elif _in_loader(seen, who, where.frame):
-        yield Reason.LOADER, "it waits for its data loader" + _worker(seen, who)
+        yield LateReason.LOADER, "it waits for its data loader" + _worker(seen, who)
     elif where.others >= ALSO_THERE:
-        yield Reason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
+        yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
     elif here.cpu > median(each.cpu for each in rest) + MORE_CPU:
         others = median(each.cpu for each in rest)
         yield (
-            Reason.COMPUTES,
+            LateReason.COMPUTES,
             f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
         )
     else:
-        yield Reason.ELSEWHERE, "it is there, and its processor is free"
+        yield LateReason.ELSEWHERE, "it is there, and its processor is free"
 
 
 def _in_loader(seen: Sampled, who: Key, frame: Frame) -> bool:
@@ -234,7 +237,10 @@ def _gil(seen: Sampled, who: Key) -> Said:
     for line, number in held.most_common(1):
         if number >= HOLDS * profile.asked:
             often = f"{number} of {profile.asked} samples"
-            yield Reason.GIL, f"another thread holds the GIL: {line[1]}, {place_of(frames[line])}, in {often}"
+            yield (
+                LateReason.GIL,
+                f"another thread holds the GIL: {line[1]}, {place_of(frames[line])}, in {often}",
+            )
 
 
 def _rate(bytes_a_second: float) -> str:

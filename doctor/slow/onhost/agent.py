@@ -10,7 +10,7 @@ from typing import Any
 
 from doctor.hang.onhost import look, stacks
 from doctor.hang.onhost.agent import OF_VERSION, HangAgent, MessageWriter, seconds_of
-from doctor.slow.onhost.record import Recording, finish
+from doctor.slow.onhost.record import StackRecord, finish
 from doctor.slow.onhost.sampling import Round
 
 LONGEST = 900.0
@@ -71,9 +71,9 @@ class SlowAgent(HangAgent):
 
 def _recordings(
     pyspy: "stacks.PySpy | None", told: "Mapping[str, Any]", seconds: float
-) -> "tuple[list[Recording], list[dict[str, Any]]]":
+) -> "tuple[list[StackRecord], list[dict[str, Any]]]":
     """The recordings that were asked for, begun, and those that could not begin."""
-    begun, failed = [], []  # type: list[Recording], list[dict[str, Any]]
+    begun, failed = [], []  # type: list[StackRecord], list[dict[str, Any]]
     if pyspy is None:
         return begun, failed
     asked = [(pid, False) for pid in told.get("record") or ()] + [
@@ -81,16 +81,16 @@ def _recordings(
     ]
     for pid, gil in asked:
         one = _begun(pyspy, pid, seconds, gil)
-        if isinstance(one, Recording):
+        if isinstance(one, StackRecord):
             begun.append(one)
         else:
             failed.append({"pid": pid, "gil": gil, "problem": one})
     return begun, failed
 
 
-def _begun(pyspy: "stacks.PySpy", pid: int, seconds: float, gil: bool) -> "Recording | str":
+def _begun(pyspy: "stacks.PySpy", pid: int, seconds: float, gil: bool) -> "StackRecord | str":
     try:
-        return Recording(pyspy, pid, seconds - SHORTER, gil)
+        return StackRecord(pyspy, pid, seconds - SHORTER, gil)
     except (OSError, AttributeError) as error:
         return str(error)[:300]
 

@@ -22,7 +22,7 @@ PARTS = 8
 _THREAD = re.compile(r"thread \((0x[0-9a-fA-F]+|\d+)\)|Thread (0x[0-9a-fA-F]+|\d+)")
 
 
-class Recording:
+class StackRecord:
     """One py-spy at work on one process. What it writes stays in memory."""
 
     def __init__(self, pyspy: PySpy, pid: int, seconds: float, gil: bool = False) -> None:
@@ -68,7 +68,7 @@ class Recording:
             return {"pid": self.pid, "gil": self.gil, "problem": why}
 
 
-def finish(recordings: "Sequence[Recording]") -> "list[dict[str, Any]]":
+def finish(recordings: "Sequence[StackRecord]") -> "list[dict[str, Any]]":
     """Wait until all have ended, each by its own limit."""
     starts = [lambda one=one: one.tool for one in recordings]
     found = []

@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     Sums = tuple[float, float]
 
 
-class Sample(NamedTuple):
+class TokenSample(NamedTuple):
     """A batch on the device: three matrices of 64-bit numbers, bytes, and 64-bit numbers."""
 
     tokens: Any
@@ -140,7 +140,7 @@ class Framework:
         """The first elements of a flat tensor; perhaps a copy."""
         raise NotImplementedError
 
-    def sample(self, batch: TokenBatch) -> Sample:
+    def sample(self, batch: TokenBatch) -> TokenSample:
         raise NotImplementedError
 
     # Computing.
@@ -187,7 +187,7 @@ class Model:
     def load(self, data: bytes) -> None:
         raise NotImplementedError
 
-    def gradient(self, sample: Sample) -> float:
+    def gradient(self, sample: TokenSample) -> float:
         """Leave the gradient of a batch in `grad` and return the loss."""
         raise NotImplementedError
 

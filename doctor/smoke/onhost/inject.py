@@ -19,7 +19,7 @@ from doctor.smoke.onhost.collectiveplan import BYTES
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import TokenBatch, mask_of
 from doctor.smoke.onhost.encoding import decoded, encoded
-from doctor.smoke.onhost.framework import Sample
+from doctor.smoke.onhost.framework import TokenSample
 from doctor.smoke.onhost.inject_points import FaultyRank, wrap
 from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.parameters import initial_parameters
@@ -131,7 +131,7 @@ def _shuffled(rank: FaultyRank) -> None:
 
     framework = rank.comm.framework
 
-    def change(step: int, sample: Sample) -> Sample:
+    def change(step: int, sample: TokenSample) -> TokenSample:
         tokens, mask, labels = map(framework.bytes_of, sample)
         known = array("q", labels)
         hidden = [index for index, byte in enumerate(mask) if byte]
@@ -181,7 +181,7 @@ def _slow(rank: FaultyRank) -> None:
     """Compute twice as long. On a device, that is wall-clock time without the time in collectives."""
     comm = rank.comm
 
-    def gradient(inner: Callable[[Sample], float], sample: Sample) -> float:
+    def gradient(inner: Callable[[TokenSample], float], sample: TokenSample) -> float:
         began = comm.spent()
         loss = inner(sample)
         comm.framework.synchronise()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import mask_of, masked, tokens_of
-from doctor.smoke.onhost.framework import Sample
+from doctor.smoke.onhost.framework import TokenSample
 from doctor.smoke.onhost.page import PHASES, RankPage
 from doctor.smoke.onhost.train import Trainer
 
@@ -47,10 +47,10 @@ class FaultyRank:
 
         wrap(self.trainer, "step_begins", begins)
 
-    def each_batch(self, change: Callable[[int, Sample], Sample]) -> None:
+    def each_batch(self, change: Callable[[int, TokenSample], TokenSample]) -> None:
         """Change all batches from the step on."""
 
-        def batch(inner: Callable[[int], Sample], step: int) -> Sample:
+        def batch(inner: Callable[[int], TokenSample], step: int) -> TokenSample:
             sample = inner(step)
             if step < self.step:
                 return sample
@@ -62,7 +62,7 @@ class FaultyRank:
     def each_gradient(self, change: Callable[[Any], Any]) -> None:
         """Change the rank's own gradient from the step on. Audits compute it again without the change."""
 
-        def gradient(inner: Callable[[Sample], float], sample: Sample) -> float:
+        def gradient(inner: Callable[[TokenSample], float], sample: TokenSample) -> float:
             loss = inner(sample)
             if self.page.step >= self.step:
                 self.page.disturb()
@@ -106,7 +106,7 @@ class FaultyRank:
         """Use the right tokens with a different mask, and the labels that belong to that mask."""
         shape, dp = self.comm.shape, self.trainer.dp
 
-        def change(step: int, _: Sample) -> Sample:
+        def change(step: int, _: TokenSample) -> TokenSample:
             return self.comm.framework.sample(masked(tokens_of(shape, step, dp), mask(step)))
 
         self.each_batch(change)

@@ -17,7 +17,7 @@ from mindspore import Tensor, communication, mint, ops
 from mindspore.mint import distributed as dist
 
 from doctor.smoke.onhost.corpus import LENGTH
-from doctor.smoke.onhost.framework import Framework, Sample
+from doctor.smoke.onhost.framework import Framework, TokenSample
 from doctor.smoke.onhost.hccl import hccl_environment
 from doctor.smoke.onhost.mindspore_model import Model
 from doctor.smoke.onhost.mindspore_side import cluster
@@ -190,8 +190,8 @@ class MindSpore(Framework):
         """A flat copy: what is received into a reshaped tensor does not arrive."""
         return self.tensor(self.bytes_of(x), self.dtype_of(x))
 
-    def sample(self, batch: TokenBatch) -> Sample:
-        return Sample(
+    def sample(self, batch: TokenBatch) -> TokenSample:
+        return TokenSample(
             self.tensor(batch.tokens, "int64").reshape(-1, LENGTH),
             self.tensor(batch.mask, "uint8").reshape(-1, LENGTH),
             self.tensor(batch.labels, "int64").reshape(-1, LENGTH),

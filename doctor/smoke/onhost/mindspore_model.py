@@ -12,7 +12,7 @@ from mindspore import Parameter, Tensor, mint, nn, ops
 from doctor.smoke.onhost import framework
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import HIDDEN
-from doctor.smoke.onhost.framework import Sample
+from doctor.smoke.onhost.framework import TokenSample
 from doctor.smoke.onhost.parameters import HEADS, LAYERS, VOCABULARY, WIDTH, parameters
 
 
@@ -40,7 +40,7 @@ class Model(framework.Model):
     def load(self, data: bytes) -> None:
         self.flat.assign_value(self.tensor(data, "float32"))
 
-    def gradient(self, sample: Sample) -> float:
+    def gradient(self, sample: TokenSample) -> float:
         loss, (grad,) = self.value_and_grad(*sample)
         self.grad = grad * 1.0
         self.grad.asnumpy()

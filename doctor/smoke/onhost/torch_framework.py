@@ -13,7 +13,7 @@ from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined
 
 from doctor.smoke.onhost import devices
 from doctor.smoke.onhost.corpus import LENGTH
-from doctor.smoke.onhost.framework import Framework, Sample
+from doctor.smoke.onhost.framework import Framework, TokenSample
 from doctor.smoke.onhost.random_bytes import drawn
 from doctor.smoke.onhost.torch_model import Model
 
@@ -151,8 +151,8 @@ class Torch(Framework):
     def first(self, x: Tensor, elements: int) -> Tensor:
         return x[:elements]
 
-    def sample(self, batch: TokenBatch) -> Sample:
-        return Sample(
+    def sample(self, batch: TokenBatch) -> TokenSample:
+        return TokenSample(
             self.tensor(batch.tokens, "int64").view(-1, LENGTH),
             self.tensor(batch.mask, "uint8").view(-1, LENGTH),
             self.tensor(batch.labels, "int64").view(-1, LENGTH),

@@ -18,7 +18,7 @@ from torch.optim.adam import adam
 from doctor.smoke.onhost import framework
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import HIDDEN
-from doctor.smoke.onhost.framework import Sample
+from doctor.smoke.onhost.framework import TokenSample
 from doctor.smoke.onhost.parameters import HEADS, LAYERS, VOCABULARY, WIDTH, parameters
 
 
@@ -50,7 +50,7 @@ class Model(framework.Model):
     def load(self, data: bytes) -> None:
         self.flat.copy_(torch.frombuffer(bytearray(data), dtype=torch.float32))
 
-    def gradient(self, sample: Sample) -> float:
+    def gradient(self, sample: TokenSample) -> float:
         self.grad.zero_()
         loss = self.loss(sample)
         loss.backward()  # type: ignore[no-untyped-call]
@@ -80,7 +80,7 @@ class Model(framework.Model):
                 maximize=False,
             )
 
-    def loss(self, sample: Sample) -> Tensor:
+    def loss(self, sample: TokenSample) -> Tensor:
         hidden = sample.mask.bool()
         x = self._embedded(sample.tokens.masked_fill(hidden, HIDDEN))
         for layer in range(LAYERS):

@@ -15,7 +15,7 @@ from doctor.agents.onhost.process import HeldProcess
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import batch_of
 from doctor.smoke.onhost.encoding import decoded, encoded
-from doctor.smoke.onhost.framework import Model, Sample
+from doctor.smoke.onhost.framework import Model, TokenSample
 from doctor.smoke.onhost.parameters import initial_parameters
 from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.streamplan import stream_seed
@@ -108,10 +108,10 @@ class Trainer:
     def initial(self) -> bytes:
         return initial_parameters(self.shape, self.comm.place)
 
-    def batch(self, step: int) -> Sample:
+    def batch(self, step: int) -> TokenSample:
         return self.batch_of(step, self.dp)
 
-    def gradient(self, sample: Sample) -> float:
+    def gradient(self, sample: TokenSample) -> float:
         """Leave the rank's own gradient in the model and return the loss."""
         return self.model.gradient(sample)
 
@@ -128,7 +128,7 @@ class Trainer:
 
     # Methods that faults never replace.
 
-    def batch_of(self, step: int, dp: int) -> Sample:
+    def batch_of(self, step: int, dp: int) -> TokenSample:
         """The batch that a replica should have."""
         return self.framework.sample(batch_of(self.shape, step, dp))
 
@@ -180,7 +180,7 @@ class Trainer:
         """Sums to compare beside the hashes, if equal bits cannot be expected."""
         return {"sums": sums} if self.wavers and all(math.isfinite(each[1]) for each in sums) else {}
 
-    def _say_batch(self, step: int, sample: Sample, streams: dict[str, str]) -> None:
+    def _say_batch(self, step: int, sample: TokenSample, streams: dict[str, str]) -> None:
         hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
         self.comm.say({"ev": "batch", "step": step, **hashes, "streams": streams})
 

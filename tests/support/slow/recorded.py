@@ -7,7 +7,7 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from doctor.slow.evidence import HostSamples, Link, RankSamples, SampleRound, SlowEvidence
+from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence
 from doctor.slow.evidence_file import load
 from tests.support.paths import ROOT
 
@@ -28,7 +28,7 @@ def with_rounds(
     return replace(evidence, samples=samples)
 
 
-def with_links(evidence: SlowEvidence, change: Callable[[str, Link], Link]) -> SlowEvidence:
+def with_links(evidence: SlowEvidence, change: Callable[[str, RankLink], RankLink]) -> SlowEvidence:
     return with_rounds(
         evidence,
         lambda host, one: replace(one, links=tuple(change(host.host, link) for link in one.links)),

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable
 
 import pytest
 
-from doctor.around.look import AGAIN, Look, Watcher
+from doctor.around.look import AGAIN, JobLook, Watcher
 from doctor.around.options import AroundWishes
-from doctor.around.pauses import FACTOR, LEAST, Passing, Pauses
+from doctor.around.pauses import FACTOR, LEAST, OutputPauses, Passing
 from doctor.errors import UsageError
 
-STUCK = Look("hang", "rank 3 sleeps", frozenset({("node2", 7)}))
+STUCK = JobLook("hang", "rank 3 sleeps", frozenset({("node2", 7)}))
 
 
 class Stream:
@@ -65,7 +65,7 @@ def test_progress_bars_move() -> None:
 
 
 def test_the_limit_follows_the_longest_pause() -> None:
-    pauses = Pauses(0.0, None)
+    pauses = OutputPauses(0.0, None)
     assert pauses.limit == LEAST
     pauses.moved(500.0)
     assert pauses.limit == LEAST
@@ -91,52 +91,54 @@ def test_values_of_stall() -> None:
 class Done:
     """A look that is over at once."""
 
-    def __init__(self, look: Look) -> None:
+    def __init__(self, look: JobLook) -> None:
         self._look = look
 
     def poll(self) -> bool:
         return True
 
-    def result(self) -> Look:
+    def result(self) -> JobLook:
         return self._look
 
     def end(self) -> None:
         pass
 
 
-def watcher(pauses: Pauses, looks: Iterable[Look]) -> tuple[Watcher, Callable[[float], Look | None]]:
+def watcher(
+    pauses: OutputPauses, looks: Iterable[JobLook]
+) -> tuple[Watcher, Callable[[float], JobLook | None]]:
     given = iter(looks)
     made = Watcher(pauses, lambda _: Done(next(given)))  # type: ignore[arg-type, return-value]
 
-    def told(now: float) -> Look | None:
+    def told(now: float) -> JobLook | None:
         return made.found(now) or made.found(now)
 
     return made, told
 
 
 def test_a_hang_is_named_when_two_looks_agree() -> None:
-    _, told = watcher(Pauses(0.0, 20.0), [STUCK, STUCK])
+    _, told = watcher(OutputPauses(0.0, 20.0), [STUCK, STUCK])
     assert [told(now) for now in (5.0, 19.0, 20.0, 21.0, 20.0 + AGAIN)] == [None, None, None, None, STUCK]
 
 
 def test_it_is_told_once() -> None:
-    _, told = watcher(Pauses(0.0, 20.0), [STUCK] * 9)
+    _, told = watcher(OutputPauses(0.0, 20.0), [STUCK] * 9)
     assert [told(now) for now in range(20, 300)].count(STUCK) == 1
 
 
 def test_looks_that_disagree_name_nobody() -> None:
-    other = Look("hang", "rank 4 sleeps", frozenset({("node1", 8)}))
-    _, told = watcher(Pauses(0.0, 20.0), [STUCK, other] * 20)
+    other = JobLook("hang", "rank 4 sleeps", frozenset({("node1", 8)}))
+    _, told = watcher(OutputPauses(0.0, 20.0), [STUCK, other] * 20)
     assert [told(now) for now in range(20, 120)].count(None) == 100
 
 
 def test_a_job_that_moves_is_left_alone() -> None:
-    _, told = watcher(Pauses(0.0, 20.0), [STUCK, Look("moves", ""), STUCK, Look("waits", "")] * 9)
+    _, told = watcher(OutputPauses(0.0, 20.0), [STUCK, JobLook("moves", ""), STUCK, JobLook("waits", "")] * 9)
     assert not any(told(now) for now in range(20, 600))
 
 
 def test_a_job_that_goes_on_takes_the_first_look_back() -> None:
-    pauses = Pauses(-5.0, 20.0)
+    pauses = OutputPauses(-5.0, 20.0)
     pauses.moved(0.0)
     made, told = watcher(pauses, [STUCK, STUCK])
     assert told(20.0) is None
@@ -146,6 +148,6 @@ def test_a_job_that_goes_on_takes_the_first_look_back() -> None:
 
 
 def test_what_is_undecided_is_told_too() -> None:
-    absent = Look("no job", "no ranks")
-    _, told = watcher(Pauses(0.0, 20.0), [absent] * 9)
+    absent = JobLook("no job", "no ranks")
+    _, told = watcher(OutputPauses(0.0, 20.0), [absent] * 9)
     assert [told(now) for now in range(20, 300)].count(absent) == 1

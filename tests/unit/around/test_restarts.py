@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.around.after import Reason
+from doctor.around.after import EndReason
 from doctor.around.before import BeforeStart
 from doctor.around.options import AroundWishes
 from doctor.around.run import AroundRun
 from doctor.run.request import ExamFlags, Request
 
-BAD = Reason(True, "node2 lost its link", cause="link-lost", blamed=("node2",))
-SCRIPT = Reason(True, "an exception", cause="exception")
+BAD = EndReason(True, "node2 lost its link", cause="link-lost", blamed=("node2",))
+SCRIPT = EndReason(True, "an exception", cause="exception")
 HOSTS = ("node1", "node2", "node3")
 
 
@@ -40,7 +40,7 @@ def test_never_twice_for_the_same_cause_on_the_same_host() -> None:
     made = run(restarts=9)
     assert made._again(BAD)
     assert not made._again(BAD)
-    assert made._again(Reason(True, "", cause="link-lost", blamed=("node3",)))
+    assert made._again(EndReason(True, "", cause="link-lost", blamed=("node3",)))
 
 
 def test_never_for_a_fault_of_the_script() -> None:

@@ -15,7 +15,7 @@ import torch
 from doctor.smoke.onhost import audit
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import FLOOR
-from doctor.smoke.onhost.framework import Sample
+from doctor.smoke.onhost.framework import TokenSample
 from doctor.smoke.onhost.page import SIZE, RankPage
 from doctor.smoke.onhost.parameters import HEADS, WIDTH, initial_parameters, parameters
 from doctor.smoke.onhost.shape import CellShape
@@ -97,7 +97,7 @@ def test_the_loss_falls_only_if_the_model_learns(rate: float | None, least: floa
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_value_that_is_not_finite_is_reported_before_it_spreads(bad: float) -> None:
     class Sick(Trainer):
-        def gradient(self, sample: Sample) -> float:
+        def gradient(self, sample: TokenSample) -> float:
             loss = super().gradient(sample)
             self.model.grad[5] = bad
             return loss
@@ -112,12 +112,12 @@ def test_only_hidden_tokens_are_predicted_and_they_cannot_be_seen() -> None:
     trainer = Alone().trainer
     trainer.model.load(trainer.initial())
     tokens, mask, labels = trainer.batch(0)
-    loss = trainer.model.gradient(Sample(tokens, mask, labels))
+    loss = trainer.model.gradient(TokenSample(tokens, mask, labels))
     hidden = mask.bool()
-    assert trainer.model.gradient(Sample(torch.where(hidden, 7, tokens), mask, labels)) == loss
-    assert trainer.model.gradient(Sample(tokens, mask, torch.where(hidden, labels, 7))) == loss
-    assert trainer.model.gradient(Sample(torch.where(hidden, tokens, 7), mask, labels)) != loss
-    assert trainer.model.gradient(Sample(tokens, mask, torch.where(hidden, 7, labels))) != loss
+    assert trainer.model.gradient(TokenSample(torch.where(hidden, 7, tokens), mask, labels)) == loss
+    assert trainer.model.gradient(TokenSample(tokens, mask, torch.where(hidden, labels, 7))) == loss
+    assert trainer.model.gradient(TokenSample(torch.where(hidden, tokens, 7), mask, labels)) != loss
+    assert trainer.model.gradient(TokenSample(tokens, mask, torch.where(hidden, 7, labels))) != loss
 
 
 @pytest.mark.usefixtures("streams_untouched")

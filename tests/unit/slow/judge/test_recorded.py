@@ -5,9 +5,9 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from doctor.hang.evidence import HangMember
-from doctor.slow.evidence import Link, RankSamples, SlowEvidence, Used
+from doctor.slow.evidence import RankLink, RankSamples, SlowEvidence, Used
 from doctor.slow.judge import judge
-from doctor.slow.judge.judgement import Lag, Reason, SlowState
+from doctor.slow.judge.judgement import Lag, LateReason, SlowState
 from doctor.slow.options import SlowWishes
 from doctor.slow.plan import following
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
@@ -19,7 +19,7 @@ def test_the_rank_whose_loader_is_slow() -> None:
     made = judge(recorded("loader"))
     (late,) = made.late
     assert (made.state, made.exit_code, late.ranks, late.host) == (SlowState.LATE, 1, (5,), "node3")
-    assert (late.lag, late.reason) == (Lag.LATE, Reason.LOADER)
+    assert (late.lag, late.reason) == (Lag.LATE, LateReason.LOADER)
     assert late.where
     assert late.where.frame.name.endswith("__getitem__")
     assert 0.35 < late.share < 0.45, "70 of 188 ms"
@@ -76,7 +76,7 @@ def _few(members: tuple[HangMember, ...]) -> tuple[HangMember, ...]:
 
 
 def test_a_slow_link_is_asked_for_first() -> None:
-    def change(host: str, link: Link) -> Link:
+    def change(host: str, link: RankLink) -> RankLink:
         slow = host == "node4"
         return replace(link, sent=10**8, rate=10**6 if slow else 10**9, busy=8.0 if slow else 0.1)
 
@@ -99,7 +99,7 @@ def test_a_lossy_link_is_that_between_two_hosts() -> None:
         for link in each.links
     }
 
-    def change(host: str, link: Link) -> Link:
+    def change(host: str, link: RankLink) -> RankLink:
         lossy = {host, addresses.get(link.peer.rpartition(":")[0])} == {"node1", "node3"}
         return replace(link, again=500 if lossy else 2)
 
@@ -128,7 +128,7 @@ def test_one_rank_that_waits_for_a_processor_is_a_suspect() -> None:
     pid = seen.samples[0].rounds[0].ranks[0].pid
     made = judge(with_ranks(seen, change))
     (late,) = made.late
-    assert (late.lag, late.pid, late.certain, late.reason) == (Lag.STARVED, pid, False, Reason.HOGS)
+    assert (late.lag, late.pid, late.certain, late.reason) == (Lag.STARVED, pid, False, LateReason.HOGS)
 
 
 def test_pauses_of_one_rank_are_not_called_slow() -> None:

@@ -45,6 +45,7 @@ def accused(case: LogCase) -> LogBlame | None:
     chosen = [each for each in by if len(accusers[each]) == most]
     together = len({event.id for each in chosen for _, event in by[each]}) == 1
     one_line = any(len(event.who) == len(chosen) for _, event in by[chosen[0]])
+    one_line = one_line or _one_list([event for each in chosen for _, event in by[each]])
     parties = tuple(dict.fromkeys(by[each][0][0] for each in chosen))
     events: list[Event] = []
     for each in chosen:
@@ -64,6 +65,13 @@ def accused(case: LogCase) -> LogBlame | None:
     if decided and most > 1 and not complain and not case.missing:
         sure = Confidence.CERTAIN
     return LogBlame(says, parties, tuple(events), sure, tuple(how), (last,) if last else ())
+
+
+def _one_list(events: list[Event]) -> bool:
+    """Whether the lines of one writer follow each other: then they are a list of all that are guilty."""
+    places = {(each.line.file, each.line.number) for each in events}
+    numbers = [number for _, number in places]
+    return len({file for file, _ in places}) == 1 and max(numbers) - min(numbers) < len(numbers)
 
 
 def _last_words(case: LogCase, event: Event) -> LogLine | None:

@@ -48,6 +48,12 @@ _OVER = {
 }
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order."""
+_BETTER = {
+    "kernel-blocked-cut": ("kernel-blocked",),
+    "kernel-blocked-state": ("kernel-blocked", "kernel-blocked-cut"),
+    "acl-507015": ("acl-507014",),
+}
+"""Symptoms, and those that say the same better, if they are about the same process."""
 _OF_PROGRAM = {Form.PYTHON, Form.PLAIN}
 """Forms of what a rank itself prints."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
@@ -239,6 +245,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         for each in found
     ]
     found = [each for each in found if not _got_over(each, logs.sightings)]
+    found = [each for each in found if not any(_says_better(other, each) for other in found)]
     if tasks_start_ranks(logs):
         found = list(map(_without_tasks, found))
     odd = [(writer(line), line) for file in logs.files for line in file.odd]
@@ -277,6 +284,17 @@ def _got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
         and pod in (None, each.taken.get("pod"))
         for each in sightings
     )
+
+
+def _says_better(one: Event, other: Event) -> bool:
+    """Whether the first event is that of the second, with its true name: one process, at one time."""
+    if one.id not in _BETTER.get(other.id, ()) or one.line.file != other.line.file:
+        return False
+    moments = one.line.at, other.line.at
+    if None not in moments and abs((moments[0] or 0.0) - (moments[1] or 0.0)) > LATE:
+        return False
+    pids = [{each.pid for each in (event.by, *event.who) if each.pid is not None} for event in (one, other)]
+    return bool(pids[0] & pids[1]) or (not pids[1] and other.line.form is Form.KERNEL)
 
 
 def _without_tasks(event: Event) -> Event:

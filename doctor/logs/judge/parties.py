@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 MOST_RANKS = 1_000_000
 _BARE = re.compile(r"\[?([0-9A-Fa-f:.]+?)\]?(?:%[\w.-]+)?(?:/(\d{1,3})|:\d{1,5}|<\d{1,5}>)?")
+_OF_DEVICES = frozenset({Form.PLOG, Form.CANN, Form.TORCH_NPU})
+"""Forms whose lines state the device of a process, where others only have its local rank."""
 Key = tuple[Hashable, ...]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -34,6 +36,8 @@ class PartyMaps:
     rank_of_pid: Mapping[tuple[str, int], int]
     """The key is a host and a process; a file replaces the host if that is unknown."""
     host_of_rank: Mapping[int, str]
+    device_of_pid: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    """The key is that of `rank_of_pid`."""
     moved: frozenset[int] = frozenset()
     """Ranks with two hosts in the logs: all lines of a shared file may have been taken for one host's."""
     names: Mapping[str, str] = field(default_factory=dict)
@@ -54,6 +58,8 @@ class PartyMaps:
             rank = self.rank_of_pid.get((host or file.name, party.pid))
         if rank is None and host and party.pid is not None:
             rank = self.rank_of_pid.get((host, party.pid))
+        if device is None and party.pid is not None:
+            device = self.device_of_pid.get((host or (file.name if file else ""), party.pid))
         if rank is None and host and device is not None:
             rank = self.rank_of_device.get((host, device))
         if rank is not None and (host is None or rank in self.moved):
@@ -83,6 +89,7 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
         _of_table(table, addresses, devices, hosts, names)
     _of_plan(known, devices, hosts)
     pids: dict[tuple[str, int], set[int]] = defaultdict(set)
+    used: dict[tuple[str, int], set[int]] = defaultdict(set)
     told: dict[int, set[str]] = defaultdict(set)
     no_tasks = tasks_start_ranks(logs)
     for file, line in _lines(logs):
@@ -92,6 +99,8 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
         rank = who.rank if who.rank is not None else file.who.rank
         host = who.host or file.who.host
         host = names.get(host, names.get(host.partition(".")[0], host)) if host else None
+        if line.form in _OF_DEVICES and who.pid is not None and who.device is not None:
+            used[(host or file.name, who.pid)].add(who.device)
         if rank is None:
             continue
         if host:
@@ -102,7 +111,9 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
         rank for rank in {*hosts, *told} if len(hosts.get(rank, set()) | told.get(rank, set())) > 1
     )
     hosts.update(told)  # a launcher's table has the host of each rank
-    return PartyMaps(_only(addresses), _only(devices), _only(pids), _only(hosts), moved, names)
+    return PartyMaps(
+        _only(addresses), _only(devices), _only(pids), _only(hosts), _only(used), moved, names
+    )  # fmt: skip
 
 
 def tasks_start_ranks(logs: Logs) -> bool:

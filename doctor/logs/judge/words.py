@@ -84,6 +84,8 @@ def many(parties: Iterable[Party]) -> bool:
 def _one(party: Party) -> str:
     place = party.host or (bare(party.address)[0] or party.address if party.address else "")
     if party.device is not None:
+        if party.pid is not None and not place:
+            return f"process {party.pid} (device {party.device})"
         return f"device {party.device} of {place}" if place else f"device {party.device}"
     if party.pid is not None:
         return f"process {party.pid}" + (f" on {place}" if place else "")

@@ -11,6 +11,8 @@ FRAME = re.compile(
     r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
 )
 _STAMP = re.compile(r"\d{1,4}(?:[-:/.,T ]{1,2}\d{1,9}){2,8}")
+LEAST = 2
+"""The least number of frames at the end of a log that are a traceback without its heading."""
 MOST = 5
 """The most tracebacks of one file that are reported."""
 
@@ -41,6 +43,19 @@ def cut_tracebacks(lines: Sequence[tuple[int, str]]) -> list[CutTraceback]:
             where = f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
             found[prefix] = CutTraceback(number, f"{text} the log ends here{where}", prefix)
     return [*found.values()][-MOST:]
+
+
+def continued_from(owns: Sequence[str]) -> int | None:
+    """Where the last lines begin that only continue a message: from the first line on, or from the first
+    frame of a stack whose heading is missing. None if the last line continues nothing.
+    """
+    begin = next((at + 1 for at in reversed(range(len(owns))) if not _continues(owns[at])), 0)
+    if not begin:
+        return 0
+    run = owns[begin:]
+    frames = [at for at, own in enumerate(run, begin) if FRAME.match(own)]
+    headed = owns[begin - 1].rstrip().endswith(":")  # a stack that a program shows, or the rest of a list
+    return frames[0] if len(frames) >= LEAST and not headed else None
 
 
 def _continues(own: str) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from doctor.logs.forms.line_facts import LineFacts
-from doctor.logs.model import Form, LogLine, Symptom
+from doctor.logs.model import Form, LogLine, Role, Symptom
 
 MOST = 4000
 """The most sightings of one file; after that, those of further parties are counted together."""
@@ -41,6 +41,8 @@ def subject(symptom: Symptom, taken: Mapping[str, str], form: Form) -> Subject:
     """What a message is about, so that only messages about the same are counted together."""
     names: tuple[str, ...] = KERNELS if form is Form.KERNEL else APART
     names += tuple(name for name in taken if name.startswith(("guilty_", "which")))
+    if symptom.role is Role.NAMES:
+        names += ("address", "device")
     if symptom.above or symptom.below:
         names = tuple(sorted(taken))
     return tuple(f"{name} {taken[name]}" for name in names if name in taken)

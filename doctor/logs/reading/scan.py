@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import LineContext, in_block, of_ray_task, spawned
+from doctor.logs.forms.block import in_block, of_ray_task, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
@@ -23,12 +23,14 @@ from doctor.logs.reading.actors import DIED, with_actor
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.commands import ENDED, shortened
-from doctor.logs.reading.cut_off import FRAME, cut_tracebacks
+from doctor.logs.reading.cut_off import FRAME, continued_from, cut_tracebacks
 from doctor.logs.reading.file_scan import CUT_OFF, Decided, LineMatcher, LossLineCollector, Scan
 from doctor.logs.reading.fold import subject, who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.neighbours import values_around
+from doctor.logs.reading.pods import FAMILY as PODS
+from doctor.logs.reading.pods import FAR, pod_of
 from doctor.logs.reading.progress import PartProgress, says_step
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import (
@@ -40,7 +42,7 @@ from doctor.logs.reading.stacks import (
     stopped_at,
     traceback_above,
 )
-from doctor.logs.reading.window import KEPT, Window, states, windows
+from doctor.logs.reading.window import KEPT, Neighbours, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
 from doctor.text.redact import redact
@@ -234,14 +236,15 @@ class _Scanner:
             self._cut_at_both_ends(lines)
 
     def _cut_at_both_ends(self, lines: list[tuple[int, str]]) -> None:
-        """A log that was cut at both ends of a message consists of frames, or of the rest of a record."""
+        """A log that was cut at both ends of a message ends in frames or is the rest of a record."""
         parsed = [self._parse(text) for _, text in lines]
-        owns = [text[facts.start :] for (_, text), facts in zip(lines, parsed, strict=True)]
-        if any(own.strip() and not own.startswith((" ", "\t", "│")) for own in owns):  # rich draws a frame
+        owns = [_indented(text, facts.start) for (_, text), facts in zip(lines, parsed, strict=True)]
+        begin = continued_from(owns)
+        if begin is None:
             return
         frame = next(filter(None, map(FRAME.search, reversed(owns))), None)
-        (number, text), facts = lines[0], parsed[0]
-        if frame or (facts.record and facts.level in ("ERROR", "FATAL")):
+        (number, text), facts = lines[begin], parsed[begin]
+        if frame or (not begin and facts.record and facts.level in ("ERROR", "FATAL")):
             text = f"{text} … ({frame['file']}:{frame['line']})" if frame else text
             self._found.odd[CUT_OFF] = (who_of(facts), self._made(number, text, facts))
 
@@ -287,7 +290,7 @@ class _Scanner:
             self._seen(decided, number, text, facts, around)
         return bool(decided)
 
-    def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: LineContext) -> None:
+    def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: Neighbours) -> None:
         layout = self._layout or PrefixLayout()
         self._note(facts)
         who = who_of(facts)
@@ -297,6 +300,8 @@ class _Scanner:
             if (symptom.above or symptom.below) and self._found.searched < MOST_SEARCHED:
                 self._found.searched += 1
                 around_it[symptom.id] = {**values_around(symptom, facts, around, self._parse), **values}
+            if symptom.family == PODS and (pod := pod_of(text, around.above(FAR))):
+                around_it[symptom.id] = {**pod, **values}
         about = {
             symptom.id: subject(symptom, around_it.get(symptom.id, values), facts.form)
             for symptom, values in decided
@@ -441,8 +446,14 @@ def _with_frames(line: LogLine, text: str, facts: LineFacts, above: Callable[[],
     """The line of an exception, with the traceback above it."""
     if facts.form is not Form.PYTHON:
         return line
-    frames = traceback_above(above(), text[: facts.start], text[: facts.prefix])
+    prefixes = [each for each in (text[: facts.start], text[: facts.prefix]) if each.strip()]
+    frames = traceback_above(above(), *(prefixes or [""]))
     return replace(line, frames=tuple(redact(each)[:KEPT] for each in frames)) if frames else line
+
+
+def _indented(text: str, start: int) -> str:
+    """What its writer wrote in the line; a prefix of nothing but blanks is the indentation of all lines."""
+    return text[start:] if text[:start].strip() else text
 
 
 def _headed(above: Sequence[str], words: str) -> bool:

@@ -75,9 +75,9 @@ class Neighbours:
     _start: int
     _end: int
 
-    def above(self) -> list[str]:
+    def above(self, most: int = _MOST) -> list[str]:
         part = self._data[max(0, self._start - AROUND) : self._start]
-        return [_short(line) for line in reversed(part.split(b"\n")[-_MOST - 1 : -1])]
+        return [_short(line) for line in reversed(part.split(b"\n")[-most - 1 : -1])]
 
     def below(self) -> list[str]:
         part = self._data[self._end + 1 : self._end + AROUND]

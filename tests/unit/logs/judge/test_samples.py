@@ -48,11 +48,12 @@ def ranks(found: Conclusion) -> list[int | None]:
     return [party.rank for party in found.charges[0].who]
 
 
+OF_OTHER_TESTS = {"jobs", "exam", "exam2"}
+"""Reported as whole jobs; judged in test_exam.py."""
 FILES = sorted(
     path
     for path in SAMPLES.rglob("*.*")
-    if path.suffix in (".log", ".txt")
-    and not {"jobs", "exam", "exam2"}.intersection(path.parts)  # reported as whole jobs; judged in test_exam.py
+    if path.suffix in (".log", ".txt") and not OF_OTHER_TESTS.intersection(path.parts)
 )
 
 

@@ -1,0 +1,33 @@
+"""Finds the pod, the node and the container that an event in the output of `kubectl describe` is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+FAMILY = "kubernetes"
+FAR = 120
+"""The most lines above an event that are searched for the heading of its pod."""
+_INSIDE = re.compile(r"\s{1,12}(?:Reason|Message|Exit Code): ")
+_OUTSIDE = re.compile(r"(?:Reason|Message): ")
+_FIELD = re.compile(r"(?P<key>Name|Node): {1,40}(?P<value>[\w.-]{1,253})")
+_CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")
+"""A container's heading. The fields of kubectl begin with a capital letter."""
+
+
+def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:
+    """What the headings above the line name. `above` has the nearest line first."""
+    inside = _INSIDE.match(text) is not None
+    if not (inside or _OUTSIDE.match(text)):
+        return {}
+    found: dict[str, str] = {}
+    for line in above:
+        container = _CONTAINER.match(line) if inside and "which_container" not in found else None
+        if container:
+            found["which_container"] = f"container {container['name']}"
+        if field := _FIELD.match(line):
+            if field["key"] == "Node":
+                found.setdefault("guilty_host", field["value"])
+                continue
+            return {**found, "which_pod": f"pod {field['value']}"}
+    return {name: value for name, value in found.items() if name == "which_container"}

@@ -245,7 +245,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         for each in found
     ]
     found = [each for each in found if not _got_over(each, logs.sightings)]
-    found = [each for each in found if not any(_says_better(other, each) for other in found)]
+    found = _best(found)
     if tasks_start_ranks(logs):
         found = list(map(_without_tasks, found))
     odd = [(writer(line), line) for file in logs.files for line in file.odd]
@@ -286,10 +286,26 @@ def _got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
     )
 
 
-def _says_better(one: Event, other: Event) -> bool:
-    """Whether the first event is that of the second, with its true name: one process, at one time."""
-    if one.id not in _BETTER.get(other.id, ()) or one.line.file != other.line.file:
-        return False
+def _best(events: list[Event]) -> list[Event]:
+    """The events without those that another one says better."""
+    better: dict[tuple[str, str], list[Event]] = defaultdict(list)
+    wanted = {id for ids in _BETTER.values() for id in ids}
+    for each in events:
+        if each.id in wanted:
+            better[each.line.file, each.id].append(each)
+    return [
+        each
+        for each in events
+        if not any(
+            _same_process(one, each)
+            for id in _BETTER.get(each.id, ())
+            for one in better.get((each.line.file, id), ())
+        )
+    ]
+
+
+def _same_process(one: Event, other: Event) -> bool:
+    """Whether both are about one process at one time. The kernel's lines may lack their process."""
     moments = one.line.at, other.line.at
     if None not in moments and abs((moments[0] or 0.0) - (moments[1] or 0.0)) > LATE:
         return False

@@ -88,8 +88,10 @@ def test_arguments_that_a_program_does_not_accept(line: str, tmp_path: Path) -> 
     assert line.partition("error: ")[2] in accusations(said)[0].says
 
 
-def test_usage_alone_and_an_earlier_attempt_are_healthy(tmp_path: Path) -> None:
-    assert told(tmp_path, "usage: train.py [--fp16 FP16]", *STEPS).outcome is LogOutcome.CLEAN
+@each("lines", [[], ["train.py: error: argument --fp16: expected one of yes/no"]])
+def test_usage_before_a_job_that_goes_on_is_healthy(lines: list[str], tmp_path: Path) -> None:
+    said = told(tmp_path, "usage: train.py [--fp16 FP16]", *lines, *STEPS)
+    assert said.outcome is LogOutcome.CLEAN
 
 
 @pytest.mark.parametrize(

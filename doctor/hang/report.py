@@ -55,7 +55,7 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         judgement.started,
         "Hangs" if culprits else WORDS[judgement.verdict][0],
         CardKind.FAIL if culprits else _kind(judgement),
-        who(culprits) if culprits else judgement.sentence.removesuffix("."),
+        _title(culprits) if culprits else judgement.sentence.removesuffix("."),
         judgement.sentence,
         tuple(_about(judgement)),
         tuple(_cards(judgement, judgement.named, apart)),
@@ -68,6 +68,17 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
             *(((f"Too slowly? {judgement.slow}", ""),) if judgement.slow else ()),
         ),
     )
+
+
+def _title(culprits: Sequence[HangCulprit]) -> str:
+    """The culprits, with the fault if all have the same."""
+    groups = alike(culprits)
+    return f"{who(culprits)}: {_says(groups[0])}" if len(groups) == 1 else who(culprits)
+
+
+def _says(of: Sequence[HangCulprit]) -> str:
+    """What some culprits with the same fault do."""
+    return ("each " if len(of) > 1 and of[0].cause is not Cause.LINK else "") + of[0].sentence
 
 
 def _kind(judgement: Judgement) -> CardKind:
@@ -143,7 +154,7 @@ def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> C
         word,
         _kind(judgement),
         who(of),
-        ("each " if len(of) > 1 and first.cause is not Cause.LINK else "") + first.sentence,
+        _says(of),
         f"; since {still}" if still else "",
         judgement.confidence.value,
         (Row("stack", tuple(map(frame_words, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),

@@ -85,6 +85,8 @@ class LogLine:
     """For an odd line: how often its file has one of that wording, as far as they were counted."""
     final: bool = False
     """For an exception: only the rest of its message, and what others say of an end, follow it."""
+    frames: tuple[str, ...] = ()
+    """For an exception: the lines of its traceback, as they are in the log."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Iterator
 
 from doctor.logs.explanation import (
@@ -17,6 +18,7 @@ from doctor.logs.explanation import (
 from doctor.logs.loss.drawing import drawing
 from doctor.logs.model import LogCause, LogFile, LogLine, LogOutcome
 from doctor.logs.naming import LONG, short_names
+from doctor.logs.reading.stacks import own_frame
 from doctor.logs.search import read_instead
 from doctor.model import Confidence
 from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
@@ -27,6 +29,8 @@ _WORDS = {LogOutcome.CLEAN: ("Clean", CardKind.GOOD), LogOutcome.UNKNOWN: ("Unkn
 _PROVED = {ProofState.PROVED: CardKind.FAIL, ProofState.GONE: CardKind.GOOD, ProofState.OPEN: CardKind.OPEN}
 LINES = 3
 """Lines of a charge that are quoted without -v; the others are only counted."""
+AROUND = 5
+"""Lines of the program that are shown above and below the one that raised the exception."""
 LED_TO = 4
 FEW = 8
 LEFT = 4
@@ -151,14 +155,39 @@ def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = 
     lines = quotes.of(charge.lines, LINES if alone else 0)
     yield Row("lines", lines, RowForm.QUOTED, Medium.ALL if alone else Medium.FULL, LINES)
     led = tuple(map(_consequence, explained.led_to(place)))
+    yield from _traceback(charge, alone=alone)
     yield Row("led to", led, on=Medium.TEXT, few=LED_TO, noun="consequences")
     many = len(charge.causes) > 1
     form = RowForm.NUMBERED if many else RowForm.WORDS
     yield Row("causes" if many else "why", charge.causes, form, few=CAUSES, noun="causes")
     yield Row("counted", (f"{charge.count} lines",) if charge.count > 1 else (), on=Medium.FULL)
     yield Row("certainty", (charge.confidence.value,), on=Medium.FULL)
-    if charge.remedy and alone:
+    if alone and charge.remedy and charge.remedy.commands:
         yield Row("do", charge.remedy.commands, RowForm.TYPED)
+    elif alone:
+        yield from _where_raised(charge)
+
+
+def _traceback(charge: LogCause, *, alone: bool) -> Iterator[Row]:
+    """The innermost calls before the exception: a page has room for them."""
+    if alone and (line := _raised(charge)):
+        yield Row("traceback", line.frames, RowForm.QUOTED, Medium.HTML)
+
+
+def _where_raised(charge: LogCause) -> Iterator[Row]:
+    """The command that shows the place in the program where the exception was raised."""
+    line = _raised(charge)
+    if line and (place := own_frame(line.frames)):
+        file, number = place
+        hosts = sorted({who.host for who in charge.who if who.host})
+        where = f"type on {hosts[0]}:" if hosts else "type where the program is:"
+        command = f"sed -n '{max(1, number - AROUND)},{number + AROUND}p' {shlex.quote(file)}"
+        yield Row("do", (command,), RowForm.TYPED, Medium.HTML, head=where)
+
+
+def _raised(charge: LogCause) -> LogLine | None:
+    """The exception of a charge, if its traceback is known."""
+    return next((line for line in charge.lines if line.frames), None)
 
 
 def _consequence(charge: LogCause) -> str:

@@ -17,7 +17,6 @@ from doctor.report.headline import (
     last_line,
     named,
     named_or_counted,
-    title,
     word,
 )
 from doctor.report.host_rows import unheard_hosts
@@ -81,12 +80,7 @@ def trouble(report: Report) -> list[Finding]:
 def whom(report: Report) -> str:
     """The culprits; without any, what is undecided or who is healthy."""
     if report.verdict is Verdict.FAULTY:
-        faults = [finding for finding in report.findings if report.rules.faults(finding)]
-        known = {finding.id for finding in faults}
-        roots = (finding for finding in faults if finding.because not in known)
-        names = dict.fromkeys(culprit(finding, report.called) for finding in roots)
-        lone = len(names) == 1 and not any(finding.hosts for finding in faults)
-        return title(faults[0]) if lone else _cut(list(names))
+        return _first_fault(report)
     if report.verdict is Verdict.INCONCLUSIVE:
         doubtful = [host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED]
         return (
@@ -98,6 +92,16 @@ def whom(report: Report) -> str:
     number = len({finding.check for finding in trouble(report)})
     but = f", with {number} warning{'s' if number > 1 else ''}: {_cut(list(warned))}" if warned else ""
     return named_or_counted(report.healthy_hosts, report.called) + but
+
+
+def _first_fault(report: Report) -> str:
+    """The first culprit with its fault, and the number of other faults."""
+    faults = [finding for finding in report.findings if report.rules.faults(finding)]
+    first, *others = [fault for fault in fold_faults(faults) if fault.cause is None] or fold_faults(faults)
+    more = f"; {len(others)} more fault{'s' if len(others) > 1 else ''}" if others else ""
+    if not first.first.hosts:
+        return f"{first.title}{more}"
+    return f"{_cut([culprit(first.first, report.called)])}: {first.title}{more}"
 
 
 def _cut(names: Sequence[str]) -> str:

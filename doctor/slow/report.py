@@ -31,7 +31,7 @@ def page_of(judgement: SlowJudgement) -> Page:
         judgement.started,
         word,
         kind,
-        who(judgement.late[0]) if judgement.late else judgement.sentence.removesuffix("."),
+        _title(judgement),
         judgement.sentence,
         tuple(_about(judgement)),
         tuple(_card(each, judgement, number) for number, each in enumerate(judgement.late, 1)),
@@ -40,6 +40,14 @@ def page_of(judgement: SlowJudgement) -> Page:
         notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
         after=tuple(_after(judgement)),
     )
+
+
+def _title(judgement: SlowJudgement) -> str:
+    """Who is late and what that costs; how many others are late too."""
+    if not judgement.late:
+        return judgement.sentence.removesuffix(".")
+    first, *others = judgement.late
+    return f"{who(first)}: {first.sentence}" + (f"; {len(others)} more late" if others else "")
 
 
 def _about(judgement: SlowJudgement) -> Iterator[tuple[str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from doctor.logs.loss.judge import SPIKING, same, since_of
-from doctor.logs.loss.shape import number
+from doctor.logs.loss.shape import as_read
 from doctor.logs.model import Curve, LogCause
 from doctor.report.losses import LossDrawing, LossLine, LossRole, axes
 
@@ -30,7 +30,7 @@ def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing
     said = [charge.says.rstrip(".") for charge in charges if _is_of_losses(charge)]
     if not said:
         line = next(each for each in reversed(lines) if each.known)
-        said = [f"The loss of {line.name} went from {number(line.known[0])} to {number(line.known[-1])}"]
+        said = [f"The loss of {line.name} went from {as_read(line.known[0])} to {as_read(line.known[-1])}"]
     said += [f"{left_out} more curves are not drawn"] if left_out else []
     said += ["The axis is logarithmic"] if upright.steep else []
     begins = ((curve, _since(curve, charges, curves)) for curve in shown)

@@ -81,6 +81,11 @@ def number(loss: float) -> str:
     return f"{loss:.3g}" if abs(loss) < 0.1 or abs(loss) >= 1e5 else f"{loss:.4g}"
 
 
+def as_read(loss: float) -> str:
+    """A loss with all its digits, as the log has it."""
+    return f"{loss:.12g}"
+
+
 def finite(losses: Sequence[float]) -> tuple[list[int], list[float]]:
     """Indices and values of the finite losses."""
     kept = [(place, loss) for place, loss in enumerate(losses) if abs(loss) < LARGEST]

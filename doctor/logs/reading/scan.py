@@ -33,7 +33,15 @@ from doctor.logs.reading.pods import FAMILY as PODS
 from doctor.logs.reading.pods import FAR, pod_of
 from doctor.logs.reading.progress import PartProgress, says_step
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
-from doctor.logs.reading.stacks import INTERRUPTED, NO_SPACE, PIPELINE, in_semlock, of_pipeline, stopped_at
+from doctor.logs.reading.stacks import (
+    INTERRUPTED,
+    NO_SPACE,
+    PIPELINE,
+    in_semlock,
+    of_pipeline,
+    stopped_at,
+    traceback_above,
+)
 from doctor.logs.reading.window import KEPT, Neighbours, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
@@ -304,7 +312,7 @@ class _Scanner:
             if not fold.repeats(symptom, who, about[symptom.id], number, text, facts)
         ]
         if fresh:
-            line = self._made(number, text, facts)
+            line = _with_frames(self._made(number, text, facts), text, facts, around.above)
             safe = redact(text)
             if safe != text:
                 decided = self._matcher.decide(safe, facts.form)
@@ -358,6 +366,8 @@ class _Scanner:
                 self._seen(decided, number, text, facts, window.around(start, end))
                 return
         made = self._made(number, text, facts)
+        if frame:
+            made = _with_frames(made, text, facts, around.above)
         if self._at_end and frame:
             made = replace(made, final=self._is_final(text, facts, window, start, end))
         self._found.odd[wording] = (who_of(facts), made)
@@ -430,6 +440,15 @@ class _Scanner:
                 number = ends - window.data.count(b"\n", start, window.end)
                 found.last = self._made(number, text, facts)
             self._note(facts)
+
+
+def _with_frames(line: LogLine, text: str, facts: LineFacts, above: Callable[[], Sequence[str]]) -> LogLine:
+    """The line of an exception, with the traceback above it."""
+    if facts.form is not Form.PYTHON:
+        return line
+    prefixes = [each for each in (text[: facts.start], text[: facts.prefix]) if each.strip()]
+    frames = traceback_above(above(), *(prefixes or [""]))
+    return replace(line, frames=tuple(redact(each)[:KEPT] for each in frames)) if frames else line
 
 
 def _indented(text: str, start: int) -> str:

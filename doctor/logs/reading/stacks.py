@@ -5,7 +5,9 @@ it waited; what found no space; what MindSpore's data pipeline complains of.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+from doctor.logs.reading.cut_off import BEGINS
 
 INTERRUPTED = "KeyboardInterrupt"
 _FRAME = re.compile(
@@ -19,6 +21,8 @@ _WAITS = re.compile(
 _OWN = re.compile(r"[a-z]\w{0,40}")
 NO_SPACE = "[Errno 28] No space left on device"
 _NEAR = 6
+MOST_LINES = 40
+"""The most lines of a traceback that are kept: the innermost."""
 PIPELINE = "- Dataset Pipeline Error Message:"
 _BY_USER = "Execute user Python code failed"
 _RULE = re.compile(r"\s{0,8}-{20,}\s*$")
@@ -82,6 +86,33 @@ def of_pipeline(text: str, above: Iterable[str], below: Iterable[str]) -> str:
                 break
         said += place
     return f"{text.rstrip()} ({said})" if said else text
+
+
+def traceback_above(above: Iterable[str], *prefixes: str) -> tuple[str, ...]:
+    """The lines of the traceback above an exception, from its heading on; empty if none is there.
+
+    `above` are the lines before it, the nearest first; `prefixes` stand in front of its lines.
+    """
+    found: list[str] = []
+    for line in above:
+        if not line.startswith(prefixes):
+            continue
+        own = line.removeprefix(next(filter(line.startswith, prefixes)))
+        begins = BEGINS in own
+        if not begins and own[:1] not in (" ", "\t"):
+            break
+        found.append(own.rstrip())
+        if begins:
+            break
+    return tuple(reversed(found[:MOST_LINES])) if any(map(_FRAME.match, found)) else ()
+
+
+def own_frame(frames: Sequence[str]) -> tuple[str, int] | None:
+    """The file and the line of the innermost call that is not in a library."""
+    for each in filter(None, map(_FRAME.match, reversed(frames))):
+        if not _LIBRARY.search(each["file"]):
+            return each["file"], int(each["line"])
+    return None
 
 
 def _own(lines: Iterable[str], prefix: str) -> Iterable[str]:

@@ -49,12 +49,23 @@ def card_article(card: Card) -> Html:
         *(tag("span", id=id) for id in card.ids[1:]),
         head if card.says else NOTHING,
         tag("dl", *map(_pair, said)) if said else NOTHING,
-        *(_quoted(row) for row in quoted if Medium.BRIEF in row.on),
+        *(_titled(row) for row in quoted if _is_open(row)),
         *map(_typed, [row for row in rows if row.form is RowForm.TYPED][:MOST_TYPED]),
-        *(folded(_summary(row), _quoted(row)) for row in quoted if Medium.BRIEF not in row.on),
+        *(folded(_summary(row), _quoted(row)) for row in quoted if not _is_open(row)),
         id=next(iter(card.ids), None),
         class_=f"{kind} symptom" if card.follows else kind,
     )
+
+
+def _is_open(row: Row) -> bool:
+    """Whether a quote is not folded: others show it too, or it is there for this page."""
+    return Medium.BRIEF in row.on or row.on is Medium.HTML
+
+
+def _titled(row: Row) -> Html:
+    """A quote under its name if only this page has it."""
+    title = tag("p", _summary(row), class_="soft") if row.on is Medium.HTML else NOTHING
+    return join((title, _quoted(row)))
 
 
 def _pair(row: Row) -> Html:

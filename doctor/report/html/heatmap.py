@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 
 from doctor.mesh import Link, MeshResult
-from doctor.report.html.markup import NOTHING, Html, join, scrolling, table, tag
+from doctor.report.html.markup import NOTHING, Html, join, listed, scrolling, table, tag
 from doctor.report.smoke import LinkRates
-from doctor.text.nodeset import fold
 
 MOST_HOSTS = 64
 """With more hosts a table of all pairs is too large to read; then only hosts of failed pairs are shown."""
@@ -99,18 +98,26 @@ def _failures(links: Sequence[Link]) -> Html:
         port = f"{_PORT[link.kind]}" + ("" if link.kind == "ephemeral" else f" {link.port}")
         by_target.setdefault((link.target, port, why), {})[link.source] = None
         by_source.setdefault((link.source, port, why), {})[link.target] = None
+    rows: list[tuple[list[str], list[str], str, str]]
     if len(by_source) < len(by_target):
-        rows = [(one, fold(many), port, why) for (one, port, why), many in by_source.items()]
+        rows = [([one], [*many], port, why) for (one, port, why), many in by_source.items()]
     else:
-        rows = [(fold(many), one, port, why) for (one, port, why), many in by_target.items()]
+        rows = [([*many], [one], port, why) for (one, port, why), many in by_target.items()]
     if not rows:
         return NOTHING
     more = f" The first {MOST_ROWS} of {len(rows)}." if len(rows) > MOST_ROWS else ""
     shown = (
-        tag("tr", tag("th", row[0], scope="row"), *(tag("td", each) for each in row[1:])) for row in rows
+        tag(
+            "tr",
+            tag("th", listed(sources), scope="row", class_="names"),
+            tag("td", listed(targets)),
+            tag("td", port),
+            tag("td", why),
+        )
+        for sources, targets, port, why in rows[:MOST_ROWS]
     )
     heads = ("from", "to", "on", "what happened")
-    return table(f"Connections that failed.{more}", heads, list(shown)[:MOST_ROWS])
+    return table(f"Connections that failed.{more}", heads, shown)
 
 
 def links_part(links: Sequence[LinkRates], hosts: Sequence[str]) -> Html:

@@ -84,7 +84,8 @@ def table(caption: str, heads: Iterable[str], rows: Iterable[Html], *, kind: str
 
 
 def scrolling(name: str, *inner: str) -> Html:
-    return tag("div", *inner, class_="scroll", role="region", aria_label=name, tabindex=0)
+    hint = tag("p", "scroll sideways", class_="sideways", aria_hidden="true")
+    return tag("div", hint, *inner, class_="scroll", role="region", aria_label=name, tabindex=0)
 
 
 def pill(word: str, kind: str) -> Html:

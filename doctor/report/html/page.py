@@ -20,6 +20,8 @@ MOST = 12
 """The most cards that are named at the top; all of them follow below."""
 LONGEST = 120
 """The most characters of a name there."""
+SHORT = 48
+"""A title of more characters is set in smaller letters."""
 Section = tuple[str, str, Html]
 """An id, a title and the markup."""
 
@@ -69,7 +71,13 @@ def _top(page: Page, parts: Sequence[Section]) -> Html:
         "header",
         tag("p", what, *when, class_="soft"),
         *(tag("p", line, class_="soft") for line in others),
-        tag("h1", pill(page.word, kind_class(page.kind)), " ", tag("span", page.title)),
+        tag(
+            "h1",
+            pill(page.word, kind_class(page.kind)),
+            " ",
+            tag("span", page.title),
+            class_="long" if len(page.title) > SHORT else None,
+        ),
         tag("p", page.says, class_="lead") if _is_new(page.says, page) else NOTHING,
         tag("ul", *rows, class_="guilty") if rows else NOTHING,
         *(tag("p", f"{label}{line}", class_="soft") for label, line in page.after),
@@ -82,16 +90,21 @@ def _top(page: Page, parts: Sequence[Section]) -> Html:
 
 
 def _is_new(says: str, page: Page) -> bool:
-    return says.rstrip(".") not in (page.title.rstrip("."), f"{page.word}: {page.title}")
+    """Whether the title does not say it already."""
+    return not page.title.startswith(says.removeprefix(f"{page.word}: ").rstrip("."))
 
 
 def _culprit_links(page: Page) -> list[Html]:
     """The culprits with links to their cards; empty if the title says the same."""
     cards = [card for one in (page, *page.each) for card in one.cards if card.ids and not card.follows]
-    if len(cards) == 1 and not _is_new(cards[0].sentence, page):
+    if len(cards) == 1 and _is_title(cards[0], page):
         return []
     more = (tag("a", f"and {len(cards) - MOST} more", href=f"#{card.ids[0]}") for card in cards[MOST:])
     return [*map(_link, cards[:MOST]), *(tag("li", each) for each in islice(more, 1))]
+
+
+def _is_title(card: Card, page: Page) -> bool:
+    return page.title.startswith((card.sentence, f"{card.who}: {card.says}"))
 
 
 def _link(card: Card) -> Html:

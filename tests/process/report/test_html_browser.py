@@ -58,6 +58,13 @@ frame.onload = () => {
     const kind = element.className.baseVal ?? element.className;
     found.contrast.push([(one + 0.05) / (two + 0.05), element.tagName, kind]);
   }
+  found.wide = [...page.querySelectorAll(".scroll:has(table)")]
+    .filter(each => each.scrollWidth > each.clientWidth)
+    .map(each => {
+      each.scrollLeft = each.scrollWidth;
+      const first = each.querySelector("tbody th"), left = each.getBoundingClientRect().left;
+      return [first.getBoundingClientRect().left - left, first.offsetWidth / each.clientWidth];
+    });
   found.contrast.sort((a, b) => a[0] - b[0]);
   document.querySelector("output").textContent = JSON.stringify(found);
 };
@@ -115,6 +122,10 @@ def test_the_page_fits_and_can_be_read(name: str, colour: int, width: int, tmp_p
     check_readable(found, colour)
     assert found["first"] < 120, "the culprit is what one sees first"
     assert found["title"].startswith("Faulty: ")
+    assert bool(found["wide"]) == (width == 360)
+    for moved, share in found["wide"]:
+        assert abs(moved) < 1, "the first column stays while its table is moved sideways"
+        assert share < 0.6, "it leaves room for the others"
     assert len(found["contrast"]) > 100
 
 

@@ -214,7 +214,7 @@ def test_a_page_and_markdown_name_whom_the_terminal_names() -> None:
 
 def test_the_rank_is_the_title_of_the_page_and_its_stack_is_there() -> None:
     page = parsed(as_html(page_of(judgements()["sleeps"])))
-    assert page.one("h1").text == "Hangs rank 5 on node3 (pid 4050)"
+    assert page.one("h1").text == "Hangs rank 5 on node3 (pid 4050): sleeps in forward, train.py:57"
     card = page.one("article")
     assert "sleeps in forward, train.py:57; since 3 min 20 s" in card.text
     assert "Layer.forward: time.sleep(100000)" in card.one("pre").text

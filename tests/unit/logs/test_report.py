@@ -8,12 +8,15 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
 
+from doctor import cli
 from doctor.logs.explanation import Explanation, last_words, told_at
 from doctor.logs.model import Conclusion, LogCause, LogFile, LogLine, LogOutcome, Logs
+from doctor.logs.reading.stacks import own_frame, traceback_above
 from doctor.logs.report import page_of
 from doctor.logs.report_json import logs_report
 from doctor.model import Confidence
@@ -22,6 +25,7 @@ from doctor.report.envelope import as_json as written
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
 from tests.support.envelopes import as_data, as_json, as_junit, as_prometheus
+from tests.support.html_page import parsed
 from tests.support.logs.conclusions import NOON, explaineds, oom, text
 from tests.support.paths import ROOT
 
@@ -143,7 +147,7 @@ def test_long_lines_are_wrapped_on_the_page() -> None:
 
 def test_the_page_leads_with_who_is_named_and_needs_nothing_else() -> None:
     page = as_html(page_of(explaineds()["oom-proved"])).decode()
-    assert "<h1>" in page
+    assert "<h1" in page
     assert page.index("rank 2 on node3 was killed") < page.index("<main>")
     assert "doctor check node3 --only memory-low,kernel-log" in page
     assert "http" not in page.replace("http-equiv", "")
@@ -184,3 +188,41 @@ def test_a_long_name_of_a_file_is_shown_once_and_then_its_end() -> None:
     assert said.count(name) == 1
     assert "rank0/stderr.log:9: ended" in said
     assert f"{other}:4: fell too" in said
+
+
+def test_the_page_shows_the_traceback_and_where_to_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    told = tmp_path / "told.html"
+    job = ROOT / "tests" / "samples" / "logs" / "jobs" / "exception"
+    assert cli.run(["explain", str(job), "--html", str(told)]) == 1
+    card = parsed(told.read_bytes()).one("article")
+    quotes = [each.text for each in card.all("pre")]
+    assert quotes[1] == (
+        "Traceback (most recent call last):\n"
+        '  File "/home/user/job/train.py", line 106, in <module>\n    main()\n'
+        '  File "/home/user/job/train.py", line 81, in main\n    FAULTS.get(FAULT, lambda: None)()\n'
+        '  File "/home/user/job/train.py", line 56, in read_shard\n'
+        '    raise ValueError("shard 0017 has 4091 tokens, 4096 expected")'
+    )
+    assert quotes[2] == "sed -n '51,61p' /home/user/job/train.py"
+    assert "type on node2:" in card.text
+    assert "sed -n" not in capsys.readouterr().out
+
+
+def test_a_traceback_is_read_up_to_its_heading() -> None:
+    above = [
+        "[rank1]:     hidden(x)",
+        '[rank1]:   File "/opt/venv/lib/python3.11/site-packages/lib.py", line 7, in hidden',
+        '[rank0]:   File "/job/other.py", line 1, in other',
+        '[rank1]:   File "/job/my train.py", line 3, in main',
+        "[rank1]: Traceback (most recent call last):",
+        '[rank1]:   File "/job/before.py", line 1, in before',
+    ]
+    frames = traceback_above(above, "[rank1]: ")
+    assert len(frames) == 4
+    assert frames[0].startswith("Traceback")
+    assert own_frame(frames) == ("/job/my train.py", 3)
+    assert traceback_above(["step 7", *above], "") == ()
+    assert traceback_above(above[:1], "[rank1]: ") == ()
+    assert own_frame(frames[2:]) is None

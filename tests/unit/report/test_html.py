@@ -22,10 +22,11 @@ from doctor.mesh import Link
 from doctor.model import HostStatus
 from doctor.report.headline import culprit
 from doctor.report.html.check import check_html
-from doctor.report.html.heatmap import links_part
+from doctor.report.html.heatmap import links_part, mesh_part
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import tag, text
 from doctor.report.html.page import POLICY, STYLE, as_html
+from doctor.report.similar_faults import fold_faults
 from doctor.report.smoke import LinkRates, healthy_curve
 from doctor.report.smoke_losses import loss_drawings
 from doctor.smoke.judge.loss import loss_summary
@@ -150,9 +151,14 @@ def test_every_finding_and_culprit_is_there(name: str) -> None:
     faults = [finding for finding in report.findings if report.rules.faults(finding)]
     for finding in faults:
         assert finding.check in whole
-        assert culprit(finding) in whole
+    joined = fold_faults(faults)
+    for fault in joined:
+        assert culprit(fault.first) in whole
     if faults:
-        assert culprit(faults[0]) in page.one("h1").text or not faults[0].hosts
+        title = page.one("h1").text
+        assert joined[0].title in title
+        assert culprit(joined[0].first) in title or not faults[0].hosts
+        assert len(joined) == 1 or "more fault" in title or any(fault.cause for fault in joined)
     for finding in report.findings:
         assert finding.status.value != "unknown" or finding.check in whole or "smoke-*" in whole
     assert report.verdict.value in page.one("section", id="run").text
@@ -312,3 +318,41 @@ def test_512_hosts_make_a_page_that_opens() -> None:
     network = parsed(page).one("section", id="network")
     assert "node7" in network.text
     assert len(network.all("td")) < 1000
+
+
+@each_page
+def test_a_table_says_that_it_scrolls_and_its_first_column_stays(name: str) -> None:
+    page, style = page_named(name), STYLE.read_text()
+    regions = page.all("div")
+    regions = [node for node in regions if node.attributes.get("class") == "scroll"]
+    assert len(regions) >= len(page.all("table"))
+    for region in regions:
+        (hint,) = (node for node in region.all("p") if node.attributes.get("class") == "sideways")
+        assert hint.text == "scroll sideways"
+    assert ".scroll tr > :first-child { position: sticky; left: 0;" in style
+
+
+def test_the_names_of_many_hosts_are_folded_in_each_cell() -> None:
+    names = [f"gpu{number}-{number * 7 % 13}" for number in range(60)]
+    down = tuple(Link(one, "head", "10.0.0.1", 29500, "master", "refused") for one in names)
+    page = parsed(f"<div>{mesh_part(replace(mesh(names[:3]), links=down), [*names, 'head'])}</div>".encode())
+    cells = [cell for cell in page.all("th", "td") if "60 hosts" in cell.text]
+    assert cells
+    assert all(cell.all("details") for cell in cells)
+
+
+def test_one_fault_is_named_once_at_the_top() -> None:
+    page = page_named("hang-sleeps")
+    assert page.one("h1").text == "Hangs rank 5 on node3 (pid 4050): sleeps in forward, train.py:57"
+    assert "sleeps in forward" not in page.one("header").text.replace(page.one("h1").text, "")
+    page = page_named("sixty-four-servers")
+    assert page.one("h1").text == "Faulty 64 hosts: /dev/shm is too small for the ranks on this host"
+    assert not [each for each in page.all("ul") if each.attributes.get("class") == "guilty"]
+
+
+def test_the_lead_does_not_repeat_the_title() -> None:
+    page = page_named("logs-oom")
+    title = page.one("h1").text.partition(" ")[2]
+    assert not [
+        node for node in page.all("p") if node.attributes.get("class") == "lead" and title in node.text
+    ]

@@ -131,3 +131,8 @@ def test_names_in_the_figure_are_harmless() -> None:
 def test_two_losses_with_which_nothing_is_wrong_are_not_drawn() -> None:
     few = Curve("train.log", Party(), LossForm.PLAIN, (10, 20), (0.2, 0.1), total=2)
     assert drawing([few], ()) is None
+
+
+def test_the_first_and_the_last_loss_have_all_their_digits() -> None:
+    losses = [2.718281, *healthy()[1:-1], 0.0123456]
+    assert "went from 2.718281 to 0.0123456" in figure([curve(losses)])

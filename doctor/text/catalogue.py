@@ -1,8 +1,9 @@
 """Catalogues of translations: gettext's .po files, whose msgid is the English template of a sentence.
 
 `{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
-`{word}` one for a single word, `{raw}` (or `{raw2}`) one for a text that is not translated, and `{s|}` or
-`{is|are}` a choice of English words that the translation does not need.
+`{word}` one for a single word, `{bit}` one for anything without blanks, `{ip}` one for an IP address,
+`{setting}` one for a variable or an option, `{raw}` one for a text that is not translated (each also with a
+number: `{raw2}`), and `{s|}` or `{is|are}` a choice of English words that the translation does not need.
 """
 
 from __future__ import annotations
@@ -16,9 +17,17 @@ QUOTED = "raw"
 HOLE = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"n\d*")
 _ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"
-_KINDS = {"list": f"{_ONE}(?:, {_ONE})*", "word": r"[^\s,;:()]+"}
+_KINDS = {
+    "list": f"{_ONE}(?:, {_ONE})*",
+    "word": r"[^\s,;:()]+",
+    "bit": r"\S+",
+    "ip": r"[0-9A-Fa-f]*[.:0-9][0-9A-Fa-f.:]*",
+    "setting": r"-{0,2}\w*[A-Z0-9_-][\w.-]*",
+}
 WEAK = 4
 """A template with at most this many letters outside of its holes matches much that is not meant."""
+SHORT = 12
+"""With at most this many letters, what is in its holes must be translated, or be a name."""
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _WORD = re.compile(r"[A-Za-z][A-Za-z']*")
@@ -30,7 +39,7 @@ class Template:
     def __init__(self, english: str, chinese: str) -> None:
         self.english, self.chinese = english, chinese
         self.fixed = sum(map(str.isalpha, HOLE.sub("", english)))
-        self.is_weak = self.fixed <= WEAK
+        self.is_weak, self.is_short = self.fixed <= WEAK, self.fixed <= SHORT
 
     @property
     def holes(self) -> list[str]:
@@ -66,7 +75,7 @@ def _hole(name: str, seen: set[str]) -> str:
     if name in seen:
         return f"(?P={name})"
     seen.add(name)
-    kind = _ONE if _NUMBER.fullmatch(name) else _KINDS.get(name, ".+?")
+    kind = _ONE if _NUMBER.fullmatch(name) else _KINDS.get(name.rstrip("23456789"), ".+?")
     return f"(?P<{name}>{kind})"
 
 

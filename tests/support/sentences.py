@@ -18,12 +18,21 @@ _WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
 _PROGRAM = re.compile(
     r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:-\w, )?--?[a-z-]+ \S+$"
     r"|^(?:sudo|ssh|doctor|python|exec|export|unset|getent|grep|openssl) |^(?:cat|cksum|d[fu]|ip|ls|ps) [-/{]"
-    r"|^(?:(?:amd-smi|npu-smi|hccn_tool|nvidia-smi) (?:-|info|metric|nvlink|process|topo|\{\}$)|ip (?:route|rule) )"
+    r"|^(?:amd-smi|npu-smi|hccn_tool|nvidia-smi) (?:-|info|metric|nvlink|process|topo|\{\}$)"
+    r"|^ip (?:route|rule) |; (?:do|done|esac|exit|export)\b"
 )
-_COMMENT = re.compile(r"(?:.*?\s{2,}# |\s*# )(\S.*)")
+_COMMENT = re.compile(r"^(?:.*?\s{2,}# |\s*# )(\S.*)$")
 _LOOKED_FOR = ("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix")
 _QUOTES = ("Evidence", "compile")
-_NO_PROSE = ("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote", "text/secret")
+_NO_PROSE = (
+    "onhost",
+    "probe/script",
+    "completion",
+    "smoke/onhost",
+    "demos",
+    "transport/remote",
+    "text/secret",
+)
 
 
 def sentences() -> list[Sentence]:
@@ -37,7 +46,9 @@ def _of_code() -> Iterator[Sentence]:
             if not any(part in where for part in _NO_PROSE):
                 found = _Strings()
                 found.visit(ast.parse(path.read_text()))
-                texts = (comment[1] if (comment := _COMMENT.fullmatch(each)) else each for each in found.texts)
+                texts = (
+                    comment[1] if (comment := _COMMENT.fullmatch(each)) else each for each in found.texts
+                )
                 yield from ((where, each) for each in dict.fromkeys(texts) if _is_prose(each))
 
 
@@ -46,7 +57,7 @@ def _is_prose(text: str) -> bool:
 
 
 class _Strings(ast.NodeVisitor):
-    """Strings and f-strings that may be said: no docstrings, nothing that is quoted, compared or looked up."""
+    """Strings that may be said: no docstrings, nothing that is quoted, compared or looked up."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -101,7 +112,7 @@ class _Strings(ast.NodeVisitor):
                     "{" + "|".join(str(each.value) for each in both if isinstance(each, ast.Constant)) + "}"
                 )
         self.visit(value)
-        return "{}"
+        return "'{}'" if node.conversion == ord("r") else "{}"
 
 
 def _of_playbooks() -> Iterator[Sentence]:

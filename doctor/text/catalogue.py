@@ -28,6 +28,8 @@ WEAK = 4
 """A template with at most this many letters outside of its holes matches much that is not meant."""
 SHORT = 12
 """With at most this many letters, what is in its holes must be translated, or be a name."""
+TINY = 7
+"""With at most this many, that goes for quotes too."""
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _WORD = re.compile(r"[A-Za-z][A-Za-z']*")
@@ -39,7 +41,7 @@ class Template:
     def __init__(self, english: str, chinese: str) -> None:
         self.english, self.chinese = english, chinese
         self.fixed = sum(map(str.isalpha, HOLE.sub("", english)))
-        self.is_weak, self.is_short = self.fixed <= WEAK, self.fixed <= SHORT
+        self.is_weak, self.is_tiny, self.is_short = (self.fixed <= most for most in (WEAK, TINY, SHORT))
 
     @property
     def holes(self) -> list[str]:

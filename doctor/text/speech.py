@@ -24,7 +24,7 @@ DEEPEST = 6
 _SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
 _ENGLISH = re.compile(r"[A-Za-z]")
 _PROSE = re.compile(r"[a-z]{2,}[,:;]? [a-z]{2,}")
-_TWO_WORDS = re.compile(r"[a-z]{2,} [a-z]{2,}")
+_TWO_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
 _LOOSE = re.compile(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
@@ -152,7 +152,9 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
             continue
         if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
             continue
-        if each.is_short and not all(said[name] or not _TWO_WORDS.search(prose[name]) for name in prose):
+        if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in prose if not said[name]):
+            continue
+        if each.is_tiny and any(map(_TWO_WORDS.search, quoted.values())):
             continue
         values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
         return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]

@@ -2,8 +2,10 @@
 
 `{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
 `{word}` one for a single word, `{bit}` one for anything without blanks, `{ip}` one for an IP address,
-`{setting}` one for a variable or an option, `{raw}` one for a text that is not translated (each also with a
-number: `{raw2}`), and `{s|}` or `{is|are}` a choice of English words that the translation does not need.
+`{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{who}`, `{host}`,
+`{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for a text that is not translated (each also
+with a number: `{raw2}`), and `{s|}` or `{is|are}` a choice of English words that the translation does not
+need.
 """
 
 from __future__ import annotations
@@ -18,14 +20,25 @@ HOLE = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"n\d*")
 _ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"
 _KINDS = {
+    "": ".+?",
     "list": f"{_ONE}(?:, {_ONE})*",
     "word": r"[^\s,;:()]+",
     "bit": r"\S+",
     "ip": r"[0-9A-Fa-f]*[.:0-9][0-9A-Fa-f.:]*",
     "setting": r"-{0,2}\w*[A-Z0-9_-][\w.-]*",
+    "nodes": r"[^\s;:()]+",
+    "who": r"(?:(?![:;] ).)+?",
+    **dict.fromkeys(("host", "hosts", "ranks"), r"(?:(?![:;] | \().)+?"),
+}
+_WEAK_KINDS = {
+    **_KINDS,
+    **dict.fromkeys(("who", "ranks", ""), _KINDS["ranks"]),
+    **dict.fromkeys(("host", "hosts"), r"(?:(?![:;,] | \().)+?"),
 }
 WEAK = 4
-"""A template with at most this many letters outside of its holes matches much that is not meant."""
+"""A template with at most this many letters outside of its holes matches much that is not meant: each of its
+holes holds one phrase.
+"""
 SHORT = 12
 """With at most this many letters, what is in its holes must be translated, or be a name."""
 TINY = 7
@@ -54,7 +67,7 @@ class Template:
         seen: set[str] = set()
         made = []
         for at, part in enumerate(parts):
-            made.append(_hole(part, seen) if at % 2 else re.escape(part))
+            made.append(_hole(part, seen, weak=self.is_weak) if at % 2 else re.escape(part))
         first = self.english[0]
         if first.isalpha():
             made[0] = f"[{first.lower()}{first.upper()}]{re.escape(parts[0][1:])}"
@@ -71,13 +84,14 @@ def words(text: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(text)}
 
 
-def _hole(name: str, seen: set[str]) -> str:
+def _hole(name: str, seen: set[str], *, weak: bool) -> str:
     if "|" in name:
         return f"(?:{'|'.join(map(re.escape, name.split('|')))})"
     if name in seen:
         return f"(?P={name})"
     seen.add(name)
-    kind = _ONE if _NUMBER.fullmatch(name) else _KINDS.get(name.rstrip("23456789"), ".+?")
+    kinds = _WEAK_KINDS if weak else _KINDS
+    kind = _ONE if _NUMBER.fullmatch(name) else kinds.get(name.rstrip("0123456789"), kinds[""])
     return f"(?P<{name}>{kind})"
 
 

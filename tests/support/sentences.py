@@ -25,14 +25,11 @@ _COMMENT = re.compile(r"^(?:.*?\s{2,}# |\s*# )(\S.*)$")
 _LOOKED_FOR = ("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix")
 _QUOTES = ("Evidence", "compile")
 _NO_PROSE = (
-    "onhost",
-    "probe/script",
-    "completion",
-    "smoke/onhost",
-    "demos",
-    "transport/remote",
-    "text/secret",
+    *("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote", "text/secret"),
+    *("logs/forms/", "logs/judge/kinds", "logs/judge/deaths", "logs/judge/blame", "logs/loss/lines"),
+    *("logs/reading/actors", "logs/reading/commands", "logs/sources/kind", "logs/symptoms/numbers"),
 )
+"""Files whose strings are programs, or what logs say."""
 
 
 def sentences() -> list[Sentence]:
@@ -129,7 +126,8 @@ def _of_playbooks() -> Iterator[Sentence]:
                 told = entry.get(key) or ()
                 yield from ((where, each) for each in ([told] if isinstance(told, str) else told))
             for command in (*_texts(entry.get("remedy")), *_texts(entry.get("commands"))):
-                if found := _COMMENT.fullmatch(command):
+                found = _COMMENT.fullmatch(command)
+                if found and not _PROGRAM.search(found[1]):
                     yield where, re.sub(r"\{\w+(\.\.\.)?\}", "{}", found[1])
 
 

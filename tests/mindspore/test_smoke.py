@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -19,6 +18,7 @@ from typing import Any
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.smoke import local
 from tests.trials.kinds import INSIDE
 from tests.trials.outcome import Ran, Truth, judged
 
@@ -31,41 +31,7 @@ pytestmark = pytest.mark.skipif(not PYTHON, reason="no interpreter with MindSpor
 
 
 def smoke(folder: Path, *words: str, python: str = PYTHON) -> Ran:
-    """`doctor smoke` on this machine. It and all that it started are killed in the end."""
-    file, began = folder / "report.json", time.monotonic()
-    asked = [*words, "--local", "--ranks-per-host", str(RANKS), "--python", python, "--json", str(file)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "doctor", "smoke", *asked],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as run:
-        try:
-            said, errors = run.communicate(timeout=LIMIT)
-        finally:
-            end(run)
-    report = json.loads(file.read_bytes()) if file.exists() else None
-    assert "Traceback" not in said + errors
-    return Ran(run.returncode, report, said + errors, time.monotonic() - began)
-
-
-def end(run: subprocess.Popen[str]) -> None:
-    """Kill all that it started: msrun puts each of its processes into a session of its own."""
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    tree = [run.pid]
-    for pid in tree:
-        tree += [child for child, parent in parents.items() if parent == pid]
-    for pid in tree:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):
-        os.killpg(run.pid, signal.SIGKILL)
+    return local.smoke(folder, *words, python=python, ranks=RANKS, limit=LIMIT)
 
 
 def alive() -> set[str]:
@@ -174,7 +140,7 @@ def test_inside_msrun_the_ranks_examine_their_own_job(tmp_path: Path) -> None:
         try:
             said, _ = run.communicate(timeout=LIMIT)
         finally:
-            end(run)
+            local.end(run)
     assert run.returncode == 0, said
     report = json.loads(file.read_bytes())
     assert report["plan"]["framework"] == {

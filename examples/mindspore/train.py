@@ -22,7 +22,7 @@ WIDTH, HEADS, LAYERS, RATE = 64, 4, 2, 0.003
 
 
 def loader(replica, seed, steps):
-    """Sentences that count up, and which of their words are hidden. Several workers would draw in any order."""
+    """Sentences that count up, and their hidden words. Several workers would draw in any order."""
     starts = numpy.random.RandomState(100 + replica)
 
     def sentences():

@@ -116,11 +116,8 @@ def _launcher(folder: Path, args: argparse.Namespace) -> list[str]:
         launcher = [args.python, "-m", "torch.distributed.run", "--standalone"]
         return [*launcher, "--nproc-per-node", ranks, str(script)]
     script.write_text(BARE_MINDSPORE)
-    msrun = [
-        str(Path(args.python).with_name("msrun")),
-        f"--worker_num={ranks}",
-        f"--local_worker_num={ranks}",
-    ]
+    msrun = str(Path(args.python).with_name("msrun"))
+    count = [f"--worker_num={ranks}", f"--local_worker_num={ranks}"]
     where = ["--master_addr=127.0.0.1", "--master_port=18118", "--join=True", f"--log_dir={folder / LOGS}"]
     return [msrun, *count, *where, str(script)]
 

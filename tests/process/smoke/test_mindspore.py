@@ -23,7 +23,14 @@ def test_healthy_ranks_train_and_what_the_backend_lacks_is_said(tmp_path: Path) 
     assert f"MindSpore {VERSION} over mccl" in ran.errors
 
 
-@pytest.mark.parametrize(("kind", "rank"), [("stuck", 2), ("mask", 1), ("wrong-result", 3)])
+@pytest.mark.parametrize(
+    ("kind", "rank"),
+    [
+        ("mask", 1),
+        pytest.param("stuck", 2, marks=pytest.mark.long),
+        pytest.param("wrong-result", 3, marks=pytest.mark.long),
+    ],
+)
 def test_a_fault_is_found_at_its_rank_and_nobody_else_is_blamed(tmp_path: Path, kind: str, rank: int) -> None:
     ran = smoke(
         tmp_path, "--framework", "mindspore", "--inject", f"{kind}@{rank}", python=str(write(tmp_path))

@@ -56,7 +56,10 @@ def value_and_grad(call: Callable[..., Any], positions: None, weights: list[Para
 
     def both(*inputs: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         loss = call(*inputs)
-        found = torch.autograd.grad(loss, weights)
-        return loss, tuple(each.as_subclass(Tensor) for each in found)
+        loss.as_subclass(torch.Tensor).backward()
+        found = tuple(weight.grad.as_subclass(Tensor) for weight in weights)
+        for weight in weights:
+            weight.grad = None
+        return loss, found
 
     return both

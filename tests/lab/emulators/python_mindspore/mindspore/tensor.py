@@ -17,9 +17,8 @@ class Tensor(Array):
         return flat.reshape(tuple(data.shape)).as_subclass(cls)
 
     def asnumpy(self) -> Array:
-        if self.dtype == "bfloat16":
-            raise TypeError("numpy has no bfloat16")
-        return self.plain.as_subclass(Array)
+        plain = self.plain.float() if self.dtype == "bfloat16" else self.plain
+        return plain.as_subclass(Array)
 
     def assign_value(self, value: Tensor) -> None:
         self.plain.copy_(value.plain)

@@ -10,6 +10,7 @@ import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from tests.support.paths import ROOT
 from tests.trials.outcome import Ran
@@ -37,7 +38,7 @@ def smoke(folder: Path, *words: str, python: str, ranks: int = 4, limit: float =
     return Ran(run.returncode, report, said + errors, time.monotonic() - began)
 
 
-def end(run: subprocess.Popen[str]) -> None:
+def end(run: subprocess.Popen[Any]) -> None:
     """Kill all that it started: msrun puts each of its processes into a session of its own."""
     parents: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):

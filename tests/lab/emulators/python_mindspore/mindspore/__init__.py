@@ -57,9 +57,11 @@ def value_and_grad(call: Callable[..., Any], positions: None, weights: list[Para
     def both(*inputs: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
         loss = call(*inputs)
         loss.as_subclass(torch.Tensor).backward()
-        found = tuple(weight.grad.as_subclass(Tensor) for weight in weights)
+        found = []
         for weight in weights:
+            assert weight.grad is not None
+            found.append(weight.grad.as_subclass(Tensor))
             weight.grad = None
-        return loss, found
+        return loss, tuple(found)
 
     return both

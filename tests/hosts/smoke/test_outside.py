@@ -87,7 +87,7 @@ def test_only_the_broken_host_is_named(kind: str, field: Field) -> None:
 @pytest.mark.parametrize("check", some_of(TAMPERED, "smoke-desync"))
 def test_one_host_has_a_modified_library(check: str, field: Field) -> None:
     code = TAMPERED[check] + WHEN_IMPORTED
-    fault = Outside(check, frozenset({check}), before=lambda host: sitecustomize(host, code))
+    fault = Outside(check, frozenset({check}), before=lambda host, _: sitecustomize(host, code))
     outcome = trial(field, fault, 0)
     assert outcome.right, (outcome.place, outcome.said)
 

@@ -31,6 +31,17 @@ SAYS = [
     "CUDA error: an illegal memory access was encountered",
     "bash: line 1: 123 Killed python train.py",
     "run.sh: line 7:   123 Bus error               (core dumped) python train.py",
+    "run.sh: 行 7:   123 已杀死               python train.py",
+    "run.sh: 第 7 行： 123 已终止               python train.py",
+    "run.sh: 行 7:   123 段错误               (核心已转储) python train.py",
+    "[1]+  Killed                  python train.py > train.out",
+    "[1]+  Exit 1                  python train.py > train.out",
+    "[1]    4711 segmentation fault  python train.py",
+    "[1]  + 4711 killed     python train.py",
+    "zsh: killed     python train.py",
+    "fish: Job 1, 'python train.py' terminated by signal SIGKILL (Forced quit)",
+    "已杀死",
+    "^C",
 ]
 STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(800)]
 

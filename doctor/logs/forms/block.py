@@ -32,6 +32,10 @@ _SPAWNED = re.compile(r"-- Process (?P<local>\d{1,6}) terminated with the follow
 _FRAME = re.compile(r"-{70,80}$")
 _INDENT = "  "
 """torchrun's table indents the traceback of a rank by this."""
+_ANY_NAME = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,9}[A-Za-z_]\w{0,60}(?:: |\s{0,9}$)")
+_CALL = re.compile(r"  File \"[^\"]{1,500}\", line \d{1,9}, in ")
+_OF_FRAME = 3
+"""The lines of a frame: the place, the code, and the marks below it."""
 _RAY_TASK = re.compile(r"ray::.{1,400}?\(pid=(?P<pid>\d{1,9}), ip=\[?(?P<ip>[\w.:-]{1,45})")
 _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
 """Forms whose messages may have several lines."""
@@ -87,6 +91,16 @@ def in_table(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
             facts.form, facts.level, facts.headed, facts.start = Form.PYTHON, "ERROR", True, at
         if own.strip() and not own.startswith(_INDENT * 2):
             return
+
+
+def ends_traceback(text: str, facts: LineFacts, around: LineContext) -> None:
+    """Note that a line ends a traceback, whatever its exception is called: it stands right below a frame."""
+    if facts.form is not Form.PLAIN or not _ANY_NAME.match(text, facts.start):
+        return
+    prefix = text[: facts.start]
+    above = [line.removeprefix(prefix) for line in around.above()[:_OF_FRAME]]
+    if above and above[0].startswith(_INDENT) and any(map(_CALL.match, above)):
+        facts.form, facts.level, facts.headed = Form.PYTHON, "ERROR", True
 
 
 def spawned(facts: LineFacts, above: Sequence[str]) -> None:

@@ -58,7 +58,8 @@ _ENDS = (
 )
 """How shells call the end of a program."""
 _STARTS = re.compile(
-    rf"{_ENDS}\s{{0,9}}$|[\w./-]{{1,80}}[:：] ?(?:line|行|第) ?\d{{1,6}}(?: 行)?[:：] {{1,4}}\d{{1,9}} {_ENDS}"
+    rf"{_ENDS}\s{{0,9}}$"
+    rf"|[\w./-]{{1,80}}[:：] ?(?:line|行|第) ?\d{{1,6}}(?: 行)?[:：] {{1,4}}\d{{1,9}} {_ENDS}"
     rf"|\[\d{{1,3}}\](?:[+-]| {{1,3}}[+-])? {{1,4}}(?:\d{{1,9}} {{1,3}})?{_ENDS}\s"
     rf"|zsh: {_ENDS}|fish: .{{1,300}} terminated by signal SIG|(?:.{{0,200}}\s)?\^C\s{{0,9}}$"
     r"|(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"

@@ -388,7 +388,7 @@ def _starts(logs: Logs, clock: Callable[[LogLine], Clock]) -> dict[Clock, float]
 
 
 def _lasts(sighting: Sighting) -> bool:
-    """Whether the line states what is so from then on, such as a slower network: no step shows the contrary."""
+    """Whether the line states what is so from then on, such as a slower network: steps do not refute it."""
     return sighting.symptom.needs == "effect"
 
 

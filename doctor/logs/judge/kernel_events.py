@@ -80,6 +80,7 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool, alone: bo
         for each in sightings
         if id(each) in ranks or _RANKS.match(names[id(each)]) or ("pci" in each.taken and not names[id(each)])
     }
+    others = not alone or any(each.symptom.id != _OOM for each in sightings)
 
     def foreign(each: Sighting) -> bool:
         if id(each) in ours:
@@ -90,7 +91,7 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool, alone: bo
             return any(other.symptom.id == _OOM and _pid(other) != _NOBODY for other in of_processes)
         known = _OOM in ours.values() if each.symptom.id == _OOM else bool(ours)
         name = names[id(each)]
-        if not alone and of_another_container(each, name) and _SERVER.match(name):
+        if others and of_another_container(each, name) and _SERVER.match(name):
             return True
         return bool(name) and (known or _SYSTEM.match(name) is not None)
 

@@ -172,3 +172,21 @@ def test_a_log_that_ends_inside_a_traceback_complains(lines: list[str], tmp_path
     said = told(tmp_path, *STEPS[:50], *lines)
     assert said.outcome is LogOutcome.UNKNOWN
     assert "the log ends here" in said.odd[0].text
+
+
+ANY_NAME = [
+    "zlib.error: Error -3 while decompressing data",
+    "socket.timeout: timed out",
+    "_queue.Empty",
+    "StopTraining: the plan ends here",
+    "Oops",
+]
+
+
+@each("line", ANY_NAME)
+def test_an_exception_of_any_name_ends_a_program(line: str, tmp_path: Path) -> None:
+    said = told(tmp_path, *STEPS[:200], *CRASH.format(line).splitlines())
+    assert said.outcome is LogOutcome.NAMED
+    assert f"ended with an exception: {line} (" in said.charges[0].says
+    gone_on = told(tmp_path, *STEPS[:100], *CRASH.format(line).splitlines(), *STEPS[100:])
+    assert gone_on.outcome is LogOutcome.CLEAN

@@ -16,9 +16,13 @@ Sentence = tuple[str, str]
 """Where it is, and its template: `{}` is a hole, `{a|b}` a choice of words."""
 _WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
 _PROGRAM = re.compile(
-    r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:sudo|ssh|doctor|python) "
+    r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;"
+    r"|^(?:sudo|ssh|doctor|python3?|(?:time )?\{\} -c|ps|dmesg|journalctl|ip|import|kill|pip|py-spy) "
+    r"|^--[a-z-]+ [A-Z]+$"
 )
-_NO_PROSE = ("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote")
+_COMMENT = re.compile(r".*?\s{2,}# (\S.*)")
+"""A command and what is said about it."""
+_NO_PROSE = ("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote")
 
 
 def sentences() -> list[Sentence]:
@@ -32,7 +36,8 @@ def _of_code() -> Iterator[Sentence]:
             if not any(part in where for part in _NO_PROSE):
                 found = _Strings()
                 found.visit(ast.parse(path.read_text()))
-                yield from ((where, each) for each in dict.fromkeys(found.texts) if _is_prose(each))
+                texts = (_COMMENT.sub(r"\1", each) for each in found.texts)
+                yield from ((where, each) for each in dict.fromkeys(texts) if _is_prose(each))
 
 
 def _is_prose(text: str) -> bool:

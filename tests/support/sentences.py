@@ -17,8 +17,9 @@ Sentence = tuple[str, str]
 _WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
 _PROGRAM = re.compile(
     r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;"
-    r"|^(?:sudo|ssh|doctor|python3?|(?:time )?\{\} -c|ps|dmesg|journalctl|ip|import|kill|pip|py-spy) "
-    r"|^--[a-z-]+ [A-Z]+$"
+    r"|^(?:sudo|ssh|doctor|python3?|(?:time )?\{\} -c|ps|dmesg|journalctl|ip|import|kill|pip|py-spy|getent"
+    r"|scontrol) "
+    r"|^--[a-z-]+ [A-Z]+$|^\.[A-Z]{2} |[\u4e00-\u9fff]"
 )
 _COMMENT = re.compile(r".*?\s{2,}# (\S.*)")
 """A command and what is said about it."""
@@ -49,9 +50,22 @@ class _Strings(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.choices: dict[str, str] = {}
+        """Variables that hold one of two words."""
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        (*_, target) = node.targets
+        if isinstance(target, ast.Name) and (choice := _choice(node.value)):
+            self.choices[target.id] = choice
+        self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
+            self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        """A list of words is not a sentence: `"a b c".split()`."""
+        if not (isinstance(node.func, ast.Attribute) and node.func.attr == "split"):
             self.generic_visit(node)
 
     def visit_Constant(self, node: ast.Constant) -> None:
@@ -66,14 +80,21 @@ class _Strings(ast.NodeVisitor):
             return str(node.value)
         assert isinstance(node, ast.FormattedValue)
         value = node.value
-        if isinstance(value, ast.IfExp):
-            both = (value.body, value.orelse)
-            if all(isinstance(each, ast.Constant) for each in both):
-                return (
-                    "{" + "|".join(str(each.value) for each in both if isinstance(each, ast.Constant)) + "}"
-                )
+        if isinstance(value, ast.Name) and value.id in self.choices:
+            return self.choices[value.id]
+        if choice := _choice(value):
+            return choice
         self.visit(value)
         return "{}"
+
+
+def _choice(node: ast.expr) -> str:
+    """`"a" if x else "b"` as {a|b}; empty for anything else."""
+    if isinstance(node, ast.IfExp):
+        both = [each.value for each in (node.body, node.orelse) if isinstance(each, ast.Constant)]
+        if len(both) == 2:
+            return "{" + "|".join(map(str, both)) + "}"
+    return ""
 
 
 def _of_playbooks() -> Iterator[Sentence]:

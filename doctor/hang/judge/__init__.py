@@ -214,14 +214,12 @@ def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) ->
 
 def _unproved(named: tuple[HangCulprit, ...], still: str, pace: float) -> str:
     who = _who(named)
+    has = "has" if len(named) == 1 else "have"
     if all(each.cause is Cause.COMPUTES for each in named):
-        alone = len(named) == 1
-        computed = f"{who[:1].upper()}{who[1:]} {'has' if alone else 'have'} computed for {still}"
+        computed = f"{who[:1].upper()}{who[1:]} {has} computed for {still}"
         if pace:
-            return (
-                f"{computed}; its log shows steps of {pace:.2g} s, "
-                "so this is an endless loop, or not a training step."
-            )
+            what = "this is an endless loop, or not a training step"
+            return f"{computed}; its log shows steps of {pace:.2g} s, so {what}."
         return f"{computed}; if its steps are shorter than that, it is an endless loop."
     return f"Others have waited for {who} for {still}; what it does may be work that goes on."
 

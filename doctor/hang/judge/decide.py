@@ -295,9 +295,8 @@ def _perhaps_outside(case: HangCase, chosen: Sequence[RankStanding]) -> tuple[st
         for each in case.unseen
         if each.key not in named and not each.frames and each.rank is not None
     ]
-    who = ranks_text(ranks, most=4)
-    alone = len(ranks) == 1
-    said = f"{who} may be outside as well: no stack shows what {'it waits' if alone else 'they wait'} for"
+    wait = "it waits" if len(ranks) == 1 else "they wait"
+    said = f"{ranks_text(ranks, most=4)} may be outside as well: no stack shows what {wait} for"
     return (said,) if ranks else ()
 
 

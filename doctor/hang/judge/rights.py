@@ -76,10 +76,8 @@ def stackless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:
     if late:
         yield f"{_named(late)}: only the first of two looks was answered in time"
     for seconds, members in waited.items():
-        yield (
-            f"no stacks of {_named(members)} within {seconds}: "
-            f"{'it is' if len(members) == 1 else 'they are'} judged by /proc alone"
-        )
+        they = "it is" if len(members) == 1 else "they are"
+        yield f"no stacks of {_named(members)} within {seconds}: {they} judged by /proc alone"
 
 
 def _named(members: Sequence[HangMember]) -> str:

@@ -87,8 +87,8 @@ def _against(case: HangCase, found: HangFinding, said: Opinion) -> str:
     if said.kind is OpinionKind.MOVES:
         return f"{who} sees the job move; the processes do not"
     if said.kind is OpinionKind.LAUNCHED:
-        alone = len(found.named) == 1
-        outside = f"{_names(found.named)} {'has' if alone else 'have'} not come to it" if found.named else ""
+        has = "has" if len(found.named) == 1 else "have"
+        outside = f"{_names(found.named)} {has} not come to it" if found.named else ""
         if not outside and _all_in(case) and not _all_in_one(case, found):
             outside = "the ranks wait at different places"
         return f"{who} sees all ranks in the same operation; by the processes, {outside}" if outside else ""

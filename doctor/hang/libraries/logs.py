@@ -71,13 +71,12 @@ def scheduler(who: RankFinder) -> Opinion | None:
     if not lines:
         return None
     subjects = unique(_node(who, each, match[1]) for each, match in lines)
-    alone = len(subjects) == 1
+    what = "has" if len(subjects) == 1 else "have"
     return Opinion(
         source=Source.SCHEDULER,
         trust=Trust.STRONG if all(each.rank is not None for each in subjects) else Trust.VOTE,
         kind=OpinionKind.BLAMES,
-        words=f"MindSpore's scheduler: {named(subjects)} {'has' if alone else 'have'} sent no heartbeat "
-        "in time."[:4096],
+        words=f"MindSpore's scheduler: {named(subjects)} {what} sent no heartbeat in time."[:4096],
         subjects=subjects[:64],
         more=max(0, len(subjects) - 64),
         evidence=_first_lines([clean_line(match[0]) for _, match in lines]),

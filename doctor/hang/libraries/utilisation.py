@@ -74,13 +74,12 @@ def opinion(who: RankFinder) -> Opinion | None:
     if not idle or len(idle) >= len(busy):
         return None
     subjects = tuple(_subject(who, host, each) for host, each in idle)
-    alone = len(subjects) == 1
+    have = "has" if len(subjects) == 1 else "have"
     return Opinion(
         source=Source.UTILISATION,
         trust=Trust.VOTE,
         kind=OpinionKind.BLAMES,
-        words=f"The devices: {named(subjects)} {'has' if alone else 'have'} no work, "
-        f"{len(busy)} others are busy."[:4096],
+        words=f"The devices: {named(subjects)} {have} no work, {len(busy)} others are busy."[:4096],
         subjects=subjects[:64],
         more=max(0, len(subjects) - 64),
     )

@@ -147,13 +147,12 @@ def _outside(
     page = looks(first)[-1]
     due = cell.entries(first.rank)[page.position]
     waiting = _waiting_for(cell, here)
-    alone = len(waiting) == 1
+    wait = "waits" if len(waiting) == 1 else "wait"
     phase, step = where(first)
     return SmokeCharge(
         check="smoke-hang",
         kind="outside",
-        summary=f"it never entered {call_words(due)}, and {ranks_text(waiting)} "
-        f"{'waits' if alone else 'wait'} for it",
+        summary=f"it never entered {call_words(due)}, and {ranks_text(waiting)} {wait} for it",
         expected=f"it enters {call_words(due)}",
         actual=f"{page_words(page)}; no move for {_limit(cell)}; its process {state_words(first)}",
         ranks=tuple(seen.rank for seen in here),

@@ -72,21 +72,21 @@ def _story(cell: Cell, place: int, step: int, got: Triple, parts: tuple[str, ...
         "mask" if "mask" in parts and "tokens" not in parts else "labels" if parts == ("labels",) else "batch"
     )
     index = PARTS.index("tokens" if what == "batch" else what)
-    several = what == "labels"
+    verb = "are" if what == "labels" else "is"
     for dp in range(cell.shape.dp):
         if dp != own and got[index] == _wanted(cell.shape, step, dp)[index]:
-            return "same-data", f"its {what} {'are' if several else 'is'} that of replica {dp} instead of replica {own}"
+            return "same-data", f"its {what} {verb} that of replica {dp} instead of replica {own}"
     for other in (step + 1, step - 1):
         if other >= 0 and got[index] == _wanted(cell.shape, other, own)[index]:
             way = "ahead" if other > step else "behind"
-            return way, f"its {what} {'are' if several else 'is'} that of step {other}, one step {way}"
+            return way, f"its {what} {verb} that of step {other}, one step {way}"
     peers = [peer for peer in cell.replica(own) if peer != place]
     theirs = [_triple(batch) for peer in peers if (batch := cell.batches(peer).get(step))]
     if theirs and all(each == _wanted(cell.shape, step, own) for each in theirs):
-        return what, f"its {what} {'are' if several else 'is'} not that of its tensor-parallel peers"
+        return what, f"its {what} {verb} not that of its tensor-parallel peers"
     if theirs and all(each == got for each in theirs):
-        return what, f"its {what}, the same on the whole replica, {'are' if several else 'is'} not what the seed gives"
-    return what, f"its {what} {'are' if several else 'is'} not what the seed gives"
+        return what, f"its {what}, the same on the whole replica, {verb} not what the seed gives"
+    return what, f"its {what} {verb} not what the seed gives"
 
 
 def _charge(cell: Cell, deviation: DataDeviation, places: list[int]) -> SmokeCharge:

@@ -136,8 +136,8 @@ def _late(
     sure = Confidence.STRONG if phase == "join" else Confidence.CERTAIN
     waiting = "like all the others"
     if rest:
-        who = ranks_text(seen.rank for seen in rest)
-        waiting = f"and {who} {'waits' if len(rest) == 1 else 'wait'} for it"
+        wait = "waits" if len(rest) == 1 else "wait"
+        waiting = f"and {ranks_text(seen.rank for seen in rest)} {wait} for it"
     return SmokeCharge(
         check="smoke-not-started",
         kind="behind",

@@ -1,8 +1,10 @@
 """Catalogues of translations: gettext's .po files, whose msgid is the English template of a sentence.
 
 `{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
-`{word}` one for a single word, `{raw}` (or `{raw2}`) one for a text that is not translated, and `{s|}` or
-`{is|are}` a choice of English words that the translation does not need.
+`{word}` one for a single word, `{raw}` (or `{raw2}`) one for a text that is not translated, `{name}`,
+`{file}`, `{option}` or `{command}` one for what is typed or named, which is not translated either (`{names}`
+for several: "a, b and c"), and `{s|}` or `{is|are}` a choice of English words that the translation does not
+need.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 QUOTED = "raw"
+NAMED = re.compile(r"(?:name|file|option|command)s?\d*")
 HOLE = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"n\d*")
 _ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"

@@ -158,6 +158,8 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
         if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
             continue
+        if each.is_weak and not any(said.values()) and not all(map(_is_name, quoted.values())):
+            continue
         values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
         return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]
     return None

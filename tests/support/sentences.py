@@ -58,6 +58,14 @@ class _Strings(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.choices: dict[str, str] = {}
+        """Variables that hold one of two words."""
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        (*_, target) = node.targets
+        if isinstance(target, ast.Name) and (choice := _choice(node.value)):
+            self.choices[target.id] = choice
+        self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
@@ -110,6 +118,15 @@ class _Strings(ast.NodeVisitor):
                 )
         self.visit(value)
         return "'{}'" if node.conversion == ord("r") else "{}"
+
+
+def _choice(node: ast.expr) -> str:
+    """`"a" if x else "b"` as {a|b}; empty for anything else."""
+    if isinstance(node, ast.IfExp):
+        both = [each.value for each in (node.body, node.orelse) if isinstance(each, ast.Constant)]
+        if len(both) == 2:
+            return "{" + "|".join(map(str, both)) + "}"
+    return ""
 
 
 def _of_playbooks() -> Iterator[Sentence]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 
 from doctor.around.apart import apart
 from doctor.around.folder import both_ends
@@ -50,18 +51,19 @@ def curves_of(
     """What is wrong with the losses that were printed so far, each in a sentence; with the report, if one of
     them was not told before.
     """
-    import io
-
     from doctor.logs.explanation import headline
+    from doctor.logs.fetch.private import private_folder
     from doctor.logs.loss.collect import LossCollector
     from doctor.logs.loss.judge import judge_curves
+    from doctor.logs.naming import renamed
     from doctor.logs.read import read
     from doctor.logs.symptoms.match import matcher_of
     from doctor.model import Confidence
 
     matcher = matcher_of((), ())
-    streams = [io.BytesIO(both_ends(each)) for each in output.streams.values()]
-    logs = read(streams, matcher, loss=LossCollector)
+    with private_folder() as folder:
+        names = _written(output, folder)
+        logs = renamed(read([folder / OWN], matcher, loss=LossCollector), _by_stream(names))
     found = judge_curves(logs.curves, matcher.symptoms)
     says = tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
     if set(says) <= set(told):
@@ -85,13 +87,8 @@ def _explain(
 
     quiet = replace(request, outputs=replace(request.outputs, quiet=True))
     with private_folder() as folder:
-        own = folder / OWN
-        own.mkdir()
-        names = {}
-        for name, stream in output.streams.items():
-            (own / f"{name}.log").write_bytes(both_ends(stream))
-            names[str(own / f"{name}.log")] = name
-        paths, origin = [str(own)], LogOrigin()
+        names = _written(output, folder)
+        paths, origin = [str(folder / OWN)], LogOrigin()
         if asks:
             minutes = max(1, math.ceil((time.time() - began) / 60))
             room = 64 * MEGABYTE
@@ -109,11 +106,26 @@ def _explain(
             except DoctorError as error:
                 tell(f"doctor: the logs of the hosts could not be fetched: {clean_line(error.message)}\n")
         theirs = origin.named or (lambda logs: logs)
-        origin = replace(origin, named=lambda logs: theirs(renamed(logs, lambda path: names.get(path, path))))
+        origin = replace(origin, named=lambda logs: theirs(renamed(logs, _by_stream(names))))
         explanation, report = explanation_of(
             paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None
         )
     return _reason(explanation, report)
+
+
+def _written(output: Output, folder: Path) -> dict[str, str]:
+    """Write the output into files of a folder; returns the name of the stream in each."""
+    (folder / OWN).mkdir()
+    names = {}
+    for name, stream in output.streams.items():
+        path = folder / OWN / f"{name}.log"
+        path.write_bytes(both_ends(stream))
+        names[str(path)] = name
+    return names
+
+
+def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:
+    return lambda path: names.get(path, path)
 
 
 def _reason(explanation: object, report: object) -> EndReason:

@@ -17,7 +17,7 @@ def answer(rank: int, turn: int) -> int:
 
 def main() -> None:
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
-    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=world)
+    rpc.init_rpc(f"worker{rank}", rank=rank, world_size=world)  # type: ignore[no-untyped-call]
     if rank == 0:
         for turn in range(1_000_000):
             time.sleep(0.02)

@@ -27,9 +27,9 @@ KILLED = "[{:.6f}] Out of memory: Killed process 4711 (python) total-vm:9000000k
 Strike = Callable[[ScenePlace, Host], SceneTruth]
 
 
-def torchrun(place: ScenePlace, hosts: Sequence[Host], ranks: int = 1, **env: str) -> None:
+def torchrun(place: ScenePlace, hosts: Sequence[Host], **env: str) -> None:
     for node, host in enumerate(hosts):
-        words = torchrun_argv(hosts, ranks, node, place.port)
+        words = torchrun_argv(hosts, 1, node, place.port)
         place.run(host, [*words, script("plain"), "torchrun"], more=env)
 
 

@@ -131,8 +131,7 @@ def play(lab: Lab, scene: HangScene, number: int, user: str) -> Outcome:
             return held_to(truth, scene.name, number, where, code, said, time.monotonic() - began)
     finally:
         place.job.close()
-        for host in lab.hosts:
-            host.sh(f'pkill -KILL -f "[h]ang-scene|[t]rials/hang/jobs"; rm -rf {FOLDER}')
+        lab.reset()  # ends whatever the job left, by any name
 
 
 def _looked(place: ScenePlace, scene: HangScene) -> tuple[int, str]:

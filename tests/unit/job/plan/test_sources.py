@@ -119,7 +119,7 @@ def beside(*jobs: tuple[JobProcess, ...], **wishes: object) -> JobPlan:
         host.name: HostView(addresses={"eth0": (host.address,)}, jobs=jobs[number])
         for number, host in enumerate(HOSTS)
     }
-    return settle(plan(**wishes), sights)
+    return settle(plan(HOSTS, **wishes), sights)
 
 
 def test_a_job_that_runs_there_has_the_port_that_counts() -> None:

@@ -32,8 +32,9 @@ _KINDS = {
 }
 _WEAK_KINDS = {
     **_KINDS,
-    **dict.fromkeys(("who", "ranks", ""), _KINDS["ranks"]),
-    **dict.fromkeys(("host", "hosts"), r"(?:(?![:;,] | \().)+?"),
+    "": _KINDS["who"],
+    "who": _KINDS["ranks"],
+    **dict.fromkeys(("host", "hosts"), r"(?:[^\s:;,()]+ ){0,3}[^\s:;,()]+"),
 }
 WEAK = 4
 """A template with at most this many letters outside of its holes matches much that is not meant: each of its

@@ -75,7 +75,8 @@ def t(text: str) -> str:
     if said is None:
         return text
     start = text.index(inner)
-    return text[:start] + said + text[start + len(inner) :]
+    end = text[start + len(inner) :]
+    return text[:start] + said + (end.removeprefix(" ") if said.endswith("：") else end)
 
 
 def sign(english: str) -> str:

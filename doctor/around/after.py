@@ -13,6 +13,7 @@ from doctor.around.apart import apart
 from doctor.around.folder import both_ends
 from doctor.around.output import Output
 from doctor.run.request import Request
+from doctor.text.announce import announce
 
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
@@ -69,8 +70,6 @@ def _explain(request: Request, output: Output, began: float, seconds: float, *, 
     from doctor.logs.fetch.script import MEGABYTE, LogRequest
     from doctor.logs.naming import renamed
     from doctor.logs.options import LogWishes
-    from doctor.text.printable import clean_line
-    from doctor.text.terminal import tell
 
     quiet = replace(request, outputs=replace(request.outputs, quiet=True))
     with private_folder() as folder:
@@ -92,7 +91,7 @@ def _explain(request: Request, output: Output, began: float, seconds: float, *, 
                     until = began + seconds + margin
                     kernel.write_bytes(lines_between(kernel.read_bytes(), began - margin, until))
             except DoctorError as error:
-                tell(f"doctor: the logs of the hosts could not be fetched: {clean_line(error.message)}\n")
+                announce(f"the logs of the hosts could not be fetched: {error.message}")
         theirs = origin.named or (lambda logs: logs)
         origin = replace(origin, named=lambda logs: theirs(renamed(logs, lambda path: names.get(path, path))))
         explanation, report = explanation_of(

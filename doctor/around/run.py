@@ -26,6 +26,7 @@ from doctor.errors import EXIT_FAULT
 from doctor.job.launch.forms import Go
 from doctor.report.launch_line import job_id
 from doctor.run.request import Request
+from doctor.text.announce import announce
 from doctor.text.nodeset import fold, unfold
 from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
@@ -83,12 +84,11 @@ class AroundRun:
     def _refuse(self) -> int:
         typed = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else ["doctor", "run"]
         line = line_to_type(self.words, agent_of(self.words), ["doctor", *typed[1:]])
-        left_out = clean_line(fold(self._drops()))
-        tell(
-            f"doctor: {left_out} must not take part, but the command does not say where the hosts belong,"
-            " so it was not started. Type:\n"
-            f"        {clean_line(line)}\n"
+        announce(
+            f"{fold(self._drops())} must not take part, but the command does not say where the hosts belong, "
+            "so it was not started. Type:"
         )
+        tell(f"        {clean_line(line)}\n")
         return self._ends(EXIT_FAULT, PREFLIGHT)
 
     def _write_hostfile(self, going: Go) -> str:
@@ -140,7 +140,7 @@ class AroundRun:
         self.causes |= causes
         who = self.request.who
         self.request = replace(self.request, who=replace(who, exclude=(*who.exclude, *reason.blamed)))
-        tell(f"doctor: the command is started again without {clean_line(fold(reason.blamed))}.\n")
+        announce(f"the command is started again without {fold(reason.blamed)}.")
         return True
 
     def _explain(self, attempt: JobAttempt, folder: RunFolder, news: Newsroom) -> EndReason | None:
@@ -150,7 +150,7 @@ class AroundRun:
 
             name = signal.Signals(attempt.by_signal).name
             why = why_ended()
-            news.tell(f"doctor: somebody ended the job by {name}{f': {why}' if why else ''}.\n")
+            announce(f"somebody ended the job by {name}{f': {why}' if why else ''}.", news.tell)
             return None
         folder.keep(attempt.output)
         if attempt.ended or not self.leads:
@@ -161,13 +161,13 @@ class AroundRun:
 
     def _not_started(self, program: str, why: int) -> int:
         code = NOT_FOUND if why == errno.ENOENT else NOT_STARTED
-        tell(f"doctor: {clean_line(shlex.quote(program))} could not be started: {os.strerror(why)}.\n")
+        announce(f"{shlex.quote(program)} could not be started: {os.strerror(why)}.")
         return self._ends(code, JOB)
 
     def _ends(self, code: int, whose: str, seconds: float | None = None) -> int:
         if code or not self.request.outputs.quiet:
             after = f", after {_duration(seconds)}" if seconds is not None else ""
-            tell(f"doctor: the exit code {code} is {whose}{after}.\n")
+            announce(f"the exit code {code} is {whose}{after}.")
         return code
 
 

@@ -24,6 +24,7 @@ DEEPEST = 6
 _SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
 _ENGLISH = re.compile(r"[A-Za-z]")
 _PROSE = re.compile(r"[a-z]{2,}[,:;]? [a-z]{2,}")
+_TWO_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
 _LOOSE = re.compile(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
@@ -151,16 +152,24 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         found = each.pattern.fullmatch(text) if _may_fit(each, text) else None
         if found is None:
             continue
-        quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
-        prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
+        all_of_it = found.groupdict()
+        quoted = {name: value for name, value in all_of_it.items() if name.startswith(QUOTED)}
+        named = {
+            name: _joined_names(name, value) for name, value in all_of_it.items() if NAMED.fullmatch(name)
+        }
+        prose = {name: value for name, value in all_of_it.items() if name not in quoted | named}
         if "; " not in each.english and any(len(list(_split(value, "; "))) > 1 for value in prose.values()):
             continue  # the clauses are said one by one
-        said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
+        said = {name: _said(value.strip(), depth + 1) for name, value in prose.items()}
+        if not all(map(_is_balanced, (all_of_it if each.is_short else prose).values())):
+            continue
         if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
             continue
-        if each.is_weak and not any(said.values()) and not all(map(_is_name, quoted.values())):
+        if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in prose if not said[name]):
             continue
-        values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
+        if each.is_tiny and any(map(_TWO_WORDS.search, (quoted | named).values())):
+            continue
+        values = quoted | named | {name: _filled(value, said[name]) for name, value in prose.items()}
         return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]
     return None
 
@@ -171,11 +180,11 @@ def _may_fit(template: Template, text: str) -> bool:
     return not at_end and ("\n" in template.english or "\n" not in text)
 
 
-def _said_of(hole: str, value: str, depth: int) -> str | None:
-    """The text of a hole. Names stay, only the words between several of them are translated."""
-    if NAMED.fullmatch(hole):
-        return _JOINS.sub(lambda each: f" {_JOINED[each[1]]} ", value) if hole.startswith("names") else None
-    return _said(value.strip(), depth)
+def _joined_names(hole: str, value: str) -> str:
+    """Names, which stay; only the words between several of them are translated."""
+    if not hole.startswith("names"):
+        return value
+    return _JOINS.sub(lambda each: f" {_JOINED[each[1]]} ", value)
 
 
 def _filled(english: str, said: str | None) -> str:
@@ -185,6 +194,11 @@ def _filled(english: str, said: str | None) -> str:
 def _is_name(text: str) -> bool:
     """Whether the text has no two words in a row."""
     return not _PROSE.search(text)
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether it has as many closing brackets as opening ones: otherwise it is a part of something."""
+    return all(text.count(opening) == text.count(closing) for opening, closing in _CLOSED.items())
 
 
 def _in_sentences(text: str, depth: int) -> str | None:

@@ -16,14 +16,22 @@ Sentence = tuple[str, str]
 """Where it is, and its template: `{}` is a hole, `{a|b}` a choice of words."""
 _WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
 _PROGRAM = re.compile(
-    r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;"
-    r"|^(?:sudo|ssh|doctor|python3?|(?:time )?\{\} -c|ps|dmesg|journalctl|ip|import|kill|pip|py-spy|getent"
-    r"|scontrol) "
-    r"|^--[a-z-]+ [A-Z]+$|^\.[A-Z]{2} |[\u4e00-\u9fff]"
+    r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:-\w, )?--?[a-z-]+ \S+$"
+    r"|^(?:sudo|ssh|doctor|python|exec|export|unset|getent|grep|openssl) |^(?:cat|cksum|d[fu]|ip|ls|ps) [-/{]"
+    r"|^(?:amd-smi|npu-smi|hccn_tool|nvidia-smi) (?:-|info|metric|nvlink|process|topo|\{\}$)"
+    r"|^ip (?:route|rule) |; (?:do|done|esac|exit|export)\b|^(?:journalctl|kill|pip|py-spy|scontrol|import) "
+    r"|^(?:time )?\{\} -c |^\.[A-Z]{2} |[\u4e00-\u9fff]"
 )
-_COMMENT = re.compile(r".*?\s{2,}# (\S.*)")
-"""A command and what is said about it."""
-_NO_PROSE = ("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote")
+_COMMENT = re.compile(r"^(?:.*?\s{2,}# |\s*# )(\S.*)$")
+_LOOKED_FOR = ("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix")
+_QUOTES = ("Evidence", "compile")
+_NO_PROSE = (
+    *("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote"),
+    "text/secret",
+    *("logs/forms/", "logs/judge/kinds", "logs/judge/deaths", "logs/judge/blame", "logs/loss/lines"),
+    *("logs/reading/actors", "logs/reading/commands", "logs/sources/kind", "logs/symptoms/numbers"),
+)
+"""Files whose strings are programs, or what logs say."""
 
 
 def sentences() -> list[Sentence]:
@@ -37,7 +45,9 @@ def _of_code() -> Iterator[Sentence]:
             if not any(part in where for part in _NO_PROSE):
                 found = _Strings()
                 found.visit(ast.parse(path.read_text()))
-                texts = (_COMMENT.sub(r"\1", each) for each in found.texts)
+                texts = (
+                    comment[1] if (comment := _COMMENT.fullmatch(each)) else each for each in found.texts
+                )
                 yield from ((where, each) for each in dict.fromkeys(texts) if _is_prose(each))
 
 
@@ -46,7 +56,7 @@ def _is_prose(text: str) -> bool:
 
 
 class _Strings(ast.NodeVisitor):
-    """Strings and f-strings, but no docstrings."""
+    """Strings that may be said: no docstrings, nothing that is quoted, compared or looked up."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -63,10 +73,30 @@ class _Strings(ast.NodeVisitor):
         if not isinstance(node.value, ast.Constant):
             self.generic_visit(node)
 
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value:
+            self.visit(node.value)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        self._visit_unless_text(node.left, *node.comparators)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self.visit(node.value)
+        self._visit_unless_text(node.slice)
+
     def visit_Call(self, node: ast.Call) -> None:
-        """A list of words is not a sentence: `"a b c".split()`."""
-        if not (isinstance(node.func, ast.Attribute) and node.func.attr == "split"):
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in _LOOKED_FOR:
+            self.visit(node.func)
+            self._visit_unless_text(*node.args[:1])
+            self.generic_visit(ast.Tuple(node.args[1:]))
+        elif called not in _QUOTES and not (called == "split" and not node.args):  # a list of words
             self.generic_visit(node)
+
+    def _visit_unless_text(self, *nodes: ast.expr) -> None:
+        for each in nodes:
+            if not isinstance(each, ast.Constant):
+                self.visit(each)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and node.value.strip():
@@ -80,12 +110,14 @@ class _Strings(ast.NodeVisitor):
             return str(node.value)
         assert isinstance(node, ast.FormattedValue)
         value = node.value
+        if isinstance(value, ast.Name) and value.id == "UNDECIDED":  # a clause of its own, or nothing
+            return ""
         if isinstance(value, ast.Name) and value.id in self.choices:
             return self.choices[value.id]
         if choice := _choice(value):
             return choice
         self.visit(value)
-        return "{}"
+        return "'{}'" if node.conversion == ord("r") else "{}"
 
 
 def _choice(node: ast.expr) -> str:
@@ -111,7 +143,8 @@ def _of_playbooks() -> Iterator[Sentence]:
                 told = entry.get(key) or ()
                 yield from ((where, each) for each in ([told] if isinstance(told, str) else told))
             for command in (*_texts(entry.get("remedy")), *_texts(entry.get("commands"))):
-                if found := re.fullmatch(r"(?:.*?\s{2,}# |\s*# )(\S.*)", command):
+                found = _COMMENT.fullmatch(command)
+                if found and not _PROGRAM.search(found[1]):
                     yield where, re.sub(r"\{\w+(\.\.\.)?\}", "{}", found[1])
 
 

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase, case_of, explains
+from doctor.logs.judge.case import LogCase, case_of
 from doctor.logs.judge.decide import decide
+from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.job_facts import JobFacts, JobHost, known_of
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.lag import fell_silent

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import LAST_WORDS, LogCase
+from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
+from doctor.logs.judge.event import LAST_WORDS
 from doctor.logs.judge.parties import key
 from doctor.logs.judge.words import who
 from doctor.logs.model import LogFile, LogLine, Party

@@ -278,7 +278,8 @@ def silent_while_closed(case: LogCase) -> LogBlame | None:
     if len(silent) > max(1, len(case.left_alone)):
         return None
     one = len(silent) == 1
-    says = f"{who(parties)} ended without a word; {who(others)} lost their connection"
+    lost = "lost their connection" if len(others) > 1 else "lost its connection"
+    says = f"{who(parties)} ended without a word; {who(others)} {lost}"
     sure = Confidence.STRONG if one and not case.missing and case.world else Confidence.SUSPECT
     how = ("a rank that is killed writes nothing; those that it leaves alone complain",)
     stop = "" if one else UNDECIDED

@@ -40,12 +40,14 @@ def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
     dead = [party for blame in blames if not sure for party in _perhaps_for_memory(blame)]
     if (dead or by_shell) and not any(Form.KERNEL in file.forms for file in case.logs.files):
         hosts = sorted({each.host for each in dead if each.host})
-        where = f" of {', '.join(hosts[:MOST])}" if hosts else " of its host"
-        yield f"the kernel's log{where} was not given: it would show whether memory ran out"
+        where = ", ".join(hosts[:MOST]) or "its host"
+        yield f"the kernel's log of {where} was not given: it would show whether memory ran out"
     if case.overcome:
         number = sum(each.sighting.count for each in case.overcome)
-        lines = "lines complain" if number > 1 else "line complains"
-        yield f"{number} {lines}, and the job went on after that: left out"
+        yield (
+            f"{number} {'lines complain' if number > 1 else 'line complains'}, "
+            "and the job went on after that: left out"
+        )
     if case.aside:
         names = sorted({name for each in case.aside if (name := each.sighting.taken.get("process"))})
         of = f" ({', '.join(names[:FEW])})" if names else ""
@@ -76,12 +78,8 @@ def _first_cause(case: LogCase) -> Iterator[str]:
         yield f"what came first is not in these logs: look at {who(dict.fromkeys(peers))}"
     elif not case.missing:
         ranks = case.left_alone
-        of = (
-            f" of the ranks that {ranks_text(ranks, most=MOST)} worked with"
-            if ranks
-            else " of the other ranks"
-        )
-        yield f"what came first is not in these logs: the logs{of} would show it"
+        of = f"ranks that {ranks_text(ranks, most=MOST)} worked with" if ranks else "other ranks"
+        yield f"what came first is not in these logs: the logs of the {of} would show it"
 
 
 def _perhaps_for_memory(blame: LogBlame) -> Iterator[Party]:

@@ -106,7 +106,6 @@ def ways(*pairs: tuple[Any, str], among: Sequence[Any]) -> list[Any]:
     ways(
         (signal.SIGINT, "train"),
         (signal.SIGTERM, "collectives"),
-        (signal.SIGKILL, "start"),
         (signal.SIGKILL, "train"),
         among=(signal.SIGINT, signal.SIGTERM, signal.SIGKILL),
     ),

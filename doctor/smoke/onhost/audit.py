@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
 
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import batch_of
@@ -37,10 +38,20 @@ def golden(framework: Framework) -> str:
     """Hash of a product of two matrices of -1, 0 and 1, which is exact on every device. It is computed at
     once and in parts, as the model does. If the first is not whole or the second differs, that one is hashed.
     """
+    return _hashed(*framework.products(*_factors(), GOLDEN_SIZE))
+
+
+@lru_cache(maxsize=1)
+def _factors() -> tuple[bytes, bytes]:
     values = encoded([byte % 3 - 1 for byte in drawn("golden", 2 * GOLDEN_SIZE**2)], "float32")
     half = len(values) // 2
-    at_once, in_parts = framework.products(values[:half], values[half:], GOLDEN_SIZE)
-    whole = tuple(_whole(value) for value in decoded(at_once, "float32"))
+    return values[:half], values[half:]
+
+
+@lru_cache(maxsize=4)
+def _hashed(at_once: bytes, in_parts: bytes) -> str:
+    """Kept, because a sound device gives the same bytes each time and this takes longer than the product."""
+    whole = tuple(map(_whole, decoded(at_once, "float32")))
     wrong = [found for found in (at_once, in_parts) if decoded(found, "float32") != whole]
     return hashed(wrong[0] if wrong else encoded(whole, "int32"))
 

@@ -93,11 +93,6 @@ class Explanation:
             found |= more
         return tuple(charges[n] for n in sorted(found - {root}))
 
-    @property
-    def read(self) -> str:
-        said = self.conclusion.read
-        return f"{said}, in {self.folder}" if self.folder and said else said
-
     def proof_of(self, charge: int) -> Proof | None:
         return next((each for each in self.proofs if each.charge == charge), None)
 
@@ -155,14 +150,18 @@ def last_words(explained: Explanation) -> str:
     """The verdict in one line. Logs never prove that a host is healthy."""
     found = explained.conclusion
     if found.outcome is LogOutcome.CLEAN and explained.attempts > 1:
-        before = "the one" if explained.attempts == 2 else "those"
-        return f"Attempt {explained.attempts} went on and does not complain; {before} before it ended early."
+        number = explained.attempts
+        return (
+            f"Attempt {number} went on and does not complain; "
+            f"{'the one' if number == 2 else 'those'} before it ended early."
+        )
     if found.outcome is LogOutcome.CLEAN:
         return "Nothing in what was read complains."
     if found.outcome is LogOutcome.UNKNOWN:
         in_vain = explained.in_vain and not (found.odd or found.charges)
-        look = f" Look at {_short_place(explained, found.odd[0])} first." if found.odd else ""
-        return "No log of a job was read." if in_vain else f"No cause is named.{look}"
+        if found.odd:
+            return f"No cause is named. Look at {_short_place(explained, found.odd[0])} first."
+        return "No log of a job was read." if in_vain else "No cause is named."
     first = _first(explained)
     name, more = whom(first.who), len(explained.roots) - 1
     said = first.says.rstrip(".").split("; ")[0]
@@ -211,8 +210,7 @@ def why_unknown(explained: Explanation) -> str:
 
 def no_log_of_a_job(explained: Explanation) -> str:
     heard = [host for host in explained.asked if host not in explained.silent]
-    where = f" on {fold(heard)}" if heard else ""
-    return f"No log of a job was found{where}"
+    return f"No log of a job was found on {fold(heard)}" if heard else "No log of a job was found"
 
 
 def whom(who: Sequence[Party]) -> str:

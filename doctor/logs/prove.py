@@ -190,8 +190,8 @@ def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam
         says = f"{_names(undecided)} could not be decided{why}; {passes}{elsewhere}"
         return Proof(place, ProofState.OPEN, says + ("" if named else _without_log(explained, report)))
     if unseen := charge.unseen or _unseen(asked[0]):
-        looks = "does not look" if len(passed) == 1 else "do not look"
-        return Proof(place, ProofState.OPEN, f"{passes}, but {looks} at {unseen}{elsewhere}")
+        says = f"{passes}, but {'does' if len(passed) == 1 else 'do'} not look at {unseen}{elsewhere}"
+        return Proof(place, ProofState.OPEN, says)
     if _is_training(charge.checks[0]):
         return Proof(
             place, ProofState.OPEN, f"{passes}; a training run shows the rest: doctor smoke{elsewhere}"

@@ -53,7 +53,7 @@ def page_of(explained: Explanation) -> Page:
         kind,
         _title(explained),
         last_words(explained),
-        ((explained.read, ""),) if explained.read else (),
+        _about(explained),
         tuple(_cards(explained, quotes)),
         "Causes",
         parts=tuple(_parts(explained, quotes)),
@@ -68,6 +68,11 @@ def _title(explained: Explanation) -> str:
     if found.outcome is LogOutcome.CLEAN or not roots:
         return "nothing in what was read complains"
     return headline(found.charges[roots[0]])
+
+
+def _about(explained: Explanation) -> tuple[tuple[str, str], ...]:
+    read = explained.conclusion.read
+    return ((read, f", in {explained.folder}" if explained.folder else ""),) if read else ()
 
 
 class _Quotes:

@@ -1,8 +1,13 @@
 """Catalogues of translations: gettext's .po files, whose msgid is the English template of a sentence.
 
 `{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
-`{word}` one for a single word, `{raw}` (or `{raw2}`) one for a text that is not translated, and `{s|}` or
-`{is|are}` a choice of English words that the translation does not need.
+`{word}` one for a single word, `{bit}` one for anything without blanks, `{ip}` one for an IP address,
+`{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{who}`, `{host}`,
+`{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for a text that is not translated (each also
+with a number: `{raw2}`), `{name}`, `{file}`, `{option}` or `{command}` one for what is typed or named, which
+is not translated either (`{names}` for several: "a, b and c"), and `{s|}` or `{is|are}` a choice of English
+words that the translation does not
+need.
 """
 
 from __future__ import annotations
@@ -13,12 +18,35 @@ from functools import cached_property
 from pathlib import Path
 
 QUOTED = "raw"
+NAMED = re.compile(r"(?:name|file|option|command)s?\d*")
 HOLE = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"n\d*")
 _ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"
-_KINDS = {"list": f"{_ONE}(?:, {_ONE})*", "word": r"[^\s,;:()]+"}
+_KINDS = {
+    "": ".+?",
+    "list": f"{_ONE}(?:, {_ONE})*",
+    "word": r"[^\s,;:()]+",
+    "bit": r"\S+",
+    "ip": r"[0-9A-Fa-f]*[.:0-9][0-9A-Fa-f.:]*",
+    "setting": r"-{0,2}\w*[A-Z0-9_-][\w.-]*",
+    "nodes": r"[^\s;:()]+",
+    "who": r"(?:(?![:;] ).)+?",
+    **dict.fromkeys(("host", "hosts", "ranks"), r"(?:(?![:;] | \().)+?"),
+}
+_WEAK_KINDS = {
+    **_KINDS,
+    "": _KINDS["who"],
+    "who": _KINDS["ranks"],
+    **dict.fromkeys(("host", "hosts"), r"(?:[^\s:;,()]+ ){0,3}[^\s:;,()]+"),
+}
 WEAK = 4
-"""A template with at most this many letters outside of its holes matches much that is not meant."""
+"""A template with at most this many letters outside of its holes matches much that is not meant: each of its
+holes holds one phrase.
+"""
+SHORT = 12
+"""With at most this many letters, what is in its holes must be translated, or be a name."""
+TINY = 7
+"""With at most this many, that goes for quotes too."""
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _WORD = re.compile(r"[A-Za-z][A-Za-z']*")
@@ -30,7 +58,7 @@ class Template:
     def __init__(self, english: str, chinese: str) -> None:
         self.english, self.chinese = english, chinese
         self.fixed = sum(map(str.isalpha, HOLE.sub("", english)))
-        self.is_weak = self.fixed <= WEAK
+        self.is_weak, self.is_tiny, self.is_short = (self.fixed <= most for most in (WEAK, TINY, SHORT))
 
     @property
     def holes(self) -> list[str]:
@@ -43,7 +71,7 @@ class Template:
         seen: set[str] = set()
         made = []
         for at, part in enumerate(parts):
-            made.append(_hole(part, seen) if at % 2 else re.escape(part))
+            made.append(_hole(part, seen, weak=self.is_weak) if at % 2 else re.escape(part))
         first = self.english[0]
         if first.isalpha():
             made[0] = f"[{first.lower()}{first.upper()}]{re.escape(parts[0][1:])}"
@@ -60,13 +88,14 @@ def words(text: str) -> set[str]:
     return {word.lower() for word in _WORD.findall(text)}
 
 
-def _hole(name: str, seen: set[str]) -> str:
+def _hole(name: str, seen: set[str], *, weak: bool) -> str:
     if "|" in name:
         return f"(?:{'|'.join(map(re.escape, name.split('|')))})"
     if name in seen:
         return f"(?P={name})"
     seen.add(name)
-    kind = _ONE if _NUMBER.fullmatch(name) else _KINDS.get(name, ".+?")
+    kinds = _WEAK_KINDS if weak else _KINDS
+    kind = _ONE if _NUMBER.fullmatch(name) else kinds.get(name.rstrip("0123456789"), kinds[""])
     return f"(?P<{name}>{kind})"
 
 

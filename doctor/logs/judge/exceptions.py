@@ -33,9 +33,9 @@ def own_exception(case: LogCase) -> LogBlame | None:
             continue
         if not _ends(party, line, files.get(line.file)):
             continue
-        of = who((party,)) if key(party)[0] != "file" else "the program"
-        says = f"{of} ended with an exception{' of the program' * (of != 'the program')}: {said}"
         named = (party,) if key(party)[0] != "file" else ()
+        says = f"{who(named)} ended with an exception of the program: {said}"
+        says = says if named else f"the program ended with an exception: {said}"
         return LogBlame(
             says, named, (), Confidence.SUSPECT, (), (line,), nameless=True, brief="exception of the program"
         )

@@ -49,8 +49,10 @@ def interrupted(case: LogCase) -> LogBlame | None:
             _ENDED, (), events, Confidence.STRONG, tuple(filter(None, how)), role=Role.CONSEQUENCE
         )
     waits = ", ".join(f"{who(parties)} in {name}" for name, parties in inside.items())
-    verb = "were" if len(outside) > 1 else "was"
-    says = f"{who(outside)} {verb} elsewhere while others waited ({waits}), when {_ENDED}"
+    says = (
+        f"{who(outside)} {'were' if len(outside) > 1 else 'was'} elsewhere while others waited ({waits}), "
+        "when somebody ended the job with Ctrl-C"
+    )
     how.append("if the job hung, they waited for those that did not come; without times this is unknown")
     return LogBlame(
         says, tuple(dict.fromkeys(outside)), events, Confidence.SUSPECT, tuple(how), nameless=True,

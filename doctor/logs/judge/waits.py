@@ -130,9 +130,9 @@ def _behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         two = len(at) == 2 and what == "waited in"
         chosen = tuple(sorted(at)) if two else ranks
         parties = tuple(_one(case, rank) for rank in chosen)
-        says = f"{who([_one(case, r) for r in ranks])} {'were' if len(ranks) > 1 else 'was'} behind"
-        says += (
-            f": operation {least} was the last that {'they' if len(ranks) > 1 else 'it'} {what}, of {most}"
+        says = (
+            f"{who([_one(case, r) for r in ranks])} {'were' if len(ranks) > 1 else 'was'} behind: operation "
+            f"{least} was the last that {'they' if len(ranks) > 1 else 'it'} {what}, of {most}"
         )
         how = (f"the numbers of {ranks_text(at, most=MOST)} were compared",)
         sure = Confidence.SUSPECT if two or case.missing else Confidence.STRONG

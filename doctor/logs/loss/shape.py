@@ -58,8 +58,9 @@ def no_numbers(losses: Sequence[float]) -> CurveMark | None:
             if first
             else "the first loss is already not a number"
         )
-        many = "the last one" if after == 1 else f"all {after} that follow"
-        return CurveMark(first, f"is {value}", (last, f"{many} up to the end of the log {_is_not(after)}"))
+        many = f"all {after} that follow up to the end of the log are not numbers"
+        many = many if after > 1 else "the last one up to the end of the log is not a number"
+        return CurveMark(first, f"is {value}", (last, many))
     if len(begins) >= SPELLS:
         return CurveMark(
             begins[0],
@@ -67,10 +68,6 @@ def no_numbers(losses: Sequence[float]) -> CurveMark | None:
             (f"{sum(bad)} losses are not numbers",),
         )
     return None
-
-
-def _is_not(many: int) -> str:
-    return "is not a number" if many == 1 else "are not numbers"
 
 
 def _spelt(loss: float) -> str:

@@ -170,9 +170,16 @@ def _ports(blame: MeshBlame, plan: JobPlan) -> str:
     words = {
         "master": f"the master port {plan.master_port.value}",
         "hccl": f"HCCL's port {plan.hccl_base_port.value}",
+        "mccl": f"ports of MindSpore's ranks ({_ports_tried(blame)})",
         "ephemeral": "ephemeral ports",
     }
     return " and ".join(words[kind] for kind in blame.kinds)
+
+
+def _ports_tried(blame: MeshBlame) -> str:
+    """The first few of the ports on which MindSpore's ranks would listen."""
+    tried = sorted({link.port for link in blame.links if link.kind == "mccl"})
+    return ", ".join(map(str, tried[:SHOWN])) + (", …" if tried[SHOWN:] else "")
 
 
 def _summary(blame: MeshBlame, ports: str, seen: str) -> str:
@@ -402,14 +409,23 @@ def _proved_contrary(
     """Whether every connection that the rules would stop was tried, at least in part, and succeeded."""
     if mesh is None:
         return False
-    kinds = {"the master port": "master", "HCCL's ports": "hccl", "ephemeral ports": "ephemeral"}
-    if not all(what.startswith(tuple(kinds)) for what in stopped):
-        return False  # nobody connects to MindSpore's ports to try them
-    outcomes = [
-        link.failed
-        for what, (_, stretches) in stopped.items()
-        for link in (mesh.into if inbound else mesh.out_of).get(here.name, ())
-        if link.kind == next(kind for words, kind in kinds.items() if what.startswith(words))
-        and holders.within(link.source if inbound else link.target, stretches)
-    ]
+    kinds = {
+        "the master port": "master",
+        "HCCL's ports": "hccl",
+        "MindSpore's port": "mccl",
+        "ephemeral ports": "ephemeral",
+    }
+    outcomes = []
+    for what, (_, stretches) in stopped.items():
+        kind = next(kind for words, kind in kinds.items() if what.startswith(words))
+        tried = [
+            link.failed
+            for link in (mesh.into if inbound else mesh.out_of).get(here.name, ())
+            if link.kind == kind
+            and (kind != "mccl" or what.endswith(f" {link.port}"))
+            and holders.within(link.source if inbound else link.target, stretches)
+        ]
+        if kind == "mccl" and not tried:
+            return False  # of a host's ranks, only the port of the first one is tried
+        outcomes += tried
     return bool(outcomes) and not any(outcomes)

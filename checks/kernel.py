@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from doctor.api import (
     EXPECT,
@@ -119,6 +120,10 @@ def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> 
         )
 
 
+Unreserved = tuple[Sequence[range], str, "Severity | None"]
+"""Ports, whose they are, and how bad it is."""
+
+
 @check(
     "ports-not-reserved",
     PORTS,
@@ -138,43 +143,47 @@ def ports_not_reserved(
     up to CANN 8.0, 60000-60015. Any program that connects somewhere can get one of them as its source port,
     and HCCL then sometimes fails with "bind fail, error 98". The same holds for a master port inside the
     ephemeral range. If the version of CANN is not known, ports that only later versions take are a warning.
+    Without devices, rank r of MindSpore listens on 8118 + 256 r, or on the next free port, which a firewall
+    may close: a warning.
 
     What to do: put the ports into net.ipv4.ip_local_reserved_ports: programs that name a port still get it,
     the kernel no longer gives it away. The command in the remedy keeps what is reserved already.
     """
-    wanted: list[tuple[range, str, Severity | None]] = []
+    wanted: list[Unreserved] = []
     if plan.backend.value is Backend.HCCL:
         wanted += _hccl_unreserved(ports, plan.hccl_ports, cann_version(versions))
+    if lost := [*filter(ports.may_give_away, plan.mccl_ports.get(here.name, ()))]:
+        wanted.append(([range(port, port + 1) for port in lost], "MindSpore's ports", Severity.WARN))
     master = plan.master_port.value
     if here.is_head and not plan.master_port_drawn and ports.may_give_away(master):
-        wanted.append((range(master, master + 1), "the master port", Severity.WARN))
-    together = port_list([*ports.reserved, *(each for each, _, _ in wanted)])
+        wanted.append(([range(master, master + 1)], "the master port", Severity.WARN))
+    together = port_list([*ports.reserved, *(one for each, _, _ in wanted for one in each)])
     for each, what, severity in wanted:
         yield _unreserved(ports, each, what, severity, together)
 
 
-def _hccl_unreserved(
-    ports: Ports, latest: range, cann: tuple[int, int] | None
-) -> Iterator[tuple[range, str, Severity | None]]:
+def _hccl_unreserved(ports: Ports, latest: range, cann: tuple[int, int] | None) -> Iterator[Unreserved]:
     """`latest` are the ports of the latest CANN."""
     first = latest[:HCCL_PORTS_UP_TO_8_0]
     taken = first if cann and cann <= (8, 0) else latest
     sure = taken if cann else first
     if any(map(ports.may_give_away, sure)):
-        yield taken, "HCCL's ports", None
+        yield [taken], "HCCL's ports", None
     elif any(map(ports.may_give_away, taken)):
         what = "the ports that HCCL takes as well if CANN is later than 8.0 (its version is not known)"
-        yield taken[len(sure) :], what, Severity.WARN
+        yield [taken[len(sure) :]], what, Severity.WARN
 
 
-def _unreserved(ports: Ports, wanted: range, what: str, severity: Severity | None, together: str) -> Problem:
+def _unreserved(
+    ports: Ports, wanted: Sequence[range], what: str, severity: Severity | None, together: str
+) -> Problem:
     reserved, span = port_list(ports.reserved), port_list([ports.ephemeral]) or "empty"
     return Problem(
         f"the kernel may give {what} to any other program",
-        expected=f"{port_list([wanted])} in net.ipv4.ip_local_reserved_ports",
+        expected=f"{port_list(wanted)} in net.ipv4.ip_local_reserved_ports",
         actual=f"reserved: {reserved or 'nothing'}; the ephemeral range is {span}",
-        subject=f"port {port_list([wanted])}",
-        where=(Place(port=next(filter(ports.may_give_away, wanted))),),
+        subject=f"port {port_list(wanted)}",
+        where=(Place(port=next(filter(ports.may_give_away, chain(*wanted)))),),
         severity=severity,
         evidence=(
             Evidence("/proc/sys/net/ipv4/ip_local_reserved_ports", reserved or "(empty)"),

@@ -82,7 +82,7 @@ def widen(hosts: Sequence[str], links: Iterable[Link]) -> tuple[tuple[str, str],
 def _common_kinds(tested: Sequence[Link]) -> set[Kind]:
     """The kinds of ports on which (nearly) all links failed, though no host is part of all failures."""
     common: set[Kind] = set()
-    for kind in ("ephemeral", "hccl"):
+    for kind in ("ephemeral", "hccl", "mccl"):
         links = [link for link in tested if link.kind == kind]
         failed = [link for link in links if link.failed]
         hosts = {h for link in links for h in (link.source, link.target)}
@@ -203,6 +203,6 @@ def _direction(ways: set[Side]) -> Direction:
 def _blame(
     hosts: Iterable[str], direction: Direction, links: Sequence[Link], *, decided: bool, common: bool = False
 ) -> MeshBlame:
-    order: tuple[Kind, ...] = ("master", "hccl", "ephemeral")
+    order: tuple[Kind, ...] = ("master", "hccl", "mccl", "ephemeral")
     kinds = tuple(kind for kind in order if any(link.kind == kind for link in links))
     return MeshBlame(tuple(hosts), direction, kinds, tuple(links), decided, common)

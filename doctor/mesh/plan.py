@@ -9,7 +9,7 @@ from __future__ import annotations
 import ipaddress
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from doctor.mesh.result import Kind, Listener, MeshShape, OmittedHost
@@ -37,6 +37,8 @@ class MeshPlan:
     head: str | None = None
     master_port: int | None = None
     hccl_port: int | None = None
+    mccl_ports: Mapping[str, int] = field(default_factory=dict)
+    """Host -> the port of its first rank."""
     left_out: tuple[OmittedHost, ...] = ()
 
 
@@ -58,6 +60,7 @@ def plan_mesh(
     head: str | None = None,
     master_port: int | None = None,
     hccl_port: int | None = None,
+    mccl_ports: Mapping[str, int] | None = None,
 ) -> MeshPlan:
     """The plan for hosts (in rank order) and their data addresses.
 
@@ -75,6 +78,7 @@ def plan_mesh(
         head=here,
         master_port=master_port if here else None,
         hccl_port=hccl_port,
+        mccl_ports=mccl_ports or {},
         left_out=left_out,
     )
 
@@ -86,8 +90,13 @@ def wanted_ports(plan: MeshPlan, node: MeshNode) -> tuple[tuple[Kind, int], ...]
     ports: list[tuple[Kind, int]] = []
     if node.host == plan.head and plan.master_port is not None:
         ports.append(("master", plan.master_port))
-    if plan.hccl_port is not None and all(plan.hccl_port != port for _, port in ports):
-        ports.append(("hccl", plan.hccl_port))
+    libraries: tuple[tuple[Kind, int | None], ...] = (
+        ("hccl", plan.hccl_port),
+        ("mccl", plan.mccl_ports.get(node.host)),
+    )
+    for kind, wanted in libraries:
+        if wanted is not None and all(wanted != port for _, port in ports):
+            ports.append((kind, wanted))
     ports.append(("ephemeral", 0))
     return tuple(ports)
 

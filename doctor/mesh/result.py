@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-Kind = Literal["master", "hccl", "ephemeral"]
+Kind = Literal["master", "hccl", "mccl", "ephemeral"]
+"""`mccl` is the first of the ports on which MindSpore's ranks of a host listen without devices."""
 MeshShape = Literal["full", "sparse", "ring", "none"]
 Outcome = Literal[
     "ok", "refused", "no-route", "dropped", "reset", "silent", "wrong-answer", "error", "lost", "untested"

@@ -18,6 +18,8 @@ from doctor.report.areas import AREAS
 from doctor.report.fact_words import spread
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
+from doctor.text.speech import sign, t
+from doctor.text.wrap import padded
 
 ODD = "!"
 """The mark of an outlier, visible without colours too."""
@@ -46,7 +48,7 @@ def print_facts(report: Report, console: Console, *, verbose: bool = False, quie
     differing = [row for row in rows if differs(row, told)]
     if quiet:
         for line in _end(report, told, []) if standing_out(report) else ():
-            _print_wrapped(line, console)
+            _print_wrapped(_spoken(line), console)
         return
     if verbose:
         differing = [row for row in rows if row.values]
@@ -55,7 +57,7 @@ def print_facts(report: Report, console: Console, *, verbose: bool = False, quie
         alike = [row for row in rows if row.area == area and row not in differing]
         facts = [text for row in alike if (text := _alike(row, told))]
         if facts:
-            _print_hanging(Text(f"{area:<{_INDENT - 2}}", style="bold"), facts, console)
+            _print_hanging(Text(padded(t(area), _INDENT - 2), style="bold"), facts, console)
     if differing:
         console.print()
         _print_table(differing, _groups(differing, told, _longest(console)), console)
@@ -63,7 +65,11 @@ def print_facts(report: Report, console: Console, *, verbose: bool = False, quie
     if end:
         console.print()
     for line in end:
-        _print_wrapped(line, console)
+        _print_wrapped(_spoken(line), console)
+
+
+def _spoken(line: Text) -> Text:
+    return Text(t(line.plain), style=line.style)
 
 
 def heard(report: Report) -> list[str]:
@@ -85,15 +91,15 @@ def differs(row: FactRow, hosts: Sequence[str]) -> bool:
 
 
 def _print_head(count: int, told: Sequence[str], console: Console) -> None:
-    names = (clean_line(_shortened(fold(told), _MOST_NAMES)) or "No host reported anything.", "bold")
+    names = (clean_line(_shortened(fold(told), _MOST_NAMES)) or t("No host reported anything."), "bold")
     number = f"{len(told)} host{'' if len(told) == 1 else 's'}"
-    reported = f"  {number} reported {count} facts" if told else ""
+    reported = t(f"  {number} reported {count} facts") if told else ""
     _print_wrapped(Text.assemble(names, (reported, "dim")), console)
 
 
 def _alike(row: FactRow, hosts: Sequence[str]) -> Text | None:
     text = _own_names(row) if row.key == "host_name" else _value(row, hosts)
-    return Text.assemble((f"{row.title} ", "dim"), clean_line(text)) if text else None
+    return Text.assemble((f"{t(row.title)} ", "dim"), clean_line(t(text))) if text else None
 
 
 def _value(row: FactRow, hosts: Sequence[str]) -> str:
@@ -130,17 +136,17 @@ def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list
 
 def _cell(row: FactRow, hosts: Sequence[str], longest: int) -> Text:
     if hosts[0] not in row.values:
-        return Text(NOT_REPORTED, style="dim")
-    text = spread(row, hosts)
+        return Text(t(NOT_REPORTED), style="dim")
+    text = t(spread(row, hosts))
     odd = hosts[0] in row.odd
     return _cut(f"{ODD} {text}" if odd else text, longest, "bold red" if odd else "")
 
 
 def _print_table(rows: Sequence[FactRow], groups: Sequence[HostGroup], console: Console) -> None:
-    titles = [Text(row.title, style="dim") for row in rows]
-    down = [[Text("HOST", style="dim"), *titles], *([group.name, *group.cells] for group in groups)]
+    titles = [Text(t(row.title), style="dim") for row in rows]
+    down = [[Text(t("HOST"), style="dim"), *titles], *([group.name, *group.cells] for group in groups)]
     if _width(down) > console.width:
-        names = [Text("HOST", style="dim"), *(group.name for group in groups)]
+        names = [Text(t("HOST"), style="dim"), *(group.name for group in groups)]
         cells = ([title, *(group.cells[n] for group in groups)] for n, title in enumerate(titles))
         down = [names, *cells]
     for number, part in enumerate(_parts(down, console.width)):
@@ -214,9 +220,9 @@ def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:
     room = max(console.width - _INDENT, 20)
     lines = [Text()]
     for fact in facts:
-        more = Text(", ") if lines[-1] else Text()
+        more = Text(sign(", ")) if lines[-1] else Text()
         if lines[-1] and lines[-1].cell_len + 3 + fact.cell_len > room:
-            lines[-1].append(",")
+            lines[-1].append(sign(",").strip())
             lines.append(Text())
             more = Text()
         lines[-1] = lines[-1] + more + fact

@@ -12,6 +12,7 @@ from doctor.judge.verdict import Report
 from doctor.model import Backend, Status
 from doctor.text.nodeset import fold, quoted, unfold
 from doctor.text.printable import clean_line
+from doctor.text.speech import sign, t
 
 MOST_PORTS = 500
 """The most other ports that are tried if the planned one is taken."""
@@ -104,4 +105,4 @@ def go_line(report: Report, hosts: Sequence[str]) -> str:
     said += [f"spare: {fold(spares)}"] if spares else []
     said += [f"left out: {fold(report.other_hosts)}"] if report.other_hosts else []
     said += ["replayed"] if report.replayed else []
-    return f"doctor: go: {clean_line('; '.join(said))}\n"
+    return f"doctor: {t('go')}{sign(': ')}{clean_line(sign('; ').join(map(t, said)))}\n"

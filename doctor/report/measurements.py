@@ -334,6 +334,7 @@ def _connections(said: _PassedResults) -> str:
     kinds = {link.kind for link in tried}
     ports = [f"port {said.report.plan.master_port.value}"] if "master" in kinds else []
     ports += ["HCCL's ports"] if "hccl" in kinds else []
+    ports += ["MindSpore's ports"] if "mccl" in kinds else []
     ports += ["ephemeral"] if "ephemeral" in kinds else []
     possible = len(said.hosts) * (len(said.hosts) - 1)
     whole = "" if len(pairs) == possible else f"; of {possible} that there can be"

@@ -10,6 +10,7 @@ from doctor.model import Finding, HostStatus, Status
 from doctor.smoke.judge.exits import signal_name
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
+from doctor.text.speech import sign, t
 
 LONGEST = 400
 """The most characters of a line, whatever a host reported."""
@@ -21,7 +22,8 @@ def no_go(report: Report, whole: Path | None) -> str:
     """Three lines; `whole` is the file with the whole report."""
     decisive = _decisive(report)
     then = _next(decisive if report.stopped_by is None else [], whole)
-    lines = (f"doctor: no go: {_what(report, decisive)}", _where(report, decisive), then)
+    what = t(_what(report, decisive))
+    lines = (f"doctor: {t('no go')}{sign(': ')}{what}", t(_where(report, decisive)), t(then))
     return "".join(
         f"{_short(line if number == 0 else ' ' * 8 + line)}\n" for number, line in enumerate(lines)
     )

@@ -38,6 +38,7 @@ from doctor.text.console import drawn
 from doctor.text.nodeset import fold
 from doctor.text.outfile import add_files, is_stream, make_folder, why_not, why_not_ours, write_file
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
 from doctor.text.terminal import WIDTH, coloured, put, tell, width
 
 Named = tuple[str, Path]
@@ -177,7 +178,8 @@ def tell_who_reads(outputs: Outputs) -> None:
     path = outputs.html
     if path is not None and path != STDOUT and not outputs.quiet and path.is_file() and not is_stream(path):
         named = clean_line(shlex.quote(str(path)))
-        tell(f"doctor: {named}: open it in a browser. Only you can read it; for others: chmod a+r {named}\n")
+        said = f"{named}: open it in a browser. Only you can read it; for others: chmod a+r {named}"
+        tell(f"doctor: {t(said)}\n")
 
 
 def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | None) -> str:
@@ -188,7 +190,7 @@ def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | Non
         hosts = go.hosts if go and outputs.launch is not None else report.healthy_hosts
         return go_line(report, hosts) if outputs.quiet and hosts else ""
     if outputs.quiet and outputs.launch is None:
-        return f"doctor: the whole report is {whole}\n" if whole else ""
+        return f"doctor: {t(f'the whole report is {whole}')}\n" if whole else ""
     return no_go(report, whole) if outputs.for_a_script else ""
 
 
@@ -242,7 +244,7 @@ def _spoken(start: LaunchParts, form: str, outputs: Outputs) -> str:
         parts += [f"left out: {fold(go.left_out)}"] if go.left_out else []
         said.append("; ".join(parts))
     said += launch_notes(start, form)
-    return "".join(f"doctor: {clean_line(line)}.\n" for line in said)
+    return "".join(f"doctor: {t(f'{clean_line(line)}.')}\n" for line in said)
 
 
 def _name(report: Report) -> str:

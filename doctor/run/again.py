@@ -19,6 +19,7 @@ from doctor.run.examination import run_and_judge
 from doctor.run.request import Request
 from doctor.run.way import retyped
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
 from doctor.text.terminal import tell
 
 KNOWN = ("HOSTS", "--hostfile", "--local", "--exclude", "--only", "--skip", "--need-hosts")
@@ -37,11 +38,11 @@ def look_again(request: Request, path: Path) -> int:
     earlier = read_earlier(path, request)
     if not earlier.failed:
         said = "" if earlier.healthy else ", although it was not healthy: `doctor check` examines all again"
-        tell(f"doctor: nothing failed in {file}{said}.\n")
+        tell(t(f"doctor: nothing failed in {file}{said}.\n"))
         return EXIT_OK if earlier.healthy else EXIT_INCONCLUSIVE
     line = _line(earlier)
     if not request.outputs.quiet:
-        tell(f"doctor: looks again at what failed in {file}: {clean_line(line)}\n")
+        tell(t(f"doctor: looks again at what failed in {file}: {clean_line(line)}\n"))
     reading, report = run_and_judge(_rerun_request(request, line))
     found = compare(earlier.failed, report.results, _unheard(earlier.hosts, reading.recording))
     report = replace(report, again=found, again_from=path.name)

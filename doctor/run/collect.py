@@ -223,6 +223,7 @@ class Collection:
             head=plan.head.value,
             master_port=plan.master_port.value,
             hccl_port=plan.hccl_base_port.value if plan.backend.value is Backend.HCCL else None,
+            mccl_ports={host: ports[0] for host, ports in plan.mccl_ports.items() if ports},
         )
         if len(mesh.nodes) < 2:
             self.mesh = MeshResult(mesh.shape, mesh.head, (), (), (), mesh.left_out, 0.0)

@@ -17,6 +17,7 @@ from doctor.run.signals import stop_on_signals
 from doctor.targets.inventory import Targets
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
+from doctor.text.speech import t
 from doctor.text.terminal import tell
 from doctor.transport import Transport
 from doctor.transport.containers import enter_all
@@ -40,7 +41,7 @@ class HostSession:
             with suppress(KeyboardInterrupt):
                 self.transport.close()
             for warning in map(redact, self.transport.warnings):
-                tell(f"doctor: {clean_line(warning)}\n")
+                tell(f"doctor: {clean_line(t(warning))}\n")
 
 
 def open_session(request: Request, environ: Mapping[str, str]) -> HostSession:

@@ -20,6 +20,7 @@ from doctor.stage import Stage
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text
+from doctor.text.speech import t
 from doctor.text.terminal import can_redraw, coloured, room, taken, tell
 
 REDRAW = 0.2
@@ -99,7 +100,7 @@ def progress_line(outputs: Outputs) -> ProgressLine:
 
 def words(stage: Stage, still: float, ran: float) -> str:
     """The line as written to a log."""
-    return "  ".join(filter(None, (clean_line(stage.phase), *_parts(stage, still), _clock(ran))))
+    return "  ".join(filter(None, (clean_line(t(stage.phase)), *map(t, _parts(stage, still)), _clock(ran))))
 
 
 def drawn(stage: Stage, still: float, ran: float, columns: int, colour: bool) -> str:
@@ -109,8 +110,8 @@ def drawn(stage: Stage, still: float, ran: float, columns: int, colour: bool) ->
     from rich.table import Table
     from rich.text import Text
 
-    head = Text(clean_line(stage.phase), style="bold", no_wrap=True)
-    body = Text("  ", no_wrap=True, overflow="ellipsis").join(map(Text, _parts(stage, still)))
+    head = Text(clean_line(t(stage.phase)), style="bold", no_wrap=True)
+    body = Text("  ", no_wrap=True, overflow="ellipsis").join(Text(t(part)) for part in _parts(stage, still))
     still = 0.0 if stage.patient else still
     if still >= STILL:
         body.stylize("yellow")

@@ -35,7 +35,7 @@ ASKED = (
         "--on-busy",
         "--need-hosts",
     ),
-    *("--backend", "--master-port", "--ranks-per-host", "--launch", "--plan"),
+    *("--backend", "--framework", "--master-port", "--ranks-per-host", "--launch", "--plan"),
     *("--steps", "--tp", "--smoke-timeout", NO_SMOKE, IN_JOB),
 )
 

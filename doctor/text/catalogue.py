@@ -1,9 +1,11 @@
 """Catalogues of translations: gettext's .po files, whose msgid is the English template of a sentence.
 
 `{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
-`{word}` one for a single word, `{nodes}` one for folded names of hosts, `{who}`, `{host}`, `{hosts}` and
-`{ranks}` ones that hold no clause, `{raw}` (or `{raw2}`) one for a text that is not translated, and `{s|}` or
-`{is|are}` a choice of English words that the translation does not need.
+`{word}` one for a single word, `{bit}` one for anything without blanks, `{ip}` one for an IP address,
+`{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{who}`, `{host}`,
+`{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for a text that is not translated (each also
+with a number: `{raw2}`), and `{s|}` or `{is|are}` a choice of English words that the translation does not
+need.
 """
 
 from __future__ import annotations
@@ -21,6 +23,9 @@ _KINDS = {
     "": ".+?",
     "list": f"{_ONE}(?:, {_ONE})*",
     "word": r"[^\s,;:()]+",
+    "bit": r"\S+",
+    "ip": r"[0-9A-Fa-f]*[.:0-9][0-9A-Fa-f.:]*",
+    "setting": r"-{0,2}\w*[A-Z0-9_-][\w.-]*",
     "nodes": r"[^\s;:()]+",
     "who": r"(?:(?![:;] ).)+?",
     **dict.fromkeys(("host", "hosts", "ranks"), r"(?:(?![:;] | \().)+?"),
@@ -35,6 +40,10 @@ WEAK = 4
 """A template with at most this many letters outside of its holes matches much that is not meant: each of its
 holes holds one phrase.
 """
+SHORT = 12
+"""With at most this many letters, what is in its holes must be translated, or be a name."""
+TINY = 7
+"""With at most this many, that goes for quotes too."""
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _WORD = re.compile(r"[A-Za-z][A-Za-z']*")
@@ -46,7 +55,7 @@ class Template:
     def __init__(self, english: str, chinese: str) -> None:
         self.english, self.chinese = english, chinese
         self.fixed = sum(map(str.isalpha, HOLE.sub("", english)))
-        self.is_weak = self.fixed <= WEAK
+        self.is_weak, self.is_tiny, self.is_short = (self.fixed <= most for most in (WEAK, TINY, SHORT))
 
     @property
     def holes(self) -> list[str]:

@@ -24,6 +24,7 @@ DEEPEST = 6
 _SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
 _ENGLISH = re.compile(r"[A-Za-z]")
 _PROSE = re.compile(r"[a-z]{2,}[,:;]? [a-z]{2,}")
+_TWO_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
 _LOOSE = re.compile(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
@@ -148,7 +149,13 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
         prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
         said = {name: _said(value.strip(), depth + 1) for name, value in prose.items()}
+        if not all(map(_is_balanced, (found.groupdict() if each.is_short else prose).values())):
+            continue
         if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
+            continue
+        if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in prose if not said[name]):
+            continue
+        if each.is_tiny and any(map(_TWO_WORDS.search, quoted.values())):
             continue
         values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
         return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]
@@ -162,6 +169,11 @@ def _filled(english: str, said: str | None) -> str:
 def _is_name(text: str) -> bool:
     """Whether the text has no two words in a row."""
     return not _PROSE.search(text)
+
+
+def _is_balanced(text: str) -> bool:
+    """Whether it has as many closing brackets as opening ones: otherwise it is a part of something."""
+    return all(text.count(opening) == text.count(closing) for opening, closing in _CLOSED.items())
 
 
 def _in_sentences(text: str, depth: int) -> str | None:

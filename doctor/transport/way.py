@@ -187,6 +187,7 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     "--transport": _one_of("ssh", "srun", "local"),
     "--python": lambda text: to_type(text) == text,
     "--backend": _one_of("gloo", "nccl", "hccl"),
+    "--framework": _one_of("torch", "mindspore"),
     "--mesh": _one_of("auto", "full", "ring", "none"),
     "--on-busy": _one_of("skip", "run"),
     "--exam": lambda text: _looks(r"[\w-]{1,64}")(text) or is_whole_path(text),

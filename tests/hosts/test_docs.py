@@ -111,11 +111,13 @@ def spread(words: list[str], folder: Path) -> list[str]:
 
 
 def with_torch(words: list[str]) -> list[str]:
-    """The command, with the interpreter that has torch if it starts a smoke run in the lab."""
+    """The command; if it starts a smoke run, with the interpreter that has torch and few ranks."""
     if words[1] not in ("smoke", "preflight"):
         return words
     words = [sys.executable if word == "/opt/train/bin/python" else word for word in words]
-    return words if "--python" in words else [*words, "--python", sys.executable]
+    few = () if "--ranks-per-host" in words else ("--ranks-per-host", "1")
+    python = () if "--python" in words else ("--python", sys.executable)
+    return [*words, *python, *few]
 
 
 @pytest.mark.parametrize("command", each_way(doctor_commands(*(page for page in PAGES if page != RANKS))))

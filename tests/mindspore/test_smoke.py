@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+from shutil import which
 from typing import Any
 
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.smoke import local
 from tests.trials.kinds import INSIDE
 from tests.trials.outcome import Ran, Truth, judged
 
@@ -31,41 +32,7 @@ pytestmark = pytest.mark.skipif(not PYTHON, reason="no interpreter with MindSpor
 
 
 def smoke(folder: Path, *words: str, python: str = PYTHON) -> Ran:
-    """`doctor smoke` on this machine. It and all that it started are killed in the end."""
-    file, began = folder / "report.json", time.monotonic()
-    asked = [*words, "--local", "--ranks-per-host", str(RANKS), "--python", python, "--json", str(file)]
-    with subprocess.Popen(
-        [sys.executable, "-m", "doctor", "smoke", *asked],
-        cwd=ROOT,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    ) as run:
-        try:
-            said, errors = run.communicate(timeout=LIMIT)
-        finally:
-            end(run)
-    report = json.loads(file.read_bytes()) if file.exists() else None
-    assert "Traceback" not in said + errors
-    return Ran(run.returncode, report, said + errors, time.monotonic() - began)
-
-
-def end(run: subprocess.Popen[str]) -> None:
-    """Kill all that it started: msrun puts each of its processes into a session of its own."""
-    parents: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError, ValueError, IndexError):
-            parents[int(path.parent.name)] = int(path.read_text().rpartition(")")[2].split()[1])
-    tree = [run.pid]
-    for pid in tree:
-        tree += [child for child, parent in parents.items() if parent == pid]
-    for pid in tree:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
-    with suppress(ProcessLookupError):
-        os.killpg(run.pid, signal.SIGKILL)
+    return local.smoke(folder, *words, python=python, ranks=RANKS, limit=LIMIT)
 
 
 def alive() -> set[str]:
@@ -153,16 +120,25 @@ sys.exit(main())
 """
 
 
-def test_inside_msrun_the_ranks_examine_their_own_job(tmp_path: Path) -> None:
+MSRUN = [
+    str(Path(PYTHON).with_name("msrun")),
+    *("--worker_num=2", "--local_worker_num=2", "--join=True", "--log_dir=logs"),
+    *("--master_addr=127.0.0.1", "--master_port=18118"),
+]
+MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2", sys.executable]
+
+
+@pytest.mark.parametrize("launcher", [MSRUN, MPIRUN], ids=["msrun", "mpirun"])
+def test_inside_a_job_the_ranks_examine_their_own_job(launcher: list[str], tmp_path: Path) -> None:
     """msrun starts a scheduler that stays if a rank hangs: its whole process group ends here."""
+    if launcher is MPIRUN and which("mpirun") is None:
+        pytest.skip("no mpirun here")
     (tmp_path / "preflight.py").write_text(PREFLIGHT)
     file = tmp_path / "report.json"
-    words = ["--worker_num=2", "--local_worker_num=2", "--master_addr=127.0.0.1", "--master_port=18118"]
-    words += ["--join=True", f"--log_dir={tmp_path}/logs", str(tmp_path / "preflight.py")]
-    words += ["smoke", "--in-job", "--steps", "6", "--python", PYTHON, "--json", str(file)]
+    words = ["smoke", "--in-job", "--steps", "6", "--python", PYTHON, "--json", str(file)]
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # msrun starts `python`
     with subprocess.Popen(
-        [str(Path(PYTHON).with_name("msrun")), *words],
+        [*launcher, str(tmp_path / "preflight.py"), *words],
         cwd=tmp_path,
         env={**os.environ, "PATH": path, "PYTHONPATH": str(ROOT)},
         stdin=subprocess.DEVNULL,
@@ -174,11 +150,9 @@ def test_inside_msrun_the_ranks_examine_their_own_job(tmp_path: Path) -> None:
         try:
             said, _ = run.communicate(timeout=LIMIT)
         finally:
-            end(run)
+            local.end(run)
     assert run.returncode == 0, said
     report = json.loads(file.read_bytes())
-    assert report["plan"]["framework"] == {
-        "value": "mindspore",
-        "source": report["plan"]["framework"]["source"],
-    }
+    source = "found on the hosts" if launcher is MPIRUN else report["plan"]["framework"]["source"]
+    assert report["plan"]["framework"] == {"value": "mindspore", "source": source}
     assert (report["smoke"]["status"], report["smoke"]["framework"]) == ("pass", "mindspore")

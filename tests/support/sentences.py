@@ -16,10 +16,16 @@ Sentence = tuple[str, str]
 """Where it is, and its template: `{}` is a hole, `{a|b}` a choice of words."""
 _WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
 _PROGRAM = re.compile(
-    r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:sudo|ssh|doctor|python) "
+    r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:-\w, )?--?[a-z-]+ \S+$"
+    r"|^(?:sudo|ssh|doctor|python|exec|export|unset|getent|grep|openssl) |^(?:cat|cksum|d[fu]|ip|ls|ps) [-/{]"
+    r"|^(?:amd-smi|npu-smi|hccn_tool|nvidia-smi) (?:-|info|metric|nvlink|process|topo|\{\}$)"
+    r"|^ip (?:route|rule) |; (?:do|done|esac|exit|export)\b"
 )
+_COMMENT = re.compile(r"^(?:.*?\s{2,}# |\s*# )(\S.*)$")
+_LOOKED_FOR = ("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix")
+_QUOTES = ("Evidence", "compile")
 _NO_PROSE = (
-    *("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote"),
+    *("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote", "text/secret"),
     *("logs/forms/", "logs/judge/kinds", "logs/judge/deaths", "logs/judge/blame", "logs/loss/lines"),
     *("logs/reading/actors", "logs/reading/commands", "logs/sources/kind", "logs/symptoms/numbers"),
 )
@@ -37,7 +43,10 @@ def _of_code() -> Iterator[Sentence]:
             if not any(part in where for part in _NO_PROSE):
                 found = _Strings()
                 found.visit(ast.parse(path.read_text()))
-                yield from ((where, each) for each in dict.fromkeys(found.texts) if _is_prose(each))
+                texts = (
+                    comment[1] if (comment := _COMMENT.fullmatch(each)) else each for each in found.texts
+                )
+                yield from ((where, each) for each in dict.fromkeys(texts) if _is_prose(each))
 
 
 def _is_prose(text: str) -> bool:
@@ -45,7 +54,7 @@ def _is_prose(text: str) -> bool:
 
 
 class _Strings(ast.NodeVisitor):
-    """Strings and f-strings, but no docstrings."""
+    """Strings that may be said: no docstrings, nothing that is quoted, compared or looked up."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -53,6 +62,31 @@ class _Strings(ast.NodeVisitor):
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
             self.generic_visit(node)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
+        if node.value:
+            self.visit(node.value)
+
+    def visit_Compare(self, node: ast.Compare) -> None:
+        self._visit_unless_text(node.left, *node.comparators)
+
+    def visit_Subscript(self, node: ast.Subscript) -> None:
+        self.visit(node.value)
+        self._visit_unless_text(node.slice)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if called in _LOOKED_FOR:
+            self.visit(node.func)
+            self._visit_unless_text(*node.args[:1])
+            self.generic_visit(ast.Tuple(node.args[1:]))
+        elif called not in _QUOTES:
+            self.generic_visit(node)
+
+    def _visit_unless_text(self, *nodes: ast.expr) -> None:
+        for each in nodes:
+            if not isinstance(each, ast.Constant):
+                self.visit(each)
 
     def visit_Constant(self, node: ast.Constant) -> None:
         if isinstance(node.value, str) and node.value.strip():
@@ -66,6 +100,8 @@ class _Strings(ast.NodeVisitor):
             return str(node.value)
         assert isinstance(node, ast.FormattedValue)
         value = node.value
+        if isinstance(value, ast.Name) and value.id == "UNDECIDED":  # a clause of its own, or nothing
+            return ""
         if isinstance(value, ast.IfExp):
             both = (value.body, value.orelse)
             if all(isinstance(each, ast.Constant) for each in both):
@@ -73,7 +109,7 @@ class _Strings(ast.NodeVisitor):
                     "{" + "|".join(str(each.value) for each in both if isinstance(each, ast.Constant)) + "}"
                 )
         self.visit(value)
-        return "{}"
+        return "'{}'" if node.conversion == ord("r") else "{}"
 
 
 def _of_playbooks() -> Iterator[Sentence]:
@@ -90,7 +126,7 @@ def _of_playbooks() -> Iterator[Sentence]:
                 told = entry.get(key) or ()
                 yield from ((where, each) for each in ([told] if isinstance(told, str) else told))
             for command in (*_texts(entry.get("remedy")), *_texts(entry.get("commands"))):
-                found = re.fullmatch(r"(?:.*?\s{2,}# |\s*# )(\S.*)", command)
+                found = _COMMENT.fullmatch(command)
                 if found and not _PROGRAM.search(found[1]):
                     yield where, re.sub(r"\{\w+(\.\.\.)?\}", "{}", found[1])
 

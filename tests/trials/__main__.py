@@ -23,7 +23,7 @@ def main() -> int:
             print(f"No trials: {reason}.", file=sys.stderr)
             return 2
         earlier += _hold(args, earlier)
-    print(conditions(args.hosts, args.ranks, args.steps), end="\n\n")
+    print(conditions(args.hosts, args.ranks, args.steps, args.framework, args.python), end="\n\n")
     print(table(earlier, order()))
     return 0 if all(outcome.right for outcome in earlier) else 1
 
@@ -37,6 +37,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=2, help="on each host")
     parser.add_argument("--steps", type=int, default=30)
+    parser.add_argument("--framework", choices=("torch", "mindspore"), default="torch")
+    parser.add_argument("--python", default=sys.executable, help="the interpreter that has it")
+    parser.add_argument("--hogs", type=int, default=HOGS, help="beside every other healthy run")
     parser.add_argument(
         "--out", type=Path, default=Path("trials.jsonl"), help="outcomes, added to line by line"
     )
@@ -70,14 +73,21 @@ def _hold(args: argparse.Namespace, earlier: Sequence[Outcome]) -> list[Outcome]
         )
 
     with Lab(args.hosts, data=True) as lab:
-        field = Field(lab, args.ranks, args.steps)
+        field = Field(
+            lab,
+            args.ranks,
+            args.steps,
+            python=args.python,
+            limit=180 if args.framework == "torch" else 360,
+            framework=args.framework,
+        )
         for number in range(args.trials):
             for word in args.faults:
                 fault = fault_of(word)
                 if (fault.name, number) not in done:
                     note(trial(field, fault, number))
         for number in range(args.healthy):
-            beside = HOGS * (number % 2)
+            beside = args.hogs * (number % 2)
             name = "healthy beside hogs" if beside else "healthy"
             if (name, number) not in done:
                 note(healthy(field, number, beside))

@@ -9,6 +9,7 @@ from typing import Literal
 
 from tests.lab import Host
 from tests.support.smoke.faults import (
+    JobPython,
     full_shm,
     no_new_connections,
     no_way_out,
@@ -48,7 +49,7 @@ class Outside:
 
     kind: str
     checks: frozenset[str]
-    before: Callable[[Host], object] | None = None
+    before: Callable[[Host, JobPython], object] | None = None
     strike: Callable[[Host, Rank], object] | None = None
     scope: Scope = "host"
     phases: tuple[str, ...] = ("train",)
@@ -91,13 +92,13 @@ STARTED, HANG, CRASH, REACH = (
     frozenset({"smoke-crash"}),
     frozenset({"port-unreachable", "smoke-not-started"}),
 )
-BROKEN_TORCH = """
+BROKEN_IMPORT = """
 import sys
 
 class Broken:
     def find_spec(self, name, path=None, target=None):
-        if name == "torch":
-            raise ImportError("libtorch_cpu.so: cannot open shared object file: No such file or directory")
+        if name == "{name}":
+            raise ImportError("lib{name}_cpu.so: cannot open shared object file: No such file or directory")
 
 sys.meta_path.insert(0, Broken())
 """
@@ -106,7 +107,7 @@ import sys, time
 
 class Slow:
     def find_spec(self, name, path=None, target=None):
-        if name == "torch":
+        if name == "{name}":
             time.sleep(600)
 
 sys.meta_path.insert(0, Slow())
@@ -123,6 +124,14 @@ def _kill(host: Host, rank: Rank) -> None:
     rank.send(signal.SIGKILL)
 
 
+def _hide(host: Host, python: JobPython) -> None:
+    without_package(host, python.framework, python)
+
+
+def _at_import(host: Host, code: str, python: JobPython) -> None:
+    sitecustomize(host, code.replace("{name}", python.framework), python)
+
+
 MIDST = ("collectives", "train", "audit", "bandwidth")
 OUTSIDE = {
     each.kind: each
@@ -131,18 +140,20 @@ OUTSIDE = {
         Outside("killed", CRASH, strike=_kill, scope="rank", phases=MIDST),
         Outside("cable", HANG, strike=lambda host, _: host.link_down(DATA)),
         Outside("blackhole", HANG, strike=lambda host, _: silence(host, DATA)),
-        Outside("hole", frozenset({"large-packets-lost"}), before=lambda host: swallow_large(host, DATA)),
+        Outside("hole", frozenset({"large-packets-lost"}), before=lambda host, _: swallow_large(host, DATA)),
         Outside("late-hole", HANG, strike=lambda host, _: swallow_large(host, DATA, "output")),
         Outside("reset", HANG | CRASH, strike=lambda host, _: reset_connections(host)),
         Outside("lost", CRASH | HANG, strike=lambda host, _: host.power_off()),
-        Outside("closed", REACH, before=lambda host: no_new_connections(host, DATA)),
-        Outside("one-way", REACH, before=lambda host: no_way_out(host, DATA)),
-        Outside("no-torch", STARTED | {"torch-missing"}, before=lambda host: without_package(host, "torch")),
-        Outside("broken-torch", STARTED, before=lambda host: sitecustomize(host, BROKEN_TORCH)),
-        Outside("stuck-import", STARTED, before=lambda host: sitecustomize(host, STUCK_IMPORT)),
-        Outside("shm", STARTED | CRASH, before=full_shm),
+        Outside("closed", REACH, before=lambda host, _: no_new_connections(host, DATA)),
+        Outside("one-way", REACH, before=lambda host, _: no_way_out(host, DATA)),
+        Outside("no-torch", STARTED | {"torch-missing"}, before=_hide),
+        Outside("broken-torch", STARTED, before=lambda host, own: _at_import(host, BROKEN_IMPORT, own)),
+        Outside("stuck-import", STARTED, before=lambda host, own: _at_import(host, STUCK_IMPORT, own)),
+        Outside("shm", STARTED | CRASH, before=lambda host, _: full_shm(host)),
         Outside(
-            "slow-link", frozenset({"smoke-slow-link"}), before=lambda host: host.slow_link("100mbit", DATA)
+            "slow-link",
+            frozenset({"smoke-slow-link"}),
+            before=lambda host, _: host.slow_link("100mbit", DATA),
         ),
     )
 }

@@ -9,11 +9,12 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from doctor.smoke.onhost.page import PHASES
 from tests.lab import Host, Lab, found
-from tests.support.smoke.faults import hogs
+from tests.support.smoke.faults import JobPython, hogs
 from tests.support.smoke.pages import Rank, Watch, watching
 from tests.trials.kinds import Inside, Outside, truth_of
 from tests.trials.once import ONCE
@@ -22,7 +23,7 @@ from tests.trials.outcome import Outcome, Ran, Truth, judged
 HOGS = 4
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Field:
     """The place of the trials: a lab whose ranks have a network of their own."""
 
@@ -34,6 +35,7 @@ class Field:
     python: str = sys.executable
     limit: float = 180.0
     """The time limit of a run, in seconds."""
+    framework: str = "torch"
     size: int | None = None
     """How many hosts of the lab take part; None means all."""
 
@@ -50,6 +52,12 @@ class Field:
     def hosts(self) -> Sequence[Host]:
         return self.lab.hosts[: self.size]
 
+    @cached_property
+    def interpreter(self) -> JobPython:
+        ask = "import sysconfig; print(sysconfig.get_path('purelib'))"
+        site = subprocess.run([self.python, "-c", ask], check=True, capture_output=True, text=True).stdout
+        return JobPython(self.framework, site.strip())
+
     def world(self) -> int:
         return len(self.hosts) * self.ranks
 
@@ -64,7 +72,9 @@ class Field:
         hosts = "".join(f"  {host.name}: {{data: {host.data_address}}}\n" for host in self.hosts)
         inventory.write_text(f"hosts:\n{hosts}")
         shape = ("--ranks-per-host", str(self.ranks), "--steps", str(self.steps), "--tp", str(self.tp))
-        where = ("--inventory", str(inventory), "--python", self.python)
+        where = ["--inventory", str(inventory), "--python", self.python]
+        if self.framework != "torch":
+            where += ["--framework", self.framework]
         return ["smoke", *where, *shape, *args]
 
 
@@ -98,7 +108,7 @@ def _outside(field: Field, fault: Outside, number: int, rank: int, draw: random.
     phase = draw.choice(fault.phases)
     step = draw.randrange(2, field.steps - 4) if phase == "train" else 0
     if fault.before is not None:
-        fault.before(host)
+        fault.before(host, field.interpreter)
     run = Run(field)
     place, into = str(rank), None
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import subprocess
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from math import comb
@@ -16,12 +17,14 @@ from tests.trials.outcome import Outcome
 HEAD = ("fault", "trials", "detected", "culprit right", "nobody else", "95 % interval", "median", "worst")
 
 
-def conditions(hosts: int, ranks: int, steps: int) -> str:
+def conditions(hosts: int, ranks: int, steps: int, framework: str, python: str) -> str:
+    backend = "gloo" if framework == "torch" else "mccl"
     return (
         f"{hosts} hosts (namespaces, each with its own sshd, a second network for the ranks) × "
-        f"{ranks} ranks, {steps} steps, gloo, and the controller, "
+        f"{ranks} ranks, {steps} steps, {backend}, and the controller, "
         f"on one machine with {os.cpu_count()} cores, {kernel()}.\n"
-        f"cluster-doctor {__version__}, Python {platform.python_version()}, torch {_torch()}.\n"
+        f"cluster-doctor {__version__}, Python {platform.python_version()}, "
+        f"{framework} {_version(framework, python)}.\n"
         "The victim and the step are drawn at random for each trial. The interval (Clopper-Pearson) is "
         "that of the trials in which the fault was found, the culprit's host and rank were named, and "
         "nobody else was blamed. Latency is the time from the fault to the decision to end the run; a "
@@ -89,7 +92,7 @@ def _root(below: Callable[[float], bool]) -> float:
     return low
 
 
-def _torch() -> str:
-    from importlib.metadata import version
-
-    return version("torch")
+def _version(framework: str, python: str) -> str:
+    """The version that this interpreter has."""
+    ask = f"import importlib.metadata as m; print(m.version({framework!r}))"
+    return subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()

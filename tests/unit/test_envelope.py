@@ -136,6 +136,7 @@ def test_a_hang_and_its_checks_agree_in_every_format(kind: str, silent: float) -
     assert f'{PREFIX}exit_code{{command="hang"}} {data["exit_code"]}' in as_prometheus(made).decode()
 
 
+@pytest.mark.slow
 def test_every_command_writes_such_a_report_and_its_other_forms(tmp_path: Path) -> None:
     json_file, junit, prometheus = (tmp_path / name for name in ("json", "junit", "prometheus"))
     files = ("--json", str(json_file), "--junit", str(junit), "--prometheus", str(prometheus))

@@ -13,6 +13,7 @@ from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import DATED, Clock
+from doctor.logs.forms.torch import is_exception
 from doctor.logs.model import Form
 
 FAR = 40
@@ -29,6 +30,12 @@ FIRST = ("Root Cause (first observed failure):", "Root Cause:")
 _SPAWNED = re.compile(r"-- Process (?P<local>\d{1,6}) terminated with the following error:")
 """What mp.spawn writes above the traceback of one of its processes."""
 _FRAME = re.compile(r"-{70,80}$")
+_INDENT = "  "
+"""torchrun's table indents the traceback of a rank by this."""
+_ANY_NAME = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,9}[A-Za-z_]\w{0,60}(?:: |\s{0,9}$)")
+_CALL = re.compile(r"  File \"[^\"]{1,500}\", line \d{1,9}, in ")
+_OF_FRAME = 3
+"""The lines of a frame: the place, the code, and the marks below it."""
 _RAY_TASK = re.compile(r"ray::.{1,400}?\(pid=(?P<pid>\d{1,9}), ip=\[?(?P<ip>[\w.:-]{1,45})")
 _GO_ON = frozenset({Form.CANN, Form.MINDSPORE, Form.PLOG, Form.TORCH_NPU, Form.TORCH, Form.PYTHON})
 """Forms whose messages may have several lines."""
@@ -65,6 +72,35 @@ def in_block(text: str, facts: LineFacts, around: LineContext, layout: PrefixLay
         of_ray_task(text, facts, around.above())
     elif not facts.headed and facts.at is None:
         _head(text, facts, around, layout, clock)
+
+
+def in_table(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
+    """Note the rank whose traceback the line ends, if the traceback stands in torchrun's table."""
+    at = facts.start + len(_INDENT)
+    if (
+        facts.form is not Form.PLAIN
+        or not text.startswith(_INDENT, facts.start)
+        or not is_exception(text, at)
+    ):
+        return
+    prefix, above = text[: facts.start], around.above()
+    for place, line in enumerate(above):
+        own = line.removeprefix(prefix)
+        if own.startswith("  traceback : Traceback (most recent"):
+            _table(text, facts, above[place:], (), layout, clock)
+            facts.form, facts.level, facts.headed, facts.start = Form.PYTHON, "ERROR", True, at
+        if own.strip() and not own.startswith(_INDENT * 2):
+            return
+
+
+def ends_traceback(text: str, facts: LineFacts, around: LineContext) -> None:
+    """Note that a line ends a traceback, whatever its exception is called: it stands right below a frame."""
+    if facts.form is not Form.PLAIN or not _ANY_NAME.match(text, facts.start):
+        return
+    prefix = text[: facts.start]
+    above = [line.removeprefix(prefix) for line in around.above()[:_OF_FRAME]]
+    if above and above[0].startswith(_INDENT) and any(map(_CALL.match, above)):
+        facts.form, facts.level, facts.headed = Form.PYTHON, "ERROR", True
 
 
 def spawned(facts: LineFacts, above: Sequence[str]) -> None:

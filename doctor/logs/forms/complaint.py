@@ -29,7 +29,13 @@ TRIGGERS = (
     b"core dumped",
     b"NCCL WARN",
     b"[E",
-    "错误".encode(),
+    b"zsh: ",
+    b"killed ",
+    b"segmentation fault",
+    b"terminated by signal",
+    b"  Exit ",
+    b"^C",
+    *(word.encode() for word in ("错误", "已杀死", "已终止", "已放弃", "已中止")),
 )
 
 _NOT_ONE = re.compile(
@@ -46,12 +52,19 @@ _ADVICE = re.compile(
 """Some programs write ERROR or WARN although nothing went wrong, for example at the end of a data queue."""
 GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d")
 """The beginning of an error line of glog or absl, which has no word for its level."""
+_ENDS = (
+    r"(?:killed|aborted|terminated|illegal instruction|floating point exception|segmentation fault|bus error"
+    r"|已杀死|已终止|已放弃|已中止|段错误|总线错误|非法指令|浮点数例外|exit [1-9]\d{0,2})"
+)
+"""How shells call the end of a program."""
 _STARTS = re.compile(
-    r"(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
+    rf"{_ENDS}\s{{0,9}}$"
+    rf"|[\w./-]{{1,80}}[:：] ?(?:line|行|第) ?\d{{1,6}}(?: 行)?[:：] {{1,4}}\d{{1,9}} {_ENDS}"
+    rf"|\[\d{{1,3}}\](?:[+-]| {{1,3}}[+-])? {{1,4}}(?:\d{{1,9}} {{1,3}})?{_ENDS}\s"
+    rf"|zsh: {_ENDS}|fish: .{{1,300}} terminated by signal SIG|(?:.{{0,200}}\s)?\^C\s{{0,9}}$"
+    r"|(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
     r"|Error executing job with overrides"
     r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"
-    r"|(?:killed|aborted|terminated|illegal instruction|floating point exception)\s{0,9}$"
-    r"|[\w./-]{1,80}: line \d{1,6}: {1,4}\d{1,9} (?:killed|aborted|bus error|illegal instruction)\b"
     r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b"
     r"(?! *[:=]? *[-+.\d])",
     re.IGNORECASE,

@@ -134,6 +134,11 @@ def _bare(text: str, facts: LineFacts) -> bool:
     return True
 
 
+def is_exception(text: str, at: int) -> bool:
+    """Whether the text has the last line of a traceback there."""
+    return _EXCEPTION.match(text, at) is not None
+
+
 def _child(text: str, at: int, facts: LineFacts) -> None:
     """Note the process that torchrun's line is about."""
     found = _CHILD.search(text, at, at + 300)

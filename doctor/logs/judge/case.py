@@ -227,7 +227,9 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     starts = _starts(logs, clock)
     old = 0.0 if logs.earlier else OLD
     found = [each for each in found if not _of_another_time(each, clocks, starts, old)]
-    left = of_others(((e.sighting, any(p.rank is not None for p in e.who)) for e in found), bool(starts))
+    alone = all(Form.KERNEL in file.forms for file in logs.files)
+    ranks = ((each.sighting, any(one.rank is not None for one in each.who)) for each in found)
+    left = of_others(ranks, bool(starts), alone)
     aside = tuple(each for each in found if id(each.sighting) in left and "pid" in each.sighting.taken)
     found = [each for each in found if id(each.sighting) not in left]
     busy = frozenset(each.line.file for each in found if not each.sighting.symptom.needs)
@@ -239,6 +241,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         or (
             calm
             and every
+            and not _lasts(each.sighting)
             and (_retries(each, files) or any(_later(each.sighting.last, s, clocks) for s in every))
         )
         else each
@@ -384,9 +387,14 @@ def _starts(logs: Logs, clock: Callable[[LogLine], Clock]) -> dict[Clock, float]
     return found
 
 
+def _lasts(sighting: Sighting) -> bool:
+    """Whether the line states what is so from then on, such as a slower network: steps do not refute it."""
+    return sighting.symptom.needs == "effect"
+
+
 def _lacks_effect(event: Event, found: Iterable[Event]) -> bool:
     """Whether healthy logs show the symptom too, and nothing that it explains happened."""
-    return event.sighting.symptom.needs == "effect" and not any(explains(event, each) for each in found)
+    return _lasts(event.sighting) and not any(explains(event, each) for each in found)
 
 
 def _forgiven(event: Event) -> bool:
@@ -510,7 +518,7 @@ def _overcome(
 ) -> bool:
     """Whether a later step proves that the writer of the line went on. Nobody goes on after a signal."""
     line, needs = sighting.last, bool(sighting.symptom.needs)
-    if kind is SuspectKind.DIED and not needs:
+    if (kind is SuspectKind.DIED and not needs) or _lasts(sighting):
         return False
     return any(
         (step.number > line.number if needs else _proves(line, step, rank, file))

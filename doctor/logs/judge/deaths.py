@@ -27,6 +27,8 @@ _EXCEPTION = re.compile(
     r"(?:\(\w{1,60}\))?(?:(?::| \().*)?$)"
     r"|^((?:[A-Za-z_]\w{0,60}\.){1,9}[A-Z]\w{0,60}: .*$)"
 )
+_ANY_NAME = re.compile(r"(?:^|\]:? |> |\| )([A-Za-z_][\w.]{0,120}(?:: .{0,2000}| \([^()]{1,400}\))?$)")
+"""An exception below its frames, whatever it is called."""
 
 
 def deaths_of(case: LogCase) -> list[Suspect]:
@@ -199,5 +201,10 @@ def _table(line: LogLine, death: Suspect) -> object:
 
 def raised(line: LogLine) -> str | None:
     """The exception in the last line of a traceback: "ValueError: shard 0017 is empty"."""
-    found = _EXCEPTION.search(line.text[:2000]) if line.form is Form.PYTHON else None
-    return (found[1] or found[2]).strip()[:200] if found else None
+    if line.form is not Form.PYTHON:
+        return None
+    found = _EXCEPTION.search(line.text[:2000])
+    if found:
+        return (found[1] or found[2]).strip()[:200]
+    found = _ANY_NAME.search(line.text[:2000]) if line.frames else None
+    return found[1].strip()[:200] if found else None

@@ -11,6 +11,7 @@ from doctor.logs.judge.case import Event, LogCase, explains
 from doctor.logs.judge.deaths import raised
 from doctor.logs.judge.exceptions import own_exception
 from doctor.logs.judge.interruptions import interrupted
+from doctor.logs.judge.kernel_events import of_another_container
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import link
 from doctor.logs.judge.own_causes import blame_of, ordered, suspects
@@ -71,6 +72,8 @@ def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Conf
         own = {each.rank for each in suspect.who} & case.logged
         alone = len(suspect.who) == 1 and (bool(own) or not case.left_alone)
         return Confidence.STRONG if alone else Confidence.SUSPECT
+    if head is not None and of_another_container(head.sighting):
+        return Confidence.SUSPECT
     only_host = all(key(each)[0] in ("host", "pid") for each in suspect.who)
     if head is not None and only_host and head.line.form.value == "kernel" and case.left_alone:
         # only the kernel names it: the host is known, the rank is not

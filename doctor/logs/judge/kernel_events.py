@@ -27,7 +27,7 @@ _STARTS = "|".join(
     for name in (*each.commands, *each.programs)
 )
 _RANKS = re.compile(
-    r"(?:i?python|pt_|torch|vllm|sglang|train|mpi|hydra|nccl|rccl|cuda|all_reduce|horovod|mindspore|ascend)"
+    r"(?:i?python|pt_|torch|vllm|sglang|train|mpi|hydra|nccl|rccl|cuda|all_reduce|horovod|mindspore|ascend|ray)"
     rf"|(?:{_STARTS})\b",
     re.IGNORECASE,
 )
@@ -39,14 +39,26 @@ _SYSTEM = re.compile(
     r"|packagekit|apt|dnf|yum|fwupd|pulseaudio|pipewire)"
 )
 """Programs of the system and of a desktop, which are never ranks."""
+_SERVER = re.compile(
+    r"(?:nginx|apache|httpd|envoy|traefik|haproxy|java$|node$|php|ruby|uwsgi|gunicorn|celery|redis|memcached|mysql"
+    r"|maria|postgres|mongo|etcd|kafka|zookeeper|elastic|opensearch|clickhouse|influx|prometheus|grafana|loki"
+    r"|promtail|alert|fluent|filebeat|logstash|telegraf|vector$|otel|jaeger|coredns|kube|calico|cilium|flannel"
+    r"|longhorn|minio|harbor|registry|argo|jenkins|gitlab|runner|buildkit|npm|webpack)",
+    re.IGNORECASE,
+)
+"""Services, which are never ranks. What only their own container lacked does not concern the job."""
+_OWN_LIMIT = ("Memory cgroup out of memory", "CONSTRAINT_MEMCG")
+_OF_JOB = re.compile(r"memcg=\S{0,300}(?:slurm|/job|train|torch)")
+"""The container of a job, as the kernel names it."""
 _NOBODY = "none"
 _UPTIME = re.compile(r"\[ {0,8}(\d{1,9}\.\d{6})\]")
 
 
-def of_others(sightings: Iterable[tuple[Sighting, bool]], timed: bool) -> frozenset[int]:
+def of_others(sightings: Iterable[tuple[Sighting, bool]], timed: bool, alone: bool) -> frozenset[int]:
     """The identities (`id`) of what the kernel reports of other programs, and of processes of earlier runs.
     Each sighting comes with whether its process is known to be a rank. `timed`: the log of the job itself has
-    times, which tell earlier runs apart if the kernel's log has them too.
+    times, which tell earlier runs apart if the kernel's log has them too. `alone`: only logs of kernels were
+    given.
     """
     by_file: dict[str, list[Sighting]] = defaultdict(list)
     ranks: set[int] = set()
@@ -54,10 +66,12 @@ def of_others(sightings: Iterable[tuple[Sighting, bool]], timed: bool) -> frozen
         if each.first.form is Form.KERNEL:
             by_file[each.first.file].append(each)
             ranks |= {id(each)} if is_rank else set()
-    return frozenset(id(each) for several in by_file.values() for each in _left_out(several, ranks, timed))
+    return frozenset(
+        id(each) for several in by_file.values() for each in _left_out(several, ranks, timed, alone)
+    )
 
 
-def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterator[Sighting]:
+def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool, alone: bool) -> Iterator[Sighting]:
     of_processes = [each for each in sightings if _OF_PROCESSES.match(each.symptom.id)]
     pids = {each.taken.get("pid", ""): name for each in sightings if (name := each.taken.get("process"))}
     names = {id(each): each.taken.get("process") or pids.get(_pid(each), "") for each in sightings}
@@ -66,6 +80,7 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterat
         for each in sightings
         if id(each) in ranks or _RANKS.match(names[id(each)]) or ("pci" in each.taken and not names[id(each)])
     }
+    others = not alone or any(each.symptom.id != _OOM for each in sightings)
 
     def foreign(each: Sighting) -> bool:
         if id(each) in ours:
@@ -75,7 +90,10 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterat
         ):  # it only announces the line that names the process
             return any(other.symptom.id == _OOM and _pid(other) != _NOBODY for other in of_processes)
         known = _OOM in ours.values() if each.symptom.id == _OOM else bool(ours)
-        return bool(names[id(each)]) and (known or _SYSTEM.match(names[id(each)]) is not None)
+        name = names[id(each)]
+        if others and of_another_container(each, name) and _SERVER.match(name):
+            return True
+        return bool(name) and (known or _SYSTEM.match(name) is not None)
 
     left = [each for each in of_processes if foreign(each)]
     gone = set(map(id, left))
@@ -85,6 +103,14 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool) -> Iterat
     for each in kept[-MOST:]:
         if _long_before(each, kept[-1], timed):
             yield each
+
+
+def of_another_container(sighting: Sighting, name: str = "") -> bool:
+    """Whether a process whose name is not that of a training exceeded the limit of its own container."""
+    name = name or sighting.taken.get("process", "")
+    texts = [sighting.first.text, sighting.last.text]
+    own = any(words in text for words in _OWN_LIMIT for text in texts)
+    return own and bool(name) and not _RANKS.match(name) and not any(map(_OF_JOB.search, texts))
 
 
 def _pid(sighting: Sighting) -> str:

@@ -17,6 +17,7 @@ from doctor.logs.judge.deaths import (
     raised,
     together,
 )
+from doctor.logs.judge.kernel_events import of_another_container
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
@@ -148,6 +149,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         says += f"; {who(suspect.beside)} ended {'in the same second' if soon else 'with it or later'}"
     if suspect.confirmed:
         how.append(f"{_reporters(suspect)} agree that it {ended(suspect.events[-1])}")
+    elif of_another_container(head.sighting):
+        how.append("it exceeded the limit of its own container, which may not be that of the job")
     elif lacks_memory(head.sighting) and len({each.line.form for each in suspect.events}) > 1:
         told_twice = f"{_reporters(suspect)} report a kill on this host"
         how.append(f"{told_twice}; their pids differ, as in a container")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from doctor.logs.judge.blame import LogBlame
@@ -14,6 +15,8 @@ from doctor.model import Confidence
 from doctor.text.ranks import ranks_text
 
 FEW = 5
+_SHELL_KILL = re.compile(r"\bkilled\b|已杀死", re.IGNORECASE)
+"""How a shell says that a program of it was killed."""
 
 
 def openings(case: LogCase, blames: Sequence[LogBlame]) -> tuple[str, ...]:
@@ -29,10 +32,12 @@ def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
         missing = [rank for rank in case.missing if rank not in named]
         if missing:
             yield _no_log(missing, case)
-    if blames and blames[0].role is Role.CONSEQUENCE and not case.interrupted:
+    confirms = bool(blames) and all(each.kind is SuspectKind.CONFIRMS for each in blames[0].events)
+    if blames and blames[0].role is Role.CONSEQUENCE and not (case.interrupted or confirms):
         yield from _first_cause(case)
+    by_shell = not blames and any(_SHELL_KILL.search(line.text) for _, line in case.odd)
     dead = [party for blame in blames if not sure for party in _perhaps_for_memory(blame)]
-    if dead and not any(Form.KERNEL in file.forms for file in case.logs.files):
+    if (dead or by_shell) and not any(Form.KERNEL in file.forms for file in case.logs.files):
         hosts = sorted({each.host for each in dead if each.host})
         where = ", ".join(hosts[:MOST]) or "its host"
         yield f"the kernel's log of {where} was not given: it would show whether memory ran out"

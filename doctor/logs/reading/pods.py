@@ -10,6 +10,8 @@ FAR = 120
 """The most lines above an event that are searched for the heading of its pod."""
 _INSIDE = re.compile(r"\s{1,12}(?:Reason|Message|Exit Code): ")
 _OUTSIDE = re.compile(r"(?:Reason|Message): ")
+_OBJECT = re.compile(r"\b(?:Warning|Normal)\s{1,20}\w{1,60}\s{1,40}pod/(?P<pod>[\w.-]{1,253})\s")
+"""The object of an event in the table of `kubectl get events`."""
 _FIELD = re.compile(r"(?P<key>Name|Node): {1,40}(?P<value>[\w.-]{1,253})")
 _CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")
 """A container's heading. The fields of kubectl begin with a capital letter."""
@@ -17,6 +19,8 @@ _CONTAINER = re.compile(r"\s{0,8}(?P<name>[a-z0-9][a-z0-9-]{0,62}):\s{0,9}$")
 
 def pod_of(text: str, above: Iterable[str]) -> Mapping[str, str]:
     """What the headings above the line name. `above` has the nearest line first."""
+    if named := _OBJECT.search(text):
+        return {"which_pod": f"pod {named['pod']}"}
     inside = _INSIDE.match(text) is not None
     if not (inside or _OUTSIDE.match(text)):
         return {}

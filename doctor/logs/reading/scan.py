@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import in_block, of_ray_task, spawned
+from doctor.logs.forms.block import ends_traceback, in_block, in_table, of_ray_task, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
@@ -206,6 +206,7 @@ class _Scanner:
                 break
             for text in states(window.data[start:end]):
                 facts = self._parse(text)
+                ends_traceback(text, facts, window.around(start, end))
                 if not self._matcher.decide(text, facts.form):
                     self._odd(window, start, end, number, text, facts)
             number -= 1
@@ -256,6 +257,9 @@ class _Scanner:
         calm = what == lines.marks[lines.sentences[place]] & (ODD | TELLS) and not tells
         for text in states(raw) if matched or tells or odd else ():
             facts = self._parse(text)
+            if text.startswith("  ", facts.start):
+                around = lines.window.around(*lines.span(place))
+                in_table(text, facts, around, self._layout or PrefixLayout(), self._clock)
             if tells and self._learned < _LOOKED:
                 self._learned += 1
                 self._found.learned.line(text, facts.pid, facts.local)

@@ -41,7 +41,7 @@ _GENERAL_WORDS = """
 GENERAL = frozenset(_GENERAL_WORDS.split())
 """Words that mean nothing by themselves, however many of them are in a pattern."""
 _NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
-_WORD = re.compile(r"[A-Za-z]+|[0-9]+")
+_WORD = re.compile(r"[^\W\d_]+|[0-9]+")
 
 
 def mistakes_of(

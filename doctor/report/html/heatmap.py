@@ -24,7 +24,12 @@ _WHY = {
     "error": "an error",
     "lost": "large packets are lost",
 }
-_PORT = {"master": "master port", "hccl": "HCCL's port", "ephemeral": "ephemeral port"}
+_PORT = {
+    "master": "master port",
+    "hccl": "HCCL's port",
+    "mccl": "MindSpore's port",
+    "ephemeral": "ephemeral port",
+}
 Pair = tuple[str, str]
 
 

@@ -15,6 +15,7 @@ from doctor.run.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
 from doctor.text.terminal import tell
 
 JOIN = 60.0
@@ -43,12 +44,12 @@ def in_job(request: Request) -> int:
 
     def joined(head: Welcome) -> None:
         if request.outputs.verbose:
-            tell(f"rank {seat.rank} has reached rank 0 ({clean_line(head.host)}, pid {head.pid})\n")
+            tell(t(f"rank {seat.rank} has reached rank 0 ({clean_line(head.host)}, pid {head.pid})\n"))
 
     outcome = Membership(seat, me, request, joined).follow(join)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
     for words in outcome.words:
-        tell(f"doctor: {clean_line(words)}\n")
+        tell(f"doctor: {clean_line(t(words))}\n")
     return outcome.code
 
 

@@ -131,7 +131,7 @@ def _summary(gone: list[_AbsentRank], waited: float) -> str:
         them = ", ".join(map(str, unknown[:SHOWN])) + (" …" if len(unknown) > SHOWN else "")
         plural = len(unknown) > 1
         known.append(
-            f"rank{'s' * plural} {them} never came within {waited:.0f} s, "
+            f"{'ranks' if plural else 'rank'} {them} never came within {waited:.0f} s, "
             f"and no process of {'theirs' if plural else 'its own'} was seen"
         )
     return "; ".join(known)

@@ -214,6 +214,10 @@ def test_a_rule_on_a_port_of_mindspore(lab: Lab, examine: Examiner) -> None:
         examine(*ALONE, *one_each, "--framework", "mindspore"), "firewall-blocks", ["node2"]
     )
     assert "MindSpore's port 8374" in words(found)
+    (seen,) = assert_only(
+        examine(*one_each, "--framework", "mindspore", user="trainee"), "port-unreachable", ["node2"]
+    )
+    assert "connections to its ports of MindSpore's ranks (8374) get no answer" in seen["summary"]
 
 
 def test_connections_blame_no_host_when_all_hosts_drop_them(lab: Lab, examine: Examiner) -> None:

@@ -176,6 +176,7 @@ def test_found(names: list[str], examine: NpuExaminer) -> None:
     assert not examine.rack.refused
 
 
+@pytest.mark.long
 def test_fewer_cards_than_the_inventory_says(examine: NpuExaminer) -> None:
     """If all hosts lack a card, none differs from the others."""
     rack = examine.rack
@@ -262,6 +263,7 @@ def test_odd_values_that_are_not_faults(examine: NpuExaminer) -> None:
     assert_healthy(examine(*FULL))
 
 
+@pytest.mark.long
 def test_unreadable_memory_errors_are_unknown_rather_than_none(examine: NpuExaminer) -> None:
     """The tool answers everything else that the fact asks."""
     examine.rack["node2"].hang_smi("ecc")

@@ -107,6 +107,7 @@ def test_the_remedy_fixes_a_device_that_lost_its_settings(examine: NpuExaminer) 
     assert_healthy(examine(*ALONE))
 
 
+@pytest.mark.long
 def test_settings_that_the_file_leaves_out_are_not_a_fault(examine: NpuExaminer) -> None:
     host = examine.rack["node2"]
     host.configure(3, address=None, netmask=None, gateway=None, netdetect=None)
@@ -121,6 +122,7 @@ def test_two_hosts_share_one_address(examine: NpuExaminer) -> None:
     assert [each["confidence"] for each in found] == ["strong"]
 
 
+@pytest.mark.long
 def test_an_address_outside_the_segment_without_gateways(examine: NpuExaminer) -> None:
     rack = examine.rack
     for host in rack:

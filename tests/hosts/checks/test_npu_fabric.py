@@ -41,6 +41,7 @@ def test_one_device_is_cut_off_from_all_others(examine: NpuExaminer) -> None:
     )
 
 
+@pytest.mark.long
 def test_a_device_that_reports_its_broken_network_is_the_cause(examine: NpuExaminer) -> None:
     """Its report is the cause, and the lost pings are the consequence."""
     host = victim(examine.rack, "noticed")
@@ -86,6 +87,7 @@ def test_a_dead_switch_blames_no_host(examine: NpuExaminer) -> None:
     assert outcome.hosts("healthy") == set(examine.rack.lab.names)
 
 
+@pytest.mark.long
 def test_both_devices_of_a_cut_pair_are_suspects(examine: NpuExaminer) -> None:
     rack = examine.rack
     rack.cut(rack["node1"][4], rack["node3"][4])
@@ -124,6 +126,7 @@ def test_busy_devices_are_not_pinged(examine: NpuExaminer) -> None:
     assert not [call for each in rack for call in each.calls if f"address {address} " in f"{call} "]
 
 
+@pytest.mark.long
 def test_busy_devices_are_pinged_on_request(examine: NpuExaminer) -> None:
     rack = examine.rack
     host = victim(rack, "at work")
@@ -151,6 +154,7 @@ def of_half_of_the_devices(examine: NpuExaminer) -> tuple[str, ...]:
     return "--inventory", str(inventory)
 
 
+@pytest.mark.long
 def test_devices_that_the_job_does_not_use(examine: NpuExaminer) -> None:
     """They may be in any state, and are not pinged."""
     host = victim(examine.rack, "not used")

@@ -54,7 +54,7 @@ def fitted(racks: Callable[[str], Rack], tmp_path: Path) -> Fitted:
 @pytest.mark.parametrize(
     ("product", "devices", "exam"),
     [
-        (TRAINING, 8, FULL),
+        pytest.param(TRAINING, 8, FULL, marks=pytest.mark.long),
         (A3, 16, FULL),
         pytest.param(A950, 8, (*FULL, "--mesh", "none"), marks=pytest.mark.long),
         (A950, 8, FULL),
@@ -199,6 +199,7 @@ def test_one_of_several_ports_may_be_down(fitted: Fitted) -> None:
     assert_healthy(examine(*ALONE))
 
 
+@pytest.mark.long
 def test_one_segment_for_all_rails(fitted: Fitted) -> None:
     """It is undecided which device is wrong: all are suspects."""
     examine = fitted(TRAINING)
@@ -220,6 +221,7 @@ def test_a_single_training_server_needs_addresses(fitted: Fitted) -> None:
     assert_only(outcome, "device-ip-missing", ["node2"], devices=[("node2", n) for n in range(8)])
 
 
+@pytest.mark.long
 def test_a_number_of_ranks_that_hccl_does_not_connect(fitted: Fitted) -> None:
     """The hosts are sound but the job is not: no host is blamed, and there is no launch line."""
     examine = fitted(TRAINING)

@@ -154,6 +154,7 @@ def test_the_table_is_that_of_another_cluster(examine: NpuExaminer) -> None:
         document["server_list"], document["server_count"] = document["server_list"][:1], "1"
 
 
+@pytest.mark.long
 def test_a_board_of_another_architecture(examine: NpuExaminer) -> None:
     text = sound(examine.rack, "legacy")
     board, meant = ("0x0000", "x86_64") if MACHINE == "aarch64" else ("0x002f", "aarch64")
@@ -163,6 +164,7 @@ def test_a_board_of_another_architecture(examine: NpuExaminer) -> None:
     assert_says(found, f"board_id {board} is for {meant}, and the hosts are {MACHINE}", "--format legacy")
 
 
+@pytest.mark.long
 def test_a_trailing_comma(examine: NpuExaminer) -> None:
     """The table is still understood: its hosts are examined."""
     text = sound(examine.rack).replace('"status": "completed"', '"status": "completed",')
@@ -176,6 +178,7 @@ def test_a_trailing_comma(examine: NpuExaminer) -> None:
     assert all("-i 7 -link -g" in host.calls for host in examine.rack)
 
 
+@pytest.mark.long
 def test_named_hosts_get_their_ranks_from_the_table(examine: NpuExaminer) -> None:
     document = json.loads(sound(examine.rack))
     for server, host in zip(document["server_list"], examine.rack.lab, strict=True):
@@ -226,6 +229,7 @@ def test_one_host_has_another_table(examine: NpuExaminer) -> None:
     assert_says(found, r"line \d+: .*10\.20\.1\.99.* instead of .*10\.20\.1\.15", f"cksum {ON_HOSTS}")
 
 
+@pytest.mark.long
 def test_the_same_wrong_table_everywhere(examine: NpuExaminer) -> None:
     """No copy differs from the others, and the host with the wrong entry is named."""
     wrong = sound(examine.rack).replace("10.20.1.15", "10.20.1.99")

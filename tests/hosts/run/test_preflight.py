@@ -120,6 +120,7 @@ def test_healthy_hosts_train_and_may_be_used_by_an_ordinary_user(run: Runner) ->
     assert_same_again(outcome)
 
 
+@pytest.mark.long
 def test_a_host_that_fails_a_check_is_left_out_and_the_others_train(run: Runner, lab: Lab) -> None:
     lab["node3"].shm("16m")
     outcome = run("preflight", HOSTS)

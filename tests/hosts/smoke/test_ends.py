@@ -75,7 +75,7 @@ def start(lab: Lab, tmp_path: Path) -> Iterator[Callable[[str], Run]]:
 
     def begin(phase: str) -> Run:
         if phase == "start":
-            sitecustomize(lab[VICTIM], STUCK_IMPORT)
+            sitecustomize(lab[VICTIM], STUCK_IMPORT.replace("{name}", "torch"))
         steps = "1000" if phase == "train" else "4"
         before = {name: lab[name].snapshot() for name in HOSTS}
         options = ("--python", sys.executable, "--ranks-per-host", "2", "--steps", steps)
@@ -106,7 +106,6 @@ def ways(*pairs: tuple[Any, str], among: Sequence[Any]) -> list[Any]:
     ways(
         (signal.SIGINT, "train"),
         (signal.SIGTERM, "collectives"),
-        (signal.SIGKILL, "start"),
         (signal.SIGKILL, "train"),
         among=(signal.SIGINT, signal.SIGTERM, signal.SIGKILL),
     ),

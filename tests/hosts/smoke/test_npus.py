@@ -102,7 +102,7 @@ def passed(report: Report) -> list[str]:
     [
         pytest.param("atlas-training", 1, 1, marks=pytest.mark.long),
         pytest.param("atlas-training", 1, 2, marks=pytest.mark.long),
-        ("atlas-training", 1, 4),
+        pytest.param("atlas-training", 1, 4, marks=pytest.mark.long),
         pytest.param("atlas-training", 1, 8, marks=pytest.mark.long),
         pytest.param("atlas-training", 2, 4, marks=pytest.mark.long),
         pytest.param("atlas-training", 2, 8, marks=pytest.mark.long),
@@ -141,6 +141,7 @@ def test_atlas_training_sums_no_bfloat16_and_no_int16(smoke: Callable[..., Smoke
 # Sums in a random order.
 
 
+@pytest.mark.long
 def test_a_device_that_computes_the_same_twice_once_asked_to(smoke: Callable[..., Smoke]) -> None:
     smoke("atlas-a2", way=TorchNpu(wavers="default")).well("node1", "--ranks-per-host", "4")
 

@@ -76,7 +76,8 @@ def test_the_line_of_a_file_that_was_edited_since_is_not_shown(
     assert {frame["source"] for frame in culprit["hang"]["stack"]} == {None}
 
 
-@pytest.mark.parametrize("chain", ["irecv", pytest.param("recv", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("chain", ["irecv", "recv"])
 def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob], chain: str) -> None:
     """As in a pipeline. gloo's worker threads are idle then, and for irecv the stack only shows `wait`."""
     job = make_job(FAULT="sleep", CHAIN=chain)
@@ -90,6 +91,7 @@ def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob],
     }
 
 
+@pytest.mark.long
 def test_only_the_job_that_is_asked_for_is_looked_at(
     make_job: Callable[..., HangJob], tmp_path: Path
 ) -> None:

@@ -55,7 +55,9 @@ def state(pid: int) -> str:
     return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
-@pytest.mark.parametrize(("fault", "shown"), [("storage", "S"), ("storage-behind", "D")])
+@pytest.mark.parametrize(
+    ("fault", "shown"), [("storage", "S"), pytest.param("storage-behind", "D", marks=pytest.mark.long)]
+)
 def test_the_rank_is_named_and_nothing_waits(
     fault: str, shown: str, make_job: Callable[..., HangJob]
 ) -> None:

@@ -68,6 +68,7 @@ def test_what_runs_with_rights_of_its_file_is_no_rank_of_their_owner(mode: int, 
         process.wait()
 
 
+@pytest.mark.long
 def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> None:
     job = make_job(FAULT="")
     job.runs()
@@ -107,9 +108,9 @@ def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> 
 
 
 FAULTS = [
-    ("sleep", "S", "compute", "time.sleep(1000)"),
+    pytest.param("sleep", "S", "compute", "time.sleep(1000)", marks=pytest.mark.long),
     ("lock", "S", "wait_for_lock", "lock.acquire()"),
-    ("stop", "T", "compute", "os.kill(os.getpid(), signal.SIGSTOP)"),
+    pytest.param("stop", "T", "compute", "os.kill(os.getpid(), signal.SIGSTOP)", marks=pytest.mark.long),
     pytest.param("fifo", "S", "read_shard", 'return (FOLDER / "fifo").read_text()', marks=pytest.mark.long),
     pytest.param("spin", "R", "compute", "", marks=pytest.mark.long),
 ]

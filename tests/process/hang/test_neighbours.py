@@ -73,6 +73,7 @@ def test_of_two_jobs_the_one_that_hangs_is_named(make_job: Callable[..., HangJob
     assert (code, said["hang"]["state"]) == (0, "moves")
 
 
+@pytest.mark.long
 def test_a_worker_of_a_data_loader_chooses_its_job(make_job: Callable[..., HangJob]) -> None:
     hung, moving = make_job(FAULT="loader"), make_job(FAULT="")
     hung.hangs()

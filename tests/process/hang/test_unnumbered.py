@@ -77,7 +77,7 @@ def test_the_rank_of_multiprocessing_that_sleeps_is_named(method: str, start: St
     assert culprit["hang"]["stack"][0]["function"] == "work"
 
 
-@pytest.mark.parametrize("title", ["", "ray::Worker.train"])
+@pytest.mark.parametrize("title", [pytest.param("", marks=pytest.mark.long), "ray::Worker.train"])
 def test_a_rank_that_forks_the_others_is_one_itself(title: str, start: Start, tmp_path: Path) -> None:
     """It was dropped for its children, and the network was blamed. A title hides none of them."""
     hit = tmp_path / "hit"
@@ -104,7 +104,7 @@ def test_a_launcher_that_waits_for_another_host_is_said(start: Start) -> None:
     assert "--node-rank=1" in done.stdout
 
 
-@pytest.mark.parametrize("elsewhere", [False, True])
+@pytest.mark.parametrize("elsewhere", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_a_launcher_that_calls_nobody_is_accused_only_in_our_own_network(
     elsewhere: bool, start: Start
 ) -> None:

@@ -10,33 +10,44 @@ import signal
 import subprocess
 import sysconfig
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from tests.lab import Host
 
 SSH = 22
-SITE = sysconfig.get_path("purelib")
-"""The folder in which the interpreter with torch finds its packages, on every host of the lab."""
 
 
-def sitecustomize(host: Host, code: str) -> None:
-    """Make the interpreter with torch run `code` at its start, on this host only."""
+@dataclass(frozen=True, slots=True)
+class JobPython:
+    """The ranks' interpreter, on every host of the lab."""
+
+    framework: str
+    site: str
+    """The folder in which it finds its packages."""
+
+
+WITH_TORCH = JobPython("torch", sysconfig.get_path("purelib"))
+
+
+def sitecustomize(host: Host, code: str, python: JobPython = WITH_TORCH) -> None:
+    """Make the interpreter run `code` at its start, on this host only."""
     host.write("/run/tampered/sitecustomize.py", code)
-    _tamper(host)
+    _tamper(host, python)
 
 
-def without_package(host: Host, name: str) -> None:
-    """Hide a package from the same interpreter, as if it had never been installed."""
+def without_package(host: Host, name: str, python: JobPython = WITH_TORCH) -> None:
+    """Hide a package from the interpreter, as if it had never been installed."""
     # In an overlay, such a device in place of a name means that the name does not exist.
     script = """
         mkdir -p /run/tampered; cd "$2"
         for each in "$1" "$1"-*.dist-info; do mknod "/run/tampered/$each" c 0 0; done
     """
-    host.do(script, name, SITE)
-    _tamper(host)
+    host.do(script, name, python.site)
+    _tamper(host, python)
 
 
-def _tamper(host: Host) -> None:
-    host.do('mount -t overlay overlay -o "lowerdir=/run/tampered:$1" "$1"', SITE)
+def _tamper(host: Host, python: JobPython) -> None:
+    host.do('mount -t overlay overlay -o "lowerdir=/run/tampered:$1" "$1"', python.site)
 
 
 def no_new_connections(host: Host, interface: str = "eth0") -> None:

@@ -14,7 +14,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.mesh import Link, MeshResult
-from doctor.model import Host, HostStatus, Severity, Status
+from doctor.model import Host, HostStatus, Severity, SourcedValue, Status
 from tests.support.recordings import heard, mesh, recording, report
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "port-unreachable")
@@ -136,6 +136,28 @@ def test_a_peer_that_the_head_shuts_out_is_not_blamed(rule: str) -> None:
         ("firewall-blocks", ("a",), None),
         ("port-unreachable", ("a",), "firewall-blocks"),
     ]
+
+
+@pytest.mark.parametrize(("ranks", "status"), [(1, Status.WARN), (2, Status.FAIL)])
+def test_connections_prove_only_the_port_of_a_host_s_first_rank_of_mindspore(
+    ranks: int, status: Status
+) -> None:
+    """The rules of `b` stop the ports of all its ranks, and yet connections to the first one got through."""
+    first = 8118 + 256 * ranks
+    ports = ",".join(str(first + 256 * local) for local in range(ranks))
+    rule = f"-A INPUT -p tcp -m multiport --dports {ports} -j DROP"
+    whole = mesh(NAMES)
+    links = [Link(n, "b", "10.0.0.2", first, "mccl", "ok") for n in "ac"]
+    answers = {
+        name: heard(n, NAMES, firewall=closing(rule if n == 2 else "")) for n, name in enumerate(NAMES, 1)
+    }
+    wishes = JobWishes(
+        framework=SourcedValue("mindspore", "--framework"),
+        ranks_per_host=SourcedValue(ranks, "--ranks-per-host"),
+    )
+    of = recording(NAMES, wishes=wishes, heard=answers, mesh=replace(whole, links=(*whole.links, *links)))
+    found = [each for each in report(of).findings if each.check == "firewall-blocks" and "b" in each.hosts]
+    assert [each.status for each in found] == [status]
 
 
 def test_rules_explain_no_connection_between_two_versions_of_ip() -> None:

@@ -86,6 +86,25 @@ def test_the_remedies_keep_what_is_reserved_and_ask_for_one_list() -> None:
         assert one.remedy.commands[0].endswith("=9601-9602,29500,59990-60015")
 
 
+MINDSPORE = JobWishes(
+    framework=SourcedValue("mindspore", "--framework"),
+    ranks_per_host=SourcedValue(2, "--ranks-per-host"),
+    master_port=SourcedValue(8200, "--master-port"),
+)
+
+
+def test_ports_of_mindspore_s_ranks_that_the_kernel_may_give_away_are_a_warning() -> None:
+    wide = {RANGE: "1024 65535", RESERVED: "8200"}
+    assert found("ports-not-reserved", MINDSPORE) == []
+    (one,) = found("ports-not-reserved", MINDSPORE, wide)
+    assert (one.status, one.summary) == (
+        Status.WARN,
+        "the kernel may give MindSpore's ports to any other program",
+    )
+    assert one.expected == "8118,8374 in net.ipv4.ip_local_reserved_ports"
+    assert found("ports-not-reserved", MINDSPORE, wide | {RESERVED: "8118,8200,8374"}) == []
+
+
 @given(st.lists(st.tuples(st.integers(1, 200), st.integers(0, 30)), max_size=8))
 def test_a_list_of_ports_holds_the_same_ports_in_the_fewest_ranges(spans: Sequence[tuple[int, int]]) -> None:
     ranges = [range(first, first + more) for first, more in spans]

@@ -100,6 +100,7 @@ def test_what_an_agent_may_say_fits_into_what_is_heard() -> None:
     assert whole + room.LONGEST < room.WHOLE
 
 
+@pytest.mark.slow
 def test_nobody_takes_the_room_of_others() -> None:
     place = room.Room(1 << 20, ["root", "mallory"])
     assert not all(place.takes("mallory", "x" * 10_000) for _ in range(100))

@@ -31,6 +31,7 @@ def read(folder: Path, *lines: str) -> Conclusion:
             ("ephemeral-storage", "Container main"),
         ),
         ("Message:        The node was low on resource: memory.", ("memory",)),
+        ("3m   Warning   Evicted   pod/bert-3   The node was low on resource: memory.", ("pod bert-3",)),
         ("The node had condition: [DiskPressure].", ("DiskPressure",)),
         ("train-worker-1   0/1   Evicted   0   19h", ("train-worker-1",)),
         ("train-worker-1   0/1   OOMKilled   0   5m", ("train-worker-1",)),

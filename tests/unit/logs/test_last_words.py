@@ -31,6 +31,17 @@ SAYS = [
     "CUDA error: an illegal memory access was encountered",
     "bash: line 1: 123 Killed python train.py",
     "run.sh: line 7:   123 Bus error               (core dumped) python train.py",
+    "run.sh: 行 7:   123 已杀死               python train.py",
+    "run.sh: 第 7 行： 123 已终止               python train.py",
+    "run.sh: 行 7:   123 段错误               (核心已转储) python train.py",
+    "[1]+  Killed                  python train.py > train.out",
+    "[1]+  Exit 1                  python train.py > train.out",
+    "[1]    4711 segmentation fault  python train.py",
+    "[1]  + 4711 killed     python train.py",
+    "zsh: killed     python train.py",
+    "fish: Job 1, 'python train.py' terminated by signal SIGKILL (Forced quit)",
+    "已杀死",
+    "^C",
 ]
 STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(800)]
 
@@ -161,3 +172,21 @@ def test_a_log_that_ends_inside_a_traceback_complains(lines: list[str], tmp_path
     said = told(tmp_path, *STEPS[:50], *lines)
     assert said.outcome is LogOutcome.UNKNOWN
     assert "the log ends here" in said.odd[0].text
+
+
+ANY_NAME = [
+    "zlib.error: Error -3 while decompressing data",
+    "socket.timeout: timed out",
+    "_queue.Empty",
+    "StopTraining: the plan ends here",
+    "Oops",
+]
+
+
+@each("line", ANY_NAME)
+def test_an_exception_of_any_name_ends_a_program(line: str, tmp_path: Path) -> None:
+    said = told(tmp_path, *STEPS[:200], *CRASH.format(line).splitlines())
+    assert said.outcome is LogOutcome.NAMED
+    assert f"ended with an exception: {line} (" in said.charges[0].says
+    gone_on = told(tmp_path, *STEPS[:100], *CRASH.format(line).splitlines(), *STEPS[100:])
+    assert gone_on.outcome is LogOutcome.CLEAN

@@ -199,3 +199,22 @@ def test_a_table_is_read_behind_a_prefix(prefix: str, tmp_path: Path) -> None:
     found = read(tmp_path, *(f"{prefix}{line}\n" for line in lines))
     assert "KeyError: 'labels'" in found.charges[0].says
     assert culprits(found)[0] == {2}
+
+
+def test_an_exception_inside_the_table_is_that_of_its_rank(tmp_path: Path) -> None:
+    """The decorator `record` puts it there."""
+    inside = """  traceback : Traceback (most recent call last):
+    File "/opt/venv/torch/distributed/elastic/multiprocessing/errors/__init__.py", line 355, in wrapper
+      return f(*args, **kwargs)
+    File "/work/train.py", line 77, in main
+      raise {0}
+  {0}
+"""
+    begin, end = TABLE.rsplit("  traceback : To enable", 1)
+    tail = end.split("\n", 1)[1]
+    for said in ("VocabError: 32001 is more than 32000", "torch.OutOfMemoryError: CUDA out of memory."):
+        found = read(tmp_path, "step 10 loss 2.3\n", begin, inside.format(said), tail)
+        assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{2}])
+        assert found.charges[0].says.endswith(
+            f"{said} (/work/train.py:77, in main)" if "Vocab" in said else "sufficient"
+        )

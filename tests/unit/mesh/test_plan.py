@@ -79,6 +79,10 @@ def test_ports_of_the_job_come_first_and_the_master_port_is_on_the_head_only() -
     plan = cluster(3, hccl_port=60000)
     assert wanted_ports(plan, plan.nodes[0]) == (("master", 29500), ("hccl", 60000), ("ephemeral", 0))
     assert wanted_ports(plan, plan.nodes[1]) == (("hccl", 60000), ("ephemeral", 0))
+    ranks = cluster(3, mccl_ports={"n0": 8118, "n1": 8374})
+    assert wanted_ports(ranks, ranks.nodes[0]) == (("master", 29500), ("mccl", 8118), ("ephemeral", 0))
+    assert wanted_ports(ranks, ranks.nodes[1]) == (("mccl", 8374), ("ephemeral", 0))
+    assert wanted_ports(ranks, ranks.nodes[2]) == (("ephemeral", 0),)
     same = cluster(3, hccl_port=29500)
     assert wanted_ports(same, same.nodes[0]) == (("master", 29500), ("ephemeral", 0))
 

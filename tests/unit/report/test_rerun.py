@@ -18,7 +18,8 @@ from doctor.report.rerun import again, for_the_rest, repeat, verify
 from doctor.run.request import Request
 from doctor.run.way import ASKED, NAMED, REACHED, retyped, way_of
 from doctor.targets.inventory import read_targets
-from doctor.transport.way import Way, read_back
+from doctor.text.option import options
+from doctor.transport.way import _FORMS, Way, read_back
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, report
 
@@ -96,6 +97,20 @@ def test_each_command_takes_what_is_repeated(command: str) -> None:
     every = tuple((name, "x") for name in (*NAMED, *REACHED, *ASKED) if name not in ("--local", "--in-job"))
     line = Way(every, every, every).typed(command, NAMES, whole=True, job=True)
     assert {word for word in line.split() if word.startswith("--")} <= known
+
+
+NOT_REPEATED = (
+    *("HOSTS", "--accept-new", "--deadline", "--inject", "--replay"),
+    *("--color", "--no-color", "--print", "--quiet", "--verbose"),
+    *("--save", "--report-dir", "--healthy-hosts", "--faulty-hosts"),
+    *("--json", "--junit", "--html", "--markdown", "--prometheus"),
+)
+"""Hosts are written as they are chosen; the others say how a run is shown or kept, or are for one run."""
+
+
+def test_every_option_is_repeated_unless_it_is_for_one_run() -> None:
+    assert {each.name for each, _ in options(Request)} == {*NAMED, *REACHED, *ASKED, *NOT_REPEATED}
+    assert {*NAMED, *REACHED, *ASKED} - {*_FORMS} == {"--checks"}
 
 
 def test_a_user_in_front_of_a_host_stays_there(typed: list[Request]) -> None:

@@ -302,6 +302,7 @@ def test_a_terminal_that_lacks_our_characters(encoding: str, curve: str, times: 
     assert "?" not in re.sub(r"^  \? ", "", written, flags=re.MULTILINE)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(evil=st.just(HOSTILE) | st.text(max_size=40))
 @example(evil=" ")

@@ -64,6 +64,7 @@ def test_three_faults_at_once_are_distinguished_and_nothing_trains(slurm: Slurm)
     assert headline(job.output, "FAIL  node2", "firewall-blocks")
 
 
+@pytest.mark.long
 def test_a_hanging_rank_stops_the_job_unless_three_hosts_suffice(slurm: Slurm) -> None:
     """Both decisions use the same run."""
     job = submit(

@@ -28,7 +28,13 @@ from doctor.smoke.onhost.streamplan import reference_streams
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
 from tests.support.smoke.ranks import RankOutput, run_ranks
 
-LAYOUTS = [(1, 1), (2, 1), (1, 2), (3, 1), (2, 2), (4, 2), (2, 4)]
+LAYOUTS = [
+    (1, 1),
+    (2, 1),
+    (1, 2),
+    (2, 2),
+    *(pytest.param(*each, marks=pytest.mark.long) for each in ((3, 1), (4, 2), (2, 4))),
+]
 STEPS = 11
 PHASES = ["start", "ready", "join", "collectives", "train", "audit"]
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
+from doctor.model import Confidence
 from tests.support.fault_logs import concluded
 
 SSHD = "[1000.000001] sshd[900]: segfault at 0 ip 7f7c sp 7f7c error 4 in libc.so.6[7f7c7a+d3d]"
@@ -160,3 +161,26 @@ def test_a_port_that_failed_names_the_gpu_behind_it(tmp_path: Path) -> None:
     said = causes(told(tmp_path, port, XID.format(10, "79, GPU has fallen off the bus.", "02")))
     assert len(said) == 1
     assert "(PCI 0000:00:02.0); then a GPU fell off the bus (PCI 0000:02:00)" in said[0]
+
+
+OWN_LIMIT = (
+    "[500.000002] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=cri-containerd-1.scope,"
+    "mems_allowed=0,oom_memcg=/kubepods.slice/pod1.slice,task_memcg=/kubepods.slice/1,task={0},pid={1},uid=0",
+    "[500.000003] Memory cgroup out of memory: Killed process {1} ({0}) total-vm:98234KB, anon-rss:80000KB",
+)
+
+
+def test_the_limit_of_another_container_is_no_certain_cause(tmp_path: Path) -> None:
+    found = told(tmp_path, *(line.format("mytool", 77) for line in OWN_LIMIT))
+    assert found.charges[0].confidence is Confidence.SUSPECT
+    assert "its own container" in found.charges[0].how[0]
+    own = told(tmp_path, *(line.format("python3", 77) for line in OWN_LIMIT))
+    assert own.charges[0].confidence is Confidence.STRONG
+
+
+def test_a_service_in_its_own_container_is_not_blamed_for_the_end_of_a_job(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text("step 1 loss 2.1\nERROR giving up: the data server did not answer\n")
+    (tmp_path / "dmesg.txt").write_text("\n".join(line.format("nginx", 77) for line in OWN_LIMIT) + "\n")
+    found = concluded(tmp_path)
+    assert (found.outcome, found.charges) == (LogOutcome.UNKNOWN, ())
+    assert any("(nginx)" in each for each in found.open)

@@ -1,0 +1,5 @@
+from torch import matmul, split
+
+from . import distributed
+
+__all__ = ["distributed", "matmul", "split"]

@@ -1,0 +1,3 @@
+from .ops import Cell
+
+__all__ = ["Cell"]

@@ -1,0 +1,42 @@
+"""The smoke run with an emulated MindSpore, which torch computes: `make test-mindspore` has the real one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.lab.mindspore_python import VERSION, write
+from tests.support.smoke.local import smoke
+from tests.trials.kinds import INSIDE
+from tests.trials.outcome import Truth, judged
+
+
+def test_healthy_ranks_train_and_what_the_backend_lacks_is_said(tmp_path: Path) -> None:
+    ran = smoke(tmp_path, "--framework", "mindspore", python=str(write(tmp_path)))
+    assert ran.report is not None, ran.errors
+    told = ran.report["smoke"]
+    assert (ran.code, ran.report["findings"], told["status"]) == (0, [], "pass"), ran.errors
+    assert (told["framework"], told["backend"]) == ("mindspore", "mccl")
+    assert told["versions"]["mindspore"] == VERSION
+    assert set(told["not_made"]) == {"reduce", "reduce_scatter", "all_to_all"}
+    assert f"MindSpore {VERSION} over mccl" in ran.errors
+
+
+@pytest.mark.parametrize(
+    ("kind", "rank"),
+    [
+        ("mask", 1),
+        pytest.param("stuck", 2, marks=pytest.mark.long),
+        pytest.param("wrong-result", 3, marks=pytest.mark.long),
+    ],
+)
+def test_a_fault_is_found_at_its_rank_and_nobody_else_is_blamed(tmp_path: Path, kind: str, rank: int) -> None:
+    ran = smoke(
+        tmp_path, "--framework", "mindspore", "--inject", f"{kind}@{rank}", python=str(write(tmp_path))
+    )
+    assert ran.report is not None, ran.errors
+    truth = Truth(INSIDE[kind].checks, frozenset({ran.report["hosts"][0]["name"]}), frozenset({rank}))
+    found = judged(kind, 1, "", truth, ran)
+    assert found.right, (found, ran.errors)
+    assert ran.code == 1

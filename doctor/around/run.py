@@ -18,7 +18,7 @@ from doctor.around.after import EndReason, explained
 from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
-from doctor.around.folder import RunFolder
+from doctor.around.folder import PART, RunFolder
 from doctor.around.launcher import agent_of, is_first, line_to_type, named_hosts, runs_on_each_host
 from doctor.around.news import Newsroom
 from doctor.around.options import AroundWishes
@@ -220,12 +220,18 @@ class AroundRun:
 
     def _explain(self, attempt: JobAttempt, folder: RunFolder, news: Newsroom) -> EndReason | None:
         """Say why the command ended, unless doctor ended it."""
-        folder.keep(attempt.output)
-        if attempt.ended or not self.leads:
+        if not self.leads:
+            folder.keep(attempt.output, PART)
             return None
-        reason = explained(
-            self._of_job(), attempt.output, attempt.pid, attempt.began, attempt.seconds, asks=True
-        )
+        folder.keep(attempt.output)
+        if attempt.ended:
+            return None
+        about = (attempt.output, attempt.pid, attempt.began, attempt.seconds)
+        try:
+            reason = explained(self._of_job(), *about, folder.parent if self.on_each else None)
+        except DoctorError as error:  # the exit code stays the job's
+            news.tell(f"doctor: the end could not be explained: {clean_line(error.message)}\n")
+            return None
         news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         return reason
 

@@ -27,7 +27,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Thousands of tests are collected, and all of them stay: the collector of garbage need not look at them."""
+    """Thousands of tests are collected and stay: the collector of garbage need not look at them."""
     gc.disable()
     try:
         return (yield)

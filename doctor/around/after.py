@@ -16,6 +16,8 @@ from doctor.around.folder import PART, both_ends
 from doctor.around.kernel import JobProcesses, job_ids, of_job
 from doctor.around.output import Output
 from doctor.run.request import Request
+from doctor.text.announce import announce
+from doctor.text.outfile import why_not_ours
 
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
@@ -95,8 +97,6 @@ def _explain(
     from doctor.logs.fetch.script import MEGABYTE, USUAL, LogRequest
     from doctor.logs.naming import renamed
     from doctor.logs.options import LogWishes
-    from doctor.text.printable import clean_line
-    from doctor.text.terminal import tell
 
     quiet = replace(request, outputs=replace(request.outputs, quiet=True))
     with private_folder() as folder:
@@ -125,7 +125,7 @@ def _explain(
                     text = of_job(kernel.read_bytes(), began - margin, until, job, here=here)
                     kernel.write_bytes(text)
             except DoctorError as error:
-                tell(f"doctor: the logs of the hosts could not be fetched: {clean_line(error.message)}\n")
+                announce(f"the logs of the hosts could not be fetched: {error.message}")
         theirs = origin.named or (lambda logs: logs)
         origin = replace(origin, named=lambda logs: theirs(renamed(logs, _by_stream(names))))
         try:
@@ -135,7 +135,7 @@ def _explain(
         except DoctorError as error:  # the hosts cannot be examined; what was printed can
             if not asks:
                 raise
-            tell(f"doctor: the hosts could not be examined: {clean_line(error.message)}\n")
+            announce(f"the hosts could not be examined: {error.message}")
             explanation, report = explanation_of(paths, quiet, LogWishes(), fetched=origin)
     return _reason(explanation, report)
 
@@ -153,6 +153,8 @@ def _written(output: Output, folder: Path) -> dict[str, str]:
 
 def _parts_here(folder: Path, began: float) -> Iterator[Path]:
     """What other instances have kept, if all hosts share the folder."""
+    if why_not_ours(folder):
+        return
     for path in folder.glob(f"doctor-*/{PART}*.log"):
         with contextlib.suppress(OSError):
             if path.stat().st_mtime >= began:

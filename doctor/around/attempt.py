@@ -20,6 +20,7 @@ from doctor.around.output import Output
 from doctor.around.pauses import OutputPauses, Passing
 from doctor.errors import DoctorError
 from doctor.run.request import Request
+from doctor.text.announce import announce
 
 TICK = 1.0
 """Seconds between looks at what was printed."""
@@ -157,7 +158,7 @@ class Watched:
         """Ask the command to end; later it and all below it are killed."""
         self.attempt.ended = why
         self._tree = tree(self._command.pid)
-        self._news.tell(f"doctor: the command is ended: TERM, and KILL after {GRACE:.0f} s.\n")
+        announce(f"the command is ended: TERM, and KILL after {GRACE:.0f} s.", self._news.tell)
         self._command.send(signal.SIGTERM)
         self._command.send(signal.SIGCONT)
         self._kill_at = now + GRACE

@@ -8,9 +8,8 @@ from pathlib import Path
 from doctor.around.output import Output, Printed
 from doctor.around.relay.kept import HEAD, RING
 from doctor.report.file_names import run_name
+from doctor.text.announce import announce
 from doctor.text.outfile import make_folder, why_not_ours, write_file
-from doctor.text.printable import clean_line
-from doctor.text.terminal import tell
 
 DEFAULT = Path("doctor-runs")
 PART = "part-"
@@ -40,7 +39,7 @@ class RunFolder:
                 write_file(path / name, data)
         except OSError as error:
             self._broken = True
-            tell(f"doctor: {clean_line(str(self.parent))} cannot be written: {error.strerror}.\n")
+            announce(f"{self.parent} cannot be written: {error.strerror}.")
 
     def keep(self, output: Output, before: str = "") -> None:
         """Keep the output, which only doctor holds. `before` comes before the names of the files."""

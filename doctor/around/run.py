@@ -31,6 +31,7 @@ from doctor.job.launch.forms import Go
 from doctor.report.file_names import job_id
 from doctor.report.formats import STDOUT
 from doctor.run.request import Request
+from doctor.text.announce import announce
 from doctor.text.nodeset import fold, unfold
 from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
@@ -131,15 +132,18 @@ class AroundRun:
         typed = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else ["doctor", "run"]
         left_out = clean_line(fold(self._drops()))
         if self.on_each:
-            why, where = "the other hosts would wait for it", " on the others"
             line = shlex.join(["doctor", *typed[1:], "--exclude", left_out, "--", *self.words])
+            announce(
+                f"{left_out} must not take part, but the other hosts would wait for it, so the command was"
+                " not started. Type on each of the others:"
+            )
         else:
-            why, where = "the command does not say where the hosts belong", ""
             line = line_to_type(self.words, agent_of(self.words), ["doctor", *typed[1:]])
-        tell(
-            f"doctor: {left_out} must not take part, but {why}, so it was not started. Type{where}:\n"
-            f"        {clean_line(line)}\n"
-        )
+            announce(
+                f"{left_out} must not take part, but the command does not say where the hosts belong, so it"
+                " was not started. Type:"
+            )
+        tell(f"        {clean_line(line)}\n")
         return self._ends(EXIT_FAULT, Whose.PREFLIGHT)
 
     def _write_hostfile(self, going: Go) -> str:
@@ -162,7 +166,7 @@ class AroundRun:
         if attempt.why_not:
             code = NOT_FOUND if attempt.why_not == errno.ENOENT else NOT_STARTED
             why = f"{clean_line(shlex.quote(words[0]))} could not be started: {os.strerror(attempt.why_not)}."
-            tell(f"doctor: {why}\n")
+            announce(why)
             self._keep(attempt, code, "", why, folder)
             return self._ends(code, Whose.JOB)
         code = exit_code(attempt.status)
@@ -170,7 +174,7 @@ class AroundRun:
         by_others = self._by_others(attempt) if code else ""
         reason = None
         if by_others:
-            news.tell(f"doctor: {by_others}.\n")
+            announce(f"{by_others}.", news.tell)
         elif code:
             reason = self._explain(attempt, folder, news)
         news.close()
@@ -205,7 +209,7 @@ class AroundRun:
         self.causes |= causes
         who = self.request.who
         self.request = replace(self.request, who=replace(who, exclude=(*who.exclude, *reason.blamed)))
-        tell(f"doctor: the command is started again without {clean_line(fold(reason.blamed))}.\n")
+        announce(f"the command is started again without {fold(reason.blamed)}.")
         return True
 
     def _by_others(self, attempt: JobAttempt) -> str:
@@ -230,7 +234,7 @@ class AroundRun:
         try:
             reason = explained(self._of_job(), *about, folder.parent if self.on_each else None)
         except DoctorError as error:  # the exit code stays the job's
-            news.tell(f"doctor: the end could not be explained: {clean_line(error.message)}\n")
+            announce(f"the end could not be explained: {error.message}", news.tell)
             return None
         news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         return reason
@@ -245,7 +249,7 @@ class AroundRun:
         self._write(code, whose)
         if code or not self.request.outputs.quiet:
             after = f", after {_duration(seconds)}" if seconds is not None else ""
-            tell(f"doctor: the exit code {code} is {whose.words}{after}.\n")
+            announce(f"the exit code {code} is {whose.words}{after}.")
         return code
 
     def _write(self, code: int, whose: Whose) -> None:
@@ -261,7 +265,7 @@ class AroundRun:
         try:
             write_formats(self.request.outputs, around_report(run, code, whose, entries, self.parts))
         except DoctorError as error:
-            tell(f"doctor: {clean_line(error.message)}\n")
+            announce(error.message)
 
 
 def _stamp(seconds: float) -> str:

@@ -128,8 +128,8 @@ class Watch:
             elif host.ready and host.imported_at is None and now - host.ready_at >= imports:
                 host.trouble = f"torch was not imported within {imports:.0f} s"
             elif self._ranks_missing(host, now):
-                after = f"{self.patience.first:.0f} s after torch was imported"
-                host.trouble = f"{after} its ranks were not started"
+                first = self.patience.first
+                host.trouble = f"{first:.0f} s after torch was imported its ranks were not started"
             if host.trouble:
                 yield Alarm("trouble")
 

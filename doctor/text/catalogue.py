@@ -4,7 +4,9 @@
 `{word}` one for a single word, `{bit}` one for anything without blanks, `{ip}` one for an IP address,
 `{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{who}`, `{host}`,
 `{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for a text that is not translated (each also
-with a number: `{raw2}`), and `{s|}` or `{is|are}` a choice of English words that the translation does not
+with a number: `{raw2}`), `{name}`, `{file}`, `{option}` or `{command}` one for what is typed or named, which
+is not translated either (`{names}` for several: "a, b and c"), and `{s|}` or `{is|are}` a choice of English
+words that the translation does not
 need.
 """
 
@@ -16,6 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 QUOTED = "raw"
+NAMED = re.compile(r"(?:name|file|option|command)s?\d*")
 HOLE = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"n\d*")
 _ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"
@@ -32,8 +35,9 @@ _KINDS = {
 }
 _WEAK_KINDS = {
     **_KINDS,
-    **dict.fromkeys(("who", "ranks", ""), _KINDS["ranks"]),
-    **dict.fromkeys(("host", "hosts"), r"(?:(?![:;,] | \().)+?"),
+    "": _KINDS["who"],
+    "who": _KINDS["ranks"],
+    **dict.fromkeys(("host", "hosts"), r"(?:[^\s:;,()]+ ){0,3}[^\s:;,()]+"),
 }
 WEAK = 4
 """A template with at most this many letters outside of its holes matches much that is not meant: each of its

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from doctor.errors import DoctorError
-from doctor.text.printable import clean_line
+from doctor.text.announce import announce
 from doctor.text.terminal import tell
 
 T = TypeVar("T")
@@ -114,7 +114,7 @@ def _in_child(work: Callable[[], Any], answers: int, ends: int) -> None:
     except KeyboardInterrupt:
         pass
     except BaseException as error:
-        tell(f"doctor: internal error ({type(error).__name__}: {clean_line(str(error)[:200])}).\n")
+        announce(f"internal error ({type(error).__name__}: {str(error)[:200]}).")
         if os.environ.get("DOCTOR_TRACEBACK"):
             import traceback
 

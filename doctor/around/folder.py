@@ -7,10 +7,9 @@ from pathlib import Path
 
 from doctor.around.output import Output, Printed
 from doctor.around.relay.kept import HEAD, RING
-from doctor.report.outputs import run_name
+from doctor.report.file_names import run_name
+from doctor.text.announce import announce
 from doctor.text.outfile import make_folder, why_not_ours, write_file
-from doctor.text.printable import clean_line
-from doctor.text.terminal import tell
 
 DEFAULT = Path("doctor-runs")
 _CUT = b"\n... %d bytes are left out here ...\n"
@@ -38,7 +37,7 @@ class RunFolder:
                 write_file(path / name, data)
         except OSError as error:
             self._broken = True
-            tell(f"doctor: {clean_line(str(self._parent))} cannot be written: {error.strerror}.\n")
+            announce(f"{self._parent} cannot be written: {error.strerror}.")
 
     def keep(self, output: Output) -> None:
         """Keep the output, which only doctor holds."""

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from doctor.around.apart import Apart
 from doctor.around.folder import RunFolder
+from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
 
@@ -32,10 +33,10 @@ class Newsroom:
 
     def publish(self, name: str, headline: str, text: str, files: Mapping[str, bytes]) -> None:
         self._folder.write({f"{name}{suffix}": data for suffix, data in files.items()})
-        where = (
-            f"doctor: the report is in {clean_line(str(self._folder.path))}\n" if self._folder.path else ""
-        )
-        self.tell(f"doctor: {clean_line(headline)}\n{text}{where}")
+        announce(headline, self.tell)
+        self.tell(text)
+        if self._folder.path:
+            announce(f"the report is in {self._folder.path}", self.tell)
         if self._notify:
             self._running.append(Apart(lambda: _notified(self._notify or "", headline, text)))
 
@@ -62,4 +63,4 @@ def _notified(command: str, headline: str, text: str) -> None:
     except subprocess.TimeoutExpired:
         why = "it did not end"
     if why:
-        tell(f"doctor: the command of --notify failed: {why}.\n")
+        announce(f"the command of --notify failed: {why}.")

@@ -20,12 +20,11 @@ from typing import Any
 from doctor.cli.whichlanguage import config_path
 from doctor.errors import Mistake, UsageError, suggest
 from doctor.run.request import Request
+from doctor.text.announce import announce
 from doctor.text.language import Language
 from doctor.text.nodeset import check_jump, check_user
 from doctor.text.option import Option, options
-from doctor.text.printable import clean_line
 from doctor.text.redact import redact
-from doctor.text.terminal import tell
 from doctor.text.textfile import refuse, said, shown, text_of
 from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, parse_yaml
 
@@ -60,7 +59,7 @@ def with_defaults(
     words = ", ".join(_words(name, value) for name, value in found.items())
     used = redact(f"{_called(path, environ)}: {words}")
     if request.outputs.quiet or not in_report:
-        tell(f"doctor: defaults from {clean_line(used)}\n")
+        announce(f"defaults from {used}")
     return replace(
         request,
         way=replace(request.way, **way, by_default=frozenset(way)),
@@ -82,7 +81,7 @@ def _read(path: Path) -> str | None:
     except (FileNotFoundError, NotADirectoryError):
         return None
     except PermissionError:  # for instance sudo kept the HOME of another user
-        tell(f"doctor: {clean_line(str(path))}: cannot be read, so no defaults are used.\n")
+        announce(f"{path}: cannot be read, so no defaults are used.")
         return None
     except OSError as error:
         raise UsageError(f"{path}: your defaults cannot be read: {error.strerror}.") from None

@@ -18,7 +18,9 @@ from doctor.hang.options import HangWishes, RunningJobWishes
 from doctor.report.formats import Outputs
 from doctor.run.request import HostFlags, Request
 from doctor.slow.options import SlowWishes
+from doctor.text.announce import announce
 from doctor.text.option import IN_JOB, REPLAY, any_option, option, refuse_conflicts
+from doctor.text.speech import t
 from doctor.text.terminal import put, tell
 
 SLURM_JOB = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
@@ -130,8 +132,8 @@ def to_its_end(run: Callable[[], int]) -> int:
     try:
         return run()
     except KeyboardInterrupt as stop:  # a second one, or one outside the run
-        tell("doctor: interrupted before the report was made.\n")
-        tell(f"        What it started on the hosts ends there by itself within {GONE_IN} s.\n")
+        announce("interrupted before the report was made.")
+        tell(f"        {t(f'What it started on the hosts ends there by itself within {GONE_IN} s.')}\n")
         return 128 + getattr(stop, "number", int(signal.SIGINT))
 
 

@@ -30,8 +30,10 @@ from doctor.model import UnreachedHost, UnreachedKind
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
 from doctor.report.pages import show_page, terminal_of, write_page
+from doctor.report.spoken import spoken_command
 from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
+from doctor.text.announce import announce
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
@@ -120,9 +122,9 @@ def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report 
             if several
             else "what was seen does not point below Python"
         )
-        tell(f"doctor: no check applies: {why}.\n")
+        announce(f"no check applies: {why}.")
         return None
-    tell(f"doctor: the result of doctor check {quoted(asked.hosts)} --only {','.join(asked.only)}:\n")
+    announce(f"the result of doctor check {quoted(asked.hosts)} --only {','.join(asked.only)}:")
     report = examine_below(asked, session)
     show_report(report, session.request.outputs, out)
     if not session.request.outputs.quiet:
@@ -137,7 +139,7 @@ def tell_unread(evidence: HangEvidence) -> None:
         for why in seen.unread:
             hosts.setdefault(why, []).append(seen.host)
     for why, names in hosts.items():
-        tell(f"doctor: {clean_line(fold(names))}: {clean_line(why)}\n")
+        announce(f"{fold(names)}: {why}")
 
 
 def write_evidence(path: Path, data: bytes) -> None:
@@ -156,6 +158,6 @@ def tell_remedies(reasons: Mapping[str, UnreachedHost], asked: Collection[str]) 
         alike.setdefault(f"Did you mean {meant}? {why.remedy}" if meant else why.remedy, []).append(why)
     for remedy, all_of in alike.items():
         names = fold([why.host for why in all_of])
-        tell(f"doctor: {clean_line(names)}: {clean_line(remedy)}\n")
+        announce(f"{names}: {remedy}")
         for command in all_of[0].commands:
-            tell(f"        {clean_line(command)}\n")
+            tell(f"        {clean_line(spoken_command(command))}\n")

@@ -37,9 +37,10 @@ from doctor.report.outputs import deliver, refuse_unwritable, show
 from doctor.run.examination import run_and_judge
 from doctor.run.request import Request
 from doctor.targets.inventory import table_file
+from doctor.text.announce import announce
 from doctor.text.nodeset import fold
 from doctor.text.outfile import write_file
-from doctor.text.terminal import put, tell
+from doctor.text.terminal import put
 
 FORMS = ("1.0", "legacy", "1.2")
 UNKNOWN_PRODUCT = (
@@ -98,18 +99,18 @@ def make_table_of(request: Request, form: str, output: Path | None) -> int:
     reading, report = run_and_judge(with_defaults(request), MORE)
     if report.verdict is not Verdict.HEALTHY:
         show(report, request.outputs, sys.stderr)
-        tell("doctor: no rank table was written: fix the above first, or leave hosts out.\n")
+        announce("no rank table was written: fix the above first, or leave hosts out.")
         return report.exit_code
     facts, plan = reading.facts, reading.plan
     unknown = {host: why for host in plan.names if (why := _unknown(host, facts, form))}
     if unknown:
         first = next(iter(unknown.values()))
-        tell(f"doctor: no rank table was written: {fold(list(unknown))}: {first}\n")
+        announce(f"no rank table was written: {fold(list(unknown))}: {first}")
         return EXIT_INCONCLUSIVE
     text = _table(plan, facts, form)
     for finding in report.findings if not request.outputs.quiet else ():
         if finding.status is Status.UNKNOWN:
-            tell(f"doctor: not examined: {finding.check} on {finding.nodeset}: {finding.summary}\n")
+            announce(f"not examined: {finding.check} on {finding.nodeset}: {finding.summary}")
     if output is not None and to_file:
         try:
             write_file(output, text.encode())

@@ -23,8 +23,7 @@ from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
 from doctor.run.way import way_of
 from doctor.stage import Stage
-from doctor.text.printable import clean_line
-from doctor.text.terminal import tell
+from doctor.text.announce import announce
 
 EVERY = 10.0
 """Seconds from the start of one look to the start of the next."""
@@ -109,7 +108,7 @@ def watch(
             job = found.job or job
             text = f"look {number}: {found.sentence}"
             if not quiet and not line.live:
-                tell(f"doctor: {clean_line(f'{sight.evidence.started[11:19]} UTC, {text}')}\n")
+                announce(f"{sight.evidence.started[11:19]} UTC, {text}")
             ends = number == 1 or (absent > 1 and not found.unreached)
             if any(one.verdict is HangState.HANG for one in (found, *found.each)) or (absent and ends):
                 return last

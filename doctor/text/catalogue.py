@@ -4,8 +4,9 @@
 `{word}` one for a single word, `{bit}` one for anything without blanks, `{ip}` one for an IP address,
 `{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{who}`, `{host}`,
 `{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for a text that is not translated (each also
-with a number: `{raw2}`), and `{s|}` or `{is|are}` a choice of English words that the translation does not
-need.
+with a number: `{raw2}`), `{name}`, `{file}`, `{option}` or `{command}` one for what is typed or named, which
+is not translated either (`{names}` for several), and `{s|}` or `{is|are}` a choice of English words that the
+translation does not need.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 QUOTED = "raw"
+NAMED = re.compile(r"(?:name|file|option|command)s?\d*")
 HOLE = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"n\d*")
 _ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"

@@ -14,25 +14,30 @@ from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
-from doctor.text.catalogue import HOLE, QUOTED, Template, read_catalogue, words
+from doctor.text.catalogue import HOLE, NAMED, QUOTED, Template, read_catalogue, words
 from doctor.text.language import UNTRANSLATED, Language
+from doctor.text.late import late
 
 CATALOGUE = Path(__file__).parent / "zh"
 LONGEST = 2000
 """Longer texts are not sentences."""
 DEEPEST = 6
-_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
-_ENGLISH = re.compile(r"[A-Za-z]")
-_PROSE = re.compile(r"[a-z]{2,}[,:;]? [a-z]{2,}")
-_TWO_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
+_SENTENCES = late(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
+_ENGLISH = late(r"[A-Za-z]")
+_PROSE = late(r"[a-z]{2,}[,:;]? [a-z]{2,}")
+_TWO_WORDS = late(r"\b[a-z]{2,} [a-z]{2,}\b")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
-_LOOSE = re.compile(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
+_LOOSE = late(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
 """Where Chinese and Latin letters touch, a blank belongs."""
-_TIGHT = re.compile(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{_LATIN}])")
+_TIGHT = late(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{_LATIN}])")
 """Blanks that do not belong into Chinese."""
-_SEPARATORS = ((" · ", " · "), (": ", "："), (", ", "，"), ("  ", "  "))
+_SEPARATORS = ((" · ", " · "), (": ", "："), (", ", "，"))
+_IT = late("^(?:它的|它|其)")
+_COLUMNS = late(r"(\s{2,})")
 _SIGNS = {"; ": "；", ": ": "：", ", ": "，", ",": "，", "(": "（", ")": "）", " ": ""}
+_JOINED = {"and": "和", "or": "或"}
+_JOINS = late(r",? (and|or) ")
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
 _spoken = Language.EN
 _learnt: dict[str, str] = {}
@@ -75,12 +80,18 @@ def t(text: str) -> str:
     if said is None:
         return text
     start = text.index(inner)
-    return text[:start] + said + text[start + len(inner) :]
+    end = text[start + len(inner) :]
+    return text[:start] + said + (end.removeprefix(" ") if said.endswith("：") else end)
 
 
 def sign(english: str) -> str:
     """A punctuation mark with its blanks."""
     return english if _spoken is Language.EN else _SIGNS[english]
+
+
+def in_sentences(*said: str) -> str:
+    """Sentences that are translated one by one."""
+    return sign(" ").join(map(t, filter(None, said)))
 
 
 def t_list(text: str) -> str:
@@ -128,26 +139,58 @@ def _said(text: str, depth: int) -> str | None:
         return whole
     if depth > DEEPEST:
         return None
+    if "  " in text and (columns := _in_columns(text, depth)):
+        return columns
     known = index.candidates(text)
-    if (said := _by_template([each for each in known if not each.is_weak], text, depth)) is not None:
+    strong = [each for each in known if not each.is_weak]
+    if (said := _by_template(strong, text, depth)) is not None:
         return said
-    if text.endswith(".") and (said := _said(text[:-1], depth)) is not None:
-        return said if said.endswith("。") else f"{said}。"
-    return (
-        _in_sentences(text, depth)
-        or _by_template([each for each in known if each.is_weak], text, depth)
-        or _in_parts(text, depth)
-    )
+    if "\n" in text:
+        return _joined(text.split("\n"), "\n", depth)
+    bare = text.removesuffix(".")
+    if bare != text and (said := index.whole.get(_key(bare)) or _by_template(strong, bare, depth)):
+        return _with_stop(said)
+    if said := _without_it(bare, depth):
+        return _with_stop(said) if bare != text else said
+    if said := _in_sentences(text, depth):
+        return said
+    if bare != text and (said := _said(bare, depth)):
+        return _with_stop(said)
+    return _by_template([each for each in known if each.is_weak], text, depth) or _in_parts(text, depth)
+
+
+def _without_it(text: str, depth: int) -> str | None:
+    """The translation of a text whose "it" or "its" was left out, since its subject is named before it."""
+    if not text[:1].isalpha() or depth > DEEPEST:
+        return None
+    for lead in ("it ", "its "):
+        whole = f"{lead}{_key(text)}"
+        said = _index().whole.get(whole) or _by_template(_long(whole), whole, depth)
+        if said:
+            return _IT.sub("", said)
+    return None
+
+
+def _long(text: str) -> list[Template]:
+    return [each for each in _index().candidates(text) if not each.is_short and each.english.startswith("it")]
+
+
+def _with_stop(said: str) -> str:
+    return said if said.endswith("。") else f"{said}。"
 
 
 def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | None:
+    in_clauses = len(list(_split(text, "; "))) > 1
     for each in templates:
-        found = each.pattern.fullmatch(text)
+        found = each.pattern.fullmatch(text) if _may_fit(each, text) else None
         if found is None:
             continue
         quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
         prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
-        said = {name: _said(value.strip(), depth + 1) for name, value in prose.items()}
+        clauses = (len(list(_split(value, "; "))) > 1 for value in prose.values())
+        if in_clauses and "; " not in each.english and any(clauses):
+            continue  # the clauses are said one by one
+        said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
         if not all(map(_is_balanced, (found.groupdict() if each.is_short else prose).values())):
             continue
         if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
@@ -159,6 +202,22 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
         return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]
     return None
+
+
+def _may_fit(template: Template, text: str) -> bool:
+    """A hole at the end does not take the full stop of a sentence, and no hole takes several lines."""
+    at_end = template.english.endswith("}") and text.endswith(".") and not text.endswith("...")
+    return not at_end and ("\n" in template.english or "\n" not in text)
+
+
+def _said_of(hole: str, value: str, depth: int) -> str | None:
+    """The text of a hole. Names stay, only the words between several of them are translated."""
+    if NAMED.fullmatch(hole):
+        joined = (
+            _JOINS.sub(lambda each: f" {_JOINED[each[1]]} ", value) if hole.startswith("names") else value
+        )
+        return joined if joined != value else None
+    return _said(value.strip(), depth)
 
 
 def _filled(english: str, said: str | None) -> str:
@@ -177,7 +236,6 @@ def _is_balanced(text: str) -> bool:
 
 def _in_sentences(text: str, depth: int) -> str | None:
     for parts, between in (
-        (text.split("\n"), "\n"),
         (_SENTENCES.split(text), ""),
         (_split(text, "; "), "；"),
     ):
@@ -185,6 +243,17 @@ def _in_sentences(text: str, depth: int) -> str | None:
         if len(several) > 1 and (said := _joined(several, between, depth)):
             return said
     return None
+
+
+def _in_columns(text: str, depth: int) -> str | None:
+    """Columns between two blanks or more; one of a single word is a name."""
+    parts = _COLUMNS.split(text)
+    said = [_said(each, depth + 1) if " " in each else None for each in parts]
+    return (
+        "".join(each if new is None else new for each, new in zip(parts, said, strict=True))
+        if any(said)
+        else None
+    )
 
 
 def _in_parts(text: str, depth: int) -> str | None:
@@ -202,12 +271,12 @@ def _in_parts(text: str, depth: int) -> str | None:
 
 
 def _joined(parts: Iterable[str], between: str, depth: int, *, all_of_it: bool = False) -> str | None:
-    pairs = [(each, _said(each, depth + 1)) for each in parts]
+    pairs = [(each, _said(each.strip(), depth + 1)) for each in parts]
     if not any(said for _, said in pairs):
         return None
     if all_of_it and any(said is None and not _is_name(each) for each, said in pairs):
         return None
-    return between.join(each if said is None else said for each, said in pairs)
+    return between.join(_filled(each, said) for each, said in pairs)
 
 
 def _split(text: str, between: str) -> Iterator[str]:

@@ -17,15 +17,19 @@ Sentence = tuple[str, str]
 _WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
 _PROGRAM = re.compile(
     r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:-\w, )?--?[a-z-]+ \S+$"
-    r"|^(?:sudo|ssh|doctor|python|exec|export|unset|getent|grep|openssl) |^(?:cat|cksum|d[fu]|ip|ls|ps) [-/{]"
+    r"|^(?:sudo|ssh|doctor|python3?|(?:time )?\{\} -c|dmesg|journalctl|import|kill|pip|py-spy|getent|scontrol"
+    r"|exec|export|unset|grep|openssl) |^(?:cat|cksum|d[fu]|ip|ls|ps) [-/{]|^ip (?:route|rule) "
     r"|^(?:amd-smi|npu-smi|hccn_tool|nvidia-smi) (?:-|info|metric|nvlink|process|topo|\{\}$)"
-    r"|^ip (?:route|rule) |; (?:do|done|esac|exit|export)\b"
+    r"|; (?:do|done|esac|exit|export)\b|^\.[A-Z]{2} |[\u4e00-\u9fff]"
 )
 _COMMENT = re.compile(r"^(?:.*?\s{2,}# |\s*# )(\S.*)$")
-_LOOKED_FOR = ("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix")
+"""A command and what is said about it."""
+_LOOKED_FOR = (
+    *("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix", "split"),
+)
 _QUOTES = ("Evidence", "compile")
 _NO_PROSE = (
-    *("onhost", "probe/script", "completion", "smoke/onhost", "demos", "transport/remote", "text/secret"),
+    *("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote", "text/secret"),
     *("logs/forms/", "logs/judge/kinds", "logs/judge/deaths", "logs/judge/blame", "logs/loss/lines"),
     *("logs/reading/actors", "logs/reading/commands", "logs/sources/kind", "logs/symptoms/numbers"),
 )
@@ -43,9 +47,7 @@ def _of_code() -> Iterator[Sentence]:
             if not any(part in where for part in _NO_PROSE):
                 found = _Strings()
                 found.visit(ast.parse(path.read_text()))
-                texts = (
-                    comment[1] if (comment := _COMMENT.fullmatch(each)) else each for each in found.texts
-                )
+                texts = (_COMMENT.sub(r"\1", each) for each in found.texts)
                 yield from ((where, each) for each in dict.fromkeys(texts) if _is_prose(each))
 
 
@@ -58,6 +60,14 @@ class _Strings(ast.NodeVisitor):
 
     def __init__(self) -> None:
         self.texts: list[str] = []
+        self.choices: dict[str, str] = {}
+        """Variables that hold one of two words."""
+
+    def visit_Assign(self, node: ast.Assign) -> None:
+        (*_, target) = node.targets
+        if isinstance(target, ast.Name) and (choice := _choice(node.value)):
+            self.choices[target.id] = choice
+        self.generic_visit(node)
 
     def visit_Expr(self, node: ast.Expr) -> None:
         if not isinstance(node.value, ast.Constant):
@@ -75,9 +85,10 @@ class _Strings(ast.NodeVisitor):
         self._visit_unless_text(node.slice)
 
     def visit_Call(self, node: ast.Call) -> None:
+        """Words to split, or to look for, are no sentences, and quotes are not translated."""
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if called in _LOOKED_FOR:
-            self.visit(node.func)
+            self._visit_unless_text(node.func.value if isinstance(node.func, ast.Attribute) else node.func)
             self._visit_unless_text(*node.args[:1])
             self.generic_visit(ast.Tuple(node.args[1:]))
         elif called not in _QUOTES:
@@ -102,14 +113,21 @@ class _Strings(ast.NodeVisitor):
         value = node.value
         if isinstance(value, ast.Name) and value.id == "UNDECIDED":  # a clause of its own, or nothing
             return ""
-        if isinstance(value, ast.IfExp):
-            both = (value.body, value.orelse)
-            if all(isinstance(each, ast.Constant) for each in both):
-                return (
-                    "{" + "|".join(str(each.value) for each in both if isinstance(each, ast.Constant)) + "}"
-                )
+        if isinstance(value, ast.Name) and value.id in self.choices:
+            return self.choices[value.id]
+        if choice := _choice(value):
+            return choice
         self.visit(value)
         return "'{}'" if node.conversion == ord("r") else "{}"
+
+
+def _choice(node: ast.expr) -> str:
+    """`"a" if x else "b"` as {a|b}; empty for anything else."""
+    if isinstance(node, ast.IfExp):
+        both = [each.value for each in (node.body, node.orelse) if isinstance(each, ast.Constant)]
+        if len(both) == 2:
+            return "{" + "|".join(map(str, both)) + "}"
+    return ""
 
 
 def _of_playbooks() -> Iterator[Sentence]:

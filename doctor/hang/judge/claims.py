@@ -77,10 +77,11 @@ def _owners(jobs: Sequence[HangJob], known: Sequence[HangJob]) -> Iterator[str]:
 def _claim(job: HangJob) -> str:
     """ "process 163 of alice on node2 says that it is rank 4 of 10.0.0.1:29500, and does not count: ..." """
     first, number = job.ranks[0], len(job.ranks)
-    says, none = ("says that it is", "it has") if number == 1 else ("say that they are", "they have")
     which = f"rank {first.rank}" if number == 1 and first.rank is not None else "ranks"
     who = f"process {first.pid}" if number == 1 else f"{number} processes ({first.pid}, ...)"
     return (
-        f"{who} of {job.owner} on {fold(job.hosts)} {says} {which} of {first.job}, and "
-        f"{'does' if number == 1 else 'do'} not count: {none} no connection to a rank and no launcher"
+        f"{who} of {job.owner} on {fold(job.hosts)} "
+        f"{'says that it is' if number == 1 else 'say that they are'} {which} of {first.job}, "
+        f"and {'does not count: it has' if number == 1 else 'do not count: they have'} "
+        "no connection to a rank and no launcher"
     )

@@ -17,6 +17,7 @@ from doctor.smoke.judge.phrases import (
     call_words,
     consequences,
     evidence_of,
+    of_phase,
     page_words,
     shown_words,
 )
@@ -68,6 +69,7 @@ def _charge(
     cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankOutcome], proof: _Proof
 ) -> SmokeCharge:
     sample, python = proof.page.sample, cell.python_of(ranks[0])
+    framework = cell.plan.framework
     summary, expected = _words(proof, cell.entries(ranks[0].rank))
     return SmokeCharge(
         check="smoke-mismatch",
@@ -83,8 +85,8 @@ def _charge(
         # The program that dies is often not the one at fault.
         evidence=(*evidence_of(ranks), *consequences(cell, cell.off, _ending)),
         commands=(
-            # All ranks run the same program: one that deviates has a different torch, or bad memory.
-            f"{python} -c 'import torch; print(torch.__version__, torch.__file__)'",
+            # All ranks run the same program: one that deviates has a different framework, or bad memory.
+            f"{python} -c 'import {framework}; print({framework}.__version__, {framework}.__file__)'",
             "dmesg -T | grep -iE 'mce|edac|hardware error' | tail",
         ),
     )
@@ -108,8 +110,7 @@ def _words(proof: _Proof, entries: Sequence[ScheduledCall]) -> tuple[str, str]:
     if due is None:
         return f"it entered {shown_words(sample)}, though all its collectives were done", expected
     call = due.call
-    name = f"{call.group} {call.op} {due.seq} of "
-    name += f"training step {call.step}" if due.phase == "train" else f"the {due.phase} phase"
+    name = of_phase(f"{call.group} {call.op} {due.seq}", due.phase, call.step)
     other = f"it entered {shown_words(sample)} where {call_words(due)} was due"
     if not sample.inside:
         other = f"{call_words(due)} was due, and it has entered {sample.position} collectives"
@@ -134,11 +135,10 @@ def _lapse_words(lapse: Lapse, entries: Sequence[ScheduledCall]) -> tuple[str, s
     mine = [entry for entry in calls if entry.call.group == lapse.group]
     if len(mine) == 1 and lapse.entered == 0:
         return f"it left out {call_words(mine[0])}", call_words(mine[0])
-    verb = "left out a collective" if lapse.entered < lapse.due else "called one collective too many"
-    return (
-        f"it {verb}: it entered {_times(lapse.entered, lapse.group)} in {place} instead of {lapse.due}",
-        due,
-    )
+    entered = f"it entered {_times(lapse.entered, lapse.group)} in {place} instead of {lapse.due}"
+    if lapse.entered < lapse.due:
+        return f"it left out a collective: {entered}", due
+    return f"it called one collective too many: {entered}", due
 
 
 def _times(number: int, group: str) -> str:

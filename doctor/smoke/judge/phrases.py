@@ -37,7 +37,7 @@ def call_words(entry: ScheduledCall) -> str:
     """A collective of the schedule, with its number in its group."""
     call = entry.call
     name = _call(call.group, call.op, entry.seq, call.dtype, call.bytes)
-    return f"{name} {_of(entry.phase, call.step)}"
+    return of_phase(name, entry.phase, call.step)
 
 
 def shown_words(sample: Sample) -> str:
@@ -45,15 +45,15 @@ def shown_words(sample: Sample) -> str:
     name = _call(sample.group, sample.op, sample.seq, sample.dtype, sample.bytes)
     if not sample.inside:
         return name
-    return f"{name} {_of(sample.phase, sample.step)}"
+    return of_phase(name, sample.phase, sample.step)
 
 
 def _call(group: str, op: str, seq: int, dtype: str, size: int) -> str:
     return f"{group} {op} {seq} ({dtype}, {size} bytes)"
 
 
-def _of(phase: str, step: int) -> str:
-    return f"of training step {step}" if phase == "train" else f"of the {phase} phase"
+def of_phase(name: str, phase: str, step: int) -> str:
+    return f"{name} of training step {step}" if phase == "train" else f"{name} of the {phase} phase"
 
 
 def doing(phase: str, step: int) -> str:
@@ -70,9 +70,10 @@ def page_words(sample: Sample) -> str:
     place = f"phase {sample.phase}" + (f", step {sample.step}" if sample.phase == "train" else "")
     if sample.position == 0:
         return f"{place}; no collective entered yet"
-    side = "inside" if sample.inside else "outside, after"
     last = _call(sample.group, sample.op, sample.seq, sample.dtype, sample.bytes)
-    return f"{place}; {side} {last}, its collective number {sample.position}"
+    if sample.inside:
+        return f"{place}; inside {last}, its collective number {sample.position}"
+    return f"{place}; outside, after {last}, its collective number {sample.position}"
 
 
 def state_words(seen: RankOutcome) -> str:

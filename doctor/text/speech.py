@@ -194,8 +194,6 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
             continue
         if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
             continue
-        if each.is_weak and not any(said.values()) and not all(map(_is_name, quoted.values())):
-            continue
         if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in prose if not said[name]):
             continue
         if each.is_tiny and any(map(_TWO_WORDS.search, quoted.values())):

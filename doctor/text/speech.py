@@ -16,27 +16,28 @@ from pathlib import Path
 
 from doctor.text.catalogue import HOLE, NAMED, QUOTED, Template, read_catalogue, words
 from doctor.text.language import UNTRANSLATED, Language
+from doctor.text.late import late
 
 CATALOGUE = Path(__file__).parent / "zh"
 LONGEST = 2000
 """Longer texts are not sentences."""
 DEEPEST = 6
-_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
-_ENGLISH = re.compile(r"[A-Za-z]")
-_PROSE = re.compile(r"[a-z]{2,}[,:;]? [a-z]{2,}")
-_TWO_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
+_SENTENCES = late(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
+_ENGLISH = late(r"[A-Za-z]")
+_PROSE = late(r"[a-z]{2,}[,:;]? [a-z]{2,}")
+_TWO_WORDS = late(r"\b[a-z]{2,} [a-z]{2,}\b")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
-_LOOSE = re.compile(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
+_LOOSE = late(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
 """Where Chinese and Latin letters touch, a blank belongs."""
-_TIGHT = re.compile(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{_LATIN}])")
+_TIGHT = late(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{_LATIN}])")
 """Blanks that do not belong into Chinese."""
 _SEPARATORS = ((" · ", " · "), (": ", "："), (", ", "，"))
-_IT = re.compile("^(?:它的|它|其)")
-_COLUMNS = re.compile(r"(\s{2,})")
+_IT = late("^(?:它的|它|其)")
+_COLUMNS = late(r"(\s{2,})")
 _SIGNS = {"; ": "；", ": ": "：", ", ": "，", ",": "，", "(": "（", ")": "）", " ": ""}
 _JOINED = {"and": "和", "or": "或"}
-_JOINS = re.compile(r",? (and|or) ")
+_JOINS = late(r",? (and|or) ")
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
 _spoken = Language.EN
 _learnt: dict[str, str] = {}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
+from fnmatch import translate
 from functools import cache
 
 from doctor.logs.judge.kinds import SuspectKind, killed_pid, kind_of
@@ -59,7 +60,13 @@ def explains(one: Event, other: Event) -> bool:
 
 @cache
 def _matches(id: str, globs: tuple[str, ...]) -> bool:
-    return any(fnmatchcase(id, glob) for glob in globs)
+    return _pattern(globs).match(id) is not None
+
+
+@cache
+def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches what one of the globs does; no glob matches nothing."""
+    return re.compile("|".join(map(translate, globs)) or r"(?!)")
 
 
 def event_of(

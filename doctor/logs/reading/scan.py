@@ -199,7 +199,8 @@ class _Scanner:
     def _last_words(self, window: Window) -> None:
         """Collect complaints near the end, even if there were many or equal ones before."""
         found = self._found
-        on = max((line.number for line in found.progress.values()), default=0)
+        bars = found.progress.values()  # a bar prints its last states again when the program ends
+        on = max((each.since if BAR.search(each.text) else each.number for each in bars), default=0)
         old = {wording: each for wording, each in found.odd.items() if each[1].number < on}
         for wording in old:
             del found.odd[wording]

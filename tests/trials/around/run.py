@@ -57,7 +57,7 @@ def trial(name: str, number: int) -> Outcome:
 def _tried(
     folder: Path, name: str, number: int, kind: AroundKind, victim: int, at: int, moment: float
 ) -> Outcome:
-    mark, began = f"mark-{uuid.uuid4()}", time.monotonic()
+    mark, began, runs = f"mark-{uuid.uuid4()}", time.monotonic(), True
     told = {"FAULT": kind.fault, "VICTIM": str(victim), "AT": str(at), "STEPS": str(kind.steps)}
     env = {**os.environ, **told, "MARK": mark, "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
     words = [*DOCTOR, "run", "--no-preflight", *kind.options, "--json", "run.json", "--", *TORCHRUN]
@@ -72,13 +72,15 @@ def _tried(
             doctor.send_signal(signal.SIGINT)
         if name == "doctor killed":
             time.sleep(moment)
+            runs = any(each != doctor.pid and _is_job(each) for each in relays(mark))
             doctor.kill()
         code = doctor.wait(PATIENCE)
         left = _left(mark)
     report = _report(folder / "run.json")
     found = trouble(report) if report else []
     accused = {each["rank"] for each in found if each["because"] is None and each["status"] == "fail"}
-    right = _equal(out.read_text(), kind, at) and not left and not list(folder.glob("doctor-hosts-*"))
+    same = _equal(out.read_text(), kind, at) or not (runs or out.stat().st_size)  # it had not begun
+    right = same and not left and not list(folder.glob("doctor-hosts-*"))
     right = right and (report is not None) is (name != "doctor killed")
     expected = {kind.code, -signal.SIGINT} if name == "interrupted" else {kind.code}
     says_nan = name != "NaN" or (
@@ -96,6 +98,15 @@ def _tried(
         code=code,
         said=tuple(map(sentence, found)),
     )
+
+
+def _is_job(pid: int) -> bool:
+    """Whether it is the command, and not doctor with its words."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"torch.distributed.run" in words[:3]
 
 
 def _left(mark: str) -> list[int]:

@@ -6,15 +6,18 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from doctor.cli.pages import translation
 from doctor.judge.playbook import exams, load_exam, load_remedies
 from doctor.judge.registry import BrokenSource, bundled, find_checks
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.report.areas import AREAS, OTHER, area_of
+from doctor.text.language import Language
 from doctor.text.printable import clean_line
+from doctor.text.speech import spoken, t
 from doctor.text.terminal import AUTO, coloured, put, styled, width
+from doctor.text.wrap import cells, unwrap, wrap
 
 if TYPE_CHECKING:
     from doctor.api import Check
@@ -39,18 +42,18 @@ def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
     for check in found.checks:
         areas[area_of(check.id) if is_ours(check) else OTHER].append(of_check(check))
     parts = {f"{CHECKS}{area}": rows for area, rows in areas.items() if rows}
-    parts["EXAMS (--exam NAME)"] = [(name, "", load_exam(name, found.checks).title) for name in exams()]
+    parts["EXAMS (--exam NAME)"] = [(name, "", t(load_exam(name, found.checks).title)) for name in exams()]
     parts["MORE"] = [
-        ("doctor list remedies", "", f"{len(load_remedies().recipes)} remedies"),
-        ("doctor list symptoms", "", f"{len(load_symptoms().symptoms)} known log messages"),
-        ("doctor explain NAME", "", "the page of one of them"),
+        ("doctor list remedies", "", t(f"{len(load_remedies().recipes)} remedies")),
+        ("doctor list symptoms", "", t(f"{len(load_symptoms().symptoms)} known log messages")),
+        ("doctor explain NAME", "", t("the page of one of them")),
     ]
     _put(parts, colours, found.broken)
     return 0
 
 
 def print_remedies(colours: str = AUTO) -> int:
-    rows = [(name, "", recipe.title) for name, recipe in load_remedies().recipes.items()]
+    rows = [(name, "", t(recipe.title)) for name, recipe in load_remedies().recipes.items()]
     _put({"REMEDIES": rows}, colours, ())
     return 0
 
@@ -60,7 +63,7 @@ def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
     found = load_symptoms(folders)
     parts: dict[str, list[Row]] = {}
     for each in found.symptoms:
-        parts.setdefault(each.family.upper(), []).append((each.id, "", each.title))
+        parts.setdefault(each.family.upper(), []).append((each.id, "", t(each.title)))
     _put(parts, colours, found.broken)
     return 0
 
@@ -82,9 +85,10 @@ def print_schema() -> int:
 def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[BrokenSource]) -> None:
     colour = coloured(sys.stdout, colours)
     shown = [
-        f"{styled(heading, BOLD, colour)}\n{_rows(heading, rows, colour)}" for heading, rows in parts.items()
+        f"{styled(t(heading), BOLD, colour)}\n{_rows(heading, rows, colour)}"
+        for heading, rows in parts.items()
     ]
-    shown += [f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n" for each in broken]
+    shown += [t(f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n") for each in broken]
     put("\n".join(shown), sys.stdout, drawn=True)
 
 
@@ -105,7 +109,15 @@ def _line(row: Row, wide: int, columns: int, colour: bool) -> str:
     if room < NARROW:
         return f"  {name}"
     marked = f"{styled(kind, COLOURS.get(kind, '0'), colour)}  " if kind else ""
-    return f"  {name:<{wide}}  {marked}{title if len(title) <= room else title[: room - 1] + '…'}"
+    return f"  {name:<{wide}}  {marked}{_cut(title, room)}"
+
+
+def _cut(title: str, room: int) -> str:
+    if cells(title) <= room:
+        return title
+    while cells(title) >= room:
+        title = title[:-1]
+    return f"{title}…"
 
 
 def in_rows(rows: Sequence[Row], colour: bool) -> str:
@@ -119,7 +131,7 @@ def _lines(row: Row, wide: int, colour: bool) -> Iterator[str]:
     columns = width(sys.stdout, PAGE)
     beside = columns - len(head) >= NARROW
     room = columns - (len(head) if beside else 6)
-    first, *more = wrap(title, max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
+    first, *more = wrap(title, max(room, 1))
     painted = head.replace(f"  {kind}  ", f"  {styled(kind, COLOURS.get(kind, '0'), colour)}  ")
     yield f"{painted}{first}" if beside else painted.rstrip()
     yield from (" " * (len(head) if beside else 6) + line for line in (more if beside else (first, *more)))
@@ -130,5 +142,8 @@ def is_ours(check: Check) -> bool:
 
 
 def of_check(check: Check) -> Row:
-    title = check.title if is_ours(check) else f"{check.title}  [{check.origin}]"
+    title = check.title
+    if spoken() is Language.ZH and (page := translation(check)):
+        title = unwrap(page.partition("\n\n")[0]).rstrip("。")
+    title = title if is_ours(check) else f"{title}  [{check.origin}]"
     return check.id, check.severity.value, title

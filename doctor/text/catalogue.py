@@ -3,10 +3,10 @@
 `{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
 `{word}` one for a single word, `{bit}` one for anything without blanks, `{ip}` one for an IP address,
 `{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{interface}` one for
-the name of an interface, `{who}`, `{host}`, `{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for a
-text that is not translated (each also with a number: `{raw2}`), `{name}`, `{file}`, `{option}` or `{command}`
-one for what is typed or named, which is not translated either (`{names}` for several: "a, b and c"), and
-`{s|}` or `{is|are}` a choice of English words that the translation does not need.
+the name of an interface, `{who}`, `{host}`, `{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for
+a text that is not translated (each also with a number: `{raw2}`), `{name}`, `{file}`, `{option}` or
+`{command}` one for what is typed or named, which is not translated either (`{names}` for several: "a, b and
+c"), and `{s|}` or `{is|are}` a choice of English words that the translation does not need.
 """
 
 from __future__ import annotations

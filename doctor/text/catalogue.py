@@ -2,11 +2,11 @@
 
 `{name}` is a hole, `{n}` (or `{n2}`) a hole for a number or a range, `{list}` one for several of them,
 `{word}` one for a single word, `{bit}` one for anything without blanks, `{ip}` one for an IP address,
-`{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{who}`, `{host}`,
-`{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for a text that is not translated (each also
-with a number: `{raw2}`), `{name}`, `{file}`, `{option}` or `{command}` one for what is typed or named, which
-is not translated either (`{names}` for several), and `{s|}` or `{is|are}` a choice of English words that the
-translation does not need.
+`{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{interface}` one for
+the name of an interface, `{who}`, `{host}`, `{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for
+a text that is not translated (each also with a number: `{raw2}`), `{name}`, `{file}`, `{option}` or
+`{command}` one for what is typed or named, which is not translated either (`{names}` for several: "a, b and
+c"), and `{s|}` or `{is|are}` a choice of English words that the translation does not need.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 QUOTED = "raw"
-NAMED = re.compile(r"(?:name|file|option|command)s?\d*")
+NAMED = re.compile(r"(?:name|file|option|command|node)s?\d*")
 HOLE = re.compile(r"\{([^{}]*)\}")
 _NUMBER = re.compile(r"n\d*")
 _ONE = r"[-+]?[0-9](?:[0-9.,-]*[0-9])?"
@@ -29,6 +29,7 @@ _KINDS = {
     "ip": r"[0-9A-Fa-f]*[.:0-9][0-9A-Fa-f.:]*",
     "setting": r"-{0,2}\w*[A-Z0-9_-][\w.-]*",
     "nodes": r"[^\s;:()]+",
+    "interface": r"(?:eth|ib|bond|br|hsn|lo|docker|data)-?\d[\w.-]*|en[opsx]\d[\w.-]*",
     "who": r"(?:(?![:;] ).)+?",
     **dict.fromkeys(("host", "hosts", "ranks"), r"(?:(?![:;] | \().)+?"),
 }

@@ -118,7 +118,7 @@ class _Index:
 
     def candidates(self, text: str) -> list[Template]:
         found = [each for word in ("", *words(text)) for each in self.by_word.get(word, ())]
-        return sorted(found, key=lambda each: (-each.fixed, -len(each.english)))
+        return sorted(found, key=lambda each: (-each.fixed, -len(each.english), each.english))
 
 
 @lru_cache(maxsize=1)
@@ -139,6 +139,8 @@ def _said(text: str, depth: int) -> str | None:
         return whole
     if depth > DEEPEST:
         return None
+    if said := _after_whom(text, depth):
+        return said
     if "  " in text and (columns := _in_columns(text, depth)):
         return columns
     known = index.candidates(text)
@@ -157,6 +159,27 @@ def _said(text: str, depth: int) -> str | None:
     if bare != text and (said := _said(bare, depth)):
         return _with_stop(said)
     return _by_template([each for each in known if each.is_weak], text, depth) or _in_parts(text, depth)
+
+
+def _after_whom(text: str, depth: int) -> str | None:
+    """A sentence that is known whole, whatever signs are in it, after a name or before brackets."""
+    whom, colon, rest = text.partition(": ")
+    if colon and (said := _whole(rest, depth)):
+        return f"{_said(whom, depth + 1) or whom}：{said}"
+    return _whole(text, depth) if text.endswith(")") else None
+
+
+def _whole(text: str, depth: int) -> str | None:
+    whole = _index().whole
+    if said := whole.get(_key(text)):
+        return said
+    at = text.find(" (")
+    while text.endswith(")") and at > 0:
+        if said := whole.get(_key(text[:at])):
+            inside = text[at + 2 : -1]
+            return f"{said}（{_said(inside, depth + 1) or inside}）"
+        at = text.find(" (", at + 1)
+    return None
 
 
 def _without_it(text: str, depth: int) -> str | None:
@@ -265,6 +288,8 @@ def _in_parts(text: str, depth: int) -> str | None:
             return f"{first}（{second}）"
     for between, chinese in _SEPARATORS:
         parts = list(_split(text, between))
+        if between == ": ":  # a title may have a colon of its own
+            parts = [each for each in (parts[0], text[len(parts[0]) + len(between) :]) if each]
         if len(parts) > 1 and (said := _joined(parts, chinese, depth, all_of_it=between == ", ")):
             return said
     return None

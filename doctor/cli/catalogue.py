@@ -6,15 +6,18 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING
 
+from doctor.cli.pages import page, title
 from doctor.judge.playbook import exams, load_exam, load_remedies
 from doctor.judge.registry import BrokenSource, bundled, find_checks
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.report.areas import AREAS, OTHER, area_of
+from doctor.text.language import Language
 from doctor.text.printable import clean_line
+from doctor.text.speech import spoken, t
 from doctor.text.terminal import AUTO, coloured, put, styled, width
+from doctor.text.wrap import cells, wrap
 
 if TYPE_CHECKING:
     from doctor.api import Check
@@ -50,7 +53,7 @@ def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
 
 
 def print_remedies(colours: str = AUTO) -> int:
-    rows = [(name, "", recipe.title) for name, recipe in load_remedies().recipes.items()]
+    rows = [(name, "", title(recipe, spoken())) for name, recipe in load_remedies().recipes.items()]
     _put({"REMEDIES": rows}, colours, ())
     return 0
 
@@ -80,9 +83,10 @@ def print_schema() -> int:
 def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[BrokenSource]) -> None:
     colour = coloured(sys.stdout, colours)
     shown = [
-        f"{styled(heading, BOLD, colour)}\n{_rows(heading, rows, colour)}" for heading, rows in parts.items()
+        f"{styled(t(heading), BOLD, colour)}\n{_rows(heading, rows, colour)}"
+        for heading, rows in parts.items()
     ]
-    shown += [f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n" for each in broken]
+    shown += [f"{clean_line(t(f'could not be used: {each.origin}: {each.reason}'))}\n" for each in broken]
     put("\n".join(shown), sys.stdout, drawn=True)
 
 
@@ -98,12 +102,26 @@ def _in_lines(rows: Sequence[Row], colour: bool) -> str:
 
 
 def _line(row: Row, wide: int, columns: int, colour: bool) -> str:
-    name, kind, title = map(clean_line, row)
-    room = columns - wide - 4 - (len(kind) + 2 if kind else 0)
+    name, kind, said = _said(row)
+    room = columns - wide - 4 - (cells(kind) + 2 if kind else 0)
     if room < NARROW:
         return f"  {name}"
-    marked = f"{styled(kind, COLOURS.get(kind, '0'), colour)}  " if kind else ""
-    return f"  {name:<{wide}}  {marked}{title if len(title) <= room else title[: room - 1] + '…'}"
+    marked = f"{styled(kind, COLOURS.get(row[1], '0'), colour)}  " if kind else ""
+    return f"  {name:<{wide}}  {marked}{_cut(said, room)}"
+
+
+def _said(row: Row) -> Row:
+    name, kind, said = row
+    kind = kind if spoken() is Language.EN else t(kind.upper())
+    return clean_line(name), kind, clean_line(t(said))
+
+
+def _cut(text: str, room: int) -> str:
+    if cells(text) <= room:
+        return text
+    while cells(text) >= room:
+        text = text[:-1]
+    return f"{text}…"
 
 
 def in_rows(rows: Sequence[Row], colour: bool) -> str:
@@ -112,15 +130,15 @@ def in_rows(rows: Sequence[Row], colour: bool) -> str:
 
 
 def _lines(row: Row, wide: int, colour: bool) -> Iterator[str]:
-    name, kind, title = map(clean_line, row)
+    name, kind, said = _said(row)
     head = f"  {name:<{wide}}  {kind}{'  ' if kind else ''}"
     columns = width(sys.stdout, PAGE)
-    beside = columns - len(head) >= NARROW
-    room = columns - (len(head) if beside else 6)
-    first, *more = wrap(title, max(room, 1), break_long_words=False, break_on_hyphens=False) or [""]
-    painted = head.replace(f"  {kind}  ", f"  {styled(kind, COLOURS.get(kind, '0'), colour)}  ")
+    beside = columns - cells(head) >= NARROW
+    room = columns - (cells(head) if beside else 6)
+    first, *more = wrap(said, max(room, 1))
+    painted = head.replace(f"  {kind}  ", f"  {styled(kind, COLOURS.get(row[1], '0'), colour)}  ")
     yield f"{painted}{first}" if beside else painted.rstrip()
-    yield from (" " * (len(head) if beside else 6) + line for line in (more if beside else (first, *more)))
+    yield from (" " * (cells(head) if beside else 6) + line for line in (more if beside else (first, *more)))
 
 
 def is_ours(check: Check) -> bool:
@@ -128,5 +146,6 @@ def is_ours(check: Check) -> bool:
 
 
 def of_check(check: Check) -> Row:
-    title = check.title if is_ours(check) else f"{check.title}  [{check.origin}]"
-    return check.id, check.severity.value, title
+    said, _, _ = page(check, spoken()).partition("\n\n")
+    said = said.rstrip("。") if spoken() is Language.ZH else check.title
+    return check.id, check.severity.value, said if is_ours(check) else f"{said}  [{check.origin}]"

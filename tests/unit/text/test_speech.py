@@ -45,6 +45,23 @@ def test_a_sentence_is_recognised(english: str, chinese: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("english", "chinese"),
+    [
+        ("There are gpus, hang, healthy, loader.", "可选：gpus, hang, healthy, loader。"),
+        ("Did you mean 'healthy' or 'hang'?", "您是不是要用 'healthy' 或 'hang'？"),
+        ("There is no demo 'healthy'.", "没有名为 'healthy' 的演示。"),
+        ("What to do with a job that hangs. Default: report.", "作业卡死时如何处理。默认：report。"),
+        (
+            "memory   is killed by SIGKILL\n  healthy  sleeps forever",
+            "memory   被 SIGKILL 终止\n  healthy  永久休眠",
+        ),
+    ],
+)
+def test_names_that_can_be_typed_stay(english: str, chinese: str) -> None:
+    assert translated(english) == chinese
+
+
+@pytest.mark.parametrize(
     "quoted",
     [
         "RuntimeError: it broke at this point",

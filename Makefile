@@ -62,9 +62,11 @@ trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials $(TRIALS_ARGS)
 
-# Every fault of a hanging job, many times, with real torchrun, mpirun and srun. It takes hours; TRIALS_ARGS selects a part.
+# Every fault of a hanging job and healthy work, many times, with real torchrun, mpirun, srun and frameworks. It takes
+# hours, and goes on where it was cut short; TRIALS_ARGS selects a part.
 hang-trials: $(VENV)/.ready
 	@scripts/system-packages
+	@scripts/hang-frameworks .venv-frameworks $(BIN)/python
 	$(BIN)/python -m tests.trials.hang $(TRIALS_ARGS)
 
 # Every fault of a slow job, many times, in the lab. A run that was cut short goes on; TRIALS_ARGS selects a part.
@@ -92,4 +94,4 @@ $(VENV)/.ready: $(VENV)/.tested constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-mindspore build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mindspore .venv-frameworks build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import math
-import re
+import os
 import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
 from functools import partial
+from pathlib import Path
 
 from doctor.around.apart import apart
 from doctor.around.folder import both_ends
+from doctor.around.kernel import JobProcesses, job_ids, of_job
 from doctor.around.output import Output
 from doctor.run.request import Request
 from doctor.text.announce import announce
 
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
-_KERNEL_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d")
 OWN = "doctor-output"
 """The folder of the command's output among the logs."""
 
@@ -36,32 +37,44 @@ class EndReason:
     """The hosts that caused it, if that is proved or certain and not the script's own fault."""
 
 
-def explained(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> EndReason:
-    """Why the command ended. It began at `began`, in seconds since 1970, and took `seconds`; `asks`: hosts
-    give their logs.
+def explained(
+    request: Request, output: Output, pid: int, began: float, seconds: float, *, asks: bool
+) -> EndReason:
+    """Why the command ended, which had that PID. It began at `began`, in seconds since 1970, and took
+    `seconds`; `asks`: hosts give their logs.
     """
-    return apart(partial(_explain, replace(request, command="logs"), output, began, seconds, asks=asks))
+    return apart(partial(_explain, replace(request, command="logs"), output, pid, began, seconds, asks=asks))
 
 
-def curves_of(output: Output) -> tuple[str, ...]:
-    """What is wrong with the losses that were printed so far, each in a sentence."""
-    import io
-
+def curves_of(
+    request: Request, output: Output, pid: int, began: float, told: Sequence[str]
+) -> tuple[tuple[str, ...], EndReason | None]:
+    """What is wrong with the losses that were printed so far, each in a sentence; with the report, if one of
+    them was not told before.
+    """
     from doctor.logs.explanation import headline
+    from doctor.logs.fetch.private import private_folder
     from doctor.logs.loss.collect import LossCollector
     from doctor.logs.loss.judge import judge_curves
+    from doctor.logs.naming import renamed
     from doctor.logs.read import read
     from doctor.logs.symptoms.match import matcher_of
     from doctor.model import Confidence
 
     matcher = matcher_of((), ())
-    streams = [io.BytesIO(both_ends(each)) for each in output.streams.values()]
-    logs = read(streams, matcher, loss=LossCollector)
+    with private_folder() as folder:
+        names = _written(output, folder)
+        logs = renamed(read([folder / OWN], matcher, loss=LossCollector), _by_stream(names))
     found = judge_curves(logs.curves, matcher.symptoms)
-    return tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
+    says = tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
+    if set(says) <= set(told):
+        return says, None
+    return says, _explain(replace(request, command="logs"), output, pid, began, 0.0, asks=False)
 
 
-def _explain(request: Request, output: Output, began: float, seconds: float, *, asks: bool) -> EndReason:
+def _explain(
+    request: Request, output: Output, pid: int, began: float, seconds: float, *, asks: bool
+) -> EndReason:
     from doctor.errors import DoctorError
     from doctor.logs.explain import LogOrigin, explanation_of
     from doctor.logs.fetch.onhost.agent import KERNEL
@@ -73,44 +86,45 @@ def _explain(request: Request, output: Output, began: float, seconds: float, *, 
 
     quiet = replace(request, outputs=replace(request.outputs, quiet=True))
     with private_folder() as folder:
-        own = folder / OWN
-        own.mkdir()
-        names = {}
-        for name, stream in output.streams.items():
-            (own / f"{name}.log").write_bytes(both_ends(stream))
-            names[str(own / f"{name}.log")] = name
-        paths, origin = [str(own)], LogOrigin()
+        names = _written(output, folder)
+        paths, origin = [str(folder / OWN)], LogOrigin()
         if asks:
             minutes = max(1, math.ceil((time.time() - began) / 60))
             room = 64 * MEGABYTE
             try:
                 more, origin = fetched_logs(quiet, LogRequest((), minutes, room // 4, room, (), ""), folder)
                 paths += more
+                here = origin.transport == "local"
+                margin = 0.5 if here else CLOCKS
+                said = b"\n".join(both_ends(each) for each in output.streams.values())
+                job = JobProcesses(said, frozenset((pid,)), job_ids(os.environ))
                 for kernel in folder.rglob(KERNEL):
-                    margin = 0.5 if origin.transport == "local" else CLOCKS
                     until = began + seconds + margin
-                    kernel.write_bytes(lines_between(kernel.read_bytes(), began - margin, until))
+                    text = of_job(kernel.read_bytes(), began - margin, until, job, here=here)
+                    kernel.write_bytes(text)
             except DoctorError as error:
                 announce(f"the logs of the hosts could not be fetched: {error.message}")
         theirs = origin.named or (lambda logs: logs)
-        origin = replace(origin, named=lambda logs: theirs(renamed(logs, lambda path: names.get(path, path))))
+        origin = replace(origin, named=lambda logs: theirs(renamed(logs, _by_stream(names))))
         explanation, report = explanation_of(
             paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None
         )
     return _reason(explanation, report)
 
 
-def lines_between(text: bytes, begin: float, until: float) -> bytes:
-    """The lines of a kernel's log from the time of the job: what came before or later did not end it."""
-    kept, keeps = [], True
-    for line in text.splitlines(keepends=True):
-        said = _KERNEL_TIME.match(line)
-        if said:
-            stamp = said[0].decode().replace(",", ".")
-            keeps = begin <= datetime.fromisoformat(stamp).timestamp() <= until
-        if keeps:
-            kept.append(line)
-    return b"".join(kept)
+def _written(output: Output, folder: Path) -> dict[str, str]:
+    """Write the output into files of a folder; returns the name of the stream in each."""
+    (folder / OWN).mkdir()
+    names = {}
+    for name, stream in output.streams.items():
+        path = folder / OWN / f"{name}.log"
+        path.write_bytes(both_ends(stream))
+        names[str(path)] = name
+    return names
+
+
+def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:
+    return lambda path: names.get(path, path)
 
 
 def _reason(explanation: object, report: object) -> EndReason:

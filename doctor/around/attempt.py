@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from doctor.around.after import curves_of
+from doctor.around.after import EndReason, curves_of
 from doctor.around.apart import Apart
 from doctor.around.command import ENDS, Command
 from doctor.around.look import JobLook, Watcher, look, tree
@@ -24,7 +24,11 @@ from doctor.text.announce import announce
 TICK = 1.0
 """Seconds between looks at what was printed."""
 LOSSES = 60.0
-"""Seconds between looks at the losses."""
+"""Seconds to the first look at the losses, and between looks at losses that are not finite. If all is well,
+the time between two looks grows with the time that the job runs.
+"""
+ODD_LOSSES = 5.0
+"""Seconds from a loss that is not finite to a look, so that what follows is seen too."""
 GRACE = 30.0
 """Seconds from TERM to KILL."""
 UNDECIDED = "nothing moves, and doctor hang could not decide why"
@@ -36,6 +40,7 @@ class JobAttempt:
     """How it went."""
 
     output: Output
+    pid: int
     began: float
     seconds: float = 0.0
     status: int = 0
@@ -45,6 +50,8 @@ class JobAttempt:
     """What was told about standstills."""
     losses: list[str] = field(default_factory=list)
     """What was told about losses."""
+    parts: list[bytes] = field(default_factory=list)
+    """The reports of what was told, in JSON."""
     ended: str = ""
     """Why doctor ended the command; empty if it did not."""
 
@@ -68,10 +75,11 @@ class Watched:
         self._passing = Passing(command.output)
         self._watcher = Watcher(self._pauses, partial(look, request, command.pid, port))
         self._stops = command.stopped
-        self._curves: Apart[tuple[str, ...]] | None = None
-        self._curves_at, self._losses = now + LOSSES, 0
+        self._curves: Apart[tuple[tuple[str, ...], EndReason | None]] | None = None
+        self._began, self._curves_at, self._losses, self._odd = now, now + LOSSES, 0, 0
+        self._read_losses = partial(curves_of, request, command.output, command.pid, time.time())
         self._kill_at: float | None = None
-        self.attempt = JobAttempt(command.output, time.time())
+        self.attempt = JobAttempt(command.output, command.pid, time.time())
 
     def run_unwatched(self) -> JobAttempt:
         """Only wait for its end."""
@@ -110,6 +118,7 @@ class Watched:
 
     def _standstill(self, found: JobLook, now: float) -> None:
         self.attempt.looks.append(found)
+        self.attempt.parts += filter(None, (found.files.get(".json"),))
         silent = f"{self._pauses.silent(now):.0f} s without a step or a new line"
         if found.hangs:
             headline = found.sentence
@@ -123,19 +132,23 @@ class Watched:
         if self._curves is not None:
             if self._curves.poll():
                 child, self._curves = self._curves, None
-                self._bad_losses(child.result(), now)
-        elif now > self._curves_at and self._passing.losses > self._losses:
+                self._bad_losses(*child.result(), now)
+            return
+        if self._passing.odd_losses and not self._odd:
+            self._curves_at = now + ODD_LOSSES
+        self._odd = self._passing.odd_losses
+        if now > self._curves_at and self._passing.losses > self._losses:
             self._losses = self._passing.losses
-            self._curves_at = now + max(LOSSES, (now - self._curves_at) + LOSSES)
-            self._curves = Apart(partial(curves_of, self._command.output))
+            self._curves_at = now + (LOSSES if self._odd else max(LOSSES, (now - self._began) / 10))
+            self._curves = Apart(partial(self._read_losses, tuple(self.attempt.losses)))
 
-    def _bad_losses(self, found: Sequence[str], now: float) -> None:
+    def _bad_losses(self, found: Sequence[str], why: EndReason | None, now: float) -> None:
         new = [each for each in found if each not in self.attempt.losses]
-        if not new:
+        if not new or why is None:
             return
         self.attempt.losses += new
-        text = "".join(f"{each}\n" for each in new)
-        self._news.publish(f"loss-{len(self.attempt.losses)}", new[0], "", {".txt": text.encode()})
+        self.attempt.parts += filter(None, (why.files.get(".json"),))
+        self._news.publish(f"loss-{len(self.attempt.losses)}", new[0], why.text, why.files)
         if self._wishes.on_loss == END:
             self._end(new[0], now)
 

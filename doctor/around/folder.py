@@ -7,7 +7,7 @@ from pathlib import Path
 
 from doctor.around.output import Output, Printed
 from doctor.around.relay.kept import HEAD, RING
-from doctor.report.outputs import run_name
+from doctor.report.file_names import run_name
 from doctor.text.announce import announce
 from doctor.text.outfile import make_folder, why_not_ours, write_file
 

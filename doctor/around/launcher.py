@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from doctor.around.placeholders import is_here, own_place
+from doctor.errors import UsageError
 from doctor.job.launch.command import read_command
 from doctor.job.launch.launcher import Launcher, LauncherAgent
 from doctor.job.launch.wrappers import program_name
@@ -49,13 +51,31 @@ def spans_hosts(agent: LauncherAgent | None) -> bool:
     return bool(agent.launcher.counts_twice and differ)
 
 
-def leads(agent: LauncherAgent | None, environ: Mapping[str, str]) -> bool:
-    """Whether this machine is the first of those on which the command is started; the others follow it."""
-    number = agent.node_rank if agent else None
-    if number is not None and spans_hosts(agent) and number.value is not None:
-        return number.value <= 0
-    in_step = environ.get("SLURM_STEP_NUM_TASKS", "1") != "1" and "SLURM_STEP_ID" in environ
-    return not in_step or environ.get("SLURM_PROCID", "0") == "0"
+def runs_on_each_host(agent: LauncherAgent | None, environ: Mapping[str, str]) -> bool:
+    """Whether the same command is started on all hosts of the job."""
+    return _in_step(environ) or (agent is not None and not agent.launcher.elsewhere and spans_hosts(agent))
+
+
+def is_first(
+    agent: LauncherAgent | None, environ: Mapping[str, str], hosts: Callable[[], Sequence[str]]
+) -> bool:
+    """Whether this machine is the first of those on which the command is started; the others follow it.
+    `hosts` finds out their names, in the order of ranks.
+    """
+    if _in_step(environ) or agent is None:
+        return environ.get("SLURM_PROCID", "0") == "0"
+    number = agent.node_rank if agent.given("node_rank") is not None else None
+    if number is not None and number.value is not None and number.value >= 0:
+        return number.value == 0
+    try:
+        return own_place(hosts(), environ) == 0
+    except UsageError:  # it has another name there
+        master = agent.launcher.master(agent) if agent.launcher.master else None
+        return master is None or is_here(master.address)
+
+
+def _in_step(environ: Mapping[str, str]) -> bool:
+    return environ.get("SLURM_STEP_NUM_TASKS", "1") != "1" and "SLURM_STEP_ID" in environ
 
 
 def line_to_type(words: Sequence[str], agent: LauncherAgent | None, before: Sequence[str]) -> str:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from doctor.around.output import Output
-from doctor.logs.reading.progress import counted, says_step
 from doctor.logs.sentence import sentence
+from doctor.logs.steps import counted, says_step
 
 FACTOR = 2.0
 """A pause is odd if it is so many times as long as the longest one so far."""
@@ -17,6 +18,7 @@ TICK = 64 << 10
 LINES = 400
 KNOWN = 3
 """After so many steps, only steps and new sentences show that the job moves."""
+_ODD = re.compile(rb"[Ll]oss.{0,12}?\b(?:nan|NaN|inf|Infinity)\b")
 MOST = 4096
 """The most counters and sentences that are remembered."""
 
@@ -32,13 +34,17 @@ class Passing:
         self._steps = 0
         self.losses = 0
         """How many lines with a loss have passed."""
+        self.odd_losses = 0
+        """In how many of them it is not a finite number."""
 
     def moved(self) -> bool:
         """Whether the job has printed something new since the last call."""
         any_bytes = new = advanced = False
         for line in self._lines():
             any_bytes = True
-            self.losses += b"loss" in line or b"Loss" in line
+            if b"loss" in line or b"Loss" in line:
+                self.losses += 1
+                self.odd_losses += _ODD.search(line) is not None
             said = sentence(line)
             if said not in self._sentences:
                 self._remember(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import socket
@@ -53,8 +54,24 @@ def own_place(hosts: Sequence[str], environ: Mapping[str, str] = os.environ) -> 
     for place, host in enumerate(hosts):
         if host in own or host.partition(".")[0] in own:
             return place
+    for place, host in enumerate(hosts):
+        if is_here(host):
+            return place
     raise UsageError(
         f"{{node_rank}} cannot be filled in: this machine, {socket.gethostname()}, does not take part"
         f" in the job on {fold(hosts)}.",
         "Start the command on these hosts only.",
     )
+
+
+def is_here(host: str) -> bool:
+    """Whether an address of this machine has that name."""
+    try:
+        found = socket.getaddrinfo(host, 0, type=socket.SOCK_DGRAM)
+    except (OSError, UnicodeError):
+        return False
+    for family, kind, protocol, _, address in found:
+        with contextlib.suppress(OSError), socket.socket(family, kind, protocol) as one:
+            one.bind(address)
+            return True
+    return False

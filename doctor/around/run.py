@@ -8,33 +8,68 @@ import shlex
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
+from typing import TYPE_CHECKING
 
 from doctor.around.after import EndReason, explained
 from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
 from doctor.around.folder import RunFolder
-from doctor.around.launcher import agent_of, leads, line_to_type, named_hosts
+from doctor.around.launcher import agent_of, is_first, line_to_type, named_hosts, runs_on_each_host
 from doctor.around.news import Newsroom
 from doctor.around.options import AroundWishes
 from doctor.around.placeholders import OF_HOSTS, filled, named_in
 from doctor.around.relay.command import NOT_FOUND, NOT_STARTED
-from doctor.errors import EXIT_FAULT
+from doctor.around.scheduler import why_ended
+from doctor.around.whose import Whose
+from doctor.errors import EXIT_FAULT, DoctorError, UsageError
 from doctor.job.launch.forms import Go
-from doctor.report.launch_line import job_id
+from doctor.report.file_names import job_id
+from doctor.report.formats import STDOUT
 from doctor.run.request import Request
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold, unfold
 from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
 
-JOB, PREFLIGHT, ENDED = "the job's", "the pre-flight's", "doctor's, which ended the job"
-"""Whose exit code it is."""
+if TYPE_CHECKING:
+    from doctor.around.envelope import AttemptEntry
+
 EXIT_ENDED = 75
 NOTHING = BeforeStart(0, None)
+
+
+@dataclass(frozen=True, slots=True)
+class EndedAttempt:
+    """An attempt that is over, and what was said about it."""
+
+    hosts: tuple[str, ...]
+    left_out: tuple[str, ...]
+    attempt: JobAttempt
+    code: int
+    by_others: str
+    why: str
+    folder: str
+
+    def entry(self) -> AttemptEntry:
+        from doctor.around.envelope import AttemptEntry, JobLookEntry
+
+        return AttemptEntry(
+            hosts=self.hosts,
+            left_out=self.left_out,
+            seconds=self.attempt.seconds,
+            exit_code=None if self.attempt.why_not else self.code,
+            looks=tuple(JobLookEntry(each.state, each.sentence) for each in self.attempt.looks),
+            losses=tuple(self.attempt.losses),
+            ended=self.attempt.ended or None,
+            by_others=self.by_others or None,
+            why=self.why or None,
+            folder=self.folder or None,
+        )
 
 
 @dataclass(slots=True)
@@ -49,12 +84,21 @@ class AroundRun:
     number: int = 1
     causes: set[tuple[str, str]] = field(default_factory=set)
     """What ended earlier attempts, each with its host."""
+    on_each: bool = False
+    """Whether `doctor run` is started on every host of the job."""
     leads: bool = True
-    """Whether this is the instance that examines; on the other nodes of a job they only pass on."""
+    """Whether this is the instance that examines; on the other hosts they only pass on."""
+    attempts: list[EndedAttempt] = field(default_factory=list)
+    parts: list[bytes] = field(default_factory=list)
+    """The reports of the pre-flight, of looks and of logs, in JSON."""
+    began: float = field(default_factory=time.time)
 
     def __call__(self) -> int:
-        self.leads = leads(agent_of(self.words), os.environ)
+        agent = agent_of(self.words)
         self.request = with_hosts(self.request, self.words)
+        self.on_each = runs_on_each_host(agent, os.environ)
+        if self.on_each:
+            self.leads = is_first(agent, os.environ, lambda: unexamined(self.request, self.words).hosts)
         while (code := self._once()) is None:
             self.number += 1
         return code
@@ -62,14 +106,17 @@ class AroundRun:
     def _once(self) -> int | None:
         """The exit code; None if the command is to be started again."""
         places = named_in(self.words)
-        if self.leads and not self.wishes.no_preflight:
+        examines = self.leads and not self.wishes.no_preflight
+        if examines:
             self.before = examined(self.request, self.words)
+            self.parts += filter(None, (self.before.report,))
             if self.before.code:
-                return self._ends(self.before.code, PREFLIGHT)
-            if self._drops() and not places & OF_HOSTS:
+                return self._ends(self.before.code, Whose.PREFLIGHT)
+            if self._drops() and (self.on_each or not places & OF_HOSTS):
                 return self._refuse()
-        elif places:
-            self.before = unexamined(self.request, self.words)
+        if places and (self.on_each or not examines):  # each instance must fill in the same
+            listed = unexamined(self.request, self.words)
+            self.before = replace(self.before, going=listed.going, hosts=listed.hosts)
         words = list(self.words)
         if places and self.before.going:
             words = filled(self.words, self.before.going, self._write_hostfile)
@@ -83,13 +130,16 @@ class AroundRun:
 
     def _refuse(self) -> int:
         typed = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else ["doctor", "run"]
-        line = line_to_type(self.words, agent_of(self.words), ["doctor", *typed[1:]])
-        announce(
-            f"{fold(self._drops())} must not take part, but the command does not say where the hosts belong, "
-            "so it was not started. Type:"
-        )
+        left_out = clean_line(fold(self._drops()))
+        if self.on_each:
+            why, where = "the other hosts would wait for it", " on the others"
+            line = shlex.join(["doctor", *typed[1:], "--exclude", left_out, "--", *self.words])
+        else:
+            why, where = "the command does not say where the hosts belong", ""
+            line = line_to_type(self.words, agent_of(self.words), ["doctor", *typed[1:]])
+        announce(f"{left_out} must not take part, but {why}, so it was not started. Type{where}:")
         tell(f"        {clean_line(line)}\n")
-        return self._ends(EXIT_FAULT, PREFLIGHT)
+        return self._ends(EXIT_FAULT, Whose.PREFLIGHT)
 
     def _write_hostfile(self, going: Go) -> str:
         """A file that goes when the command has ended."""
@@ -100,9 +150,8 @@ class AroundRun:
         return name
 
     def _command(self, words: Sequence[str]) -> int | None:
-        started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         parent = self.request.outputs.report_dir
-        folder = RunFolder(parent, started, job_id(os.environ), os.getpid(), self.number)
+        folder = RunFolder(parent, _stamp(time.time()), job_id(os.environ), os.getpid(), self.number)
         with Command(words, self.hostfile, holds=self.wishes.restarts > 0) as command:
             news = Newsroom(folder, self.wishes.notify, raw=command.has_terminal)
             port = self.before.going.port if self.before.going else None
@@ -110,15 +159,28 @@ class AroundRun:
             attempt = watched.run() if self.leads else watched.run_unwatched()
         news.cooked()
         if attempt.why_not:
-            return self._not_started(words[0], attempt.why_not)
+            code = NOT_FOUND if attempt.why_not == errno.ENOENT else NOT_STARTED
+            why = f"{clean_line(shlex.quote(words[0]))} could not be started: {os.strerror(attempt.why_not)}."
+            announce(why)
+            self._keep(attempt, code, "", why, folder)
+            return self._ends(code, Whose.JOB)
         code = exit_code(attempt.status)
-        reason = self._explain(attempt, folder, news) if code else None
+        self.parts += attempt.parts
+        by_others = self._by_others(attempt) if code else ""
+        reason = None
+        if by_others:
+            announce(f"{by_others}.", news.tell)
+        elif code:
+            reason = self._explain(attempt, folder, news)
         news.close()
-        if reason is not None and self._again(reason):
-            return None
+        self._keep(attempt, code, by_others, reason.says if reason else "", folder)
+        if reason is not None:
+            self.parts += [reason.files[".json"]] if ".json" in reason.files else []
+            if self._again(reason):
+                return None
         if attempt.ended:
-            return self._ends(EXIT_ENDED, ENDED, attempt.seconds)
-        self._ends(code, JOB, attempt.seconds)
+            return self._ends(EXIT_ENDED, Whose.ENDED, attempt.seconds)
+        self._ends(code, Whose.JOB, attempt.seconds)
         end_as(attempt.status)
         return code
 
@@ -137,38 +199,66 @@ class AroundRun:
         enough = len(left) >= (self.request.what.need_hosts or 1) and bool(named_in(self.words) & OF_HOSTS)
         if not causes or causes & self.causes or not enough or self.number > self.wishes.restarts:
             return False
+        if self.on_each:  # the other instances would not follow
+            return False
         self.causes |= causes
         who = self.request.who
         self.request = replace(self.request, who=replace(who, exclude=(*who.exclude, *reason.blamed)))
         announce(f"the command is started again without {fold(reason.blamed)}.")
         return True
 
-    def _explain(self, attempt: JobAttempt, folder: RunFolder, news: Newsroom) -> EndReason | None:
-        """Say why the command ended, unless somebody ended it."""
+    def _by_others(self, attempt: JobAttempt) -> str:
+        """Who ended the command, if it was neither itself nor doctor."""
+        if attempt.ended:
+            return ""
+        why = why_ended()
         if attempt.by_signal:
-            from doctor.around.scheduler import why_ended
-
             name = signal.Signals(attempt.by_signal).name
-            why = why_ended()
-            announce(f"somebody ended the job by {name}{f': {why}' if why else ''}.", news.tell)
-            return None
+            return f"somebody ended the job by {name}{f': {why}' if why else ''}"
+        return f"Slurm ended the job: {why}" if why else ""
+
+    def _explain(self, attempt: JobAttempt, folder: RunFolder, news: Newsroom) -> EndReason | None:
+        """Say why the command ended, unless doctor ended it."""
         folder.keep(attempt.output)
         if attempt.ended or not self.leads:
             return None
-        reason = explained(self._of_job(), attempt.output, attempt.began, attempt.seconds, asks=True)
+        reason = explained(
+            self._of_job(), attempt.output, attempt.pid, attempt.began, attempt.seconds, asks=True
+        )
         news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         return reason
 
-    def _not_started(self, program: str, why: int) -> int:
-        code = NOT_FOUND if why == errno.ENOENT else NOT_STARTED
-        announce(f"{shlex.quote(program)} could not be started: {os.strerror(why)}.")
-        return self._ends(code, JOB)
+    def _keep(self, attempt: JobAttempt, code: int, by_others: str, why: str, folder: RunFolder) -> None:
+        hosts, left_out = self.before.hosts, self.before.left_out
+        part = tuple(host for host in hosts if host not in left_out)
+        where = str(folder.path or "")
+        self.attempts.append(EndedAttempt(part, left_out, attempt, code, by_others, why, where))
 
-    def _ends(self, code: int, whose: str, seconds: float | None = None) -> int:
+    def _ends(self, code: int, whose: Whose, seconds: float | None = None) -> int:
+        self._write(code, whose)
         if code or not self.request.outputs.quiet:
             after = f", after {_duration(seconds)}" if seconds is not None else ""
-            announce(f"the exit code {code} is {whose}{after}.")
+            announce(f"the exit code {code} is {whose.words}{after}.")
         return code
+
+    def _write(self, code: int, whose: Whose) -> None:
+        """Write the reports that were asked for. The exit code stays what it is if that fails."""
+        if not any(self.request.outputs.files()):
+            return
+        from doctor.around.report import around_report
+        from doctor.report.envelope import EnvelopeRun
+        from doctor.report.outputs import write_formats
+
+        entries = [each.entry() for each in self.attempts]
+        run = EnvelopeRun(command="run", started=_stamp(self.began), seconds=time.time() - self.began)
+        try:
+            write_formats(self.request.outputs, around_report(run, code, whose, entries, self.parts))
+        except DoctorError as error:
+            announce(error.message)
+
+
+def _stamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _duration(seconds: float) -> str:
@@ -182,4 +272,11 @@ def _duration(seconds: float) -> str:
 def run_around(words: Sequence[str], request: Request, wishes: AroundWishes) -> int:
     """The exit code. `words` are what follows `--`."""
     _ = wishes.least  # a mistake is reported before anything else
+    for form, path in request.outputs.files():
+        if path == STDOUT:
+            raise UsageError(f"{form.option} -: stdout belongs to the command.", "Name a file.")
+    if any(request.outputs.files()) or request.outputs.report_dir:
+        from doctor.report.outputs import refuse_unwritable
+
+        refuse_unwritable(request.outputs, {})
     return AroundRun(tuple(words), request, wishes)()

@@ -1,4 +1,4 @@
-"""Why the scheduler ended a job, if it did."""
+"""Why Slurm ended a job, if it did."""
 
 from __future__ import annotations
 
@@ -14,12 +14,19 @@ _STATES = {
     "NODE_FAIL": "a node failed",
     "DEADLINE": "its deadline was reached",
 }
+_REASONS = {
+    "TimeLimit": _STATES["TIMEOUT"],
+    "NodeDown": _STATES["NODE_FAIL"],
+    "Preempted": _STATES["PREEMPTED"],
+    "DeadLine": _STATES["DEADLINE"],
+}
+COMPLETING = "COMPLETING"
 PATIENCE = 5
 """Seconds: a job that is cancelled is killed soon."""
 
 
 def why_ended(environ: Mapping[str, str] = os.environ) -> str:
-    """What Slurm says about the end of this job; empty if it says nothing."""
+    """What Slurm says about the end of this job; empty if it did not end it."""
     job = environ.get("SLURM_JOB_ID", "")
     if not re.fullmatch(r"[0-9]{1,10}", job):
         return ""
@@ -33,5 +40,14 @@ def why_ended(environ: Mapping[str, str] = os.environ) -> str:
         ).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    state = re.search(r"\bJobState=([A-Z_]+)", said)
-    return _STATES.get(state[1], "") if state else ""
+    return read_end(said)
+
+
+def read_end(said: str) -> str:
+    """What a line of `scontrol show job` says about the end of a job whose script still runs."""
+    state = re.search(r"\bJobState=([A-Z_]+)(?: Reason=(\w+))?", said)
+    if state is None:
+        return ""
+    if state[1] == COMPLETING:
+        return _REASONS.get(state[2] or "", "it was cancelled, or its hosts were taken")
+    return _STATES.get(state[1], "")

@@ -70,13 +70,15 @@ def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
 
 def print_schema() -> int:
     """Prints the JSON Schema of every report that --json writes."""
+    from doctor.around.envelope import AroundReport
     from doctor.hang.envelope import HangReport
     from doctor.logs.envelope import LogsReport
     from doctor.report.json import CheckReport
     from doctor.report.schema import schema_of
     from doctor.slow.envelope import SlowReport
 
-    put(f"{json.dumps(schema_of(CheckReport, LogsReport, HangReport, SlowReport), indent=1)}\n", sys.stdout)
+    kinds = (CheckReport, LogsReport, HangReport, SlowReport, AroundReport)
+    put(f"{json.dumps(schema_of(*kinds), indent=1)}\n", sys.stdout)
     return 0
 
 

@@ -140,10 +140,13 @@ class HangHost(RemoteAgent):
         return unread.replace("no py-spy was brought", self.no_tool) if self.no_tool else unread
 
     def _with_numbers(self, member: HangMember, told: messages.RankNumbers | None) -> HangMember:
-        """The member. A rank without a number gets the one that was found among its local variables."""
+        """The member. A rank without a number gets the one that was found among its local variables. If that
+        is its number on its host, `rank` may be a variable for just that.
+        """
         if told is None or member.rank is not None or member.helps is not None:
             return member
-        return msgspec.structs.replace(member, rank=told.rank, world=member.world or told.world)
+        rank = None if told.rank == told.local else told.rank
+        return msgspec.structs.replace(member, rank=rank, local=told.local, world=member.world or told.world)
 
 
 def _is_ready(host: HangHost) -> bool:

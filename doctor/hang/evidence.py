@@ -163,6 +163,8 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     """The same for all ranks of a job: MASTER_ADDR:MASTER_PORT, a run id, or a Slurm job and step."""
     rank: Rank | None = None
     """None if the number of the rank is unknown."""
+    local: Rank | None = None
+    """Its number among the ranks of its host, if its stack shows only that."""
     world: Rank | None = None
     helps: Pid | None = None
     """The PID of the rank that it helps; None for a rank."""

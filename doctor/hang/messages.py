@@ -61,6 +61,8 @@ class RankNumbers(msgspec.Struct, frozen=True):
 
     pid: Pid
     rank: Rank | None = None
+    local: Rank | None = None
+    """Its number on its host."""
     world: Rank | None = None
 
 

@@ -25,16 +25,11 @@ from doctor.job.launch.command import read_command
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.rank_env import DEVICE
 from doctor.job.launch.ranks import ranks_of, world_of_launch
-from doctor.job.plan import JobPlan, ServersByName
+from doctor.job.plan import DEFAULT, JobPlan, ServersByName
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.judge.engine import Facts
-from doctor.judge.reading import Reading
+from doctor.judge.reading import TO_START, Reading
 from doctor.model import MissingFact
-
-DEFAULT = "default"
-"""The source of a figure that nobody gave."""
-TO_START = "preflight"
-"""The exam of a job that does not run yet: running processes belong to another job, or are left over."""
 
 
 def launches_of(reading: Reading, table: JobTable | MissingFact) -> tuple[Launch, ...] | MissingFact:

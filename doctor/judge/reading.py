@@ -11,6 +11,7 @@ from typing import Any
 
 from doctor.api import Fact
 from doctor.devices import VENDORS
+from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.facts.software import PYTHON
@@ -20,6 +21,9 @@ from doctor.judge.engine import Facts
 from doctor.model import MissingFact, View
 from doctor.recording import Recording
 from doctor.smoke.judge import judge
+
+TO_START = "preflight"
+"""The exam of a job that does not run yet: running processes belong to another job, or are left over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +44,8 @@ def read_recording(
     """`before` is an earlier reading of the same run, `drafted` its plan before any host answered."""
     entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
     facts = Facts(recording.heard, {**(before.facts.kept(recording.heard) if before else {}), **entered})
-    sights = {host: _sight(host, facts) for host in facts.hosts}
+    others = recording.exam == TO_START or recording.smoke_wanted or recording.wishes.launch
+    sights = {host: _sight(host, facts, ours=not others) for host in facts.hosts}
     return Reading(
         recording,
         facts,
@@ -52,7 +57,9 @@ def read_recording(
     )
 
 
-def _sight(host: str, facts: Facts) -> HostView:
+def _sight(host: str, facts: Facts, *, ours: bool) -> HostView:
+    """`ours`: whether a job that runs there may be the one that is examined."""
+
     def get(fact: Fact[Any], otherwise: Any) -> Any:
         value = facts.get(host, fact)
         return otherwise if isinstance(value, MissingFact) else value
@@ -69,6 +76,7 @@ def _sight(host: str, facts: Facts) -> HostView:
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},
         frameworks=frozenset((*python.packages, *python.unversioned)) if python else frozenset(),
+        jobs=get(PROCESSES_OF_JOBS, ()) if ours else (),
     )
 
 

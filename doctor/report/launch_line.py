@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 from doctor.errors import UsageError, suggest
@@ -68,10 +67,3 @@ def launch_notes(start: LaunchParts, form: str) -> tuple[str, ...]:
 
 def hostfile(going: Go) -> list[str]:
     return [f"{host} slots={going.ranks[host]}" for host in going.hosts]
-
-
-def job_id(environ: Mapping[str, str]) -> str:
-    """The job id of the scheduler, fit for a file name; empty if there is none."""
-    names = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "JOB_ID", "OAR_JOB_ID")
-    said = next((environ[name] for name in names if environ.get(name)), "")
-    return re.sub(r"[^A-Za-z0-9._-]", "_", said)[:40].strip(".-_")

@@ -20,6 +20,7 @@ from doctor.judge.verdict import Report
 from doctor.model import MissingFact
 from doctor.recording import encoded, save
 from doctor.report.envelope import Envelope
+from doctor.report.file_names import job_id, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
 from doctor.report.go import Bound, chosen, decide_go, go_line
 from doctor.report.launch_line import (
@@ -27,7 +28,6 @@ from doctor.report.launch_line import (
     FORMS,
     form_for,
     hostfile,
-    job_id,
     launch_lines,
     launch_notes,
     read_form,
@@ -276,10 +276,3 @@ def make_report_folder(path: Path) -> None:
         raise UsageError(
             f"--report-dir {path}: cannot be written: {why}.", "Name a folder that is writable."
         ) from None
-
-
-def run_name(started: str, job: str, pid: int, *, interrupted: bool = False) -> str:
-    """`doctor-20261120T101500Z-4711-1234`: the time, the job and the process."""
-    when = "".join(filter(str.isalnum, started))
-    parts = ("doctor", when, job, str(pid), "interrupted" if interrupted else "")
-    return "-".join(part for part in parts if part)

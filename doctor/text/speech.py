@@ -78,7 +78,8 @@ def t(text: str) -> str:
     if said is None:
         return text
     start = text.index(inner)
-    return text[:start] + said + text[start + len(inner) :]
+    end = text[start + len(inner) :]
+    return text[:start] + said + (end.removeprefix(" ") if said.endswith("：") else end)
 
 
 def sign(english: str) -> str:
@@ -134,42 +135,46 @@ def _said(text: str, depth: int) -> str | None:
     if "  " in text and (columns := _in_columns(text, depth)):
         return columns
     known = index.candidates(text)
-    if (said := _by_template([each for each in known if not each.is_weak], text, depth)) is not None:
+    strong = [each for each in known if not each.is_weak]
+    if (said := _by_template(strong, text, depth)) is not None:
         return said
     if "\n" in text:
         return _joined(text.split("\n"), "\n", depth)
-    if text.endswith(".") and (said := _said(text[:-1], depth)) is not None:
-        return said if said.endswith("。") else f"{said}。"
-    return (
-        _in_sentences(text, depth)
-        or _by_template([each for each in known if each.is_weak], text, depth)
-        or _in_parts(text, depth)
-    )
+    bare = text.removesuffix(".")
+    if bare != text and (said := index.whole.get(_key(bare)) or _by_template(strong, bare, depth)):
+        return _with_stop(said)
+    if said := _in_sentences(text, depth):
+        return said
+    if bare != text and (said := _said(bare, depth)):
+        return _with_stop(said)
+    return _by_template([each for each in known if each.is_weak], text, depth) or _in_parts(text, depth)
+
+
+def _with_stop(said: str) -> str:
+    return said if said.endswith("。") else f"{said}。"
 
 
 def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | None:
+    in_clauses = len(list(_split(text, "; "))) > 1
     for each in templates:
         found = each.pattern.fullmatch(text) if _may_fit(each, text) else None
         if found is None:
             continue
-        all_of_it = found.groupdict()
-        quoted = {name: value for name, value in all_of_it.items() if name.startswith(QUOTED)}
-        named = {
-            name: _joined_names(name, value) for name, value in all_of_it.items() if NAMED.fullmatch(name)
-        }
-        prose = {name: value for name, value in all_of_it.items() if name not in quoted | named}
-        if "; " not in each.english and any(len(list(_split(value, "; "))) > 1 for value in prose.values()):
+        quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
+        prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
+        clauses = (len(list(_split(value, "; "))) > 1 for value in prose.values())
+        if in_clauses and "; " not in each.english and any(clauses):
             continue  # the clauses are said one by one
-        said = {name: _said(value.strip(), depth + 1) for name, value in prose.items()}
-        if not all(map(_is_balanced, (all_of_it if each.is_short else prose).values())):
+        said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
+        if not all(map(_is_balanced, (found.groupdict() if each.is_short else prose).values())):
             continue
         if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
             continue
         if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in prose if not said[name]):
             continue
-        if each.is_tiny and any(map(_TWO_WORDS.search, (quoted | named).values())):
+        if each.is_tiny and any(map(_TWO_WORDS.search, quoted.values())):
             continue
-        values = quoted | named | {name: _filled(value, said[name]) for name, value in prose.items()}
+        values = quoted | {name: _filled(value, said[name]) for name, value in prose.items()}
         return HOLE.sub(lambda hole, values=values: values[hole[1]], each.chinese)  # type: ignore[misc]
     return None
 
@@ -180,11 +185,11 @@ def _may_fit(template: Template, text: str) -> bool:
     return not at_end and ("\n" in template.english or "\n" not in text)
 
 
-def _joined_names(hole: str, value: str) -> str:
-    """Names, which stay; only the words between several of them are translated."""
-    if not hole.startswith("names"):
-        return value
-    return _JOINS.sub(lambda each: f" {_JOINED[each[1]]} ", value)
+def _said_of(hole: str, value: str, depth: int) -> str | None:
+    """The text of a hole. Names stay, only the words between several of them are translated."""
+    if NAMED.fullmatch(hole):
+        return _JOINS.sub(lambda each: f" {_JOINED[each[1]]} ", value) if hole.startswith("names") else None
+    return _said(value.strip(), depth)
 
 
 def _filled(english: str, said: str | None) -> str:

@@ -6,6 +6,7 @@ import json
 from functools import cache
 from typing import Any
 
+from doctor.around.envelope import AroundReport
 from doctor.hang.envelope import HangReport
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import judge
@@ -52,7 +53,7 @@ def as_prometheus(made: Made) -> bytes:
 @cache
 def schema() -> dict[str, Any]:
     """What `doctor list schema` prints."""
-    return schema_of(CheckReport, LogsReport, HangReport, SlowReport)
+    return schema_of(CheckReport, LogsReport, HangReport, SlowReport, AroundReport)
 
 
 def wrong(data: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ BASES = {
     "LogsReport": "Envelope",
     "HangReport": "Envelope",
     "SlowReport": "Envelope",
+    "AroundReport": "Envelope",
     "LogFindingEntry": "FindingEntry",
     "HangFindingEntry": "FindingEntry",
     "SlowFindingEntry": "FindingEntry",

@@ -17,17 +17,19 @@ Sentence = tuple[str, str]
 _WORDS = re.compile(r"[a-z]{2,}[a-z']*[,:;]? +[a-z(`{]", re.IGNORECASE)
 _PROGRAM = re.compile(
     r"\\[dswbSn(.\[]|\(\?|\$\(|2>|\|\||&&|^\s*[<#^]|\$[{A-Z@]|;;|^(?:-\w, )?--?[a-z-]+ \S+$"
-    r"|^(?:sudo|ssh|doctor|python|exec|export|unset|getent|grep|openssl) |^(?:cat|cksum|d[fu]|ip|ls|ps) [-/{]"
+    r"|^(?:sudo|ssh|doctor|python3?|(?:time )?\{\} -c|dmesg|journalctl|import|kill|pip|py-spy|getent|scontrol"
+    r"|exec|export|unset|grep|openssl) |^(?:cat|cksum|d[fu]|ip|ls|ps) [-/{]|^ip (?:route|rule) "
     r"|^(?:amd-smi|npu-smi|hccn_tool|nvidia-smi) (?:-|info|metric|nvlink|process|topo|\{\}$)"
-    r"|^ip (?:route|rule) |; (?:do|done|esac|exit|export)\b|^(?:journalctl|kill|pip|py-spy|scontrol|import) "
-    r"|^(?:time )?\{\} -c |^\.[A-Z]{2} |[\u4e00-\u9fff]"
+    r"|; (?:do|done|esac|exit|export)\b|^\.[A-Z]{2} |[\u4e00-\u9fff]"
 )
 _COMMENT = re.compile(r"^(?:.*?\s{2,}# |\s*# )(\S.*)$")
-_LOOKED_FOR = ("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix")
+"""A command and what is said about it."""
+_LOOKED_FOR = (
+    *("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix", "split"),
+)
 _QUOTES = ("Evidence", "compile")
 _NO_PROSE = (
-    *("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote"),
-    "text/secret",
+    *("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote", "text/secret"),
     *("logs/forms/", "logs/judge/kinds", "logs/judge/deaths", "logs/judge/blame", "logs/loss/lines"),
     *("logs/reading/actors", "logs/reading/commands", "logs/sources/kind", "logs/symptoms/numbers"),
 )
@@ -45,9 +47,7 @@ def _of_code() -> Iterator[Sentence]:
             if not any(part in where for part in _NO_PROSE):
                 found = _Strings()
                 found.visit(ast.parse(path.read_text()))
-                texts = (
-                    comment[1] if (comment := _COMMENT.fullmatch(each)) else each for each in found.texts
-                )
+                texts = (_COMMENT.sub(r"\1", each) for each in found.texts)
                 yield from ((where, each) for each in dict.fromkeys(texts) if _is_prose(each))
 
 
@@ -85,12 +85,13 @@ class _Strings(ast.NodeVisitor):
         self._visit_unless_text(node.slice)
 
     def visit_Call(self, node: ast.Call) -> None:
+        """Words to split, or to look for, are no sentences, and quotes are not translated."""
         called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
         if called in _LOOKED_FOR:
-            self.visit(node.func)
+            self._visit_unless_text(node.func.value if isinstance(node.func, ast.Attribute) else node.func)
             self._visit_unless_text(*node.args[:1])
             self.generic_visit(ast.Tuple(node.args[1:]))
-        elif called not in _QUOTES and not (called == "split" and not node.args):  # a list of words
+        elif called not in _QUOTES:
             self.generic_visit(node)
 
     def _visit_unless_text(self, *nodes: ast.expr) -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
+from doctor.around.envelope import AroundReport
 from doctor.hang.below import with_checks
 from doctor.hang.envelope import HangReport
 from doctor.hang.judge import judge
@@ -170,7 +171,7 @@ def test_the_schema_is_printed() -> None:
 
 def test_the_page_explains_each_field() -> None:
     before, _, _ = PAGE.read_text().partition(HERE)
-    tables = field_tables(schema_of(Envelope, CheckReport, LogsReport, HangReport, SlowReport))
+    tables = field_tables(schema_of(Envelope, CheckReport, LogsReport, HangReport, SlowReport, AroundReport))
     if os.environ.get("UPDATE_DOCS"):
         PAGE.write_text(f"{before}{HERE}\n{tables}")
     assert PAGE.read_text() == f"{before}{HERE}\n{tables}", "run with UPDATE_DOCS=1"

@@ -15,6 +15,8 @@ from doctor.hang.judge.owners import HERE, JobPart, parts, ranks_of
 from doctor.hang.judge.starting import StartingJob
 from doctor.hang.judge.wires import key
 
+STORE = "pt_tcpstore_uv"
+"""A thread of the process that holds the store in which ranks meet."""
 MOST_JOBS = 256
 MOST_MISSING = 20_000
 """The largest world whose missing ranks are listed: a host may claim a world of any size."""
@@ -95,7 +97,7 @@ def _parent(rank: HangMember) -> tuple[int, ...]:
 
 
 def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
-    ranks = _numbered(ranks_of(part.members), part.world)
+    ranks = _numbered(_counted(ranks_of(part.members)), part.world)
     ranks.sort(key=lambda each: (each.rank is None, each.rank or 0, each.host, each.pid))
     here = {each.host for each in ranks}
     world = part.world
@@ -115,6 +117,36 @@ def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
         bound=part.bound & {key(each) for each in ranks},
         stray=part.stray,
     )
+
+
+def _counted(ranks: list[HangMember]) -> list[HangMember]:
+    """The ranks. One with only a number on its host gets that of the job if the first host is known, and no
+    other host lies between them.
+    """
+    alone = [each for each in ranks if each.rank is None and each.local is not None]
+    firsts = _firsts(alone)
+    numbers = {key(e): firsts[e.host] + e.local for e in alone if e.local is not None and e.host in firsts}
+    taken = {*numbers.values()} | {each.rank for each in ranks if each.rank is not None}
+    if len(taken) < len(numbers) + sum(each.rank is not None for each in ranks):
+        return ranks
+    return [replace(each, rank=numbers.get(key(each), each.rank)) for each in ranks]
+
+
+def _firsts(ranks: Sequence[HangMember]) -> dict[str, int]:
+    """Host -> the number of its first rank, as far as that is known."""
+    hosts = list(dict.fromkeys(each.host for each in ranks))
+    if len(hosts) < 2:
+        return dict.fromkeys(hosts, 0)
+    heads = {each.host for each in ranks if each.local == 0 and _runs_store(each)}
+    if len(heads) != 1:
+        return {}
+    (head,) = heads
+    size = 1 + max(each.local or 0 for each in ranks if each.host == head)
+    return {head: 0, **({host: size for host in hosts if host != head} if len(hosts) == 2 else {})}
+
+
+def _runs_store(rank: HangMember) -> bool:
+    return any(thread.name == STORE for look in rank.looks for thread in look.threads) or _holds_store(rank)
 
 
 def _numbered(ranks: list[HangMember], world: int | None) -> list[HangMember]:

@@ -75,7 +75,8 @@ def _unheld(lock: FileLock, words: str) -> Activity:
 
 
 def _named(holder: LockHolder) -> str:
-    command = holder.command if len(holder.command) <= LONGEST else f"{holder.command[:LONGEST]}…"
+    words = " ".join(holder.command.split())  # that of `python -c` may have many lines
+    command = words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
     return f"process {holder.pid} ({command}, {holder.user}, for {holder.age:.0f} s)"
 
 

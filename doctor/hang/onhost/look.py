@@ -160,7 +160,7 @@ class Looks:
         self.loose = []  # type: list[dict[str, Any]]
         """Connections of users whose ranks may not be read."""
         self.told = {}  # type: dict[int, dict[str, int]]
-        """Rank numbers and world sizes among the local variables of each process."""
+        """Numbers of ranks and world sizes among the local variables of each process."""
 
     def both(self, apart: float) -> "tuple[float, float]":
         """Make both looks, with further ones in between: of processes that compute, and of all processes if

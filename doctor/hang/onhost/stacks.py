@@ -1,5 +1,5 @@
 """Python stacks from py-spy, without stopping the processes. The only local variables that leave this module
-are step, rank and world size.
+are step, rank, its number on its host, and world size.
 """
 
 import json
@@ -26,7 +26,9 @@ DUMP = ("dump", "--nonblocking", "--json", "--locals")
 STEPS = ("step", "global_step", "iteration", "iter_num", "step_idx", "batch_idx", "batch_id", "it", "itr")
 WEAK = ("i", "idx")
 """Counters of any loop: they count only if exactly one function of the user's code has one."""
-NUMBERS = {"rank": ("rank", "global_rank", "local_rank"), "world": ("world_size", "world")}
+NUMBERS = {"rank": ("global_rank", "rank"), "local": ("local_rank",), "world": ("world_size", "world")}
+SPAWNED = ("_wrap", "/torch/multiprocessing/spawn.py", "i")
+"""The function that runs a process of mp.spawn, its file, and the variable with the number on this host."""
 _NOT_USERS = re.compile(r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<")
 
 
@@ -104,7 +106,8 @@ def _words(err: bytes) -> str:
 
 
 def threads(said: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
-    """The output of py-spy as evidence. `rank` and `world` are added if local variables give them."""
+    """The output of py-spy as evidence. `rank`, `local` and `world` are added if local
+    variables give them."""
     return [_thread(each) for each in said[:MOST_THREADS]]
 
 
@@ -128,6 +131,11 @@ def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
         number = _number(users[::-1], names)
         if number is not None:
             thread[key] = number
+    name, file, variable = SPAWNED
+    own = [each for each in frames if each.get("name") == name and str(each.get("filename")).endswith(file)]
+    spawned = _number(own, (variable,))
+    if spawned is not None:
+        thread["local"] = spawned
     return thread
 
 

@@ -22,9 +22,10 @@ from doctor.job.plan.job import (
     ServersByName,
 )
 from doctor.job.plan.offers import LIBRARIES, Library, Offer
-from doctor.job.plan.settle import HostView, settle
+from doctor.job.plan.settle import DEFAULT, HostView, settle
 
 __all__ = [
+    "DEFAULT",
     "GUESSES",
     "HCCL_PORTS_UP_TO_8_0",
     "INTERFACE_VARIABLES",

@@ -11,12 +11,16 @@ from typing import Any
 from doctor.devices import VENDORS, Vendor
 from doctor.job.framework import FOUND as FOUND_THERE
 from doctor.job.framework import common_framework
+from doctor.job.launch import JobProcess, launch_of_processes
+from doctor.job.launch.launcher import LaunchNumber
+from doctor.job.launch.rank_env import is_loopback_name, master_of
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
 from doctor.job.plan.job import (
     DEFAULT_RANKS,
     FOUND,
     MOST_RANKS,
     ON_BUS,
+    RUNNING,
     JobPlan,
     PlannedHost,
     ServersByName,
@@ -24,6 +28,8 @@ from doctor.job.plan.job import (
 )
 from doctor.model import Backend, SourcedValue
 
+DEFAULT = "default"
+"""The source of a value that nobody gave."""
 DEFAULT_CPU_RANKS = 2
 
 
@@ -44,10 +50,15 @@ class HostView:
     """The packages of its interpreter."""
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Name -> the addresses that this host resolves it to."""
+    jobs: Sequence[JobProcess] = ()
+    """Processes that may belong to the job."""
 
 
 def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
-    """The plan, completed with what only the hosts know: backend, ranks per host, data addresses."""
+    """The plan, completed with what only the hosts know: backend, ranks per host, data addresses, and where a
+    job that runs there meets.
+    """
+    plan = replace(plan, **_meeting(plan, sights))
     vendor, why = _vendor(plan.backend, sights)
     backend = plan.backend
     if backend.source == "default":
@@ -78,6 +89,24 @@ def _framework(plan: JobPlan, sights: Mapping[str, HostView]) -> Mapping[str, An
         return {}
     name, differ = common_framework({host: sight.frameworks for host, sight in sights.items()})
     return {"framework": SourcedValue(name, FOUND_THERE) if name else None, "frameworks_differ": differ}
+
+
+def _meeting(plan: JobPlan, sights: Mapping[str, HostView]) -> Mapping[str, Any]:
+    """The rendezvous of the only job over several hosts that runs there, if no file says where ranks meet."""
+    if plan.master_port.source != DEFAULT or plan.launch or plan.master:
+        return {}
+    jobs = launch_of_processes({host: sight.jobs for host, sight in sights.items()})
+    masters = [{each for told in job.told if (each := master_of(told)) is not None} for job in jobs]
+    places = [{(each.address, each.port) for each in of} for of in masters]
+    away = [of for of in places if of and not any(is_loopback_name(address) for address, _ in of)]
+    if len(away) != 1 or len(ports := {port for _, port in away[0]}) != 1:
+        return {}
+    port = LaunchNumber("", ports.pop()).value
+    if port is None or not 0 < port < 65536:
+        return {}
+    addresses = {address for address, _ in away[0]}
+    master = SourcedValue(addresses.pop(), RUNNING) if len(addresses) == 1 else None
+    return {"master_port": SourcedValue(port, RUNNING), "master_port_guessed": False, "master": master}
 
 
 def _with_server(host: PlannedHost, servers: ServersByName, sight: HostView | None) -> PlannedHost:

@@ -20,18 +20,8 @@ from doctor.logs.reading.sentences import STEP
 from doctor.logs.reading.window import states
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sentence import sentence
+from doctor.logs.steps import Value, counted, says_step
 
-_SAYS = re.compile(
-    r"\b(?:global[_ ]?step|steps?|epochs?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}\d"
-    r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
-    re.IGNORECASE,
-)
-_EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
-_COUNT = re.compile(
-    r"(?:\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}"
-    r"|(?=\d{1,12}/\d{1,12} \[))(\d{1,12})(?:\s{0,12}/\s{0,12}(\d{1,12}))?",
-    re.IGNORECASE,
-)
 _STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z ")
 """A time in front of a line; it does not identify the writer."""
 _SHORT = 20
@@ -47,10 +37,6 @@ MOST = 4096
 """The most ranks of one file."""
 
 
-def says_step(text: str) -> bool:
-    return len(text) < 2000 and not text.startswith("#") and _SAYS.search(text) is not None
-
-
 def _stated(raw: bytes) -> list[str]:
     """The last states of a line that name a step, the last one first."""
     return [*islice(filter(says_step, reversed(states(raw))), ENOUGH + 1)]
@@ -64,25 +50,12 @@ class Count(NamedTuple):
     """The words before the number, and the total: each progress bar counts for itself."""
 
 
-Value = tuple[float, int]
-"""Epoch and step."""
-
-
 class Advance(NamedTuple):
     """The first line that prints a value."""
 
     value: Value
     number: int
     text: str
-
-
-def counted(text: str) -> tuple[str, Value]:
-    """The label of a line's step, and its value."""
-    epoch, step = _EPOCH.search(text), _COUNT.search(text)
-    begin = min(found.start(1) for found in (epoch, step) if found) if epoch or step else 0
-    words = "".join(filter(str.isalpha, text[:begin]))
-    total = step[2] or "" if step else ""
-    return f"{words}/{total}", (float(epoch[1]) if epoch else -1.0, int(step[1]) if step else -1)
 
 
 class PartProgress:

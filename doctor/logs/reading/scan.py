@@ -31,7 +31,7 @@ from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.neighbours import values_around
 from doctor.logs.reading.pods import FAMILY as PODS
 from doctor.logs.reading.pods import FAR, pod_of
-from doctor.logs.reading.progress import PartProgress, says_step
+from doctor.logs.reading.progress import PartProgress
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import (
     INTERRUPTED,
@@ -45,6 +45,7 @@ from doctor.logs.reading.stacks import (
 from doctor.logs.reading.window import KEPT, Neighbours, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
+from doctor.logs.steps import says_step
 from doctor.text.redact import redact
 
 HEAD = 200

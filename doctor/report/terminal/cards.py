@@ -198,7 +198,7 @@ def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: Medium) -> None:
 
 def print_part(part: Row | Pairs | Table, console: Console, on: Medium) -> None:
     typed = isinstance(part, Row) and part.form is RowForm.TYPED
-    put_line(Text(f"{part.label}:" if typed else part.label, style="bold"), console)
+    put_line(Text(part.label + sign(": ").rstrip() * typed, style="bold"), console)
     if isinstance(part, Table):
         _print_table(part, console)
     elif isinstance(part, Pairs):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import sys
@@ -105,3 +106,15 @@ def test_who_ended_the_job_is_said_and_nobody_is_accused(tmp_path: Path) -> None
     assert "doctor: somebody ended the job by SIGINT.\n" in said
     assert "FAIL" not in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_loss_that_is_no_number_ends_the_job(tmp_path: Path) -> None:
+    run = Run(tmp_path, "--on-loss", "end", "--json", "run.json", FAULT="nan", STEPS="100000")
+    assert run.ended.code == 75, run.said
+    assert "NaN" in run.ours.splitlines()[1]
+    (told,) = run.written("loss-1.txt")
+    assert "NaN" in told
+    report = json.loads((tmp_path / "run.json").read_text())["around"]
+    assert report["whose"] == "ended by doctor"
+    assert "NaN" in report["attempts"][0]["losses"][0]
+    assert "NaN" in report["attempts"][0]["ended"]

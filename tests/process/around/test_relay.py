@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -235,11 +236,24 @@ def _of_namespace(first: int) -> list[Path]:
     return found
 
 
-def test_whose_exit_code_it_is() -> None:
-    said = ran([*DOCTOR, "run", "--no-preflight", "--", "sh", "-c", "exit 7"])
+def test_whose_exit_code_it_is(tmp_path: Path) -> None:
+    files = ("--json", "run.json", "--junit", "run.xml", "--prometheus", "run.prom")
+    said = ran([*DOCTOR, "run", "--no-preflight", *files, "--", "sh", "-c", "exit 7"], cwd=tmp_path)
     assert said.code == 7
     assert said.err.decode().splitlines()[-1].startswith("doctor: the exit code 7 is the job's")
+    report = json.loads((tmp_path / "run.json").read_text())
+    assert (report["exit_code"], report["verdict"], report["around"]["whose"]) == (7, "inconclusive", "job")
+    assert [each["exit_code"] for each in report["around"]["attempts"]] == [7]
+    assert 'type="inconclusive"' in (tmp_path / "run.xml").read_text()
+    assert 'exit_code{command="run"} 7' in (tmp_path / "run.prom").read_text()
     assert ran([*AT_ONCE, "true"]).err == b""
+
+
+def test_a_report_that_cannot_be_written_is_noticed_before_the_command_starts(tmp_path: Path) -> None:
+    for file in ("-", str(tmp_path / "none" / "run.json")):
+        under = ran([*DOCTOR, "run", "--no-preflight", "--json", file, "--", "echo", "started"])
+        assert (under.code, under.out) == (2, b"")
+        assert b"--json" in under.err or b"cannot be written" in under.err
 
 
 def test_without_a_command_nothing_is_done() -> None:

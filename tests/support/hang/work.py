@@ -510,7 +510,7 @@ def train() -> None:
         time.sleep(0.02)
         everybody = KIND in ("leave_all", "lock_over_collective")
         if (BAD or everybody) and step == AT and KIND:
-            mark("hit")
+            mark("hit", str(os.getpid()))
             globals()[KIND]()
         dist.all_reduce(torch.ones(4))
         mark("step", str(step))

@@ -4,23 +4,34 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tests.lab import Lab, missing
+from tests.lab.errors import LabError
 from tests.lab.slurm import Slurm
-from tests.trials.hang.drawn import Drawn, draw
+from tests.trials.hang.counts import counts
+from tests.trials.hang.drawn import draw
 from tests.trials.hang.kinds import KINDS
 from tests.trials.hang.launchers import LAUNCHERS, lacking
 from tests.trials.hang.run import NoTrial, Site, trial
+from tests.trials.hang.scenes import frameworks, over_hosts, starts, work
+from tests.trials.hang.scenes.scene import HangScene, NoScene, play
 from tests.trials.outcome import Outcome, append, load
-from tests.trials.table import table
+
+SCENES: Mapping[str, HangScene] = {
+    scene.name: scene for of in (work, frameworks, starts, over_hosts) for scene in of.SCENES
+}
+LEAST = 3
+"""The hosts that scenes need."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.trials.hang", description=__doc__)
-    parser.add_argument("--faults", default=",".join(KINDS), help=f"some of {','.join(KINDS)}")
+    kinds = f"some of {','.join(KINDS)}, or of {','.join(SCENES)}; or only the first word of these"
+    parser.add_argument("--faults", default=",".join((*KINDS, *SCENES)), help=kinds)
     parser.add_argument("--launchers", default=",".join(LAUNCHERS), help="take turns from trial to trial")
     parser.add_argument("--users", default="root,trainee", help="who owns the job and looks at it, drawn")
     parser.add_argument(
@@ -30,48 +41,77 @@ def main() -> int:
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=1, help="on each host")
     parser.add_argument("--out", type=Path, default=Path("hang-trials.jsonl"), help="added to line by line")
+    parser.add_argument("--table", action="store_true", help="no trials, only the table of those there are")
     args = parser.parse_args()
     wanted = args.faults.split(",")
-    if unknown := [word for word in wanted if word not in KINDS]:
+    faults = [name for name in KINDS if name in wanted]
+    scenes = [name for name in SCENES if {name, name.partition(" ")[0]} & {*wanted}]
+    known = {*KINDS, *SCENES, *(name.partition(" ")[0] for name in SCENES)}
+    if unknown := [word for word in wanted if word not in known]:
         parser.error(f"no such fault: {', '.join(unknown)}")
     launchers = args.launchers.split(",")
     if unknown := [word for word in launchers if word not in LAUNCHERS]:
         parser.error(f"no such launcher: {', '.join(unknown)}")
-    if reason := missing() or next(filter(None, map(lacking, launchers)), None):
-        print(f"No trials: {reason}.", file=sys.stderr)
-        return 2
     outcomes = load(args.out)
-    done = {(each.fault, each.number) for each in outcomes}
-    with Lab(args.hosts) as lab, _slurm(lab, "srun" in launchers) as slurm:
+    if not args.table:
+        if reason := missing() or (faults and next(filter(None, map(lacking, launchers)), None)):
+            print(f"No trials: {reason}.", file=sys.stderr)
+            return 2
+        outcomes += _trials(args, faults, scenes, launchers, {(each.fault, each.number) for each in outcomes})
+    order = [*(f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes), *SCENES]
+    healthy = {f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes if kind.code == 0}
+    print(counts(outcomes, order, healthy | {name for name, scene in SCENES.items() if scene.healthy}))
+    return 0 if all(outcome.right for outcome in outcomes) else 1
+
+
+def _trials(
+    args: argparse.Namespace,
+    faults: Sequence[str],
+    scenes: Sequence[str],
+    launchers: Sequence[str],
+    done: Collection[tuple[str, int]],
+) -> Iterator[Outcome]:
+    """The trials that were not made, in turn, so that a run that is cut short has some of each kind."""
+    users = args.users.split(",")
+    for name in scenes:
+        if why := SCENES[name].lacks():
+            print(f"No trial of {name}: {why}.", file=sys.stderr, flush=True)
+    scenes = [name for name in scenes if not SCENES[name].lacks()]
+    hosts = max(args.hosts, LEAST) if scenes else args.hosts
+    with Lab(hosts, data=True) as lab, _slurm(lab, bool(faults) and "srun" in launchers) as slurm:
         site = Site(lab, slurm)
-        for number in range(args.trials):  # in turn, so that a run that is cut short has some trials of each
-            for fault in wanted:
+        for number in range(args.trials):
+            for fault in faults:
                 for mode in KINDS[fault].modes:
                     drawn = draw(
                         mode,
                         fault,
                         number,
-                        hosts=args.hosts,
+                        hosts=hosts,
                         ranks=args.ranks,
                         launchers=launchers,
-                        users=args.users.split(","),
+                        users=users,
                         without=args.without,
                     )
                     if drawn and (drawn.name, number) not in done:
-                        outcomes += _tried(site, drawn, args.out)
-    order = [f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes]
-    print(table(outcomes, order))
-    return 0 if all(outcome.right for outcome in outcomes) else 1
+                        yield from _tried(
+                            partial(trial, site, drawn), f"{drawn.name} {drawn.place}", args.out
+                        )
+            for name in scenes:
+                if (name, number) not in done:
+                    user = users[number % len(users)]
+                    yield from _tried(partial(play, lab, SCENES[name], number, user), name, args.out)
 
 
-def _tried(site: Site, drawn: Drawn, out: Path) -> list[Outcome]:
+def _tried(make: Callable[[], Outcome], name: str, out: Path) -> list[Outcome]:
     try:
-        outcome = trial(site, drawn)
-    except NoTrial as why:
-        print(f"No trial: {drawn.name} {drawn.place}: {why}", file=sys.stderr, flush=True)
+        outcome = make()
+    except (NoTrial, NoScene, LabError) as why:
+        print(f"No trial: {name}: {why}", file=sys.stderr, flush=True)
         return []
     append(out, outcome)
-    print(outcome.right, *outcome.said, sep="  ", file=sys.stderr, flush=True)
+    mark = "right" if outcome.right else "unnamed" if outcome.alone else "WRONG"
+    print(f"{mark} {outcome.seconds:.0f} s", *outcome.said, sep="  ", file=sys.stderr, flush=True)
     return [outcome]
 
 

@@ -8,7 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from doctor.around.launcher import agent_of, line_to_type, named_hosts, spans_hosts
+from doctor.around.launcher import (
+    agent_of,
+    is_first,
+    line_to_type,
+    named_hosts,
+    runs_on_each_host,
+    spans_hosts,
+)
 from doctor.around.placeholders import filled, named_in, own_place
 from doctor.around.relay.kept import HEAD, RING, SIZE, Kept, nameless_file
 from doctor.errors import UsageError
@@ -116,3 +123,38 @@ def test_both_ends_of_long_output_are_kept() -> None:
     at = -begin % 10
     assert int(end[at : at + 9]) == (begin + at) // 10
     assert end[at : at + 10] == line % ((begin + at) // 10)
+
+
+def first(line: str, *hosts: str, **environ: str) -> bool:
+    agent = agent_of(shlex.split(line), environ)
+    return is_first(agent, environ, lambda: hosts)
+
+
+def test_who_leads_if_the_command_is_started_on_every_host() -> None:
+    own = socket.gethostname()
+    static = "torchrun --nnodes=2 --node-rank={} --master-addr=a x.py"
+    assert first(static.format("0"))
+    assert not first(static.format("1"))
+    assert first(static.format("{node_rank}"), own, "b")
+    assert not first(static.format("{node_rank}"), "b.example", own)
+    elastic = "torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint={}:29400 x.py"
+    assert not first(elastic.format(own), "b.example", own)
+    assert first(elastic.format("127.0.0.1"), "b.example", "c.example")
+    assert not first(elastic.format("192.0.2.7"), "b.example", "c.example")
+    step = {"SLURM_STEP_ID": "0", "SLURM_STEP_NUM_TASKS": "2"}
+    assert first(elastic.format("b"), "b.example", SLURM_PROCID="0", **step)
+    assert not first(elastic.format(own), own, SLURM_PROCID="1", **step)
+
+
+@pytest.mark.parametrize(
+    ("line", "each"),
+    [
+        ("torchrun --nnodes=2 x.py", True),
+        ("torchrun --nproc-per-node=2 x.py", False),
+        ("srun -N2 python x.py", False),
+        ("mpirun -H a,b x", False),
+        ("bash run.sh", False),
+    ],
+)
+def test_commands_that_are_started_on_every_host(line: str, each: bool) -> None:
+    assert runs_on_each_host(agent_of(shlex.split(line), {}), {}) is each

@@ -181,6 +181,15 @@ def test_of_locals_only_a_step_number_is_kept() -> None:
     assert "step" not in none[0]
 
 
+def test_the_number_of_a_process_of_spawn_is_that_on_its_host() -> None:
+    spawn = "/opt/venv/lib/python3.11/site-packages/torch/multiprocessing/spawn.py"
+    runs = frame("_wrap", spawn, 90, local("i", "3"), local("args", "('swordfish',)"))
+    (one,) = stacks.threads([thread(frame("work", "/job/train.py", 7, local("gpu", "3")), runs)])
+    assert (one["local"], "rank" in one, "swordfish" in json.dumps(one)) == (3, False, False)
+    (named,) = stacks.threads([thread(frame("work", "/job/train.py", 7, local("global_rank", "7")), runs)])
+    assert (named["local"], named["rank"]) == (3, 7)
+
+
 def test_a_counter_of_a_common_name_counts_steps_only_where_it_is_alone() -> None:
     inner, outer = (frame("f", "/job/a.py", 1, local(name, "3")) for name in ("i", "idx"))
     bare, library = frame("g", "/job/b.py", 1), frame("h", "/usr/lib/python3.11/ssl.py", 1, local("i", "9"))

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
-from doctor.report.outputs import make_report_folder, run_name
+from doctor.report.file_names import run_name
+from doctor.report.outputs import make_report_folder
 from doctor.text.outfile import add_files
 
 CONTENTS = {".json": b"{}", ".txt": b"fine\n"}

@@ -1,4 +1,4 @@
-"""The demos in Chinese, at two widths.
+"""The demos, and replays of the other commands, in Chinese at two widths.
 
 A golden file begins with the fingerprint of the English report that it translates. If the English report
 has changed since, the file is only stale: that is said, and fails nothing. UPDATE_GOLDEN=1 writes it again.
@@ -7,17 +7,20 @@ has changed since, the file is only stale: that is said, and fails nothing. UPDA
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import warnings
+from contextlib import redirect_stdout
 from functools import cache, partial
 from pathlib import Path
 
 import pytest
 
+from doctor import cli
 from doctor.judge.verdict import Report
 from doctor.report.text import print_report
-from doctor.run.demo import DEMOS, load_demo
+from doctor.run.demo import DEMOS, evidence_of, load_demo
 from doctor.run.examination import judge_again
 from doctor.run.request import Request
 from doctor.text.console import drawn
@@ -28,6 +31,15 @@ from tests.support.paths import ROOT
 
 GOLDEN = ROOT / "tests" / "golden" / "zh"
 WIDTHS = (80, 200)
+JOBS = "tests/samples/logs/jobs"
+COMMANDS = {
+    "hang-loader": f"hang --replay {evidence_of('loader').relative_to(ROOT)}",
+    **{
+        f"explain-{job}": f"explain {JOBS}/{job}" for job in ("killed", "exception", "drop", "oom", "healthy")
+    },
+    "explain-loss": "explain tests/samples/logs/runs/torchrun-nan.log",
+}
+NAMES = (*DEMOS, *COMMANDS)
 
 
 @cache
@@ -37,12 +49,19 @@ def report(name: str) -> Report:
 
 @cache
 def text(name: str, width: int, lang: Language) -> str:
-    with speaking(lang):
-        return drawn(partial(print_report, report(name)), width, colour=False)
+    if name in DEMOS:
+        with speaking(lang):
+            return drawn(partial(print_report, report(name)), width, colour=False)
+    shown = io.StringIO()
+    with speaking(lang), redirect_stdout(shown), pytest.MonkeyPatch.context() as patched:
+        patched.setenv("COLUMNS", str(width))
+        patched.chdir(ROOT)
+        cli.run([*COMMANDS[name].split(), "--lang", lang.value])
+    return shown.getvalue()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("name", DEMOS)
+@pytest.mark.parametrize("name", NAMES)
 def test_golden(name: str, width: int) -> None:
     english = text(name, width, Language.EN)
     mark = hashlib.sha256(english.encode()).hexdigest()[:12]
@@ -64,10 +83,10 @@ class StaleGolden(UserWarning):
 pytestmark = pytest.mark.filterwarnings("default::UserWarning")
 
 
-@pytest.mark.parametrize("name", DEMOS)
+@pytest.mark.parametrize("name", NAMES)
 def test_no_line_is_wider_than_the_terminal(name: str) -> None:
     for line in text(name, 80, Language.ZH).splitlines():
-        is_command = re.match(r" {8}\S", line) or "doctor " in line
+        is_command = re.match(r" {8}\S|.* {6}ssh ", line) or "doctor " in line
         assert is_command or cells(line) <= 80, line
 
 
@@ -106,4 +125,4 @@ def test_ids_and_commands_are_the_same_in_both_languages(name: str) -> None:
 
 def test_the_goldens_are_those_of_the_demos() -> None:
     made = {path.name for path in Path(GOLDEN).iterdir()}
-    assert made <= {f"{name}.{width}.txt" for name in DEMOS for width in WIDTHS}
+    assert made <= {f"{name}.{width}.txt" for name in NAMES for width in WIDTHS}

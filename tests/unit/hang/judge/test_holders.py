@@ -41,6 +41,11 @@ class TestALockOnAFile:
         found = doing(locked(did(seen("hrtimer_nanosleep")), HUB), (), 2.0)
         assert (kind(found), found.cause) == ("stands", Cause.LOCK)
         assert found.words == f"waits for the lock /hub.lock, held by {HERE}"
+        lines = replace(HOLDER, command="python -c\n  hold")
+        assert (
+            doing(locked(did(seen("hrtimer_nanosleep")), replace(HUB, holders=(lines,))), (), 2.0).words
+            == found.words
+        )
         by_kernel = doing(locked(seen("locks_lock_inode_wait"), replace(HUB, by="kernel")), (), 2.0)
         assert (kind(by_kernel), by_kernel.certain, by_kernel.words) == ("stands", True, found.words)
 

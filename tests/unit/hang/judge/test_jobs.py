@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence, Thread
 from doctor.hang.judge import judge
 from doctor.hang.judge.jobs import find_jobs
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
@@ -197,3 +197,25 @@ def test_a_host_may_claim_a_world_of_any_size() -> None:
     found = judge(evidence({0: "waits", 1: "sleeps"}, ["node1"], world=10_000_000))
     assert found.job is not None
     assert found.job.missing == ()
+
+
+def test_the_processes_of_spawn_are_counted_from_the_host_of_the_store() -> None:
+    """Their stacks tell the number on their host; the world is unknown, and so is the number of the host."""
+
+    def spawned(member: HangMember) -> HangMember:
+        store = Thread(tid=9, name="pt_tcpstore_uv", state="S")
+        assert member.rank is not None
+        looks = [
+            replace(look, threads=(*look.threads, *([store] if member.rank == 2 else []))) if look else None
+            for look in (member.a, member.b)
+        ]
+        name = f"started by process 100 on {member.host}"
+        told = {"rank": None, "local": member.rank % 2, "world": None, "master": "", "job": name}
+        return replace(member, a=looks[0], b=looks[1], **told)
+
+    seen = _changed(evidence(["waits", "waits", "waits", "sleeps"]), spawned)
+    assert [(each.rank, each.pid) for each in judge(seen).culprits] == [(1, 4030)]
+    (alone,) = _changed(evidence(["waits", "waits", "waits", "sleeps"], ["node1"]), spawned).hosts[:1]
+    assert [each.rank for each in judge(replace(seen, hosts=(alone,))).culprits] == [None], "two are number 1"
+    without = _changed(seen, lambda m: replace(m, a=None, b=m.b and replace(m.b, threads=m.b.threads[:4])))
+    assert {each.rank for each in judge(without).ranks} == {None}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
-from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.launch import JobProcess, Launch, ProcessEnv
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
@@ -107,6 +107,35 @@ def test_the_head_is_found_by_the_answers_of_the_hosts() -> None:
         "node2": HostView(addresses={"eth0": ("10.0.0.2",), "eth1": ("10.9.0.2",)}),
     }
     assert settle(said, sights).head == SourcedValue("node2", "--launch MASTER_ADDR")
+
+
+def starting(node: int, port: int = 29511, master: str = "10.0.0.2") -> JobProcess:
+    words = ("--nnodes=2", f"--node-rank={node}", f"--master-addr={master}", f"--master-port={port}")
+    return JobProcess(300 + node, 1, {}, ("torchrun", *words, "train.py"))
+
+
+def beside(*jobs: tuple[JobProcess, ...], **wishes: object) -> JobPlan:
+    sights = {
+        host.name: HostView(addresses={"eth0": (host.address,)}, jobs=jobs[number])
+        for number, host in enumerate(HOSTS)
+    }
+    return settle(plan(HOSTS, **wishes), sights)
+
+
+def test_a_job_that_runs_there_has_the_port_that_counts() -> None:
+    found = beside((starting(0),), (starting(1),))
+    assert (found.master_port, found.master_port_held) == (SourcedValue(29511, "the running job"), True)
+    assert found.head == SourcedValue("node2", "the running job")
+    assert not found.master_port_guessed
+
+
+def test_nobody_guesses_between_jobs_ports_or_what_a_person_said() -> None:
+    usual = SourcedValue(29500, "default")
+    assert beside((starting(0),), (starting(1, 29512),)).master_port == usual
+    assert beside((starting(0, master="127.0.0.1"),), ()).master_port == usual, "it concerns no other host"
+    assert beside(
+        (starting(0),), (starting(1),), master_port=SourcedValue(1234, "--master-port")
+    ).head.value == ("node1")
 
 
 def test_a_rank_table_sets_ranks_backend_and_head() -> None:

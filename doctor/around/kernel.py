@@ -1,0 +1,87 @@
+"""The kernel's log of a host, as far as it is about the job: a kernel reports on all programs, for weeks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+_TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d")
+_ANNOUNCED = re.compile(rb"invoked oom-killer|oom_reaper: reaped process")
+_KILLED = re.compile(rb"(?:[Oo]ut of memory(?: \([^)]*\))?: Kill(?:ed)? process |oom-kill:.*,pid=)(\d{1,9})")
+_GROUP = re.compile(rb"(?:,task_memcg=([^,]*)|\bTask in (\S+) killed as a result of limit)")
+"""The control group of the process; kernels before 5.0 say it in a line of its own, before the process."""
+_ABOUT_PROCESSES = re.compile(rb"(?i)\b(?:pids?|process|killed|signal|sigkill)\b")
+JOB_IDS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")
+
+
+@dataclass(frozen=True, slots=True)
+class JobProcesses:
+    """How the processes of a job are known on its hosts."""
+
+    said: bytes = b""
+    """What the job printed: launchers name the PIDs of ranks that were killed."""
+    pids: frozenset[int] = frozenset()
+    """PIDs on this machine."""
+    job_ids: tuple[str, ...] = ()
+    """The ids under which the scheduler runs it; control groups have them in their names."""
+
+    def has(self, pid: int, group: str, *, here: bool) -> bool:
+        """Whether the kernel killed a process of the job. `here`: the log is of this machine."""
+        if any(re.search(rf"(?:^|[/_.-]){re.escape(each)}(?:[/_.-]|$)", group) for each in self.job_ids):
+            return True
+        if here and pid in self.pids:
+            return True
+        number = rb"(?<![\w.])%d(?![\w.]*\w)" % pid
+        return any(
+            re.search(number, line) for line in self.said.splitlines() if _ABOUT_PROCESSES.search(line)
+        )
+
+
+def job_ids(environ: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(value for name in JOB_IDS if (value := environ.get(name, "")))
+
+
+def of_job(text: bytes, begin: float, until: float, job: JobProcesses, *, here: bool) -> bytes:
+    """The lines from the time of the job, without processes of others that were killed for lack of memory."""
+    lines = [*_between(text.splitlines(keepends=True), begin, until)]
+    ours = {pid for pid, group in _killed(lines) if job.has(pid, group, here=here)}
+    return b"".join(line for line in lines if _stays(line, ours))
+
+
+def _stays(line: bytes, ours: set[int]) -> bool:
+    if _ANNOUNCED.search(line):  # the line that names the process says the same
+        return False
+    killed = _KILLED.search(line)
+    return killed is None or int(killed[1]) in ours
+
+
+def _killed(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
+    """The processes that were killed, each with its control group; that is empty if it is unknown."""
+    groups: dict[int, str] = {}
+    before = ""
+    for line in lines:
+        group, killed = _GROUP.search(line), _KILLED.search(line)
+        if group and not killed:
+            before = _text(group)
+        if killed:
+            pid = int(killed[1])
+            groups[pid] = (_text(group) if group else before) or groups.get(pid, "")
+            before = ""
+    yield from groups.items()
+
+
+def _text(group: re.Match[bytes]) -> str:
+    return (group[1] or group[2] or b"").decode(errors="replace")
+
+
+def _between(lines: Iterable[bytes], begin: float, until: float) -> Iterator[bytes]:
+    """What came before or later did not end the job, and what has no time may be weeks old."""
+    keeps = False
+    for line in lines:
+        if said := _TIME.match(line):
+            stamp = said[0].decode().replace(",", ".")
+            keeps = begin <= datetime.fromisoformat(stamp).timestamp() <= until
+        if keeps:
+            yield line

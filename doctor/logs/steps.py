@@ -1,0 +1,34 @@
+"""What a line says about how far a training is: its step and its epoch."""
+
+from __future__ import annotations
+
+import re
+
+_SAYS = re.compile(
+    r"\b(?:global[_ ]?step|steps?|epochs?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}\d"
+    r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
+    re.IGNORECASE,
+)
+_EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
+_COUNT = re.compile(
+    r"(?:\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}"
+    r"|(?=\d{1,12}/\d{1,12} \[))(\d{1,12})(?:\s{0,12}/\s{0,12}(\d{1,12}))?",
+    re.IGNORECASE,
+)
+
+
+Value = tuple[float, int]
+"""Epoch and step."""
+
+
+def says_step(text: str) -> bool:
+    return len(text) < 2000 and not text.startswith("#") and _SAYS.search(text) is not None
+
+
+def counted(text: str) -> tuple[str, Value]:
+    """The label of a line's step, and its value."""
+    epoch, step = _EPOCH.search(text), _COUNT.search(text)
+    begin = min(found.start(1) for found in (epoch, step) if found) if epoch or step else 0
+    words = "".join(filter(str.isalpha, text[:begin]))
+    total = step[2] or "" if step else ""
+    return f"{words}/{total}", (float(epoch[1]) if epoch else -1.0, int(step[1]) if step else -1)

@@ -1,0 +1,1 @@
+"""Jobs of frameworks, each with a fault that FAULT, VICTIM and AT choose."""

@@ -1,0 +1,164 @@
+"""Hosts that fail under a job over three hosts, and networks between them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from tests.lab import Host
+from tests.support.hang.lost import lose_everything
+from tests.support.injob import torchrun_argv
+from tests.trials.hang.scenes.frameworks import script
+from tests.trials.hang.scenes.scene import HangScene, ScenePlace, SceneTruth
+
+SIZE = 3
+DATA = "eth1"
+OURS = "[t]rials/hang/jobs"
+CUT = """
+table inet cut {
+  chain c { type filter hook input priority 0; tcp dport 22 accept; ip saddr %s drop; }
+}
+"""
+"""SSH goes on."""
+BOOTED = "echo '{0:.2f} {0:.2f}' >/run/uptime; mount --bind /run/uptime /proc/uptime"
+KILLED = "[{:.6f}] Out of memory: Killed process 4711 (python) total-vm:9000000kB, anon-rss:8000000kB\n"
+Strike = Callable[[ScenePlace, Host], SceneTruth]
+
+
+def torchrun(place: ScenePlace, hosts: Sequence[Host], **env: str) -> None:
+    for node, host in enumerate(hosts):
+        words = torchrun_argv(hosts, 1, node, place.port)
+        place.run(host, [*words, script("plain"), "torchrun"], more=env)
+
+
+def gone(host: Host, says: str = "half open") -> SceneTruth:
+    return SceneTruth((1,), frozenset({host.name}), says=says)
+
+
+def loses_power(_: ScenePlace, host: Host) -> SceneTruth:
+    lose_everything(host, OURS)
+    return gone(host)
+
+
+def is_started_again(_: ScenePlace, host: Host) -> SceneTruth:
+    lose_everything(host, OURS)
+    host.do(BOOTED.format(2.0))
+    return gone(host, "was started again")
+
+
+def is_out_of_memory(_: ScenePlace, host: Host) -> SceneTruth:
+    now = float(host.do("cut -d' ' -f1 /proc/uptime"))
+    lose_everything(host, OURS)
+    host.kernel_log(KILLED.format(now))
+    return gone(host, "its kernel killed python")
+
+
+def stops(_: ScenePlace, host: Host) -> SceneTruth:
+    """All its processes, as when a virtual machine is paused and its host is not."""
+    host.do('pkill -STOP -f "$1"', OURS)
+    return SceneTruth((1,), frozenset({host.name}), says="stopped")
+
+
+def is_cut_off(place: ScenePlace, host: Host) -> SceneTruth:
+    """What it and its neighbour send to each other is dropped, and nobody tells them."""
+    other = place.hosts[(place.hosts.index(host) + 1) % SIZE]
+    other.nft(CUT % host.address)
+    host.nft(CUT % other.address)
+    return SceneTruth((1,), frozenset({host.name, other.name}))
+
+
+@contextmanager
+def over(place: ScenePlace, strike: Strike) -> Iterator[SceneTruth]:
+    hosts = place.hosts[:SIZE]
+    host = hosts[place.lot.randrange(1, SIZE)]
+    torchrun(place, hosts)
+    place.until_trained(hosts, range(SIZE))
+    try:
+        yield strike(place, host)
+    finally:
+        for each in hosts:
+            each.sh("nft delete table inet cut; umount -l /proc/uptime")
+
+
+@contextmanager
+def sleeps(place: ScenePlace, named: int) -> Iterator[SceneTruth]:
+    """A rank sleeps; only the first hosts are `named` to doctor. If that is not all, nobody may be accused
+    but by what is seen of it.
+    """
+    hosts = place.hosts[:SIZE]
+    victim = SIZE - 1
+    env = {"FAULT": "sleep", "VICTIM": str(victim), "AT": str(place.step)}
+    torchrun(place, hosts, **env)
+    pid = place.until_hit(hosts[victim], victim)
+    if named < SIZE:
+        yield SceneTruth((3,))
+        return
+    yield SceneTruth((1,), frozenset({hosts[victim].name}), frozenset({pid}), "sleep", rank=victim)
+
+
+@contextmanager
+def does_not_answer(place: ScenePlace) -> Iterator[SceneTruth]:
+    """The host of the rank that sleeps has no sshd: nobody is to be accused."""
+    with sleeps(place, SIZE) as truth:
+        (name,) = truth.hosts
+        host = place.lab[name]
+        host.nft("table inet cut { chain c { type filter hook input priority 0; tcp dport 22 reject; } }\n")
+        try:
+            yield SceneTruth((3,))
+        finally:
+            host.do("nft delete table inet cut")
+
+
+@contextmanager
+def spawned(place: ScenePlace) -> Iterator[SceneTruth]:
+    """mp.spawn on two hosts, two ranks on each: no variable of theirs says which rank they are."""
+    hosts, victim = place.hosts[:2], place.lot.randrange(4)
+    env = {
+        "FAULT": "sleep",
+        "VICTIM": str(victim),
+        "AT": str(place.step),
+        "MASTER_ADDR": hosts[0].address,
+        "MASTER_PORT": str(place.port),
+    }
+    for node, host in enumerate(hosts):
+        place.run(host, [sys.executable, script("plain"), "spawn", "2", str(2 * node), "4"], more=env)
+    home = hosts[victim // 2]
+    pid = place.until_hit(home, victim)
+    yield SceneTruth((1,), frozenset({home.name}), frozenset({pid}), "sleep", rank=victim)
+
+
+@contextmanager
+def loses_its_link(place: ScenePlace) -> Iterator[SceneTruth]:
+    """The ranks have a network of their own, and one host's link to it goes down."""
+    hosts = place.hosts[:SIZE]
+    host = hosts[place.lot.randrange(1, SIZE)]
+    for node, each in enumerate(hosts):
+        words = [
+            word.replace(hosts[0].address, hosts[0].data_address)
+            for word in torchrun_argv(hosts, 1, node, place.port)
+        ]
+        place.run(each, [*words, script("plain"), "torchrun"], more={"GLOO_SOCKET_IFNAME": DATA})
+    place.until_trained(hosts, range(SIZE))
+    host.link_down(DATA)
+    try:
+        yield SceneTruth((1,), frozenset({host.name}))
+    finally:
+        host.do('ip link set "$1" up', DATA)
+
+
+STRIKES = {
+    "host loses power": loses_power,
+    "host started again": is_started_again,
+    "host out of memory": is_out_of_memory,
+    "host stops": stops,
+    "host cut off": is_cut_off,
+}
+SCENES = (
+    *(HangScene(name, partial(over, strike=strike), size=SIZE) for name, strike in STRIKES.items()),
+    HangScene("host not named", partial(sleeps, named=2), size=2, healthy=True),
+    HangScene("host does not answer", does_not_answer, size=SIZE, healthy=True),
+    HangScene("host without link", loses_its_link, size=SIZE),
+    HangScene("host spawns", spawned, size=2),
+)

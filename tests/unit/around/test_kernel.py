@@ -1,0 +1,77 @@
+"""Which lines of a kernel's log are about the job: by their time, and by the process that was killed."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from doctor.around.kernel import JobProcesses, job_ids, of_job
+
+BEGAN = datetime.fromisoformat("2026-11-20T10:00:00+00:00").timestamp()
+LOG = (
+    b"2026-11-20T09:59:00,000001+00:00 eth0: link down\n"
+    b"  a line that goes on\n"
+    b"2026-11-20T10:00:30,000001+00:00 eth0: link up\n"
+    b"  and on\n"
+)
+AT = b"2026-11-20T10:00:30,000001+00:00 "
+KILLED = (
+    AT + b"python invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0\n",
+    AT + b"[    320]     0   320   354930   226000  [...] python\n",
+    AT + b"oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/docker/c,"
+    b"task_memcg=/docker/c/slurm/job_77/step_0,task=python,pid=320,uid=0\n",
+    AT + b"Memory cgroup out of memory: Killed process 320 (python) total-vm:1419720kB, anon-rss:815228kB\n",
+)
+OF_4_19 = (
+    AT + b"Task in /slurm/uid_0/job_77/step_0 killed as a result of limit of /slurm/uid_0/job_77\n",
+    AT + b"Memory cgroup out of memory: Kill process 320 (python) score 1 or sacrifice child\n",
+)
+
+
+def kept(log: bytes, job: JobProcesses, *, here: bool = False) -> bytes:
+    return of_job(log, BEGAN, BEGAN + 60, job, here=here)
+
+
+def killed(job: JobProcesses, *, here: bool = False, lines: tuple[bytes, ...] = KILLED) -> bool:
+    return b"Kill" in kept(b"".join(lines), job, here=here)
+
+
+def test_only_lines_from_the_time_of_the_job_count() -> None:
+    job, second = JobProcesses(), LOG.index(b"2026-11-20T10:00:30")
+    assert of_job(LOG, BEGAN, BEGAN + 60, job, here=False) == LOG[second:]
+    assert of_job(LOG, BEGAN - 600, BEGAN, job, here=False) == LOG[:second]
+    assert of_job(LOG, BEGAN, BEGAN + 20, job, here=False) == b""
+    assert of_job(b"[16001.398] eth0: link down\n", BEGAN, BEGAN + 60, job, here=False) == b""
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_nobody_elses_process_counts(here: bool) -> None:
+    others = JobProcesses(b"step 320 loss 320.1\nprocess 3201 ended\n", frozenset({32}), ("7",))
+    left = kept(b"".join(KILLED), others, here=here)
+    assert left == KILLED[1]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"  exitcode  : -9 (pid: 320)",
+        b"mpirun noticed that process rank 1 with PID 320 on node node2 exited on signal 9 (Killed).",
+        b"run.sh: line 3:   320 Killed                  python train.py",
+    ],
+)
+def test_a_process_that_the_job_names_counts(said: bytes) -> None:
+    assert killed(JobProcesses(said))
+
+
+def test_the_id_of_the_job_in_the_name_of_the_control_group_counts() -> None:
+    assert killed(JobProcesses(job_ids=("77",)))
+    assert killed(JobProcesses(job_ids=("77",)), lines=OF_4_19)
+    assert not killed(JobProcesses(job_ids=("7",)), lines=OF_4_19)
+    assert job_ids({"SLURM_JOB_ID": "77", "PBS_JOBID": ""}) == ("77",)
+
+
+def test_a_process_of_this_machine_counts_only_here() -> None:
+    own = JobProcesses(pids=frozenset({320}))
+    assert killed(own, here=True)
+    assert not killed(own)

@@ -170,7 +170,7 @@ def _ports(blame: MeshBlame, plan: JobPlan) -> str:
     words = {
         "master": f"the master port {plan.master_port.value}",
         "hccl": f"HCCL's port {plan.hccl_base_port.value}",
-        "mccl": f"ports of MindSpore's ranks ({_ports_tried(blame)})",
+        "mccl": f"MindSpore's ports ({_ports_tried(blame)})",
         "ephemeral": "ephemeral ports",
     }
     return " and ".join(words[kind] for kind in blame.kinds)

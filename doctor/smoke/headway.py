@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from doctor.job.framework import FRAMEWORKS
 from doctor.smoke.events import TrainStep
 from doctor.smoke.live import LiveRank
 from doctor.smoke.onhost.page import PHASES
@@ -23,7 +24,7 @@ def headway(watch: Watch) -> Stage:
     late = [name for name, host in watch.hosts.items() if host.imported_at is None]
     if late:
         done, of = len(plan.hosts) - len(late), len(plan.hosts)
-        doing = f"starting Python and torch on {done}/{of} hosts"
+        doing = f"starting Python and {FRAMEWORKS[plan.framework]} on {done}/{of} hosts"
         ready = sum(host.ready for host in watch.hosts.values())
         return Stage(SMOKE, doing, done, of, ready, "import", waiting=late)
     phase = min((rank.phase for rank in ranks), key=PHASES.index)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from doctor.job.framework import FRAMEWORKS
 from doctor.smoke.judge.deviation import off_schedule
 from doctor.smoke.limits import SmokePatience, stall_limit
 from doctor.smoke.live import LiveHost, LiveRank
@@ -126,10 +127,10 @@ class Watch:
             if not host.ready and now - self.began >= answer:
                 host.trouble = f"its agent did not answer within {answer:.0f} s"
             elif host.ready and host.imported_at is None and now - host.ready_at >= imports:
-                host.trouble = f"torch was not imported within {imports:.0f} s"
+                host.trouble = f"{FRAMEWORKS[self.plan.framework]} was not imported within {imports:.0f} s"
             elif self._ranks_missing(host, now):
-                first = self.patience.first
-                host.trouble = f"{first:.0f} s after torch was imported its ranks were not started"
+                first, name = self.patience.first, FRAMEWORKS[self.plan.framework]
+                host.trouble = f"{first:.0f} s after {name} was imported its ranks were not started"
             if host.trouble:
                 yield Alarm("trouble")
 
@@ -139,7 +140,7 @@ class Watch:
         return any(self.ranks[seat.rank].pid is None for seat in self.plan.on(host.host))
 
     def _import_limit(self) -> float:
-        """Seconds for importing torch, perhaps from a slow disk: no host may be far behind the others."""
+        """Seconds for the import, perhaps from a slow disk: no host may be far behind the others."""
         hosts = self.hosts.values()
         done = sorted(h.imported_at - h.ready_at for h in hosts if h.imported_at is not None)
         if 2 * len(done) > len(self.hosts):

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+import msgspec
 from rich.console import Console
 
 from doctor.judge.examine import build_report
@@ -82,6 +83,19 @@ def seated(names: Sequence[str], **shape: Any) -> SmokePlan:
     )
 
 
+def with_mindspore(rank: int, step: int) -> SmokeResult:
+    """The same with MindSpore, whose collectives on CPUs are fewer."""
+    plan = replace(seated(NAMES, each=2, tp=2, backend="mccl"), framework="mindspore")
+    entries = schedule(plan.shape(0), plan.seat(rank).place)
+    result = frozen(plan, {rank: stuck(at(entries, "train", step=step))})
+    versions = {"python": "3.11.2", "mindspore": "2.10.0"}
+    ranks = []
+    for seen in result.ranks:
+        assert seen.started is not None
+        ranks.append(replace(seen, started=msgspec.structs.replace(seen.started, versions=versions)))
+    return with_end(replace(result, ranks=tuple(ranks)), "still", 2.5, cell=0, limit=1.0, latency=1.04)
+
+
 def hung(rank: int, step: int) -> SmokeResult:
     """Two ranks on each of the hosts; one of them stops at a step, as the injection asks."""
     plan = replace(seated(NAMES, each=2, tp=2), injected=(Injection("stuck", rank, step),))
@@ -102,6 +116,7 @@ def smoke_runs() -> dict[str, SmokeResult]:
         "repeated": replace(repeated, left_out=(OmittedSmokeHost("node3", "an earlier smoke run named it"),)),
         "fewer": replace(fewer, left_out=sick),
         "interrupted": with_end(hung(5, 10), "interrupted", 2.5),
+        "mindspore": with_mindspore(5, 10),
     }
 
 
@@ -197,6 +212,7 @@ def reports() -> Mapping[str, Report]:
             "smoke-left-out": lambda: rehearsed(smoke_runs()["fewer"], heard={"node2": small["node2"]}),
             "smoke-not-made": lambda: rehearsed(no_smoke="no host passed the checks"),
             "smoke-interrupted": lambda: rehearsed(smoke_runs()["interrupted"], stopped_by=2),
+            "smoke-mindspore": lambda: rehearsed(smoke_runs()["mindspore"]),
             "interrupted": lambda: report(
                 answering("node1", unfinished=tuple(NAMES[1:]), mesh=None), stopped_by=2
             ),

@@ -77,6 +77,7 @@ def _hold(args: argparse.Namespace, earlier: Sequence[Outcome]) -> list[Outcome]
             lab,
             args.ranks,
             args.steps,
+            tp=1 if args.ranks % 2 else 2,
             python=args.python,
             limit=180 if args.framework == "torch" else 360,
             framework=args.framework,

@@ -160,7 +160,7 @@ class Run:
             return seen.host == name and seen.local == local and seen.has_come_to(phase, step)
 
         what = f"rank {rank} in {phase} at step {step}"
-        ranks = watch.await_that(lambda seen: any(map(come, seen)), what, self.process)
+        ranks = watch.await_that(lambda seen: any(map(come, seen)), what, self.process, self.field.limit)
         return next(filter(come, ranks)), time.monotonic()
 
     def finish(self) -> Ran:

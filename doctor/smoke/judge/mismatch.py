@@ -69,6 +69,7 @@ def _charge(
     cell: EndedCell, hosts: tuple[str, ...], ranks: Sequence[RankOutcome], proof: _Proof
 ) -> SmokeCharge:
     sample, python = proof.page.sample, cell.python_of(ranks[0])
+    framework = cell.plan.framework
     summary, expected = _words(proof, cell.entries(ranks[0].rank))
     return SmokeCharge(
         check="smoke-mismatch",
@@ -84,8 +85,8 @@ def _charge(
         # The program that dies is often not the one at fault.
         evidence=(*evidence_of(ranks), *consequences(cell, cell.off, _ending)),
         commands=(
-            # All ranks run the same program: one that deviates has a different torch, or bad memory.
-            f"{python} -c 'import torch; print(torch.__version__, torch.__file__)'",
+            # All ranks run the same program: one that deviates has a different framework, or bad memory.
+            f"{python} -c 'import {framework}; print({framework}.__version__, {framework}.__file__)'",
             "dmesg -T | grep -iE 'mce|edac|hardware error' | tail",
         ),
     )

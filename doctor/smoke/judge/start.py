@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from doctor.job.framework import FRAMEWORKS
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.judge.crash import had_started
@@ -15,6 +16,8 @@ from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_wit
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import RankOutcome, SmokeResult
 
+IMPORTS = {"torch": "import torch, torch.distributed", "mindspore": "import mindspore"}
+"""Framework -> what its ranks import first."""
 SLOW_NAMES = 2.0
 """A reverse lookup that takes this many seconds is mentioned: torch does one for each connection."""
 
@@ -35,6 +38,7 @@ def judge_start(result: SmokeResult) -> Iterator[SmokeCharge]:
 def _troubled_hosts(result: SmokeResult) -> Iterator[SmokeCharge]:
     if result.end.kind == "interrupted":
         return
+    framework = result.plan.framework
     for host in result.hosts:
         started = had_started(result, host.host)
         if not host.trouble or host.lost or (result.end.kind == "trouble" and started):
@@ -44,14 +48,14 @@ def _troubled_hosts(result: SmokeResult) -> Iterator[SmokeCharge]:
             check="smoke-hang" if started else "smoke-not-started",
             kind="left-behind" if started else "host",
             summary=f"after the run: {words}" if started else f"it could not start its ranks: {words}",
-            expected="all processes end" if started else "Python with torch starts",
+            expected="all processes end" if started else f"Python with {FRAMEWORKS[framework]} starts",
             actual=words,
             hosts=(host.host,),
             victims=() if started else tuple(s.rank for s in result.plan.seats if s.host != host.host),
             phase="" if started else "start",
             severity=Severity.WARN if started and result.end.kind == "done" else None,
             evidence=(Evidence("agent", last_lines(host.trouble, 8)),),
-            commands=() if started else (f"{host.to_type} -c 'import torch'",),
+            commands=() if started else (f"{host.to_type} -c 'import {framework}'",),
         )
 
 
@@ -151,7 +155,7 @@ def _late(
         confidence=sure if pages else Confidence.SUSPECT,
         evidence=(*evidence_of(late), *_names(cell)),
         commands=(
-            f"time {cell.python_of(first)} -c 'import torch, torch.distributed'",
+            f"time {cell.python_of(first)} -c '{IMPORTS[cell.plan.framework]}'",
             *(IN_KERNEL if first.state == "D" else ()),
         ),
     )
@@ -169,7 +173,7 @@ def _seconds(cell: EndedCell) -> str:
 
 
 def _names(cell: EndedCell) -> Iterator[Evidence]:
-    for name in cell.hosts:
+    for name in cell.hosts if cell.plan.framework == "torch" else ():
         host = cell.result.host(name)
         if host is not None and host.reverse_dns is not None and host.reverse_dns >= SLOW_NAMES:
             yield Evidence(

@@ -21,12 +21,13 @@ from doctor.smoke.result import SmokeResult
 from doctor.text.interpreter import PLAIN
 
 CHECK = "smoke-mask-divergence"
-LIBRARY = {"numpy-pcg64": "numpy", "device": "torch"}
-"""Stream -> its library, for streams that are not named after their library."""
+LIBRARY = {"numpy-pcg64": "numpy", "mindspore-dropout": "mindspore"}
+"""Stream -> its library, for streams that are not named after it; that of a device is the framework's."""
 _PROGRAMS = {
     "python": "import random as r, sys; print(sys.version, r.__file__); r.seed(1); print(r.random())",
     "numpy": "import numpy as n; print(n.__version__, n.__file__); n.random.seed(1); print(n.random.rand())",
     "torch": "import torch as t; print(t.__version__, t.__file__); t.manual_seed(1); print(t.rand(2))",
+    "mindspore": "import mindspore as m; print(m.__version__, m.__file__, m.set_seed(1), m.ops.rand(2))",
 }
 
 
@@ -78,13 +79,13 @@ def _library(
     wanted: str | None,
     prints: Mapping[int, str],
 ) -> SmokeCharge:
-    library = LIBRARY.get(name, name)
+    library = result.plan.framework if name == "device" else LIBRARY.get(name, name)
     right = sorted(set(prints) - set(found.odd))
     theirs = _versions(started, library, right)
     own = _versions(started, library, found.odd)
     why = f"{library} {own}, the others have {theirs}" if right and own != theirs else f"{library} {own}"
     lines = "\n".join(f"{ranks_text([rank])}: {prints[rank]}" for rank in sorted(prints)[:32])
-    program = _PROGRAMS.get(library, _PROGRAMS["torch"])
+    program = _PROGRAMS.get(library) or _PROGRAMS[result.plan.framework]
     hosts = dict.fromkeys(result.plan.seat(rank).host for rank in (*found.odd[:1], *right[:1]))
     return SmokeCharge(
         check=CHECK,

@@ -217,7 +217,7 @@ def test_a_rule_on_a_port_of_mindspore(lab: Lab, examine: Examiner) -> None:
     (seen,) = assert_only(
         examine(*one_each, "--framework", "mindspore", user="trainee"), "port-unreachable", ["node2"]
     )
-    assert "connections to its ports of MindSpore's ranks (8374) get no answer" in seen["summary"]
+    assert "connections to its MindSpore's ports (8374) get no answer" in seen["summary"]
 
 
 def test_connections_blame_no_host_when_all_hosts_drop_them(lab: Lab, examine: Examiner) -> None:

@@ -32,6 +32,7 @@ from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.onhost.trainplan import audited, places_again, replicas_again, shown
 from doctor.smoke.result import (
+    ON_CPU,
     Exit,
     HostOutcome,
     RankOutcome,
@@ -68,7 +69,7 @@ def plan_of(
                 rank=rank,
                 host=names[rank // each],
                 local=rank % each,
-                device=None if backend == "gloo" else rank % each,
+                device=None if backend in ON_CPU else rank % each,
                 cell=rank // size,
                 place=rank % size,
             )

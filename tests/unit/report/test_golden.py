@@ -40,6 +40,10 @@ def test_golden(name: str) -> None:
         compare(f"{stem}.json", as_json(replace(check_report(made), tool=ToolName(version="0"))).decode())
 
 
+def test_a_run_with_mindspore_speaks_of_no_torch() -> None:
+    assert "torch" not in text(reports()["smoke-mindspore"], 100, verbose=True)
+
+
 def test_the_goldens_are_made_by_the_dozen_alone() -> None:
     used = {row.check for made in reports().values() for row in made.results}
     assert used == set(DOZEN)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from doctor.smoke.events import PhaseEvent, TrainStep
 from doctor.smoke.headway import headway, with_those_behind
 from doctor.stage import Stage
@@ -17,6 +19,13 @@ def test_hosts_that_import_torch() -> None:
     assert (stage.doing, stage.done, stage.of) == ("starting Python and torch on 1/2 hosts", 1, 2)
     assert stage.waiting == ["node2"]
     assert with_those_behind(stage, watched).limit == watched.patience.imports
+
+
+def test_a_run_with_mindspore_waits_for_mindspore() -> None:
+    watched = watch()
+    watched.plan = replace(watched.plan, framework="mindspore")
+    watched.hosts["node2"].imported_at = None
+    assert headway(watched).doing == "starting Python and MindSpore on 1/2 hosts"
 
 
 def test_a_rank_that_says_it_trains_before_its_page_does() -> None:

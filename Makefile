@@ -9,7 +9,7 @@ MINDSPORE ?=
 TRIALS_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-all test-mindspore lint check lab bench trials hang-trials slow-trials gpu-proof clean
+.PHONY: demo quick touched test test-all test-mindspore lint check lab bench trials hang-trials slow-trials run-trials gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -73,6 +73,11 @@ hang-trials: $(VENV)/.ready
 slow-trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials.slow $(TRIALS_ARGS)
+
+# A training under `doctor run` on this machine, with each fault and a killed doctor, many times. A run that was cut short
+# goes on; TRIALS_ARGS selects a part.
+run-trials: $(VENV)/.ready
+	$(BIN)/python -m tests.trials.around $(TRIALS_ARGS)
 
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed

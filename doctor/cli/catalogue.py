@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.cli.pages import page, title
+from doctor.cli.pages import translation
 from doctor.judge.playbook import exams, load_exam, load_remedies
 from doctor.judge.registry import BrokenSource, bundled, find_checks
 from doctor.logs.symptoms.load import load_symptoms
@@ -17,7 +17,7 @@ from doctor.text.language import Language
 from doctor.text.printable import clean_line
 from doctor.text.speech import spoken, t
 from doctor.text.terminal import AUTO, coloured, put, styled, width
-from doctor.text.wrap import cells, wrap
+from doctor.text.wrap import cells, unwrap, wrap
 
 if TYPE_CHECKING:
     from doctor.api import Check
@@ -42,18 +42,18 @@ def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
     for check in found.checks:
         areas[area_of(check.id) if is_ours(check) else OTHER].append(of_check(check))
     parts = {f"{CHECKS}{area}": rows for area, rows in areas.items() if rows}
-    parts["EXAMS (--exam NAME)"] = [(name, "", load_exam(name, found.checks).title) for name in exams()]
+    parts["EXAMS (--exam NAME)"] = [(name, "", t(load_exam(name, found.checks).title)) for name in exams()]
     parts["MORE"] = [
-        ("doctor list remedies", "", f"{len(load_remedies().recipes)} remedies"),
-        ("doctor list symptoms", "", f"{len(load_symptoms().symptoms)} known log messages"),
-        ("doctor explain NAME", "", "the page of one of them"),
+        ("doctor list remedies", "", t(f"{len(load_remedies().recipes)} remedies")),
+        ("doctor list symptoms", "", t(f"{len(load_symptoms().symptoms)} known log messages")),
+        ("doctor explain NAME", "", t("the page of one of them")),
     ]
     _put(parts, colours, found.broken)
     return 0
 
 
 def print_remedies(colours: str = AUTO) -> int:
-    rows = [(name, "", title(recipe, spoken())) for name, recipe in load_remedies().recipes.items()]
+    rows = [(name, "", t(recipe.title)) for name, recipe in load_remedies().recipes.items()]
     _put({"REMEDIES": rows}, colours, ())
     return 0
 
@@ -63,7 +63,7 @@ def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
     found = load_symptoms(folders)
     parts: dict[str, list[Row]] = {}
     for each in found.symptoms:
-        parts.setdefault(each.family.upper(), []).append((each.id, "", each.title))
+        parts.setdefault(each.family.upper(), []).append((each.id, "", t(each.title)))
     _put(parts, colours, found.broken)
     return 0
 
@@ -88,7 +88,7 @@ def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[Brok
         f"{styled(t(heading), BOLD, colour)}\n{_rows(heading, rows, colour)}"
         for heading, rows in parts.items()
     ]
-    shown += [f"{clean_line(t(f'could not be used: {each.origin}: {each.reason}'))}\n" for each in broken]
+    shown += [t(f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n") for each in broken]
     put("\n".join(shown), sys.stdout, drawn=True)
 
 
@@ -104,26 +104,20 @@ def _in_lines(rows: Sequence[Row], colour: bool) -> str:
 
 
 def _line(row: Row, wide: int, columns: int, colour: bool) -> str:
-    name, kind, said = _said(row)
-    room = columns - wide - 4 - (cells(kind) + 2 if kind else 0)
+    name, kind, title = map(clean_line, row)
+    room = columns - wide - 4 - (len(kind) + 2 if kind else 0)
     if room < NARROW:
         return f"  {name}"
-    marked = f"{styled(kind, COLOURS.get(row[1], '0'), colour)}  " if kind else ""
-    return f"  {name:<{wide}}  {marked}{_cut(said, room)}"
+    marked = f"{styled(kind, COLOURS.get(kind, '0'), colour)}  " if kind else ""
+    return f"  {name:<{wide}}  {marked}{_cut(title, room)}"
 
 
-def _said(row: Row) -> Row:
-    name, kind, said = row
-    kind = kind if spoken() is Language.EN else t(kind.upper())
-    return clean_line(name), kind, clean_line(t(said))
-
-
-def _cut(text: str, room: int) -> str:
-    if cells(text) <= room:
-        return text
-    while cells(text) >= room:
-        text = text[:-1]
-    return f"{text}…"
+def _cut(title: str, room: int) -> str:
+    if cells(title) <= room:
+        return title
+    while cells(title) >= room:
+        title = title[:-1]
+    return f"{title}…"
 
 
 def in_rows(rows: Sequence[Row], colour: bool) -> str:
@@ -132,15 +126,15 @@ def in_rows(rows: Sequence[Row], colour: bool) -> str:
 
 
 def _lines(row: Row, wide: int, colour: bool) -> Iterator[str]:
-    name, kind, said = _said(row)
+    name, kind, title = map(clean_line, row)
     head = f"  {name:<{wide}}  {kind}{'  ' if kind else ''}"
     columns = width(sys.stdout, PAGE)
-    beside = columns - cells(head) >= NARROW
-    room = columns - (cells(head) if beside else 6)
-    first, *more = wrap(said, max(room, 1))
-    painted = head.replace(f"  {kind}  ", f"  {styled(kind, COLOURS.get(row[1], '0'), colour)}  ")
+    beside = columns - len(head) >= NARROW
+    room = columns - (len(head) if beside else 6)
+    first, *more = wrap(title, max(room, 1))
+    painted = head.replace(f"  {kind}  ", f"  {styled(kind, COLOURS.get(kind, '0'), colour)}  ")
     yield f"{painted}{first}" if beside else painted.rstrip()
-    yield from (" " * (cells(head) if beside else 6) + line for line in (more if beside else (first, *more)))
+    yield from (" " * (len(head) if beside else 6) + line for line in (more if beside else (first, *more)))
 
 
 def is_ours(check: Check) -> bool:
@@ -148,6 +142,8 @@ def is_ours(check: Check) -> bool:
 
 
 def of_check(check: Check) -> Row:
-    said, _, _ = page(check, spoken()).partition("\n\n")
-    said = said.rstrip("。") if spoken() is Language.ZH else check.title
-    return check.id, check.severity.value, said if is_ours(check) else f"{said}  [{check.origin}]"
+    title = check.title
+    if spoken() is Language.ZH and (page := translation(check)):
+        title = unwrap(page.partition("\n\n")[0]).rstrip("。")
+    title = title if is_ours(check) else f"{title}  [{check.origin}]"
+    return check.id, check.severity.value, title

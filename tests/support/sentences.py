@@ -47,7 +47,9 @@ def _of_code() -> Iterator[Sentence]:
             if not any(part in where for part in _NO_PROSE):
                 found = _Strings()
                 found.visit(ast.parse(path.read_text()))
-                texts = (_COMMENT.sub(r"\1", each) for each in found.texts)
+                texts = (
+                    comment[1] if (comment := _COMMENT.fullmatch(each)) else each for each in found.texts
+                )
                 yield from ((where, each) for each in dict.fromkeys(texts) if _is_prose(each))
 
 

@@ -33,6 +33,8 @@ TRIGGERS = (
     b"killed ",
     b"segmentation fault",
     b"terminated by signal",
+    b"panicked at",
+    b": not found",
     b"  Exit ",
     b"^C",
     *(word.encode() for word in ("错误", "已杀死", "已终止", "已放弃", "已中止")),
@@ -62,6 +64,8 @@ _STARTS = re.compile(
     rf"|[\w./-]{{1,80}}[:：] ?(?:line|行|第) ?\d{{1,6}}(?: 行)?[:：] {{1,4}}\d{{1,9}} {_ENDS}"
     rf"|\[\d{{1,3}}\](?:[+-]| {{1,3}}[+-])? {{1,4}}(?:\d{{1,9}} {{1,3}})?{_ENDS}\s"
     rf"|zsh: {_ENDS}|fish: .{{1,300}} terminated by signal SIG|(?:.{{0,200}}\s)?\^C\s{{0,9}}$"
+    r"|Exception in thread \"|thread '.{0,80}' (?:\(\d{1,9}\) )?panicked at "
+    r"|[\w./-]{1,80}: (?:\d{1,6}: )?\S{1,80}: not found\s{0,9}$"
     r"|(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
     r"|Error executing job with overrides"
     r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"

@@ -20,7 +20,7 @@ _LAUNCHER = re.compile(
 """Where launchers raise: their exceptions follow from that of a rank."""
 _OF_OTHERS = re.compile(
     r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
-    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|Timeout\w{0,20}|RayTaskError|RayActorError|Interrupt)\b"
+    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt)\b"
 )
 """Exceptions that others cause."""
 

@@ -66,7 +66,10 @@ _LINK = (
     *("connect() timed out", "Software caused connection abort", "connectFullMesh failed"),
     *("failed : Invalid argument",),
 )
-_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
+_SCHEDULER = (
+    *("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE"),
+    *("PBS: job killed: walltime", "TERM_RUNLIMIT: job killed"),
+)
 _CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} (?:ON \S{1,80} )?CANCELLED AT (?!.{0,40}TASK FAILURE)")
 """A job is cancelled on request; a step also by srun, after one of its tasks failed."""
 _WAITING = {"wait", "waits", "timeout", "watchdog"}

@@ -136,7 +136,7 @@ def _short(line: bytes) -> str:
 def states(raw: bytes) -> list[str]:
     """The states of one line as harmless text, which may still hold secrets. Most lines have one state."""
     parts = raw.strip(b"\r").split(b"\r")[-MOST_PARTS:] if b"\r" in raw else [raw]
-    if b"]" in raw and (b"/s" in raw or b"s/" in raw):
+    if b" [" in raw and b"]" in raw and (b"/s" in raw or b"s/" in raw):
         parts = [text for part in parts for text in _cut_at(part, _bar_ends(part))]
     if b"slurmstepd" in raw or b"srun: " in raw:
         parts = [

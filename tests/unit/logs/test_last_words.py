@@ -42,6 +42,10 @@ SAYS = [
     "fish: Job 1, 'python train.py' terminated by signal SIGKILL (Forced quit)",
     "已杀死",
     "^C",
+    "/bin/sh: 1: conda: not found",
+    "thread '<unnamed>' panicked at src/lib.rs:88:5:",
+    'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space',
+    "cat: write error: Disk quota exceeded",
 ]
 STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(800)]
 
@@ -176,7 +180,7 @@ def test_a_log_that_ends_inside_a_traceback_complains(lines: list[str], tmp_path
 
 ANY_NAME = [
     "zlib.error: Error -3 while decompressing data",
-    "socket.timeout: timed out",
+    "struct.error: unpack requires a buffer of 8 bytes",
     "_queue.Empty",
     "StopTraining: the plan ends here",
     "Oops",
@@ -190,3 +194,16 @@ def test_an_exception_of_any_name_ends_a_program(line: str, tmp_path: Path) -> N
     assert f"ended with an exception: {line} (" in said.charges[0].says
     gone_on = told(tmp_path, *STEPS[:100], *CRASH.format(line).splitlines(), *STEPS[100:])
     assert gone_on.outcome is LogOutcome.CLEAN
+
+
+LIMITS = {
+    "=>> PBS: job killed: walltime 3612 exceeded limit 3600": "scheduler-time-limit",
+    "TERM_RUNLIMIT: job killed after reaching LSF run time limit.": "scheduler-time-limit",
+    "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.": "scheduler-memory-limit",
+}
+
+
+@each("line", LIMITS)
+def test_other_batch_systems_say_why_they_ended_a_job(line: str, tmp_path: Path) -> None:
+    said = told(tmp_path, *STEPS[:200], line)
+    assert [each.symptom for each in said.charges] == [LIMITS[line]]

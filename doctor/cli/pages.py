@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -91,6 +92,7 @@ def title(recipe: Recipe, lang: Language) -> str:
     return in_language(lang, recipe.title, recipe.zh)
 
 
+@cache
 def chinese_pages(origin: Path) -> Mapping[str, Chinese]:
     """The Chinese pages of a file of checks, by id."""
     path = origin.parent / "zh" / f"{origin.stem}.yaml"

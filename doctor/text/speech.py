@@ -118,7 +118,9 @@ class _Index:
 
     def candidates(self, text: str) -> list[Template]:
         found = [each for word in ("", *words(text)) for each in self.by_word.get(word, ())]
-        return sorted(found, key=lambda each: (-each.fixed, -len(each.english), each.english))
+        return sorted(
+            found, key=lambda each: (-each.fixed, "}{" in each.english, -len(each.english), each.english)
+        )
 
 
 @lru_cache(maxsize=1)

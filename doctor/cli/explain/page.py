@@ -18,6 +18,7 @@ from doctor.model import Scope, Severity
 from doctor.report.spoken import spoken_command
 from doctor.text.language import UNTRANSLATED, Language
 from doctor.text.printable import clean, clean_line
+from doctor.text.speech import t
 from doctor.text.terminal import AUTO, coloured, put, styled, width
 from doctor.text.wrap import unwrap, wrap
 
@@ -51,7 +52,8 @@ def print_page(
             of_check(checks[each]) if each in checks else (each, "", title(recipes[each], lang))
             for each in found
         ]
-        text = f"{len(found)} have {clean_line(repr(id))} in their name:\n{in_rows(rows, colour)}"
+        head = t(f"{len(found)} have {clean_line(repr(id))} in their name:")
+        text = f"{head}\n{in_rows(rows, colour)}"
     elif found[0] in checks:
         check = checks[found[0]]
         text = "".join(_of_check(check, recipes.get(check.remedy or ""), lang, verbose, TextPage(colour)))

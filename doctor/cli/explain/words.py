@@ -20,6 +20,7 @@ from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
 from doctor.text.printable import clean_line
+from doctor.text.speech import t
 from doctor.text.terminal import AUTO, coloured, put
 
 PAGES = 3
@@ -116,8 +117,9 @@ def _show(
     colour = coloured(sys.stdout, colours)
     paper = TextPage(colour)
     if len(found) > PAGES:
-        rows = in_rows([(each.id, "", each.title) for each in found], colour)
-        put(f"{len(found)} symptoms fit; doctor explain ID shows one:\n{rows}", sys.stdout, drawn=True)
+        rows = in_rows([(each.id, "", t(each.title)) for each in found], colour)
+        head = t(f"{len(found)} symptoms fit; doctor explain ID shows one:")
+        put(f"{head}\n{rows}", sys.stdout, drawn=True)
         return EXIT_OK
     pages = ("".join(page_of(each, checks, lang, paper, verbose=verbose)) for each in found)
     put("\n\n".join(pages), sys.stdout, drawn=True)
@@ -137,15 +139,16 @@ def _show_mention(
     colour, shown = coloured(sys.stdout, colours), clean_line(found.word)
     if len(found.checks) == 1:
         id = found.checks[0].id
-        put(f"{id} {found.does} {shown}.\n\n", sys.stdout, drawn=True)
+        said = t(f"{id} {found.does} {shown}.")
+        put(f"{said}\n\n", sys.stdout, drawn=True)
         print_page(id, folders, lang, verbose=verbose, colours=colours)
     else:
         rows = in_rows([of_check(each) for each in found.checks], colour)
-        head = f"{len(found.checks)} checks {found.does} {shown}; doctor explain ID shows one:"
+        head = t(f"{len(found.checks)} checks {found.does} {shown}; doctor explain ID shows one:")
         put(f"{head}\n{rows}", sys.stdout, drawn=True)
     if messages:
-        rows = in_rows([(each.id, "", each.title) for each in messages[:MESSAGES]], colour)
-        put(f"\nMessages in logs about it:\n{rows}", sys.stdout, drawn=True)
+        rows = in_rows([(each.id, "", t(each.title)) for each in messages[:MESSAGES]], colour)
+        put(f"\n{t('Messages in logs about it:')}\n{rows}", sys.stdout, drawn=True)
     return EXIT_OK
 
 
@@ -158,10 +161,10 @@ def _unknown(text: str, matcher: Matcher, names: Sequence[str], colours: str) ->
         hint = "`doctor list` shows all checks, `doctor list symptoms` all symptoms."
         raise UsageError(f"{said}; {near}" if near else f"{said}.", hint)
     cut = shown if len(shown) <= 200 else f"{shown[:199]}…"
-    put(f"No known message matches: {cut}\n", sys.stdout)
+    put(t(f"No known message matches: {cut}\n"), sys.stdout)
     if found := matcher.by_words(text, NEAR):
-        rows = in_rows([(each.id, "", each.title) for each in found], coloured(sys.stdout, colours))
-        put(f"\nSimilar ones:\n{rows}", sys.stdout, drawn=True)
+        rows = in_rows([(each.id, "", t(each.title)) for each in found], coloured(sys.stdout, colours))
+        put(f"\n{t('Similar ones:')}\n{rows}", sys.stdout, drawn=True)
     else:
-        put("Give the whole log: doctor explain FILE. Its other lines may say more.\n", sys.stdout)
+        put(t("Give the whole log: doctor explain FILE. Its other lines may say more.\n"), sys.stdout)
     return EXIT_INCONCLUSIVE

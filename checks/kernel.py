@@ -44,7 +44,8 @@ from doctor.facts.network import LISTENERS, BoundPort
 from doctor.facts.run import MESH
 from doctor.facts.software import VERSIONS, Versions, cann_version
 from doctor.facts.system import KERNEL, Kernel
-from doctor.job.launch import JobProcess, Launch
+from doctor.job.launch.process_env import Launch
+from doctor.job.launch.processes import JobProcess
 from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
 from doctor.mesh import MeshResult
 

@@ -25,8 +25,9 @@ from doctor.api import (
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.system import DEVICES, VIEW, Devices
-from doctor.job.launch import JobProcess, Launch, ProcessEnv
 from doctor.job.launch.marks import Mark, marks_in
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_starts import file_of
 
 NOBODY_SAID = ("no accelerator found", "devices found", "on the PCI bus")

@@ -23,8 +23,10 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, VIEW
-from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
+from doctor.job.launch.directory import as_address
 from doctor.job.launch.launcher import LaunchNumber, nodes_in
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,

@@ -26,10 +26,12 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
 from doctor.facts.system import IDENTITY, VIEW
-from doctor.job.launch import JobProcess, Launch, ProcessEnv, as_address
 from doctor.job.launch.common import is_larger, spans_hosts
+from doctor.job.launch.directory import as_address
 from doctor.job.launch.launcher import LaunchNumber, Master
 from doctor.job.launch.launchers import MASTERS
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,

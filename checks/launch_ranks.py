@@ -25,10 +25,10 @@ from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES
 from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
-from doctor.job.launch import JobProcess, Launch
 from doctor.job.launch.common import spans_hosts
 from doctor.job.launch.launcher import LaunchNumber
-from doctor.job.launch.process_env import ProcessEnv
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import DEVICE, role_variable
 from doctor.job.launch.ranks import (
     MissingRanks,

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from doctor.api import PLAN, Backend, Damage, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.system import DEVICES, IDENTITY, Devices
-from doctor.job.launch import TABLE_VARIABLES, JobProcess, Launch, ProcessEnv
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import launcher
+from doctor.job.launch.table_reference import VARIABLES as TABLE_VARIABLES
 from doctor.rules.launch_names import LaunchNames
 
 CONNECT, EXEC, EVENT = "HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT", "HCCL_EVENT_TIMEOUT"

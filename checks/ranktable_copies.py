@@ -21,8 +21,7 @@ from doctor.api import (
 )
 from doctor.facts.job import LAUNCHES
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
-from doctor.job.launch import Launch
-from doctor.job.launch.process_env import NearbyTable
+from doctor.job.launch.process_env import Launch, NearbyTable
 
 
 @check(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 
 from doctor.errors import EXIT_BROKEN
@@ -11,6 +12,7 @@ from doctor.text.terminal import hold_closed, settle, tell
 
 def main() -> None:
     broken: BaseException | None = None
+    gc.set_threshold(100_000, 50, 50)  # most objects made here live on, without cycles
     try:
         hold_closed()
         from doctor.cli import run

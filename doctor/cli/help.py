@@ -10,6 +10,7 @@ from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
+from doctor.cli.typed_value import OwnValues
 from doctor.text.language import Language
 from doctor.text.speech import spoken, t
 from doctor.text.wrap import cells, padded, wrap
@@ -95,7 +96,7 @@ class _SpokenHelp:
             formatter.write(f"  {line}\n")
 
 
-class CliCommand(_SpokenHelp, TyperCommand):
+class CliCommand(OwnValues, _SpokenHelp, TyperCommand):
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_entries(self, ctx, formatter)
 
@@ -103,7 +104,7 @@ class CliCommand(_SpokenHelp, TyperCommand):
         _write_examples(self.epilog, formatter)
 
 
-class CliCommands(_SpokenHelp, TyperGroup):
+class CliCommands(OwnValues, _SpokenHelp, TyperGroup):
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         if spoken() is Language.EN:
             super().format_commands(ctx, formatter)

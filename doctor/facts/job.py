@@ -10,10 +10,13 @@ from collections.abc import Mapping
 
 from doctor.api import Capture, Fact, JobPlan, Run, RunValue, UnreadableOutput
 from doctor.facts.network import ResolvedNames
-from doctor.job.launch import TABLE_VARIABLES, Directory, JobProcess, Launch, as_address
 from doctor.job.launch.command import bare_program, kept_words, read_command
+from doctor.job.launch.directory import Directory, as_address
 from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS, RANK_NAMES
 from doctor.job.launch.onhost import LOOK, MOST
+from doctor.job.launch.process_env import Launch
+from doctor.job.launch.processes import JobProcess
+from doctor.job.launch.table_reference import VARIABLES as TABLE_VARIABLES
 from doctor.job.launch.variables import is_kept, kept
 
 CAP = 2_000_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from doctor.hang.evidence import HangMember
-from doctor.job.launch import ProcessEnv
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.launcher import Launcher, Master
+from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import launcher, master_of
 from doctor.text.nodeset import is_host, is_ip
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping
 
-from doctor.job.launch import Launch, ProcessEnv
 from doctor.job.launch.launchers import LAUNCHERS
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import launcher
 from doctor.job.wishes import JobWishes
 from doctor.model import Framework, SourcedValue

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from doctor.job.launch import Launch
+from doctor.job.launch.process_env import Launch
 from doctor.job.parallel import Layout
 from doctor.model import Backend, Framework, SourcedValue, TableFile
 

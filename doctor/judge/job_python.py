@@ -8,8 +8,8 @@ from dataclasses import replace
 from doctor.expect import Expect
 from doctor.facts.smoke import SmokeRounds
 from doctor.facts.software import PYTHON
-from doctor.job.launch import Launch
 from doctor.job.launch.command import read_command, runs_python
+from doctor.job.launch.process_env import Launch
 from doctor.judge.engine import Facts
 from doctor.model import Host, MissingFact, Result, Status
 from doctor.rules.smoke import passed

@@ -13,18 +13,13 @@ from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES
 from doctor.facts.system import IDENTITY
 from doctor.facts.tables import TABLE_FILES, JobTable
-from doctor.job.launch import (
-    Launch,
-    ProcessEnv,
-    TableSeat,
-    is_by_device,
-    launch_of_processes,
-    told_tables,
-)
 from doctor.job.launch.command import read_command
 from doctor.job.launch.launcher import LaunchNumber
+from doctor.job.launch.process_env import Launch, ProcessEnv, TableSeat
+from doctor.job.launch.processes import launch_of_processes
 from doctor.job.launch.rank_env import DEVICE
 from doctor.job.launch.ranks import ranks_of, world_of_launch
+from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.plan import DEFAULT, JobPlan, ServersByName
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.judge.engine import Facts

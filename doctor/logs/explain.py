@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 import sys
@@ -105,7 +104,6 @@ def explanation_of(
     check: Request | None = None,
 ) -> tuple[Explanation, Report | None]:
     """What the logs show, and the report of the checks that prove it, if some were run."""
-    gc.set_threshold(100_000, 50, 50)  # most objects made here live on, without cycles
     known = _known_job(request, wishes)
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     began = time.monotonic()

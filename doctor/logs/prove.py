@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 
 from doctor.facts.memory import FULL, MB, Space
 from doctor.facts.network import ADDRESSES, NAMES
-from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.logs.explanation import Explanation, Proof, ProofState

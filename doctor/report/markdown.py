@@ -13,7 +13,7 @@ from doctor.report.measurements import measured
 from doctor.report.run_times import started
 from doctor.report.ticket import tickets
 from doctor.text.nodeset import fold
-from doctor.text.speech import t
+from doctor.text.speech import t, t_list
 
 
 def check_markdown(report: Report) -> bytes:
@@ -28,13 +28,13 @@ def check_markdown(report: Report) -> bytes:
         text += f"\n### {t('Findings')}\n" + fit(cards, _room(text, 0.6), "finding")
     if report.again:
         pairs = map(pair_line, looked_again(report).pairs)
-        text += "\n### Looked at again\n\n" + fit(pairs, _room(text, 0.5), "finding")
+        text += f"\n### {t('Looked at again')}\n\n" + fit(pairs, _room(text, 0.5), "finding")
     if well := _measurements(report):
-        text += f"\n### Measured\n\n{well}"
+        text += f"\n### {t('Measured')}\n\n{well}"
     if rows := unexamined(report).pairs:
         text += f"\n### {t('Not examined')}\n\n" + fit(map(pair_line, rows), _room(text, 0.3), "row")
     if made := dict(tickets(report)):
-        text += "\n### Tickets\n\n" + fit(made.values(), _room(text, 1), "ticket")
+        text += f"\n### {t('Tickets')}\n\n" + fit(made.values(), _room(text, 1), "ticket")
     return text.encode()
 
 
@@ -75,5 +75,5 @@ def _measurements(report: Report) -> str:
     lines = [
         (f"{sign} ", line) for sign, some in (("\u2713", seen.ticked), ("?", seen.doubtful)) for line in some
     ]
-    lines += [(f"{line.left}: ", line) for line in seen.left]
-    return "".join(f"- {sign}**{line.area}**: {inline(line.text)}\n" for sign, line in lines)
+    lines += [(f"{t(line.left)}: ", line) for line in seen.left]
+    return "".join(f"- {sign}**{t(line.area)}**: {inline(t_list(line.text))}\n" for sign, line in lines)

@@ -13,6 +13,7 @@ from doctor.report.details import commands, details, evidence
 from doctor.report.headline import title, word
 from doctor.report.markdown_text import block, cell, code, folded, inline, table
 from doctor.report.run_times import ended, started
+from doctor.text.speech import sign, t
 
 NOT_READ = "not known"
 BY_ROOT = "root alone may read it:"
@@ -29,29 +30,28 @@ def tickets(report: Report) -> Iterator[tuple[str, str]]:
             against[name].append(finding)
     for host in report.hosts:
         if host.name in against:
-            yield host.name, folded("Ticket:", host.name, _ticket(report, host, against[host.name], heads))
+            yield host.name, folded(t("Ticket:"), host.name, _ticket(report, host, against[host.name], heads))
 
 
 def _ticket(report: Report, host: HostReport, against: list[Finding], heads: Mapping[str, str]) -> str:
     known = report.hardware.get(host.name)
-    rows = [("Machine", cell(known.model) or NOT_READ), ("Serial number", _serial(known))] if known else []
+    rows = [("Machine", cell(known.model) or t(NOT_READ)), ("Serial number", _serial(known))] if known else []
     rows += [("Address", cell(host.address))]
     if known:
-        rows += [("Network interface", cell(known.interface) or NOT_READ)]
-        rows += [(cell(part.name), _part(part)) for part in _parts(host.name, known, against)]
+        rows += [("Network interface", cell(known.interface) or t(NOT_READ))]
+        rows += [(part.name, _part(part)) for part in _parts(host.name, known, against)]
     else:
-        rows += [("Machine", "not read: the host did not answer")]
-    rows += [
-        ("Examined", f"{cell(started(report))} to {cell(ended(report))} by cluster-doctor {__version__}")
-    ]
+        rows += [("Machine", t("not read: the host did not answer"))]
+    rows += [("Examined", cell(f"{started(report)} to {ended(report)} by cluster-doctor {__version__}"))]
     faults = (heads[finding.id] + _evidence_and_commands(report, host.name, finding) for finding in against)
-    return table(("Host", cell(host.name)), rows) + "".join(faults)
+    rows = [(cell(label), said) for label, said in rows]
+    return table((t("Host"), cell(host.name)), rows) + "".join(faults)
 
 
 def _serial(known: Hardware) -> str:
     if known.serial:
         return cell(known.serial)
-    return f"{BY_ROOT} {code(SHOW_SERIAL)}" if known.hidden else NOT_READ
+    return f"{t(BY_ROOT)} {code(SHOW_SERIAL)}" if known.hidden else t(NOT_READ)
 
 
 def _parts(host: str, known: Hardware, against: list[Finding]) -> Iterator[HardwarePart]:
@@ -70,12 +70,16 @@ def _part(part: HardwarePart) -> str:
         ("optical module ", part.optics),
         ("switch port (LLDP) ", part.neighbour),
     )
-    return "; ".join(f"{label}{cell(text)}" for label, text in named if text) or NOT_READ
+    return sign("; ").join(cell(f"{label}{text}") for label, text in named if text) or t(NOT_READ)
 
 
 def _head(finding: Finding, report: Report) -> str:
-    text = f"\n**{word(finding)}** {inline(title(finding))} ({code(finding.check)})"
-    said = (f"; {label}: {inline(said)}" for label, said in details(finding, report) if label != "hosts")
+    text = f"\n**{t(word(finding))}** {inline(title(finding))} ({code(finding.check)})"
+    said = (
+        f"{sign('; ')}{t(label)}{sign(': ')}{inline(said)}"
+        for label, said in details(finding, report)
+        if label != "hosts"
+    )
     return f"{text}{''.join(said)}\n"
 
 

@@ -16,7 +16,7 @@ from doctor.errors import UsageError, suggest
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
-from doctor.job.launch import Launch
+from doctor.job.launch.process_env import Launch
 from doctor.judge.examine import PreparedExam, build_report
 from doctor.judge.playbook import (
     Exam,

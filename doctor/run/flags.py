@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import cast
 
 from doctor.errors import InputErrors, UsageError
-from doctor.job.launch import Launch, read_launch_files, told_tables
+from doctor.job.launch.files import read_launch_files
+from doctor.job.launch.process_env import Launch
+from doctor.job.launch.table_reference import told_tables
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Framework, SourcedValue, TableFile

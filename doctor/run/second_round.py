@@ -14,8 +14,9 @@ from doctor.facts.ascend.pings import NPU_PINGS, plan_pings
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import NAMES
 from doctor.facts.system import DEVICES
-from doctor.job.launch import is_by_device, launch_of_processes, told_tables
+from doctor.job.launch.processes import launch_of_processes
 from doctor.job.launch.rank_env import is_loopback_name, master_of
+from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.plan import JobPlan
 from doctor.judge.engine import Facts
 from doctor.model import MissingFact

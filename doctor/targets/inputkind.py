@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from doctor.errors import InputErrors, Mistake
+from doctor.text.late import late
 
 MOST = 2_000_000
 """The most characters that are examined."""
@@ -50,33 +51,33 @@ class InputKind(Enum):
 _BLANK = "\ufeff \t\r\n"
 _TABLE_KEYS = {"server_list", "group_list", "rank_list", "para_plane_nic_location"}
 _HOST = r"(?:[A-Za-z0-9_.@\\-]+|\[[0-9a-fA-F:]+\]|[\w.-]*\[[\d,-]+\][\w.-]*)"
-_HOST_LINE = re.compile(
+_HOST_LINE = late(
     rf"{_HOST}(?P<slots>:\d{{1,4}}|(?:[ \t]+(?:slots|max[_-]slots|cpus?|ifhn|user)[ \t]*=[ \t]*\S+)+)?[ \t]*"
 )
-_NUMBERED = re.compile(r"(?:.*\d|localhost)")
-_FILE_OF_HOSTS = re.compile(r"hosts?|machine|nodes?(?![a-z])", re.IGNORECASE)
-_INVENTORY_KEY = re.compile(r"^(?:hosts|groups|defaults):[ \t]*(?:\{.*|\[.*|#.*)?$", re.MULTILINE)
-_ANSIBLE_YAML = re.compile(
+_NUMBERED = late(r"(?:.*\d|localhost)")
+_FILE_OF_HOSTS = late(r"hosts?|machine|nodes?(?![a-z])", re.IGNORECASE)
+_INVENTORY_KEY = late(r"^(?:hosts|groups|defaults):[ \t]*(?:\{.*|\[.*|#.*)?$", re.MULTILINE)
+_ANSIBLE_YAML = late(
     r"^(?!hosts|groups|defaults|launch|plan|expect)[\w.-]+:(?:[ \t]*\{[ \t]*(?:hosts|children)\b|"
     r"[ \t]*\n(?:[ \t].*\n|#.*\n|\n)*?[ \t]+(?:hosts|children):[ \t]*(?:\{.*)?$)",
     re.MULTILINE,
 )
-_GROUP_LINE = re.compile(r"\[[\w.-]+(?::(?:children|vars))?\]")
-_ANSIBLE_LINE = re.compile(rf"(?:{_HOST}|[\w.:\[\]-]+)(?:[ \t]+\w+=.*)?|\w+[ \t]*=.*")
-_ANSIBLE_VARIABLE = re.compile(r"\bansible_\w+[ \t]*=")
-_SSH_HOST = re.compile(r"^[ \t]*(?:Host|Match)[ \t]+\S", re.IGNORECASE | re.MULTILINE)
-_SSH_WORD = re.compile(
+_GROUP_LINE = late(r"\[[\w.-]+(?::(?:children|vars))?\]")
+_ANSIBLE_LINE = late(rf"(?:{_HOST}|[\w.:\[\]-]+)(?:[ \t]+\w+=.*)?|\w+[ \t]*=.*")
+_ANSIBLE_VARIABLE = late(r"\bansible_\w+[ \t]*=")
+_SSH_HOST = late(r"^[ \t]*(?:Host|Match)[ \t]+\S", re.IGNORECASE | re.MULTILINE)
+_SSH_WORD = late(
     r"^[ \t]+(?:HostName|User|Port|IdentityFile|ProxyJump|ProxyCommand|StrictHostKeyChecking|"
     r"UserKnownHostsFile|ForwardAgent|ServerAliveInterval)[ \t=]+\S",
     re.IGNORECASE | re.MULTILINE,
 )
-_ADDRESS_LINE = re.compile(r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[^ \t]*:)[\w:.%]+)(?:[ \t]+[\w.-]+)+")
-_LOOPBACK = re.compile(r"^(?:127\.\d+\.\d+\.\d+|::1)[ \t]+\S*local", re.MULTILINE)
+_ADDRESS_LINE = late(r"(?:\d{1,3}(?:\.\d{1,3}){3}|(?=[^ \t]*:)[\w:.%]+)(?:[ \t]+[\w.-]+)+")
+_LOOPBACK = late(r"^(?:127\.\d+\.\d+\.\d+|::1)[ \t]+\S*local", re.MULTILINE)
 _INVENTORY_KEYS = {
     *("hosts", "groups", "defaults", "backend", "head", "master_port", "ranks_per_host", "launch", "plan"),
     "expect",
 }
-_LOG_LINE = re.compile(r"^\[|\b\d\d:\d\d:\d\d\b|^Traceback ", re.MULTILINE)
+_LOG_LINE = late(r"^\[|\b\d\d:\d\d:\d\d\b|^Traceback ", re.MULTILINE)
 
 
 def input_kind(text: str, name: str = "") -> InputKind | None:

@@ -5,9 +5,8 @@
 `{setting}` one for a variable or an option, `{nodes}` one for folded names of hosts, `{who}`, `{host}`,
 `{hosts}` and `{ranks}` ones that hold no clause, `{raw}` one for a text that is not translated (each also
 with a number: `{raw2}`), `{name}`, `{file}`, `{option}` or `{command}` one for what is typed or named, which
-is not translated either (`{names}` for several: "a, b and c"), and `{s|}` or `{is|are}` a choice of English
-words that the translation does not
-need.
+is not translated either (`{names}` for several), and `{s|}` or `{is|are}` a choice of English words that the
+translation does not need.
 """
 
 from __future__ import annotations
@@ -35,9 +34,8 @@ _KINDS = {
 }
 _WEAK_KINDS = {
     **_KINDS,
-    "": _KINDS["who"],
-    "who": _KINDS["ranks"],
-    **dict.fromkeys(("host", "hosts"), r"(?:[^\s:;,()]+ ){0,3}[^\s:;,()]+"),
+    **dict.fromkeys(("who", "ranks", ""), _KINDS["ranks"]),
+    **dict.fromkeys(("host", "hosts"), r"(?:(?![:;,] | \().)+?"),
 }
 WEAK = 4
 """A template with at most this many letters outside of its holes matches much that is not meant: each of its

@@ -10,17 +10,18 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.text import secretnames, secretshapes
+from doctor.text.late import late
 from doctor.text.secretnames import is_secret
 from doctor.text.secretshapes import HIDDEN, VALUE, hide_places, hide_shapes
 
 _EVERY = frozenset((*secretnames.HINTS, *secretshapes.HINTS))
 _HINTS = tuple(hint for hint in _EVERY if not any(other in hint for other in _EVERY - {hint}))
 """The hints that do not contain another hint."""
-_VALUE = re.compile(VALUE)
+_VALUE = late(VALUE)
 _GAP = r"[ \t\u00a0\u3000]{0,4}"
 _SIGN = rf"""(?P<quote>\\{{0,7}}["'])?{_GAP}(?P<sign>=>|->|%3[DdAa]|[=:＝：])(?!=){_GAP}"""
 _IS = rf"""["']?{_GAP}[:=]{_GAP}"""
-_NAMED = re.compile(
+_NAMED = late(
     "|".join(
         (
             r"(?<!\S)(?P<option>--?[\w.-]+)[ \t]{1,4}(?=[^\s-])",

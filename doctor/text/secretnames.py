@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import re
 
-_WORDS = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+from doctor.text.late import late
+
+_WORDS = late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _ALWAYS = (
     *("token", "password", "passwd", "passphrase", "passcode", "secret", "secrets"),
     *("secretid", "credential", "credentials", "passwort", "kennwort"),
@@ -36,13 +38,13 @@ _PAIR = frozenset({"ak", "sk", "aksk"})
 _BEHIND = frozenset({"id", "value", "base"})
 _DATA = (("key", "data"), ("authority", "data"), ("certificate", "data"))
 """The ends of names of secrets in a kubeconfig."""
-_ABROAD = re.compile(
+_ABROAD = late(
     r"(?:密[码碼钥鑰]|秘[钥鑰]|私[钥鑰]|金[钥鑰]|口令|令牌|權杖|凭[证据]|憑證|授权码|验证码|パスワード|비밀번호|пароль|contraseña)"
     r"(?:id|值)?",
     re.IGNORECASE,
 )
 """Words for a secret in other languages, at the end of a name."""
-_ABOUT = re.compile(
+_ABOUT = late(
     r"(?:files?|path|dir|directory|folder|mount|type|kind|names?|url|uri|endpoint|host|port|len|length|count|size"
     r"|limit|num|number|per|policy|algo|algorithm|method|mode|ttl|expir(?:y|es|ation)|lifetime|timeout|age|max|min"
     r"|refresh|interval|rotation|provider|manager|store|backend|class|format|encoding|header|field|prompt|hint"
@@ -61,34 +63,32 @@ _ALIKE = {
 }
 """Words before these that make them harmless: a table's key, a model's token, a pass over data."""
 _END = r"""\\{0,7}["']?(?:[\s,;)}\]&|]|\Z)"""
-_NOTHING = re.compile(
+_NOTHING = late(
     rf"""["']?(?:true|false|null|none|nil|VALUE\.?|<[\w -]{{1,30}}>){_END}|secrets?\s+["']""", re.IGNORECASE
 )
 """Values that are never a secret: a switch, a placeholder of a manual, a name in the middle of a sentence."""
-_HARMLESS = re.compile(
+_HARMLESS = late(
     rf"""["']?(?:\d{{1,3}}|true|false|yes|no|none|null|on|off|ok|auto|required|basic|bearer|digest|ntlm
     |negotiate|oauth2?|munge|ldap|pam|kerberos|gssapi|publickey|password|plain|trust|value){_END}""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Values that are not a secret if the name is only a short word."""
-_AMOUNT = re.compile(
-    rf"[-+]?(?:\d{{1,5}}|\d{{1,9}}\.\d{{1,9}}(?:e[-+]?\d{{1,3}})?)(?:\s?(?:m?s|k|/s))?{_END}"
-)
+_AMOUNT = late(rf"[-+]?(?:\d{{1,5}}|\d{{1,9}}\.\d{{1,9}}(?:e[-+]?\d{{1,3}})?)(?:\s?(?:m?s|k|/s))?{_END}")
 """A number, as of a language model's tokens or of tokens per second."""
 _NUMBER = rf"""["']?(?:0x[\da-f]+|[-+]?[\d.,:x_/]{{1,40}}(?:e[-+]?\d+)?){_END}"""
-_PLAIN = re.compile(
+_PLAIN = late(
     rf"""{_NUMBER}|["']?(?:(?-i:[A-Z]?[a-z]{{0,14}}|[A-Z]{{0,5}})|(?:bf|fp|u?int|b?float)\d+
     |[a-z]{{2,3}}-[a-z]{{2,4}}|[a-z]{{1,9}}(?:_[a-z]{{1,9}}){{1,3}}){_END}
     |["']?(?:[^\w"'+/=-]|[a-z_]\w*(?:\.[a-z_]|[(\[]))""",
     re.IGNORECASE | re.VERBOSE,
 )
 """Values of ak and sk that are not keys: numbers, words, languages, types, calls."""
-_COUNT = re.compile(_NUMBER, re.IGNORECASE)
-_PLACE = re.compile(r"[\d,.:]+(?:\s|\Z)|[\w.~$-]*/|[~$.]")
-_KEPT_IN = re.compile(r"""["']?(?:/(?:etc|var|root|home|run|opt|usr|tmp|mnt|data|secrets)/|~/|\./)""")
+_COUNT = late(_NUMBER, re.IGNORECASE)
+_PLACE = late(r"[\d,.:]+(?:\s|\Z)|[\w.~$-]*/|[~$.]")
+_KEPT_IN = late(r"""["']?(?:/(?:etc|var|root|home|run|opt|usr|tmp|mnt|data|secrets)/|~/|\./)""")
 """A path: a key may be given as a file."""
-_SIGNED = re.compile(r"""["']?[\w%+/=.-]{16}""")
-_LATIN = re.compile(r"""["'“‘「]?[!-~]""")
+_SIGNED = late(r"""["']?[\w%+/=.-]{16}""")
+_LATIN = late(r"""["'“‘「]?[!-~]""")
 
 HINTS = (
     *(

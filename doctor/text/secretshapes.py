@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 
+from doctor.text.late import late
+
 HIDDEN = "[hidden]"
 
 VALUE = (
@@ -156,17 +158,17 @@ TAKEN = {
 }
 """Programs, and the option before their secret."""
 
-_SHAPE = re.compile(r"\b(?:" + "|".join(SHAPES.values()) + ")", re.IGNORECASE)
-_PLACE = re.compile(
+_SHAPE = late(r"\b(?:" + "|".join(SHAPES.values()) + ")", re.IGNORECASE)
+_PLACE = late(
     "|".join(f"(?P<p{at}>{before})(?:{secret})" for at, (_, before, secret) in enumerate(PLACES)),
     re.IGNORECASE,
 )
-_COMMAND = re.compile(
+_COMMAND = late(
     r"(?<![\w.-])(?:"
     + "|".join(f"({program})" for program, _ in TAKEN.values())
     + r")(?=[ \t])[^\n|;&]{0,2000}"
 )
-_OPTIONS = [re.compile(rf"(\s{before})(?:{VALUE})") for _, before in TAKEN.values()]
+_OPTIONS = [late(rf"(\s{before})(?:{VALUE})") for _, before in TAKEN.values()]
 
 
 HINTS = tuple(

@@ -16,26 +16,28 @@ from pathlib import Path
 
 from doctor.text.catalogue import HOLE, NAMED, QUOTED, Template, read_catalogue, words
 from doctor.text.language import UNTRANSLATED, Language
+from doctor.text.late import late
 
 CATALOGUE = Path(__file__).parent / "zh"
 LONGEST = 2000
 """Longer texts are not sentences."""
 DEEPEST = 6
-_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
-_ENGLISH = re.compile(r"[A-Za-z]")
-_PROSE = re.compile(r"[a-z]{2,}[,:;]? [a-z]{2,}")
-_TWO_WORDS = re.compile(r"\b[a-z]{2,} [a-z]{2,}\b")
+_SENTENCES = late(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
+_ENGLISH = late(r"[A-Za-z]")
+_PROSE = late(r"[a-z]{2,}[,:;]? [a-z]{2,}")
+_TWO_WORDS = late(r"\b[a-z]{2,} [a-z]{2,}\b")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
-_LOOSE = re.compile(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
+_LOOSE = late(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
 """Where Chinese and Latin letters touch, a blank belongs."""
-_TIGHT = re.compile(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{_LATIN}])")
+_TIGHT = late(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{_LATIN}])")
 """Blanks that do not belong into Chinese."""
 _SEPARATORS = ((" · ", " · "), (": ", "："), (", ", "，"))
-_COLUMNS = re.compile(r"(\s{2,})")
+_IT = late("^(?:它的|它|其)")
+_COLUMNS = late(r"(\s{2,})")
 _SIGNS = {"; ": "；", ": ": "：", ", ": "，", ",": "，", "(": "（", ")": "）", " ": ""}
 _JOINED = {"and": "和", "or": "或"}
-_JOINS = re.compile(r",? (and|or) ")
+_JOINS = late(r",? (and|or) ")
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
 _spoken = Language.EN
 _learnt: dict[str, str] = {}
@@ -85,6 +87,11 @@ def t(text: str) -> str:
 def sign(english: str) -> str:
     """A punctuation mark with its blanks."""
     return english if _spoken is Language.EN else _SIGNS[english]
+
+
+def in_sentences(*said: str) -> str:
+    """Sentences that are translated one by one."""
+    return sign(" ").join(map(t, filter(None, said)))
 
 
 def t_list(text: str) -> str:
@@ -143,11 +150,29 @@ def _said(text: str, depth: int) -> str | None:
     bare = text.removesuffix(".")
     if bare != text and (said := index.whole.get(_key(bare)) or _by_template(strong, bare, depth)):
         return _with_stop(said)
+    if said := _without_it(bare, depth):
+        return _with_stop(said) if bare != text else said
     if said := _in_sentences(text, depth):
         return said
     if bare != text and (said := _said(bare, depth)):
         return _with_stop(said)
     return _by_template([each for each in known if each.is_weak], text, depth) or _in_parts(text, depth)
+
+
+def _without_it(text: str, depth: int) -> str | None:
+    """The translation of a text whose "it" or "its" was left out, since its subject is named before it."""
+    if not text[:1].isalpha() or depth > DEEPEST:
+        return None
+    for lead in ("it ", "its "):
+        whole = f"{lead}{_key(text)}"
+        said = _index().whole.get(whole) or _by_template(_long(whole), whole, depth)
+        if said:
+            return _IT.sub("", said)
+    return None
+
+
+def _long(text: str) -> list[Template]:
+    return [each for each in _index().candidates(text) if not each.is_short and each.english.startswith("it")]
 
 
 def _with_stop(said: str) -> str:
@@ -188,7 +213,10 @@ def _may_fit(template: Template, text: str) -> bool:
 def _said_of(hole: str, value: str, depth: int) -> str | None:
     """The text of a hole. Names stay, only the words between several of them are translated."""
     if NAMED.fullmatch(hole):
-        return _JOINS.sub(lambda each: f" {_JOINED[each[1]]} ", value) if hole.startswith("names") else None
+        joined = (
+            _JOINS.sub(lambda each: f" {_JOINED[each[1]]} ", value) if hole.startswith("names") else value
+        )
+        return joined if joined != value else None
     return _said(value.strip(), depth)
 
 

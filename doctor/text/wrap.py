@@ -6,15 +6,13 @@ closing punctuation and not after opening punctuation.
 
 from __future__ import annotations
 
-import re
+from doctor.text.late import late
 
 _WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"
 _OPENING = "“‘（《「『【"
 _CLOSING = "”’）》」』】，。、；：？！…％"
-_PIECE = re.compile(
-    rf"(\s*)(?=\S)([{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}{_CLOSING}]+)?[{_CLOSING}]*)"
-)
-_JOINED = re.compile(rf"(?<=[{_CLOSING}])\n|\n(?=[{_OPENING}])|(?<=[{_WIDE}])\n(?=[{_WIDE}])")
+_PIECE = late(rf"(\s*)(?=\S)([{_OPENING}]*(?:[{_WIDE}]|[^\s{_WIDE}{_OPENING}{_CLOSING}]+)?[{_CLOSING}]*)")
+_JOINED = late(rf"(?<=[{_CLOSING}])\n|\n(?=[{_OPENING}])|(?<=[{_WIDE}])\n(?=[{_WIDE}])")
 
 
 def wrap(text: str, width: int) -> list[str]:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -29,8 +29,7 @@ _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": Fal
 _NULLS = ("", "~", "null", "Null", "NULL")
 
 
-@dataclass(frozen=True, slots=True)
-class Scalar:
+class Scalar(NamedTuple):
     """One value. A `quoted` value is text, whatever it looks like."""
 
     line: int
@@ -50,14 +49,12 @@ class Scalar:
         return _WORDS.get(self.text, self.text)
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
+class Listing(NamedTuple):
     line: int
     items: tuple[Node, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class YamlTable:
+class YamlTable(NamedTuple):
     """Keys and values in the order of the file. If a key is given twice, only the first is kept."""
 
     line: int
@@ -86,7 +83,7 @@ def parse_yaml(text: str, file: str) -> Document:
     _refuse_unprintable(text, file)
     builder = _Builder(file)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in iter(_LOADER(text).get_event, None):
             builder.take(event)
     except yaml.MarkedYAMLError as error:
         raise InputErrors([_syntax(error, text, file)]) from None
@@ -139,21 +136,20 @@ class _Builder:
 
     def take(self, event: Any) -> None:
         line = event.start_mark.line + 1
-        if isinstance(event, yaml.AliasEvent):
+        if isinstance(event, yaml.ScalarEvent):
+            self._check(event, line)
+            self._add(Scalar(line, event.value, bool(event.style)))
+        elif isinstance(event, yaml.CollectionStartEvent):
+            self._check(event, line)
+            self._open.append(_OpenNode(line, isinstance(event, yaml.MappingStartEvent), []))
+        elif isinstance(event, yaml.CollectionEndEvent):
+            self._add(self._close())
+        elif isinstance(event, yaml.AliasEvent):
             self._stop(line, f"*{event.anchor} repeats a part of the file by reference: write it out")
-        if isinstance(event, yaml.DocumentStartEvent):
+        elif isinstance(event, yaml.DocumentStartEvent):
             self._documents += 1
             if self._documents > 1:
                 self._stop(line, "a second document ('---') begins here: one is allowed")
-        if not isinstance(event, yaml.NodeEvent):
-            if isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
-                self._add(self._close())
-            return
-        self._check(event, line)
-        if isinstance(event, yaml.ScalarEvent):
-            self._add(Scalar(line, event.value, bool(event.style)))
-        else:
-            self._open.append(_OpenNode(line, isinstance(event, yaml.MappingStartEvent), []))
 
     def _check(self, event: Any, line: int) -> None:
         self._nodes += 1

@@ -185,11 +185,12 @@ def test_a_command_for_npus_runs(command: str, npu_desk: Path, rack: Rack) -> No
 
 @pytest.mark.usefixtures("lab4")  # it is skipped where no lab can run
 def test_the_picture_in_the_readme_is_what_the_lab_shows() -> None:
-    code, shown = examine()
+    code, english, chinese = examine(also="zh")
     assert code == 1
-    for readme in (ROOT / "README.md", ROOT / "README.zh-CN.md"):
+    for readme, shown in ((ROOT / "README.md", english), (ROOT / "README.zh-CN.md", chinese)):
         page = readme.read_text()
-        fresh = PICTURE.sub(lambda m: f"{m[1]}```console\n{_end_of(shown)}```\n{m[2]}", page)
+        end = _end_of(shown)
+        fresh = PICTURE.sub(lambda m, end=end: f"{m[1]}```console\n{end}```\n{m[2]}", page)  # type: ignore[misc]
         if os.environ.get("UPDATE_README"):
             readme.write_text(fresh)
         assert timeless(fresh) == timeless(readme.read_text())
@@ -198,11 +199,13 @@ def test_the_picture_in_the_readme_is_what_the_lab_shows() -> None:
 def _end_of(shown: str) -> str:
     """The command, the table and the verdict: a README shows these alone."""
     command, *lines = shown.splitlines(keepends=True)
-    at = next(number for number, line in enumerate(lines) if line.startswith("HOST "))
+    at = next(number for number, line in enumerate(lines) if line.startswith(("HOST ", "主机 ")))
     return "".join((command, "...\n", *lines[at:-2]))
 
 
-COUNTS = re.compile(r"\s+\d+\s+checks,\s+\d+\s+results:.*?\s\d+\.\d+\s+s\.", re.DOTALL)
+COUNTS = re.compile(
+    r"\s+\d+\s+checks,\s+\d+\s+results:.*?\s\d+\.\d+\s+s\.|\s*\d+\s*项检查，.*?[\d.]+\s*秒。", re.DOTALL
+)
 
 
 def timeless(text: str) -> str:

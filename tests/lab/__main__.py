@@ -25,7 +25,7 @@ def main() -> None:
     commands.add_parser("sweep", help="remove the labs whose owner is dead")
     args = parser.parse_args()
     if args.command == "demo":
-        code, shown = demo.examine()
+        code, shown, _ = demo.examine()
         print(shown, end="")
         if code != 1:
             raise SystemExit("the two sick hosts were not found")

@@ -37,6 +37,7 @@ def test_heavy_modules_are_imported_only_when_needed(code: str, absent: set[str]
         ("'load task fail'", {"doctor.api", "doctor.facts", "doctor.judge.verdict", "doctor.run.collect"}),
         ("'shm-small'", {"doctor.logs.reading", "doctor.run.collect"}),
         (f"{__file__!r}", {"doctor.api", "doctor.judge.verdict", "doctor.report.html", "doctor.run.collect"}),
+        (f"{__file__!r}", {"pydantic", "doctor.job.launch.files"}),
     ],
 )
 def test_what_explain_is_asked_decides_what_it_imports(words: str, absent: set[str]) -> None:

@@ -10,7 +10,9 @@ from typing import Any
 from doctor.api import ASCEND, Backend, Check, JobPlan, Undecided
 from doctor.facts.network import ResolvedNames
 from doctor.facts.system import Devices, FoundDevices
-from doctor.job.launch import JobProcess, Launch, launch_of_processes, read_launch_files
+from doctor.job.launch.files import read_launch_files
+from doctor.job.launch.process_env import Launch
+from doctor.job.launch.processes import JobProcess, launch_of_processes
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks

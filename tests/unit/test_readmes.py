@@ -41,12 +41,18 @@ def _kind(lines: list[str]) -> str:
 
 
 def code(page: str) -> list[str]:
-    return BLOCK.findall(page)
+    """What is typed in each block; comments and reports are in the language of the page."""
+    return [_typed(block.splitlines()) for block in BLOCK.findall(page)]
+
+
+def _typed(lines: list[str]) -> str:
+    kept = lines if lines[0] != "```console" else [line for line in lines if line[:1] in "`$"]
+    return "\n".join(re.sub(r"(^|\s)#.*", "", line).rstrip() for line in kept)
 
 
 def links(page: str) -> list[str]:
-    """Where it leads; a page in its own language counts as that page."""
-    return [link.replace(".zh-CN.md", ".md") for link in LINK.findall(OTHER_LANGUAGE.sub("", page))]
+    """Where it leads; a page or a picture in its own language counts as that one."""
+    return [link.replace(".zh-CN.", ".") for link in LINK.findall(OTHER_LANGUAGE.sub("", page))]
 
 
 def words_of_code(page: str) -> Counter[str]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 from doctor.devices import EVERY_VISIBLE, every
 from doctor.job.launch import launchers
+from doctor.text.late import late
 from doctor.text.redact import redact_values
 
 _PLACE = (
@@ -34,20 +34,20 @@ SECRET = "(KEY|TOKEN|SECRET|PASS|PWD|WEBHOOK|CRED)"
 LONGEST = 4000
 """The most characters of a value. Ranks are given what is kept, and half a path would be a wrong path."""
 
-PER_PROCESS = re.compile(f"{launchers.PER_RANK}|DEVICE_ID|ASCEND_DEVICE_ID")
+PER_PROCESS = late(f"{launchers.PER_RANK}|DEVICE_ID|ASCEND_DEVICE_ID")
 """Variables that are meant to differ from rank to rank, so they never hold for a whole launch."""
 
 HOW_MANY_HERE = "LOCAL_WORLD_SIZE|(PET_)?NPROC_PER_NODE|DEVICE_NUM|\\w+_COMM_WORLD_LOCAL_SIZE"
 """Variables with the number of ranks on this host; other hosts may have more."""
 
-PER_HOST = re.compile(
+PER_HOST = late(
     r"HCCL_IF_IP|HCCL_LOGIC_SUPERPOD_ID|HCCL_WHITELIST_FILE|\w+_SOCKET_IFNAME|CM_WORKER_IP|MS_WORKER_IP"
     r"|NCCL_(?:IB_HCA|IB_GID_INDEX|HOSTID|TOPO_FILE|GRAPH_FILE|CONF_FILE|OOB_NET_IFNAME)"
     r"|NCCL_(?:HOME|VERSION|INSTALL_PATH)|NCCL_(?:ROOT|LIB|INCLUDE)\w*"
 )
 """Variables that may differ between hosts, because names of devices and paths of libraries differ."""
 
-ONLY_WORDS = re.compile(
+ONLY_WORDS = late(
     r"NCCL_(?:DEBUG|TOPO_DUMP|GRAPH_DUMP|PROFILE|RAS|SET_THREAD_NAME)\w*"
     r"|HCCL_(?:ENTRY_LOG_ENABLE|DIAGNOSE_ENABLE|DEBUG_CONFIG)"
 )
@@ -63,10 +63,10 @@ ONLY_PRESENCE = frozenset(
 )
 """Variables that are set for every rank or for none; their values may differ."""
 
-_EVERYWHERE = re.compile(rf"{launchers.MUST_AGREE}|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+")
-_MATTERS = re.compile(JOB_VARIABLES)
-_SECRET = re.compile(SECRET)
-_PLACES = re.compile(_PLACE)
+_EVERYWHERE = late(rf"{launchers.MUST_AGREE}|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+")
+_MATTERS = late(JOB_VARIABLES)
+_SECRET = late(SECRET)
+_PLACES = late(_PLACE)
 
 
 def is_kept(name: str) -> bool:

@@ -11,13 +11,14 @@ from dataclasses import replace
 from typing import TypeVar
 
 from doctor.job.framework import told_framework
-from doctor.job.launch import ProcessEnv, TableReference, common_env, told_tables
-from doctor.job.launch.common import default_of, port_is_drawn
+from doctor.job.launch.common import common_env, default_of, port_is_drawn
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import MASTERS, PORTS
+from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import world_of
 from doctor.job.launch.rank_starts import ranks_of_a_host, understood
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
+from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.launch.unknowns import port_mentioned
 from doctor.job.plan.job import (
     EXPECTED,

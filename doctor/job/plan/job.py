@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from doctor.devices import Vendor
-from doctor.job.launch import TableReference
+from doctor.job.launch.table_reference import TableReference
 from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server

@@ -11,8 +11,8 @@ from typing import Any
 from doctor.devices import VENDORS, Vendor
 from doctor.job.framework import FOUND as FOUND_THERE
 from doctor.job.framework import common_framework
-from doctor.job.launch import JobProcess, launch_of_processes
 from doctor.job.launch.launcher import LaunchNumber
+from doctor.job.launch.processes import JobProcess, launch_of_processes
 from doctor.job.launch.rank_env import is_loopback_name, master_of
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
 from doctor.job.plan.job import (

@@ -29,7 +29,7 @@ FIRST = ("Root Cause (first observed failure):", "Root Cause:")
 """The heading of the entry of the rank that torchrun saw fail first, and that of torch before 1.10."""
 _SPAWNED = re.compile(r"-- Process (?P<local>\d{1,6}) terminated with the following error:")
 """What mp.spawn writes above the traceback of one of its processes."""
-_FRAME = re.compile(r"-{70,80}$")
+_FRAME = re.compile(r"(?<!-)-{70,80}$")
 _INDENT = "  "
 """torchrun's table indents the traceback of a rank by this."""
 _ANY_NAME = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,9}[A-Za-z_]\w{0,60}(?:: |\s{0,9}$)")

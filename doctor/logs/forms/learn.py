@@ -18,6 +18,7 @@ TRIGGERS = (
     b"world_size",
     b"world size",
     b" RankID:",
+    b"GLOBAL_RANK: ",
 )
 """At least one of these is in every such line."""
 MOST_PIDS = 4096
@@ -38,6 +39,8 @@ _WORLD = re.compile(
 _GLOO = re.compile(
     r"\[Gloo\] Rank (?P<rank>\d{1,6}) is connected to \d{1,6} peer ranks.{0,60}: (?P<peers>\d{1,6})"
 )
+_MEMBER = re.compile(r"GLOBAL_RANK: (?P<rank>\d{1,6}), MEMBER: \d{1,6}/(?P<size>\d{1,6})")
+"""What Lightning prints when it starts."""
 _LOCAL = re.compile(r"rank {0,6}: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,4})\)")
 
 
@@ -51,13 +54,14 @@ class FileFacts:
     sizes: dict[int, int] = field(default_factory=dict)
     """Number of ranks -> how many lines state it."""
     talking: dict[int, set[int]] = field(default_factory=dict)
-    """Size of a gloo group -> its members that wrote lines here."""
+    """Size of a group -> its members that wrote lines here."""
     _of_size: dict[int, int] = field(default_factory=dict)
 
     def line(self, text: str, pid: int | None, local_rank: int | None = None) -> None:
-        gloo = _GLOO.search(text)
-        if gloo:
-            self._gloo(int(gloo["rank"]), int(gloo["peers"]) + 1, local_rank)
+        if gloo := _GLOO.search(text):
+            self._member(int(gloo["rank"]), int(gloo["peers"]) + 1, local_rank)
+        if member := _MEMBER.search(text):
+            self._member(int(member["rank"]), int(member["size"]), local_rank)
         local = _LOCAL.search(text)
         if local:
             self.local(int(local["local"]), int(local["rank"]))
@@ -69,7 +73,7 @@ class FileFacts:
         if found and pid is not None:
             self.process(pid, int(found[found.lastgroup or 0]), size)
 
-    def _gloo(self, rank: int, size: int, local: int | None) -> None:
+    def _member(self, rank: int, size: int, local: int | None) -> None:
         if size in self.sizes or len(self.sizes) < 100:
             self.sizes[size] = self.sizes.get(size, 0) + 1
             self.talking.setdefault(size, set()).add(rank)

@@ -8,20 +8,21 @@ from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, NAMED, Clock
 from doctor.logs.model import Form
+from doctor.text.late import late
 
 _HOST = r"[A-Za-z0-9][\w.-]{0,250}"
 _NODE = r"[\w.-]{1,250}"
 _MPIRUN = "|".join(map(re.escape, MPIRUN.commands))
-_SLURM = re.compile(
+_SLURM = late(
     rf"(?:\[{DATED}\] )?(?P<program>srun|slurmstepd|slurmd|slurmctld|sbatch|salloc|slurm_script"
     r"|squeue|sinfo|scontrol|sacct)"
     rf"(?:-(?P<step>{_HOST})|\[(?P<on>[A-Za-z][\w.-]{{0,250}})\])?: "
     r"(?:(?P<level>error|fatal|warning|info|debug\d?): )?"
     rf"(?:(?P<host>{_HOST}): tasks? (?P<task>\d{{1,6}})(?P<more>[,-][\d,-]{{1,500}})?: )?"
 )
-_SLURMD = re.compile(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
-_ON = re.compile(rf"\*\*\* (?:STEP|JOB) \S{{1,40}} ON (?P<host>{_HOST}) CANCELLED AT {DATED}")
-_MPI = re.compile(
+_SLURMD = late(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
+_ON = late(rf"\*\*\* (?:STEP|JOB) \S{{1,40}} ON (?P<host>{_HOST}) CANCELLED AT {DATED}")
+_MPI = late(
     rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
     rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
     r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
@@ -34,35 +35,35 @@ _MPI = re.compile(
 )
 _KERNEL_TIME = r"\[? {0,8}\+?\d{1,9}\.\d{6}\]"
 _TAG = r"(?P<tag>[\w./@-]{1,60})(?:\[(?P<pid>[\d-]{0,9})\])?: "
-_SYSLOG = re.compile(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}){_TAG}")
-_JOURNAL = re.compile(rf"{DATED} (?P<words>{_HOST} ){_TAG}")
-_BARS = re.compile(rf"{DATED}\|(?P<level>\w{{3,8}})\|kernel\[-?\]\|")
+_SYSLOG = late(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}){_TAG}")
+_JOURNAL = late(rf"{DATED} (?P<words>{_HOST} ){_TAG}")
+_BARS = late(rf"{DATED}\|(?P<level>\w{{3,8}})\|kernel\[-?\]\|")
 _FACILITY = r"(?:kern|user|daemon) {0,4}:(?P<level>\w{3,6}) {0,4}: "
-_DECODED = re.compile(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} )")
-_DECODED_NAMED = re.compile(rf"{_FACILITY}\[{NAMED}\] ")
-_DMESG = re.compile(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) ")
-_DMESG_ISO = re.compile(
+_DECODED = late(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} )")
+_DECODED_NAMED = late(rf"{_FACILITY}\[{NAMED}\] ")
+_DMESG = late(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) ")
+_DMESG_ISO = late(
     rf"{DATED} (?=NVRM: |Out of memory|Memory cgroup|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)"
 )
-_HIDDEN = re.compile(rf"{NAMED} \S{{1,80}} kernel: ")
+_HIDDEN = late(rf"{NAMED} \S{{1,80}} kernel: ")
 """A host whose name was replaced, as by dots."""
-_KERNEL_TEXT = re.compile(
+_KERNEL_TEXT = late(
     r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
     r"|INFO: task \S{1,40}:\d{1,9} blocked for |nfs: server |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
 _XID = "NVRM: Xid (PCI:"
 """A line with this text is the kernel's, whichever program repeats it."""
-_UCX = re.compile(
+_UCX = late(
     rf"(?:\d\d:\d\d:\d\d )?\[(?P<at>\d{{9,11}}\.\d{{6}})\] \[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?"
     r"(?::\d{1,6})?\] {1,20}(?:\S{1,60} {1,2})?UCX(?:PY)? {1,2}(?P<level>\w{3,6}) "
 )
-_UCX_FATAL = re.compile(
+_UCX_FATAL = late(
     rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}:\d{{1,9}}\]"
     r" {1,20}(?:[\w./-]{1,60}\.(?:c|h|cc|inl):\d{1,6} |(?=Caught signal ))"
 )
 """UCX's last message before the process ends; it has no time."""
-SERVICES = re.compile(
+SERVICES = late(
     r"(?:sshd|systemd-(?:logind|networkd|resolved|timesyncd)|crond?|CRON|dbus-daemon|NetworkManager|polkitd"
     r"|rsyslogd|snapd|chronyd|ntpd|postfix)\b"
 )

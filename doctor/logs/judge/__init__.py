@@ -9,8 +9,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase, case_of, explains
+from doctor.logs.judge.case import LogCase, case_of
 from doctor.logs.judge.decide import decide
+from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.job_facts import JobFacts, JobHost, known_of
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.lag import fell_silent
@@ -20,6 +21,7 @@ from doctor.logs.judge.story import story_of
 from doctor.logs.judge.summary import readout
 from doctor.logs.judge.unknowns import openings
 from doctor.logs.judge.words import aftermath, titled, told
+from doctor.logs.loss.judge import NAN
 from doctor.logs.model import Conclusion, Form, LogCause, LogOutcome, Logs, Role
 from doctor.model import Confidence
 
@@ -31,6 +33,8 @@ MOST_ODD = 10
 MOST_FOLLOW = 12
 """Consequences that are reported."""
 _CAUSES = {Role.ROOT, Role.NAMES}
+_TOLD = (" lost their ", " lost its ", " waited ")
+"""With these words a sentence already says what happened to the others."""
 
 
 def conclude(logs: Logs, known: JobFacts | None = None, from_curves: Sequence[LogCause] = ()) -> Conclusion:
@@ -126,7 +130,7 @@ def _is_cause(charge: LogCause) -> bool:
 
 def _charges(case: LogCase, blames: Sequence[LogBlame], curves: Sequence[LogCause]) -> list[LogCause]:
     first = blames[0].role if blames else None
-    if first is Role.ROOT:  # a crash explains the end
+    if first is Role.ROOT and not _gave_up(blames, curves):  # a crash explains the end
         more = _more(case, blames[0]) if len(blames) == 1 else ""
         charges = [each.charge(more=more if place == 0 else "") for place, each in enumerate(blames)]
         return [*charges, *_follow(case, blames, 0), *map(_beside, curves)]
@@ -134,6 +138,13 @@ def _charges(case: LogCase, blames: Sequence[LogBlame], curves: Sequence[LogCaus
         return [*curves, *_follow(case, (), 0)]
     charges = [each.charge() for each in blames]
     return [*charges, *(_follow(case, blames, 0) if first is Role.CONFIRMS else ()), *curves]
+
+
+def _gave_up(blames: Sequence[LogBlame], curves: Sequence[LogCause]) -> bool:
+    """Whether all that is known of the end are exit codes, and the program may have ended for its loss."""
+    exits = all(each.kind is SuspectKind.LEFT for blame in blames for each in blame.events)
+    spoke = any(blame.nameless or not blame.events for blame in blames)
+    return exits and not spoke and any(each.symptom == NAN for each in curves)
 
 
 def _beside(charge: LogCause) -> LogCause:
@@ -147,7 +158,7 @@ def _more(case: LogCase, blame: LogBlame) -> str:
     ranks = {each.rank for each in blame.who if each.rank is not None}
     if not ranks and (then := _then(case, blame)):
         return f"; then {then}"
-    if blame.role is not Role.ROOT or " lost their " in blame.says or " waited " in blame.says:
+    if blame.role is not Role.ROOT or any(each in blame.says for each in _TOLD):
         return ""
     closed = {r for each in case.of(SuspectKind.CLOSED) for r in each.ranks} - ranks
     waited = {r for each in case.of(SuspectKind.WAITS) for r in each.ranks} - ranks

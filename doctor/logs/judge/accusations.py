@@ -6,7 +6,8 @@ import re
 from collections import defaultdict
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import LogCase
+from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, key, numbers
 from doctor.logs.judge.words import MOST, told, who

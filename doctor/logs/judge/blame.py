@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from doctor.logs.judge.case import Event
+from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import killed_pid, lacks_memory
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.model import Form, LogCause, LogLine, Party, Role

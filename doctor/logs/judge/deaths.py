@@ -8,7 +8,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from doctor.logs.judge.case import INTERRUPTED, Event, LogCase
+from doctor.logs.judge.case import INTERRUPTED, LogCase
+from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, exit_of, killed_pid, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
+from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.exceptions import own_exception
 from doctor.logs.judge.interruptions import interrupted
 from doctor.logs.judge.kernel_events import of_another_container

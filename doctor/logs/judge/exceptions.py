@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import LAST_WORDS, LogCase
+from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
+from doctor.logs.judge.event import LAST_WORDS
 from doctor.logs.judge.parties import key
 from doctor.logs.judge.words import who
 from doctor.logs.model import LogFile, LogLine, Party
@@ -44,9 +45,11 @@ def own_exception(case: LogCase) -> LogBlame | None:
 
 def _ends(party: Party, line: LogLine, file: LogFile | None) -> bool:
     """Whether it is the last that its writer says: torch marks uncaught exceptions with the rank."""
+    if line.final:  # below it, at most a bar is printed again
+        return file is not None
     if file is None or any(step.number > line.number for step in file.progress):
         return False
-    if party.rank is not None or line.final:
+    if party.rank is not None:
         return True
     same = file.last is not None and (end := raised(file.last)) is not None and end in line.text
     return same or file.lines - line.number < LAST_WORDS

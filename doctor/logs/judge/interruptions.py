@@ -7,7 +7,8 @@ from itertools import pairwise
 from statistics import median
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import INTERRUPTED, Event, LogCase
+from doctor.logs.judge.case import INTERRUPTED, LogCase
+from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.parties import key
 from doctor.logs.judge.words import who

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.case import LogCase
+from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, is_name, key
 from doctor.logs.judge.words import titled, told, who

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import (
     add_exceptions,
     deaths_of,
@@ -17,6 +17,7 @@ from doctor.logs.judge.deaths import (
     raised,
     together,
 )
+from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kernel_events import of_another_container
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
 from doctor.logs.judge.parties import Key, covers, key

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.clocks import TOGETHER
+from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.words import ENDS, told, who
 from doctor.logs.model import Party

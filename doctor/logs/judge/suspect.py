@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from doctor.logs.judge.case import Event
+from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.model import LogLine, Party

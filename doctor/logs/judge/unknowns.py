@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase
+from doctor.logs.judge.case import LogCase
+from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.lag import fell_silent
 from doctor.logs.judge.words import MOST, who

@@ -6,7 +6,8 @@ import re
 from collections import Counter
 
 from doctor.logs.judge.blame import LogBlame
-from doctor.logs.judge.case import Event, LogCase, explains
+from doctor.logs.judge.case import LogCase
+from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
@@ -277,7 +278,8 @@ def silent_while_closed(case: LogCase) -> LogBlame | None:
     if len(silent) > max(1, len(case.left_alone)):
         return None
     one = len(silent) == 1
-    says = f"{who(parties)} ended without a word; {who(others)} lost their connection"
+    lost = "lost their connection" if len(others) > 1 else "lost its connection"
+    says = f"{who(parties)} ended without a word; {who(others)} {lost}"
     sure = Confidence.STRONG if one and not case.missing and case.world else Confidence.SUSPECT
     how = ("a rank that is killed writes nothing; those that it leaves alone complain",)
     stop = "" if one else UNDECIDED

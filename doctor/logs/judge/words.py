@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 
 from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.job.launch.launchers.torchrun import TORCHRUN
-from doctor.logs.judge.case import Event
+from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, exit_of, lacks_memory, signal_of
 from doctor.logs.judge.parties import bare, key
 from doctor.logs.model import Form, Party

@@ -12,9 +12,11 @@ standstills and 36 spikes of 4 to 8 times the loss: those in curves with little 
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import isfinite
+from operator import eq
 
 from doctor.logs.loss.curve_split import families, parting
 from doctor.logs.loss.pace import slowdown
@@ -69,12 +71,19 @@ def same(one: Party, other: Party) -> bool:
 
 def _distinct(curves: Sequence[Curve]) -> list[Curve]:
     """The curves without empty ones and without those that a second file repeats."""
-    found: dict[tuple[object, ...], Curve] = {}
+    found: list[Curve] = []
+    known: defaultdict[tuple[object, ...], list[Curve]] = defaultdict(list)
     for curve in curves:
-        if curve.steps:
-            # NaN != NaN, so it cannot be part of a key.
-            found.setdefault((curve.who, curve.steps, tuple(map(repr, curve.losses))), curve)
-    return list(found.values())
+        alike = known[curve.who, len(curve.steps)]
+        if curve.steps and not any(_repeats(curve, each) for each in alike):
+            alike.append(curve)
+            found.append(curve)
+    return found
+
+
+def _repeats(one: Curve, other: Curve) -> bool:
+    """NaN is not equal to itself, but to repeat it is written alike."""
+    return one.steps == other.steps and all(map(eq, map(repr, one.losses), map(repr, other.losses)))
 
 
 def _latest(curves: Sequence[Curve]) -> list[Curve]:

@@ -31,7 +31,11 @@ EPOCH = re.compile(
     r"(?<![\w-])epochs?['\"]?[ \t:=#\[(]{0,20}['\"]?(?P<epoch>\d{1,9})(?P<part>\.\d{1,30})?(?![\w%.])",
     re.IGNORECASE,
 )
-_PLACE = re.compile(r"\[[ \t]{0,12}(\d{1,15})[ \t]{0,4}/[ \t]{0,4}(\d{1,15})|(?<!\d)(\d{1,15})/(\d{1,15}) \[")
+_PLACE = re.compile(
+    r"\[[ \t]{0,12}(\d{1,15})[ \t]{0,4}/[ \t]{0,4}(\d{1,15})|(?<!\d)(\d{1,15})/(\d{1,15}) \["
+    r"|[━╸╺] (\d{1,15})/(\d{1,15}) "
+)
+"""The last is a bar of rich, which Lightning shows where rich is installed."""
 _EACH = re.compile(
     r"(?<![\w-])(?P<name>elapsed time per iteration|per[_ ]step[_ ]time|step[_ ]time(?:_s|_ms)?|iter[_ ]time"
     r"|iteration[_ ]time|time per step|time|dt)"
@@ -200,7 +204,8 @@ def _step(text: str, loss_at: int) -> tuple[Span | None, Span | None]:
     place = _PLACE.search(text, 0, loss_at + 80)
     if not place:
         return None, None
-    return (place.span(1), place.span(2)) if place[1] else (place.span(3), place.span(4))
+    first = next(group for group in (1, 3, 5) if place[group])
+    return place.span(first), place.span(first + 1)
 
 
 def _number(text: str, span: Span | None) -> int | None:

@@ -126,26 +126,29 @@ class Points:
 
     def curve(self) -> Curve:
         """The curve, without its file and party."""
-        timed = sum(each != _NEVER for each in self._took) * 2 > len(self._took)
+        timed = self._took.count(_NEVER) * 2 < len(self._took)
         seconds = self._took if timed else self._at
-        known = tuple(None if each == _NEVER else each for each in seconds)
+        some = seconds.count(_NEVER) < len(seconds)
         return Curve(
             file="",
             who=Party(),
             form=LossForm.PLAIN,
             steps=tuple(self._steps),
             losses=tuple(self._losses),
-            seconds=known if any(each is not None for each in known) else (),
+            seconds=tuple(None if each == _NEVER else each for each in seconds) if some else (),
             step_time=timed,
             lines=tuple(self._lines),
             total=self.total,
         )
 
     def _thin(self) -> None:
-        end = len(self._steps) - 1
         while len(self._steps) > self._most:
             self._every *= 2
+            end = len(self._steps) - 1
             forced = sum(self._kept) > self._most // 2
+            if self._numbers[end - 1] * 2 == (end - 1) * self._every and not any(self._kept[1:]):
+                self._keep_every_other(end)
+                continue
             stay = [
                 place
                 for place, number in enumerate(self._numbers)
@@ -153,6 +156,10 @@ class Points:
             ]
             for part in self._all:
                 part[:] = array(part.typecode, [part[place] for place in stay])
-            end = len(self._steps) - 1
             if forced:
                 self._kept[:] = array("b", bytes(len(self._steps)))
+
+    def _keep_every_other(self, end: int) -> None:
+        """Thin points of which none must stay. Those before the last one are at equal distances."""
+        for part in self._all:
+            part[:] = part[::2] if end % 2 == 0 else part[::2] + part[end:]

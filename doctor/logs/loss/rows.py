@@ -6,9 +6,10 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain, groupby
-from operator import itemgetter
+from operator import itemgetter, lt
+from struct import Struct
 from typing import Any
 
 from doctor.logs.loss.lines import LossValues
@@ -16,10 +17,14 @@ from doctor.logs.loss.lines import LossValues
 Column = Sequence[Any]
 
 
+MOST_LAYOUTS = 2000
+"""The most remembered layouts of a shape."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     lines: re.Pattern[bytes]
-    """Matches whole lines. Its first two groups are the launcher's prefix before and after a time in it."""
+    """Matches a whole line. Its first two groups are the launcher's prefix before and after a time in it."""
     like: LossValues
     """The values of the line that it was made from."""
     at_loss: int
@@ -31,6 +36,30 @@ class Shape:
     unit: float
     timed: bool
     """Whether the line states when it was written."""
+    _layouts: dict[bytes, Struct | None] = field(default_factory=dict)
+
+    def layout(self, form: bytes) -> Struct | None:
+        """Where the groups are in lines that have digits at the same places as `form`; None if these lines
+        do not have this shape.
+        """
+        if form not in self._layouts:
+            if len(self._layouts) >= MOST_LAYOUTS:
+                self._layouts.clear()
+            self._layouts[form] = _layout(self.lines, form)
+        return self._layouts[form]
+
+
+def _layout(pattern: re.Pattern[bytes], form: bytes) -> Struct | None:
+    begin = len(form) - len(form.lstrip(b"\r"))
+    found = pattern.fullmatch(form, begin, len(form.rstrip(b"\r")))
+    if found is None:
+        return None
+    fields = ""
+    at = 0
+    for start, end in found.regs[1:]:
+        fields += f"{start - at}x{end - start}s"
+        at = end
+    return Struct(f"{fields}{len(form) - at}x")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +118,18 @@ def without(column: Sequence[Any], numbers: Sequence[int]) -> list[Any]:
 
 
 def by_front(fronts: Sequence[bytes], rows: Rows) -> Iterator[tuple[bytes, Rows]]:
-    """The rows of each writer, with the launcher's prefix."""
-    if fronts.count(fronts[0]) == len(fronts):
-        yield fronts[0], rows
-        return
+    """The rows of each writer in the order of their places, with the launcher's prefix."""
     of: defaultdict[bytes, list[int]] = defaultdict(list)
-    for number, front in enumerate(fronts):
-        of[front].append(number)
+    if fronts.count(fronts[0]) == len(fronts):
+        of[fronts[0]] = [*range(len(fronts))]
+    else:
+        for number, front in enumerate(fronts):
+            of[front].append(number)
+    sorted_already = all(map(lt, rows.places, rows.places[1:]))
     for front, numbers in of.items():
-        yield front, rows.some(numbers)
+        if not sorted_already:
+            numbers.sort(key=rows.places.__getitem__)
+        yield front, rows if sorted_already and len(of) == 1 else rows.some(numbers)
 
 
 def joined(several: Sequence[Rows]) -> Iterator[Rows]:

@@ -11,6 +11,7 @@ from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite, log
+from operator import sub
 from statistics import fmean, median
 
 from doctor.model import Confidence
@@ -42,6 +43,8 @@ class CurveMark:
 
 def no_numbers(losses: Sequence[float]) -> CurveMark | None:
     """Where losses become NaN or infinite. A few spells that end are due to the loss scale."""
+    if isfinite(sum(losses)):
+        return None
     bad = [not isfinite(loss) for loss in losses]
     if not any(bad):
         return None
@@ -83,15 +86,17 @@ def as_read(loss: float) -> str:
     return f"{loss:.12g}"
 
 
-def finite(losses: Sequence[float]) -> tuple[list[int], list[float]]:
+def finite(losses: Sequence[float]) -> tuple[Sequence[int], Sequence[float]]:
     """Indices and values of the finite losses."""
+    if losses and isfinite(sum(losses)) and min(losses) > -LARGEST and max(losses) < LARGEST:
+        return range(len(losses)), losses
     kept = [(place, loss) for place, loss in enumerate(losses) if abs(loss) < LARGEST]
     return [place for place, _ in kept], [loss for _, loss in kept]
 
 
 def spread(values: Sequence[float]) -> float:
     """The noise from one loss to the next, independent of the trend of the curve."""
-    steps = sorted(abs(there - here) for here, there in itertools.pairwise(values))
+    steps = sorted(map(abs, map(sub, values[1:], values)))
     return NOISE * median(steps) / 2**0.5 if steps else 0.0
 
 

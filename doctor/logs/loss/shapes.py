@@ -7,12 +7,14 @@ read by itself.
 from __future__ import annotations
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from math import inf
 from operator import add
+from struct import Struct
 from typing import Any, NamedTuple
+
+import msgspec
 
 from doctor.logs.loss.lines import SLOWEST, LossValues, ValueSpans
 from doctor.logs.loss.names import as_number
@@ -27,6 +29,9 @@ MOST_TRIES = 500
 LONGEST = 1000
 MOST_NUMBERS = 40
 _UNITS = (1.0, 1e-3, 1e-6)
+_FLOATS = msgspec.json.Decoder(list[float])
+_INTEGERS = msgspec.json.Decoder(list[int])
+_ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
 _NUMBER = re.compile(
     r"(?P<power>\d{1,40}(?:\.\d{1,60})?[eE][-+]?\d{1,4})|(?P<decimal>\d{1,40}\.\d{1,60})|(?P<whole>\d{1,15})|\d"
 )
@@ -76,24 +81,35 @@ class Shapes:
         """The lines of one sentence that have one of its shapes, writer by writer, each with the launcher's
         prefix.
         """
-        for shape in self.of(words):
-            found = shape.lines.findall(b"\n".join(lines))
-            if len(found) == len(lines):
-                yield from _rows(shape, found, places)
-                return
-        of: defaultdict[Shape, list[tuple[int, tuple[bytes, ...]]]] = defaultdict(list)
-        for line, place in zip(lines, places, strict=True):
-            for shape in self.of(words):
-                if matched := shape.lines.fullmatch(line.strip(b"\r")):
-                    of[shape].append((place, matched.groups()))
+        shapes = self.of(words)
+        forms = b"\n".join(lines).translate(_ZEROS).split(b"\n")
+        alike: dict[bytes, list[int]] = {form: [] for form in {*forms}}
+        add_to = {form: numbers.append for form, numbers in alike.items()}
+        for number, form in enumerate(forms):
+            add_to[form](number)
+        of: dict[Shape, list[tuple[Struct, list[int]]]] = {shape: [] for shape in shapes}
+        whole = next((shape for shape in shapes if all(map(shape.layout, alike))), None)
+        for form, numbers in alike.items():
+            for shape in (whole,) if whole else shapes:
+                if layout := shape.layout(form):
+                    of[shape].append((layout, numbers))
                     break
         for shape, some in of.items():
-            yield from _rows(shape, [values for _, values in some], [place for place, _ in some])
+            if some:
+                yield from _rows(shape, _read(lines, some), [places[row] for _, rows in some for row in rows])
 
     def forget_rows(self) -> None:
         """Forget the shapes of table rows, because another table begins."""
         for known in self._known.values():
             known[:] = [each for each in known if each.like.form is not LossForm.CSV]
+
+
+def _read(lines: Sequence[bytes], some: Sequence[tuple[Struct, Sequence[int]]]) -> list[tuple[bytes, ...]]:
+    """The groups of lines, layout by layout."""
+    found: list[tuple[bytes, ...]] = []
+    for layout, numbers in some:
+        found += layout.iter_unpack(b"".join([lines[number] for number in numbers]))
+    return found
 
 
 def _rows(
@@ -102,23 +118,28 @@ def _rows(
     """The rows of each writer. A line whose loss is a whole number is left out: it is read by itself."""
     before, after, *columns = zip(*found, strict=True)
 
-    def numbers(group: int, number: Callable[[bytes], Any]) -> Sequence[Any]:
-        return [*map(number, columns[group - 3])] if group else ()
+    def column(group: int, read: Callable[[Sequence[bytes]], Sequence[Any]]) -> Sequence[Any]:
+        if not group:
+            return ()
+        values = columns[group - 3]
+        if values.count(values[0]) == len(values):
+            return [*read(values[:1])] * len(values)
+        return read(values)
 
-    losses = numbers(shape.at_loss, float)
-    took = numbers(shape.at_took, float)
+    losses = column(shape.at_loss, _floats)
+    took = column(shape.at_took, _floats)
     if shape.unit != 1:
         took = [shape.unit * each for each in took]
     rows = Rows(
         places=places,
         shapes=[shape] * len(places),
         losses=losses,
-        steps=numbers(shape.at_step, int),
-        of=numbers(shape.at_of, int),
-        epochs=numbers(shape.at_epoch, _whole_part),
+        steps=column(shape.at_step, _integers),
+        of=column(shape.at_of, _integers),
+        epochs=column(shape.at_epoch, _whole_parts),
         took=took,
     )
-    fronts = before if not any(after) else [*map(add, before, after)]
+    fronts = before if not any(after) else after if not any(before) else [*map(add, before, after)]
     sure = not took or 0 < min(took) <= max(took) < SLOWEST
     if not sure or inf in losses or True in map(float.is_integer, losses):
         odd = [row for row, loss in enumerate(losses) if loss.is_integer() or loss == inf]
@@ -128,8 +149,23 @@ def _rows(
     return by_front(fronts, rows) if fronts else iter(())
 
 
-def _whole_part(number: bytes) -> int:
-    return int(number.partition(b".")[0])
+def _floats(written: Sequence[bytes]) -> Sequence[float]:
+    """The numbers of a column. A decoder of JSON is many times faster, but refuses 007.5 and 1e999."""
+    try:
+        return _FLOATS.decode(b"[%b]" % b",".join(written))
+    except msgspec.DecodeError:
+        return [*map(float, written)]
+
+
+def _integers(written: Sequence[bytes]) -> Sequence[int]:
+    try:
+        return _INTEGERS.decode(b"[%b]" % b",".join(written))
+    except msgspec.DecodeError:
+        return [*map(int, written)]
+
+
+def _whole_parts(written: Sequence[bytes]) -> Sequence[int]:
+    return [int(each.partition(b".")[0]) for each in written]
 
 
 def _shape(text: str, said: LossValues, spans: ValueSpans | None, front: Front) -> Shape | None:
@@ -155,7 +191,7 @@ def _shape(text: str, said: LossValues, spans: ValueSpans | None, front: Front) 
     parts = ["".join(_like(text, numbers, groups, begin, end)) for begin, end in pairwise(cuts)]
     group = {name: groups[place] for name, place in places.items()}
     return Shape(
-        lines=re.compile(rf"^({parts[0]}){parts[1]}({parts[2]}){parts[3]}\r?$".encode(), re.MULTILINE),
+        lines=re.compile(rf"({parts[0]}){parts[1]}({parts[2]}){parts[3]}".encode()),
         like=said,
         at_loss=group["loss"],
         at_step=group.get("step", 0),

@@ -53,10 +53,17 @@ def cut(window: Window) -> Iterator[tuple[Window, PartEnd | None]]:
 
 def _marks(data: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
     """The marks at which a part ends, in their order."""
-    for at in sorted(each.start() for word in WORDS for each in re.finditer(re.escape(word), data)):
-        found = _MARKS.match(data, at, end) if at >= start else None
-        if found:
+    for at in sorted(place for word in WORDS for place in _places(data, word, start)):
+        if found := _MARKS.match(data, at, end):
             yield found
+
+
+def _places(data: bytes, word: bytes, start: int) -> Iterator[int]:
+    """Where the word is; a search by `find` is many times faster than one by `re`."""
+    at = data.find(word, start)
+    while at >= 0:
+        yield at
+        at = data.find(word, at + len(word))
 
 
 def note(found: Scan, lines: bytes) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
-from itertools import chain
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from doctor.logs.forms import complaint
 from doctor.logs.forms.line import writer_of
@@ -25,6 +25,22 @@ MOST_OTHERS = 10_000
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 
 
+@dataclass(slots=True)
+class LossPlaces:
+    """The lines of a window that print a loss."""
+
+    sentences: set[bytes] = field(default_factory=set)
+    """Sentences of which all lines do."""
+    places: set[int] = field(default_factory=set)
+    """The indices of other lines that do."""
+
+    def take_back(self, gone: Collection[int], lines: Lines, groups: Mapping[bytes, Sequence[int]]) -> None:
+        for words in {lines.sentences[place] for place in gone} & self.sentences:
+            self.sentences.remove(words)
+            self.places.update(groups[words])
+        self.places.difference_update(gone)
+
+
 class Losses:
     def __init__(self, loss: LossLineCollector, layout: PrefixLayout, clock: Clock) -> None:
         self._loss, self._layout, self._clock = loss, layout, clock
@@ -32,30 +48,37 @@ class Losses:
         self._others: set[bytes] = set()
         """Lines, without their digits, that mention a loss but do not print one."""
 
-    def take(self, lines: Lines) -> Collection[int]:
-        """The indices of the lines that print a loss. The header of a table may be in the first window."""
+    def take(self, lines: Lines) -> LossPlaces:
+        """The lines that print a loss. The header of a table may be in the first window."""
         loss = self._loss
         loss.begin(lines.window.number, lambda place: self._writer(lines.raw[place]).at)
         table, self._began = loss.headers > 0 or not self._began, True
         groups = lines.of_all() if table else lines.of(LOSS)
-        found = {place for places in groups.values() for place in self._take_known(lines, places)}
-        rest = sorted({*chain.from_iterable(groups.values())} - found, reverse=True)
+        found, rest = LossPlaces(), list[int]()
+        for words, places in groups.items():
+            taken = self._take_known(lines, places)
+            if len(taken) == len(places):
+                found.sentences.add(words)
+            else:
+                found.places.update(taken)
+                rest += {*places}.difference(taken)
+        rest.sort(reverse=True)
         while rest:
             place = rest.pop()
             raw = lines.raw[place]
-            if place in found or not loss.wants(raw) or self._is_other(raw) or _RAISED.search(raw):
+            if place in found.places or not loss.wants(raw) or self._is_other(raw) or _RAISED.search(raw):
                 continue
             words = lines.sentences[place]
             known, headers = loss.shapes(words), loss.headers
             if self._read(lines, place):
-                found.add(place)
+                found.places.add(place)
             if loss.headers > headers:  # rows below it have other columns
                 gone = loss.take_back(place)
-                found.difference_update(gone)
+                found.take_back(gone, lines, groups)
                 rest = sorted({*rest, *gone}, reverse=True)
             if len(groups[words]) >= FEW and loss.shapes(words) > known:
-                more = [other for other in groups[words] if other > place and other not in found]
-                found.update(self._take_known(lines, more))
+                more = [other for other in groups[words] if other > place and other not in found.places]
+                found.places.update(self._take_known(lines, more))
         loss.settle()
         return found
 

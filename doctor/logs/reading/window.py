@@ -25,7 +25,8 @@ _RATE = re.compile(rb"[a-zA-Z]/s|s/[a-zA-Z]")
 _BRACKET = 600
 """The most bytes between the brackets of a progress bar."""
 _SLURM = re.compile(
-    rb"(?<=[^\s\"'`(<>/:=-])(?:slurmstepd|srun): (?=error: |Job step |Force Term|launch/slurm)"
+    rb"(?<=[^\s\"'`(<>/:=-])(?:slurmstepd(?:-[\w.-]{1,80})?|srun): "
+    rb"(?=error: |Job step |Force Term|launch/slurm)"
 )
 """A line of Slurm glued to text that has no line end."""
 _DASHES = b"-" * 70
@@ -137,7 +138,7 @@ def states(raw: bytes) -> list[str]:
     parts = raw.strip(b"\r").split(b"\r")[-MOST_PARTS:] if b"\r" in raw else [raw]
     if b"]" in raw and (b"/s" in raw or b"s/" in raw):
         parts = [text for part in parts for text in _cut_at(part, _bar_ends(part))]
-    if b"slurmstepd: " in raw or b"srun: " in raw:
+    if b"slurmstepd" in raw or b"srun: " in raw:
         parts = [
             text for part in parts for text in _cut_at(part, [it.start() for it in _SLURM.finditer(part)])
         ]

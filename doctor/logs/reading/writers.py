@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.reading.lines import Lines, in_order
@@ -22,7 +21,8 @@ class Writers:
     def __init__(self, lines: Lines, layout: PrefixLayout) -> None:
         self._lines = lines
         self._groups = lines.of(PREFIX)
-        self.ranks = _in_front(lines.at([*chain.from_iterable(self._groups.values())]))
+        self._in_front = _in_front(lines.window.text) if self._groups else set()
+        self.ranks = self._in_front.copy()
         self.tasks: set[int] = set()
         """Tasks of Slurm, which may be ranks."""
         self._others = 0
@@ -48,7 +48,9 @@ class Writers:
             return
         if fronted:
             places = in_order(fronted.values())
-            yield places, len(_in_front(self._lines.at(places)))
+            all_of_them = len(fronted) == len(self._groups)
+            ranks = self._in_front if all_of_them else _in_front(b"\n".join(self._lines.at(places)))
+            yield places, len(ranks)
         if len(fronted) < len(groups):
             yield in_order(places for words, places in groups.items() if words not in fronted), 1
 
@@ -57,9 +59,8 @@ def _heads(lines: Lines, end: bytes) -> set[bytes]:
     return {line[:80].partition(end)[0] for line in lines.raw}
 
 
-def _in_front(lines: Sequence[bytes]) -> set[int]:
+def _in_front(text: bytes) -> set[int]:
     """The ranks in the prefixes. Splitting the text at a word is much faster than a search in each line."""
-    text = b"\n".join(lines)
     found = {
         int(rank[1])
         for begin in {part[:8] for part in text.split(b"[rank")[1:]}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 
 from doctor.errors import Mistake, suggest
 from doctor.logs.model import Form, Role, Symptom
@@ -31,6 +31,7 @@ FIELDS = (*_TEXTS, "any", *_LISTS)
 NEEDS = ("repeated", "last", "end", "no-step", "effect")
 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_FORMS = {form.value: form for form in Form}
 MOST_TEXT = 2000
 """The most characters of one value."""
 MOST_VALUES = 200
@@ -38,15 +39,27 @@ MOST_VALUES = 200
 
 @dataclass(slots=True)
 class SymptomEntry:
-    """A symptom with the line numbers of its fields, for mistakes that are found later."""
+    """A symptom with its fields as they were read, for mistakes that are found later."""
 
     symptom: Symptom
     line: int
-    lines: dict[tuple[str, str], int] = field(default_factory=dict)
-    """(field, value) -> its line number."""
+    given: Mapping[str, Node]
 
     def at(self, name: str, value: str = "") -> int:
-        return self.lines.get((name, value), self.lines.get((name, ""), self.line))
+        """The line number of a field, or of a value in it."""
+        node = self.given.get(name)
+        if node is None:
+            return self.line
+        return next((line for line, text in _values(node) if text == value), node.line)
+
+
+def _values(node: Node) -> Iterator[tuple[int, str]]:
+    """All values in a list, and in lists in it."""
+    if isinstance(node, Scalar):
+        yield node.line, node.text
+    elif isinstance(node, Listing):
+        for item in node.items:
+            yield from _values(item)
 
 
 def read_entry(
@@ -104,7 +117,7 @@ def read_entry(
         zh=reader.text("zh"),
         origin=file,
     )
-    return SymptomEntry(symptom, key.line, reader.lines)
+    return SymptomEntry(symptom, key.line, reader.given)
 
 
 class _EntryReader:
@@ -114,7 +127,6 @@ class _EntryReader:
         self.file = file
         self.mistakes = mistakes
         self.given: dict[str, Node] = {}
-        self.lines: dict[tuple[str, str], int] = {}
         self._values: dict[str, tuple[str, ...]] = {}
 
     def wrong(self, node: Node, message: str) -> None:
@@ -127,7 +139,6 @@ class _EntryReader:
                 self.wrong(key, f"no field is called {shown(key.text)}; {near}")
                 continue
             self.given[key.text] = value
-            self.lines[key.text, ""] = value.line
             if key.text == "any":
                 continue
             if key.text in _TEXTS and not isinstance(value, Scalar):
@@ -143,7 +154,6 @@ class _EntryReader:
         for item in items:
             text = self._scalar(name, item)
             if text is not None:
-                self.lines.setdefault((name, text), item.line)
                 yield text
 
     def _scalar(self, name: str, node: Node) -> str | None:
@@ -177,13 +187,13 @@ class _EntryReader:
         return value
 
     def forms(self) -> frozenset[Form]:
-        known = [form.value for form in Form]
+        known = _FORMS
         for value in self.texts("from"):
             if value not in known:
                 near = suggest(value, known) or f"it is one of {', '.join(known)}"
-                where = Scalar(self.lines["from", value], value)
-                self.wrong(where, f"no form is called {shown(value)}; {near}")
-        return frozenset(Form(value) for value in self.texts("from") if value in known)
+                line = next(line for line, text in _values(self.given["from"]) if text == value)
+                self.wrong(Scalar(line, value), f"no form is called {shown(value)}; {near}")
+        return frozenset(known[value] for value in self.texts("from") if value in known)
 
     def patterns(self) -> tuple[tuple[str, ...], ...]:
         node = self.given.get("any")

@@ -8,6 +8,7 @@ from statistics import median
 from doctor.mesh import Link, MeshResult
 from doctor.report.html.markup import NOTHING, Html, join, listed, scrolling, table, tag
 from doctor.report.smoke import LinkRates
+from doctor.text.speech import in_sentences
 
 MOST_HOSTS = 64
 """With more hosts a table of all pairs is too large to read; then only hosts of failed pairs are shown."""
@@ -136,11 +137,11 @@ def links_part(links: Sequence[LinkRates], hosts: Sequence[str]) -> Html:
     said = f"{len(links)} pairs met. Median {rate_text(usual)} each way; slowest "
     said += f"{rate_text(slowest.rate)} ({slowest.hosts[0]} and {slowest.hosts[1]})."
     low = [link for link in links if link.rate < LOW * usual]
-    said += f" {len(low)} below {LOW:.0%} of the median." if low else " All are near the median."
+    near = f"{len(low)} below {LOW:.0%} of the median." if low else "All are near the median."
     few = len(names) <= MOST_HOSTS
     return join(
         (
-            tag("p", said),
+            tag("p", in_sentences(said, near)),
             _rates(names, links, usual, most) if few and len(names) > 2 else NOTHING,
             NOTHING if few and len(names) > 2 else _slowest(links, usual),
         )

@@ -8,6 +8,7 @@ from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED,
 from doctor.report.html.markup import NOTHING as EMPTY
 from doctor.report.html.markup import Html, listed, section, table, tag
 from doctor.report.measurements import Measurement, measured
+from doctor.text.speech import t_list
 
 _SIGNS = {OK: ("✓ ok", "good"), NOTHING: ("–", "soft")}
 _OPEN = (NOT_READ, PART_READ, UNDECIDED)
@@ -31,7 +32,9 @@ def hosts_section(report: Report) -> Html:
 def _row(row: HostRow, areas: list[str], report: Report) -> Html:
     cells = (_cell(row.cells.get(area, NOTHING)) for area in areas)
     words = {OK: "good", "FAIL": "fail", "HANG": "fail", "BROKEN": "fail", "WARN": "warn"}
-    verdict = tag("td", row.verdict, class_=words.get(row.verdict.partition(" ")[0], "open"))
+    verdict = tag(
+        "td", " ".join(row.verdict.split()), class_=words.get(row.verdict.partition(" ")[0], "open")
+    )
     return tag(
         "tr", tag("th", listed(row.hosts, report.called), scope="row", class_="names"), verdict, *cells
     )
@@ -56,4 +59,4 @@ def measured_section(report: Report) -> Html:
 
 
 def _line(sign: str, kind: str, each: Measurement) -> Html:
-    return tag("li", tag("span", sign, class_=kind), tag("strong", each.area), tag("span", each.text))
+    return tag("li", tag("span", sign, class_=kind), tag("strong", each.area), tag("span", t_list(each.text)))

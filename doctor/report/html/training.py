@@ -11,6 +11,7 @@ from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section
 from doctor.report.pace import RankPace, rank_paces
 from doctor.report.smoke_losses import loss_drawings
 from doctor.text.nodeset import fold
+from doctor.text.speech import in_sentences
 
 MOST_RANKS = 16
 """If there are more ranks, those that compute longest are shown."""
@@ -69,10 +70,10 @@ def _what(run: JudgedRun) -> str:
     seconds, tokens = smoke.step_seconds(run), smoke.tokens_per_second(run)
     said += "" if seconds is None else f"; {1e3 * seconds:.3g} ms a step"
     said += "" if tokens is None else f", {tokens:,.0f} tokens a second"
-    ended = "" if run.result.end.kind == "done" else f" It ended in the {smoke.last_phase(run)} phase."
-    left = "".join(f" {host} was left out: {why}." for host, why in smoke.left_out(run).items())
-    compared = f" {smoke.comparison(run)}." if smoke.comparison(run) else ""
-    return f"{said}.{ended}{left}{compared}"
+    ended = "" if run.result.end.kind == "done" else f"It ended in the {smoke.last_phase(run)} phase."
+    left = (f"{host} was left out: {why}." for host, why in smoke.left_out(run).items())
+    compared = f"{smoke.comparison(run)}." if smoke.comparison(run) else ""
+    return in_sentences(f"{said}.", ended, *left, compared)
 
 
 def _phases(run: JudgedRun, net: float | None) -> Html:

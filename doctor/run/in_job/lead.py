@@ -8,7 +8,7 @@ from collections.abc import Collection
 from dataclasses import replace
 
 from doctor.errors import EXIT_BROKEN, DoctorError
-from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.wishes import JobWishes
 from doctor.run.examination import run_and_report
 from doctor.run.in_job.hub import Hub

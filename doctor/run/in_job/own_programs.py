@@ -17,7 +17,9 @@ import msgspec
 
 from doctor.api import Ask, Fact
 from doctor.errors import DoctorError
-from doctor.job.launch import TABLE_VARIABLES, common_env, read_launch_files
+from doctor.job.launch.common import common_env
+from doctor.job.launch.files import read_launch_files
+from doctor.job.launch.table_reference import VARIABLES as TABLE_VARIABLES
 from doctor.judge.examine import facts_of
 from doctor.judge.registry import find_checks
 from doctor.mesh import mesh_script

@@ -20,7 +20,7 @@ import pytest
 from doctor.api import Ask, Run
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import LISTENERS
-from doctor.job.launch import JobProcess
+from doctor.job.launch.processes import JobProcess
 from doctor.judge.engine import Facts
 from doctor.model import MissingFact
 from tests.support.commands import doctor

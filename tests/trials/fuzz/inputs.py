@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 
 from doctor.errors import UsageError
-from doctor.job.launch import read_launch_files
+from doctor.job.launch.files import read_launch_files
 from doctor.job.ranktable import judge as judge_table
 from doctor.job.ranktable import read_table
 from doctor.job.wishes import JobWishes

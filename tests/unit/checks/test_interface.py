@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.wishes import JobWishes
 from doctor.mesh import Link, MeshResult
 from doctor.mesh.result import OmittedHost

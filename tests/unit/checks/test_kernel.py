@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.facts.limits import port_list
-from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Finding, SourcedValue, Status, TableFile

@@ -11,7 +11,8 @@ import pytest
 
 from doctor.facts.network import ROUTES
 from doctor.facts.tables import JobTable
-from doctor.job.launch import JobProcess, Launch
+from doctor.job.launch.process_env import Launch
+from doctor.job.launch.processes import JobProcess
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.model import Confidence, Problem, Severity, View

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from doctor.job.launch import JobProcess
+from doctor.job.launch.processes import JobProcess
 from doctor.model import Confidence, Problem, Severity, View
 from tests.support.each import each
 from tests.support.launches import a_plan, judged, process, running, the_facts, torch_rank, words, worker

@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from doctor.job.launch import Launch, read_launch_files
+from doctor.job.launch.files import read_launch_files
+from doctor.job.launch.process_env import Launch
 from doctor.job.wishes import JobWishes
 from doctor.judge.examine import build_report
 from doctor.judge.playbook import load_remedies

@@ -12,7 +12,8 @@ import pytest
 
 from doctor.facts.ascend.network import Address
 from doctor.facts.tables import MOST, RANK_TABLE, HostFile, JobTable
-from doctor.job.launch import ProcessEnv, told_tables
+from doctor.job.launch.process_env import ProcessEnv
+from doctor.job.launch.table_reference import told_tables
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.job.wishes import JobWishes

@@ -7,7 +7,7 @@ import pytest
 from doctor.api import Capture
 from doctor.errors import UnreadableOutput
 from doctor.facts.job import PROCESSES_OF_JOBS
-from doctor.job.launch import JobProcess
+from doctor.job.launch.processes import JobProcess
 from tests.support.captures import printed
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from doctor.job.launch import read_launch_files
+from doctor.job.launch.files import read_launch_files
 from doctor.job.wishes import JobWishes
 from doctor.judge.verdict import Report
 from doctor.model import Host, HostStatus, MissingFact, Status

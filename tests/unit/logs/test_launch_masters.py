@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.job.launch import Launch
+from doctor.job.launch.process_env import Launch
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.prove import launch_told
 from doctor.logs.read import read

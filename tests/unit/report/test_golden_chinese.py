@@ -37,9 +37,8 @@ MADE = ("smoke-mindspore",)
 JOBS = "tests/samples/logs/jobs"
 COMMANDS = {
     "hang-loader": f"hang --replay {evidence_of('loader').relative_to(ROOT)}",
-    **{
-        f"explain-{job}": f"explain {JOBS}/{job}" for job in ("killed", "exception", "drop", "oom", "healthy")
-    },
+    **{f"explain-{job}": f"explain {JOBS}/{job}" for job in ("killed", "exception", "drop", "oom")},
+    "explain-clean": f"explain {JOBS}/healthy",
     "explain-loss": "explain tests/samples/logs/runs/torchrun-nan.log",
 }
 NAMES = (*DEMOS, *MADE, *COMMANDS)

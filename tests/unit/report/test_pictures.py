@@ -1,4 +1,4 @@
-"""The README's pictures are what demos and a replay show now; UPDATE_PICTURES=1 draws them again."""
+"""The READMEs' pictures are what demos and a replay show now; UPDATE_PICTURES=1 draws them again."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from doctor.run.demo import evidence_of
+from doctor.text.language import Language
 from tests.support.paths import ROOT
 from tests.support.pictures import COLUMNS, picture, picture_of_hang, picture_of_slow, uncounted
 
@@ -18,6 +19,9 @@ PICTURES = ROOT / "docs" / "pictures"
 SEEN = evidence_of("loader")
 SLOW = ROOT / "tests" / "samples" / "slow" / "loader-on-4-hosts.json.gz"
 NAMES = ("npus", "gpus", "hang", "healthy")
+ENDINGS = {Language.EN: "svg", Language.ZH: "zh-CN.svg"}
+IN_CHINESE = ("hang", "healthy")
+DRAWN = [*((name, Language.EN) for name in NAMES), *((name, Language.ZH) for name in IN_CHINESE)]
 
 
 @pytest.fixture(autouse=True)
@@ -25,18 +29,19 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(COLUMNS))
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_is_what_the_demo_shows(name: str) -> None:
-    drawn, file = picture(name), PICTURES / f"{name}.svg"
+@pytest.mark.parametrize(("name", "lang"), DRAWN)
+def test_is_what_the_demo_shows(name: str, lang: Language) -> None:
+    drawn, file = picture(name, lang), PICTURES / f"{name}.{ENDINGS[lang]}"
     if os.environ.get("UPDATE_PICTURES"):
         file.write_text(drawn)
     assert uncounted(file.read_text()) == uncounted(drawn)
 
 
-def test_is_what_a_replay_of_a_hang_shows(tmp_path: Path) -> None:
-    evidence, file = tmp_path / "hang.json", PICTURES / "hang-loader.svg"
+@pytest.mark.parametrize("lang", ENDINGS)
+def test_is_what_a_replay_of_a_hang_shows(lang: Language, tmp_path: Path) -> None:
+    evidence, file = tmp_path / "hang.json", PICTURES / f"hang-loader.{ENDINGS[lang]}"
     evidence.write_bytes(gzip.decompress(SEEN.read_bytes()))
-    drawn = picture_of_hang(evidence)
+    drawn = picture_of_hang(evidence, lang)
     if os.environ.get("UPDATE_PICTURES"):
         file.write_text(drawn)
     assert file.read_text() == drawn

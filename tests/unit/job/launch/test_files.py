@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.errors import InputErrors
-from doctor.job.launch import Launch, common_env, read_launch_files
+from doctor.job.launch.common import common_env
+from doctor.job.launch.files import read_launch_files
+from doctor.job.launch.process_env import Launch
 from doctor.job.launch.variables import is_kept
 from tests.support.launches import (
     C10D,

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.job.launch import JobProcess, Launch
+from doctor.job.launch.process_env import Launch
+from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import rank_of
 from tests.support.launches import process, running, table_rank, torch_job, torch_rank, worker
 

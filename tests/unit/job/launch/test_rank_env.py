@@ -8,9 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from doctor.job.launch import Directory, Launch, ProcessEnv
 from doctor.job.launch.common import is_larger, spans_hosts
+from doctor.job.launch.directory import Directory
 from doctor.job.launch.launcher import Master
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
     local_world_of,
     master_of,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.job.launch import Launch, ProcessEnv, TableReference, told_tables
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host

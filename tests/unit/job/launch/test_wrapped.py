@@ -10,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.errors import InputErrors
-from doctor.job.launch import Launch, read_launch_files
+from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.launchers import COMMANDS
+from doctor.job.launch.process_env import Launch
 from doctor.job.launch.unknowns import not_understood, port_mentioned
 from doctor.job.launch.wrappers import PREFIXES, WRAPPERS, unwrapped
 from doctor.job.plan import JobPlan, draft

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from doctor.job.launch import Launch, ProcessEnv
+from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.parallel import read_layout
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.wishes import JobWishes

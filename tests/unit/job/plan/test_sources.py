@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
-from doctor.job.launch import JobProcess, Launch, ProcessEnv
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.processes import JobProcess
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes

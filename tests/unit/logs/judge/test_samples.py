@@ -48,8 +48,8 @@ def ranks(found: Conclusion) -> list[int | None]:
     return [party.rank for party in found.charges[0].who]
 
 
-OF_OTHER_TESTS = {"jobs", "exam", "exam2"}
-"""Reported as whole jobs; judged in test_exam.py."""
+OF_OTHER_TESTS = {"jobs", "exam", "exam2", "runs"}
+"""Reported as whole jobs; judged in test_exam.py and test_runs.py."""
 FILES = sorted(
     path
     for path in SAMPLES.rglob("*.*")

@@ -1,0 +1,172 @@
+"""One sighting that counts: of which kind it is, who wrote it, and whom it is about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from fnmatch import translate
+from functools import cache
+
+from doctor.logs.judge.kinds import SuspectKind, killed_pid, kind_of
+from doctor.logs.judge.parties import Key, PartyMaps, key, named, numbers
+from doctor.logs.model import Form, LogFile, LogLine, Party, Sighting
+
+Writer = Callable[[LogLine], Party]
+NEAR_END = 200
+"""This number of last lines counts as the end of a file."""
+LAST_WORDS = 3
+"""A `repeated` symptom that occurs only once still counts within this number of lines from the end."""
+LATE = 60.0
+"""Seconds before the last line that still count as the end of a file."""
+MOST_READY = 100_000
+"""The most ranks that a list of those that are ready may imply."""
+OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
+"""Forms of programs that write about ranks but are not ranks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A sighting that counts. `who` are the parties that it is about; empty if they are unknown."""
+
+    sighting: Sighting
+    kind: SuspectKind
+    by: Party
+    who: tuple[Party, ...] = ()
+    peers: tuple[Party, ...] = ()
+    overcome: bool = False
+    """Its rank went on after it."""
+
+    @property
+    def line(self) -> LogLine:
+        return self.sighting.first
+
+    @property
+    def id(self) -> str:
+        return self.sighting.symptom.id
+
+    @property
+    def keys(self) -> frozenset[Key]:
+        return frozenset(key(each, self.line.file) for each in self.who or (self.by,))
+
+    @property
+    def ranks(self) -> frozenset[int]:
+        return frozenset(each.rank for each in self.who or (self.by,) if each.rank is not None)
+
+
+def explains(one: Event, other: Event) -> bool:
+    return _matches(other.id, one.sighting.symptom.explains)
+
+
+@cache
+def _matches(id: str, globs: tuple[str, ...]) -> bool:
+    return _pattern(globs).match(id) is not None
+
+
+@cache
+def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
+    """Matches what one of the globs does; no glob matches nothing."""
+    return re.compile("|".join(map(translate, globs)) or r"(?!)")
+
+
+def event_of(
+    sighting: Sighting,
+    file: LogFile | None,
+    places: PartyMaps,
+    writer: Writer,
+) -> Event | None:
+    kind = kind_of(sighting)
+    if kind is None or not _counts(sighting, file):
+        return None
+    line, taken = sighting.first, sighting.taken
+    by: Party = writer(line)
+    about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
+    guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
+    peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
+    of_others = line.form in OF_OTHERS or kind in (
+        SuspectKind.NAMES,
+        SuspectKind.DIED,
+        SuspectKind.LEFT,
+        SuspectKind.STOPPED,
+    )
+    if line.form is Form.KERNEL and "victim" in taken:
+        about = _on_device(taken, by, places)
+    elif line.form is Form.KERNEL and not any(each.pid is not None for each in about):
+        pid = killed_pid(sighting)
+        about = tuple(replace(each, pid=pid) for each in about or ((Party(pid=pid),) if pid else ()))
+    if of_others:
+        there = Party(host=by.host)
+        about = tuple(
+            places.settled(filled(each, there if each.rank is None and not each.address else Party()), file)
+            for each in about
+        )
+        if not about and kind is not SuspectKind.NAMES:
+            launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None and not _own_signal(line)
+            about = (by,) if key(by)[0] != "file" and not launcher else ()
+    else:
+        if kind in (SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED) and not peers:
+            peers = tuple(replace(each, rank=None) for each in about if each.host or each.address)
+            peers = tuple(places.settled(each, None) for each in peers)
+            if "client socket has failed to connect to" in line.text:
+                peers = ()  # in this message torch does not print the addresses that it tried
+        own = replace(about[0], pid=None, address=None) if len(about) == 1 else Party()
+        if own.rank is None and not named(taken, "peer_"):  # it is that of another end
+            own = replace(own, host=None)
+        by = places.settled(filled(by, own), file)
+        named_ranks = [each for each in about if each.rank is not None]
+        several = kind is SuspectKind.ROOT and len(named_ranks) > 1
+        about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
+    about = guilty or about
+    return Event(sighting, kind, by, about, peers)
+
+
+def _own_signal(line: LogLine) -> bool:
+    """Whether a process itself reports its signal, as the crash handler of Open MPI does."""
+    return line.form is Form.MPI and "Signal: " in line.text
+
+
+def _not_ready(taken: Mapping[str, str], file: LogFile | None) -> Iterable[Party]:
+    """The ranks that a list of those that are ready lacks; beyond its end only if the number is known."""
+    ready = {*numbers(taken.get("ready", ""))}
+    if not ready:
+        return ()
+    world = max(max(ready) + 1, file.world or 0 if file else 0)
+    return [Party(rank=each) for each in range(world) if each not in ready] if world < MOST_READY else ()
+
+
+def _on_device(taken: Mapping[str, str], by: Party, places: PartyMaps) -> tuple[Party, ...]:
+    """The rank that used the faulty device. Its process met the fault, and is not to blame for it."""
+    pid = taken["victim"]
+    party = places.settled(Party(host=by.host, pid=int(pid) if pid.isdecimal() else None), None)
+    return (replace(party, pid=None),) if party.rank is not None or party.host else ()
+
+
+def _counts(sighting: Sighting, file: LogFile | None) -> bool:
+    needs = sighting.symptom.needs
+    if not needs or needs == "effect":
+        return True
+    last = sighting.last
+    if needs == "repeated" and sighting.count > 1:
+        return True
+    if needs == "end":
+        return file is not None and file.lines - last.number < LAST_WORDS
+    near = file is not None and file.lines - last.number <= (
+        NEAR_END if needs in ("last", "no-step") else LAST_WORDS
+    )
+    if needs == "no-step":
+        return near
+    if near and file is not None and file.last_at is not None and last.at is not None:
+        return file.last_at - last.at <= LATE
+    return near
+
+
+def filled(who: Party, more: Party) -> Party:
+    """The party with what is only known of `more`."""
+    pairs = (
+        (who.rank, more.rank),
+        (who.host, more.host),
+        (who.device, more.device),
+        (who.pid, more.pid),
+    )
+    rank, host, device, pid = (b if a is None else a for a, b in pairs)
+    return Party(rank, host, device, pid, who.address or more.address)  # type: ignore[arg-type]

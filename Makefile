@@ -51,6 +51,9 @@ bench: $(VENV)/.ready
 	@scripts/system-packages bench
 	$(BIN)/python -m benchmarks.peers
 	$(BIN)/python -m benchmarks.smoke
+	@if [ -e .venv-mindspore/.installed ]; then \
+	  $(BIN)/python -m benchmarks.smoke --framework mindspore --python $(CURDIR)/.venv-mindspore/bin/python; \
+	else echo "Without MindSpore (make test-mindspore installs it): msrun is left out."; fi
 	$(BIN)/python -m benchmarks.preflight
 	$(BIN)/python -m benchmarks.hang
 	$(BIN)/python -m benchmarks.around

@@ -80,7 +80,7 @@ def test_healthy_ranks_train_and_what_the_backend_lacks_is_said(tmp_path: Path) 
     ],
 )
 def test_a_fault_is_found_at_its_rank_and_nobody_else_is_blamed(tmp_path: Path, kind: str, rank: int) -> None:
-    ran = smoke(tmp_path, "--framework", "mindspore", "--inject", f"{kind}@{rank}")
+    ran = smoke(tmp_path, "--framework", "mindspore", "--steps", "12", "--inject", f"{kind}@{rank}")
     assert ran.report is not None, ran.errors
     host = ran.report["hosts"][0]["name"]
     # Of two replicas that differ, either may be right.

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import math
+import contextlib
+import glob
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from doctor.around.apart import apart
-from doctor.around.folder import both_ends
+from doctor.around.folder import PART, both_ends
 from doctor.around.kernel import JobProcesses, job_ids, of_job
 from doctor.around.output import Output
 from doctor.run.request import Request
 from doctor.text.announce import announce
+from doctor.text.outfile import why_not_ours
 
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
+ASKING = 10.0
+"""Seconds that it may take to reach hosts."""
+OTHERS_END = 5.0
+"""Seconds until the instances on other hosts have ended too."""
 OWN = "doctor-output"
 """The folder of the command's output among the logs."""
 
@@ -38,12 +44,13 @@ class EndReason:
 
 
 def explained(
-    request: Request, output: Output, pid: int, began: float, seconds: float, *, asks: bool
+    request: Request, output: Output, pid: int, began: float, seconds: float, parts: Path | None
 ) -> EndReason:
     """Why the command ended, which had that PID. It began at `began`, in seconds since 1970, and took
-    `seconds`; `asks`: hosts give their logs.
+    `seconds`. In `parts` the instances on other hosts keep their output, if there are some.
     """
-    return apart(partial(_explain, replace(request, command="logs"), output, pid, began, seconds, asks=asks))
+    asked = replace(request, command="logs")
+    return apart(partial(_explain, asked, output, pid, began, seconds, parts, asks=True))
 
 
 def curves_of(
@@ -73,14 +80,21 @@ def curves_of(
 
 
 def _explain(
-    request: Request, output: Output, pid: int, began: float, seconds: float, *, asks: bool
+    request: Request,
+    output: Output,
+    pid: int,
+    began: float,
+    seconds: float,
+    parts: Path | None = None,
+    *,
+    asks: bool,
 ) -> EndReason:
     from doctor.errors import DoctorError
     from doctor.logs.explain import LogOrigin, explanation_of
     from doctor.logs.fetch.onhost.agent import KERNEL
     from doctor.logs.fetch.private import private_folder
     from doctor.logs.fetch.run import fetched_logs
-    from doctor.logs.fetch.script import MEGABYTE, LogRequest
+    from doctor.logs.fetch.script import MEGABYTE, USUAL, LogRequest
     from doctor.logs.naming import renamed
     from doctor.logs.options import LogWishes
 
@@ -89,10 +103,18 @@ def _explain(
         names = _written(output, folder)
         paths, origin = [str(folder / OWN)], LogOrigin()
         if asks:
-            minutes = max(1, math.ceil((time.time() - began) / 60))
+            if parts is not None:
+                time.sleep(OTHERS_END)
+                paths += (shared := list(map(str, _parts_here(parts, began))))
+            places: tuple[str, ...] = ()
+            if parts is not None and not shared:
+                places = (*USUAL, f"{glob.escape(str(parts))}/doctor-*/{PART}*.log")
+            minutes = (time.time() - began + ASKING) / 60
             room = 64 * MEGABYTE
             try:
-                more, origin = fetched_logs(quiet, LogRequest((), minutes, room // 4, room, (), ""), folder)
+                more, origin = fetched_logs(
+                    quiet, LogRequest(places, minutes, room // 4, room, (), ""), folder
+                )
                 paths += more
                 here = origin.transport == "local"
                 margin = 0.5 if here else CLOCKS
@@ -106,9 +128,15 @@ def _explain(
                 announce(f"the logs of the hosts could not be fetched: {error.message}")
         theirs = origin.named or (lambda logs: logs)
         origin = replace(origin, named=lambda logs: theirs(renamed(logs, _by_stream(names))))
-        explanation, report = explanation_of(
-            paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None
-        )
+        try:
+            explanation, report = explanation_of(
+                paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None
+            )
+        except DoctorError as error:  # the hosts cannot be examined; what was printed can
+            if not asks:
+                raise
+            announce(f"the hosts could not be examined: {error.message}")
+            explanation, report = explanation_of(paths, quiet, LogWishes(), fetched=origin)
     return _reason(explanation, report)
 
 
@@ -121,6 +149,16 @@ def _written(output: Output, folder: Path) -> dict[str, str]:
         path.write_bytes(both_ends(stream))
         names[str(path)] = name
     return names
+
+
+def _parts_here(folder: Path, began: float) -> Iterator[Path]:
+    """What other instances have kept, if all hosts share the folder."""
+    if why_not_ours(folder):
+        return
+    for path in folder.glob(f"doctor-*/{PART}*.log"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime >= began:
+                yield path
 
 
 def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:

@@ -18,6 +18,7 @@ from doctor.around.news import Newsroom
 from doctor.around.options import END, AroundWishes
 from doctor.around.output import Output
 from doctor.around.pauses import OutputPauses, Passing
+from doctor.errors import DoctorError
 from doctor.run.request import Request
 from doctor.text.announce import announce
 
@@ -132,7 +133,8 @@ class Watched:
         if self._curves is not None:
             if self._curves.poll():
                 child, self._curves = self._curves, None
-                self._bad_losses(*child.result(), now)
+                with contextlib.suppress(DoctorError):  # it told what broke
+                    self._bad_losses(*child.result(), now)
             return
         if self._passing.odd_losses and not self._odd:
             self._curves_at = now + ODD_LOSSES

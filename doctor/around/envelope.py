@@ -14,7 +14,7 @@ class JobLookEntry(msgspec.Struct, frozen=True):
     """A look at the ranks after a silence, whose result was told."""
 
     state: str
-    """What `doctor hang` says: `hang`, `undecided`, `no job` and so on."""
+    """What `doctor hang` says: `hang`, `unknown`, `no job` and so on; `failed` if it could not look."""
     says: str
     """The same in a sentence."""
 

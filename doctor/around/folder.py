@@ -12,12 +12,14 @@ from doctor.text.announce import announce
 from doctor.text.outfile import make_folder, why_not_ours, write_file
 
 DEFAULT = Path("doctor-runs")
+PART = "part-"
+"""The beginning of the names of files that an instance keeps for the one that leads."""
 _CUT = b"\n... %d bytes are left out here ...\n"
 
 
 class RunFolder:
     def __init__(self, parent: Path | None, started: str, job: str, pid: int, number: int) -> None:
-        self._parent = (parent or DEFAULT).absolute()
+        self.parent = (parent or DEFAULT).absolute()
         self._name = run_name(started, job, pid) + (f"-{number}" if number > 1 else "")
         self.path: Path | None = None
         """Where it is, once something was written."""
@@ -28,8 +30,8 @@ class RunFolder:
         if self._broken:
             return
         try:
-            path = self._parent / self._name
-            if why := why_not_ours(self._parent):
+            path = self.parent / self._name
+            if why := why_not_ours(self.parent):
                 raise OSError(0, why)
             make_folder(path)
             self.path = path
@@ -37,11 +39,11 @@ class RunFolder:
                 write_file(path / name, data)
         except OSError as error:
             self._broken = True
-            announce(f"{self._parent} cannot be written: {error.strerror}.")
+            announce(f"{self.parent} cannot be written: {error.strerror}.")
 
-    def keep(self, output: Output) -> None:
-        """Keep the output, which only doctor holds."""
-        self.write({f"{name}.log": both_ends(stream) for name, stream in output.streams.items()})
+    def keep(self, output: Output, before: str = "") -> None:
+        """Keep the output, which only doctor holds. `before` comes before the names of the files."""
+        self.write({f"{before}{name}.log": both_ends(stream) for name, stream in output.streams.items()})
 
 
 def both_ends(stream: Printed) -> bytes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from doctor.around.apart import Apart
 from doctor.around.pauses import LEAST, OutputPauses
+from doctor.errors import DoctorError
 from doctor.run.request import Request
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ AGAIN = 10.0
 """Seconds from the first look that finds a hang to the second."""
 LONGEST = 240.0
 """Seconds for a look."""
-HANG, MOVES, WAITS, NO_JOB = "hang", "moves", "waits", "no job"
+HANG, MOVES, WAITS, NO_JOB, FAILED = "hang", "moves", "waits", "no job", "failed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,10 @@ class Watcher:
                 self._later(now)
             return None
         child, self._child = self._child, None
-        look = child.result()
+        try:
+            look = child.result()
+        except DoctorError as error:
+            look = JobLook(FAILED, error.message)
         return self._weighed(look, now)
 
     def _weighed(self, look: JobLook, now: float) -> JobLook | None:

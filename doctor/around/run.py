@@ -18,7 +18,7 @@ from doctor.around.after import EndReason, explained
 from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
-from doctor.around.folder import RunFolder
+from doctor.around.folder import PART, RunFolder
 from doctor.around.launcher import agent_of, is_first, line_to_type, named_hosts, runs_on_each_host
 from doctor.around.news import Newsroom
 from doctor.around.options import AroundWishes
@@ -132,12 +132,17 @@ class AroundRun:
         typed = sys.argv[: sys.argv.index("--")] if "--" in sys.argv else ["doctor", "run"]
         left_out = clean_line(fold(self._drops()))
         if self.on_each:
-            why, where = "the other hosts would wait for it", " on the others"
             line = shlex.join(["doctor", *typed[1:], "--exclude", left_out, "--", *self.words])
+            announce(
+                f"{left_out} must not take part, but the other hosts would wait for it, so the command was"
+                " not started. Type on each of the others:"
+            )
         else:
-            why, where = "the command does not say where the hosts belong", ""
             line = line_to_type(self.words, agent_of(self.words), ["doctor", *typed[1:]])
-        announce(f"{left_out} must not take part, but {why}, so it was not started. Type{where}:")
+            announce(
+                f"{left_out} must not take part, but the command does not say where the hosts belong, so it"
+                " was not started. Type:"
+            )
         tell(f"        {clean_line(line)}\n")
         return self._ends(EXIT_FAULT, Whose.PREFLIGHT)
 
@@ -219,12 +224,18 @@ class AroundRun:
 
     def _explain(self, attempt: JobAttempt, folder: RunFolder, news: Newsroom) -> EndReason | None:
         """Say why the command ended, unless doctor ended it."""
-        folder.keep(attempt.output)
-        if attempt.ended or not self.leads:
+        if not self.leads:
+            folder.keep(attempt.output, PART)
             return None
-        reason = explained(
-            self._of_job(), attempt.output, attempt.pid, attempt.began, attempt.seconds, asks=True
-        )
+        folder.keep(attempt.output)
+        if attempt.ended:
+            return None
+        about = (attempt.output, attempt.pid, attempt.began, attempt.seconds)
+        try:
+            reason = explained(self._of_job(), *about, folder.parent if self.on_each else None)
+        except DoctorError as error:  # the exit code stays the job's
+            announce(f"the end could not be explained: {error.message}", news.tell)
+            return None
         news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         return reason
 

@@ -95,7 +95,7 @@ def fetched_logs(
     return [str(_of_host(folder, host)) for host in hosts], source
 
 
-def _since(minutes: int | None) -> str:
+def _since(minutes: float | None) -> str:
     if minutes is None:
         return ""
     return f"{datetime.fromtimestamp(time.time() - 60 * minutes, timezone.utc):%Y-%m-%d %H:%M} UTC"

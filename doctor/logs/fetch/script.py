@@ -36,8 +36,8 @@ BESIDE = ("log*", "*.log", "slurm-*.out", "output*/log*", "outputs/*.log", "msru
 class LogRequest:
     paths: tuple[str, ...] = ()
     """Globs; if empty, the usual places."""
-    minutes: int | None = None
-    """Only files written within this number of minutes; None: any file."""
+    minutes: float | None = None
+    """Only files written within so many minutes; None: any file."""
     a_file: int = 8 * MEGABYTE
     a_host: int = 64 * MEGABYTE
     folders: tuple[str, ...] = ()

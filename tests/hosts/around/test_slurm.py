@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import json
+
+import pytest
+
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import submit
+from tests.support.around import await_true
 
 RUN = "doctor run --need-hosts 3 --exam host --no-smoke"
 SRUN = "srun --nodes={nnodes} --nodelist={hosts} --ntasks-per-node=1"
@@ -16,3 +21,30 @@ def test_srun_starts_on_the_healthy_nodes(slurm: Slurm) -> None:
     assert [job.file(f"on-{n}").strip() for n in range(4)] == ["node1", "node3", "node4", ""]
     assert job.file("errors").splitlines()[-1].startswith("doctor: the exit code 5 is the job's")
     assert "FAIL  node" not in job.file("errors")
+
+
+WAITS = "srun --ntasks-per-node=1 sh -c 'echo ready; exec sleep 600'"
+CANCEL, LIMIT = ("scancel",), ("scontrol", "update", "EndTime=now")
+
+
+@pytest.mark.parametrize(
+    ("order", "why"),
+    [
+        (CANCEL, "somebody ended the job by SIGTERM: it was cancelled, or its hosts were taken"),
+        pytest.param(LIMIT, "its time limit was reached", marks=pytest.mark.long),
+    ],
+    ids=["scancel", "time limit"],
+)
+def test_an_end_by_slurm_accuses_nobody(slurm: Slurm, order: tuple[str, ...], why: str) -> None:
+    options = "--no-preflight --on-loss end --restarts 3 --json run.json"
+    job = submit(slurm, f"cd $JOB; exec doctor run {options} -- {WAITS} 2> errors\n", nodes=2)
+    job.await_word("ready")
+    words = [*order, job.number] if order == CANCEL else [*order, f"JobId={job.number}"]
+    assert slurm.run(words).returncode == 0
+    await_true(lambda: "doctor: the exit code" in job.file("errors"), "end")
+    assert why in job.file("errors"), job.file("errors")
+    report = json.loads(job.file("run.json"))
+    assert (report["verdict"], report["findings"]) == ("inconclusive", [])
+    (attempt,) = report["around"]["attempts"]
+    assert why in attempt["by_others"]
+    assert attempt["folder"] is None

@@ -249,6 +249,14 @@ def test_whose_exit_code_it_is(tmp_path: Path) -> None:
     assert ran([*AT_ONCE, "true"]).err == b""
 
 
+def test_the_code_stays_the_jobs_if_hosts_cannot_be_asked(tmp_path: Path) -> None:
+    hosts = ("node1", "--ssh-config", str(tmp_path / "none"))
+    under = ran([*DOCTOR, "run", *hosts, "--no-preflight", "--", "sh", "-c", "exit 9"], cwd=tmp_path)
+    assert under.code == 9
+    assert b"could not be examined" in under.err or b"could not be fetched" in under.err
+    assert under.err.decode().splitlines()[-1].startswith("doctor: the exit code 9 is the job's")
+
+
 def test_a_report_that_cannot_be_written_is_noticed_before_the_command_starts(tmp_path: Path) -> None:
     for file in ("-", str(tmp_path / "none" / "run.json")):
         under = ran([*DOCTOR, "run", "--no-preflight", "--json", file, "--", "echo", "started"])

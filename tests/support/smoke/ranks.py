@@ -17,6 +17,7 @@ import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
@@ -32,6 +33,8 @@ WITH_TORCH = {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo"}
 WARM = Warm("tests.support.smoke.ranks", **WITH_TORCH)
 STILL = 3.0
 LIMIT = 60.0
+STACKS = 5.0
+"""Seconds for the stacks of ranks that are killed."""
 TIMEOUT = 300.0
 
 
@@ -170,6 +173,12 @@ class Child:
             self.killed = True
             os.kill(self.pid, number)
 
+    def runs(self) -> bool:
+        """Whether it has neither ended nor is stopped."""
+        if self.ended() is not None:
+            return False
+        return Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()[0] not in "TtZ"
+
     def ended(self) -> int | None:
         if self.status is None:
             pid, status = os.waitpid(self.pid, os.WNOHANG)
@@ -255,7 +264,20 @@ def _kill(children: list[Child]) -> None:
         for child in children:
             child.kill(number)
         if number == signal.SIGUSR2:
-            time.sleep(0.1)
+            _await_stacks(children)
+
+
+def _await_stacks(children: list[Child]) -> None:
+    """Wait until they are written: on a busy machine, that takes longer. A stopped rank writes none."""
+    until = time.monotonic() + STACKS
+    before: list[int] = []
+    while time.monotonic() < until:
+        time.sleep(0.1)
+        sizes = [os.fstat(child.stack).st_size for child in children]
+        due = [size for size, child in zip(sizes, children, strict=True) if child.runs()]
+        if all(due) and sizes == before:
+            return
+        before = sizes
 
 
 def load() -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from random import Random
 
 from tests.lab import Lab, missing
 from tests.lab.errors import LabError
@@ -99,7 +100,7 @@ def _trials(
                         )
             for name in scenes:
                 if (name, number) not in done:
-                    user = users[number % len(users)]
+                    user = Random(f"{number} {name}").choice(users)
                     yield from _tried(partial(play, lab, SCENES[name], number, user), name, args.out)
 
 

@@ -82,7 +82,7 @@ KINDS = (
     FrameworkJob(
         "ray", lambda place: [PYTHON, script("ray_job"), str(place.port)], "ray", env={"RAY_DEDUP_LOGS": "0"}
     ),
-    FrameworkJob("rpc", by_torchrun("rpc_job", python=sys.executable), first=1),
+    FrameworkJob("rpc", by_torchrun("rpc_job"), "numpy", first=1),
     FrameworkJob(
         "mpi4py",
         lambda _: ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", PYTHON, script("mpi_job")],

@@ -22,6 +22,11 @@ table inet cut {
 }
 """
 """SSH goes on."""
+SHUT = """
+table inet cut {
+  chain c { type filter hook input priority 0; tcp dport 22 reject; }
+}
+"""
 BOOTED = "echo '{0:.2f} {0:.2f}' >/run/uptime; mount --bind /run/uptime /proc/uptime"
 KILLED = "[{:.6f}] Out of memory: Killed process 4711 (python) total-vm:9000000kB, anon-rss:8000000kB\n"
 Strike = Callable[[ScenePlace, Host], SceneTruth]
@@ -104,7 +109,7 @@ def does_not_answer(place: ScenePlace) -> Iterator[SceneTruth]:
     with sleeps(place, SIZE) as truth:
         (name,) = truth.hosts
         host = place.lab[name]
-        host.nft("table inet cut { chain c { type filter hook input priority 0; tcp dport 22 reject; } }\n")
+        host.nft(SHUT)
         try:
             yield SceneTruth((3,))
         finally:

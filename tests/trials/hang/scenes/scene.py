@@ -17,7 +17,7 @@ from tests.support.injob import Job, environment
 from tests.trials.outcome import Outcome
 
 FOLDER = "/tmp/hang-scene"
-PATIENCE = 120.0
+PATIENCE = 240.0
 STANDS = 2.5
 """Seconds after the start of a fault: by then, no rank moves any more."""
 JOBS = Path(__file__).parents[1] / "jobs"

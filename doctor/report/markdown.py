@@ -13,7 +13,7 @@ from doctor.report.measurements import measured
 from doctor.report.run_times import started
 from doctor.report.ticket import tickets
 from doctor.text.nodeset import fold
-from doctor.text.speech import t, t_list
+from doctor.text.speech import sign, t, t_list
 
 
 def check_markdown(report: Report) -> bytes:
@@ -73,7 +73,9 @@ def _measurements(report: Report) -> str:
     """What was measured and found healthy, and what was not tried."""
     seen = measured(report)
     lines = [
-        (f"{sign} ", line) for sign, some in (("\u2713", seen.ticked), ("?", seen.doubtful)) for line in some
+        (f"{mark} ", line) for mark, some in (("\u2713", seen.ticked), ("?", seen.doubtful)) for line in some
     ]
-    lines += [(f"{t(line.left)}: ", line) for line in seen.left]
-    return "".join(f"- {sign}**{t(line.area)}**: {inline(t_list(line.text))}\n" for sign, line in lines)
+    lines += [(f"{t(line.left)}{sign(': ')}", line) for line in seen.left]
+    return "".join(
+        f"- {mark}**{t(line.area)}**{sign(': ')}{inline(t_list(line.text))}\n" for mark, line in lines
+    )

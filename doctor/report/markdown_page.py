@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 
 from doctor import __version__
 from doctor.report.card import Card, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
-from doctor.report.markdown_text import block, cell, code, folded, inline, table
+from doctor.report.markdown_text import block, cell, code, folded, inline, table, verbatim
 from doctor.report.spoken import spoken_command
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
-from doctor.text.speech import t
+from doctor.text.speech import sign, t
 
 MOST = 60_000
 """Characters; GitHub takes 65536 in a comment."""
@@ -63,14 +63,14 @@ def shown(cards: Iterable[Card]) -> list[Card]:
 def card_line(card: Card) -> str:
     """The card as text that must not be at the beginning of a line."""
     who = f"**{inline(card.who)}** " if card.who else ""
-    tag = f" ({code(card.tag)})" if card.tag else ""
+    tag = f" ({code(t(card.tag))})" if card.tag else ""
     return f"**{t(card.word)}** {who}{inline(card.says)}{tag}"
 
 
 def card_text(card: Card, level: str = "###") -> str:
-    who = f"{inline(card.who)}:" if card.who else ""
-    tag = f"({code(card.tag)})" if card.tag else ""
-    head = (level, t(card.word), who, inline(card.says + card.aside), tag)
+    who = f"{inline(card.who)}{sign(': ')}" if card.who else ""
+    tag = f"({code(t(card.tag))})" if card.tag else ""
+    head = (level, t(card.word), who + verbatim(t(card.says) + t(card.aside)), tag)
     text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"
     rows = [row for row in card.rows if Medium.MARKDOWN in row.on and (row.lines or row.head)]
     text += "".join(_list_items(row) for row in rows if row.form not in (RowForm.TYPED, RowForm.QUOTED))
@@ -85,7 +85,7 @@ def _list_items(row: Row) -> str:
     lines = (fold(row.lines),) if row.form is RowForm.HOSTS else row.lines[:MOST_LINES]
     if row.form is RowForm.NUMBERED:
         lines = tuple(f"{number}. {line}" for number, line in enumerate(lines, 1))
-    before = f"{t(row.label)}: " + (f"**{inline(row.head)}**: " if row.head else "")
+    before = f"{t(row.label)}{sign(': ')}" + (f"**{inline(row.head)}**{sign(': ')}" if row.head else "")
     return "".join(f"- {before}{inline(line)}\n" for line in lines)
 
 
@@ -118,7 +118,7 @@ def _part(part: Part, level: str) -> str:
 
 def _inside(part: Row | Pairs | Table) -> str:
     if isinstance(part, Table):
-        return table(part.heads, ([*map(cell, row)] for row in part.rows[:MOST_LINES]))
+        return table(tuple(map(t, part.heads)), ([*map(cell, row)] for row in part.rows[:MOST_LINES]))
     if isinstance(part, Pairs) and part.aligned:
         wide = max(len(first) for first, _ in part.pairs)
         lines = (f"{first:>{wide}}  {t(second)}" for first, second in part.pairs[:MOST_LINES])
@@ -132,4 +132,4 @@ def _inside(part: Row | Pairs | Table) -> str:
 
 def pair_line(pair: tuple[str, str]) -> str:
     first, second = pair
-    return f"- **{inline(first)}**: {inline(second)}\n"
+    return f"- **{inline(first)}**{sign(': ')}{inline(second)}\n"

@@ -25,19 +25,29 @@ _RISKY = re.compile(
     re.VERBOSE,
 )
 _TICKS = re.compile("`+")
+_CHINESE = re.compile(r"[^\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+")
+"""Text between Chinese characters."""
 
 
 def inline(text: str, most: int = LONGEST) -> str:
-    """The text for the middle of a line; it must not be at the beginning."""
-    line = clean_line(" ".join(t(text).split()))
+    """A sentence, in the language that is spoken, for the middle of a line; it must not be at the beginning."""
+    return verbatim(t(text), most)
+
+
+def verbatim(text: str, most: int = LONGEST) -> str:
+    line = clean_line(" ".join(text.split()))
     line = line if len(line) <= most else f"{line[: most - 1]}…"
     parts = groupby(line.split(), key=lambda word: _RISKY.search(word) is not None)
     return " ".join(_enclosed(" ".join(words)) if risky else " ".join(words) for risky, words in parts)
 
 
 def _enclosed(text: str) -> str:
-    """The text as code, without the punctuation of the sentence around it."""
-    inner = text.strip("(.,;:)")
+    """The text as code, without the Chinese and the punctuation of the sentence around it."""
+    return _CHINESE.sub(lambda each: _code_inside(each[0]) if _RISKY.search(each[0]) else each[0], text)
+
+
+def _code_inside(text: str) -> str:
+    inner = text.strip("(.,;: )")
     before, _, after = text.partition(inner)
     return f"{before}{code(inner)}{after}" if inner else code(text)
 

@@ -34,6 +34,7 @@ _TIGHT = late(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{
 """Blanks that do not belong into Chinese."""
 _SEPARATORS = ((" · ", " · "), (": ", "："), (", ", "，"))
 _IT = late("^(?:它的|它|其)")
+_PAIR = late(r"\([^()]*\)")
 _COLUMNS = late(r"(\s{2,})")
 _SIGNS = {"; ": "；", ": ": "：", ", ": "，", ",": "，", "(": "（", ")": "）", " ": ""}
 _JOINED = {"and": "和", "or": "或"}
@@ -166,9 +167,18 @@ def _said(text: str, depth: int) -> str | None:
 def _after_whom(text: str, depth: int) -> str | None:
     """A sentence that is known whole, whatever signs are in it, after a name or before brackets."""
     whom, colon, rest = text.partition(": ")
-    if colon and (said := _whole(rest, depth)):
+    own = any(each.english.startswith(f"{whom}: ") for each in _index().candidates(text))
+    if colon and not own and (said := _whole(rest, depth) or _in_clauses(rest, depth)):
         return f"{_said(whom, depth + 1) or whom}：{said}"
     return _whole(text, depth) if text.endswith(")") else None
+
+
+def _in_clauses(text: str, depth: int) -> str | None:
+    """A sentence of several clauses that has a template of its own."""
+    if "; " not in text:
+        return None
+    known = [each for each in _index().candidates(text) if not each.is_weak and "; " in each.english]
+    return _by_template(known, text, depth)
 
 
 def _whole(text: str, depth: int) -> str | None:
@@ -177,8 +187,8 @@ def _whole(text: str, depth: int) -> str | None:
         return said
     at = text.find(" (")
     while text.endswith(")") and at > 0:
-        if said := whole.get(_key(text[:at])):
-            inside = text[at + 2 : -1]
+        inside = text[at + 2 : -1]
+        if _closes(inside) and (said := whole.get(_key(text[:at]))):
             return f"{said}（{_said(inside, depth + 1) or inside}）"
         at = text.find(" (", at + 1)
     return None
@@ -257,6 +267,14 @@ def _is_name(text: str) -> bool:
 def _is_balanced(text: str) -> bool:
     """Whether it has as many closing brackets as opening ones: otherwise it is a part of something."""
     return all(text.count(opening) == text.count(closing) for opening, closing in _CLOSED.items())
+
+
+def _closes(text: str) -> bool:
+    """Whether no bracket is closed that was not opened."""
+    left = text
+    while (shorter := _PAIR.sub("", left)) != left:
+        left = shorter
+    return ")" not in left and "(" not in left
 
 
 def _in_sentences(text: str, depth: int) -> str | None:

@@ -41,8 +41,8 @@ def card_article(card: Card) -> Html:
         "h3",
         pill(card.word, kind) if card.word else NOTHING,
         tag("span", card.who or card.says, class_="who"),
-        tag("span", card.says + card.aside, class_="said") if card.who else NOTHING,
-        tag("code", card.tag),
+        tag("span", card.says, card.aside, class_="said") if card.who else NOTHING,
+        tag("code", t(card.tag)),
     )
     return tag(
         "article",

@@ -11,7 +11,7 @@ from doctor.report.card import Card, Medium, Page
 from doctor.report.html.cards import cards_part, kind_class, part_inside
 from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag
 from doctor.report.html.times import time_tag
-from doctor.text.speech import spoken
+from doctor.text.speech import spoken, t
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Even if hostile markup got into the page, nothing would be fetched, run or sent."""
@@ -114,5 +114,5 @@ def _link(card: Card) -> Html:
         pill(card.word, kind_class(card.kind)) if card.word else NOTHING,
         tag("a", name if len(name) <= LONGEST else f"{name[:LONGEST]}…", href=f"#{card.ids[0]}"),
         tag("span", card.says) if card.who else NOTHING,
-        tag("code", card.tag),
+        tag("code", t(card.tag)),
     )

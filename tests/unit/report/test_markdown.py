@@ -15,10 +15,13 @@ from markdown_it.token import Token
 from doctor.judge.hardware import Hardware
 from doctor.judge.verdict import Report
 from doctor.model import Status
+from doctor.report.card import Card, CardKind, Page, Row, Table
 from doctor.report.markdown import check_markdown
-from doctor.report.markdown_page import MOST
+from doctor.report.markdown_page import MOST, as_markdown
 from doctor.report.markdown_text import block, cell, code, inline, row
+from doctor.text.language import Language
 from doctor.text.printable import clean_line
+from doctor.text.speech import speaking
 from tests.support.poison import furnished, many, nasty_text, poisoned
 from tests.support.reports import reports
 
@@ -199,11 +202,36 @@ def test_a_block_ends_where_it_ends(text: str) -> None:
         ("at 2026-11-20 09:00:00 a -> b", "at 2026-11-20 09:00:00 a -> b"),
         ("ask @octocat, see #12 or GH-12", "ask `@octocat`, see `#12` or `GH-12`"),
         ("a\nb\x1b[2J", "a `b\\x1b[2J`"),
+        ("it printed ``a`b`` and ` there", "it printed ``` ``a`b`` ``` and `` ` `` there"),
+        ("位于read_shard，node[1-4]）上的 8 个 rank", "位于`read_shard`，`node[1-4]`）上的 8 个 rank"),
+        ("值为 `a，b`", "值为 `` `a ``，`` b` ``"),
         ("", ""),
     ],
 )
 def test_words_that_could_act_become_code(text: str, shown: str) -> None:
     assert inline(text) == shown
+
+
+def test_a_chinese_page_has_chinese_heads_marks_and_asides() -> None:
+    card = Card(
+        "HANG",
+        CardKind.FAIL,
+        "rank 5 on node3",
+        "computes",
+        "; since 1 min 30 s",
+        "certain",
+        (Row("why", ("a",)),),
+    )
+    page = Page("hang", cards=(card,), parts=(Table("Ranks", ("RANK", "HOST"), (("5", "node3"),)),))
+    with speaking(Language.ZH):
+        text = as_markdown(page).decode()
+    for shown in (
+        "### 卡死 node3 上的 rank 5：",
+        "；持续 1 分 30 秒 (`确定`)",
+        "- 原因：a",
+        "| RANK | 主机 |",
+    ):
+        assert shown in text
 
 
 @pytest.mark.slow

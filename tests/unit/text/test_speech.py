@@ -10,6 +10,11 @@ from collections import Counter
 
 import pytest
 
+from doctor.hang import report as hang
+from doctor.logs import report as logs
+from doctor.report import faults
+from doctor.report.card import CardKind
+from doctor.slow import report as slow
 from doctor.text import speech
 from doctor.text.catalogue import HOLE, Template, read_catalogue, read_po
 from doctor.text.language import Language
@@ -39,6 +44,16 @@ ENTRIES = read_catalogue(CATALOGUE)
         ("8 hosts · 64 ranks", "8 台主机 · 64 个 rank"),
         ("2 of 4 hosts are faulty: node2 (memory).", "4 台主机中有 2 台故障：node2（内存）。"),
         ("no move for 3.7 s; its process is stopped", "3.7 秒没有进展；其进程已暂停"),
+        ("ok on all: firewall", "全部正常：防火墙"),
+        ("4 hosts: 2 healthy, 1 faulty, 1 unexamined", "4 台主机：2 台健康，1 台故障，1 台未检查"),
+        (
+            "a GPU fell off the bus (PCI 0:1); then a GPU fell off the bus (PCI 0:2)",
+            "GPU 掉卡（从总线上掉线）（PCI 0:1）；随后 GPU 掉卡（从总线上掉线）（PCI 0:2）",
+        ),
+        (
+            "rank 5 on node3: stopped in step 12 before a tp all_reduce; ranks 1, 3-4 wait for it",
+            "node3 上的 rank 5：停在第 12 步，未进入 tp all_reduce；rank 1, 3-4 在等它",
+        ),
     ],
 )
 def test_a_sentence_is_recognised(english: str, chinese: str) -> None:
@@ -73,6 +88,18 @@ def test_names_that_can_be_typed_stay(english: str, chinese: str) -> None:
 def test_anything_else_stays_as_it_is(quoted: str) -> None:
     with speaking(Language.ZH):
         assert t(quoted) == quoted
+
+
+@pytest.mark.parametrize("words", [hang.WORDS, slow.WORDS, logs._WORDS, faults.VERDICTS])
+def test_every_verdict_of_a_page_is_translated(words: dict[object, tuple[str, CardKind]]) -> None:
+    assert all(translated(word) for word, _ in words.values())
+
+
+@pytest.mark.parametrize(
+    "word", ["Hangs", "Cause", "Possible cause", "Named", "Suspected", "Fixed", "Interrupted"]
+)
+def test_every_other_word_of_a_page_is_translated(word: str) -> None:
+    assert translated(word)
 
 
 def test_english_is_not_touched() -> None:

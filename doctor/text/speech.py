@@ -166,9 +166,14 @@ def _said(text: str, depth: int) -> str | None:
 def _after_whom(text: str, depth: int) -> str | None:
     """A sentence that is known whole, whatever signs are in it, after a name or before brackets."""
     whom, colon, rest = text.partition(": ")
-    if colon and (said := _whole(rest, depth)):
+    if colon and not _begins_a_sentence(whom, text) and (said := _whole(rest, depth)):
         return f"{_said(whom, depth + 1) or whom}：{said}"
     return _whole(text, depth) if text.endswith(")") else None
+
+
+def _begins_a_sentence(words: str, text: str) -> bool:
+    """Whether a known sentence begins with these words and a colon, so that they are not a name."""
+    return any(_key(each.english).startswith(f"{_key(words)}: ") for each in _index().candidates(text))
 
 
 def _whole(text: str, depth: int) -> str | None:

@@ -183,10 +183,15 @@ def _whole(text: str, depth: int) -> str | None:
     at = text.find(" (")
     while text.endswith(")") and at > 0:
         if said := whole.get(_key(text[:at])):
-            inside = text[at + 2 : -1]
-            return f"{said}（{_said(inside, depth + 1) or inside}）"
+            return said + "".join(f"（{_said(each, depth + 1) or each}）" for each in _in_brackets(text[at:]))
         at = text.find(" (", at + 1)
     return None
+
+
+def _in_brackets(text: str) -> list[str]:
+    """What is in brackets that follow each other: " (a) (b)"; brackets inside of others stay."""
+    several = text[2:-1].split(") (")
+    return several if all(map(_is_balanced, several)) else [text[2:-1]]
 
 
 def _without_it(text: str, depth: int) -> str | None:

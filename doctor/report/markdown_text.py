@@ -30,7 +30,7 @@ _CHINESE = re.compile(r"[^\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+")
 
 
 def inline(text: str, most: int = LONGEST) -> str:
-    """A sentence, in the language that is spoken, for the middle of a line; it must not be at the beginning."""
+    """A sentence in the language that is spoken; it must not be at the beginning of a line."""
     return verbatim(t(text), most)
 
 

@@ -167,8 +167,11 @@ def _said(text: str, depth: int) -> str | None:
 def _after_whom(text: str, depth: int) -> str | None:
     """A sentence that is known whole, whatever signs are in it, after a name or before brackets."""
     whom, colon, rest = text.partition(": ")
-    own = any(each.english.startswith(f"{whom}: ") for each in _index().candidates(text))
-    if colon and not own and (said := _whole(rest, depth) or _in_clauses(rest, depth)):
+    if (
+        colon
+        and not _begins_a_sentence(whom, text)
+        and (said := _whole(rest, depth) or _in_clauses(rest, depth))
+    ):
         return f"{_said(whom, depth + 1) or whom}：{said}"
     return _whole(text, depth) if text.endswith(")") else None
 
@@ -181,17 +184,31 @@ def _in_clauses(text: str, depth: int) -> str | None:
     return _by_template(known, text, depth)
 
 
+def _begins_a_sentence(words: str, text: str) -> bool:
+    """Whether a known sentence begins with these words and a colon, so that they are not a name."""
+    return any(_key(each.english).startswith(f"{_key(words)}: ") for each in _index().candidates(text))
+
+
 def _whole(text: str, depth: int) -> str | None:
     whole = _index().whole
     if said := whole.get(_key(text)):
         return said
     at = text.find(" (")
     while text.endswith(")") and at > 0:
-        inside = text[at + 2 : -1]
-        if _closes(inside) and (said := whole.get(_key(text[:at]))):
-            return f"{said}（{_said(inside, depth + 1) or inside}）"
+        inside = _in_brackets(text[at:])
+        if inside and (said := whole.get(_key(text[:at]))):
+            return said + "".join(f"（{_said(each, depth + 1) or each}）" for each in inside)
         at = text.find(" (", at + 1)
     return None
+
+
+def _in_brackets(text: str) -> list[str]:
+    """What is in brackets that follow each other: " (a) (b)"; brackets inside of others stay. Nothing if
+    there is text between them."""
+    several = text[2:-1].split(") (")
+    if all(map(_closes, several)):
+        return several
+    return [text[2:-1]] if _closes(text[2:-1]) else []
 
 
 def _without_it(text: str, depth: int) -> str | None:

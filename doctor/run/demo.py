@@ -54,7 +54,7 @@ TRANSCRIPTS: Mapping[str, Demo] = {
 }
 """What a terminal showed."""
 ALL_DEMOS: Mapping[str, Demo] = {**DEMOS, **HANGS, **SLOWS, **TRANSCRIPTS}
-LASTS, TRANSCRIPT_LASTS = 4.0, 18.0
+LASTS, TRANSCRIPT_LASTS = 4.0, 16.0
 """Seconds that a demo plays if somebody watches."""
 LONGEST_PAUSE = 3.0
 """The longest pause of a transcript, in seconds, before all are shortened alike."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from doctor.around.apart import apart
 from doctor.around.folder import PART, both_ends
-from doctor.around.kernel import JobProcesses, job_ids, of_job
+from doctor.around.kernel import of_job, processes_of
 from doctor.around.output import Output
 from doctor.run.request import Request
 from doctor.text.announce import announce
@@ -44,13 +44,21 @@ class EndReason:
 
 
 def explained(
-    request: Request, output: Output, pid: int, began: float, seconds: float, parts: Path | None
+    request: Request,
+    output: Output,
+    pid: int,
+    began: float,
+    seconds: float,
+    parts: Path | None,
+    *,
+    killed: bool,
 ) -> EndReason:
     """Why the command ended, which had that PID. It began at `began`, in seconds since 1970, and took
-    `seconds`. In `parts` the instances on other hosts keep their output, if there are some.
+    `seconds`. `killed`: KILL ended it. In `parts` the instances on other hosts keep their output, if there
+    are some.
     """
     asked = replace(request, command="logs")
-    return apart(partial(_explain, asked, output, pid, began, seconds, parts, asks=True))
+    return apart(partial(_explain, asked, output, pid, began, seconds, parts, asks=True, killed=killed))
 
 
 def curves_of(
@@ -88,6 +96,7 @@ def _explain(
     parts: Path | None = None,
     *,
     asks: bool,
+    killed: bool = False,
 ) -> EndReason:
     from doctor.errors import DoctorError
     from doctor.logs.explain import LogOrigin, explanation_of
@@ -119,7 +128,7 @@ def _explain(
                 here = origin.transport == "local"
                 margin = 0.5 if here else CLOCKS
                 said = b"\n".join(both_ends(each) for each in output.streams.values())
-                job = JobProcesses(said, frozenset((pid,)), job_ids(os.environ))
+                job = processes_of(said, (pid,), os.environ, killed=killed)
                 for kernel in folder.rglob(KERNEL):
                     until = began + seconds + margin
                     text = of_job(kernel.read_bytes(), began - margin, until, job, here=here)

@@ -80,7 +80,9 @@ def test_who_wrote_a_file_by_its_name(tmp_path: Path, name: str, who: Party) -> 
         ("job/logs/train.log", None),
     ],
 )
-def test_a_folder_far_above_what_was_given_is_not_a_host(tmp_path: Path, given: str, host: str | None) -> None:
+def test_a_folder_far_above_what_was_given_is_not_a_host(
+    tmp_path: Path, given: str, host: str | None
+) -> None:
     path = tmp_path / "h27" / given
     file = path / "train.log" if path.suffix != ".log" else path
     file.parent.mkdir(parents=True, exist_ok=True)

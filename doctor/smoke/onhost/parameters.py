@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from functools import lru_cache
 from typing import NamedTuple
 
 from doctor.smoke.onhost.random_bytes import words
@@ -63,13 +64,19 @@ def _norm(name: str) -> list[Parameter]:
 
 def initial_parameters(shape: CellShape, place: int, salt: str = "") -> bytes:
     """The 32-bit floats of a rank: 24-bit integers times powers of two, which are exact everywhere."""
+    return _initial(shape.tp, shape.seed, shape.tp_of(place), salt)
+
+
+@lru_cache(maxsize=16)
+def _initial(tp: int, seed: int, own: int, salt: str) -> bytes:
+    """Kept, because all replicas begin with the same."""
     values = array("f")
-    for parameter in parameters(shape.tp):
+    for parameter in parameters(tp):
         if parameter.fill is not None:
             values.extend([parameter.fill] * parameter.elements)
             continue
-        part = "all" if parameter.shared else shape.tp_of(place)
+        part = "all" if parameter.shared else own
         scale = 2.0 ** (parameter.reach - 23)
-        drawn = words(f"{shape.seed} init {parameter.name} {part}{salt}", parameter.elements)
+        drawn = words(f"{seed} init {parameter.name} {part}{salt}", parameter.elements)
         values.extend([((word & 0xFFFFFF) - 0x800000) * scale for word in drawn])
     return values.tobytes()

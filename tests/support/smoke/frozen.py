@@ -173,10 +173,13 @@ def frozen(
     return with_end(result, kind, cell=cell, limit=1.0)
 
 
+_ORDER = {phase: number for number, phase in enumerate(PHASES)}
+
+
 def entered_by(entries: Sequence[ScheduledCall], step: int) -> dict[str, int]:
     """What a rank that enters these has entered by the end of a training step."""
-    last = (PHASES.index("train"), step)
-    return dict(Counter(e.call.group for e in entries if (PHASES.index(e.phase), e.call.step) <= last))
+    last = (_ORDER["train"], step)
+    return dict(Counter(e.call.group for e in entries if (_ORDER[e.phase], e.call.step) <= last))
 
 
 def _stopped(seen: RankOutcome, page: Sample, entries: Sequence[ScheduledCall]) -> RankOutcome:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from doctor.around.apart import apart
 from doctor.around.folder import PART, both_ends
@@ -18,6 +19,9 @@ from doctor.around.output import Output
 from doctor.run.request import Request
 from doctor.text.announce import announce
 from doctor.text.outfile import why_not_ours
+
+if TYPE_CHECKING:
+    from doctor.logs.explanation import Explanation
 
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
@@ -146,7 +150,17 @@ def _explain(
                 raise
             announce(f"the hosts could not be examined: {error.message}")
             explanation, report = explanation_of(paths, quiet, LogWishes(), fetched=origin)
-    return _reason(explanation, report)
+    return _reason(not_clean(explanation) if asks else explanation, report)
+
+
+def not_clean(explanation: Explanation) -> Explanation:
+    """The explanation. If no log complains, why the command ended is unknown: clean it is not."""
+    from doctor.logs.model import LogOutcome
+
+    found = explanation.conclusion
+    if found.outcome is not LogOutcome.CLEAN:
+        return explanation
+    return replace(explanation, conclusion=replace(found, outcome=LogOutcome.UNKNOWN))
 
 
 def _written(output: Output, folder: Path) -> dict[str, str]:
@@ -174,8 +188,8 @@ def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:
     return lambda path: names.get(path, path)
 
 
-def _reason(explanation: object, report: object) -> EndReason:
-    from doctor.logs.explanation import Explanation, headline, last_words
+def _reason(explanation: Explanation, report: object) -> EndReason:
+    from doctor.logs.explanation import headline, last_words
     from doctor.logs.model import LogOutcome
     from doctor.logs.report import page_of
     from doctor.logs.report_json import logs_report
@@ -185,7 +199,6 @@ def _reason(explanation: object, report: object) -> EndReason:
     from doctor.text.console import drawn
     from doctor.text.terminal import WIDTH
 
-    assert isinstance(explanation, Explanation)
     page = page_of(explanation)
     text = drawn(partial(print_page, page, verbose=False, quiet=False), WIDTH, colour=False)
     files = {
@@ -200,12 +213,11 @@ def _reason(explanation: object, report: object) -> EndReason:
     return EndReason(named, says, text, files, cause, _blamed(explanation) if named else ())
 
 
-def _blamed(explanation: object) -> tuple[str, ...]:
+def _blamed(explanation: Explanation) -> tuple[str, ...]:
     """The hosts of the first cause, if it is proved or certain, and a check of hosts can show it."""
-    from doctor.logs.explanation import Explanation, ProofState
+    from doctor.logs.explanation import ProofState
     from doctor.model import Confidence
 
-    assert isinstance(explanation, Explanation)
     if not explanation.roots:
         return ()
     place = explanation.roots[0]

@@ -219,7 +219,7 @@ app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.
 
 @dataclass(frozen=True, slots=True)
 class DemoWishes:
-    name: str | None = any_option("NAME", "gpus, npus, hang, healthy or loader.")
+    name: str | None = any_option("NAME", "gpus, npus, hang, healthy, loader, slow or run.")
 
 
 @app.command("demo", help="Replay a bundled recording; needs no hosts.")

@@ -5,17 +5,29 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 
+from doctor.errors import UsageError
 from doctor.facts.system import DEVICES
 from doctor.judge.reading import Reading
 from doctor.report.formats import STDOUT
 from doctor.report.outputs import deliver, refuse_unwritable
 from doctor.report.pages import terminal_of
-from doctor.run.demo import ALL_DEMOS, DEMOS, HANGS, evidence_of, load_demo, play
+from doctor.run.demo import (
+    ALL_DEMOS,
+    DEMOS,
+    HANGS,
+    SLOWS,
+    TRANSCRIPTS,
+    evidence_of,
+    load_demo,
+    load_transcript,
+    play,
+    play_transcript,
+)
 from doctor.run.examination import judge_again
 from doctor.run.progress import progress_line
 from doctor.run.request import Request
-from doctor.text.speech import t
-from doctor.text.terminal import put
+from doctor.text.speech import spoken, t
+from doctor.text.terminal import can_redraw, coloured, put, room
 
 
 def demo(name: str | None, request: Request) -> int:
@@ -23,8 +35,10 @@ def demo(name: str | None, request: Request) -> int:
     outputs = request.outputs
     refuse_unwritable(outputs, {})
     chosen = name or next(iter(DEMOS))
-    if chosen in HANGS:
-        return _demo_of_hang(chosen, request)
+    if chosen in TRANSCRIPTS:
+        return _transcript(chosen, request)
+    if chosen in (*HANGS, *SLOWS):
+        return _demo_of_job(chosen, request)
     recorded = load_demo(chosen)
     reading, report = judge_again(request, recorded)
     taken = STDOUT in [path for _, path in outputs.files()]
@@ -38,12 +52,32 @@ def demo(name: str | None, request: Request) -> int:
     return 0
 
 
-def _demo_of_hang(name: str, request: Request) -> int:
-    from doctor.cli.hang import hang
-    from doctor.hang.options import HangWishes
-
+def _demo_of_job(name: str, request: Request) -> int:
+    """The demo of a command that looks at a running job."""
     put(_first_lines(name, ""), terminal_of(request.outputs))
-    hang(replace(request, command="hang", replay=evidence_of(name)), HangWishes())
+    if name in SLOWS:
+        from doctor.cli.slow import slow
+        from doctor.slow.options import SlowWishes
+
+        slow(replace(request, command="slow", replay=evidence_of(name)), SlowWishes())
+    else:
+        from doctor.cli.hang import hang
+        from doctor.hang.options import HangWishes
+
+        hang(replace(request, command="hang", replay=evidence_of(name)), HangWishes())
+    return 0
+
+
+def _transcript(name: str, request: Request) -> int:
+    outputs, out = request.outputs, sys.stdout
+    if any(outputs.files()):
+        raise UsageError(f"The demo {name} is a transcript: it has no report.", "doctor demo hang has one.")
+    put(_first_lines(name, ""), out)
+    played = load_transcript(name, spoken())
+    if can_redraw(out) and coloured(out, outputs.colours) and room(out) >= played.width - 1:
+        play_transcript(played, lambda piece: put(piece, out, drawn=True))
+    else:
+        put(played.text, out)
     return 0
 
 

@@ -1,7 +1,7 @@
 """The text of a manual page, in English or Chinese.
 
 The English page of a check is its docstring; the Chinese one is next to its file, in zh/FILE.yaml. Both
-titles of a remedy are in its file; the sentences that all pages share are here in both languages. A page
+titles of a remedy are in its file; the sentences that all pages share are in the catalogue. A page
 whose Chinese text is missing or outdated is shown in English, with a note.
 """
 
@@ -17,44 +17,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from doctor.judge.playbook import Recipe, convert
-from doctor.text.language import UNTRANSLATED, Language, in_language
+from doctor.text.language import Language, in_language
+from doctor.text.speech import speaking, t
 from doctor.text.wrap import unwrap
 from doctor.text.yamlfile import read_yaml
 
 if TYPE_CHECKING:
     from doctor.api import Check
-
-CHINESE = {
-    "a fault": "故障",
-    "a warning": "警告",
-    "a remedy": "修复方法",
-    "compares all hosts": "比较所有主机",
-    "judges each host by itself": "逐台判断主机",
-    "{}: {}; {}.": "{}：{}；{}。",
-    "{}: {}.": "{}：{}。",
-    "Only for jobs with {}.": "仅用于使用 {} 的作业。",
-    " or ": " 或 ",
-    "Often a consequence of: {}.": "往往是以下问题的后果：{}。",
-    "Written in {}": "定义在 {}",
-    "a message in logs": "日志中的消息",
-    "can be the cause": "可能是根本原因",
-    "normally follows from something earlier": "通常是更早的问题的后果",
-    "confirms a cause, but is not an event of its own": "印证某个原因，本身不是事件",
-    "names the guilty rank or host": "指出有问题的 rank 或主机",
-    "advice, never evidence": "只是建议，不作为证据",
-    "Codes": "代码",
-    "In the logs": "日志中的写法",
-    "Cause": "原因",
-    "Possible causes, likeliest first": "原因（最可能的在前）",
-    "What to type": "处理方法",
-    "Prove it on the hosts": "在主机上验证",
-    "Each check has a page: doctor explain {}": "每项检查都有说明：doctor explain {}",
-    "Often the cause of: {}.": "往往导致：{}。",
-    "Versions: {}.": "版本：{}。",
-    "Known from: {}.": "来源：{}。",
-    UNTRANSLATED: "untranslated：尚无中文译文，以下为英文。",
-}
-"""The sentences of pages besides the text of the check itself."""
 
 
 class Chinese(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,7 +36,8 @@ class Chinese(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def say(english: str, lang: Language) -> str:
-    return CHINESE[english] if lang is Language.ZH else english
+    with speaking(lang):
+        return t(english)
 
 
 def page(check: Check, lang: Language) -> str:

@@ -33,8 +33,9 @@ from doctor.run.progress import progress_line
 from doctor.run.request import Request
 from doctor.run.way import way_to
 from doctor.stage import Stage
+from doctor.text.announce import announce
 from doctor.text.redact import redact
-from doctor.text.terminal import put, tell
+from doctor.text.terminal import put
 from doctor.transport.way import Way
 
 if TYPE_CHECKING:
@@ -89,7 +90,7 @@ def explain_logs(
     """
     explained, report = explanation_of(paths, request, wishes, pasted=pasted, fetched=fetched, check=check)
     if check is not None and explained.conclusion.outcome is not LogOutcome.NAMED:
-        tell("doctor: no cause is named, so no check was run on the hosts.\n")
+        announce("no cause is named, so no check was run on the hosts.")
     _deliver(explained, report, request)
     return explained.exit_code
 

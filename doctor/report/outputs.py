@@ -34,6 +34,7 @@ from doctor.report.launch_line import (
     tasks_on_a_node,
 )
 from doctor.report.no_go import no_go
+from doctor.text.announce import announce
 from doctor.text.console import drawn
 from doctor.text.nodeset import fold
 from doctor.text.outfile import add_files, is_stream, make_folder, why_not, why_not_ours, write_file
@@ -178,8 +179,7 @@ def tell_who_reads(outputs: Outputs) -> None:
     path = outputs.html
     if path is not None and path != STDOUT and not outputs.quiet and path.is_file() and not is_stream(path):
         named = clean_line(shlex.quote(str(path)))
-        said = f"{named}: open it in a browser. Only you can read it; for others: chmod a+r {named}"
-        tell(f"doctor: {t(said)}\n")
+        announce(f"{named}: open it in a browser. Only you can read it; for others: chmod a+r {named}")
 
 
 def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | None) -> str:

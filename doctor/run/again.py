@@ -18,9 +18,8 @@ from doctor.run.earlier_run import EarlierRun, read_earlier
 from doctor.run.examination import run_and_judge
 from doctor.run.request import Request
 from doctor.run.way import retyped
+from doctor.text.announce import announce
 from doctor.text.printable import clean_line
-from doctor.text.speech import t
-from doctor.text.terminal import tell
 
 KNOWN = ("HOSTS", "--hostfile", "--local", "--exclude", "--only", "--skip", "--need-hosts")
 """Options that cannot be given with the file, because it replaces them."""
@@ -38,11 +37,11 @@ def look_again(request: Request, path: Path) -> int:
     earlier = read_earlier(path, request)
     if not earlier.failed:
         said = "" if earlier.healthy else ", although it was not healthy: `doctor check` examines all again"
-        tell(t(f"doctor: nothing failed in {file}{said}.\n"))
+        announce(f"nothing failed in {file}{said}.")
         return EXIT_OK if earlier.healthy else EXIT_INCONCLUSIVE
     line = _line(earlier)
     if not request.outputs.quiet:
-        tell(t(f"doctor: looks again at what failed in {file}: {clean_line(line)}\n"))
+        announce(f"looks again at what failed in {file}: {line}")
     reading, report = run_and_judge(_rerun_request(request, line))
     found = compare(earlier.failed, report.results, _unheard(earlier.hosts, reading.recording))
     report = replace(report, again=found, again_from=path.name)

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
+
+import msgspec
 
 from doctor.errors import UsageError, suggest
 from doctor.recording import Recording, decoded
@@ -14,6 +18,7 @@ from doctor.run.progress import ProgressLine
 from doctor.smoke.headway import SMOKE, training
 from doctor.smoke.result import SmokeResult
 from doctor.stage import Stage
+from doctor.text.language import Language
 
 FOLDER = Path(__file__).parent.parent / "demos"
 TRAIN = "doctor preflight 'node[1-4]' --ranks-per-host 2 --python /opt/train/bin/python"
@@ -37,9 +42,24 @@ HANGS: Mapping[str, Demo] = {
     "loader": Demo("a job that hangs, and the rank for which it waits", "doctor hang 'node[1-4]'"),
 }
 """Demos of `doctor hang`."""
-ALL_DEMOS: Mapping[str, Demo] = {**DEMOS, **HANGS}
-LASTS = 4.0
+SLOWS: Mapping[str, Demo] = {
+    "slow": Demo("a slow job, and the rank for which the others wait", "doctor slow 'node[1-4]'"),
+}
+"""Demos of `doctor slow`."""
+TRANSCRIPTS: Mapping[str, Demo] = {
+    "run": Demo(
+        "a job that hangs behind doctor run, with shorter pauses",
+        "doctor run --local --stall 12 -- torchrun --nproc-per-node 3 train.py",
+    ),
+}
+"""What a terminal showed."""
+ALL_DEMOS: Mapping[str, Demo] = {**DEMOS, **HANGS, **SLOWS, **TRANSCRIPTS}
+LASTS, TRANSCRIPT_LASTS = 4.0, 16.0
 """Seconds that a demo plays if somebody watches."""
+LONGEST_PAUSE = 3.0
+"""The longest pause of a transcript, in seconds, before all are shortened alike."""
+_BEFORE_ERASED = re.compile(r"[^\n]*\x1b\[J")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def load_demo(name: str) -> Recording:
@@ -52,8 +72,50 @@ def load_demo(name: str) -> Recording:
 
 
 def evidence_of(name: str) -> Path:
-    """The file with what `doctor hang` saw."""
-    return FOLDER / f"{name}.hang.json.gz"
+    """The file with what `doctor hang` or `doctor slow` saw."""
+    return FOLDER / f"{name}.{'slow' if name in SLOWS else 'hang'}.json.gz"
+
+
+def transcript_of(name: str, lang: Language) -> Path:
+    """The file with what a terminal showed: an asciicast with the real times."""
+    return FOLDER / f"{name}.{lang.value}.cast.gz"
+
+
+class CastHead(msgspec.Struct, frozen=True):
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
+class Transcript:
+    width: int
+    pieces: Sequence[tuple[float, str]]
+    """What the terminal was sent, and after how many seconds."""
+
+    @property
+    def text(self) -> str:
+        """What stays on the screen, without colours."""
+        text = "".join(piece for _, piece in self.pieces).replace("\r\n", "\n")
+        return _COLOURS.sub("", _BEFORE_ERASED.sub("", text))
+
+    def pauses(self) -> Sequence[float]:
+        """The pause before each piece, so that all take TRANSCRIPT_LASTS."""
+        times = [0.0, *(at for at, _ in self.pieces)]
+        pauses = [min(after - before, LONGEST_PAUSE) for before, after in pairwise(times)]
+        return [pause * TRANSCRIPT_LASTS / sum(pauses) for pause in pauses]
+
+
+def load_transcript(name: str, lang: Language) -> Transcript:
+    head, *events = gzip.decompress(transcript_of(name, lang).read_bytes()).splitlines()
+    pieces = [msgspec.json.decode(event, type=tuple[float, str, str]) for event in events]
+    return Transcript(
+        msgspec.json.decode(head, type=CastHead).width, [(at, piece) for at, _, piece in pieces]
+    )
+
+
+def play_transcript(played: Transcript, show: Callable[[str], object]) -> None:
+    for pause, (_, piece) in zip(played.pauses(), played.pieces, strict=True):
+        time.sleep(pause)
+        show(piece)
 
 
 def play(recorded: Recording, line: ProgressLine) -> None:

@@ -49,9 +49,8 @@ from doctor.run.way import way_of
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
 from doctor.targets.allocation import NAME_THEM
 from doctor.targets.inventory import COMMAND_LINE, LOCAL, Targets, local_if_alone, read_targets
+from doctor.text.announce import announce
 from doctor.text.interpreter import to_type
-from doctor.text.speech import t
-from doctor.text.terminal import tell
 from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
@@ -256,7 +255,7 @@ def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Tar
         if request.command in TRAINING or outputs.for_a_script or outputs.healthy_hosts is not None:
             raise UsageError("No hosts are named.", NAME_THEM)
         (here,) = targets.hosts
-        tell(t(f"doctor: no hosts are named: only this machine, {here.name}, is examined.\n"))
+        announce(f"no hosts are named: only this machine, {here.name}, is examined.")
     return targets if request.way.logs_in else local_if_alone(targets)
 
 

@@ -15,10 +15,8 @@ from doctor.run.progress import ProgressLine, progress_line
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
 from doctor.targets.inventory import Targets
-from doctor.text.printable import clean_line
+from doctor.text.announce import announce
 from doctor.text.redact import redact
-from doctor.text.speech import t
-from doctor.text.terminal import tell
 from doctor.transport import Transport
 from doctor.transport.containers import enter_all
 
@@ -41,7 +39,7 @@ class HostSession:
             with suppress(KeyboardInterrupt):
                 self.transport.close()
             for warning in map(redact, self.transport.warnings):
-                tell(f"doctor: {clean_line(t(warning))}\n")
+                announce(warning)
 
 
 def open_session(request: Request, environ: Mapping[str, str]) -> HostSession:

@@ -166,9 +166,14 @@ def _said(text: str, depth: int) -> str | None:
 def _after_whom(text: str, depth: int) -> str | None:
     """A sentence that is known whole, whatever signs are in it, after a name or before brackets."""
     whom, colon, rest = text.partition(": ")
-    if colon and (said := _whole(rest, depth)):
+    if colon and not _begins_a_sentence(whom, text) and (said := _whole(rest, depth)):
         return f"{_said(whom, depth + 1) or whom}：{said}"
     return _whole(text, depth) if text.endswith(")") else None
+
+
+def _begins_a_sentence(words: str, text: str) -> bool:
+    """Whether a known sentence begins with these words and a colon, so that they are not a name."""
+    return any(_key(each.english).startswith(f"{_key(words)}: ") for each in _index().candidates(text))
 
 
 def _whole(text: str, depth: int) -> str | None:
@@ -178,10 +183,15 @@ def _whole(text: str, depth: int) -> str | None:
     at = text.find(" (")
     while text.endswith(")") and at > 0:
         if said := whole.get(_key(text[:at])):
-            inside = text[at + 2 : -1]
-            return f"{said}（{_said(inside, depth + 1) or inside}）"
+            return said + "".join(f"（{_said(each, depth + 1) or each}）" for each in _in_brackets(text[at:]))
         at = text.find(" (", at + 1)
     return None
+
+
+def _in_brackets(text: str) -> list[str]:
+    """What is in brackets that follow each other: " (a) (b)"; brackets inside of others stay."""
+    several = text[2:-1].split(") (")
+    return several if all(map(_is_balanced, several)) else [text[2:-1]]
 
 
 def _without_it(text: str, depth: int) -> str | None:

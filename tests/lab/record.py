@@ -9,7 +9,7 @@ from __future__ import annotations
 import gzip
 import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from .controller import REPOSITORY
@@ -70,13 +70,13 @@ def _run(lab: Lab, at: Path, code: int, *arguments: str) -> Path:
     print(done.stdout, done.stderr, sep="\n", flush=True)
     if done.returncode != code:
         raise SystemExit(f"{at.name}: exit code {done.returncode} instead of {code}")
-    text = _without_this_machine(raw.read_text(), lab.directory)
+    text = without_this_machine(raw.read_text(), {str(lab.directory): LAB})
     packed = at.with_suffix(".run.json.gz")
     packed.write_bytes(gzip.compress(text.encode(), mtime=0))
     return packed
 
 
-def _without_this_machine(text: str, lab: Path) -> str:
+def without_this_machine(text: str, more: Mapping[str, str]) -> str:
     """Remove the machine's paths, which are in mounts and stacks, and its names, which are in control groups
     and boot ids.
     """
@@ -84,7 +84,7 @@ def _without_this_machine(text: str, lab: Path) -> str:
         place for place in sys.path if place.endswith("site-packages") and Path(place, "torch").is_dir()
     )
     places = {
-        str(lab): LAB,
+        **more,
         packages: "/opt/train/lib/python3/site-packages",
         sys.prefix: "/opt/train",
         sys.base_prefix: "/opt/python3",

@@ -34,6 +34,13 @@ def test_a_terminal_sees_it_run() -> None:
     assert "smoke-hang" in terminal.text
 
 
+def test_a_terminal_sees_the_transcript_as_it_was() -> None:
+    with in_terminal([*DOCTOR, "demo", "run"]) as terminal:
+        terminal.await_that(lambda t: "0/1 answered" in t.text)
+        terminal.await_that(lambda t: "ranks on node1" in t.text)
+        assert "doctor: go" not in terminal.text, "it is played, not shown at once"
+
+
 def test_json_takes_stdout_alone() -> None:
     ran = doctor("demo", "npus", "--json", "-")
     assert ran.returncode == 0

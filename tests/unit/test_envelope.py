@@ -34,7 +34,7 @@ from doctor.report.json import CheckReport
 from doctor.report.markdown_page import as_markdown
 from doctor.report.prometheus import PREFIX
 from doctor.report.schema import schema_of
-from doctor.run.demo import DEMOS, FOLDER
+from doctor.run.demo import DEMOS, FOLDER, evidence_of
 from doctor.slow.envelope import SlowReport
 from tests.support.captures import SAMPLES
 from tests.support.envelopes import Made, as_data, as_prometheus, schema, wrong
@@ -68,9 +68,11 @@ def commands(folder: Path) -> Iterator[tuple[str, ...]]:
     for path in sorted((SAMPLES / "logs").iterdir()):
         if path.is_dir():
             yield "explain", str(path)
-    kept = folder / "hang.json"
-    kept.write_bytes(gzip.decompress((FOLDER / "loader.hang.json.gz").read_bytes()))
-    yield "hang", "--replay", str(kept)
+    for name, command in (("loader", "hang"), ("slow", "slow")):
+        kept = folder / f"{command}.json"
+        kept.write_bytes(gzip.decompress(evidence_of(name).read_bytes()))
+        yield command, "--replay", str(kept)
+        yield "demo", name
 
 
 def typed(*words: str) -> tuple[int, str]:

@@ -63,7 +63,8 @@ class Relay:
         streams, ends = [0, 1, 2], []
         for place, (at, kind) in enumerate(order.copied()):
             if kind == TERMINAL and self._terminal is not None:
-                source, end, sink = self._terminal.master, self._terminal.slave, self._terminal.real
+                source, end = self._terminal.master, self._terminal.slave
+                sink = os.dup(self._terminal.real)  # a copy closes its sink; the real one is given back
                 of_it = [each for each in (0, 1, 2) if order.streams[each] == TERMINAL]
             else:
                 (source, end), sink = os.pipe(), at

@@ -16,7 +16,7 @@ from doctor.judge.playbook import Recipe, by_part, exams, load_remedies, no_such
 from doctor.judge.registry import find_checks
 from doctor.model import Scope, Severity
 from doctor.report.spoken import spoken_command
-from doctor.text.language import UNTRANSLATED, Language
+from doctor.text.language import Language
 from doctor.text.printable import clean, clean_line
 from doctor.text.speech import t
 from doctor.text.terminal import AUTO, coloured, put, styled, width
@@ -59,7 +59,7 @@ def print_page(
         text = "".join(_of_check(check, recipes.get(check.remedy or ""), lang, verbose, TextPage(colour)))
     else:
         recipe = recipes[found[0]]
-        head = say("{}: {}.", lang).format(found[0], say("a remedy", lang))
+        head = say(f"{found[0]}: a remedy.", lang)
         text = "".join((f"{styled(head, BOLD, colour)}\n", *_of_remedy(recipe, lang, TextPage(colour))))
     put(text, sys.stdout, drawn=True)
     return 0
@@ -108,15 +108,15 @@ def _of_check(
     check: Check, recipe: Recipe | None, lang: Language, verbose: bool, paper: TextPage
 ) -> Iterator[str]:
     """The page of a check: its docstring, and what its declaration says."""
-    kind = say("a fault" if check.severity is Severity.FAIL else "a warning", lang)
-    scope = say("compares all hosts" if check.scope is Scope.CLUSTER else "judges each host by itself", lang)
-    head = say("{}: {}; {}.", lang).format(check.id, kind, scope)
+    kind = "a fault" if check.severity is Severity.FAIL else "a warning"
+    scope = "compares all hosts" if check.scope is Scope.CLUSTER else "judges each host by itself"
+    head = say(f"{check.id}: {kind}; {scope}.", lang)
     yield paper.prose(head).replace(check.id, paper.strong(check.id), 1)
     if check.backends:
-        names = say(" or ", lang).join(sorted(backend.value for backend in check.backends))
-        yield paper.prose(say("Only for jobs with {}.", lang).format(names))
+        names = " or ".join(sorted(backend.value for backend in check.backends))
+        yield paper.prose(say(f"Only for jobs with {names}.", lang))
     if lang is not Language.EN and not translation(check):
-        yield paper.prose(say(UNTRANSLATED, lang))
+        yield paper.prose(say("There is no Chinese text yet; the English one follows.", lang))
     subject, *paragraphs = page(check, lang).split("\n\n")
     yield paper.title(subject)
     yield from map(paper.paragraph, paragraphs)
@@ -124,9 +124,9 @@ def _of_check(
         yield "\n"
         yield from _of_remedy(recipe, lang, paper)
     if check.causes:
-        yield paper.paragraph(say("Often a consequence of: {}.", lang).format(", ".join(check.causes)))
+        yield paper.paragraph(say(f"Often a consequence of: {', '.join(check.causes)}.", lang))
     if verbose:
-        yield "\n" + say("Written in {}", lang).format(clean_line(check.origin)) + "\n"
+        yield "\n" + say(f"Written in {clean_line(check.origin)}", lang) + "\n"
 
 
 def _of_remedy(recipe: Recipe, lang: Language, paper: TextPage) -> Iterator[str]:

@@ -11,7 +11,6 @@ from doctor.logs.model import Role, Symptom
 from doctor.report.spoken import spoken_command
 from doctor.text.language import Language, in_language
 from doctor.text.printable import clean_line
-from doctor.text.speech import t
 from doctor.transport.way import Way
 
 ROLES = {
@@ -29,9 +28,7 @@ def page_of(
     symptom: Symptom, checks: Sequence[str], lang: Language, paper: TextPage, *, verbose: bool = False
 ) -> Iterator[str]:
     """The page of a symptom. `checks` are the existing ones: only these are printed as commands."""
-    head = say("{}: {}; {}.", lang).format(
-        symptom.id, say("a message in logs", lang), say(ROLES[symptom.role], lang)
-    )
+    head = say(f"{symptom.id}: a message in logs; {ROLES[symptom.role]}.", lang)
     yield paper.prose(head).replace(symptom.id, paper.strong(symptom.id), 1)
     title = in_language(lang, symptom.title, symptom.zh)
     yield paper.title(title[:1].upper() + title[1:])
@@ -51,22 +48,22 @@ def page_of(
         yield paper.heading(say("Prove it on the hosts", lang))
         for command in commands((HOSTS,), known, Way()):
             yield paper.command(command)
-        yield paper.prose(say("Each check has a page: doctor explain {}", lang).format(known[0]), "  ")
+        yield paper.prose(say(f"Each check has a page: doctor explain {known[0]}", lang), "  ")
     if explains := [id for id in symptom.explains if "*" not in id]:
         shown = ", ".join(explains[:20])
-        yield paper.paragraph(say("Often the cause of: {}.", lang).format(shown))
+        yield paper.paragraph(say(f"Often the cause of: {shown}.", lang))
     if symptom.versions:
-        yield paper.paragraph(say("Versions: {}.", lang).format(t(symptom.versions.rstrip("."))))
+        yield paper.paragraph(say(f"Versions: {symptom.versions.rstrip('.')}.", lang))
     if verbose:
         if symptom.sources:
-            yield paper.paragraph(say("Known from: {}.", lang).format("; ".join(symptom.sources)))
-        yield "\n" + say("Written in {}", lang).format(clean_line(symptom.origin)) + "\n"
+            yield paper.paragraph(say(f"Known from: {'; '.join(symptom.sources)}.", lang))
+        yield "\n" + say(f"Written in {clean_line(symptom.origin)}", lang) + "\n"
 
 
 def _causes(symptom: Symptom, lang: Language, paper: TextPage) -> Iterator[str]:
     if len(symptom.causes) == 1:
-        yield paper.heading(say("Cause", lang)) + paper.prose(t(symptom.causes[0]), "  ")
+        yield paper.heading(say("Cause", lang)) + paper.prose(say(symptom.causes[0], lang), "  ")
     elif symptom.causes:
         yield paper.heading(say("Possible causes, likeliest first", lang))
         for number, cause in enumerate(symptom.causes, 1):
-            yield paper.prose(f"{number}. {t(cause)}", "  ", "   ")
+            yield paper.prose(f"{number}. {say(cause, lang)}", "  ", "   ")

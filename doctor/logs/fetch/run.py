@@ -28,11 +28,11 @@ from doctor.probe import new_token, through
 from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
 from doctor.stage import Stage
+from doctor.text.announce import announce
 from doctor.text.nodeset import fold
 from doctor.text.outfile import make_folder, why_not_ours
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
-from doctor.text.terminal import tell
 from doctor.text.textfile import read_text
 
 DAY = 24 * 60
@@ -82,11 +82,11 @@ def fetched_logs(
     _tell_left_out(taken)
     empty = [host for host, of in taken.items() if not of.files and not of.missed]
     if empty and len(empty) < len(taken):
-        tell(f"doctor: no logs were found on {clean_line(fold(empty))}.\n")
+        announce(f"no logs were found on {fold(empty)}.")
     hosts = tuple(host for host, of in taken.items() if of.files)
     names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
     if kept and names:
-        tell(f"doctor: {len(names)} files were kept in {clean_line(str(folder))}\n")
+        announce(f"{len(names)} files were kept in {folder}")
     missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
     named = partial(_rename_files, names, str(folder), transport == "local")
     search = LogSearch(wanted.globs(), _since(wanted.minutes), named=bool(wanted.paths))
@@ -196,7 +196,7 @@ def _tell_left_out(taken: Mapping[str, HostLogs]) -> None:
         for why in of.told[:20]:
             alike.setdefault(redact(why), []).append(host)
     for why, hosts in list(alike.items())[:40]:
-        tell(f"doctor: {clean_line(fold(hosts))}: {clean_line(why)}\n")
+        announce(f"{fold(hosts)}: {why}")
 
 
 def _rename_files(names: Mapping[str, tuple[str, str]], folder: str, local: bool, logs: Logs) -> Logs:

@@ -28,8 +28,7 @@ from doctor.logs.symptoms.literals import stands, taken
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.lookup import SymptomLookup
 from doctor.logs.symptoms.prefilter import Prefilter
-from doctor.text.printable import clean_line
-from doctor.text.terminal import tell
+from doctor.text.announce import announce
 
 
 class Matcher:
@@ -102,5 +101,5 @@ def matcher_of(folders: Sequence[Path], checks: Sequence[Path]) -> Matcher:
     """The matcher of all symptoms. Unusable symptoms of an entry point are reported and left out."""
     found = load_symptoms(folders, check_ids(checks))
     for broken in found.broken:
-        tell(f"doctor: {clean_line(f'{broken.origin}: its symptoms could not be used: {broken.reason}')}\n")
+        announce(f"{broken.origin}: its symptoms could not be used: {broken.reason}")
     return Matcher(found.symptoms)

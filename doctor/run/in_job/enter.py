@@ -14,6 +14,7 @@ from doctor.run.in_job.messages import Hello, Welcome
 from doctor.run.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
+from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 from doctor.text.speech import t
 from doctor.text.terminal import tell
@@ -49,7 +50,7 @@ def in_job(request: Request) -> int:
     outcome = Membership(seat, me, request, joined).follow(join)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
     for words in outcome.words:
-        tell(f"doctor: {clean_line(t(words))}\n")
+        announce(words)
     return outcome.code
 
 

@@ -99,6 +99,12 @@ def test_keys_reach_the_command() -> None:
         terminal.awaits("got ADA")
 
 
+def test_the_terminal_is_as_before() -> None:
+    with screen("sh", "-c", 'stty -g; "$@"; stty -g; echo done', "sh", *AT_ONCE, "true") as terminal:
+        before, after, _ = terminal.rest().split()
+        assert before == after
+
+
 def test_stop_and_go_on() -> None:
     with screen(*BASH) as terminal:
         terminal.awaits("$ ")

@@ -13,12 +13,12 @@ UNSET = {"LC_ALL": "", "LC_MESSAGES": "", "LANG": "C.UTF-8", "PYTHONUTF8": "1"}
     ("env", "options", "first"),
     [
         ({}, [], "swap-active: a warning"),
-        ({"LANG": "zh_CN.UTF-8"}, [], "swap-active：警告"),
-        ({"LC_ALL": "zh_CN.UTF-8"}, [], "swap-active：警告"),
-        ({"LC_MESSAGES": "zh_CN.UTF-8"}, [], "swap-active：警告"),
+        ({"LANG": "zh_CN.UTF-8"}, [], "swap-active：告警"),
+        ({"LC_ALL": "zh_CN.UTF-8"}, [], "swap-active：告警"),
+        ({"LC_MESSAGES": "zh_CN.UTF-8"}, [], "swap-active：告警"),
         ({"LC_ALL": "C.UTF-8", "LANG": "zh_CN.UTF-8"}, [], "swap-active: a warning"),
         ({"LANG": "zh_CN.UTF-8"}, ["--lang", "en"], "swap-active: a warning"),
-        ({}, ["--lang", "zh"], "swap-active：警告"),
+        ({}, ["--lang", "zh"], "swap-active：告警"),
     ],
 )
 def test_the_language_of_a_page(env: dict[str, str], options: list[str], first: str) -> None:

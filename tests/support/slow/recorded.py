@@ -7,6 +7,7 @@ from functools import cache
 
 from msgspec.structs import replace
 
+from doctor.run.demo import evidence_of
 from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence
 from doctor.slow.evidence_file import load
 from tests.support.paths import ROOT
@@ -16,7 +17,7 @@ SAMPLES = ROOT / "tests" / "samples" / "slow"
 
 @cache
 def recorded(name: str) -> SlowEvidence:
-    return load(SAMPLES / f"{name}-on-4-hosts.json.gz")
+    return load(evidence_of("slow") if name == "loader" else SAMPLES / f"{name}-on-4-hosts.json.gz")
 
 
 def with_rounds(

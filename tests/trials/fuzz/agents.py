@@ -19,14 +19,21 @@ from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.hang.run import evidence_of
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
+from doctor.report import envelope
+from doctor.report.card import Page
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
 from doctor.report.terminal.cards import print_page
+from doctor.slow import evidence_file as slow_file
+from doctor.slow.judge import judge as judge_slow
+from doctor.slow.report import page_of as page_of_slow
+from doctor.slow.report_json import slow_report
 from doctor.smoke.run import SmokeRun
 from doctor.transport import Line, SessionEnd
 from tests.support.envelopes import as_json
 from tests.support.hang.trials import trials
 from tests.support.recordings import HEALTHY, heard, recording
+from tests.support.slow.recorded import recorded
 from tests.support.smoke.session import QUICK, Cluster, small
 from tests.trials.fuzz.mutate import spoilt, spoilt_tree
 from tests.trials.fuzz.recordings import HERE, judged, refuse_broken, show
@@ -213,11 +220,22 @@ def read_hang(case: bytes) -> None:
 
 
 def _judge(evidence: HangEvidence) -> None:
-    found = judge(evidence)
-    page = page_of(found)
+    _refuse_unsafe_report(page_of(judge(evidence)), as_json(evidence))
+
+
+def slow_recordings() -> Sequence[bytes]:
+    return [slow_file.encoded(recorded(name)) for name in ("loader", "nobody")]
+
+
+def read_slow(case: bytes) -> None:
+    evidence = slow_file.FILE.decoded(case, HERE)
+    found = judge_slow(evidence)
+    _refuse_unsafe_report(page_of_slow(found), envelope.as_json(slow_report(found, evidence)))
+
+
+def _refuse_unsafe_report(page: Page, data: bytes) -> None:
     refuse_unsafe(printed(partial(print_page, page)))
     refuse_unsafe(as_html(page).decode())
     refuse_unsafe(as_markdown(page).decode())
-    data = as_json(evidence).decode()
-    refuse_unsafe(data)
+    refuse_unsafe(data.decode())
     json.loads(data)

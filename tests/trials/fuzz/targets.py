@@ -23,6 +23,7 @@ TARGETS = (
     Target("log", logs.logs, logs.read_log, logs.spoilt_log),
     Target("archive", logs.archives, logs.read_archive),
     Target("hang", agents.hang_recordings, agents.read_hang, spoilt_tree),
+    Target("slow", agents.slow_recordings, agents.read_slow, spoilt_tree),
     Target("mesh-agent", agents.seeds, agents.read_mesh, agents.another_seed),
     Target("smoke-agent", agents.seeds, agents.read_smoke, agents.another_seed),
     Target("hang-agent", agents.seeds, agents.read_hang_agents, agents.another_seed),

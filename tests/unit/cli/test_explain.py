@@ -68,7 +68,7 @@ def test_explain_in_chinese(
 
 def test_a_remedy_in_chinese(capsys: pytest.CaptureFixture[str]) -> None:
     print_page("stop-swap", (), Language.ZH)
-    assert capsys.readouterr().out.startswith("stop-swap：修复方法。\n收回被换出的内存\n  ps -eo")
+    assert capsys.readouterr().out.startswith("stop-swap：处理方法。\n收回被换出的内存\n  ps -eo")
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def test_a_check_without_a_chinese_page_of_now_is_explained_in_english(
     assert print_page("door-open", (site,), Language.ZH) == 0
     first, second, _, subject, *_ = capsys.readouterr().out.splitlines()
     assert first.startswith("door-open：")
-    assert second == "untranslated：尚无中文译文，以下为英文。"
+    assert second == "尚无中文译文，以下为英文。"
     assert subject == "The door of the rack is open."
     print_page("door-open", (site,), Language.EN)
     assert "untranslated" not in capsys.readouterr().out

@@ -37,6 +37,7 @@ MADE = ("smoke-mindspore",)
 JOBS = "tests/samples/logs/jobs"
 COMMANDS = {
     "hang-loader": f"hang --replay {evidence_of('loader').relative_to(ROOT)}",
+    "slow": f"slow --replay {evidence_of('slow').relative_to(ROOT)}",
     **{f"explain-{job}": f"explain {JOBS}/{job}" for job in ("killed", "exception", "drop", "oom")},
     "explain-clean": f"explain {JOBS}/healthy",
     "explain-loss": "explain tests/samples/logs/runs/torchrun-nan.log",

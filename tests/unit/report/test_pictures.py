@@ -17,7 +17,7 @@ from tests.support.pictures import COLUMNS, picture, picture_of_hang, picture_of
 
 PICTURES = ROOT / "docs" / "pictures"
 SEEN = evidence_of("loader")
-SLOW = ROOT / "tests" / "samples" / "slow" / "loader-on-4-hosts.json.gz"
+SLOW = evidence_of("slow")
 NAMES = ("npus", "gpus", "hang", "healthy")
 ENDINGS = {Language.EN: "svg", Language.ZH: "zh-CN.svg"}
 IN_CHINESE = ("hang", "healthy")

@@ -12,10 +12,30 @@ from pathlib import Path
 import pytest
 
 from doctor import cli
+from doctor.cli.demo import demo
 from doctor.errors import UsageError
-from doctor.run.demo import ALL_DEMOS, DEMOS, FOLDER, HANGS, LASTS, load_demo, play, stages_of
+from doctor.report.formats import STDOUT, Outputs
+from doctor.run.demo import (
+    ALL_DEMOS,
+    DEMOS,
+    FOLDER,
+    HANGS,
+    LASTS,
+    SLOWS,
+    TRANSCRIPT_LASTS,
+    TRANSCRIPTS,
+    load_demo,
+    load_transcript,
+    play,
+    play_transcript,
+    stages_of,
+    transcript_of,
+)
 from doctor.run.progress import ProgressLine
+from doctor.run.request import Request
+from doctor.text.language import Language
 from doctor.text.nodeset import fold
+from doctor.text.speech import speaking
 
 CULPRITS = {
     "gpus": {
@@ -44,7 +64,10 @@ def test_every_recording_has_its_line() -> None:
         == set(CULPRITS)
     )
     assert {path.name.removesuffix(".hang.json.gz") for path in FOLDER.glob("*.hang.*")} == set(HANGS)
-    assert len(list(FOLDER.iterdir())) == len(ALL_DEMOS)
+    assert {path.name.removesuffix(".slow.json.gz") for path in FOLDER.glob("*.slow.*")} == set(SLOWS)
+    casts = {transcript_of(name, lang) for name in TRANSCRIPTS for lang in Language}
+    assert set(FOLDER.glob("*.cast.gz")) == casts
+    assert len(list(FOLDER.iterdir())) == len(ALL_DEMOS) - len(TRANSCRIPTS) + len(casts)
 
 
 def test_the_job_that_hangs_names_its_rank(tmp_path: Path) -> None:
@@ -54,6 +77,57 @@ def test_the_job_that_hangs_names_its_rank(tmp_path: Path) -> None:
     assert text.startswith("A bundled recording: a job that hangs")
     assert "$ doctor hang 'node[1-4]'" in text.splitlines()[1]
     assert text.rstrip().endswith("The job waits for rank 5 on node3.")
+
+
+def test_the_slow_job_names_its_rank_and_why(tmp_path: Path) -> None:
+    code, text = shown("slow", "--json", str(tmp_path / "report.json"))
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert (code, report["exit_code"], report["verdict"]) == (0, 1, "faulty")
+    assert text.startswith("A bundled recording: a slow job")
+    assert "$ doctor slow 'node[1-4]'" in text.splitlines()[1]
+    assert "why        it waits for its data loader" in text
+    assert "Rank 5 on node3 (pid 57) is late: " in text
+
+
+def test_the_transcript_tells_the_job_from_its_start_to_its_end() -> None:
+    code, text = shown("run")
+    assert (code, text.splitlines()[1]) == (0, "$ " + TRANSCRIPTS["run"].command)
+    told = (
+        "doctor: go: node1",
+        "step 11 ",
+        "doctor: The job waits for rank 1 on node1.",
+        "HANG  rank 1 on node1",
+        "Timed out waiting",
+        "FAIL  rank 1 did not join what ranks 0, 2 waited for",
+        "is the job's, after",
+    )
+    places = [text.index(each) for each in told]
+    assert places == sorted(places)
+    assert "\x1b" not in text
+    assert "\r" not in text
+
+
+def test_the_transcript_is_kept_in_chinese_too() -> None:
+    with speaking(Language.ZH):
+        text = shown("run", "--lang", "zh")[1]
+    assert "doctor: 作业在等 node1 上的 rank 1。" in text
+    assert "doctor: 退出码 1 是作业的" in text
+
+
+@pytest.mark.parametrize("lang", Language)
+def test_a_transcript_plays_within_20_seconds(lang: Language, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+    monkeypatch.setattr("doctor.run.demo.time.sleep", waited.append)
+    played, seen = load_transcript("run", lang), list[str]()
+    play_transcript(played, seen.append)
+    assert sum(waited) == pytest.approx(TRANSCRIPT_LASTS)
+    assert sum(waited) <= 20
+    assert "".join(seen) == "".join(piece for _, piece in played.pieces)
+
+
+def test_a_transcript_has_no_report() -> None:
+    with pytest.raises(UsageError, match="it has no report"):
+        demo("run", Request("demo", outputs=Outputs(json=STDOUT)))
 
 
 @each_demo
@@ -86,7 +160,7 @@ def test_without_a_name_the_first_is_shown_and_the_others_are_listed() -> None:
 def test_a_demo_that_there_is_not() -> None:
     with pytest.raises(UsageError, match=r"no demo 'helthy'\. Did you mean .healthy") as refused:
         load_demo("helthy")
-    assert "gpus, npus, hang, healthy, loader" in refused.value.hint
+    assert "gpus, npus, hang, healthy, loader, slow, run" in refused.value.hint
 
 
 @each_demo
@@ -111,12 +185,14 @@ def test_nothing_is_played_where_nobody_watches(monkeypatch: pytest.MonkeyPatch)
     assert sum(waited) == pytest.approx(LASTS)
 
 
-@each_demo
-def test_it_is_small_and_names_no_other_machine(name: str) -> None:
-    raw = (FOLDER / f"{name}.run.json.gz").read_bytes()
+@pytest.mark.parametrize("file", sorted(FOLDER.iterdir()), ids=lambda file: file.name)
+def test_it_is_small_and_names_no_other_machine(file: Path) -> None:
+    raw = file.read_bytes()
     assert len(raw) < 100_000
     places = set(
-        re.findall(rb"/(?:home|work|root|usr/local|opt|mnt|data)/[a-z0-9_.-]+", gzip.decompress(raw))
+        re.findall(
+            rb"(?<![a-z0-9_.-])/(?:home|work|root|usr/local|opt|mnt|data)/[a-z0-9_.-]+", gzip.decompress(raw)
+        )
     )
-    ours = {b"/opt/train", b"/opt/python3", b"/opt/cluster-doctor", b"/usr/local/Ascend"}
+    ours = {b"/opt/train", b"/opt/python3", b"/opt/cluster-doctor", b"/usr/local/Ascend", b"/data/job"}
     assert {place for place in places if not place.startswith(tuple(ours))} == set()

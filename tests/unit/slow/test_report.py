@@ -2,13 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+import pytest
+
 from doctor import cli
+from doctor.run.demo import evidence_of
 from tests.support.html_page import parsed
 from tests.support.paths import ROOT
 
-SAMPLE = ROOT / "tests" / "samples" / "slow" / "loader-on-4-hosts.json.gz"
+SAMPLE = evidence_of("slow")
+GOLDEN = ROOT / "tests" / "golden" / "slow"
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_golden(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    assert cli.run(["demo", "slow", "--lang", "en"]) == 0
+    made, golden = capsys.readouterr().out, GOLDEN / f"demo.{width}.txt"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(made)
+    assert made == golden.read_text()
 
 
 def test_the_title_says_who_is_late_and_what_that_costs(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ A sentence without a translation fails nothing: the last test lists what is left
 from __future__ import annotations
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 
 import pytest
 
@@ -33,6 +33,14 @@ ENTRIES = read_catalogue(CATALOGUE)
     [
         ("its link is down", "网口链路断开（DOWN）"),
         ("Its link is down.", "网口链路断开（DOWN）。"),
+        ("ok on all: memory", "全部正常：内存"),
+        ("Faults also in: memory", "另有故障：内存"),
+        (
+            "rank 0 on node1 ended with exit code 1 (a-b, 2 lines)",
+            "node1 上的 rank 0 以 exit code 1 退出（a-b，2 行）",
+        ),
+        ("its link is down (port 1) (2 lines)", "网口链路断开（DOWN）（端口 1）（2 行）"),
+        ("Try 'doctor check -h' for help.", "执行 'doctor check -h' 查看帮助。"),
         ("3 faults", "3 个故障"),
         ("1 fault", "1 个故障"),
         ("rank 3 on node2", "node2 上的 rank 3"),
@@ -110,8 +118,16 @@ def test_no_entry_is_broken(path: object) -> None:
             f"{english}: {word} is not used: {better}" for word, better in WRONG.items() if word in chinese
         ]
     assert not wrong
-    twice = [english for english, number in Counter(english for english, _ in entries).items() if number > 1]
-    assert not twice
+
+
+def test_no_sentence_has_two_translations() -> None:
+    """Neither in one file nor in two: only one of them would be used, and nobody sees which."""
+    places = defaultdict(list)
+    for path in CATALOGUE.glob("*.po"):
+        for english, _ in read_po(path.read_text(encoding="utf-8")):
+            if english:
+                places[english].append(path.name)
+    assert not {english: names for english, names in places.items() if len(names) > 1}
 
 
 def test_no_sentence_of_the_catalogue_is_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:

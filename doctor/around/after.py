@@ -10,14 +10,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from doctor.around.apart import apart
 from doctor.around.folder import PART, both_ends
-from doctor.around.kernel import JobProcesses, job_ids, of_job
+from doctor.around.kernel import of_job, processes_of
 from doctor.around.output import Output
 from doctor.run.request import Request
 from doctor.text.announce import announce
 from doctor.text.outfile import why_not_ours
+
+if TYPE_CHECKING:
+    from doctor.logs.explanation import Explanation
 
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
@@ -44,13 +48,21 @@ class EndReason:
 
 
 def explained(
-    request: Request, output: Output, pid: int, began: float, seconds: float, parts: Path | None
+    request: Request,
+    output: Output,
+    pid: int,
+    began: float,
+    seconds: float,
+    parts: Path | None,
+    *,
+    killed: bool,
 ) -> EndReason:
     """Why the command ended, which had that PID. It began at `began`, in seconds since 1970, and took
-    `seconds`. In `parts` the instances on other hosts keep their output, if there are some.
+    `seconds`. `killed`: KILL ended it. In `parts` the instances on other hosts keep their output, if there
+    are some.
     """
     asked = replace(request, command="logs")
-    return apart(partial(_explain, asked, output, pid, began, seconds, parts, asks=True))
+    return apart(partial(_explain, asked, output, pid, began, seconds, parts, asks=True, killed=killed))
 
 
 def curves_of(
@@ -88,6 +100,7 @@ def _explain(
     parts: Path | None = None,
     *,
     asks: bool,
+    killed: bool = False,
 ) -> EndReason:
     from doctor.errors import DoctorError
     from doctor.logs.explain import LogOrigin, explanation_of
@@ -119,7 +132,7 @@ def _explain(
                 here = origin.transport == "local"
                 margin = 0.5 if here else CLOCKS
                 said = b"\n".join(both_ends(each) for each in output.streams.values())
-                job = JobProcesses(said, frozenset((pid,)), job_ids(os.environ))
+                job = processes_of(said, (pid,), os.environ, killed=killed)
                 for kernel in folder.rglob(KERNEL):
                     until = began + seconds + margin
                     text = of_job(kernel.read_bytes(), began - margin, until, job, here=here)
@@ -137,7 +150,17 @@ def _explain(
                 raise
             announce(f"the hosts could not be examined: {error.message}")
             explanation, report = explanation_of(paths, quiet, LogWishes(), fetched=origin)
-    return _reason(explanation, report)
+    return _reason(not_clean(explanation) if asks else explanation, report)
+
+
+def not_clean(explanation: Explanation) -> Explanation:
+    """The explanation. If no log complains, why the command ended is unknown: clean it is not."""
+    from doctor.logs.model import LogOutcome
+
+    found = explanation.conclusion
+    if found.outcome is not LogOutcome.CLEAN:
+        return explanation
+    return replace(explanation, conclusion=replace(found, outcome=LogOutcome.UNKNOWN))
 
 
 def _written(output: Output, folder: Path) -> dict[str, str]:
@@ -165,8 +188,8 @@ def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:
     return lambda path: names.get(path, path)
 
 
-def _reason(explanation: object, report: object) -> EndReason:
-    from doctor.logs.explanation import Explanation, headline, last_words
+def _reason(explanation: Explanation, report: object) -> EndReason:
+    from doctor.logs.explanation import headline, last_words
     from doctor.logs.model import LogOutcome
     from doctor.logs.report import page_of
     from doctor.logs.report_json import logs_report
@@ -176,7 +199,6 @@ def _reason(explanation: object, report: object) -> EndReason:
     from doctor.text.console import drawn
     from doctor.text.terminal import WIDTH
 
-    assert isinstance(explanation, Explanation)
     page = page_of(explanation)
     text = drawn(partial(print_page, page, verbose=False, quiet=False), WIDTH, colour=False)
     files = {
@@ -191,12 +213,11 @@ def _reason(explanation: object, report: object) -> EndReason:
     return EndReason(named, says, text, files, cause, _blamed(explanation) if named else ())
 
 
-def _blamed(explanation: object) -> tuple[str, ...]:
+def _blamed(explanation: Explanation) -> tuple[str, ...]:
     """The hosts of the first cause, if it is proved or certain, and a check of hosts can show it."""
-    from doctor.logs.explanation import Explanation, ProofState
+    from doctor.logs.explanation import ProofState
     from doctor.model import Confidence
 
-    assert isinstance(explanation, Explanation)
     if not explanation.roots:
         return ()
     place = explanation.roots[0]

@@ -12,41 +12,70 @@ _ANNOUNCED = re.compile(rb"invoked oom-killer|oom_reaper: reaped process")
 _KILLED = re.compile(rb"(?:[Oo]ut of memory(?: \([^)]*\))?: Kill(?:ed)? process |oom-kill:.*,pid=)(\d{1,9})")
 _GROUP = re.compile(rb"(?:,task_memcg=([^,]*)|\bTask in (\S+) killed as a result of limit)")
 """The control group of the process; kernels before 5.0 say it in a line of its own, before the process."""
-_ABOUT_PROCESSES = re.compile(rb"(?i)\b(?:pids?|process|killed|signal|sigkill)\b")
+_IN_CONTAINER = re.compile(r"(?:^|[/-])(?:docker|libpod|podman|kubepods|containerd|cri-o|crio|lxc|garden)\b")
+_ABOUT_PROCESSES = re.compile(rb"(?i)\b(?:pids?|(?:sub)?process|killed|signal|sigkill)\b")
+_NUMBER = re.compile(rb"(?<![\w.])\d{1,9}(?![\w.]*\w)")
+_LOST = re.compile(
+    r"(?i)\bsigkill\b|\bsignal:? ?9\b|(?<![\w-])killed\s*$|(?:code|status)\W{0,9}(?:-9|137)(?!\d)"
+    r"|\d killed\b|\bkilled by signal|已杀死".encode()
+)
+"""What launchers and shells print of a process that KILL ended."""
+_WITH_PID = re.compile(r"(?i)\bpids?\b\W{0,3}\d|\d (?:killed|已杀死)".encode())
 JOB_IDS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")
+LAST = 120.0
+"""Seconds before the end of the job in which a process that nobody names may be the one that it lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobProcesses:
     """How the processes of a job are known on its hosts."""
 
-    said: bytes = b""
-    """What the job printed: launchers name the PIDs of ranks that were killed."""
+    named: frozenset[int] = frozenset()
+    """The numbers in what the job printed about processes: launchers name the PIDs of lost ranks."""
     pids: frozenset[int] = frozenset()
     """PIDs on this machine."""
     job_ids: tuple[str, ...] = ()
     """The ids under which the scheduler runs it; control groups have them in their names."""
+    lost: bool = False
+    """Whether KILL ended the job, or one of its processes as the job says."""
+    names_lost: bool = False
+    """Whether the job named the PID of such a process."""
 
     def has(self, pid: int, group: str, *, here: bool) -> bool:
         """Whether the kernel killed a process of the job. `here`: the log is of this machine."""
         if any(re.search(rf"(?:^|[/_.-]){re.escape(each)}(?:[/_.-]|$)", group) for each in self.job_ids):
             return True
-        if here and pid in self.pids:
-            return True
-        number = rb"(?<![\w.])%d(?![\w.]*\w)" % pid
-        return any(
-            re.search(number, line) for line in self.said.splitlines() if _ABOUT_PROCESSES.search(line)
-        )
+        return pid in self.named or (here and pid in self.pids)
+
+    def may_have(self, group: str) -> bool:
+        """Whether the job may have lost such a process without naming it as the kernel does: in a container
+        processes have other PIDs.
+        """
+        return self.lost and (not self.names_lost or _IN_CONTAINER.search(group) is not None)
 
 
-def job_ids(environ: Mapping[str, str]) -> tuple[str, ...]:
-    return tuple(value for name in JOB_IDS if (value := environ.get(name, "")))
+def processes_of(
+    said: bytes, pids: Iterable[int], environ: Mapping[str, str], *, killed: bool
+) -> JobProcesses:
+    """What is known of the processes of a job that printed this. `killed`: KILL ended it."""
+    lines = [line for line in said.splitlines() if _ABOUT_PROCESSES.search(line) or _LOST.search(line)]
+    lost = [line for line in lines if _LOST.search(line)]
+    return JobProcesses(
+        frozenset(int(each) for line in lines for each in _NUMBER.findall(line)),
+        frozenset(pids),
+        tuple(value for name in JOB_IDS if (value := environ.get(name, ""))),
+        killed or bool(lost),
+        any(_WITH_PID.search(line) for line in lost),
+    )
 
 
 def of_job(text: bytes, begin: float, until: float, job: JobProcesses, *, here: bool) -> bytes:
     """The lines from the time of the job, without processes of others that were killed for lack of memory."""
     lines = [*_between(text.splitlines(keepends=True), begin, until)]
     ours = {pid for pid, group in _killed(lines) if job.has(pid, group, here=here)}
+    if not ours:
+        last = _between(lines, max(begin, until - LAST), until)
+        ours = {pid for pid, group in _killed(last) if job.may_have(group)}
     return b"".join(line for line in lines if _stays(line, ours))
 
 

@@ -232,7 +232,9 @@ class AroundRun:
             return None
         about = (attempt.output, attempt.pid, attempt.began, attempt.seconds)
         try:
-            reason = explained(self._of_job(), *about, folder.parent if self.on_each else None)
+            killed = exit_code(attempt.status) == 128 + signal.SIGKILL
+            parts = folder.parent if self.on_each else None
+            reason = explained(self._of_job(), *about, parts, killed=killed)
         except DoctorError as error:  # the exit code stays the job's
             announce(f"the end could not be explained: {error.message}", news.tell)
             return None

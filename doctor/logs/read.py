@@ -8,6 +8,7 @@ Nothing is judged here. `Logs.left_out` lists what could not be read, each with 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -51,13 +52,13 @@ def read(
     sources = Sources(given, limits or ReadLimits(), now, deadline, apart=apart, taken=meter)
     if meter:
         meter.total = sources.total()
-    table = Sentences(matcher)
+    table, above = Sentences(matcher), _above(given)
     found: dict[str, list[Scan]] = {}
     with Readers(matcher.symptoms, cores() if _several(given) else 1, sources.left_out.add) as readers:
         for opened in sources.files():
             if seen:
                 seen(opened.name)
-            work = partial(scan, opened, matcher, table, loss)
+            work = partial(scan, opened, matcher, table, loss, opened.name[above:])
             add = found.setdefault(opened.name, []).extend
             if readers.takes(opened):
                 readers.start(opened, work, add)
@@ -91,6 +92,19 @@ class _Meter:
 def _several(given: Sequence[Input]) -> bool:
     """Whether there may be more than one file."""
     return len(given) > 1 or any(isinstance(each, Path) and each.is_dir() for each in given)
+
+
+def _above(given: Sequence[Input]) -> int:
+    """The length of the folders above the inputs: unless somebody typed them one by one, their names do not
+    tell on which host a file was written. What torchrun makes is below the folder of a host.
+    """
+    paths = [os.fspath(each) for each in given if isinstance(each, (str, os.PathLike))]
+    if not paths or not all(map(os.path.isabs, paths)):
+        return 0
+    shared = os.path.commonpath([path if os.path.isdir(path) else os.path.dirname(path) for path in paths])
+    while (name := os.path.basename(shared)).isdecimal() or name.startswith("attempt_"):
+        shared = os.path.dirname(shared)
+    return len(os.path.dirname(shared))
 
 
 def _of_job(files: Mapping[str, Sequence[Scan]]) -> Logs:

@@ -24,6 +24,11 @@ _OF_OTHERS = re.compile(
 )
 """Exceptions that others cause."""
 
+_SUCCEEDED = re.compile(
+    r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?)\b).{0,300}\b(?:successful(?:ly)?|succeeded)\b"
+)
+"""What a program says only if it has caught its exceptions. That it ended or is done, its script says too."""
+
 
 def own_exception(case: LogCase) -> LogBlame | None:
     """Only the last words of a file count: a program goes on after an exception that it caught."""
@@ -51,5 +56,7 @@ def _ends(party: Party, line: LogLine, file: LogFile | None) -> bool:
         return False
     if party.rank is not None:
         return True
+    if file.last is not None and _SUCCEEDED.match(file.last.text):
+        return False
     same = file.last is not None and (end := raised(file.last)) is not None and end in line.text
     return same or file.lines - line.number < LAST_WORDS

@@ -69,10 +69,17 @@ _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 
 
 def scan(
-    opened: InputFile, matcher: LineMatcher, table: Sentences, loss: Callable[[str], LossLineCollector] | None
+    opened: InputFile,
+    matcher: LineMatcher,
+    table: Sentences,
+    loss: Callable[[str], LossLineCollector] | None,
+    below: str,
 ) -> list[Scan]:
-    """A scan for each attempt of the job in the file: most files have one."""
-    begin = Scan(opened.name, opened.size, opened.written, named(opened.name))
+    """A scan for each attempt of the job in the file: most files have one. `below` is the part of its name
+    that may have the name of a host.
+    """
+    about = replace(named(opened.name), host=named(below).host)
+    begin = Scan(opened.name, opened.size, opened.written, about)
     scanner = _Scanner(begin, matcher, table, loss(opened.name) if loss else None)
     problem = ""
     try:

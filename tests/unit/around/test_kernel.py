@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from doctor.around.kernel import JobProcesses, job_ids, of_job
+from doctor.around.kernel import JobProcesses, of_job, processes_of
 
 BEGAN = datetime.fromisoformat("2026-11-20T10:00:00+00:00").timestamp()
 LOG = (
@@ -37,6 +37,10 @@ def killed(job: JobProcesses, *, here: bool = False, lines: tuple[bytes, ...] = 
     return b"Kill" in kept(b"".join(lines), job, here=here)
 
 
+def said_by(said: bytes) -> JobProcesses:
+    return processes_of(said, (), {}, killed=False)
+
+
 def test_only_lines_from_the_time_of_the_job_count() -> None:
     job, second = JobProcesses(), LOG.index(b"2026-11-20T10:00:30")
     assert of_job(LOG, BEGAN, BEGAN + 60, job, here=False) == LOG[second:]
@@ -47,7 +51,9 @@ def test_only_lines_from_the_time_of_the_job_count() -> None:
 
 @pytest.mark.parametrize("here", [True, False])
 def test_nobody_elses_process_counts(here: bool) -> None:
-    others = JobProcesses(b"step 320 loss 320.1\nprocess 3201 ended\n", frozenset({32}), ("7",))
+    others = processes_of(
+        b"step 320 loss 320.1\nprocess 3201 ended\n", (32,), {"SLURM_JOB_ID": "7"}, killed=False
+    )
     left = kept(b"".join(KILLED), others, here=here)
     assert left == KILLED[1]
 
@@ -58,20 +64,68 @@ def test_nobody_elses_process_counts(here: bool) -> None:
         b"  exitcode  : -9 (pid: 320)",
         b"mpirun noticed that process rank 1 with PID 320 on node node2 exited on signal 9 (Killed).",
         b"run.sh: line 3:   320 Killed                  python train.py",
+        b"[2026-11-20 10:00:31,000] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 320",
     ],
 )
 def test_a_process_that_the_job_names_counts(said: bytes) -> None:
-    assert killed(JobProcesses(said))
+    assert killed(said_by(said))
 
 
 def test_the_id_of_the_job_in_the_name_of_the_control_group_counts() -> None:
     assert killed(JobProcesses(job_ids=("77",)))
     assert killed(JobProcesses(job_ids=("77",)), lines=OF_4_19)
     assert not killed(JobProcesses(job_ids=("7",)), lines=OF_4_19)
-    assert job_ids({"SLURM_JOB_ID": "77", "PBS_JOBID": ""}) == ("77",)
+    found = processes_of(b"", (), {"SLURM_JOB_ID": "77", "PBS_JOBID": ""}, killed=False)
+    assert found.job_ids == ("77",)
 
 
 def test_a_process_of_this_machine_counts_only_here() -> None:
     own = JobProcesses(pids=frozenset({320}))
     assert killed(own, here=True)
     assert not killed(own)
+
+
+def outside_containers(lines: tuple[bytes, ...]) -> tuple[bytes, ...]:
+    return tuple(line.replace(b"/docker/c", b"/user.slice") for line in lines)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"  exitcode  : -9 (pid: 17)",
+        b"E1120 10:00:31 api.py:874] failed (exitcode: -9) local_rank: 0 (pid: 17) of binary: python",
+        b"traceback : Signal 9 (SIGKILL) received by PID 17",
+        b"process 1 terminated with signal SIGKILL",
+        b"Killed",
+        "run.sh: 行 3:    17 已杀死               python train.py".encode(),
+    ],
+)
+def test_a_container_has_pids_of_its_own_so_a_rank_that_was_lost_counts(said: bytes) -> None:
+    assert killed(said_by(said))
+
+
+def test_outside_of_containers_the_job_knows_the_pid_of_a_rank_that_was_lost() -> None:
+    lines = outside_containers(KILLED)
+    assert not killed(said_by(b"  exitcode  : -9 (pid: 17)"), lines=lines)
+    assert killed(said_by(b"process 1 terminated with signal SIGKILL"), lines=lines)
+    assert killed(processes_of(b"", (), {}, killed=True), lines=lines)
+
+
+@pytest.mark.parametrize(
+    "said", [b"exit code 1", b"task 3 skilled", b"exitcode: 1 (pid: 17)", b"loss 137", b""]
+)
+def test_a_job_that_lost_no_process_to_kill_has_none_that_the_kernel_killed(said: bytes) -> None:
+    assert not killed(said_by(said))
+
+
+def test_what_was_killed_long_before_the_end_did_not_end_the_job() -> None:
+    lost, log = said_by(b"Killed\n"), b"".join(KILLED)
+    assert b"Killed process" in of_job(log, BEGAN, BEGAN + 120, lost, here=False)
+    assert b"Killed process" not in of_job(log, BEGAN, BEGAN + 3600, lost, here=False)
+
+
+def test_if_the_job_names_one_of_two_that_were_killed_the_other_is_not_its_own() -> None:
+    other = tuple(line.replace(b"320", b"321") for line in KILLED)
+    left = kept(b"".join((*KILLED, *other)), said_by(b"Signal 9 (SIGKILL) received by PID 320"))
+    assert b"Killed process 320" in left
+    assert b"Killed process 321" not in left

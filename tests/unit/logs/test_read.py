@@ -68,6 +68,35 @@ def test_who_wrote_a_file_by_its_name(tmp_path: Path, name: str, who: Party) -> 
     assert seen(logs) == [("reset", who, 1, 1)]
 
 
+@pytest.mark.parametrize(
+    ("given", "host"),
+    [
+        (".", None),
+        ("job", None),
+        ("job/node1", "node1"),
+        ("job/node1/train.log", "node1"),
+        ("job/node1/attempt_0/3/stderr.log", "node1"),
+        ("job/node1/attempt_0", "node1"),
+        ("job/logs/train.log", None),
+    ],
+)
+def test_a_folder_far_above_what_was_given_is_not_a_host(
+    tmp_path: Path, given: str, host: str | None
+) -> None:
+    path = tmp_path / "h27" / given
+    file = path / "train.log" if path.suffix != ".log" else path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(RESET)
+    (found,) = logs_of(path if given != "." else tmp_path).files
+    assert found.who.host == (host if given != "." else "h27")
+
+
+def test_folders_in_which_the_inputs_differ_are_hosts(tmp_path: Path) -> None:
+    write(tmp_path / "h27", {f"node{number}/logs/train.log": RESET for number in (1, 2)})
+    files = logs_of(*sorted(tmp_path.rglob("train.log"))).files
+    assert [each.who.host for each in files] == ["node1", "node2"]
+
+
 def test_local_ranks_of_two_hosts_are_no_ranks(tmp_path: Path) -> None:
     folder = write(
         tmp_path, {f"node{node}/attempt_0/{local}/stderr.log": RESET for node in (1, 2) for local in (0, 1)}

@@ -44,6 +44,22 @@ def test_a_program_that_went_on_is_not(more: tuple[str, ...], tmp_path: Path) ->
 
 
 @each(
+    "more", [("Training completed successfully.",), ("run 7 succeeded", ""), ("saved", "Training successful")]
+)
+def test_a_program_that_says_that_it_succeeded_is_not(more: tuple[str, ...], tmp_path: Path) -> None:
+    found = written(tmp_path, "step 3 loss 2.2", *FRAMES, ERROR, *more)
+    assert found.outcome is LogOutcome.UNKNOWN
+
+
+@each(
+    "more", ["Training not completed successfully", "done", "job finished", "0 of 4 runs succeeded, 4 failed"]
+)
+def test_a_script_that_ends_proves_no_success(more: str, tmp_path: Path) -> None:
+    found = written(tmp_path, "step 3 loss 2.2", *FRAMES, ERROR, more)
+    assert found.outcome is LogOutcome.NAMED
+
+
+@each(
     "last", ["subprocess.CalledProcessError: Command 'x' returned non-zero exit status 1.", "ValueError: x"]
 )
 def test_what_a_launcher_raises_is_not(last: str, tmp_path: Path) -> None:

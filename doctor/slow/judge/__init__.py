@@ -221,7 +221,11 @@ def _unseen(seen: Sampled) -> str:
     if len(seen.keys) < 2:
         return "The job is a single rank: nobody waits for it."
     if all(rank.hidden for rank in seen.job.ranks):
-        return "Nothing shows who is late: the ranks of another user share hosts, and may not be read."
+        if len({host for host, _ in seen.keys}) < len(seen.keys):
+            return "Nothing shows who is late: the ranks of another user share hosts, and may not be read."
+        return (
+            "Nothing shows who is late: ranks of another user may not be read, nor were their sockets seen."
+        )
     return "Nothing shows when the ranks wait for each other: neither threads of gloo nor their stacks."
 
 

@@ -153,9 +153,9 @@ def _by_sockets(seen: Sampled) -> Series | None:
     for host, pid in seen.keys:
         rounds = [seen.round(host, n).owed for n in seen.rounds]
         owed = [next((o for o in of if o.user == seen.job.owner), None) for of in rounds]
-        if not all(owed):
+        if not any(owed):
             return None
-        shares[host, pid] = _blocks([(o.waits, o.samples) for o in owed if o], seconds)
+        shares[host, pid] = _blocks([(o.waits, o.samples) if o else ((), ()) for o in owed], seconds)
         samples.append(sum(sum(o.samples) for o in owed if o))
     return _made(shares, "sockets", min(samples))
 

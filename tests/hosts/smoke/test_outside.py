@@ -105,7 +105,7 @@ def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
     """It is unknown which end limits it; the other direction is not mentioned."""
     field.lab["node2"].slow_link("60mbit", DATA)
     try:
-        outcome = healthy(replace(field, size=2), 0)
+        outcome = healthy(replace(field, size=2, ranks=2, tp=2), 0)
     finally:
         field.lab.reset()
     (said,) = outcome.said

@@ -83,7 +83,7 @@ def test_ranks_of_multiprocessing_are_found_without_variables(start: str, tmp_pa
         assert {parent.stdout.readline(), parent.stdout.readline()} == {b"0\n", b"1\n"}
         host = seen()
         mine = [member for member in host.members if member.parent == parent.pid]
-        assert {member.rank for member in mine if member.helps is None} == {0, 1}, "said by their locals"
+        assert {member.local for member in mine if member.helps is None} == {0, 1}, "said by their stacks"
         assert {member.job for member in mine} == {f"started by process {parent.pid} on here"}
     finally:
         for child in psutil.Process(parent.pid).children(recursive=True):

@@ -223,9 +223,7 @@ def _unseen(seen: Sampled) -> str:
     if all(rank.hidden for rank in seen.job.ranks):
         if len({host for host, _ in seen.keys}) < len(seen.keys):
             return "Nothing shows who is late: the ranks of another user share hosts, and may not be read."
-        return (
-            "Nothing shows who is late: ranks of another user may not be read, nor were their sockets seen."
-        )
+        return "Nothing shows who is late: ranks of others may not be read, and their sockets were not seen."
     return "Nothing shows when the ranks wait for each other: neither threads of gloo nor their stacks."
 
 

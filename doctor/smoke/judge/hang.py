@@ -117,8 +117,9 @@ def _inside(cell: EndedCell) -> Iterator[SmokeCharge]:
     sinks = [cell.ranks[place] for place in cell.stall.places]
     calls = {seen.rank: cell.entries(seen.rank)[looks(seen)[-1].position - 1] for seen in sinks}
     first = min(calls.values(), key=lambda call: call.position)
-    names = ranks_text(rank for rank, call in calls.items() if call == first)
-    what = f"{names} are all inside {call_words(first)} and it does not end"
+    within = [rank for rank, call in calls.items() if call == first]
+    are = "are all" if len(within) > 1 else "is"
+    what = f"{ranks_text(within)} {are} inside {call_words(first)} and it does not end"
     hosts = {host for seen in sinks for host in _members_on(cell, seen, calls[seen.rank])}
     if len(hosts) == 1:
         found = _nobody(cell, "inside", f"{what}; all of its members are on this host", sinks)

@@ -154,7 +154,6 @@ def test_the_table_is_that_of_another_cluster(examine: NpuExaminer) -> None:
         document["server_list"], document["server_count"] = document["server_list"][:1], "1"
 
 
-@pytest.mark.long
 def test_a_board_of_another_architecture(examine: NpuExaminer) -> None:
     text = sound(examine.rack, "legacy")
     board, meant = ("0x0000", "x86_64") if MACHINE == "aarch64" else ("0x002f", "aarch64")
@@ -164,7 +163,6 @@ def test_a_board_of_another_architecture(examine: NpuExaminer) -> None:
     assert_says(found, f"board_id {board} is for {meant}, and the hosts are {MACHINE}", "--format legacy")
 
 
-@pytest.mark.long
 def test_a_trailing_comma(examine: NpuExaminer) -> None:
     """The table is still understood: its hosts are examined."""
     text = sound(examine.rack).replace('"status": "completed"', '"status": "completed",')

@@ -102,7 +102,7 @@ def test_the_limit_adapts_once_everything_was_done_before(
     assert alarm.limit == pytest.approx(limit)
 
 
-@pytest.mark.parametrize(("backend", "first"), [("gloo", 15), ("nccl", 180), ("hccl", 300)])
+@pytest.mark.parametrize(("backend", "first"), [("gloo", 15), ("nccl", 180), ("hccl", 300), ("mccl", 30)])
 def test_kernels_that_compile_at_first_use_are_given_time(backend: str, first: float) -> None:
     watched = watch(PATIENCE[backend])
     show(watched, 102, everyone(watched, "train", 0), quiet=first - 1, gap=0.1)
@@ -123,6 +123,8 @@ def test_one_rank_whose_next_collective_is_new_extends_the_limit() -> None:
 
     assert stall_limit(GLOO, 0.0, [(sample(known), entries), (sample(known), entries)]) == 1.0
     assert stall_limit(GLOO, 0.0, [(sample(known), entries), (sample(new), entries)]) == 15.0
+    mccl = stall_limit(PATIENCE["mccl"], 0.28, [(sample(known), entries)])
+    assert mccl == 15.0, "it compiles again where a rank computes alone, after pauses that were short"
 
 
 def test_a_host_that_still_moves_keeps_its_cell_from_hanging() -> None:

@@ -105,14 +105,20 @@ def _cannot_go_on(
     named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in lost)
     others = case.upright
     if not others:
-        what = "ended" if all(cause is Cause.ENDED for _, cause in case.lost) else "ended or stopped"
-        return HangFinding(sentence=f"Every rank has {what}: the job is over, and its log says why.")
+        return HangFinding(sentence=_all_lost({cause for _, cause in case.lost}))
     blind = case.timed and all(each.inside is None for each in others)
     if case.inside or blind:
         outside = case.told(case.outside if case.inside else ())
         notes = _outside_as_well(outside)
         return HangFinding(named, sure, at_once=True, standings=outside, notes=notes)
     return HangFinding(named, accuses=False, sentence="No other rank was seen to wait for it.")
+
+
+def _all_lost(causes: set[Cause]) -> str:
+    if causes <= {Cause.STOPPED, Cause.FROZEN}:
+        return "Every rank is stopped or frozen: the job is suspended, and goes on when it is resumed."
+    what = "ended" if causes == {Cause.ENDED} else "ended or stopped"
+    return f"Every rank has {what}: the job is over, and its log says why."
 
 
 def _belongs(case: HangCase, of: HangMember, cause: Cause) -> bool:
@@ -135,6 +141,7 @@ def _culprit_lost(of: HangMember, cause: Cause, at: RankStanding | None) -> Hang
         Cause.ENDED: "has ended, and its launcher has not noticed",
         Cause.STOPPED: "is stopped (state T)",
         Cause.TRACED: "is held by a debugger (state t)",
+        Cause.FROZEN: "is frozen, as in a container that is paused",
         Cause.KERNEL: f"is stuck in the kernel (state D{_in(kernel_function(of))})",
     }[cause]
     words += f" in {short(at.function)}, {at.place}" if at and at.place else ""

@@ -11,7 +11,7 @@ from importlib.metadata import Distribution, distributions
 
 from tests.lab.needs import without
 from tests.support.paths import ROOT
-from tests.trials.hang.scenes.scene import JOBS, HangScene, ScenePlace, SceneTruth
+from tests.trials.hang.scenes.scene import FOLDER, JOBS, PATIENCE, HangScene, ScenePlace, SceneTruth
 
 FRAMEWORKS = ROOT / ".venv-frameworks"
 """The environment that `scripts/hang-frameworks` makes."""
@@ -29,8 +29,10 @@ class FrameworkJob:
     """What it needs in the environment of the frameworks."""
     first: int = 0
     """The first rank that the fault can have."""
+    world: int = WORLD
     numbered: bool = True
     """Whether the number of the rank can be known."""
+    patience: float = PATIENCE
     env: dict[str, str] = field(default_factory=dict)
 
     def lacks(self) -> str:
@@ -64,6 +66,13 @@ def by_itself(how: str) -> Callable[[ScenePlace], Sequence[str]]:
     return lambda _: [sys.executable, script("plain"), how, str(WORLD), "0", str(WORLD)]
 
 
+VLLM = {
+    "VLLM_CPU_KVCACHE_SPACE": "1",
+    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+    "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",
+    "VLLM_NO_USAGE_STATS": "1",
+    "HF_HUB_OFFLINE": "1",
+}
 KINDS = (
     FrameworkJob("lightning", lambda _: [PYTHON, script("lightning_job")], "lightning"),
     FrameworkJob("transformers", by_torchrun("transformers_job"), "transformers"),
@@ -82,11 +91,24 @@ KINDS = (
     FrameworkJob(
         "ray", lambda place: [PYTHON, script("ray_job"), str(place.port)], "ray", env={"RAY_DEDUP_LOGS": "0"}
     ),
+    FrameworkJob("fsdp", by_torchrun("fsdp_job", python=sys.executable)),
     FrameworkJob("rpc", by_torchrun("rpc_job"), "numpy", first=1),
     FrameworkJob(
         "mpi4py",
         lambda _: ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", PYTHON, script("mpi_job")],
         "mpi4py",
+    ),
+    FrameworkJob(
+        "notebook",
+        lambda _: [
+            *(PYTHON, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir", FOLDER),
+            str(JOBS / "train.ipynb"),
+        ],
+        "nbconvert",
+        numbered=False,
+    ),
+    FrameworkJob(
+        "vllm", lambda _: [PYTHON, script("vllm_job")], "vllm-cpu", world=2, env=VLLM, patience=900.0
     ),
     FrameworkJob("spawn", by_itself("spawn")),
     FrameworkJob("fork", by_itself("fork"), numbered=False),
@@ -98,7 +120,8 @@ FAULTS = {"sleep": (1,), "lock": (1,), "matmul": (0, 3), "upload": (0, 3), "": (
 
 @contextmanager
 def framed(place: ScenePlace, kind: FrameworkJob, fault: str) -> Iterator[SceneTruth]:
-    host, victim = place.hosts[0], place.lot.randrange(kind.first, WORLD)
+    host, victim = place.hosts[0], place.lot.randrange(kind.first, kind.world)
+    place.patience = kind.patience
     env = {
         "FAULT": fault,
         "VICTIM": str(victim),
@@ -111,12 +134,22 @@ def framed(place: ScenePlace, kind: FrameworkJob, fault: str) -> Iterator[SceneT
     place.run(host, kind.words(place), more=env)
     codes, name = FAULTS[fault], frozenset({host.name})
     if not fault:
-        place.until_trained([host], range(kind.first, WORLD))
-        yield SceneTruth(codes)
+        place.until_trained([host], range(kind.first, kind.world))
+        yield SceneTruth(codes, moves=True)
         return
     pid = place.until_hit(host, victim)
     number = victim if kind.numbered else None
     yield SceneTruth(codes, name, frozenset({pid}), fault if codes == (1,) else "", rank=number)
+
+
+@contextmanager
+def idles(place: ScenePlace, kind: FrameworkJob) -> Iterator[SceneTruth]:
+    """A service that nobody asks anything."""
+    host = place.hosts[0]
+    place.patience = kind.patience
+    place.run(host, [*kind.words(place), "idle"], more={"MASTER_ADDR": "127.0.0.1", **kind.env})
+    place.until_trained([host], range(kind.world))
+    yield SceneTruth((0, 3))
 
 
 SCENES = tuple(
@@ -129,4 +162,9 @@ SCENES = tuple(
     )
     for kind in KINDS
     for fault, codes in FAULTS.items()
+)
+SCENES += tuple(
+    HangScene(f"{kind.name} idle", partial(idles, kind=kind), healthy=True, lacks=kind.lacks)
+    for kind in KINDS
+    if kind.name == "vllm"
 )

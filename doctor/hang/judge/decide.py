@@ -52,7 +52,7 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
         or _lost(case)
         or _gone(case, limit)
         or _cut(case)
-        or _outside(case)
+        or _outside(case, limit)
         or _claims_to_be_lost(case)
         or _mismatch(case)
         or _by_connections(case)
@@ -251,7 +251,11 @@ def _name(rank: int | None, of: Key) -> str:
     return f"rank {rank} on {of[0]}" if rank is not None else f"process {of[1]} on {of[0]}"
 
 
-def _outside(case: HangCase) -> HangFinding | None:
+NEVER = 10
+"""After so many limits, a rank that never exchanged anything takes no part in what the others do."""
+
+
+def _outside(case: HangCase, limit: float) -> HangFinding | None:
     """The finding if some ranks are inside a collective and others are outside."""
     if not case.inside:
         return None
@@ -262,6 +266,10 @@ def _outside(case: HangCase) -> HangFinding | None:
         return None
     told = case.told(outside)
     idle = [each for each in told if each.doing and not each.doing.works and not _may_wait_for(each, told)]
+    apart = [each for each in idle if _is_not_missed(case, each, limit)]
+    if len(apart) == len(told):
+        return _not_missed(apart)
+    idle = [each for each in idle if each not in apart]
     proved = [each for each in idle if each.doing and not each.doing.unproved]
     chosen = proved or idle or [each for each in told if each.doing and each.doing.works]
     rest = [each for each in told if each not in chosen]
@@ -273,6 +281,22 @@ def _outside(case: HangCase) -> HangFinding | None:
         standings=told,
         notes=(*_outside_as_well(rest), *_perhaps_outside(case, chosen)),
     )
+
+
+def _is_not_missed(case: HangCase, each: RankStanding, limit: float) -> bool:
+    """Whether the others went on without it for longer than the limit, as without one that only evaluates."""
+    if not case.timed or case.still is None:
+        return False
+    if each.since is None:
+        return case.job.age - case.still > NEVER * limit
+    return each.since - case.still > limit
+
+
+def _not_missed(apart: Sequence[RankStanding]) -> HangFinding:
+    named = tuple(_culprit(each) for each in apart)
+    who = ranks_text([each.rank for each in apart if each.rank is not None], most=4) or "them"
+    said = f"The others went on for long without {who}: nothing shows that they wait for it."
+    return HangFinding(named, accuses=False, sentence=said, standings=tuple(apart))
 
 
 def _may_wait_for(each: RankStanding, others: Sequence[RankStanding]) -> bool:

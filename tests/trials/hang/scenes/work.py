@@ -24,12 +24,12 @@ HEALTHY = (
     *("judge_by_asyncio", "compile_model", "compile_by_gcc", "long_import", "evaluate", "threads_compute"),
     *("pool_computes", "short_lock", "lock_of_a_download", "judge_by_curl", "compress_by_shell"),
     *("slow_storage", "ask_local_service", "ask_local_service_by_threads", "queue_of_computing_child"),
-    *("long_steps", "numpy_alone"),
+    *("long_steps", "numpy_alone", "matmul_beside_evaluator", "upload_beside_evaluator"),
 )
 HANGS = (
     *("sleep", "nap", "lock", "sleep_with_heartbeat", "lock_with_heartbeat", "child_sleeps", "hub_lock"),
     *("flock_of_another", "sqlite_lock", "fork_lock", "leave", "file_lock", "build_lock"),
-    *("lock_over_collective", "pool_sleeps"),
+    *("lock_over_collective", "pool_sleeps", "sleep_beside_evaluator"),
 )
 UNDECIDED = ("spin", "spin_in_lines", "leave_all")
 BY_ALL = ("leave_all", "lock_over_collective")
@@ -41,14 +41,15 @@ FUNCTIONS = {
     "leave_all": "",
     "fork_lock": "tokenize",
     "lock_with_heartbeat": "lock",
-    "pool_sleeps": "",
+    "sleep_beside_evaluator": "sleep",
 }
 
 
 @contextmanager
 def worked(place: ScenePlace, kind: str, codes: tuple[int, ...]) -> Iterator[SceneTruth]:
     """Ranks that a plain loop starts on one host; one of them does this `kind` of work."""
-    host, victim = place.hosts[0], place.lot.randrange(WORLD)
+    beside = kind.endswith("_beside_evaluator")
+    host, victim = place.hosts[0], place.lot.randrange(WORLD - beside)
     if kind == "slow_storage":
         mount_slowly(host, f"{FOLDER}/slow")
     for rank in range(WORLD):
@@ -60,7 +61,7 @@ def worked(place: ScenePlace, kind: str, codes: tuple[int, ...]) -> Iterator[Sce
             "MASTER_PORT": str(place.port),
             "KIND": kind,
             "VICTIM": str(victim),
-            "AT": str(place.step),
+            "AT": str(place.step + 300 * beside),  # the job goes on for long without its evaluator
         }
         python = PYTHON if kind == "numpy_alone" else sys.executable
         place.run(host, [python, SCRIPT], more=env)

@@ -13,7 +13,7 @@ from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.unrecognised import unrecognised
-from doctor.hang.judge.waiting import frozen, stuck_in_kernel
+from doctor.hang.judge.waiting import SLOW, doubted, frozen, stuck_in_kernel
 from doctor.hang.judge.wires import (
     Key,
     Wire,
@@ -100,7 +100,7 @@ class HangCase:
             return each
         if slept is None or self.still is None or slept + ANSWERED > self.still:
             return each
-        return replace(each, doing=replace(does, words=f"{does.words}, which may be slow", unproved=True))
+        return replace(each, doing=doubted(does, SLOW))
 
     def _with_holder(self, each: RankStanding) -> RankStanding:
         """The standing; if a rank of the job holds the lock that it waits for, with where that rank is."""

@@ -50,6 +50,7 @@ _DEAD_STORAGE = (
     "ceph_",
     "cifs_",
 )
+_NO_ANSWER = "a file system that does not answer"
 _FLUSHES = ("fsync", "jbd2", "xfs_log", "ext4_sync", "wb_wait", "writeback", "sync_inodes", "balance_dirty")
 """Waits for a disk that writes what was written before. One wait may be as long as the whole write."""
 _FILE_LOCKS = ("locks_lock_inode_wait", "fcntl_setlk", "posix_lock", "flock_lock")
@@ -72,6 +73,7 @@ _LOOP, _POOL = "/asyncio/", "/concurrent/futures/"
 """Files of a loop that may wait for anything, and of threads whose results another thread waits for."""
 _DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
 _READS_TERMINAL = ("n_tty_read", "tty_read")
+SLOW = ", which may be slow"
 PATIENCE = 600.0
 """Seconds after which the answer of a service is no longer expected: those between them give up earlier."""
 TRICKLE = 1_000
@@ -89,7 +91,13 @@ def waits_for(
     if found.cause is Cause.SLEEPS and did.woken:
         found = replace(found, polls=True)
     doubt = "" if found.unproved else _doubt(found, member, did, apart, ranks)
-    return replace(found, words=f"{found.words}{doubt}", unproved=True) if doubt else found
+    return doubted(found, doubt) if doubt else found
+
+
+def doubted(found: Activity, doubt: str) -> Activity:
+    """The wait, which may be work all the same: a file system that answered at times does answer."""
+    words = found.words.replace(_NO_ANSWER, "storage") if found.cause is Cause.STORAGE else found.words
+    return replace(found, words=f"{words}{doubt}", unproved=True)
 
 
 def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ranks: Ends) -> str:
@@ -104,7 +112,7 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
     if did.other_thread and found.cause is not Cause.GIL:
         return "; another thread of it works"
     if found.cause is Cause.STORAGE and (did.woken or _flushes(member)):
-        return ", which may be slow"
+        return SLOW
     if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
         return ", and runs now and then"
     if found.cause is Cause.LOCK and _talks(frames_of(member.b)):
@@ -132,13 +140,13 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
             Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames)
         )
     if _in_kernel(look, _STORAGE):
-        what = "a file system that does not answer" if _in_kernel(look, _DEAD_STORAGE) else "storage"
+        what = _NO_ANSWER if _in_kernel(look, _DEAD_STORAGE) else "storage"
         return Activity(Cause.STORAGE, f"waits for {what}{_named_files(look)}")
     if gil:
         return Activity(
             Cause.GIL, "holds the GIL in C code" + (" that sleeps" if "nanosleep" in waits else "")
         )
-    if "nanosleep" in waits:
+    if _in_kernel(look, ("nanosleep",)):
         return Activity(Cause.SLEEPS, "sleeps")
     if _in_kernel(look, _READS_PIPE):
         return Activity(Cause.PIPE, "reads a pipe that stays empty")

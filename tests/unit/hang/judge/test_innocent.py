@@ -195,7 +195,8 @@ def test_storage_that_has_answered_while_the_others_waited_may_be_slow(state: st
         return judge(changed(evidence(["waits", "storage", "waits"], silent=90.0), 1, change))
 
     assert [waits(slept).exit_code for slept in (None, 88.0, 20.0)] == [1, 1, 3]
-    assert waits(20.0).named[0].sentence.startswith("waits for storage: /data/shard-17.bin, which may be slow")
+    (named,) = waits(20.0).named
+    assert named.sentence.startswith("waits for storage: /data/shard-17.bin, which may be slow")
 
 
 def test_who_waits_for_storage_in_state_d_has_the_limit_too() -> None:

@@ -126,7 +126,7 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
 
 
 def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Activity:
-    look = member.b or member.a
+    look = threads.waiting(member)
     main = threads.main(look)
     waits = main.waits if main else ""
     gil = _holds_gil(member)

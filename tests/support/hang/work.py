@@ -109,7 +109,7 @@ def ask_local_service() -> int:
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     server.listen()
-    code = f"import socket,time; s=socket.socket(fileno={server.fileno()}); s.accept(); time.sleep({LONG})"
+    code = f"import socket,time; s=socket.socket(fileno={server.fileno()}); c=s.accept(); time.sleep({LONG})"
     subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
     with socket.socket(socket.AF_UNIX) as line, line.makefile("rb") as answers:
         line.connect(path)

@@ -89,7 +89,11 @@ KINDS = (
         env={"DS_ACCELERATOR": "cpu"},
     ),
     FrameworkJob(
-        "ray", lambda place: [PYTHON, script("ray_job"), str(place.port)], "ray", env={"RAY_DEDUP_LOGS": "0"}
+        "ray",
+        lambda place: [PYTHON, script("ray_job"), str(place.port)],
+        "ray",
+        env={"RAY_DEDUP_LOGS": "0"},
+        patience=600.0,
     ),
     FrameworkJob("fsdp", by_torchrun("fsdp_job", python=sys.executable)),
     FrameworkJob("rpc", by_torchrun("rpc_job"), "numpy", first=1),

@@ -64,7 +64,8 @@ def worked(place: ScenePlace, kind: str, codes: tuple[int, ...]) -> Iterator[Sce
             "AT": str(place.step + 300 * beside),  # the job goes on for long without its evaluator
         }
         python = PYTHON if kind == "numpy_alone" else sys.executable
-        place.run(host, [python, SCRIPT], more=env)
+        own_log = ["sh", "-c", 'exec "$@" >"$FOLDER/log.$RANK"', "sh"] if kind == "long_steps" else []
+        place.run(host, [*own_log, python, SCRIPT], more=env)
     guilty = range(1, WORLD) if kind in BY_ALL else (victim,)
     pids = frozenset(place.until_hit(host, rank) for rank in guilty)
     named = FUNCTIONS.get(kind, kind) if codes != (0, 3) else ""

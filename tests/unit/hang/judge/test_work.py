@@ -240,6 +240,16 @@ def test_a_computation_is_never_proved_to_be_endless() -> None:
     assert kind(doing(counts, (), 2.0)) == "unproved", "a loop that has no end counts, too"
 
 
+def test_one_that_tries_again_may_run_in_one_of_the_looks() -> None:
+    member = did(seen("hrtimer_nanosleep"))
+    assert member.b is not None
+    first, *rest = member.b.threads
+    runs = replace(member, b=replace(member.b, state="R", threads=(replace(first, waits=""), *rest)))
+    for each in (member, runs):
+        found = doing(each, (), 2.0)
+        assert (found.cause, kind(found), found.words) == (Cause.SLEEPS, "stands", "sleeps")
+
+
 def test_storage_that_answers_now_and_then() -> None:
     slow = seen("folio_wait_bit_common", state="D")
     assert kind(doing(slow, (), 2.0)) == "stands"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from doctor.hang.evidence import HangEvidence, HangMember, Look
 from doctor.hang.judge import threads
@@ -19,6 +19,7 @@ from doctor.hang.judge.wires import (
     Wire,
     edges,
     key,
+    last_exchange,
     lossy,
     quiet_for,
     received_between,
@@ -54,6 +55,8 @@ class HangCase:
     """Whether no rank of it may be read."""
     timed: bool
     """Whether `still` comes from the connections. Otherwise it is only the time between the looks."""
+    exchanged: Mapping[Key, float] = field(default_factory=dict)
+    """For each rank, the seconds since anything went over a connection to another; empty if not `timed`."""
     away: tuple[Key, ...] = ()
     """Ranks that are connected to a local process that was not recognised: it may be a rank."""
 
@@ -145,6 +148,7 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
         still=still,
         strange=strange,
         timed=timed,
+        exchanged=last_exchange(after) if timed else {},
         away=unrecognised(evidence, job),
     )
 

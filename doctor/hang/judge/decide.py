@@ -251,10 +251,6 @@ def _name(rank: int | None, of: Key) -> str:
     return f"rank {rank} on {of[0]}" if rank is not None else f"process {of[1]} on {of[0]}"
 
 
-NEVER = 10
-"""After so many limits, a rank that never exchanged anything takes no part in what the others do."""
-
-
 def _outside(case: HangCase, limit: float) -> HangFinding | None:
     """The finding if some ranks are inside a collective and others are outside."""
     if not case.inside:
@@ -285,11 +281,8 @@ def _outside(case: HangCase, limit: float) -> HangFinding | None:
 
 def _is_not_missed(case: HangCase, each: RankStanding, limit: float) -> bool:
     """Whether the others went on without it for longer than the limit, as without one that only evaluates."""
-    if not case.timed or case.still is None:
-        return False
-    if each.since is None:
-        return case.job.age - case.still > NEVER * limit
-    return each.since - case.still > limit
+    since = case.exchanged.get(each.key)
+    return since is not None and case.still is not None and since - case.still > limit
 
 
 def _not_missed(apart: Sequence[RankStanding]) -> HangFinding:

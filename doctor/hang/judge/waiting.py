@@ -117,6 +117,8 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
         return ", and runs now and then"
     if found.cause is Cause.LOCK and _talks(frames_of(member.b)):
         return " until another process answers"
+    if found.cause is Cause.LOCK and not frames_of(member.b) and _thread_asks(member):
+        return " until another process answers"
     if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps:
         peer = _asked_by_a_thread(member, ranks)
         if peer is None and _pool_asks(member):
@@ -193,6 +195,16 @@ def _flushes(member: HangMember) -> bool:
 
 def _talks(frames: Sequence[Frame], libraries: Sequence[str] = _TALKS) -> bool:
     return any(part in frame.file for frame in frames[: user_index(frames)] for part in libraries)
+
+
+def _thread_asks(member: HangMember) -> bool:
+    """Whether a thread of it, other than those of libraries of collectives, reads a socket, by the kernel."""
+    look = member.b
+    return any(
+        any(part in thread.waits for part in _NETWORK) and not thread.name.startswith(("gloo", "pt_"))
+        for thread in (look.threads if look else ())
+        if thread is not threads.main(look)
+    )
 
 
 def _pool_asks(member: HangMember) -> bool:

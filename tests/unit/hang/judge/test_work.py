@@ -138,6 +138,18 @@ class TestAnAnswerThatIsDue:
         loop = Frame(name="_run_once", file="/usr/lib/python3.11/asyncio/base_events.py", line=1898)
         assert kind(doing(seen("do_epoll_wait", stack=(loop, MAIN)), (), 2.0)) == "stands"
 
+    def test_of_a_local_process_to_a_thread_without_a_stack(self) -> None:
+        for waits, name, wanted in (
+            ("unix_stream_read_generic", "python", "unproved"),
+            ("sk_wait_data", "python", "unproved"),
+            ("ep_poll", "python", "stands"),
+            ("sk_wait_data", "gloo_tcp_loop", "stands"),
+        ):
+            rank = seen("futex_do_wait", stack=())
+            other = Thread(tid=8, name=name, state="S", waits=waits)
+            looks = [replace(each, threads=(*each.threads, other)) for each in (rank.a, rank.b) if each]
+            assert kind(doing(replace(rank, a=looks[0], b=looks[1]), (), 2.0)) == wanted
+
     def test_of_a_local_process_to_a_pool(self) -> None:
         pool = Frame(name="_worker", file="/usr/lib/python3.11/concurrent/futures/thread.py", line=83)
         result = Frame(name="result", file="/usr/lib/python3.11/concurrent/futures/_base.py", line=451)

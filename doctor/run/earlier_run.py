@@ -120,7 +120,7 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
     try:
         report = msgspec.json.decode(read_saved(path), type=_JsonReport)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is a damaged report: {clean_line(str(error))}.") from None
+        raise UsageError(f"{path}: is a damaged report: its JSON does not fit ({clean_line(str(error))}).") from None
     _refuse_others(path, report.run.command)
     names = tuple(host.name for host in report.hosts)
     mentioned = {name for each in report.findings for name in each.hosts}

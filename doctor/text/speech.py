@@ -25,7 +25,8 @@ DEEPEST = 6
 _SENTENCES = late(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
 _ENGLISH = late(r"[A-Za-z]")
 _PROSE = late(r"[a-z]{2,}[,:;]? [a-z]{2,}")
-_TWO_WORDS = late(r"\b[a-z]{2,} [a-z]{2,}\b")
+_TWO_WORDS = late(r"\b(?:an?|[a-z]{2,}) [a-z]{2,}\b")
+_OPTION = late(r"--?[a-z][a-z-]*")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
 _LOOSE = late(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
@@ -167,12 +168,10 @@ def _said(text: str, depth: int) -> str | None:
 def _after_whom(text: str, depth: int) -> str | None:
     """A sentence that is known whole, whatever signs are in it, after a name or before brackets."""
     whom, colon, rest = text.partition(": ")
-    if (
-        colon
-        and not _begins_a_sentence(whom, text)
-        and (said := _whole(rest, depth) or _in_clauses(rest, depth))
-    ):
-        return f"{_said(whom, depth + 1) or whom}：{said}"
+    if colon and not _begins_a_sentence(whom, text):
+        said = _whole(rest, depth) or _in_clauses(rest, depth) or _after_whom(rest, depth)
+        if said or (_OPTION.fullmatch(whom) and (said := _said(rest, depth + 1))):
+            return f"{_said(whom, depth + 1) or whom}：{said}"
     return _whole(text, depth) if text.endswith(")") else None
 
 
@@ -245,9 +244,10 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
         if not all(map(_is_balanced, (found.groupdict() if each.is_short else prose).values())):
             continue
-        if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
+        left = [name for name in prose if not said[name] and not _is_command(name, prose[name])]
+        if each.is_weak and not all(not quoted and _is_name(prose[name]) for name in left):
             continue
-        if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in prose if not said[name]):
+        if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in left):
             continue
         if each.is_tiny and any(map(_TWO_WORDS.search, quoted.values())):
             continue
@@ -279,6 +279,10 @@ def _filled(english: str, said: str | None) -> str:
 def _is_name(text: str) -> bool:
     """Whether the text has no two words in a row."""
     return not _PROSE.search(text)
+
+
+def _is_command(hole: str, value: str) -> bool:
+    return hole.startswith("command") and value.startswith("doctor ")
 
 
 def _is_balanced(text: str) -> bool:

@@ -42,7 +42,7 @@ ENTRIES = read_catalogue(CATALOGUE)
         ("Faults also in: memory", "另有故障：内存"),
         (
             "rank 0 on node1 ended with exit code 1 (a-b, 2 lines)",
-            "node1 上的 rank 0 以 exit code 1 退出（a-b，2 行）",
+            "node1 上的 rank 0 以退出码 1 退出（a-b，2 行）",
         ),
         ("its link is down (port 1) (2 lines)", "网口链路断开（DOWN）（端口 1）（2 行）"),
         ("Try 'doctor check -h' for help.", "执行 'doctor check -h' 查看帮助。"),

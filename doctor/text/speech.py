@@ -97,8 +97,10 @@ def in_sentences(*said: str) -> str:
 
 
 def t_list(text: str) -> str:
-    """A list whose items are translated one by one."""
-    return text if _spoken is Language.EN else "，".join(map(t, _split(text, ", ")))
+    """A list whose items are translated one by one; several lists have semicolons between them."""
+    if _spoken is Language.EN:
+        return text
+    return "；".join("，".join(map(t, _split(each, ", "))) for each in _split(text, "; "))
 
 
 def translated(text: str) -> str | None:
@@ -210,6 +212,16 @@ def _in_brackets(text: str) -> list[str]:
     return [text[2:-1]] if _closes(text[2:-1]) else []
 
 
+def _before_and_inside(text: str) -> tuple[str, str] | None:
+    """A text that ends with brackets, which may hold others."""
+    at = text.find(" (")
+    while text.endswith(")") and at > 0:
+        if (inside := text[at + 2 : -1]) and _closes(inside):
+            return text[:at], inside
+        at = text.find(" (", at + 1)
+    return None
+
+
 def _without_it(text: str, depth: int) -> str | None:
     """The translation of a text whose "it" or "its" was left out, since its subject is named before it."""
     if not text[:1].isalpha() or depth > DEEPEST:
@@ -238,7 +250,7 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
             continue
         quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
         prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
-        clauses = (len(list(_split(value, "; "))) > 1 for value in prose.values())
+        clauses = (len(list(_split(value, "; "))) > 1 for name, value in prose.items() if name != each.listed)
         if in_clauses and "; " not in each.english and any(clauses):
             continue  # the clauses are said one by one
         said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
@@ -322,10 +334,10 @@ def _in_columns(text: str, depth: int) -> str | None:
 
 def _in_parts(text: str, depth: int) -> str | None:
     """The text whose clauses or list of words are translated one by one."""
-    if inside := re.fullmatch(r"(.*\S) \(([^()]+)\)", text):
-        both = [_said(each, depth + 1) for each in inside.groups()]
+    if parts := _before_and_inside(text):
+        both = [_said(each, depth + 1) for each in parts]
         if any(both):
-            first, second = (said or each for said, each in zip(both, inside.groups(), strict=True))
+            first, second = (said or each for said, each in zip(both, parts, strict=True))
             return f"{first}（{second}）"
     for between, chinese in _SEPARATORS:
         parts = list(_split(text, between))

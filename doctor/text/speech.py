@@ -26,6 +26,8 @@ _SENTENCES = late(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
 _ENGLISH = late(r"[A-Za-z]")
 _PROSE = late(r"[a-z]{2,}[,:;]? [a-z]{2,}")
 _TWO_WORDS = late(r"\b(?:an?|[a-z]{2,}) [a-z]{2,}\b")
+_ID = late(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+"""As of a check or a symptom."""
 _OPTION = late(r"--?[a-z][a-z-]*")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
@@ -149,6 +151,8 @@ def _said(text: str, depth: int) -> str | None:
         return said
     if "  " in text and (columns := _in_columns(text, depth)):
         return columns
+    if (parts := _before_and_inside(text)) and _ID.fullmatch(parts[1]) and (said := _said(parts[0], depth)):
+        return f"{said}（{parts[1]}）"
     known = index.candidates(text)
     strong = [each for each in known if not each.is_weak]
     if (said := _by_template(strong, text, depth)) is not None:
@@ -160,6 +164,8 @@ def _said(text: str, depth: int) -> str | None:
         return _with_stop(said)
     if said := _without_it(bare, depth):
         return _with_stop(said) if bare != text else said
+    if bare == text and text[:1].isupper() and (said := _as_sentence(f"{text}.", depth)):
+        return said.removesuffix("。")
     if said := _in_sentences(text, depth):
         return said
     if bare != text and (said := _said(bare, depth)):
@@ -173,7 +179,9 @@ def _after_whom(text: str, depth: int) -> str | None:
     if colon and not _begins_a_sentence(whom, text):
         said = _whole(rest, depth) or _in_clauses(rest, depth) or _after_whom(rest, depth)
         if said or (_OPTION.fullmatch(whom) and (said := _said(rest, depth + 1))):
-            return f"{_said(whom, depth + 1) or whom}：{said}"
+            subject = _said(whom, depth + 1)
+            if subject or not _PROSE.search(whom):
+                return f"{subject or whom}：{said}"
     return _whole(text, depth) if text.endswith(")") else None
 
 
@@ -220,6 +228,12 @@ def _before_and_inside(text: str) -> tuple[str, str] | None:
             return text[:at], inside
         at = text.find(" (", at + 1)
     return None
+
+
+def _as_sentence(text: str, depth: int) -> str | None:
+    """The translation of a sentence whose full stop was left out, as in a title."""
+    strong = [each for each in _index().candidates(text) if not each.is_short]
+    return _index().whole.get(_key(text)) or _by_template(strong, text, depth)
 
 
 def _without_it(text: str, depth: int) -> str | None:

@@ -26,6 +26,8 @@ _SENTENCES = late(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
 _ENGLISH = late(r"[A-Za-z]")
 _PROSE = late(r"[a-z]{2,}[,:;]? [a-z]{2,}")
 _TWO_WORDS = late(r"\b(?:an?|[a-z]{2,}) [a-z]{2,}\b")
+_QUOTE = late(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
+_COMMAND = late(r"(?:doctor|kubectl|docker|ssh|sudo) ")
 _ID = late(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 """As of a check or a symptom."""
 _OPTION = late(r"--?[a-z][a-z-]*")
@@ -267,6 +269,8 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         clauses = (len(list(_split(value, "; "))) > 1 for name, value in prose.items() if name != each.listed)
         if in_clauses and "; " not in each.english and any(clauses):
             continue  # the clauses are said one by one
+        if ": " not in each.english and any(": " in _QUOTE.sub("", value) for value in prose.values()):
+            continue  # what is before a colon is said by itself
         said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
         if not all(map(_is_balanced, (found.groupdict() if each.is_short else prose).values())):
             continue
@@ -308,7 +312,7 @@ def _is_name(text: str) -> bool:
 
 
 def _is_command(hole: str, value: str) -> bool:
-    return hole.startswith("command") and value.startswith("doctor ")
+    return hole.startswith("command") and _COMMAND.match(value) is not None
 
 
 def _is_balanced(text: str) -> bool:

@@ -71,7 +71,8 @@ class SavedRun(Generic[T]):
         try:
             run = self.read(head)
         except _UNREADABLE as error:
-            raise UsageError(f"{path}: is a damaged {self.noun}: its JSON does not fit ({clean_line(str(error))}).") from None
+            why = f"its JSON does not fit ({clean_line(str(error))})"
+            raise UsageError(f"{path}: is a damaged {self.noun}: {why}.") from None
         for nonsense in self.nonsense(run):
             raise UsageError(f"{path}: is a damaged {self.noun}: {nonsense}.")
         return self.ours(run)

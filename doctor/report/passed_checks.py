@@ -31,9 +31,7 @@ def passed_lines(report: Report) -> tuple[Measurement, ...]:
         for check, where in passed.items():
             if area_of(check) == area:
                 some = [host for host in hosts if host in where]
-                named.setdefault("" if len(some) in (0, len(hosts)) else f"{fold(some)}: ", []).append(
-                    check
-                )
+                named.setdefault("" if len(some) in (0, len(hosts)) else f"{fold(some)}: ", []).append(check)
         if named:
             lines.append(
                 Measurement(area, "; ".join(f"{where}{', '.join(ids)}" for where, ids in named.items()))

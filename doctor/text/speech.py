@@ -7,7 +7,6 @@ through it.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -352,10 +351,10 @@ def _in_columns(text: str, depth: int) -> str | None:
 
 def _in_parts(text: str, depth: int) -> str | None:
     """The text whose clauses or list of words are translated one by one."""
-    if parts := _before_and_inside(text):
-        both = [_said(each, depth + 1) for each in parts]
+    if two := _before_and_inside(text):
+        both = [_said(each, depth + 1) for each in two]
         if any(both):
-            first, second = (said or each for said, each in zip(both, parts, strict=True))
+            first, second = (said or each for said, each in zip(both, two, strict=True))
             return f"{first}（{second}）"
     for between, chinese in _SEPARATORS:
         parts = list(_split(text, between))

@@ -59,8 +59,8 @@ ENTRIES = read_catalogue(CATALOGUE)
             "无法读取 node[1-3] 的 npu-ports：主机上没有安装其命令",
         ),
         (
-            "rank 5 on node3: stopped in step 10 before a tp all_reduce; ranks 1, 3-4 wait for it (smoke-hang)",
-            "node3 上的 rank 5：停在第 10 步，未进入 tp all_reduce；rank 1, 3-4 在等它（smoke-hang）",
+            "rank 5 on node3: stopped in step 10 before a tp all_reduce; rank 1 waits for it (smoke-hang)",
+            "node3 上的 rank 5：停在第 10 步，未进入 tp all_reduce；rank 1 在等它（smoke-hang）",
         ),
         ("its link is down (port 1) (2 lines)", "网口链路断开（DOWN）（端口 1）（2 行）"),
         ("Try 'doctor check -h' for help.", "执行 'doctor check -h' 查看帮助。"),

@@ -167,6 +167,7 @@ def test_no_sentence_of_the_catalogue_is_taken_for_another(monkeypatch: pytest.M
             assert re.sub(" ", "", translated(english) or "") == re.sub(" ", "", chinese)
 
 
+@pytest.mark.slow
 def test_what_is_left_in_english(capsys: pytest.CaptureFixture[str]) -> None:
     every, left = sentences(), untranslated()
     assert len(every) > 2000, "the sentences are not found any more"

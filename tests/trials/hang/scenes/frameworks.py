@@ -29,7 +29,6 @@ class FrameworkJob:
     """What it needs in the environment of the frameworks."""
     first: int = 0
     """The first rank that the fault can have."""
-    world: int = WORLD
     numbered: bool = True
     """Whether the number of the rank can be known."""
     patience: float = PATIENCE
@@ -66,13 +65,6 @@ def by_itself(how: str) -> Callable[[ScenePlace], Sequence[str]]:
     return lambda _: [sys.executable, script("plain"), how, str(WORLD), "0", str(WORLD)]
 
 
-VLLM = {
-    "VLLM_CPU_KVCACHE_SPACE": "1",
-    "VLLM_CPU_OMP_THREADS_BIND": "nobind",
-    "VLLM_ALLOW_INSECURE_SERIALIZATION": "1",
-    "VLLM_NO_USAGE_STATS": "1",
-    "HF_HUB_OFFLINE": "1",
-}
 KINDS = (
     FrameworkJob("lightning", lambda _: [PYTHON, script("lightning_job")], "lightning"),
     FrameworkJob("transformers", by_torchrun("transformers_job"), "transformers"),
@@ -111,9 +103,6 @@ KINDS = (
         "nbconvert",
         numbered=False,
     ),
-    FrameworkJob(
-        "vllm", lambda _: [PYTHON, script("vllm_job")], "vllm-cpu", world=2, env=VLLM, patience=900.0
-    ),
     FrameworkJob("spawn", by_itself("spawn")),
     FrameworkJob("fork", by_itself("fork"), numbered=False),
     FrameworkJob("titled", by_torchrun("plain", "torchrun"), "setproctitle", env={"TITLE": "bert-large"}),
@@ -124,7 +113,7 @@ FAULTS = {"sleep": (1,), "lock": (1,), "matmul": (0, 3), "upload": (0, 3), "": (
 
 @contextmanager
 def framed(place: ScenePlace, kind: FrameworkJob, fault: str) -> Iterator[SceneTruth]:
-    host, victim = place.hosts[0], place.lot.randrange(kind.first, kind.world)
+    host, victim = place.hosts[0], place.lot.randrange(kind.first, WORLD)
     place.patience = kind.patience
     env = {
         "FAULT": fault,
@@ -138,22 +127,12 @@ def framed(place: ScenePlace, kind: FrameworkJob, fault: str) -> Iterator[SceneT
     place.run(host, kind.words(place), more=env)
     codes, name = FAULTS[fault], frozenset({host.name})
     if not fault:
-        place.until_trained([host], range(kind.first, kind.world))
+        place.until_trained([host], range(kind.first, WORLD))
         yield SceneTruth(codes, moves=True)
         return
     pid = place.until_hit(host, victim)
     number = victim if kind.numbered else None
     yield SceneTruth(codes, name, frozenset({pid}), fault if codes == (1,) else "", rank=number)
-
-
-@contextmanager
-def idles(place: ScenePlace, kind: FrameworkJob) -> Iterator[SceneTruth]:
-    """A service that nobody asks anything."""
-    host = place.hosts[0]
-    place.patience = kind.patience
-    place.run(host, [*kind.words(place), "idle"], more={"MASTER_ADDR": "127.0.0.1", **kind.env})
-    place.until_trained([host], range(kind.world))
-    yield SceneTruth((0, 3))
 
 
 SCENES = tuple(
@@ -166,9 +145,4 @@ SCENES = tuple(
     )
     for kind in KINDS
     for fault, codes in FAULTS.items()
-)
-SCENES += tuple(
-    HangScene(f"{kind.name} idle", partial(idles, kind=kind), healthy=True, lacks=kind.lacks)
-    for kind in KINDS
-    if kind.name == "vllm"
 )

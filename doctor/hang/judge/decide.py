@@ -282,7 +282,7 @@ def _outside(case: HangCase, limit: float) -> HangFinding | None:
 def _is_not_missed(case: HangCase, each: RankStanding, limit: float) -> bool:
     """Whether the others went on without it for longer than the limit, as without one that only evaluates."""
     since = case.exchanged.get(each.key)
-    return since is not None and case.still is not None and since - case.still > limit
+    return since is not None and since - min(case.exchanged.values()) > limit
 
 
 def _not_missed(apart: Sequence[RankStanding]) -> HangFinding:

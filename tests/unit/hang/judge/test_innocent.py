@@ -160,6 +160,12 @@ def test_a_rank_without_which_the_others_went_on_is_not_accused(ago: float, code
     assert (found.exit_code, named(found)) == (code, [3])
 
 
+def test_the_age_of_a_job_does_not_show_that_a_rank_was_not_missed() -> None:
+    """A busy host lists its processes long before it looks at their connections."""
+    found = judge(evidence(["waits", "waits", "waits", "sleeps"], silent=140.0, age=70.0))
+    assert (found.exit_code, found.still, named(found)) == (1, 70.0, [3])
+
+
 def test_of_two_outside_the_one_that_is_missed_is_accused() -> None:
     seen = evidence(["waits", "sleeps", "waits", "sleeps"], silent=90.0)
     assert named(judge(seen)) == [1, 3]

@@ -31,25 +31,25 @@ class Worker:
             dist.all_reduce(torch.ones(4))
 
 
-def begin() -> None:
+def begins(attempt: int) -> bool:
     """Ray gives its own daemons 30 s to begin, which is not enough on a busy machine."""
-    for attempt in range(ATTEMPTS):
-        try:
-            ray.init(
-                num_cpus=WORLD,
-                include_dashboard=False,
-                object_store_memory=80_000_000,
-                _temp_dir=f"{os.environ['FOLDER']}/ray{attempt}",
-            )
-            return
-        except Exception as why:
-            print(f"Ray did not begin: {why}", flush=True)
-            ray.shutdown()
-    sys.exit("Ray never began")
+    try:
+        ray.init(
+            num_cpus=WORLD,
+            include_dashboard=False,
+            object_store_memory=80_000_000,
+            _temp_dir=f"{os.environ['FOLDER']}/ray{attempt}",
+        )
+    except Exception as why:
+        print(f"Ray did not begin: {why}", flush=True)
+        ray.shutdown()
+        return False
+    return True
 
 
 def main() -> None:
-    begin()
+    if not any(map(begins, range(ATTEMPTS))):
+        sys.exit("Ray never began")
     workers = [ray.remote(num_cpus=1)(Worker).remote() for _ in range(WORLD)]
     meeting = f"tcp://127.0.0.1:{sys.argv[1]}"
     ray.get([worker.fit.remote(number, meeting) for number, worker in enumerate(workers)])

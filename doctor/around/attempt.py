@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from doctor.around.after import EndReason, curves_of
-from doctor.around.apart import Apart
+from doctor.around.apart import Apart, reap_orphans
 from doctor.around.command import ENDS, Command
 from doctor.around.look import JobLook, Watcher, look, tree
 from doctor.around.news import Newsroom
@@ -92,6 +92,8 @@ class Watched:
         try:
             while not command.over:
                 command.wait(TICK)
+                self._news.reap()
+                reap_orphans()
                 if command.status is None and self._watches:
                     self._tick(time.monotonic())
         finally:

@@ -18,9 +18,13 @@ _CUT = b"\n... %d bytes are left out here ...\n"
 
 
 class RunFolder:
-    def __init__(self, parent: Path | None, started: str, job: str, pid: int, number: int) -> None:
+    """`attempt`: its number, if the command may be started again; each attempt has a folder in that of the
+    run.
+    """
+
+    def __init__(self, parent: Path | None, started: str, job: str, pid: int, attempt: int = 0) -> None:
         self.parent = (parent or DEFAULT).absolute()
-        self._name = run_name(started, job, pid) + (f"-{number}" if number > 1 else "")
+        self._name = run_name(started, job, pid) + (f"/attempt-{attempt}" if attempt else "")
         self.path: Path | None = None
         """Where it is, once something was written."""
         self._broken = False

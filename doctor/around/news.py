@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Mapping
 
 from doctor.around.apart import Apart
 from doctor.around.folder import RunFolder
+from doctor.errors import DoctorError
 from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
@@ -40,13 +42,18 @@ class Newsroom:
         if self._notify:
             self._running.append(Apart(lambda: _notified(self._notify or "", headline, text)))
 
+    def reap(self, seconds: float = 0.0) -> None:
+        """Leave no process of a command of --notify that has ended. Waits at most so long for each."""
+        for each in [each for each in self._running if each.poll(seconds)]:
+            self._running.remove(each)
+            with contextlib.suppress(DoctorError):  # it told what broke
+                each.result()
+
     def close(self) -> None:
-        """Wait for the commands of --notify, which end by their limit."""
-        for each in self._running:
-            while not each.poll(NOTIFIES):
-                each.end()
-                break
-        self._running.clear()
+        """Wait for the commands of --notify, and end those that take too long."""
+        self.reap(NOTIFIES)
+        while self._running:
+            self._running.pop().end()
 
 
 def _notified(command: str, headline: str, text: str) -> None:

@@ -144,7 +144,11 @@ def _explain(
             except DoctorError as error:
                 announce(f"the logs of the hosts could not be fetched: {error.message}")
         theirs = origin.named or (lambda logs: logs)
-        origin = replace(origin, named=lambda logs: theirs(renamed(logs, _by_stream(names))))
+        origin = replace(
+            origin,
+            named=lambda logs: theirs(renamed(logs, _by_stream(names))),
+            search=None,  # what the command printed is its log
+        )
         try:
             explanation, report = explanation_of(
                 paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None

@@ -32,6 +32,8 @@ ODD_LOSSES = 5.0
 """Seconds from a loss that is not finite to a look, so that what follows is seen too."""
 GRACE = 30.0
 """Seconds from TERM to KILL."""
+TAKES_TO_END = 600.0
+"""Seconds from a signal to the end that it causes: a job may save a checkpoint first."""
 UNDECIDED = "nothing moves, and doctor hang could not decide why"
 ABSENT = "nothing was printed for a while, and no ranks run on the hosts"
 
@@ -47,6 +49,7 @@ class JobAttempt:
     status: int = 0
     why_not: int = 0
     signals: list[int] = field(default_factory=list)
+    """Those that somebody sent or typed shortly before its end."""
     looks: list[JobLook] = field(default_factory=list)
     """What was told about standstills."""
     losses: list[str] = field(default_factory=list)
@@ -59,7 +62,8 @@ class JobAttempt:
     @property
     def by_signal(self) -> int:
         """The signal with which somebody ended the command; 0 if nobody did."""
-        sent = [number for number in self.signals if number in ENDS]
+        own = [os.WTERMSIG(self.status)] if os.WIFSIGNALED(self.status) else []
+        sent = [number for number in (*self.signals, *own) if number in ENDS]
         return sent[0] if sent and self.status else 0
 
 
@@ -102,7 +106,8 @@ class Watched:
                 self._curves.end()
         attempt.seconds = time.monotonic() - began
         attempt.status, attempt.why_not = command.status or 0, command.why_not
-        attempt.signals = command.signals
+        now = time.monotonic()
+        attempt.signals = [number for number, at in command.signals if now - at < TAKES_TO_END]
         return attempt
 
     def _tick(self, now: float) -> None:

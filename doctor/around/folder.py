@@ -29,10 +29,10 @@ class RunFolder:
         """Where it is, once something was written."""
         self._broken = False
 
-    def write(self, files: Mapping[str, bytes]) -> None:
-        """Write files. Where that is impossible, it is said once, and the job goes on."""
+    def write(self, files: Mapping[str, bytes]) -> bool:
+        """Write files, and return whether they are there. If not, it is said once, and the job goes on."""
         if self._broken:
-            return
+            return False
         try:
             path = self.parent / self._name
             if why := why_not_ours(self.parent):
@@ -44,6 +44,7 @@ class RunFolder:
         except OSError as error:
             self._broken = True
             announce(f"{self.parent} cannot be written: {error.strerror}.")
+        return not self._broken
 
     def keep(self, output: Output, before: str = "") -> None:
         """Keep the output, which only doctor holds. `before` comes before the names of the files."""

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 
 from doctor.around.apart import Apart
 from doctor.around.folder import RunFolder
+from doctor.around.output import Output
 from doctor.errors import DoctorError
 from doctor.text.announce import announce
 from doctor.text.printable import clean_line
@@ -21,9 +22,13 @@ NOTIFIES = 60
 
 
 class Newsroom:
-    def __init__(self, folder: RunFolder, notify: str | None, *, raw: bool) -> None:
-        """`raw`: a terminal shows what is written as it is, without beginning lines by itself."""
-        self._folder, self._notify, self._raw = folder, notify, raw
+    def __init__(
+        self, folder: RunFolder, notify: str | None, output: Output | None = None, *, raw: bool
+    ) -> None:
+        """`raw`: a terminal shows what is written as it is, without beginning lines by itself. `output` must
+        not have it.
+        """
+        self._folder, self._notify, self._output, self._raw = folder, notify, output, raw
         self._running: list[Apart[None]] = []
 
     def cooked(self) -> None:
@@ -31,13 +36,14 @@ class Newsroom:
         self._raw = False
 
     def tell(self, text: str) -> None:
-        tell(text.replace("\n", "\r\n") if self._raw else text, drawn=True)
+        with self._output.without_ours() if self._output else contextlib.nullcontext():
+            tell(text.replace("\n", "\r\n") if self._raw else text, drawn=True)
 
     def publish(self, name: str, headline: str, text: str, files: Mapping[str, bytes]) -> None:
-        self._folder.write({f"{name}{suffix}": data for suffix, data in files.items()})
+        kept = self._folder.write({f"{name}{suffix}": data for suffix, data in files.items()})
         announce(headline, self.tell)
         self.tell(text)
-        if self._folder.path:
+        if kept:
             announce(f"the report is in {self._folder.path}", self.tell)
         if self._notify:
             self._running.append(Apart(lambda: _notified(self._notify or "", headline, text)))

@@ -158,7 +158,7 @@ class AroundRun:
     def _command(self, words: Sequence[str]) -> int | None:
         folder = self._folder()
         with Command(words, self.hostfile, holds=self.wishes.restarts > 0) as command:
-            news = Newsroom(folder, self.wishes.notify, raw=command.has_terminal)
+            news = Newsroom(folder, self.wishes.notify, command.output, raw=command.has_terminal)
             port = self.before.going.port if self.before.going else None
             watched = Watched(command, self._of_job(), self.wishes, news, port)
             attempt = watched.run() if self.leads else watched.run_unwatched()
@@ -269,8 +269,7 @@ class AroundRun:
 
         folder = self._folder(whole=True)
         page = attempts_page([each.entry() for each in self.attempts], _stamp(self.began))
-        folder.write({f"attempts{suffix}": data for suffix, data in in_files(page)[1].items()})
-        if folder.path:
+        if folder.write({f"attempts{suffix}": data for suffix, data in in_files(page)[1].items()}):
             announce(f"all attempts are in {folder.path / 'attempts.txt'}")
 
     def _write(self, code: int, whose: Whose) -> None:

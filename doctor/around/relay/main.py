@@ -1,7 +1,7 @@
 """The life of the relay: from the order to the end of the output.
 
-It tells doctor in lines: `started PID`, `failed ERRNO`, `stopped`, `ended STATUS`, `drained`. Doctor says
-`signal NUMBER`, `resize`, `front 0` or `front 1`.
+It tells doctor in lines: `started PID`, `failed ERRNO`, `stopped`, `typed SIGNAL`, `ended STATUS`, `drained`.
+Doctor says `signal NUMBER`, `resize`, `front 0` or `front 1`.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Relay:
             _adopt_orphans()
         copied = order.copied()
         screen = next((at for at, kind in copied if kind == TERMINAL), None)
-        self._terminal = Terminal(screen) if screen is not None else None
+        self._terminal = Terminal(screen, self._typed) if screen is not None else None
         self._copies: list[Copy] = []
         self._pid = self._start(order, file)
         self._front = order.front
@@ -180,6 +180,9 @@ class Relay:
         """Take the real terminal, or leave it to others."""
         if self._terminal is not None:
             (self._terminal.take if front and not self._over else self._terminal.give_back)()
+
+    def _typed(self, number: int) -> None:
+        self._tell(f"typed {number}")
 
     def _tell(self, line: str) -> None:
         with contextlib.suppress(OSError):

@@ -83,7 +83,9 @@ def test_commands_that_cannot_be_started(tmp_path: Path) -> None:
     (tmp_path / "not-executable").write_text("echo no")
     (tmp_path / "no-first-line").write_text("echo yes $1")
     (tmp_path / "no-first-line").chmod(0o700)
-    assert ran([*AT_ONCE, "no-such-program"]).code == 127
+    for none in ("no-such-program", ""):
+        under = ran([*AT_ONCE, none])
+        assert (under.code, b"could not be started" in under.err) == (127, True)
     assert ran([*AT_ONCE, str(tmp_path / "not-executable")]).code == 126
     assert ran([*AT_ONCE, str(tmp_path / "no-first-line"), "one"]).out == b"yes one\n"
 

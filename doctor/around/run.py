@@ -270,7 +270,7 @@ class AroundRun:
         folder = self._folder(whole=True)
         page = attempts_page([each.entry() for each in self.attempts], _stamp(self.began))
         if folder.write({f"attempts{suffix}": data for suffix, data in in_files(page)[1].items()}):
-            announce(f"all attempts are in {folder.path / 'attempts.txt'}")
+            announce(f"all attempts are in {folder.path}/attempts.txt")
 
     def _write(self, code: int, whose: Whose) -> None:
         """Write the reports that were asked for. The exit code stays what it is if that fails."""

@@ -9,15 +9,8 @@ _SAYS = re.compile(
     r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
     re.IGNORECASE,
 )
-_FINISHED = re.compile(
-    r"\b(?:(?:pre-?|fine-?)?train(?:ing)?|tuning|run|job|experiment|all (?:\d{1,12} )?(?:steps|epochs))\b"
-    r".{0,40}\b(?:finished|completed?|done|succeeded)\b",
-    re.IGNORECASE,
-)
-_NOT_FINISHED = re.compile(
-    r"\b(?:not|never|no|cannot|before|until|unless|un\w{2,20}|incomplete|fail\w{0,4}|error\w{0,3}|abort\w{0,4}"
-    r"|kill\w{0,3}|interrupt\w{0,4}|early|exit\w{0,3}|code)\b|\d ?%|\bn't\b",
-    re.IGNORECASE,
+_SUCCEEDED = re.compile(
+    r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?)\b).{0,300}\b(?:successful(?:ly)?|succeeded)\b"
 )
 _EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
 _COUNT = re.compile(
@@ -35,9 +28,11 @@ def says_step(text: str) -> bool:
     return len(text) < 2000 and not text.startswith("#") and _SAYS.search(text) is not None
 
 
-def says_finished(text: str) -> bool:
-    """Whether a line says that the whole training came to its end."""
-    return len(text) < 300 and _FINISHED.search(text) is not None and _NOT_FINISHED.search(text) is None
+def says_success(text: str) -> bool:
+    """Whether a line says what a program says only if it has caught its exceptions. That it ended or is done,
+    its script says too.
+    """
+    return _SUCCEEDED.match(text) is not None
 
 
 def counted(text: str) -> tuple[str, Value]:

@@ -26,7 +26,7 @@ FORWARDED = (
 OF_GROUP = (signal.SIGTSTP, signal.SIGCONT)
 """What a terminal sends to all processes of a job."""
 WIDE = 1 << 20
-"""The size of our pipes, if the system allows it."""
+"""The size of pipes, if the system allows it."""
 SAME = 0.5
 """Seconds: a signal that came to us so shortly before was sent to the command too."""
 WAIT = 0.05
@@ -68,8 +68,9 @@ class Relay:
                 of_it = [each for each in (0, 1, 2) if order.streams[each] == TERMINAL]
             else:
                 (source, end), sink = os.pipe(), at
-                with contextlib.suppress(OSError):
-                    fcntl.fcntl(source, fcntl.F_SETPIPE_SZ, WIDE)
+                for pipe in (source, sink):
+                    with contextlib.suppress(OSError):  # it is no pipe, or the system does not allow it
+                        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, WIDE)
                 of_it = [1, 2] if order.together else [at]
             for each in of_it:
                 streams[each] = end

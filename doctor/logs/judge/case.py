@@ -16,7 +16,7 @@ from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
 from doctor.logs.judge.recovery import Recovery, forgiven, got_over, lacks_effect
 from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role
-from doctor.logs.steps import says_finished
+from doctor.logs.steps import says_success
 
 INTERRUPTED = "python-interrupted"
 """The symptom of a rank that Ctrl-C ended."""
@@ -52,11 +52,11 @@ class LogCase:
     def of(self, *kinds: SuspectKind) -> tuple[Event, ...]:
         return tuple(each for each in self.events if each.kind in kinds)
 
-    def finished_after(self, line: LogLine) -> bool:
-        """Whether its file says at its end that the training came to its end."""
+    def succeeded_after(self, line: LogLine) -> bool:
+        """Whether its file says at its end that the program succeeded."""
         file = next((each for each in self.logs.files if each.name == line.file), None)
         return (
-            finished(file) and file is not None and file.last is not None and file.last.number > line.number
+            succeeded(file) and file is not None and file.last is not None and file.last.number > line.number
         )
 
     @cached_property
@@ -242,17 +242,17 @@ def _order(event: Event, clocks: Clocks) -> tuple[float, str, int]:
     return (at if at is not None else float("inf"), event.line.file, event.line.number)
 
 
-def finished(file: LogFile | None) -> bool:
-    """Whether the last line of a file says that the training came to its end."""
+def succeeded(file: LogFile | None) -> bool:
+    """Whether the last line of a file says that the program succeeded."""
     if file is None or file.last is None or file.last.form in _REPORTS:
         return False
-    return file.last.level not in ("ERROR", "FATAL", "WARN") and says_finished(file.last.text)
+    return file.last.level not in ("ERROR", "FATAL", "WARN") and says_success(file.last.text)
 
 
 def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:
     found: dict[int | None, list[LogLine]] = defaultdict(list)
     for file in logs.files:
-        for line in (*file.progress, *((file.last,) if finished(file) and file.last else ())):
+        for line in (*file.progress, *((file.last,) if succeeded(file) and file.last else ())):
             rank = writer(line).rank
             found[rank if rank is not None else file.who.rank].append(line)
     for curve in logs.curves:

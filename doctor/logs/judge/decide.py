@@ -69,7 +69,7 @@ def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Conf
     if suspect.confirmed:
         return Confidence.CERTAIN
     head = suspect.head
-    if head is not None and head.kind is SuspectKind.ROOT and case.finished_after(head.line):
+    if head is not None and head.kind is SuspectKind.ROOT and case.succeeded_after(head.line):
         return Confidence.SUSPECT
     if head is not None and head.kind is SuspectKind.LEFT and not suspect.exceptions:
         own = {each.rank for each in suspect.who} & case.logged

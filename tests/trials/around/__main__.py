@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ def main() -> int:
     wanted, by = args.faults.split(","), args.launchers.split(",")
     if unknown := [word for word in wanted if word not in KINDS] + [word for word in by if word not in every]:
         parser.error(f"no such fault or launcher: {', '.join(unknown)}")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
     with ExitStack() as labs:
         ways: dict[str, Callable[[Draw], Seen]] = {
             name: labs.enter_context(ON_HOSTS[name]()) if name in ON_HOSTS else seen_here for name in by

@@ -16,7 +16,7 @@ from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
 from doctor.logs.judge.recovery import Recovery, forgiven, got_over, lacks_effect
 from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role
-from doctor.logs.steps import says_success
+from doctor.logs.steps import says_trained
 
 INTERRUPTED = "python-interrupted"
 """The symptom of a rank that Ctrl-C ended."""
@@ -243,10 +243,10 @@ def _order(event: Event, clocks: Clocks) -> tuple[float, str, int]:
 
 
 def succeeded(file: LogFile | None) -> bool:
-    """Whether the last line of a file says that the program succeeded."""
+    """Whether the last line of a file says that the training succeeded."""
     if file is None or file.last is None or file.last.form in _REPORTS:
         return False
-    return file.last.level not in ("ERROR", "FATAL", "WARN") and says_success(file.last.text)
+    return file.last.level not in ("ERROR", "FATAL", "WARN") and says_trained(file.last.text)
 
 
 def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:

@@ -111,6 +111,8 @@ def _by_srun(slurm: Slurm, draw: Draw) -> Seen:
     master = f"env MASTER_ADDR={{master_addr}} MASTER_PORT={draw.port}"
     srun = f"{master} srun --ntasks-per-node=1 {sys.executable} {JOB}"
     script = f"{exports}cd $JOB\n{run} -- {srun} > out 2> err\necho $? > code\n"
+    if draw.kind.ends == "kill":  # Slurm ends a job with its script
+        script += f"while pgrep -f {shlex.quote(JOB)} >/dev/null; do sleep 0.2; done\n"
     job, runs = submit(slurm, script, nodes=2), True
     try:
         if draw.kind.ends == "interrupted":

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
-from doctor.logs.steps import says_success
+from doctor.logs.steps import says_trained
 from doctor.model import Confidence
 from tests.support.fault_logs import concluded
 
@@ -49,12 +49,19 @@ def test_another_rank_that_finished_clears_nobody(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("line", ["Training finished successfully.", "run succeeded in 3 h"])
 def test_lines_that_say_so(line: str) -> None:
-    assert says_success(line)
+    assert says_trained(line)
 
 
 @pytest.mark.parametrize(
-    "line", ["Training completed", "done", "did not end successfully", "0 of 4 jobs succeeded, 4 failed"]
+    "line",
+    [
+        "Training completed",
+        "done",
+        "did not end successfully",
+        "pod is evicted successfully",
+        "0 of 4 jobs succeeded, 4 failed",
+    ],
 )
 def test_lines_that_do_not_say_so(line: str) -> None:
-    """A script says that it is done whatever became of its program."""
-    assert not says_success(line)
+    """A script says that it is done whatever became of its program; others say so of other things."""
+    assert not says_trained(line)

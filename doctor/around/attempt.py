@@ -13,7 +13,8 @@ from functools import partial
 from doctor.around.after import EndReason, curves_of
 from doctor.around.apart import Apart, reap_orphans
 from doctor.around.command import ENDS, Command
-from doctor.around.look import JobLook, Watcher, look, tree
+from doctor.around.ended import below, end, kill
+from doctor.around.look import JobLook, Watcher, look
 from doctor.around.news import Newsroom
 from doctor.around.options import END, AroundWishes
 from doctor.around.output import Output
@@ -100,6 +101,8 @@ class Watched:
                 reap_orphans()
                 if command.status is None and self._watches:
                     self._tick(time.monotonic())
+            if self._kill_at is not None:
+                end(self._tree, self._kill_at)
         finally:
             self._watcher.close()
             if self._curves is not None:
@@ -113,7 +116,7 @@ class Watched:
     def _tick(self, now: float) -> None:
         if self._kill_at is not None:
             if now > self._kill_at:
-                _kill(self._tree)
+                kill(self._tree)
             return
         if self._command.stopped != self._stops:
             self._stops = self._command.stopped
@@ -164,14 +167,8 @@ class Watched:
     def _end(self, why: str, now: float) -> None:
         """Ask the command to end; later it and all below it are killed."""
         self.attempt.ended = why
-        self._tree = tree(self._command.pid)
+        self._tree = below(self._command.pid)
         announce(f"the command is ended: TERM, and KILL after {GRACE:.0f} s.", self._news.tell)
         self._command.send(signal.SIGTERM)
         self._command.send(signal.SIGCONT)
         self._kill_at = now + GRACE
-
-
-def _kill(pids: Sequence[int]) -> None:
-    for pid in {*pids, *(below for above in pids for below in tree(above))}:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -178,8 +178,3 @@ def _descendants(pid: int) -> set[int]:
         return {each.pid for each in psutil.Process(pid).children(recursive=True)} | {pid}
     except psutil.Error:
         return set()
-
-
-def tree(pid: int) -> Sequence[int]:
-    """All processes below one, and itself."""
-    return sorted(_descendants(pid))

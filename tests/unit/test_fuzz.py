@@ -7,6 +7,8 @@ import pytest
 from tests.trials.fuzz.target import Find, Target, refuse_unsafe, tried
 from tests.trials.fuzz.targets import TARGETS
 
+pytestmark = pytest.mark.slow
+
 FEW, MANY = 1, 100
 
 

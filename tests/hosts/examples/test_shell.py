@@ -17,12 +17,12 @@ from tests.support.paths import ROOT
 LAUNCHER = ROOT / "examples/shell/launch.sh"
 TRAIN = """
 import os, sys
+if sys.argv[1:] == ["fails"] and os.environ["RANK"] == "1":
+    sys.exit("on purpose")
 import torch
 import torch.distributed as dist
 dist.init_process_group("gloo")
 rank, world = dist.get_rank(), dist.get_world_size()
-if sys.argv[1:] == ["fails"] and rank == 1:
-    sys.exit("on purpose")
 total = torch.tensor([rank + 1])
 dist.all_reduce(total)
 assert rank % int(os.environ["LOCAL_WORLD_SIZE"]) == int(os.environ["LOCAL_RANK"])

@@ -92,6 +92,7 @@ def test_one_host_has_a_modified_library(check: str, field: Field) -> None:
     assert outcome.right, (outcome.place, outcome.said)
 
 
+@pytest.mark.long
 def test_a_long_cable_is_not_a_fault(field: Field) -> None:
     """Every round trip with one host takes 20 ms longer: the run is slow, and nothing hangs."""
     host = field.lab["node2"]

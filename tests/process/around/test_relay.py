@@ -230,21 +230,21 @@ def test_the_first_process_of_a_container_reaps_and_forwards() -> None:
         (doctor,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
 
         def zombies() -> bool:
-            states = (path.read_text().rpartition(")")[2].split() for path in _of_namespace(doctor))
-            return any(fields[0] == "Z" for fields in states)
+            return any(text.rpartition(")")[2].split()[0] == "Z" for text in _of_namespace(doctor))
 
         await_true(lambda: not zombies(), "the end of zombies")
         os.kill(doctor, signal.SIGTERM)
         assert process.wait(SECONDS) in (128 + signal.SIGTERM, -signal.SIGTERM)
 
 
-def _of_namespace(first: int) -> list[Path]:
+def _of_namespace(first: int) -> list[str]:
+    """/proc/PID/stat of each process in the PID namespace of `first`."""
     space = os.stat(f"/proc/{first}/ns/pid")
     found = []
     for path in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError):  # it may end meanwhile
             if os.path.samestat(space, os.stat(path / "ns/pid")):
-                found.append(path / "stat")
+                found.append((path / "stat").read_text())
     return found
 
 

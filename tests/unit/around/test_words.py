@@ -104,6 +104,7 @@ def test_the_line_to_type(line: str, typed: str) -> None:
     assert line_to_type(words, agent_of(words, {}), ["doctor", "run"]).startswith(f"doctor run -- {typed}")
 
 
+@pytest.mark.slow
 def test_both_ends_of_long_output_are_kept() -> None:
     file = nameless_file(SIZE)
     writer, reader = Kept(file, 0), Kept(file, 0)

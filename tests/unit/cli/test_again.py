@@ -19,6 +19,8 @@ from doctor.transport.way import Way
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, smoke_runs
 
+pytestmark = pytest.mark.slow
+
 QUEUE = {
     "/proc/sys/net/core/somaxconn": "4",
     "/proc/sys/net/ipv4/tcp_max_syn_backlog": "2048",

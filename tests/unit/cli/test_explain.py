@@ -50,6 +50,7 @@ def test_explain(id: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert not re.search(r"\{\w+(\.\.\.)?\}", page)
 
 
+@pytest.mark.slow
 @each("id", [check.id for check in CHECKS if translation(check)])
 def test_explain_in_chinese(
     id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

@@ -121,6 +121,7 @@ def explained(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     return code, capsys.readouterr().out
 
 
+@pytest.mark.slow
 @each("fragment", FRAGMENTS)
 def test_a_part_of_a_message(fragment: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     id, text = fragment
@@ -135,6 +136,7 @@ def test_what_people_type(text: str, id: str, capsys: pytest.CaptureFixture[str]
     assert (code, id in said) == (0, True), said
 
 
+@pytest.mark.slow
 @each("row", WORDS)
 def test_a_word_of_a_launch_guide(row: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     id, *typed = row

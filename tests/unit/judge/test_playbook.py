@@ -214,6 +214,7 @@ def test_a_value_cannot_end_a_comment() -> None:
     assert remedies.fill("x", {"name": "a;b"}) is not None
 
 
+@pytest.mark.slow
 @given(values=st.lists(NASTY, min_size=3, max_size=5))
 def test_any_value_stays_inside_its_loop(values: list[str]) -> None:
     for name, recipe in REMEDIES.recipes.items():

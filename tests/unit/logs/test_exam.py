@@ -44,6 +44,7 @@ def answer(said: Conclusion) -> str:
     return f"{said.outcome.value}: {'; '.join(causes)}".rstrip(": ")
 
 
+@pytest.mark.slow
 @both
 def test_no_answer_changes_unseen(exam: str) -> None:
     rows, changed = cases(exam), []

@@ -10,6 +10,8 @@ from doctor.logs.model import LogOutcome
 from tests.support.fault_logs import concluded
 from tests.support.healthy_logs import KINDS, healthy
 
+pytestmark = pytest.mark.slow
+
 EACH = 20
 TOTAL = 200
 

@@ -23,6 +23,7 @@ def test_what_was_done_is_found(name: str) -> None:
     assert not wrong(said, truth), shown(said, truth)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", TRUTHS)
 def test_without_any_one_file_nobody_innocent_is_accused(name: str, tmp_path: Path) -> None:
     truth = TRUTHS[name]

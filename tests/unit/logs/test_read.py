@@ -326,6 +326,7 @@ def test_the_last_state_of_a_progress_bar(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_a_party_for_each_of_too_many(tmp_path: Path) -> None:
     text = "".join(f"[rank{rank}]: {RESET}" for rank in range(4500))
     logs = one(tmp_path, text)

@@ -91,6 +91,7 @@ def test_the_most_specific_comes_first() -> None:
     assert ids(matcher, "the red link is down") == ["long", "short"]
 
 
+@pytest.mark.slow
 def test_no_line_is_left_out_by_its_sentence() -> None:
     """Compared with a search line by line, over random text made of pieces of the literals."""
     chance = random.Random(5)

@@ -35,6 +35,8 @@ from tests.support.smoke.session import (
     small,
 )
 
+pytestmark = pytest.mark.slow
+
 ENDS = 30.0
 """Seconds within which even a starved run of some tenths of a second ends."""
 LOST = UnreachedHost("node2", UnreachedKind.LOST, "The connection broke.", "", (), "")

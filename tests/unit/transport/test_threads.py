@@ -97,6 +97,7 @@ def kinds(outcomes: list[Outcome]) -> Counter[UnreachedKind | AnswerEnd]:
     return Counter(each.kind if isinstance(each, UnreachedHost) else each.end for each in outcomes)
 
 
+@pytest.mark.slow
 def test_hosts_whose_turn_does_not_come_say_so_and_cost_nothing() -> None:
     transport, scripts = Fake(fanout=4, deaf=True), Written(50_000)
     began = time.monotonic()
@@ -111,6 +112,7 @@ def test_hosts_whose_turn_does_not_come_say_so_and_cost_nothing() -> None:
     assert scripts.written <= MOST_WAITING + 4
 
 
+@pytest.mark.slow
 def test_every_host_has_its_turn_where_there_is_time() -> None:
     transport, scripts = Fake(fanout=4), Written(2000)
     outcomes = list(transport.run(scripts, 60.0, time.monotonic() + 60))

@@ -160,6 +160,7 @@ def deep(count: int) -> bytes:
     return b"\x80\x02" + b"]" * count + b"a" * (count - 1) + b"."
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "why"),
     [

@@ -210,6 +210,7 @@ def test_curves_of_equal_length_are_thinned_alike() -> None:
     assert steps[0] == steps[1]
 
 
+@pytest.mark.slow
 def test_memory_is_bounded() -> None:
     collector = LossCollector("big.log", 200)
     for number in range(3000):

@@ -792,6 +792,7 @@ def test_the_only_rank_of_a_run_is_named() -> None:
 PLANS = [EIGHT, FOUR, TWO, ONE_HOST, plan_of(2, 4, tp=4), plan_of(3, 2, tp=2)]
 
 
+@pytest.mark.slow
 @settings(deadline=None, max_examples=60)
 @given(st.data())
 def test_wherever_a_rank_sticks_only_it_is_named(data: st.DataObject) -> None:

@@ -293,6 +293,7 @@ def test_summary_without_numbers_and_with_one_replica() -> None:
     assert loss_summary(curved(run_of(4, cells=2), fallen(0.25), 1), 1).drop == pytest.approx(0.25)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True)
 @given(st.integers(0, 2**32), st.sampled_from([15, 20, 29, 30, 60]), st.sampled_from([1, 2, 4]))
 def test_healthy_noise_is_not_a_fault(seed: int, steps: int, hosts: int) -> None:

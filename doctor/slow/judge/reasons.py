@@ -52,11 +52,9 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     here, rest = used[who], [used[each] for each in others]
     where = _where(seen, who, others)
     at_line = [*_at_line(where, here, rest, seen, who, lag)] if where is not None else []
-    said = [*_throttled(here, rest), *_starved(here, rest, seen, who)]
-    if not at_line or at_line[0][0] in _WEAK:
-        said = [*(said or _gil(seen, who)), *at_line]
-    else:
-        said = [*at_line, *said]
+    short = [*_throttled(here, rest), *_gil(seen, who)] or [*_starved(here, rest, seen, who)]
+    weak = not at_line or at_line[0][0] in _WEAK
+    said = [*short, *at_line] if weak else [*at_line, *short]
     if not said:
         everything = "everything takes longer there: its host, the clock of its processors, memory"
         said = [(LateReason.EVERYTHING, everything)]

@@ -179,6 +179,18 @@ def test_a_cpu_quota_that_is_used_up_is_the_reason() -> None:
     assert f"throttled in {50 * rounds} of {60 * rounds} periods" in late.why[0]
 
 
+def test_a_rank_that_writes_far_more_than_the_others_is_said_to_write() -> None:
+    """Also to a file that no disk holds, where a full machine makes it wait for a processor besides."""
+
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        late = host == "node3" and rank.pid == 57
+        used = replace(rank.used, written=10**9 if late else 10**6, starved=2.0 if late else 0.01)
+        return replace(rank, used=used)
+
+    (late,) = judge(with_ranks(recorded("loader"), change)).late
+    assert late.reason is LateReason.WRITES
+
+
 def test_without_py_spy_the_rank_is_named_without_a_line() -> None:
     def blind(member: HangMember) -> HangMember:
         looks = [look and replace(look, python=()) for look in (member.a, member.b)]

@@ -72,7 +72,7 @@ class Watch:
             if rank is None:
                 continue
             rank.look(line, now, self.patience.again)
-            if rank.state in ("T", "t"):
+            if rank.state in ("T", "t") and not rank.done:
                 self.stopped_since.setdefault(line.rank, now)
             else:
                 self.stopped_since.pop(line.rank, None)

@@ -54,7 +54,7 @@ class Stillness:
         return self._seconds
 
     def poll(self, moved: bool, phase: "tuple[int, bool] | None", still: float) -> None:
-        """Count a look at all pages. `phase` is that of the rank furthest behind; None without living ranks.
+        """Count a look at all pages. `phase` is that of the rank furthest behind; None without working ranks.
         Each of them has stood still for at least `still` seconds, without its waits for a processor.
         """
         self._pause = 0.0 if phase is None else self._pause + self._seconds

@@ -129,13 +129,13 @@ class HostRanks:
     # Watching.
 
     def phase(self) -> "tuple[int, bool] | None":
-        """The phase of the living rank that is furthest behind, and whether its first step is over."""
-        living = [rank for rank in self.ranks if rank.living]
-        return min(((rank.page[PHASE], rank.page[STEP] > 0) for rank in living), default=None)
+        """The phase of the working rank that is furthest behind, and whether its first step is over."""
+        working = [rank for rank in self.ranks if rank.working]
+        return min(((rank.page[PHASE], rank.page[STEP] > 0) for rank in working), default=None)
 
     def still(self) -> float:
-        """For how many seconds, at least, every living rank has stood still."""
-        return min((rank.still for rank in self.ranks if rank.living), default=0.0)
+        """For how many seconds, at least, every working rank has stood still."""
+        return min((rank.still for rank in self.ranks if rank.working), default=0.0)
 
     def look(self, seconds: float) -> bool:
         """Look at all living ranks; returns whether any page moved."""

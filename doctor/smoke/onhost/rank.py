@@ -94,6 +94,15 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
             work(trainer)
     page.enter_phase("done")
     say({"ev": "done"})
+    _stay()
+
+
+def _stay() -> None:
+    """Live on until the agent ends all ranks. Another rank may be inside the last collective, and wait for
+    what a thread of this one has yet to send: MCCL confirms each message that way.
+    """
+    while True:
+        signal.pause()
 
 
 def _start(framework: Framework) -> dict[str, Any]:

@@ -19,6 +19,7 @@ PIECES = 2  # per turn: a rank that floods its pipe does not delay the others
 STOPPED = 0.3  # seconds; a shorter stop is not reported
 SHORT = 0.25  # seconds without a move before its threads are examined, too
 SHOWN = page.RankPage.FIELDS.index("inside") + 1
+DONE = page.PHASES.index("done")
 VERSION, PHASE, STEP, DISTURBED = (
     page.RankPage.FIELDS.index(name) for name in ("version", "phase", "step", "disturbed")
 )
@@ -78,6 +79,11 @@ class Rank:
     @property
     def living(self) -> bool:
         return self.pid > 0 and not self.gone
+
+    @property
+    def working(self) -> bool:
+        """Whether it still has something to do: it stays until all ranks have ended."""
+        return self.living and self.page[PHASE] < DONE
 
     @property
     def can_write_stack(self) -> bool:

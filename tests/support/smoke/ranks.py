@@ -209,6 +209,7 @@ def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, g
     page.enter_phase("spawned")
     if wish["only"] is not None:
         rank.WORK = tuple(work for work in rank.WORK if work[0] in wish["only"])
+    rank._stay = lambda: None  # its exit code tells whether it ended well
     config = {
         "shape": {**shape._asdict(), "hosts": list(shape.hosts)},
         "cell": 0,

@@ -341,6 +341,15 @@ def test_a_process_that_ended_is_not_called_stopped() -> None:
     assert watched.alarm(103.0) is None
 
 
+def test_a_process_that_has_done_everything_may_be_stopped() -> None:
+    watched = watch()
+    lines = everyone(watched, "train", 5)
+    lines[2] = line(2, entry(watched, 2, "train", 5), state="T")
+    watched.ranks[2].take(RankEnd(), 102.0)
+    show(watched, 102.1, lines)
+    assert watched.alarm(103.0) is None
+
+
 def test_the_phase_is_the_later_of_event_and_page() -> None:
     watched = watch()
     rank = watched.ranks[0]

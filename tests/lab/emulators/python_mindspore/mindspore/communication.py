@@ -12,6 +12,7 @@ from torch.distributed import TCPStore  # type: ignore[attr-defined]
 
 WORLD = "mccl_world_group"
 GROUPS: dict[str, Any] = {}
+CLUSTER: list[Any] = []
 
 
 def init() -> None:
@@ -26,6 +27,7 @@ def init() -> None:
         "gloo", store=store, rank=int(os.environ["MS_NODE_ID"]), world_size=world, timeout=limit
     )
     GROUPS[WORLD] = dist.group.WORLD
+    CLUSTER.append(store)
 
 
 def create_group(name: str, members: list[int]) -> None:

@@ -116,6 +116,16 @@ def test_a_slow_link_is_asked_for_first() -> None:
     assert (made.state, late.lag, late.host) == (SlowState.LINK, Lag.SLOW_LINK, "node4")
 
 
+def test_a_link_whose_other_end_reads_late_is_not_slow() -> None:
+    """It has data to send for long, and carries hardly any of it, at whatever rate."""
+
+    def change(host: str, link: RankLink) -> RankLink:
+        slow = host == "node4"
+        return replace(link, sent=2 * 10**6, rate=10**7 if slow else 10**9, busy=3.0 if slow else 0.1)
+
+    assert judge(with_links(recorded("nobody"), change)).state is SlowState.EVEN
+
+
 def test_equal_links_are_not_slow() -> None:
     made = judge(with_links(recorded("nobody"), lambda _, link: replace(link, rate=10**6, busy=8.0)))
     assert made.state is SlowState.EVEN

@@ -102,8 +102,7 @@ def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
     here = {each.host for each in ranks}
     world = part.world
     missing = _missing(ranks, world)
-    looks = {name: (host.at, host.apart) for name, host in seen.items()}
-    begun = [at - apart - each.age for each in ranks for at, apart in [looks[each.host]] if each.age and at]
+    begun = [seen[each.host].at - each.age for each in ranks if each.age and seen[each.host].at]
     return HangJob(
         name=part.name,
         launcher=next((each.launcher for each in ranks if each.launcher), ""),

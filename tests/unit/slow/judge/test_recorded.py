@@ -11,6 +11,7 @@ from doctor.hang.evidence import HangMember
 from doctor.slow.evidence import RankLink, RankSamples, SlowEvidence, Used
 from doctor.slow.judge import TOO_FEW, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
+from doctor.slow.judge.reasons import NO_STACKS
 from doctor.slow.options import SlowWishes
 from doctor.slow.plan import following
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
@@ -212,6 +213,7 @@ def test_without_py_spy_the_rank_is_named_without_a_line() -> None:
     made = judge(without)
     (late,) = made.late
     assert (late.ranks, late.host, late.where, made.steps) == ((5,), "node3", None, None)
+    assert (late.reason, late.why) == (None, (NO_STACKS,)), "what was not seen is not excluded"
 
 
 def test_a_job_that_stands_still_is_looked_at_for_longer_than_a_step_may_take(

@@ -244,7 +244,7 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
     more = one.maybe or one.smallest > WORTH
     if waits[-1] - waits[0] >= one.smallest or one.maybe or one.smallest > TOO_NOISY:
         said = f"The ranks wait {apart} of the time, and it is not clear for whom."
-        return replace(made, sentence=said, maybe=maybe, more=more)
+        return replace(made, sentence=said, maybe=maybe, more=True)
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
     said = f"Nobody is late. The ranks wait {apart} of the time{alike}."
     notes = _about_devices(seen) if found.by == "stacks" else ()

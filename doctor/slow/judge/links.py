@@ -15,8 +15,12 @@ from doctor.text.nodeset import fold
 BIG = 50_000
 """Bytes a second of a connection that carries data of the training."""
 TIMES_SLOWER = 20
-BUSY = 0.35
+BUSY = 0.15
 """The share of the time that a slow link has data to send."""
+CARRIES = 0.25
+"""A link that is slow by itself carries at least this share of its rate while it has data to send; one whose
+other end reads late carries far less.
+"""
 HOSTS = 3
 """The fewest hosts of which one can be told apart by its rates."""
 AGAIN = 10.0
@@ -53,8 +57,11 @@ def _slow(flows: list[Flow]) -> SlowCulprit | None:
         return None
     low = min(rates, key=lambda host: rates[host])
     others = min(rate for host, rate in rates.items() if host != low)
-    busy = max(each.busy for each in big[low])
+    busiest = max(big[low], key=lambda flow: flow.busy)
+    busy = busiest.busy
     if max(each.rate for each in big[low]) * TIMES_SLOWER > others or busy < BUSY:
+        return None
+    if busiest.sent < CARRIES * busiest.rate * busy:
         return None
     to = tuple(dict.fromkeys(each.to for each in big[low]))
     own = f"carries {rates[low] / MEGA:,.0f} Mbit/s to {fold(to)} and is busy {percent(busy)} of the time"

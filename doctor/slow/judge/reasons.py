@@ -30,6 +30,7 @@ TIMES_MORE = 3.0
 MORE_CPU = 0.1
 BUSY = 0.5
 """The share of a processor from which on it is not called free."""
+NO_STACKS = "its stacks were not seen, so it is not known why"
 _LOADER = "torch/utils/data/"
 _GC = re.compile(r"\bgc\.collect\(")
 _SYNC = re.compile(r"\bfsync\(|\bflush\(|\bfdatasync\(")
@@ -44,7 +45,8 @@ Line = tuple[str, str]
 @dataclass(frozen=True, slots=True)
 class Reasons:
     where: Where | None
-    reason: LateReason
+    reason: LateReason | None
+    """None if not enough of it was seen."""
     why: tuple[str, ...]
 
 
@@ -57,6 +59,8 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     short = [*_throttled(here, rest), *_gil(seen, who)] or [*_starved(here, rest, seen, who)]
     weak = not at_line or at_line[0][0] in _WEAK
     said = [*short, *at_line] if weak else [*at_line, *short]
+    if not said and not seen.profiles(who):
+        return Reasons(None, None, (NO_STACKS,))
     if not said:
         everything = "everything takes longer there: its host, the clock of its processors, memory"
         said = [(LateReason.EVERYTHING, everything)]

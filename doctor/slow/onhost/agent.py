@@ -71,7 +71,8 @@ class SlowAgent(HangAgent):
         looks.add_sources(frames, time.monotonic() + look.LINES, MOST_LINES)
         for each in profiles:
             say("profile", number=number, profile=each)
-        at, apart = time.time(), time.monotonic() - first
+        apart = time.monotonic() - first
+        at = time.time() - apart  # The ages of processes are those of the first look, long ago.
         for one in looks.look(within):
             say("look", which="b", look=one)
         self.say_seen(say, looks, at, apart, what, ["Python stacks: " + why] if why else [])

@@ -11,6 +11,7 @@ from doctor.hang.evidence import HangMember
 from doctor.slow.evidence import RankLink, RankSamples, SlowEvidence, Used
 from doctor.slow.judge import TOO_FEW, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
+from doctor.slow.judge.reasons import NO_STACKS
 from doctor.slow.options import SlowWishes
 from doctor.slow.plan import following
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
@@ -116,6 +117,16 @@ def test_a_slow_link_is_asked_for_first() -> None:
     assert (made.state, late.lag, late.host) == (SlowState.LINK, Lag.SLOW_LINK, "node4")
 
 
+def test_a_link_whose_other_end_reads_late_is_not_slow() -> None:
+    """It has data to send for long, and carries hardly any of it, at whatever rate."""
+
+    def change(host: str, link: RankLink) -> RankLink:
+        slow = host == "node4"
+        return replace(link, sent=2 * 10**6, rate=10**7 if slow else 10**9, busy=3.0 if slow else 0.1)
+
+    assert judge(with_links(recorded("nobody"), change)).state is SlowState.EVEN
+
+
 def test_equal_links_are_not_slow() -> None:
     made = judge(with_links(recorded("nobody"), lambda _, link: replace(link, rate=10**6, busy=8.0)))
     assert made.state is SlowState.EVEN
@@ -202,6 +213,7 @@ def test_without_py_spy_the_rank_is_named_without_a_line() -> None:
     made = judge(without)
     (late,) = made.late
     assert (late.ranks, late.host, late.where, made.steps) == ((5,), "node3", None, None)
+    assert (late.reason, late.why) == (None, (NO_STACKS,)), "what was not seen is not excluded"
 
 
 def test_a_job_that_stands_still_is_looked_at_for_longer_than_a_step_may_take(

@@ -43,10 +43,18 @@ def _apologise(error: BaseException) -> None:
         return
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename.rpartition('/')[2]}:{frames[-1].lineno}" if frames else ""
-    tell(
-        f"doctor: internal error ({clean_line(f'{type(error).__name__}: {error}')}){place}.\n"
-        "        No verdict was reached. Please report this; DOCTOR_TRACEBACK=1 shows more.\n"
-    )
+    what = f"internal error ({clean_line(f'{type(error).__name__}: {error}')}){place}."
+    more = "No verdict was reached. Please report this; DOCTOR_TRACEBACK=1 shows more."
+    tell(f"doctor: {_said(what)}\n        {_said(more)}\n")
+
+
+def _said(text: str) -> str:
+    try:
+        from doctor.text.speech import t
+
+        return t(text)
+    except Exception:  # translating may be what is broken
+        return text
 
 
 if __name__ == "__main__":

@@ -27,6 +27,10 @@ _COMMENT = re.compile(r"^(?:.*?\s{2,}# |\s*# )(\S.*)$")
 _LOOKED_FOR = (
     *("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix", "split"),
 )
+_KEPT = re.compile("`[^`]*`|'[^']*'|\"[^\"]*\"|doctor [^，。；]*")
+"""What stays English."""
+_LEFT = re.compile(r"(?<![\w/.=-])[a-z]{2,},? [a-z]{2,},? [a-z]{2,}(?![\w/=])")
+"""Three English words in a row."""
 _QUOTES = ("Evidence", "compile")
 _NO_PROSE = (
     *("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote", "text/secret"),
@@ -164,10 +168,11 @@ def sample(template: str) -> Iterator[str]:
 
 
 def untranslated() -> list[Sentence]:
+    """Those of which nothing, or not all, is said in Chinese."""
     from doctor.text.speech import translated
 
-    return [
-        (where, each)
-        for where, each in sentences()
-        if not any(translated(" ".join(one.split())) for one in sample(each))
-    ]
+    def is_said(template: str) -> bool:
+        said = (translated(" ".join(one.split())) for one in sample(template))
+        return any(each and not _LEFT.search(_KEPT.sub("", each)) for each in said)
+
+    return [(where, each) for where, each in sentences() if not is_said(each)]

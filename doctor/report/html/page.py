@@ -23,6 +23,7 @@ LONGEST = 120
 """The most characters of a name there."""
 SHORT = 48
 """A title of more characters is set in smaller letters."""
+_WORD = late(r"\w[\w.-]*\w|\w")
 _MORE = late(r"; \d+ more causes?(?=\.$)")
 Section = tuple[str, str, Html]
 """An id, a title and the markup."""
@@ -93,8 +94,10 @@ def _top(page: Page, parts: Sequence[Section]) -> Html:
 
 def _is_new(says: str, page: Page) -> bool:
     """Whether neither the title nor the list of culprits says it already."""
-    said = _MORE.sub("", says.removeprefix(f"{page.word}: "))
-    return not page.title.startswith(said.rstrip("."))
+    said, known = (
+        set(_WORD.findall(text.casefold())) for text in (_MORE.sub("", says), f"{page.word} {page.title}")
+    )
+    return not said <= known | {"is", "are"}
 
 
 def _culprit_links(page: Page) -> list[Html]:

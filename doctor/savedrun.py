@@ -59,8 +59,10 @@ class SavedRun(Generic[T]):
         try:
             head = msgspec.json.decode(raw, type=dict[str, msgspec.Raw])
             schema = msgspec.json.decode(head["schema"], type=int)
-        except (*_UNREADABLE, KeyError) as error:
-            raise self._other(path, clean_line(str(error))) from None
+        except KeyError:
+            raise self._other(path, "it has no 'schema'") from None
+        except _UNREADABLE:
+            raise self._other(path, "it is not JSON of this kind") from None
         if self.key not in head:
             raise self._other(path, f"it has no {self.key!r}")
         if schema != SCHEMA:
@@ -69,7 +71,8 @@ class SavedRun(Generic[T]):
         try:
             run = self.read(head)
         except _UNREADABLE as error:
-            raise UsageError(f"{path}: is a damaged {self.noun}: {clean_line(str(error))}.") from None
+            why = f"its JSON does not fit ({clean_line(str(error))})"
+            raise UsageError(f"{path}: is a damaged {self.noun}: {why}.") from None
         for nonsense in self.nonsense(run):
             raise UsageError(f"{path}: is a damaged {self.noun}: {nonsense}.")
         return self.ours(run)

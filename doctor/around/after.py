@@ -16,11 +16,13 @@ from doctor.around.apart import apart
 from doctor.around.folder import PART, both_ends
 from doctor.around.kernel import of_job, processes_of
 from doctor.around.output import Output
+from doctor.around.page_files import in_files
 from doctor.run.request import Request
 from doctor.text.announce import announce
 from doctor.text.outfile import why_not_ours
 
 if TYPE_CHECKING:
+    from doctor.judge.verdict import Report
     from doctor.logs.explanation import Explanation
 
 CLOCKS = 5.0
@@ -112,6 +114,7 @@ def _explain(
     from doctor.logs.options import LogWishes
 
     quiet = replace(request, outputs=replace(request.outputs, quiet=True))
+    maybe: set[int] = set()
     with private_folder() as folder:
         names = _written(output, folder)
         paths, origin = [str(folder / OWN)], LogOrigin()
@@ -135,12 +138,17 @@ def _explain(
                 job = processes_of(said, (pid,), os.environ, killed=killed)
                 for kernel in folder.rglob(KERNEL):
                     until = began + seconds + margin
-                    text = of_job(kernel.read_bytes(), began - margin, until, job, here=here)
+                    text, doubtful = of_job(kernel.read_bytes(), began - margin, until, job, here=here)
                     kernel.write_bytes(text)
+                    maybe |= doubtful
             except DoctorError as error:
                 announce(f"the logs of the hosts could not be fetched: {error.message}")
         theirs = origin.named or (lambda logs: logs)
-        origin = replace(origin, named=lambda logs: theirs(renamed(logs, _by_stream(names))))
+        origin = replace(
+            origin,
+            named=lambda logs: theirs(renamed(logs, _by_stream(names))),
+            search=None,  # what the command printed is its log
+        )
         try:
             explanation, report = explanation_of(
                 paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None
@@ -150,6 +158,10 @@ def _explain(
                 raise
             announce(f"the hosts could not be examined: {error.message}")
             explanation, report = explanation_of(paths, quiet, LogWishes(), fetched=origin)
+    if maybe:
+        from doctor.around.doubts import with_doubts
+
+        explanation = with_doubts(explanation, maybe)
     return _reason(not_clean(explanation) if asks else explanation, report)
 
 
@@ -188,27 +200,18 @@ def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:
     return lambda path: names.get(path, path)
 
 
-def _reason(explanation: Explanation, report: object) -> EndReason:
+def _reason(explanation: Explanation, report: Report | None) -> EndReason:
     from doctor.logs.explanation import headline, last_words
     from doctor.logs.model import LogOutcome
     from doctor.logs.report import page_of
     from doctor.logs.report_json import logs_report
-    from doctor.report.envelope import as_json
-    from doctor.report.html.page import as_html
-    from doctor.report.terminal.cards import print_page
-    from doctor.text.console import drawn
-    from doctor.text.terminal import WIDTH
+    from doctor.model import Confidence
 
-    page = page_of(explanation)
-    text = drawn(partial(print_page, page, verbose=False, quiet=False), WIDTH, colour=False)
-    files = {
-        ".txt": text.encode(errors="replace"),
-        ".json": as_json(logs_report(explanation, report)),  # type: ignore[arg-type]
-        ".html": as_html(page),
-    }
+    text, files = in_files(page_of(explanation), logs_report(explanation, report))
     named = explanation.conclusion.outcome is LogOutcome.NAMED
     roots = [explanation.conclusion.charges[place] for place in explanation.roots]
-    says = headline(roots[0]) if named and roots else last_words(explanation)
+    sure = named and roots and roots[0].confidence is not Confidence.SUSPECT
+    says = headline(roots[0]) if sure else last_words(explanation)
     cause = (roots[0].symptom or roots[0].brief) if roots else ""
     return EndReason(named, says, text, files, cause, _blamed(explanation) if named else ())
 

@@ -9,6 +9,7 @@ import select
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +18,8 @@ from doctor.text.announce import announce
 from doctor.text.terminal import tell
 
 T = TypeVar("T")
+_OURS: set[int] = set()
+"""The PIDs of those whose results are awaited."""
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -37,14 +40,19 @@ class Apart(Generic[T]):
             _in_child(work, answers, ends)
         os.close(answers)
         os.close(ends)
+        _OURS.add(self.pid)
 
     def poll(self, seconds: float | None = 0) -> bool:
         """Whether it is done; waits at most so long."""
-        if not select.select([self.answer], [], [], seconds)[0]:
-            return False
-        more = os.read(self.answer, 1 << 16)
-        self._said += more
-        return not more
+        until = None if seconds is None else time.monotonic() + seconds
+        while True:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            if not select.select([self.answer], [], [], left)[0]:
+                return False
+            more = os.read(self.answer, 1 << 16)
+            if not more:
+                return True
+            self._said += more
 
     def end(self) -> None:
         """End it, whatever it does."""
@@ -66,8 +74,20 @@ class Apart(Generic[T]):
     def _close(self) -> None:
         os.close(self.answer)
         os.close(self._line)
+        _OURS.discard(self.pid)
         with contextlib.suppress(ChildProcessError):
             os.waitpid(self.pid, 0)
+
+
+def reap_orphans() -> None:
+    """Leave no zombie, if this is the first process of a container: orphans are its children."""
+    if os.getpid() != 1:
+        return
+    with contextlib.suppress(ChildProcessError):
+        while dead := os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            if dead.si_pid in _OURS:  # its turn comes
+                return
+            os.waitpid(dead.si_pid, os.WNOHANG)
 
 
 def apart(work: Callable[[], T]) -> T:
@@ -83,8 +103,7 @@ def apart(work: Callable[[], T]) -> T:
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, pass_on)
     try:
-        while not child.poll(None):
-            pass
+        child.poll(None)
         return child.result()
     finally:
         for number, handler in before.items():

@@ -11,9 +11,10 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from doctor.around.after import EndReason, curves_of
-from doctor.around.apart import Apart
+from doctor.around.apart import Apart, reap_orphans
 from doctor.around.command import ENDS, Command
-from doctor.around.look import JobLook, Watcher, look, tree
+from doctor.around.ended import below, end, kill
+from doctor.around.look import JobLook, Watcher, look
 from doctor.around.news import Newsroom
 from doctor.around.options import END, AroundWishes
 from doctor.around.output import Output
@@ -32,6 +33,8 @@ ODD_LOSSES = 5.0
 """Seconds from a loss that is not finite to a look, so that what follows is seen too."""
 GRACE = 30.0
 """Seconds from TERM to KILL."""
+TAKES_TO_END = 600.0
+"""Seconds from a signal to the end that it causes: a job may save a checkpoint first."""
 UNDECIDED = "nothing moves, and doctor hang could not decide why"
 ABSENT = "nothing was printed for a while, and no ranks run on the hosts"
 
@@ -47,6 +50,7 @@ class JobAttempt:
     status: int = 0
     why_not: int = 0
     signals: list[int] = field(default_factory=list)
+    """Those that somebody sent or typed shortly before its end."""
     looks: list[JobLook] = field(default_factory=list)
     """What was told about standstills."""
     losses: list[str] = field(default_factory=list)
@@ -59,7 +63,8 @@ class JobAttempt:
     @property
     def by_signal(self) -> int:
         """The signal with which somebody ended the command; 0 if nobody did."""
-        sent = [number for number in self.signals if number in ENDS]
+        own = [os.WTERMSIG(self.status)] if os.WIFSIGNALED(self.status) else []
+        sent = [number for number in (*self.signals, *own) if number in ENDS]
         return sent[0] if sent and self.status else 0
 
 
@@ -92,21 +97,26 @@ class Watched:
         try:
             while not command.over:
                 command.wait(TICK)
+                self._news.reap()
+                reap_orphans()
                 if command.status is None and self._watches:
                     self._tick(time.monotonic())
+            if self._kill_at is not None:
+                end(self._tree, self._kill_at)
         finally:
             self._watcher.close()
             if self._curves is not None:
                 self._curves.end()
         attempt.seconds = time.monotonic() - began
         attempt.status, attempt.why_not = command.status or 0, command.why_not
-        attempt.signals = command.signals
+        now = time.monotonic()
+        attempt.signals = [number for number, at in command.signals if now - at < TAKES_TO_END]
         return attempt
 
     def _tick(self, now: float) -> None:
         if self._kill_at is not None:
             if now > self._kill_at:
-                _kill(self._tree)
+                kill(self._tree)
             return
         if self._command.stopped != self._stops:
             self._stops = self._command.stopped
@@ -157,14 +167,8 @@ class Watched:
     def _end(self, why: str, now: float) -> None:
         """Ask the command to end; later it and all below it are killed."""
         self.attempt.ended = why
-        self._tree = tree(self._command.pid)
+        self._tree = below(self._command.pid)
         announce(f"the command is ended: TERM, and KILL after {GRACE:.0f} s.", self._news.tell)
         self._command.send(signal.SIGTERM)
         self._command.send(signal.SIGCONT)
         self._kill_at = now + GRACE
-
-
-def _kill(pids: Sequence[int]) -> None:
-    for pid in {*pids, *(below for above in pids for below in tree(above))}:
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.kill(pid, signal.SIGKILL)

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,8 @@ from doctor.errors import DoctorError
 
 ROOT = Path(__file__).parents[2]
 _PROGRAM = "import sys; sys.path.append(sys.argv[1]); from doctor.around.relay.main import main; main({})"
+MOST = 100
+"""The signals that are remembered, the last ones."""
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
 
 
@@ -46,8 +49,8 @@ class Command:
         """As waitpid returns it."""
         self.why_not = 0
         """The error with which the command could not be started."""
-        self.signals: list[int] = []
-        """The signals that doctor got meanwhile."""
+        self.signals: list[tuple[int, float]] = []
+        """The signals that doctor got meanwhile, and those that somebody typed, each with its time."""
         self.stopped = 0
         """How often doctor was stopped, so that pauses meanwhile say nothing."""
         self._drained = False
@@ -129,6 +132,8 @@ class Command:
             self.status = int(value)
         elif what == "drained":
             self._drained = True
+        elif what == "typed":
+            self._note(int(value))
 
     def _catch(self) -> None:
         for number in FORWARDED:
@@ -136,8 +141,11 @@ class Command:
                 self._before[number] = signal.signal(number, self._pass_on)
         self._before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, lambda *_: self._say(b"resize\n"))
 
+    def _note(self, number: int) -> None:
+        self.signals = [*self.signals, (number, time.monotonic())][-MOST:]
+
     def _pass_on(self, number: int, _frame: object) -> None:
-        self.signals.append(number)
+        self._note(number)
         if number in ENDS and self.status is not None:  # it has ended, but nobody takes its output
             self._drained = True
             return

@@ -18,17 +18,21 @@ _CUT = b"\n... %d bytes are left out here ...\n"
 
 
 class RunFolder:
-    def __init__(self, parent: Path | None, started: str, job: str, pid: int, number: int) -> None:
+    """`attempt`: its number, if the command may be started again; each attempt has a folder in that of the
+    run.
+    """
+
+    def __init__(self, parent: Path | None, started: str, job: str, pid: int, attempt: int = 0) -> None:
         self.parent = (parent or DEFAULT).absolute()
-        self._name = run_name(started, job, pid) + (f"-{number}" if number > 1 else "")
+        self._name = run_name(started, job, pid) + (f"/attempt-{attempt}" if attempt else "")
         self.path: Path | None = None
         """Where it is, once something was written."""
         self._broken = False
 
-    def write(self, files: Mapping[str, bytes]) -> None:
-        """Write files. Where that is impossible, it is said once, and the job goes on."""
+    def write(self, files: Mapping[str, bytes]) -> bool:
+        """Write files, and return whether they are there. If not, it is said once, and the job goes on."""
         if self._broken:
-            return
+            return False
         try:
             path = self.parent / self._name
             if why := why_not_ours(self.parent):
@@ -40,6 +44,7 @@ class RunFolder:
         except OSError as error:
             self._broken = True
             announce(f"{self.parent} cannot be written: {error.strerror}.")
+        return not self._broken
 
     def keep(self, output: Output, before: str = "") -> None:
         """Keep the output, which only doctor holds. `before` comes before the names of the files."""

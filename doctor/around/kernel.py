@@ -69,14 +69,25 @@ def processes_of(
     )
 
 
-def of_job(text: bytes, begin: float, until: float, job: JobProcesses, *, here: bool) -> bytes:
-    """The lines from the time of the job, without processes of others that were killed for lack of memory."""
+def of_job(
+    text: bytes, begin: float, until: float, job: JobProcesses, *, here: bool
+) -> tuple[bytes, frozenset[int]]:
+    """The lines from the time of the job, without processes of others that were killed for lack of memory;
+    with the PIDs of those that only may be the job's.
+    """
     lines = [*_between(text.splitlines(keepends=True), begin, until)]
     ours = {pid for pid, group in _killed(lines) if job.has(pid, group, here=here)}
+    maybe: set[int] = set()
     if not ours:
         last = _between(lines, max(begin, until - LAST), until)
-        ours = {pid for pid, group in _killed(last) if job.may_have(group)}
-    return b"".join(line for line in lines if _stays(line, ours))
+        maybe = {pid for pid, group in _killed(last) if job.may_have(group)}
+    return b"".join(line for line in lines if _stays(line, ours | maybe)), frozenset(maybe)
+
+
+def pid_of_killed(line: str) -> int | None:
+    """The process that the kernel killed for lack of memory, as the line says."""
+    killed = _KILLED.search(line.encode())
+    return int(killed[1]) if killed else None
 
 
 def _stays(line: bytes, ours: set[int]) -> bool:

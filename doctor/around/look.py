@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from doctor.around.apart import Apart
+from doctor.around.page_files import in_files
 from doctor.around.pauses import LEAST, OutputPauses
 from doctor.errors import DoctorError
 from doctor.run.request import Request
@@ -130,12 +131,7 @@ def _look(request: Request, below: int, port: int | None, limit: float) -> JobLo
     from doctor.hang.report import page_of
     from doctor.hang.report_json import hang_report
     from doctor.hang.watch import look_at
-    from doctor.report.envelope import as_json
-    from doctor.report.html.page import as_html
-    from doctor.report.terminal.cards import print_page
     from doctor.run.host_session import open_session
-    from doctor.text.console import drawn
-    from doctor.text.terminal import WIDTH
 
     outputs = replace(request.outputs, quiet=True)
     session = open_session(replace(request, outputs=outputs), os.environ)
@@ -147,14 +143,8 @@ def _look(request: Request, below: int, port: int | None, limit: float) -> JobLo
     found = _of_command(evidence, wishes, below, port)
     if found is None:
         return JobLook(NO_JOB, "No rank of the command runs here.")
-    page = page_of(found)
-    text = drawn(partial(print_page, page, verbose=False, quiet=False), WIDTH, colour=False)
-    files = {
-        ".txt": text.encode(errors="replace"),
-        ".json": as_json(hang_report(found, evidence)),
-        ".html": as_html(page),
-        ".evidence.json": encoded(evidence),
-    }
+    text, files = in_files(page_of(found), hang_report(found, evidence))
+    files[".evidence.json"] = encoded(evidence)
     culprits = frozenset((each.host, each.pid) for each in found.culprits)
     return JobLook(found.verdict.value, found.sentence, culprits, text, files)
 
@@ -188,8 +178,3 @@ def _descendants(pid: int) -> set[int]:
         return {each.pid for each in psutil.Process(pid).children(recursive=True)} | {pid}
     except psutil.Error:
         return set()
-
-
-def tree(pid: int) -> Sequence[int]:
-    """All processes below one, and itself."""
-    return sorted(_descendants(pid))

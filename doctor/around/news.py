@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 from collections.abc import Mapping
 
 from doctor.around.apart import Apart
 from doctor.around.folder import RunFolder
+from doctor.around.output import Output
+from doctor.errors import DoctorError
 from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
@@ -19,9 +22,13 @@ NOTIFIES = 60
 
 
 class Newsroom:
-    def __init__(self, folder: RunFolder, notify: str | None, *, raw: bool) -> None:
-        """`raw`: a terminal shows what is written as it is, without beginning lines by itself."""
-        self._folder, self._notify, self._raw = folder, notify, raw
+    def __init__(
+        self, folder: RunFolder, notify: str | None, output: Output | None = None, *, raw: bool
+    ) -> None:
+        """`raw`: a terminal shows what is written as it is, without beginning lines by itself. `output` must
+        not have it.
+        """
+        self._folder, self._notify, self._output, self._raw = folder, notify, output, raw
         self._running: list[Apart[None]] = []
 
     def cooked(self) -> None:
@@ -29,24 +36,30 @@ class Newsroom:
         self._raw = False
 
     def tell(self, text: str) -> None:
-        tell(text.replace("\n", "\r\n") if self._raw else text, drawn=True)
+        with self._output.without_ours() if self._output else contextlib.nullcontext():
+            tell(text.replace("\n", "\r\n") if self._raw else text, drawn=True)
 
     def publish(self, name: str, headline: str, text: str, files: Mapping[str, bytes]) -> None:
-        self._folder.write({f"{name}{suffix}": data for suffix, data in files.items()})
+        kept = self._folder.write({f"{name}{suffix}": data for suffix, data in files.items()})
         announce(headline, self.tell)
         self.tell(text)
-        if self._folder.path:
+        if kept:
             announce(f"the report is in {self._folder.path}", self.tell)
         if self._notify:
             self._running.append(Apart(lambda: _notified(self._notify or "", headline, text)))
 
+    def reap(self, seconds: float = 0.0) -> None:
+        """Leave no process of a command of --notify that has ended. Waits at most so long for each."""
+        for each in [each for each in self._running if each.poll(seconds)]:
+            self._running.remove(each)
+            with contextlib.suppress(DoctorError):  # it told what broke
+                each.result()
+
     def close(self) -> None:
-        """Wait for the commands of --notify, which end by their limit."""
-        for each in self._running:
-            while not each.poll(NOTIFIES):
-                each.end()
-                break
-        self._running.clear()
+        """Wait for the commands of --notify, and end those that take too long."""
+        self.reap(NOTIFIES)
+        while self._running:
+            self._running.pop().end()
 
 
 def _notified(command: str, headline: str, text: str) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from doctor.around.relay.kept import HEAD, RING, Kept
@@ -30,17 +31,27 @@ class Written:
 
     file: int
     begin: int
+    ours: list[tuple[int, int]] = field(default_factory=list)
+    """Where doctor itself wrote into the file: it counts as empty lines."""
 
     @property
     def total(self) -> int:
         return max(0, os.fstat(self.file).st_size - self.begin)
 
     def first(self) -> bytes:
-        return os.pread(self.file, HEAD, self.begin)
+        return self._read(self.begin, HEAD)
 
     def since(self, place: int, most: int = RING) -> tuple[int, bytes]:
         begin = max(place, self.total - most)
-        return begin, os.pread(self.file, most, self.begin + begin)
+        return begin, self._read(self.begin + begin, most)
+
+    def _read(self, at: int, most: int) -> bytes:
+        text = os.pread(self.file, most, at)
+        for begin, end in self.ours:
+            first, last = max(begin - at, 0), min(end - at, len(text))
+            if first < last:
+                text = text[:first] + b"\n" * (last - first) + text[last:]
+        return text
 
 
 class Output:
@@ -57,6 +68,15 @@ class Output:
                 begin = os.lseek(at, 0, os.SEEK_CUR)
                 appends = _appends(at)
                 self.streams[NAMES[at]] = Written(opened, about.st_size if appends else begin)
+
+    @contextlib.contextmanager
+    def without_ours(self) -> Iterator[None]:
+        """What is written to stderr meanwhile is not the command's, even if it goes to the same file."""
+        about = os.fstat(2)
+        yield
+        for each in self.streams.values():
+            if isinstance(each, Written) and os.path.samestat(about, os.fstat(each.file)):
+                each.ours.append((about.st_size, os.lseek(2, 0, os.SEEK_CUR)))
 
     @property
     def total(self) -> int:

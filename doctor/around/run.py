@@ -18,6 +18,7 @@ from doctor.around.after import EndReason, explained
 from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
+from doctor.around.durations import duration
 from doctor.around.folder import PART, RunFolder
 from doctor.around.launcher import agent_of, is_first, line_to_type, named_hosts, runs_on_each_host
 from doctor.around.news import Newsroom
@@ -155,10 +156,9 @@ class AroundRun:
         return name
 
     def _command(self, words: Sequence[str]) -> int | None:
-        parent = self.request.outputs.report_dir
-        folder = RunFolder(parent, _stamp(time.time()), job_id(os.environ), os.getpid(), self.number)
+        folder = self._folder()
         with Command(words, self.hostfile, holds=self.wishes.restarts > 0) as command:
-            news = Newsroom(folder, self.wishes.notify, raw=command.has_terminal)
+            news = Newsroom(folder, self.wishes.notify, command.output, raw=command.has_terminal)
             port = self.before.going.port if self.before.going else None
             watched = Watched(command, self._of_job(), self.wishes, news, port)
             attempt = watched.run() if self.leads else watched.run_unwatched()
@@ -188,6 +188,12 @@ class AroundRun:
         self._ends(code, Whose.JOB, attempt.seconds)
         end_as(attempt.status)
         return code
+
+    def _folder(self, *, whole: bool = False) -> RunFolder:
+        """That of this attempt, or of the whole run."""
+        parent = self.request.outputs.report_dir
+        attempt = self.number if self.wishes.restarts and not (whole or self.on_each) else 0
+        return RunFolder(parent, _stamp(self.began), job_id(os.environ), os.getpid(), attempt)
 
     def _of_job(self) -> Request:
         """The request for the hosts that take part."""
@@ -248,11 +254,23 @@ class AroundRun:
         self.attempts.append(EndedAttempt(part, left_out, attempt, code, by_others, why, where))
 
     def _ends(self, code: int, whose: Whose, seconds: float | None = None) -> int:
+        if len(self.attempts) > 1:
+            self._index()
         self._write(code, whose)
         if code or not self.request.outputs.quiet:
-            after = f", after {_duration(seconds)}" if seconds is not None else ""
+            after = f", after {duration(seconds)}" if seconds is not None else ""
             announce(f"the exit code {code} is {whose.words}{after}.")
         return code
+
+    def _index(self) -> None:
+        """One page about all attempts, beside their folders."""
+        from doctor.around.attempts_page import attempts_page
+        from doctor.around.page_files import in_files
+
+        folder = self._folder(whole=True)
+        page = attempts_page([each.entry() for each in self.attempts], _stamp(self.began))
+        if folder.write({f"attempts{suffix}": data for suffix, data in in_files(page)[1].items()}):
+            announce(f"all attempts are in {folder.path}/attempts.txt")
 
     def _write(self, code: int, whose: Whose) -> None:
         """Write the reports that were asked for. The exit code stays what it is if that fails."""
@@ -272,14 +290,6 @@ class AroundRun:
 
 def _stamp(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    parts = ((hours, "h"), (minutes, "min"), (rest, "s"))
-    shown = [f"{number} {unit}" for number, unit in parts if number]
-    return " ".join(shown) or f"{seconds:.1f} s"
 
 
 def run_around(words: Sequence[str], request: Request, wishes: AroundWishes) -> int:

@@ -55,7 +55,7 @@ def run(arguments: Sequence[str]) -> int:
     except Exception as error:
         if not hasattr(error, "format_message"):  # typer's own errors have it
             raise
-        if error.format_message().startswith("Usage: "):  # a group without a command shows its help
+        if type(error).__name__ == "NoArgsIsHelpError":  # a group without a command shows its help
             tell(f"{error.format_message()}\n")
             return EXIT_USAGE
         _forget_go(arguments)

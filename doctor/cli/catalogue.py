@@ -105,11 +105,16 @@ def _in_lines(rows: Sequence[Row], colour: bool) -> str:
 
 def _line(row: Row, wide: int, columns: int, colour: bool) -> str:
     name, kind, title = map(clean_line, row)
-    room = columns - wide - 4 - (len(kind) + 2 if kind else 0)
+    room = columns - wide - 4 - (cells(_said(kind)) + 2 if kind else 0)
     if room < NARROW:
         return f"  {name}"
-    marked = f"{styled(kind, COLOURS.get(kind, '0'), colour)}  " if kind else ""
+    marked = f"{styled(_said(kind), COLOURS.get(kind, '0'), colour)}  " if kind else ""
     return f"  {name:<{wide}}  {marked}{_cut(title, room)}"
+
+
+def _said(kind: str) -> str:
+    """The word of a report for what a check finds."""
+    return kind if spoken() is Language.EN else t(kind.upper())
 
 
 def _cut(title: str, room: int) -> str:
@@ -127,14 +132,15 @@ def in_rows(rows: Sequence[Row], colour: bool) -> str:
 
 def _lines(row: Row, wide: int, colour: bool) -> Iterator[str]:
     name, kind, title = map(clean_line, row)
-    head = f"  {name:<{wide}}  {kind}{'  ' if kind else ''}"
+    said = _said(kind)
+    head = f"  {name:<{wide}}  {said}{'  ' if kind else ''}"
     columns = width(sys.stdout, PAGE)
-    beside = columns - len(head) >= NARROW
-    room = columns - (len(head) if beside else 6)
-    first, *more = wrap(title, max(room, 1))
-    painted = head.replace(f"  {kind}  ", f"  {styled(kind, COLOURS.get(kind, '0'), colour)}  ")
+    beside = columns - cells(head) >= NARROW
+    indent = cells(head) if beside else 6
+    first, *more = wrap(title, max(columns - indent, 1))
+    painted = head.replace(f"  {said}  ", f"  {styled(said, COLOURS.get(kind, '0'), colour)}  ")
     yield f"{painted}{first}" if beside else painted.rstrip()
-    yield from (" " * (len(head) if beside else 6) + line for line in (more if beside else (first, *more)))
+    yield from (" " * indent + line for line in (more if beside else (first, *more)))
 
 
 def is_ours(check: Check) -> bool:

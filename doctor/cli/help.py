@@ -5,6 +5,7 @@ completion are made from the same entries.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -110,7 +111,7 @@ class CliCommands(OwnValues, _SpokenHelp, TyperGroup):
             super().format_commands(ctx, formatter)
             return
         shown = [each for each in self.commands.values() if not each.hidden]
-        with formatter.section(t("Commands")):
+        with _section(formatter, "Commands"):
             _write_rows([(str(each.name), t(each.help or "")) for each in shown], formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
@@ -121,14 +122,27 @@ class CliCommands(OwnValues, _SpokenHelp, TyperGroup):
         _write_examples(self.epilog, formatter)
 
 
+@contextmanager
+def _section(formatter: Any, title: str) -> Iterator[None]:
+    """A group with its title; typer writes an English colon."""
+    if spoken() is Language.EN:
+        with formatter.section(title):
+            yield
+        return
+    formatter.write_paragraph()
+    formatter.write(f"{t(title)}：\n")
+    with formatter.indentation():
+        yield
+
+
 def _write_entries(command: Any, context: Any, formatter: Any) -> None:
     panels: dict[str, list[tuple[str, str]]] = {}
     found = entries(command, context)
     wide = min(max(len(each.usage) for each in found), WIDEST)
     for each in found:
-        panels.setdefault(t(each.panel), []).append((f"{each.usage:<{wide}}", t(each.help)))
+        panels.setdefault(each.panel, []).append((f"{each.usage:<{wide}}", t(each.help)))
     for panel, rows in panels.items():
-        with formatter.section(panel):
+        with _section(formatter, panel):
             _write_rows(rows, formatter)
 
 
@@ -155,5 +169,5 @@ def _spoken(example: str) -> str:
 
 def _write_examples(epilog: str | None, formatter: Any) -> None:
     if epilog:
-        with formatter.section(t("Examples")):
+        with _section(formatter, "Examples"):
             formatter.write("".join(f"  {_spoken(line)}\n" for line in epilog.splitlines()))

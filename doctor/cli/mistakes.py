@@ -44,6 +44,8 @@ def mistake(error: Any, arguments: Sequence[str]) -> UsageError:
         hint = _of_option(typed, context) or hint
     elif (option := getattr(error, "option_name", "")) in _TO_STDOUT and "requires an argument" in message:
         hint = f"Type: {option} FILE, or {option} - for stdout."
+    elif found := re.search(r"extra argument\(s\) \((.*)\)", message, re.DOTALL):
+        message = f"Unexpected: {found[1]}"
     elif context and (found := re.match(r"(No such command '(.*)')\.", message, re.DOTALL)):
         message, word = found.groups()
         hint = suggest(word, _visible(context.command)) or _as_other(word, context) or hint

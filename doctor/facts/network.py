@@ -28,6 +28,10 @@ class Counters:
     lower: int = 0
 
 
+_NONE = "no address"
+"""What a host prints whose interfaces have no address, not even that of loopback."""
+
+
 def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
     """`ip -o addr`: `3: eth0    inet 192.168.7.100/24 scope global eth0\\ ...`.
 
@@ -44,7 +48,7 @@ def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
     plain = re.match(r"no ip: (.*)", capture.stdout)
     if plain:
         found = {UNNAMED: [word for word in plain[1].split() if _is_address(word)]}
-    if not any(found.values()):
+    if not any(found.values()) and capture.stdout.strip() != _NONE:
         raise UnreadableOutput("ip addr printed no address")
     return {name: tuple(sorted(a, key=lambda x: ":" in x)) for name, a in found.items()}
 
@@ -53,7 +57,10 @@ UNNAMED = "?"
 """The interface name for addresses if `ip` is not installed, as in slim containers."""
 ADDRESSES = Fact(
     "addresses",
-    Run("command -v ip >/dev/null && exec ip -o addr show; a=$(hostname -I) && echo no ip: $a"),
+    Run(
+        f'command -v ip >/dev/null && {{ a=$(ip -o addr show) && echo "${{a:-{_NONE}}}"; exit; }};'
+        " a=$(hostname -I) && echo no ip: $a"
+    ),
     _addresses,
 )
 

@@ -156,7 +156,7 @@ def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> C
         who(of),
         _says(of),
         f"; since {still}" if still else "",
-        judgement.confidence.value,
+        "" if judgement.confidence.value == word.lower() else judgement.confidence.value,
         (Row("stack", tuple(map(frame_words, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),
         ids=(id,),
     )

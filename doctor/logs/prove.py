@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from doctor.facts.memory import FULL, MB, Space
 from doctor.facts.network import ADDRESSES, NAMES
 from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.judge.engine import SEVERAL
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.logs.explanation import Explanation, Proof, ProofState
@@ -162,6 +163,9 @@ def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam
     there = [host.name for host in report.hosts if any(same(host.name, name) for name in named)]
     if named and not there:
         return Proof(place, ProofState.OPEN, f"{fold(named)} is not among the hosts that were examined")
+    asked = [id for id in asked if not _needs_several(report, id)]
+    if not asked:
+        return Proof(place, ProofState.OPEN, "no check of a single host can show it")
     failing = [f for f in report.findings if f.check in asked and f.status in FAILS]
     here = [f for f in failing if _is_here(f, there) and _is_about(f, asked)]
     if here:
@@ -201,6 +205,12 @@ def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam
             place, ProofState.OPEN, f"{passes}, but the logs do not say for certain who was at fault"
         )
     return Proof(place, ProofState.GONE, f"{passes}{elsewhere}")
+
+
+def _needs_several(report: Report, check: str) -> bool:
+    """Whether a check compares hosts, and only one was examined."""
+    found = [each for each in report.results if each.check == check]
+    return bool(found) and all(each.status is Status.SKIP and each.reason == SEVERAL for each in found)
 
 
 def _is_here(finding: Finding, there: Sequence[str]) -> bool:

@@ -147,7 +147,7 @@ def _cause(explained: Explanation, place: int, quotes: _Quotes) -> Card:
         "SUSPECT" if unsure else "FAIL",
         CardKind.OPEN if unsure else CardKind.FAIL,
         says=headline(charge),
-        tag=charge.symptom or charge.confidence.value,
+        tag=charge.symptom or ("" if unsure else charge.confidence.value),
         rows=tuple(rows),
         ids=(f"f{place + 1}",),
     )

@@ -9,6 +9,12 @@ _SAYS = re.compile(
     r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
     re.IGNORECASE,
 )
+_SUCCEEDED = re.compile(
+    r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?)\b).{0,300}\b(?:successful(?:ly)?|succeeded)\b"
+)
+_TRAINING = re.compile(
+    r"\b(?:(?:pre-?|fine-?)?train(?:ing|ed)?|tuning|run|job|experiment|steps|epochs)\b", re.IGNORECASE
+)
 _EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
 _COUNT = re.compile(
     r"(?:\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}"
@@ -23,6 +29,18 @@ Value = tuple[float, int]
 
 def says_step(text: str) -> bool:
     return len(text) < 2000 and not text.startswith("#") and _SAYS.search(text) is not None
+
+
+def says_success(text: str) -> bool:
+    """Whether a line says what a program says only if it has caught its exceptions. That it ended or is done,
+    its script says too.
+    """
+    return _SUCCEEDED.match(text) is not None
+
+
+def says_trained(text: str) -> bool:
+    """Whether it says so of a training, and not of something that was done meanwhile."""
+    return says_success(text) and _TRAINING.search(text) is not None
 
 
 def counted(text: str) -> tuple[str, Value]:

@@ -31,12 +31,10 @@ def passed_lines(report: Report) -> tuple[Measurement, ...]:
         for check, where in passed.items():
             if area_of(check) == area:
                 some = [host for host in hosts if host in where]
-                named.setdefault("" if len(some) in (0, len(hosts)) else f" on {fold(some)}", []).append(
-                    check
-                )
+                named.setdefault("" if len(some) in (0, len(hosts)) else f"{fold(some)}: ", []).append(check)
         if named:
             lines.append(
-                Measurement(area, "; ".join(f"{', '.join(ids)}{where}" for where, ids in named.items()))
+                Measurement(area, "; ".join(f"{where}{', '.join(ids)}" for where, ids in named.items()))
             )
     reasons = Counter(reason for check, reason in skipped.items() if check not in passed)
     if reasons:

@@ -120,7 +120,8 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
     try:
         report = msgspec.json.decode(read_saved(path), type=_JsonReport)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: is a damaged report: {clean_line(str(error))}.") from None
+        why = f"its JSON does not fit ({clean_line(str(error))})"
+        raise UsageError(f"{path}: is a damaged report: {why}.") from None
     _refuse_others(path, report.run.command)
     names = tuple(host.name for host in report.hosts)
     mentioned = {name for each in report.findings for name in each.hosts}

@@ -13,9 +13,19 @@ from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import RemoteAgent
 from doctor.hang.agents import HOME as HANG_HOME
 from doctor.hang.agents import NEEDS, HangAgents, HangHost
+from doctor.hang.evidence import LONGEST_LIBRARY_TEXT
 from doctor.hang.redaction import clean, clean_frame
 from doctor.slow import messages
-from doctor.slow.evidence import HostSamples, Profile, RankSamples, SampleRound
+from doctor.slow.devices import SCRIPTS
+from doctor.slow.evidence import (
+    MOST_DEVICES,
+    DeviceText,
+    HostSamples,
+    Profile,
+    RankSamples,
+    SampleRound,
+)
+from doctor.text.redact import redact
 from doctor.transport import Script
 
 HOME = "doctor.slow.onhost"
@@ -38,6 +48,9 @@ def slow_script(python: str | None = None, *, sudo: bool = False) -> Script:
     return by_sudo(script) if sudo else script
 
 
+_Sample = messages.RankMessage | messages.ProfileMessage | messages.DeviceMessage | messages.RoundEnd
+
+
 @dataclass(frozen=True, slots=True)
 class RoundPlan:
     """The next round: how long, and whose stacks are recorded, by host."""
@@ -53,6 +66,7 @@ class SlowHost(HangHost):
     """For each ping: its time there, and ours."""
     ranks: dict[int, list[RankSamples]] = field(default_factory=dict)
     profiles: dict[int, list[Profile]] = field(default_factory=dict)
+    devices: dict[int, list[DeviceText]] = field(default_factory=dict)
     ends: dict[int, messages.RoundEnd] = field(default_factory=dict)
     number: int = -1
     """The round that it was asked for."""
@@ -70,6 +84,7 @@ class SlowHost(HangHost):
                 busiest=tuple(replace(each, name=clean(each.name)) for each in end.busiest),
                 owed=end.owed,
                 profiles=tuple(map(_clean, self.profiles.get(number, ()))),
+                devices=tuple(map(_clean_devices, self.devices.get(number, ()))),
             )
             for number, end in sorted(self.ends.items())
         )
@@ -78,6 +93,10 @@ class SlowHost(HangHost):
 
 def _clean(profile: Profile) -> Profile:
     return replace(profile, frames=tuple(map(clean_frame, profile.frames)), problem=clean(profile.problem))
+
+
+def _clean_devices(said: DeviceText) -> DeviceText:
+    return replace(said, text=redact(said.text)[:LONGEST_LIBRARY_TEXT], problem=clean(said.problem))
 
 
 class SlowAgents(HangAgents):
@@ -122,6 +141,7 @@ class SlowAgents(HangAgents):
                 "stacks": [*ranks[:STACKS], *(pid for pid in ranks if host.members[pid].rank is None)],
                 "record": [*plan.record.get(host.host, ())],
                 "gil": [*plan.gil.get(host.host, ())],
+                "devices": SCRIPTS,
             }
             if host.narrowed:
                 asked["pids"] = [*host.members]
@@ -135,15 +155,13 @@ class SlowAgents(HangAgents):
             if message.number in host.pongs or message.number >= PINGS:
                 return False
             host.pongs[message.number] = message.at, time.monotonic()
-        elif isinstance(message, messages.RankMessage | messages.ProfileMessage | messages.RoundEnd):
+        elif isinstance(message, _Sample):
             return self._take_sample(host, message)
         else:
             return super().take(host, message, size)
         return True
 
-    def _take_sample(
-        self, host: SlowHost, message: messages.RankMessage | messages.ProfileMessage | messages.RoundEnd
-    ) -> bool:
+    def _take_sample(self, host: SlowHost, message: _Sample) -> bool:
         number = message.number
         if not host.looking or number != host.number or number in host.ends:
             return False
@@ -157,6 +175,11 @@ class SlowAgents(HangAgents):
             if message.profile.pid not in host.members or len(kept) > 2 * len(host.members):
                 return False
             kept.append(message.profile)
+        elif isinstance(message, messages.DeviceMessage):
+            said = host.devices.setdefault(number, [])
+            if len(said) >= MOST_DEVICES:
+                return False
+            said.append(message.devices)
         else:
             host.ends[number] = message
         return True

@@ -16,7 +16,8 @@ class SlowOfFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a finding that only `slow` has."""
 
     lag: Lag
-    """`late`, `slowest stage`, `pauses`, `waits for a processor`, `slow link` or `lossy link`."""
+    """`late`, `slowest stage`, `pauses`, `waits for a processor`, `slow device`, `slow link` or `lossy
+    link`."""
     ranks: tuple[int, ...]
     """The ranks that are late; empty for a link."""
     share: float
@@ -48,6 +49,23 @@ class SlowFindingEntry(FindingEntry, frozen=True, kw_only=True):
     """The fields that only `slow` has."""
 
 
+class DeviceEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """How fast the device of a rank ran; null where its tool says nothing."""
+
+    name: str
+    """What it is, and its number as the tool counts."""
+    mhz: int | None
+    """Its clock, the median of all readings."""
+    most_mhz: int | None
+    """The highest clock that it can have."""
+    watts: int | None
+    """What it draws."""
+    celsius: int | None
+    """How hot it was."""
+    reasons: tuple[str, ...]
+    """What holds its clock down."""
+
+
 class PaceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """How a rank takes part."""
 
@@ -61,6 +79,8 @@ class PaceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The share of the samples in which it waited in a collective; null if unknown."""
     place: str | None
     """The line at which it is most often outside collectives."""
+    device: DeviceEntry | None
+    """Its device; null if it has none, or its tool does not show whose it is."""
 
 
 class SlowPart(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,14 +7,15 @@ equal length.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
-from doctor.hang.evidence import Count, Frame, HangEvidence, Pid, Seconds, Text, Word
+from doctor.hang.evidence import Count, Frame, HangEvidence, Long, Pid, Seconds, Text, Word
 
 MOST_ROUNDS = 16
 MOST_PARTS = 64
+MOST_DEVICES = 8
 Counts = Annotated[tuple[Count, ...], msgspec.Meta(max_length=MOST_PARTS)]
 """A number for each part of a round."""
 
@@ -118,6 +119,17 @@ class Profile(msgspec.Struct, frozen=True, kw_only=True):
     problem: Text = ""
 
 
+class DeviceText(msgspec.Struct, frozen=True, kw_only=True):
+    """What the tool of a vendor printed about the devices of a host. `slow.devices` reads it."""
+
+    tool: Word
+    """The name of the vendor."""
+    which: Literal["a", "b"] = "a"
+    """Whether it was asked at the beginning or at the end of the round."""
+    text: Long = ""
+    problem: Text = ""
+
+
 class SampleRound(msgspec.Struct, frozen=True, kw_only=True):
     number: Count
     began: Seconds
@@ -128,6 +140,7 @@ class SampleRound(msgspec.Struct, frozen=True, kw_only=True):
     busiest: Annotated[tuple[BusyProcess, ...], msgspec.Meta(max_length=16)] = ()
     owed: Annotated[tuple[OwedAnswers, ...], msgspec.Meta(max_length=256)] = ()
     profiles: Annotated[tuple[Profile, ...], msgspec.Meta(max_length=4_096)] = ()
+    devices: Annotated[tuple[DeviceText, ...], msgspec.Meta(max_length=MOST_DEVICES)] = ()
 
 
 class HostSamples(msgspec.Struct, frozen=True, kw_only=True):

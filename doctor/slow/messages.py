@@ -9,7 +9,7 @@ import msgspec
 from doctor.agents.session import Bye, Message, NoInterpreter
 from doctor.hang.evidence import Count, Seconds
 from doctor.hang.messages import HangMessage
-from doctor.slow.evidence import BusyProcess, OwedAnswers, Profile, RankLink, RankSamples
+from doctor.slow.evidence import BusyProcess, DeviceText, OwedAnswers, Profile, RankLink, RankSamples
 
 
 class RankMessage(Message, frozen=True, tag="rank"):
@@ -20,6 +20,11 @@ class RankMessage(Message, frozen=True, tag="rank"):
 class ProfileMessage(Message, frozen=True, tag="profile"):
     number: Count
     profile: Profile
+
+
+class DeviceMessage(Message, frozen=True, tag="devices"):
+    number: Count
+    devices: DeviceText
 
 
 class RoundEnd(Message, frozen=True, tag="round"):
@@ -40,7 +45,7 @@ class Pong(Message, frozen=True, tag="pong"):
     at: Seconds
 
 
-SlowMessage = HangMessage | RankMessage | ProfileMessage | RoundEnd | Pong
+SlowMessage = HangMessage | RankMessage | ProfileMessage | DeviceMessage | RoundEnd | Pong
 DECODER: msgspec.json.Decoder[SlowMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     SlowMessage | NoInterpreter | Bye
 )

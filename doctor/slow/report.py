@@ -8,7 +8,7 @@ from doctor.hang.judge.judgement import HangState
 from doctor.hang.report import ONE_JOB, frame_words, job_lines
 from doctor.hang.words import job_words, missing_words, rights_words
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
-from doctor.slow.judge.judgement import Lag, SlowCulprit, SlowJudgement, SlowState
+from doctor.slow.judge.judgement import DeviceShare, Lag, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.words import between, milliseconds, percent, who
 from doctor.text.nodeset import fold
 
@@ -134,3 +134,18 @@ def _ranks(judgement: SlowJudgement) -> Iterator[Table]:
     )
     if rows and judgement.hang.verdict is not HangState.NO_JOB:
         yield Table("Ranks", ("RANK", "HOST", "PID", "WAITS", "OUTSIDE MOST OFTEN AT"), rows, Medium.FULL)
+    devices = tuple(
+        ("?" if each.rank is None else str(each.rank), fold((each.key[0],)), *_device(each.device))
+        for each in judgement.ranks
+        if each.device is not None
+    )
+    if devices:
+        head = ("RANK", "HOST", "DEVICE", "CLOCK", "AT MOST", "POWER", "TEMPERATURE", "HELD DOWN BY")
+        yield Table("Devices", head, devices, Medium.FULL)
+
+
+def _device(one: DeviceShare) -> Iterator[str]:
+    yield one.name
+    for number, unit in ((one.mhz, "MHz"), (one.most_mhz, "MHz"), (one.watts, "W"), (one.celsius, "C")):
+        yield "?" if number is None else f"{number:,} {unit}"
+    yield ", ".join(one.reasons)

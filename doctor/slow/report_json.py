@@ -13,9 +13,9 @@ from doctor.report.envelope import (
     result_entries,
     verdict_of,
 )
-from doctor.slow.envelope import PaceEntry, SlowFindingEntry, SlowOfFinding, SlowPart, SlowReport
+from doctor.slow.envelope import DeviceEntry, PaceEntry, SlowFindingEntry, SlowOfFinding, SlowPart, SlowReport
 from doctor.slow.evidence import SlowEvidence
-from doctor.slow.judge.judgement import RankShare, SlowCulprit, SlowJudgement
+from doctor.slow.judge.judgement import DeviceShare, RankShare, SlowCulprit, SlowJudgement
 from doctor.slow.judge.words import who
 from doctor.text.nodeset import fold
 
@@ -61,7 +61,20 @@ def _part(judgement: SlowJudgement) -> SlowPart:
 
 def _pace(each: RankShare) -> PaceEntry:
     host, pid = each.key
-    return PaceEntry(rank=each.rank, host=host, pid=pid, waits=each.waits, place=each.place or None)
+    device = _device(each.device) if each.device else None
+    place = each.place or None
+    return PaceEntry(rank=each.rank, host=host, pid=pid, waits=each.waits, place=place, device=device)
+
+
+def _device(one: DeviceShare) -> DeviceEntry:
+    return DeviceEntry(
+        name=one.name,
+        mhz=one.mhz,
+        most_mhz=one.most_mhz,
+        watts=one.watts,
+        celsius=one.celsius,
+        reasons=one.reasons,
+    )
 
 
 def _finding(id: str, late: SlowCulprit) -> SlowFindingEntry:

@@ -46,6 +46,7 @@ SHORT = 12
 """With at most this many letters, what is in its holes must be translated, or be a name."""
 TINY = 7
 """With at most this many, that goes for quotes too."""
+_LISTED = re.compile(r"[a-z]: \{(\w+)\}\.?$")
 _STRING = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPE = re.compile(r"\\(.)")
 _WORD = re.compile(r"[A-Za-z][A-Za-z']*")
@@ -58,6 +59,12 @@ class Template:
         self.english, self.chinese = english, chinese
         self.fixed = sum(map(str.isalpha, HOLE.sub("", english)))
         self.is_weak, self.is_tiny, self.is_short = (self.fixed <= most for most in (WEAK, TINY, SHORT))
+
+    @cached_property
+    def listed(self) -> str:
+        """The hole after a colon at the end: it may hold several clauses."""
+        found = _LISTED.search(self.english)
+        return found[1] if found else ""
 
     @property
     def holes(self) -> list[str]:

@@ -7,7 +7,6 @@ through it.
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -25,7 +24,12 @@ DEEPEST = 6
 _SENTENCES = late(r"(?<=[.!?]) +(?=[A-Z'\"`/(])")
 _ENGLISH = late(r"[A-Za-z]")
 _PROSE = late(r"[a-z]{2,}[,:;]? [a-z]{2,}")
-_TWO_WORDS = late(r"\b[a-z]{2,} [a-z]{2,}\b")
+_TWO_WORDS = late(r"\b(?:an?|[a-z]{2,}) [a-z]{2,}\b")
+_QUOTE = late(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
+_COMMAND = late(r"(?:doctor|kubectl|docker|ssh|sudo) ")
+_ID = late(r"[a-z0-9]+(?:-[a-z0-9]+)+")
+"""As of a check or a symptom."""
+_OPTION = late(r"--?[a-z][a-z-]*")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
 _LOOSE = late(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
@@ -96,8 +100,10 @@ def in_sentences(*said: str) -> str:
 
 
 def t_list(text: str) -> str:
-    """A list whose items are translated one by one."""
-    return text if _spoken is Language.EN else "，".join(map(t, _split(text, ", ")))
+    """A list whose items are translated one by one; several lists have semicolons between them."""
+    if _spoken is Language.EN:
+        return text
+    return "；".join("，".join(map(t, _split(each, ", "))) for each in _split(text, "; "))
 
 
 def translated(text: str) -> str | None:
@@ -146,6 +152,8 @@ def _said(text: str, depth: int) -> str | None:
         return said
     if "  " in text and (columns := _in_columns(text, depth)):
         return columns
+    if (parts := _before_and_inside(text)) and _ID.fullmatch(parts[1]) and (said := _said(parts[0], depth)):
+        return f"{said}（{parts[1]}）"
     known = index.candidates(text)
     strong = [each for each in known if not each.is_weak]
     if (said := _by_template(strong, text, depth)) is not None:
@@ -157,6 +165,8 @@ def _said(text: str, depth: int) -> str | None:
         return _with_stop(said)
     if said := _without_it(bare, depth):
         return _with_stop(said) if bare != text else said
+    if bare == text and text[:1].isupper() and (said := _as_sentence(f"{text}.", depth)):
+        return said.removesuffix("。")
     if said := _in_sentences(text, depth):
         return said
     if bare != text and (said := _said(bare, depth)):
@@ -167,12 +177,12 @@ def _said(text: str, depth: int) -> str | None:
 def _after_whom(text: str, depth: int) -> str | None:
     """A sentence that is known whole, whatever signs are in it, after a name or before brackets."""
     whom, colon, rest = text.partition(": ")
-    if (
-        colon
-        and not _begins_a_sentence(whom, text)
-        and (said := _whole(rest, depth) or _in_clauses(rest, depth))
-    ):
-        return f"{_said(whom, depth + 1) or whom}：{said}"
+    if colon and not _begins_a_sentence(whom, text):
+        said = _whole(rest, depth) or _in_clauses(rest, depth) or _after_whom(rest, depth)
+        if said or (_OPTION.fullmatch(whom) and (said := _said(rest, depth + 1))):
+            subject = _said(whom, depth + 1)
+            if subject or not _PROSE.search(whom):
+                return f"{subject or whom}：{said}"
     return _whole(text, depth) if text.endswith(")") else None
 
 
@@ -211,6 +221,22 @@ def _in_brackets(text: str) -> list[str]:
     return [text[2:-1]] if _closes(text[2:-1]) else []
 
 
+def _before_and_inside(text: str) -> tuple[str, str] | None:
+    """A text that ends with brackets, which may hold others."""
+    at = text.find(" (")
+    while text.endswith(")") and at > 0:
+        if (inside := text[at + 2 : -1]) and _closes(inside):
+            return text[:at], inside
+        at = text.find(" (", at + 1)
+    return None
+
+
+def _as_sentence(text: str, depth: int) -> str | None:
+    """The translation of a sentence whose full stop was left out, as in a title."""
+    strong = [each for each in _index().candidates(text) if not each.is_short]
+    return _index().whole.get(_key(text)) or _by_template(strong, text, depth)
+
+
 def _without_it(text: str, depth: int) -> str | None:
     """The translation of a text whose "it" or "its" was left out, since its subject is named before it."""
     if not text[:1].isalpha() or depth > DEEPEST:
@@ -239,15 +265,18 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
             continue
         quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
         prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
-        clauses = (len(list(_split(value, "; "))) > 1 for value in prose.values())
+        clauses = (len(list(_split(value, "; "))) > 1 for name, value in prose.items() if name != each.listed)
         if in_clauses and "; " not in each.english and any(clauses):
             continue  # the clauses are said one by one
+        if ": " not in each.english and any(": " in _QUOTE.sub("", value) for value in prose.values()):
+            continue  # what is before a colon is said by itself
         said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
         if not all(map(_is_balanced, (found.groupdict() if each.is_short else prose).values())):
             continue
-        if each.is_weak and not all(said[name] or (not quoted and _is_name(prose[name])) for name in prose):
+        left = [name for name in prose if not said[name] and not _is_command(name, prose[name])]
+        if each.is_weak and not all(not quoted and _is_name(prose[name]) for name in left):
             continue
-        if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in prose if not said[name]):
+        if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in left):
             continue
         if each.is_tiny and any(map(_TWO_WORDS.search, quoted.values())):
             continue
@@ -279,6 +308,10 @@ def _filled(english: str, said: str | None) -> str:
 def _is_name(text: str) -> bool:
     """Whether the text has no two words in a row."""
     return not _PROSE.search(text)
+
+
+def _is_command(hole: str, value: str) -> bool:
+    return hole.startswith("command") and _COMMAND.match(value) is not None
 
 
 def _is_balanced(text: str) -> bool:
@@ -318,10 +351,10 @@ def _in_columns(text: str, depth: int) -> str | None:
 
 def _in_parts(text: str, depth: int) -> str | None:
     """The text whose clauses or list of words are translated one by one."""
-    if inside := re.fullmatch(r"(.*\S) \(([^()]+)\)", text):
-        both = [_said(each, depth + 1) for each in inside.groups()]
+    if two := _before_and_inside(text):
+        both = [_said(each, depth + 1) for each in two]
         if any(both):
-            first, second = (said or each for said, each in zip(both, inside.groups(), strict=True))
+            first, second = (said or each for said, each in zip(both, two, strict=True))
             return f"{first}（{second}）"
     for between, chinese in _SEPARATORS:
         parts = list(_split(text, between))

@@ -30,6 +30,7 @@ def hold_closed() -> None:
             if null != number:
                 os.dup2(null, number)
                 os.close(null)
+            os.set_inheritable(number, True)  # in a child the number is taken, too
             setattr(sys, name, open(number, mode, closefd=False))  # noqa: SIM115  # until the end
 
 

@@ -132,6 +132,7 @@ class AmdHost(Emulated):
             **nodes,
             "static": says.printed(says.static(self.gpus), wrapped=self.wrapped),
             "metric": says.printed(says.metric(self.gpus), wrapped=self.wrapped),
+            "throttle": says.printed(says.throttle(self.gpus), wrapped=self.wrapped),
             "bad-pages": says.printed(says.bad_pages(self.gpus), wrapped=False),
             "process": says.printed(says.process(self.gpus), wrapped=False),
             "rocm-info": says.rocm_info(self.gpus),

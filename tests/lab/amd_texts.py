@@ -31,6 +31,11 @@ class State:
     minor: int
     uncorrected: int = 0
     used_mb: int = IDLE_MB
+    mhz: int = 132
+    watts: int = 140
+    busy: int = 0
+    held: tuple[str, ...] = ()
+    """What holds its clock down, by the names of amd-smi: socket_thermal, ppt."""
     pages: list[tuple[str, int]] = field(default_factory=list)
     apps: list[tuple[str, int, int]] = field(default_factory=list)
 
@@ -85,6 +90,45 @@ def metric(gpus: Iterable[State]) -> list[Any]:
                 "used_vram": {"value": gpu.used_mb, "unit": "MB"},
                 "free_vram": {"value": MEMORY_MB - gpu.used_mb, "unit": "MB"},
             },
+            "usage": {
+                "gfx_activity": {"value": gpu.busy, "unit": "%"},
+                "umc_activity": {"value": 0, "unit": "%"},
+                "mm_activity": "N/A",
+            },
+            "power": {
+                "socket_power": {"value": gpu.watts, "unit": "W"},
+                "gfx_voltage": "N/A",
+                "throttle_status": "N/A",
+                "power_management": "ENABLED",
+            },
+            "clock": {
+                f"gfx_{part}": {
+                    "clk": {"value": gpu.mhz, "unit": "MHz"},
+                    "min_clk": {"value": 132, "unit": "MHz"},
+                    "max_clk": {"value": 2100, "unit": "MHz"},
+                    "clk_locked": "DISABLED",
+                    "deep_sleep": "DISABLED" if gpu.busy else "ENABLED",
+                }
+                for part in range(8)
+            },
+            "temperature": {
+                "edge": "N/A",
+                "hotspot": {"value": 45, "unit": "C"},
+                "mem": {"value": 38, "unit": "C"},
+            },
+        }
+        for gpu in gpus
+    ]
+
+
+def throttle(gpus: Iterable[State]) -> list[Any]:
+    kinds = ("prochot", "ppt", "socket_thermal", "vr_thermal", "hbm_thermal")
+    return [
+        {
+            "gpu": gpu.index,
+            "throttle": {"accumulation_counter": 11240028}
+            | {f"{kind}_accumulated": 0 for kind in kinds}
+            | {f"{kind}_violation_status": "ACTIVE" if kind in gpu.held else "NOT ACTIVE" for kind in kinds},
         }
         for gpu in gpus
     ]

@@ -49,6 +49,7 @@ FIELDS = {
     "memory.free": ("MiB", str(MEMORY - 1)),
     "clocks.sm": ("MHz", "345"),
     "clocks.max.sm": ("MHz", "1980"),
+    "clocks_event_reasons.active": ("", "0x0000000000000001"),
     "ecc.mode.current": ("", "Enabled"),
     "ecc.errors.corrected.volatile.total": ("", "0"),
     "ecc.errors.uncorrected.volatile.total": ("", "0"),

@@ -35,6 +35,9 @@ class Chip:
     idle_hbm_mb: int = 3128
     power: float = 90.0
     temperature: int = 46
+    mhz: int | None = None
+    """The clock of its cores; None: that of an idle chip."""
+    busy: int | None = None
     ecc: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -45,6 +48,8 @@ class Chip:
     @property
     def load(self) -> int:
         """The load in per cent."""
+        if self.busy is not None:
+            return self.busy
         return 17 if self.processes else 0
 
 

@@ -216,7 +216,7 @@ def _common(product: Product, card: int, chips: Chips) -> str:
                 ("HBM Usage Rate(%)", 100 * chip.hbm_mb // product.hbm_mb),
                 ("Aicore Usage Rate(%)", chip.load),
                 ("Aicore Freq(MHZ)", 1800 if product.modern else 900),
-                ("Aicore curFreq(MHZ)", 800 if product.modern else 900),
+                ("Aicore curFreq(MHZ)", chip.mhz or (800 if product.modern else 900)),
                 ("Aicore Count", 24 if product.modern else 30),
                 ("Temperature(C)", chip.temperature),
                 ("NPU Real-time Power(W)", f"{chip.power:.1f}"),

@@ -10,6 +10,15 @@ import time
 import torch
 import torch.distributed as dist
 
+OTHERS = {
+    "RANK": ("OMPI_COMM_WORLD_RANK", "SLURM_PROCID"),
+    "WORLD_SIZE": ("OMPI_COMM_WORLD_SIZE", "SLURM_NTASKS"),
+    "LOCAL_RANK": ("OMPI_COMM_WORLD_LOCAL_RANK", "SLURM_LOCALID"),
+}
+"""The variables of torchrun, and what mpirun and srun call them."""
+for name, others in OTHERS.items():
+    given = [os.environ[each] for each in (name, *others) if each in os.environ]
+    os.environ.update({name: given[0]} if given else {})
 FAULT, AT = os.environ.get("FAULT", ""), int(os.environ.get("AT", "4"))
 STEPS, PAUSE = int(os.environ.get("STEPS", "12")), float(os.environ.get("PAUSE", "0"))
 

@@ -105,6 +105,9 @@ def test_what_a_table_says_to_type_exists(command: str) -> None:
 
 
 def test_every_page_is_found_from_the_first_one() -> None:
-    pages = {path.name for path in ROOT.glob("docs/*.md")} - {START.name}
-    assert {link.partition("#")[0] for link in LINK.findall(START.read_text())} >= pages
-    assert "(docs/README.md)" in ENGLISH
+    """A Chinese page from the Chinese one; that one links to the English page if there is no other."""
+    for start, readme in ((START, ENGLISH), (START.with_name("README.zh-CN.md"), CHINESE)):
+        ours = [path for path in ROOT.glob("docs/*.md") if (".zh-CN." in path.name) == (readme is CHINESE)]
+        linked = {link.partition("#")[0] for link in LINK.findall(start.read_text())}
+        assert linked >= {path.name for path in ours} - {start.name}
+        assert f"(docs/{start.name})" in readme

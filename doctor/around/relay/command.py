@@ -31,8 +31,8 @@ def start(
             for number in (*caught, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGTTOU):
                 signal.signal(number, signal.SIG_DFL)
             _execute(order)
-        except OSError as error:
-            os.write(says, b"%d" % (error.errno or errno.EIO))
+        except (OSError, ValueError) as error:  # ValueError: the first word is empty
+            os.write(says, b"%d" % (getattr(error, "errno", None) or errno.ENOENT))
         finally:
             os._exit(NOT_FOUND)
     os.close(says)

@@ -1,7 +1,7 @@
 """The life of the relay: from the order to the end of the output.
 
-It tells doctor in lines: `started PID`, `failed ERRNO`, `stopped`, `ended STATUS`, `drained`. Doctor says
-`signal NUMBER`, `resize`, `front 0` or `front 1`.
+It tells doctor in lines: `started PID`, `failed ERRNO`, `stopped`, `typed SIGNAL`, `ended STATUS`, `drained`.
+Doctor says `signal NUMBER`, `resize`, `front 0` or `front 1`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FORWARDED = (
 OF_GROUP = (signal.SIGTSTP, signal.SIGCONT)
 """What a terminal sends to all processes of a job."""
 WIDE = 1 << 20
-"""The size of our pipes, if the system allows it."""
+"""The size of pipes, if the system allows it."""
 SAME = 0.5
 """Seconds: a signal that came to us so shortly before was sent to the command too."""
 WAIT = 0.05
@@ -48,7 +48,7 @@ class Relay:
             _adopt_orphans()
         copied = order.copied()
         screen = next((at for at, kind in copied if kind == TERMINAL), None)
-        self._terminal = Terminal(screen) if screen is not None else None
+        self._terminal = Terminal(screen, self._typed) if screen is not None else None
         self._copies: list[Copy] = []
         self._pid = self._start(order, file)
         self._front = order.front
@@ -68,8 +68,9 @@ class Relay:
                 of_it = [each for each in (0, 1, 2) if order.streams[each] == TERMINAL]
             else:
                 (source, end), sink = os.pipe(), at
-                with contextlib.suppress(OSError):
-                    fcntl.fcntl(source, fcntl.F_SETPIPE_SZ, WIDE)
+                for pipe in (source, sink):
+                    with contextlib.suppress(OSError):  # it is no pipe, or the system does not allow it
+                        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, WIDE)
                 of_it = [1, 2] if order.together else [at]
             for each in of_it:
                 streams[each] = end
@@ -180,6 +181,9 @@ class Relay:
         """Take the real terminal, or leave it to others."""
         if self._terminal is not None:
             (self._terminal.take if front and not self._over else self._terminal.give_back)()
+
+    def _typed(self, number: int) -> None:
+        self._tell(f"typed {number}")
 
     def _tell(self, line: str) -> None:
         with contextlib.suppress(OSError):

@@ -6,10 +6,12 @@ import contextlib
 import fcntl
 import os
 import select
+import signal
 import struct
 import termios
 import threading
 import tty
+from collections.abc import Callable
 
 _SIZE = struct.Struct("4H")
 
@@ -19,8 +21,10 @@ class Terminal:
     session: the kernel would not stop the command at Ctrl-Z without a parent in its session.
     """
 
-    def __init__(self, real: int) -> None:
+    def __init__(self, real: int, typed: Callable[[int], object]) -> None:
+        """`typed` is told the signals that keys send to the command."""
         self.real = os.dup(real)
+        self._typed = typed
         self.master, self.slave = os.openpty()
         self._before = termios.tcgetattr(real)
         termios.tcsetattr(self.slave, termios.TCSANOW, self._before)
@@ -42,7 +46,7 @@ class Terminal:
                 tty.setraw(self.real, termios.TCSADRAIN)
                 self._raw = True
         if self._keys is None:
-            self._keys = _Keys(self.real, self.master)
+            self._keys = _Keys(self.real, self.master, self._typed)
             self._keys.start()
 
     def give_back(self) -> None:
@@ -60,12 +64,21 @@ class Terminal:
             os.tcsetpgrp(self.slave, group)
 
 
+def _signals_of(typed: bytes, terminal: int) -> list[int]:
+    """The signals that the terminal sends for these keys: none if the program in it reads every key."""
+    flags, keys = termios.tcgetattr(terminal)[3::3]
+    if not flags & termios.ISIG:
+        return []
+    sends = ((termios.VINTR, signal.SIGINT), (termios.VQUIT, signal.SIGQUIT))
+    return [number for place, number in sends if keys[place] != b"\0" and keys[place] in typed]
+
+
 class _Keys(threading.Thread):
     """Copies what is typed."""
 
-    def __init__(self, real: int, master: int) -> None:
+    def __init__(self, real: int, master: int, typed: Callable[[int], object]) -> None:
         super().__init__(daemon=True)
-        self._real, self._master = real, master
+        self._real, self._master, self._typed = real, master, typed
         self._bell, self._ring = os.pipe()
 
     def stop(self) -> None:
@@ -81,6 +94,8 @@ class _Keys(threading.Thread):
                 typed = os.read(self._real, 4096)
                 if not typed:
                     return
+                for number in _signals_of(typed, self._master):
+                    self._typed(number)
                 os.write(self._master, typed)
         except OSError:  # the terminal or the command is gone
             return

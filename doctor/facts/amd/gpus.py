@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from doctor.api import AMD, Capture, Fact, Read, UnreadableOutput, files
@@ -21,6 +22,7 @@ from doctor.facts.amd.smi import (
     system,
     text,
 )
+from doctor.facts.device_pace import DevicePace
 from doctor.facts.device_tools import ToolCall, calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 
@@ -227,3 +229,63 @@ def _order(capture: Capture) -> tuple[str, ...]:
 
 AMD_ORDER = Fact("amd-order", Read((AMD.node_files,)), _order)
 """PCI addresses of the GPUs that this login may use, in the order in which HIP counts them."""
+
+
+_VIOLATIONS = {
+    "socket_thermal_violation_status": "thermal slowdown",
+    "vr_thermal_violation_status": "thermal slowdown of its voltage regulators",
+    "hbm_thermal_violation_status": "thermal slowdown of its memory",
+    "prochot_violation_status": "PROCHOT",
+    "ppt_violation_status": "power limit",
+}
+
+
+def _paces(capture: Capture) -> Mapping[int, DevicePace]:
+    call, tool = answer(capture)
+    if tool == ROCM_SMI:
+        raise UnreadableOutput(f"{ROCM_SMI} does not say which process is on which GPU")
+    held = next((c for c in calls(capture.stdout, AMD_SMI) if c.key == "throttle" and c.rc == 0), None)
+    throttles = {}
+    if held is not None:
+        with suppress(UnreadableOutput):
+            throttles = {gpu: part(row, "throttle") for gpu, row in by_gpu(held)}
+    found = {gpu: _pace(row, throttles.get(gpu, {})) for gpu, row in by_gpu(call)}
+    if not found:
+        raise UnreadableOutput(complaint(call, tool))
+    return found
+
+
+def _pace(row: Row, throttle: Row) -> DevicePace:
+    clocks = [part(part(row, "clock"), name) for name in part(row, "clock") if name.startswith("gfx_")]
+    running = [mhz for each in clocks if (mhz := number(each.get("clk"))) is not None]
+    most = [mhz for each in clocks if (mhz := number(each.get("max_clk"))) is not None]
+    reasons = [words for name, words in _VIOLATIONS.items() if text(throttle.get(name)) == "ACTIVE"]
+    power = part(row, "power")
+    if not reasons and text(power.get("throttle_status")) == "THROTTLED":
+        reasons = ["throttled"]
+    return DevicePace(
+        # Partitions without work sleep: the fastest one shows how fast the GPU may run.
+        max(running, default=None),
+        max(most, default=None),
+        number(power.get("socket_power")),
+        number(part(row, "temperature").get("hotspot")),
+        number(part(row, "usage").get("gfx_activity")),
+        reasons=tuple(reasons),
+    )
+
+
+AMD_PACE = Fact(
+    "amd-pace",
+    asking(
+        10,
+        "metric --clock --power --temperature --usage",
+        "--showclocks",
+        after="L=3; q throttle metric --throttle --json",
+    ),
+    _paces,
+    timeout=10,
+    cap=900_000,
+    partial=True,
+    group=GROUP,
+)
+"""The tool's GPU number -> its pace."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeVar
@@ -9,6 +10,7 @@ from typing import Literal, TypeVar
 from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.devices import ASCEND
 from doctor.facts.ascend.hccn_tool import SilentDevice, split_known
+from doctor.facts.device_pace import DevicePace
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
 from doctor.facts.key_values import count, fields, pairs, table
 
@@ -138,3 +140,17 @@ def _super_pod(text: str) -> SuperPodPlace:
 
 NPU_SUPER_POD: Fact[Mapping[int, SuperPodPlace]] = _each("npu-super-pod", "spod-info", "device", _super_pod)
 """By device; empty if the product is not a super pod."""
+
+
+def _pace(text: str) -> DevicePace:
+    found = fields(text)
+    watts = re.match(r"[0-9]{1,5}", found.get("npu real-time power(w)", ""))
+    numbers = ("aicore curfreq(mhz)", "aicore freq(mhz)", "temperature(c)", "aicore usage rate(%)")
+    mhz, most, celsius, busy = (count(found.get(name, "")) for name in numbers)
+    if "aicore count" not in found:
+        raise UnreadableOutput("")
+    return DevicePace(mhz, most, int(watts[0]) if watts else None, celsius, busy)
+
+
+NPU_PACE: Fact[Mapping[int, DevicePace]] = _each("npu-pace", "common", "device", _pace)
+"""By device. npu-smi does not say what holds a clock down."""

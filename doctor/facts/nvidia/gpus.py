@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, UnreadableOutput
+from doctor.facts.device_pace import DevicePace
 from doctor.facts.device_tools import calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, number, table, told
@@ -92,7 +93,7 @@ _HEALTH = (
 # A driver refuses the whole query for one unknown field, and names that field.
 _WITHOUT_UNKNOWN_FIELDS = """\
 for i in 1 2 3 4 5 6 7 8 9; do
-  q health --query-gpu=$f --format=csv
+  q all --query-gpu=$f --format=csv
   case $o in *'Field "'*'" is not a valid field'*) ;; *) break;; esac
   b=${o#*'Field "'}; b=${b%%'"'*}; f=,$f,
   case $f in *,"$b",*) ;; *) break;; esac
@@ -176,3 +177,56 @@ GPU_PROCESSES = Fact(
     cap=65536,
     group=GPU,
 )
+
+
+_REASONS = {
+    0x40: "hardware thermal slowdown",
+    0x80: "power brake",
+    0x8: "hardware slowdown",
+    0x20: "software thermal slowdown",
+    0x4: "power limit",
+    0x2: "clocks set by hand",
+}
+"""The bits of NVML. A hardware slowdown is the sum of the two above it."""
+_IDLE, _HARDWARE, _SUMS = 0x1, 0x8, 0x40 | 0x80
+_PACE = (
+    "index,uuid,clocks.sm,clocks.max.sm,power.draw,temperature.gpu,utilization.gpu"
+    ",clocks_event_reasons.active,clocks_throttle_reasons.active"
+)
+
+
+def _paces(capture: Capture) -> Mapping[str, DevicePace]:
+    call = answer(capture)
+    found = {row["uuid"]: _pace(row) for row in table(call.text, "index")[0] if row.get("uuid")}
+    if not found:
+        raise UnreadableOutput(complaint(call, TOOL))
+    return found
+
+
+def _pace(row: Mapping[str, str]) -> DevicePace:
+    said = row.get("clocks_event_reasons.active") or row.get("clocks_throttle_reasons.active") or ""
+    bits = int(said, 16) if re.fullmatch(r"0x[0-9A-Fa-f]{1,16}", said) else 0
+    if bits & _SUMS:
+        bits &= ~_HARDWARE
+    watts = re.match(r"[0-9]{1,5}", row.get("power.draw", ""))
+    return DevicePace(
+        number(row.get("clocks.current.sm", row.get("clocks.sm", ""))),
+        number(row.get("clocks.max.sm", "")),
+        int(watts[0]) if watts else None,
+        number(row.get("temperature.gpu", "")),
+        number(row.get("utilization.gpu", "").removesuffix(" %")),
+        bool(bits & _IDLE),
+        tuple(words for bit, words in _REASONS.items() if bits & bit),
+    )
+
+
+GPU_PACE = Fact(
+    "gpu-pace",
+    asking(8, f"f={_PACE}", _WITHOUT_UNKNOWN_FIELDS),
+    _paces,
+    timeout=8,
+    cap=65536,
+    partial=True,
+    group=GPU,
+)
+"""By UUID. Old drivers call the reasons by their second name."""

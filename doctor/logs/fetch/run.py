@@ -86,7 +86,8 @@ def fetched_logs(
     hosts = tuple(host for host, of in taken.items() if of.files)
     names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
     if kept and names:
-        announce(f"{len(names)} files were kept in {folder}")
+        files = "1 file was" if len(names) == 1 else f"{len(names)} files were"
+        announce(f"{files} kept in {folder}")
     missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
     named = partial(_rename_files, names, str(folder), transport == "local")
     search = LogSearch(wanted.globs(), _since(wanted.minutes), named=bool(wanted.paths))

@@ -15,7 +15,8 @@ from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
 from doctor.logs.judge.recovery import Recovery, forgiven, got_over, lacks_effect
-from doctor.logs.model import Form, LogLine, Logs, Party, Role
+from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role
+from doctor.logs.steps import says_trained
 
 INTERRUPTED = "python-interrupted"
 """The symptom of a rank that Ctrl-C ended."""
@@ -28,6 +29,8 @@ _BETTER = {
     "acl-507015": ("acl-507014",),
 }
 """Symptoms, and those that say the same better, if they are about the same process."""
+_REPORTS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM}
+"""Those who write about the job, and not for it."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,13 @@ class LogCase:
 
     def of(self, *kinds: SuspectKind) -> tuple[Event, ...]:
         return tuple(each for each in self.events if each.kind in kinds)
+
+    def succeeded_after(self, line: LogLine) -> bool:
+        """Whether its file says at its end that the program succeeded."""
+        file = next((each for each in self.logs.files if each.name == line.file), None)
+        return (
+            succeeded(file) and file is not None and file.last is not None and file.last.number > line.number
+        )
 
     @cached_property
     def waiting(self) -> frozenset[int]:
@@ -232,10 +242,17 @@ def _order(event: Event, clocks: Clocks) -> tuple[float, str, int]:
     return (at if at is not None else float("inf"), event.line.file, event.line.number)
 
 
+def succeeded(file: LogFile | None) -> bool:
+    """Whether the last line of a file says that the training succeeded."""
+    if file is None or file.last is None or file.last.form in _REPORTS:
+        return False
+    return file.last.level not in ("ERROR", "FATAL", "WARN") and says_trained(file.last.text)
+
+
 def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:
     found: dict[int | None, list[LogLine]] = defaultdict(list)
     for file in logs.files:
-        for line in file.progress:
+        for line in (*file.progress, *((file.last,) if succeeded(file) and file.last else ())):
             rank = writer(line).rank
             found[rank if rank is not None else file.who.rank].append(line)
     for curve in logs.curves:

@@ -69,6 +69,8 @@ def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Conf
     if suspect.confirmed:
         return Confidence.CERTAIN
     head = suspect.head
+    if head is not None and head.kind is SuspectKind.ROOT and case.succeeded_after(head.line):
+        return Confidence.SUSPECT
     if head is not None and head.kind is SuspectKind.LEFT and not suspect.exceptions:
         own = {each.rank for each in suspect.who} & case.logged
         alone = len(suspect.who) == 1 and (bool(own) or not case.left_alone)

@@ -11,6 +11,7 @@ from doctor.logs.judge.event import LAST_WORDS
 from doctor.logs.judge.parties import key
 from doctor.logs.judge.words import who
 from doctor.logs.model import LogFile, LogLine, Party
+from doctor.logs.steps import says_success
 from doctor.model import Confidence
 
 _PLACE = re.compile(r" \((?P<file>[^()]{1,300}):\d{1,9}(?:, in \S{1,80})?\)$")
@@ -23,11 +24,6 @@ _OF_OTHERS = re.compile(
     r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt)\b"
 )
 """Exceptions that others cause."""
-
-_SUCCEEDED = re.compile(
-    r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?)\b).{0,300}\b(?:successful(?:ly)?|succeeded)\b"
-)
-"""What a program says only if it has caught its exceptions. That it ended or is done, its script says too."""
 
 
 def own_exception(case: LogCase) -> LogBlame | None:
@@ -56,7 +52,7 @@ def _ends(party: Party, line: LogLine, file: LogFile | None) -> bool:
         return False
     if party.rank is not None:
         return True
-    if file.last is not None and _SUCCEEDED.match(file.last.text):
+    if file.last is not None and says_success(file.last.text):
         return False
     same = file.last is not None and (end := raised(file.last)) is not None and end in line.text
     return same or file.lines - line.number < LAST_WORDS

@@ -158,6 +158,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
         before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
         how.append(", and ".join([*before, "no line that is known to be its own says why it ended"]))
+    if head.kind is SuspectKind.ROOT and case.succeeded_after(head.line):
+        how.append("its log ends with a line that says that the program succeeded, so it may have gone on")
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
     others = case.left_alone - {key[1] for key in silent}
     if silent and others:

@@ -7,7 +7,7 @@ from statistics import median
 
 from doctor.mesh import Link, MeshResult
 from doctor.report.html.markup import NOTHING, Html, join, listed, scrolling, table, tag
-from doctor.report.smoke import LinkRates
+from doctor.report.smoke import LinkRates, number_text, rate_text
 from doctor.text.speech import in_sentences
 
 MOST_HOSTS = 64
@@ -157,7 +157,7 @@ def _rates(names: Sequence[str], links: Iterable[LinkRates], usual: float, most:
         if link is None:
             return tag("td", "" if pair[0] == pair[1] else "·", class_="none")
         low = link.rate < LOW * usual
-        shown = f"{link.rate / per:.3g}" + (" ▾" if low else "")
+        shown = number_text(link.rate / per) + (" ▾" if low else "")
         return tag("td", shown, class_="heat low" if low else "heat", style=f"--share:{link.rate / most:.2f}")
 
     said = f"{unit} each way; the darker, the faster. ▾ is below {LOW:.0%} of the median, · did not meet."
@@ -176,7 +176,3 @@ def _slowest(links: Sequence[LinkRates], usual: float) -> Html:
         for link in links[:12]
     ]
     return table("Slowest pairs", ("hosts", "each way", "of the median", "round trip"), rows)
-
-
-def rate_text(rate: float) -> str:
-    return f"{rate / 1e9:.2f} GB/s" if rate >= 1e9 else f"{rate / 1e6:.3g} MB/s"

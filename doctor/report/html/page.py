@@ -9,9 +9,9 @@ from pathlib import Path
 from doctor import __version__
 from doctor.report.card import Card, Medium, Page
 from doctor.report.html.cards import cards_part, kind_class, part_inside
-from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag
+from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag, verbatim
 from doctor.report.html.times import time_tag
-from doctor.text.speech import spoken, t
+from doctor.text.speech import sign, spoken, t
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Even if hostile markup got into the page, nothing would be fetched, run or sent."""
@@ -36,7 +36,7 @@ def as_html(page: Page, sections: Sequence[Section] | None = None) -> bytes:
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name="color-scheme", content="light dark"),
         tag("meta", name="referrer", content="no-referrer"),
-        tag("title", f"{page.word}: {page.title} · cluster-doctor"),
+        tag("title", verbatim(f"{t(page.word)}{sign(': ')}{t(page.title)} · cluster-doctor")),
         Html(f"<style>{STYLE.read_text()}</style>"),
     )
     foot = tag("footer", tag("p", f"Made by cluster-doctor {__version__}.", class_="soft"))
@@ -63,8 +63,8 @@ def _section(id: str, title: str, *inside: Html) -> Section:
 
 
 def _top(page: Page, parts: Sequence[Section]) -> Html:
-    first, *others = [strong + rest for strong, rest in page.about] or [""]
-    what = " · ".join(filter(None, (f"doctor {page.command}", first)))
+    first, *others = [verbatim(t(strong) + t(rest)) for strong, rest in page.about] or [NOTHING]
+    what = join((f"doctor {page.command}", *filter(None, (first,))), " · ")
     when = (" · ", time_tag(page.started)) if page.started else ()
     rows = _culprit_links(page)
     return tag(

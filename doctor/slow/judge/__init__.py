@@ -15,7 +15,8 @@ from doctor.hang.judge.judgement import HangJob, HangState
 from doctor.hang.judge.position import made_step, step_of
 from doctor.hang.judge.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
-from doctor.slow.judge.judgement import Lag, RankShare, SlowCulprit, SlowJudgement, SlowState
+from doctor.slow.judge.devices import clocks_words, devices_of, devices_words, slow_devices, thirsty
+from doctor.slow.judge.judgement import Lag, LateReason, RankShare, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.lateness import Lateness, latest
 from doctor.slow.judge.links import slow_link
 from doctor.slow.judge.pauses import StepPauses, pauses
@@ -30,6 +31,8 @@ STEPS = 30
 """The fewest steps that can name anybody."""
 PAUSED = 0.5
 """The share of the lost time from which on pauses explain it."""
+NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"
+TOO_FEW = "Too few samples were taken: a host is very busy, or has very many connections."
 NO_DEVICES = "a slow device would not be seen: all hosts wait alike for it"
 _STATES = {HangState.NO_JOB: SlowState.NO_JOB, HangState.SEVERAL: SlowState.SEVERAL}
 
@@ -49,12 +52,13 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
     steps, step = _steps(evidence, hang.job)
     if hang.verdict is HangState.HANG and not steps and not any(entries):
         return replace(made, state=SlowState.STANDS, sentence=hang.sentence, seconds=seen.seconds)
-    found = series(seen)
+    known = series(seen)
+    found = known if known and not known.few else None
     made = replace(
         made,
         seconds=seen.seconds,
-        samples=found.samples if found else 0,
-        by=found.by if found else "",
+        samples=known.samples if known else 0,
+        by=known.by if known else "",
         steps=steps,
         step_seconds=step,
         ranks=tuple(_paces(seen, found)),
@@ -84,7 +88,7 @@ def _steps(evidence: SlowEvidence, job: HangJob) -> tuple[int | None, float | No
 
 
 def _paces(seen: Sampled, found: Series | None) -> list[RankShare]:
-    at = places(seen)
+    at, devices = places(seen), devices_of(seen)
     shares = found.shares if found else {}
     return [
         RankShare(
@@ -92,6 +96,7 @@ def _paces(seen: Sampled, found: Series | None) -> list[RankShare]:
             key(each),
             mean(shares[key(each)]) if key(each) in shares else None,
             at.get(key(each), ""),
+            devices.get(key(each)),
         )
         for each in seen.job.ranks
     ]
@@ -104,6 +109,8 @@ def _named(
     words = verb.get(late.lag, late.sentence if state is SlowState.LINK else f"is late: {late.sentence}")
     if late.lag is Lag.STAGE:
         words = f"is the slowest stage of the pipeline: {late.sentence}"
+    if late.lag is Lag.DEVICE:
+        words = f"may be late: {late.sentence}"
     named = who(late)
     return replace(
         made,
@@ -117,15 +124,16 @@ def _named(
 def _of_ranks(made: SlowJudgement, seen: Sampled, found: Series | None, steps: int | None) -> SlowJudgement:
     few = steps is not None and steps < STEPS
     if found is None:
-        stalled = _starved(made, seen)
-        return stalled or replace(made, sentence=_unseen(seen), notes=(), more=False)
+        stalled = _starved(made, seen) or _throttled(made, seen)
+        said = TOO_FEW if made.by else _unseen(seen)
+        return stalled or replace(made, sentence=said, notes=(), more=bool(made.by))
     one = latest(found.shares, _of_hosts(found.shares))
     stops = pauses(seen, made.step_seconds or _step_by_entries(made.seconds, steps))
     if one.sure and not few and not (stops and {stops.of} == one.who and stops.share >= PAUSED * one.gap):
         return _late(made, seen, found, one)
     if stops:
         return _pausing(made, seen, stops)
-    if stalled := _starved(made, seen):
+    if stalled := _starved(made, seen) or _throttled(made, seen):
         return replace(stalled, more=few)
     if few:
         said = f"Only {steps} steps were seen: too few to say who is late."
@@ -135,7 +143,7 @@ def _of_ranks(made: SlowJudgement, seen: Sampled, found: Series | None, steps: i
 
 def _pausing(made: SlowJudgement, seen: Sampled, stops: StepPauses) -> SlowJudgement:
     why = reasons(seen, stops.of, [each for each in seen.keys if each != stops.of], Lag.PAUSES)
-    length = f"{stops.number} times for {milliseconds(stops.seconds)}"
+    length = f"{stops.number} times for {milliseconds(stops.seconds)} each"
     said = f"stops the job {length}, {percent(stops.share)} of the time"
     late = _culprit(seen, Lag.PAUSES, [stops.of], stops.share, said)
     named = replace(late, where=why.where, reason=why.reason, why=why.why)
@@ -160,6 +168,8 @@ def _late(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key])
     said = lateness_words(one.gap, made.step_seconds)
     waits = sorted(mean(found.shares[each]) for each in others)
     why = reasons(seen, late[0], others, lag)
+    slow = slow_devices(devices_of(seen))
+    clocks = (devices_words(slow),) if slow and {*slow.who} & one.who else ()
     named = replace(
         _culprit(seen, lag, late, one.gap, said if len(late) == 1 else said.replace("for it", "for them")),
         waits=mean(mean(found.shares[each]) for each in late),
@@ -168,7 +178,7 @@ def _late(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key])
         agree=(one.agree, one.blocks),
         where=why.where,
         reason=why.reason,
-        why=why.why,
+        why=(*why.why, *clocks),
         whole_host=len(late) > 1 and {each for each in found.shares if each[0] == late[0][0]} == {*late},
     )
     return _named(made, SlowState.LATE, named)
@@ -198,6 +208,19 @@ def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
     return _named(made, SlowState.LATE, late)
 
 
+def _throttled(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
+    """The ranks whose devices run slower than all others: a cause, of which the cost is not seen."""
+    slow = slow_devices(devices_of(seen))
+    if slow is None:
+        return None
+    said = f"its device is slower: {devices_words(slow)}"
+    if len(slow.who) > 1:
+        said = said.replace("its device is", "their devices are")
+    late = _culprit(seen, Lag.DEVICE, slow.who, 0.0, said)
+    late = replace(late, reason=LateReason.CLOCK, why=(NOT_TIMED,))
+    return _named(made, SlowState.LATE, late)
+
+
 def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key]) -> SlowJudgement:
     """Nobody is late, and what would have been named: only if all ranks were seen."""
     waits = sorted(mean(of) for of in found.shares.values())
@@ -212,9 +235,20 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
         said = f"The ranks wait {apart} of the time, and it is not clear for whom."
         return replace(made, sentence=said, maybe=maybe, more=one.maybe)
     said = f"Nobody is late. The ranks wait {apart} of the time, alike."
-    notes = (NO_DEVICES,) if found.by == "stacks" else ()
+    notes = _about_devices(seen) if found.by == "stacks" else ()
     made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
     return replace(made, smallest=one.smallest, maybe=maybe, more=one.maybe)
+
+
+def _about_devices(seen: Sampled) -> tuple[str, ...]:
+    """What the stacks of hosts cannot tell, and what the devices say themselves."""
+    devices = devices_of(seen)
+    top = thirsty(devices)
+    if top is None:
+        return (clocks_words(devices) or NO_DEVICES,)
+    named = f"{devices[top].name} of {keys_words(seen.job, [top])}"
+    more = f"{named} draws {devices[top].watts} W, far more than the others: it may compute while they wait"
+    return (more, clocks_words(devices) or NO_DEVICES)
 
 
 def _unseen(seen: Sampled) -> str:

@@ -32,6 +32,7 @@ class Lag(str, Enum):
     """Of a pipeline: it may be so by design."""
     PAUSES = "pauses"
     STARVED = "waits for a processor"
+    DEVICE = "slow device"
     SLOW_LINK = "slow link"
     LOSSY_LINK = "lossy link"
 
@@ -52,6 +53,7 @@ class LateReason(str, Enum):
     HOGS = "other processes"
     GIL = "GIL"
     EVERYTHING = "everything takes longer"
+    CLOCK = "clock of its device"
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,24 @@ class SlowCulprit:
     @property
     def certain(self) -> bool:
         """Whether it is more than a suspicion."""
-        return self.lag is not Lag.STARVED
+        return self.lag not in (Lag.STARVED, Lag.DEVICE)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceShare:
+    """How fast the device of a rank ran, by all readings; None if its tool does not say it."""
+
+    name: str
+    mhz: int | None
+    fastest: int | None
+    most_mhz: int | None
+    """The highest clock that it can have."""
+    watts: int | None
+    celsius: int | None
+    reasons: tuple[str, ...]
+    """What holds its clock down."""
+    works: bool
+    """Whether it had work in every reading, so that its clock says something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +122,7 @@ class RankShare:
     """The share of the samples in which it waited; None if unknown."""
     place: str = ""
     """The line at which it is most often outside."""
+    device: DeviceShare | None = None
 
 
 @dataclass(frozen=True, slots=True)

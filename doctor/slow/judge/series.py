@@ -31,6 +31,11 @@ class Series:
     samples: int
     """Of one rank."""
 
+    @property
+    def few(self) -> bool:
+        """Whether there are too few samples for any block."""
+        return not all(self.shares.values())
+
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
@@ -74,10 +79,9 @@ def series(seen: Sampled) -> Series | None:
     """By what is most certain of that which shows every rank; None if nothing does."""
     if len(seen.keys) < 2 or not seen.rounds:
         return None
-    sends = is_pipeline(seen)
-    if by_threads := _by_threads(seen, sends):
-        return by_threads
-    return _by_stacks(seen) or _by_sockets(seen)
+    ways = (_by_threads(seen, is_pipeline(seen)), _by_stacks(seen), _by_sockets(seen))
+    found = [each for each in ways if each is not None]
+    return next((each for each in found if not each.few), next(iter(found), None))
 
 
 def _by_threads(seen: Sampled, sends: bool) -> Series | None:
@@ -91,10 +95,9 @@ def _by_threads(seen: Sampled, sends: bool) -> Series | None:
         each: _blocks([(r.waits if sends else r.inside, r.samples) for r in of], seconds)
         for each, of in ranks.items()
     }
-    if not all(any(of) or _exchanges(seen, each) for each, of in shares.items()):
+    waited = {each for each, of in ranks.items() if any(any(r.waits if sends else r.inside) for r in of)}
+    if not waited or not all(each in waited or _exchanges(seen, each) for each in ranks):
         return None  # somebody was never in a collective of gloo: it uses another library
-    if not any(map(any, shares.values())):
-        return None
     samples = min(sum(map(sum, (r.samples for r in of))) for of in ranks.values())
     return _made(shares, "threads", samples)
 
@@ -178,11 +181,11 @@ def _blocks(rounds: Sequence[tuple[Counts, Counts]], seconds: Sequence[float]) -
     return tuple(h / n if n >= FEWEST else None for h, n in zip(hits, samples, strict=True))
 
 
-def _made(shares: Mapping[Key, Sequence[float | None]], by: str, samples: int) -> Series | None:
+def _made(shares: Mapping[Key, Sequence[float | None]], by: str, samples: int) -> Series:
     """Only of the blocks that have samples of every rank; most must have them."""
     kept = [at for at in range(BLOCKS) if all(of[at] is not None for of in shares.values())]
     if len(kept) < BLOCKS - 2:
-        return None
+        kept = []
     return Series({each: [of[at] or 0.0 for at in kept] for each, of in shares.items()}, by, samples)
 
 

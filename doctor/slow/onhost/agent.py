@@ -1,7 +1,8 @@
 """The agent of `doctor slow`: that of `doctor hang`, which also looks at its ranks for some time, often.
 
 Further commands: sample (one round, after the search for ranks), ping (what is the time?). Further answers:
-rank, profile, round, pong. Each round ends with a look as in `doctor hang`; the first begins with one, too.
+rank, profile, devices, round, pong. Each round ends with a look as in `doctor hang`; the first begins with
+one, too.
 """
 
 import time
@@ -10,7 +11,8 @@ from typing import Any
 
 from doctor.hang.onhost import look, stacks
 from doctor.hang.onhost.agent import OF_VERSION, HangAgent, MessageWriter, seconds_of
-from doctor.slow.onhost.record import StackRecord, finish
+from doctor.slow.onhost.devices import DeviceReading, used
+from doctor.slow.onhost.record import START, StackRecord, finish
 from doctor.slow.onhost.sampling import Round
 
 LONGEST = 900.0
@@ -25,6 +27,8 @@ class SlowAgent(HangAgent):
         HangAgent.__init__(self)
         self.first = 0.0
         """When the first look began."""
+        self.scripts = None  # type: list[Mapping[str, Any]] | None
+        """Those that ask the devices that the ranks use; None if that is not known yet."""
 
     def do(self, what: str, told: "Mapping[str, Any]") -> None:
         if what == "ping":
@@ -46,6 +50,9 @@ class SlowAgent(HangAgent):
             first = time.monotonic()
             for one in looks.look(within):
                 say("look", which="a", look=one)
+        if self.scripts is None:
+            self.scripts = used(told.get("devices") or [], [member["pid"] for member in members])
+        devices = [DeviceReading(self.scripts, "a", seconds)]
         recordings, problems = _recordings(pyspy, told, seconds)
         number = told.get("number", 0)
         sampling = Round(members, parts)
@@ -55,7 +62,9 @@ class SlowAgent(HangAgent):
             sampling.close()
         for count in sampling.ranks + sampling.helpers:
             say("rank", number=number, rank=count.told(about["seconds"]))
+        devices.append(DeviceReading(self.scripts, "b", START))
         profiles = problems + finish(recordings)
+        said = [one for reading in devices for one in reading.told()]
         frames = {}  # type: dict[int, list[dict[str, Any]]]
         for each in profiles:
             frames.setdefault(each["pid"], []).append({"frames": each.get("frames", [])})
@@ -66,6 +75,8 @@ class SlowAgent(HangAgent):
         for one in looks.look(within):
             say("look", which="b", look=one)
         self.say_seen(say, looks, at, apart, what, ["Python stacks: " + why] if why else [])
+        for one in said:
+            say("devices", number=number, devices=one)
         say("round", number=number, owed=sampling.told_owed(), links=sampling.told_links(), **about)
 
 

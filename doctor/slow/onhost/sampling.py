@@ -125,16 +125,18 @@ class Round:
             at = time.monotonic() - began
             if at >= seconds:
                 break
+            before = time.process_time()  # On a busy host a sample takes long, and costs as little.
             part = min(self.parts - 1, int(at / seconds * self.parts))
             for each in self.ranks:
                 each.look(part, at)
             if self.hidden or at >= readings * seconds / READINGS:
                 readings = int(at / seconds * READINGS) + 1
                 self._read_links(part)
-            cost = time.monotonic() - began - at
+            cost = time.process_time() - before
             pause = max(every, cost / (OF_A_CORE * max(1, len(self.ranks))))
+            took = time.monotonic() - began - at
             # Not at a fixed rate: a job whose steps take as long would always be seen at the same place.
-            time.sleep(max(0.001, min(pause * random.uniform(0.8, 1.2) - cost, seconds - at)))
+            time.sleep(max(0.001, min(pause * random.uniform(0.8, 1.2) - took, seconds - at - took)))
         self._read_links(self.parts - 1)
         return {"began": began, "seconds": time.monotonic() - began, "busiest": self._busiest(busy)}
 

@@ -38,9 +38,8 @@ class RankWatch:
         """Whether a worker of gloo is in a collective, and whether one is or the main thread waits with a
         limit, as it does in a send or a receive, but also when it waits for the GIL.
         """
-        by_worker = any(
-            _timed(_read(each)) or _runs(_read(each)) for each in self.workers if each is not None
-        )
+        calls = (_read(each) for each in self.workers if each is not None)
+        by_worker = any(_timed(each) or _runs(each) for each in calls)
         return by_worker, by_worker or (self.main is not None and _timed(_read(self.main)))
 
     def used(self) -> "dict[str, Any]":

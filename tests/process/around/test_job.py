@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +18,7 @@ from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.slow
 JOB = ROOT / "tests/support/around_job.py"
+RANK = (sys.executable, str(JOB))
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(JOB))
 LONG = 400
 """Seconds: torch starts slowly on a busy machine."""
@@ -26,12 +27,12 @@ LONG = 400
 class Run:
     """`doctor run` around a training in a folder of its own."""
 
-    def __init__(self, folder: Path, *options: str, **env: str) -> None:
+    def __init__(self, folder: Path, *options: str, of: Sequence[str] = TORCHRUN, **env: str) -> None:
         self.mark = f"mark-{uuid.uuid4()}"
         self.folder = folder
         env = {**os.environ, "OMP_NUM_THREADS": "1", "MARK": self.mark, **env}
         self.ended = ran(
-            [*DOCTOR, "run", "--no-preflight", *options, "--", *TORCHRUN], cwd=folder, env=env, seconds=LONG
+            [*DOCTOR, "run", "--no-preflight", *options, "--", *of], cwd=folder, env=env, seconds=LONG
         )
         self.said = self.ended.err.decode()
         await_true(lambda: not relays(self.mark), "the end of all processes")
@@ -67,6 +68,22 @@ def test_a_rank_that_hangs_is_named_and_the_job_is_ended(tmp_path: Path) -> None
     (folder,) = (tmp_path / "doctor-runs").iterdir()
     assert folder.stat().st_mode & 0o077 == 0
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
+
+
+LOOP = """
+export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29641
+for RANK in 0 1; do export RANK; "$@" & done
+wait
+"""
+
+
+def test_the_ranks_of_a_script_that_is_ended_end_too(tmp_path: Path) -> None:
+    """The shell ends at once, and leaves its background processes alone."""
+    run = Run(
+        tmp_path, "--stall", "3", "--on-hang", "end", FAULT="sleep", of=("sh", "-c", LOOP, "loop", *RANK)
+    )
+    assert run.ended.code == 75, run.said
+    assert "rank 1" in run.ours.splitlines()[1]
 
 
 def test_a_rank_that_is_killed_is_named(tmp_path: Path) -> None:

@@ -83,9 +83,21 @@ def test_commands_that_cannot_be_started(tmp_path: Path) -> None:
     (tmp_path / "not-executable").write_text("echo no")
     (tmp_path / "no-first-line").write_text("echo yes $1")
     (tmp_path / "no-first-line").chmod(0o700)
-    assert ran([*AT_ONCE, "no-such-program"]).code == 127
+    for none in ("no-such-program", ""):
+        under = ran([*AT_ONCE, none])
+        assert (under.code, b"could not be started" in under.err) == (127, True)
     assert ran([*AT_ONCE, str(tmp_path / "not-executable")]).code == 126
     assert ran([*AT_ONCE, str(tmp_path / "no-first-line"), "one"]).out == b"yes one\n"
+
+
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_a_closed_stream_is_no_pipe_of_ours(closed: str, tmp_path: Path) -> None:
+    """The command neither waits for it nor gets something from it."""
+    code = tmp_path / "code"
+    shell = f"cat; echo out; echo err >&2; echo over > {tmp_path}/over"
+    line = f"{' '.join(AT_ONCE)} sh -c '{shell}' {closed}; echo $? > {code}"
+    ran(["sh", "-c", line])
+    assert ((tmp_path / "over").read_text(), code.read_text()) == ("over\n", "0\n")
 
 
 def test_one_pipe_for_both_streams_keeps_their_order() -> None:
@@ -262,6 +274,15 @@ def test_a_report_that_cannot_be_written_is_noticed_before_the_command_starts(tm
         under = ran([*DOCTOR, "run", "--no-preflight", "--json", file, "--", "echo", "started"])
         assert (under.code, under.out) == (2, b"")
         assert b"--json" in under.err or b"cannot be written" in under.err
+
+
+def test_a_folder_that_cannot_be_written_is_said_once_and_not_named(tmp_path: Path) -> None:
+    (tmp_path / "doctor-runs").write_text("a file")
+    under = ran([*DOCTOR, "run", "--no-preflight", "--", "sh", "-c", "exit 3"], cwd=tmp_path)
+    said = under.err.decode()
+    assert under.code == 3
+    assert said.count("doctor-runs cannot be written") == 1
+    assert "the report is in" not in said
 
 
 def test_without_a_command_nothing_is_done() -> None:

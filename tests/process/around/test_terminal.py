@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from tests.support.around import AT_ONCE, PYTHON, SECONDS
+from tests.support.commands import DOCTOR
 
 BASH = ("bash", "--norc", "--noprofile", "-i")
 
@@ -27,7 +28,7 @@ class Screen:
             os.environ.update(PS1="$ ", TERM="xterm", HISTFILE="")
             os.execvp(words[0], list(words))
         self.resize(33, 77)
-        self.shown = b""
+        self.shown = self.before = b""
 
     def resize(self, rows: int, columns: int) -> None:
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("4H", rows, columns, 0, 0))
@@ -43,7 +44,8 @@ class Screen:
             assert left > 0, f"{text!r} did not come: {self.shown!r}"
             if select.select([self.fd], [], [], left)[0]:
                 self.shown += os.read(self.fd, 4096)
-        self.shown = self.shown.partition(text.encode())[2]
+        before, found, self.shown = self.shown.partition(text.encode())
+        self.before += before + found
 
     def rest(self) -> bytes:
         with contextlib.suppress(OSError):
@@ -124,3 +126,22 @@ def test_stop_and_go_on() -> None:
         terminal.awaits("$ ")
         terminal.type("stty -a | tr ' ' '\\n' | grep icanon\r")
         terminal.awaits("\ricanon")
+
+
+def test_keys_that_end_the_command_are_somebodys_end() -> None:
+    with screen(*DOCTOR, "run", "--no-preflight", "--", "sh", "-c", "echo ready; exec sleep 600") as terminal:
+        terminal.awaits("ready")
+        terminal.type("\x03")
+        terminal.awaits("somebody ended the job by SIGINT.")
+        terminal.awaits("the exit code 130 is the job's")
+
+
+def test_a_program_that_reads_every_key_was_not_interrupted() -> None:
+    code = (
+        "import os, tty; tty.setraw(0); print('re' + 'ady', flush=True); os.read(0, 9); raise SystemExit(4)"
+    )
+    with screen(*DOCTOR, "run", "--no-preflight", "--", PYTHON, "-c", code) as terminal:
+        terminal.awaits("ready")
+        terminal.type("\x03")
+        terminal.awaits("the exit code 4 is the job's")
+        assert b"somebody" not in terminal.before

@@ -1,4 +1,4 @@
-"""A training of torchrun over hosts of the lab, whose fault is changed while it runs."""
+"""A training over hosts of the lab, whose fault is changed while it runs."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.lab import Host
-from tests.support.injob import Job, environment, torchrun_argv
+from tests.lab.processes import command, numbers, processes
+from tests.support.injob import PORT, Job, environment
 from tests.support.slow.ranks import FEED, JOB, Step, truth
 
 PATIENCE = 120.0
@@ -28,6 +29,11 @@ class LabJob:
 
     def truth(self, rank: int) -> list[Step]:
         return max((truth(place(host) / f"truth.{rank}") for host in self.hosts), key=len)
+
+    def pid(self, host: Host) -> int:
+        """The first rank on a host, as the host numbers it."""
+        found = [each for each in processes(host.pid) if str(JOB) in command(each)]
+        return numbers(min(each.pid for each in found))[-1]
 
     def steps(self, rank: int) -> int:
         return len(self.truth(rank))
@@ -49,17 +55,27 @@ def place(host: Host) -> Path:
     return Path(f"/proc/{host.pid}/root{FOLDER}")
 
 
+PREPARE = f"mkdir -p {FOLDER}; echo none -1 0 > {FOLDER}/fault; mkfifo {FOLDER}/shard"
+
+
 @contextmanager
 def training(hosts: Sequence[Host], ranks: int, **env: str) -> Iterator[LabJob]:
+    """The ranks are started without a launcher: torchrun would import torch once more on each host."""
     job = Job()
     try:
         for number, host in enumerate(hosts):
             host.dirty = True
-            words = [*torchrun_argv(hosts, ranks, number), str(JOB)]
-            script = (
-                f'mkdir -p {FOLDER}; echo none -1 0 > {FOLDER}/fault; mkfifo {FOLDER}/shard; cd /; exec "$@"'
-            )
-            job.start(host.enter(["sh", "-c", script, "job", *words]), environment(FOLDER=FOLDER, **env))
+            host.do(PREPARE)
+            for local in range(ranks):
+                own = {
+                    "RANK": str(number * ranks + local),
+                    "LOCAL_RANK": str(local),
+                    "WORLD_SIZE": str(ranks * len(hosts)),
+                    "MASTER_ADDR": hosts[0].address,
+                    "MASTER_PORT": str(PORT),
+                    "FOLDER": FOLDER,
+                }
+                job.start(host.enter([sys.executable, str(JOB)]), environment(**own, **env))
         made = LabJob(hosts, job, ranks * len(hosts))
         made.runs()
         feeders = [host.spawn([sys.executable, "-c", FEED, f"{FOLDER}/shard", "0"]) for host in hosts]

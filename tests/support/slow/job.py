@@ -1,9 +1,10 @@
-"""A small training over gloo with a fault that can be changed while it runs.
+"""A small training with a fault that can be changed while it runs.
 
 FOLDER/fault holds a fault, its ranks (1,3; -1: all) and milliseconds. Each rank writes FOLDER/truth.RANK:
 when each step began, had its data, was ready and was done, by the clock that all processes share.
-KIND is ddp, tp, pipeline or spin (a stand-in for a device, for which the host spins in `synchronize`). The
-step itself sleeps: a rank needs little of a processor.
+KIND is plain (an all_reduce a step), ddp, fsdp, tp, pipeline, trainer (of transformers), spin (a stand-in for
+a device, for which the host spins in `synchronize`) or mpi (mpi4py without torch). The step itself sleeps: a
+rank needs little of a processor. What only some kinds need is imported there: it takes a second or more.
 """
 
 from __future__ import annotations
@@ -16,22 +17,21 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
+from typing import Any
 
-import torch
-import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
-from torch.utils.data import DataLoader, Dataset
-
-RANK, WORLD = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+RANK = int(os.environ.get("RANK") or os.environ["OMPI_COMM_WORLD_RANK"])
+WORLD = int(os.environ.get("WORLD_SIZE") or os.environ["OMPI_COMM_WORLD_SIZE"])
 FOLDER = Path(os.environ["FOLDER"])
-KIND = os.environ.get("KIND", "ddp")
+KIND = os.environ.get("KIND", "plain")
 BASE = float(os.environ.get("BASE_MS", "30")) / 1000
 WORKERS = int(os.environ.get("WORKERS", "0"))
 SLOW_MS = 50.0
 HEAP: list[list[int]] = []
+BATCH: Callable[[], Any] = float
 
 
 class Fault:
@@ -57,18 +57,18 @@ class Fault:
 FAULT = Fault()
 
 
-class Shards(Dataset[torch.Tensor]):
+class Shards:
     def __len__(self) -> int:
         return 1 << 30
 
-    def __getitem__(self, index: int) -> torch.Tensor:
+    def __getitem__(self, index: int) -> Any:
         if WORKERS:
             FAULT.read()
         if longer := FAULT.mine("loader"):
             time.sleep(longer + (BASE if WORKERS else 0))
         if longer := FAULT.mine("reads"):
             read_shard(longer)
-        return torch.ones(8, 64)
+        return BATCH()
 
 
 def read_shard(seconds: float) -> None:
@@ -155,11 +155,22 @@ class Truth:
             self.rows.clear()
 
 
-def train(share: Callable[[torch.Tensor], None], start_and_end: bool = True) -> None:
+def batches() -> Iterator[Any]:
+    if KIND == "mpi":
+        shards = Shards()
+        return (shards[index] for index in range(len(shards)))
+    from torch.utils.data import DataLoader, Dataset
+
+    class OfTorch(Shards, Dataset[Any]):
+        pass
+
+    ahead = 1 if WORKERS else None
+    return iter(DataLoader(OfTorch(), batch_size=None, num_workers=WORKERS, prefetch_factor=ahead))
+
+
+def train(share: Callable[[Any], None], start_and_end: bool = True) -> None:
     truth, clock = Truth(), time.monotonic
-    data = iter(
-        DataLoader(Shards(), batch_size=None, num_workers=WORKERS, prefetch_factor=1 if WORKERS else None)
-    )
+    data = batches()
     step = 0
     while True:
         FAULT.read()
@@ -174,11 +185,46 @@ def train(share: Callable[[torch.Tensor], None], start_and_end: bool = True) -> 
         step += 1
 
 
-def ddp() -> Callable[[torch.Tensor], None]:
-    model = DistributedDataParallel(torch.nn.Sequential(torch.nn.Linear(64, 400), torch.nn.Linear(400, 400)))
+def plain() -> Callable[[Any], None]:
+    import torch
+    import torch.distributed as dist
+
+    gradient = torch.ones(60_000)
+
+    def share(_: Any) -> None:
+        dist.all_reduce(gradient)
+
+    return share
+
+
+def ddp() -> Callable[[Any], None]:
+    from torch.nn.parallel import DistributedDataParallel
+
+    return stepping(DistributedDataParallel(layers()))
+
+
+def fsdp() -> Callable[[Any], None]:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model, mesh = layers(), init_device_mesh("cpu", (WORLD,))
+    for layer in model:
+        fully_shard(layer, mesh=mesh)
+    return stepping(fully_shard(model, mesh=mesh))
+
+
+def layers() -> Any:
+    import torch
+
+    return torch.nn.Sequential(torch.nn.Linear(64, 400), torch.nn.Linear(400, 400))
+
+
+def stepping(model: Any) -> Callable[[Any], None]:
+    import torch
+
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
 
-    def share(batch: torch.Tensor) -> None:
+    def share(batch: Any) -> None:
         model(batch).square().mean().backward()
         optimizer.step()
         optimizer.zero_grad()
@@ -186,13 +232,75 @@ def ddp() -> Callable[[torch.Tensor], None]:
     return share
 
 
-def tensor_parallel() -> Callable[[torch.Tensor], None]:
+def trainer() -> None:
+    """The loop is that of transformers; a step begins where the last one ended."""
+    import torch
+    from torch.utils.data import Dataset
+    from transformers import Trainer, TrainerCallback, TrainingArguments  # type: ignore[import-not-found]
+
+    truth, clock = Truth(), time.monotonic
+    times = [clock()] * 3
+
+    class OfTorch(Shards, Dataset[Any]):
+        def __getitem__(self, index: int) -> Any:
+            FAULT.read()
+            return {"batch": super().__getitem__(index)}
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layers = layers()
+            self.step = 0
+
+        def forward(self, batch: Any) -> Any:
+            times[1] = clock()
+            forward(self.step)
+            times[2] = clock()
+            self.step += 1
+            return {"loss": self.layers(batch).square().mean()}
+
+    class Steps(TrainerCallback):  # type: ignore[misc]
+        def on_step_end(self, *_: Any, **__: Any) -> None:
+            truth.add(*times, clock())
+            times[0] = clock()
+
+    how = TrainingArguments(
+        output_dir=str(FOLDER / f"output.{RANK}"),
+        per_device_train_batch_size=1,
+        max_steps=1 << 30,
+        save_strategy="no",
+        logging_strategy="no",
+        report_to=[],
+        use_cpu=True,
+        disable_tqdm=True,
+        ddp_backend="gloo",
+    )
+    Trainer(model=Model(), args=how, train_dataset=OfTorch(), callbacks=[Steps()]).train()
+
+
+def mpi() -> Callable[[Any], None]:
+    import numpy
+    from mpi4py import MPI  # type: ignore[import-not-found]
+
+    comm = MPI.COMM_WORLD
+    gradient = numpy.ones(60_000)
+
+    def share(_: Any) -> None:
+        comm.Allreduce(MPI.IN_PLACE, gradient)
+
+    return share
+
+
+def tensor_parallel() -> Callable[[Any], None]:
     """Pairs of ranks share each layer; ranks of equal place in their pair share gradients."""
+    import torch
+    import torch.distributed as dist
+
     pairs = [dist.new_group([base, base + 1]) for base in range(0, WORLD, 2)]
     rows = [dist.new_group([*range(place, WORLD, 2)]) for place in (0, 1)]
     activation, gradient = torch.ones(20_000), torch.ones(100_000)
 
-    def share(_: torch.Tensor) -> None:
+    def share(_: Any) -> None:
         for _layer in range(3):
             dist.all_reduce(activation, group=pairs[RANK // 2])
         dist.all_reduce(gradient, group=rows[RANK % 2])
@@ -200,10 +308,13 @@ def tensor_parallel() -> Callable[[torch.Tensor], None]:
     return share
 
 
-def pipeline() -> Callable[[torch.Tensor], None]:
+def pipeline() -> Callable[[Any], None]:
+    import torch
+    import torch.distributed as dist
+
     activation = torch.ones(20_000)
 
-    def share(_: torch.Tensor) -> None:
+    def share(_: Any) -> None:
         for way in (1, -1):
             for _batch in range(4):
                 if 0 <= RANK - way < WORLD:
@@ -215,7 +326,10 @@ def pipeline() -> Callable[[torch.Tensor], None]:
     return share
 
 
-def spinning() -> Callable[[torch.Tensor], None]:
+def spinning() -> Callable[[Any], None]:
+    import torch
+    import torch.distributed as dist
+
     sys.path.insert(0, str(Path(__file__).with_name("device") / "site-packages"))
     from torch_npu.npu import Device  # type: ignore[import-not-found]
 
@@ -225,21 +339,41 @@ def spinning() -> Callable[[torch.Tensor], None]:
         time.sleep(BASE + FAULT.mine("device"))
         dist.all_reduce(gradient)
 
-    device = Device(compute)
+    device = Device(compute, FOLDER / os.environ.get("LIBRARY", "libhccl.so"))
 
-    def share(_: torch.Tensor) -> None:
+    def share(_: Any) -> None:
         device.launch()
         device.synchronize()
 
     return share
 
 
+KINDS = {
+    "plain": plain,
+    "ddp": ddp,
+    "fsdp": fsdp,
+    "tp": tensor_parallel,
+    "pipeline": pipeline,
+    "spin": spinning,
+    "mpi": mpi,
+}
+
+
 def main() -> None:
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", timeout=timedelta(seconds=600))
     threading.Thread(target=hold_gil, daemon=True).start()
-    kinds = {"ddp": ddp, "tp": tensor_parallel, "pipeline": pipeline, "spin": spinning}
-    train(kinds[KIND](), KIND != "pipeline")
+    if KIND != "mpi":
+        global BATCH
+        import torch
+        import torch.distributed as dist
+
+        BATCH = partial(torch.ones, 8, 64)
+        torch.set_num_threads(1)
+        if KIND != "trainer":
+            dist.init_process_group("gloo", timeout=timedelta(seconds=600))
+    if KIND == "trainer":
+        trainer()
+    else:
+        train(KINDS[KIND](), KIND != "pipeline")
 
 
 if __name__ == "__main__":

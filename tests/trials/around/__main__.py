@@ -3,44 +3,57 @@
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
-from tests.trials.around.run import KINDS, trial
+from tests.trials.around.hosts import by_srun, by_torchrun_on_hosts
+from tests.trials.around.kinds import KINDS, Draw
+from tests.trials.around.run import LAUNCHERS, seen_here
+from tests.trials.around.seen import Seen, judged
 from tests.trials.outcome import append, load
 from tests.trials.table import table
+
+ON_HOSTS = {"torchrun on hosts": by_torchrun_on_hosts, "srun": by_srun}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.trials.around", description=__doc__)
+    every = [*LAUNCHERS, *ON_HOSTS]
     parser.add_argument("--faults", default=",".join(KINDS), help=f"some of {','.join(KINDS)}")
+    parser.add_argument("--launchers", default="torchrun", help=f"some of {','.join(every)}")
     parser.add_argument("--trials", type=int, default=10, help="so many of each")
     parser.add_argument("--out", type=Path, default=Path("run-trials.jsonl"), help="added to line by line")
     args = parser.parse_args()
-    wanted = args.faults.split(",")
-    if unknown := [word for word in wanted if word not in KINDS]:
-        parser.error(f"no such fault: {', '.join(unknown)}")
+    wanted, by = args.faults.split(","), args.launchers.split(",")
+    if unknown := [word for word in wanted if word not in KINDS] + [word for word in by if word not in every]:
+        parser.error(f"no such fault or launcher: {', '.join(unknown)}")
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell ignores it for what it starts with &
+    with ExitStack() as labs:
+        ways: dict[str, Callable[[Draw], Seen]] = {
+            name: labs.enter_context(ON_HOSTS[name]()) if name in ON_HOSTS else seen_here for name in by
+        }
+        for number in range(args.trials):  # in turn, so that a run that is cut short has some of each
+            for launcher, way in ways.items():
+                for name in wanted:
+                    _try(Draw(name, launcher, number), way, args.out)
     outcomes = load(args.out)
-    done = {(each.fault, each.number) for each in outcomes}
-    for number in range(args.trials):  # in turn, so that a run that is cut short has some trials of each
-        for name in wanted:
-            if (name, number) in done:
-                continue
-            outcome = trial(name, number)
-            append(args.out, outcome)
-            outcomes.append(outcome)
-            print(
-                name,
-                number,
-                outcome.right,
-                outcome.code,
-                *outcome.said,
-                sep="  ",
-                file=sys.stderr,
-                flush=True,
-            )
-    print(f"{len(outcomes)} trials.\n\n{table(outcomes, list(KINDS))}")
+    order = [f"{name}, {launcher}" for launcher in every for name in KINDS]
+    print(f"{len(outcomes)} trials.\n\n{table(outcomes, order)}")
     return 0 if all(outcome.right for outcome in outcomes) else 1
+
+
+def _try(draw: Draw, way: Callable[[Draw], Seen], out: Path) -> None:
+    if (f"{draw.name}, {draw.launcher}", draw.number) in {(each.fault, each.number) for each in load(out)}:
+        return
+    began = time.monotonic()
+    outcome = judged(draw, way(draw), time.monotonic() - began)
+    append(out, outcome)
+    told = (outcome.fault, outcome.number, outcome.right, outcome.code, *outcome.said)
+    print(*told, sep="  ", file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -1,103 +1,72 @@
-"""One trial: a training of two ranks under `doctor run`, with a fault at a drawn rank and step."""
+"""One trial on this machine: two ranks under `doctor run`, with a fault at a drawn rank and step."""
 
 from __future__ import annotations
 
-import json
 import os
-import random
 import signal
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
 
-from tests.support.around import await_true, relays, started
+from tests.support.around import relays, started
 from tests.support.commands import DOCTOR
+from tests.support.injob import await_true
 from tests.support.paths import ROOT
-from tests.trials.outcome import Outcome, sentence, trouble
+from tests.trials.around.kinds import Draw
+from tests.trials.around.seen import PATIENCE, Seen, left, parsed
 
-JOB = ROOT / "tests/support/around_job.py"
-TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(JOB))
-STEPS, PATIENCE = 12, 300.0
+JOB = (sys.executable, str(ROOT / "tests/support/around_job.py"))
+LOOP = """
+export WORLD_SIZE=2
+pids=
+for RANK in 0 1; do export RANK; "$@" & pids="$pids $!"; done
+code=0
+for pid in $pids; do wait $pid || code=1; done
+exit $code
+"""
+MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2")
 
-
-@dataclass(frozen=True, slots=True)
-class AroundKind:
-    """`code` is that of the whole. `names`: the victim is to be named, and nobody else."""
-
-    fault: str = ""
-    options: tuple[str, ...] = ()
-    code: int = 0
-    names: bool = False
-    steps: int = STEPS
-
-
-KINDS: Mapping[str, AroundKind] = {
-    "healthy": AroundKind(),
-    "killed": AroundKind("kill", code=1, names=True),
-    "exception": AroundKind("raise", code=1, names=True),
-    "hangs": AroundKind("sleep", ("--stall", "3", "--on-hang", "end"), code=75, names=True),
-    "NaN": AroundKind("nan", ("--on-loss", "end"), code=75, steps=100_000),
-    "interrupted": AroundKind(code=1, steps=100_000),
-    "doctor killed": AroundKind(code=-signal.SIGKILL, steps=40),
+LAUNCHERS: Mapping[str, Callable[[], tuple[str, ...]]] = {
+    "torchrun": lambda: (
+        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", JOB[1]),
+    ),
+    "mpirun": lambda: (*MPIRUN, *JOB),
+    "loop": lambda: ("sh", "-c", LOOP, "loop", *JOB),
 }
 
 
-def trial(name: str, number: int) -> Outcome:
-    kind, draw = KINDS[name], random.Random(f"{name} {number}")
-    victim, at, moment = draw.randrange(2), draw.randrange(2, 10), draw.uniform(0.3, 8.0)
+def seen_here(draw: Draw) -> Seen:
     with tempfile.TemporaryDirectory(prefix="around-trial-") as folder:
-        return _tried(Path(folder), name, number, kind, victim, at, moment)
+        return _seen(Path(folder), draw)
 
 
-def _tried(
-    folder: Path, name: str, number: int, kind: AroundKind, victim: int, at: int, moment: float
-) -> Outcome:
-    mark, began, runs = f"mark-{uuid.uuid4()}", time.monotonic(), True
-    told = {"FAULT": kind.fault, "VICTIM": str(victim), "AT": str(at), "STEPS": str(kind.steps)}
-    env = {**os.environ, **told, "MARK": mark, "OMP_NUM_THREADS": "1", "TMPDIR": str(folder)}
-    words = [*DOCTOR, "run", "--no-preflight", *kind.options, "--json", "run.json", "--", *TORCHRUN]
+def _seen(folder: Path, draw: Draw) -> Seen:
+    mark, runs, kind = f"mark-{uuid.uuid4()}", True, draw.kind
+    own = {"MARK": mark, "TMPDIR": str(folder), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(draw.port)}
+    env = {**os.environ, **draw.environment, **own}
+    words = [*DOCTOR, "run", "--no-preflight", *kind.options, "--json", "run.json", "--"]
     out, err = folder / "out", folder / "err"
     with (
         open(out, "wb") as stdout,
         open(err, "wb") as stderr,
-        started(words, cwd=folder, env=env, stdout=stdout, stderr=stderr) as doctor,
+        started(
+            [*words, *LAUNCHERS[draw.launcher]()], cwd=folder, env=env, stdout=stdout, stderr=stderr
+        ) as doctor,
     ):
-        if name == "interrupted":
-            await_true(lambda: b"step 3 " in out.read_bytes(), "a step")
+        if kind.ends == "interrupted":
+            await_true(lambda: b"step 3 " in out.read_bytes(), err.read_text)
             doctor.send_signal(signal.SIGINT)
-        if name == "doctor killed":
-            time.sleep(moment)
+        if kind.ends == "kill":
+            time.sleep(draw.moment)
             runs = any(each != doctor.pid and _is_job(each) for each in relays(mark))
             doctor.kill()
         code = doctor.wait(PATIENCE)
-        left = _left(mark)
-    report = _report(folder / "run.json")
-    found = trouble(report) if report else []
-    accused = {each["rank"] for each in found if each["because"] is None and each["status"] == "fail"}
-    same = _equal(out.read_text(), kind, at) or not (runs or out.stat().st_size)  # it had not begun
-    right = same and not left and not list(folder.glob("doctor-hosts-*"))
-    right = right and (report is not None) is (name != "doctor killed")
-    expected = {kind.code, -signal.SIGINT} if name == "interrupted" else {kind.code}
-    says_nan = name != "NaN" or (
-        report is not None and "NaN" in str(report["around"]["attempts"][0]["losses"])
-    )
-    return Outcome(
-        fault=name,
-        number=number,
-        place=f"rank {victim} step {at}" if kind.fault else f"{moment:.1f} s",
-        detected=right and code in expected and says_nan,
-        named=not kind.names or victim in accused,
-        alone=accused <= ({victim} if kind.names else {None, 0} if name == "NaN" else set()),
-        latency=None,
-        seconds=time.monotonic() - began,
-        code=code,
-        said=tuple(map(sentence, found)),
-    )
+        still = left(mark) + len(list(folder.glob("doctor-hosts-*")))
+    report = folder / "run.json"
+    return Seen(out.read_text(), code, parsed(report.read_text()) if report.exists() else None, still, runs)
 
 
 def _is_job(pid: int) -> bool:
@@ -106,29 +75,4 @@ def _is_job(pid: int) -> bool:
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
         return False
-    return b"torch.distributed.run" in words[:3]
-
-
-def _left(mark: str) -> list[int]:
-    """The processes that are left when they should have ended."""
-    until = time.monotonic() + PATIENCE
-    while (left := relays(mark)) and time.monotonic() < until:
-        time.sleep(0.1)
-    return left
-
-
-def _report(path: Path) -> Mapping[str, Any] | None:
-    return json.loads(path.read_text()) if path.exists() else None
-
-
-def _equal(text: str, kind: AroundKind, at: int) -> bool:
-    """Whether the output is what the program prints, byte for byte: all of it, or until its fault."""
-    lost = kind.fault == "nan"
-    last = at if kind.fault in ("kill", "raise", "sleep") else kind.steps
-    open_end = kind.steps > 1000
-    lines = (
-        f"step {n} loss {float('nan') if lost and n >= at else 4 / (n + 1):.4f}\n"
-        for n in range(min(last, 5000))
-    )
-    whole = "".join(lines)
-    return whole.startswith(text) and bool(text) if open_end else text == whole
+    return b"doctor" not in words[:4] and b"doctor.around.relay" not in b" ".join(words[:6])

@@ -30,7 +30,11 @@ OF_4_19 = (
 
 
 def kept(log: bytes, job: JobProcesses, *, here: bool = False) -> bytes:
-    return of_job(log, BEGAN, BEGAN + 60, job, here=here)
+    return of_job(log, BEGAN, BEGAN + 60, job, here=here)[0]
+
+
+def doubted(job: JobProcesses, *, here: bool = False) -> frozenset[int]:
+    return of_job(b"".join(KILLED), BEGAN, BEGAN + 60, job, here=here)[1]
 
 
 def killed(job: JobProcesses, *, here: bool = False, lines: tuple[bytes, ...] = KILLED) -> bool:
@@ -43,10 +47,10 @@ def said_by(said: bytes) -> JobProcesses:
 
 def test_only_lines_from_the_time_of_the_job_count() -> None:
     job, second = JobProcesses(), LOG.index(b"2026-11-20T10:00:30")
-    assert of_job(LOG, BEGAN, BEGAN + 60, job, here=False) == LOG[second:]
-    assert of_job(LOG, BEGAN - 600, BEGAN, job, here=False) == LOG[:second]
-    assert of_job(LOG, BEGAN, BEGAN + 20, job, here=False) == b""
-    assert of_job(b"[16001.398] eth0: link down\n", BEGAN, BEGAN + 60, job, here=False) == b""
+    assert of_job(LOG, BEGAN, BEGAN + 60, job, here=False)[0] == LOG[second:]
+    assert of_job(LOG, BEGAN - 600, BEGAN, job, here=False)[0] == LOG[:second]
+    assert of_job(LOG, BEGAN, BEGAN + 20, job, here=False)[0] == b""
+    assert of_job(b"[16001.398] eth0: link down\n", BEGAN, BEGAN + 60, job, here=False)[0] == b""
 
 
 @pytest.mark.parametrize("here", [True, False])
@@ -85,6 +89,16 @@ def test_a_process_of_this_machine_counts_only_here() -> None:
     assert not killed(own)
 
 
+def test_only_a_kill_that_names_a_process_of_the_job_is_certain() -> None:
+    lost = b"process 1 terminated with signal SIGKILL"
+    assert doubted(said_by(lost)) == {320}
+    assert doubted(said_by(b"  exitcode  : -9 (pid: 17)")) == {320}
+    assert doubted(processes_of(b"", (17,), {}, killed=True), here=True) == {320}
+    assert doubted(said_by(b"  exitcode  : -9 (pid: 320)")) == set()
+    assert doubted(JobProcesses(pids=frozenset({320}), lost=True), here=True) == set()
+    assert doubted(JobProcesses(job_ids=("77",), lost=True)) == set()
+
+
 def outside_containers(lines: tuple[bytes, ...]) -> tuple[bytes, ...]:
     return tuple(line.replace(b"/docker/c", b"/user.slice") for line in lines)
 
@@ -120,8 +134,8 @@ def test_a_job_that_lost_no_process_to_kill_has_none_that_the_kernel_killed(said
 
 def test_what_was_killed_long_before_the_end_did_not_end_the_job() -> None:
     lost, log = said_by(b"Killed\n"), b"".join(KILLED)
-    assert b"Killed process" in of_job(log, BEGAN, BEGAN + 120, lost, here=False)
-    assert b"Killed process" not in of_job(log, BEGAN, BEGAN + 3600, lost, here=False)
+    assert b"Killed process" in of_job(log, BEGAN, BEGAN + 120, lost, here=False)[0]
+    assert b"Killed process" not in of_job(log, BEGAN, BEGAN + 3600, lost, here=False)[0]
 
 
 def test_if_the_job_names_one_of_two_that_were_killed_the_other_is_not_its_own() -> None:

@@ -232,6 +232,10 @@ def test_the_loopback_interface_is_unusable(own: dict[str, Any], says: str) -> N
     assert says in found["loopback-down"].summary
 
 
+def test_a_host_without_an_address_has_no_loopback_address() -> None:
+    assert "has no 127.0.0.1" in examined(mesh(NAMES), {"addresses": "no address"})["loopback-down"].summary
+
+
 @pytest.mark.parametrize("flags", ["0x9", "0x49", "", "?"])
 def test_the_loopback_interface_is_up(flags: str) -> None:
     own = {"links": {"/sys/class/net/lo/mtu": "65536", "/sys/class/net/lo/flags": flags}}

@@ -65,6 +65,11 @@ def test_addresses_not_understood(text: str) -> None:
         printed(ADDRESSES, text)
 
 
+def test_a_host_without_an_address() -> None:
+    """As in a new network namespace. It is known then that nobody reaches it, not even itself."""
+    assert printed(ADDRESSES, "no address\n") == {}
+
+
 def test_links() -> None:
     base = "/sys/class/net"
     assert held(

@@ -69,6 +69,14 @@ def test_what_was_not_examined(checks: tuple[str, ...], host: str, says: str) ->
     assert proof(checks, host) == Proof(0, ProofState.OPEN, says)
 
 
+def test_a_single_host_has_no_connections_to_other_hosts() -> None:
+    alone = reports()["one-host"]
+    made = proof(("port-unreachable",), None, on=alone)
+    assert made == Proof(0, ProofState.OPEN, "no check of a single host can show it")
+    assert "port-unreachable" not in proof(("port-unreachable", "shm-small"), None, on=alone).says
+    assert "port-unreachable" in proof(("port-unreachable",), None).says
+
+
 def test_a_check_that_does_not_look_there_says_nothing_when_it_passes() -> None:
     unseen = "the folder that it wrote to"
     made = proof(("shm-small",), "node1", unseen=unseen)

@@ -233,7 +233,7 @@ def test_slow_links_are_marked_and_named() -> None:
     page = parsed(f"<div>{links_part(links, ['a', 'b', 'c'])}</div>".encode())
     assert "slowest 4.00 GB/s (b and c). 1 below 70% of the median." in page.text
     marked = [cell.text for cell in page.all("td") if "low" in (cell.attributes.get("class") or "")]
-    assert marked == ["4 ▾", "4 ▾"]
+    assert marked == ["4.00 ▾", "4.00 ▾"]
 
 
 def test_a_replica_that_does_not_learn_stands_out() -> None:

@@ -241,7 +241,7 @@ def test_spread(values: tuple[Any, ...], shown: tuple[str, ...], said: str) -> N
 def test_what_passed_is_a_line_an_area() -> None:
     lines = {line.area: line.text for line in passed_lines(made({2: {"spaces": ROOM.format(65536)}}))}
     assert list(lines) == [area for area in (*AREAS, NOT_FOR_THIS) if area in lines]
-    assert "shm-small on node[1,3-4]" in lines["memory"]
+    assert "node[1,3-4]: shm-small" in lines["memory"]
     assert "memory-low" in lines["memory"].split(";")[0]
     assert len(lines) <= len(AREAS) + 1
 

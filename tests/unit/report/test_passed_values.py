@@ -33,7 +33,7 @@ def test_no_tick_where_something_is_wrong(name: str) -> None:
 
 def test_verbose_says_what_passed_whatever_the_verdict() -> None:
     shown = text(reports()["sick-hosts"], 80, verbose=True)
-    assert "hostname-loopback on node[1-2,4]" in " ".join(shown.split())
+    assert "node[1-2,4]: hostname-loopback" in " ".join(shown.split())
     assert "does not apply  1 check: 1 (only for nccl jobs)" in shown
 
 

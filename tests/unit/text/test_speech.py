@@ -42,7 +42,25 @@ ENTRIES = read_catalogue(CATALOGUE)
         ("Faults also in: memory", "另有故障：内存"),
         (
             "rank 0 on node1 ended with exit code 1 (a-b, 2 lines)",
-            "node1 上的 rank 0 以 exit code 1 退出（a-b，2 行）",
+            "node1 上的 rank 0 以退出码 1 退出（a-b，2 行）",
+        ),
+        ("The job moves", "作业在正常推进"),
+        ("--checks: more: it is not a folder", "--checks：more：不是目录"),
+        (
+            "2 (no torch is expected (--expect torch=any asks for it))",
+            "2（不要求有 torch（--expect torch=any 可要求检查））",
+        ),
+        (
+            "! Unlike the others: node2 (device links up); node[5,7-8] (reserved ports).",
+            "! 与其他主机不一致：node2（设备链路连通）；node[5,7-8]（保留端口）。",
+        ),
+        (
+            "npu-ports of node[1-3] could not be read: its command is not installed there",
+            "无法读取 node[1-3] 的 npu-ports：主机上没有安装其命令",
+        ),
+        (
+            "rank 5 on node3: stopped in step 10 before a tp all_reduce; rank 1 waits for it (smoke-hang)",
+            "node3 上的 rank 5：停在第 10 步，未进入 tp all_reduce；rank 1 在等它（smoke-hang）",
         ),
         ("its link is down (port 1) (2 lines)", "网口链路断开（DOWN）（端口 1）（2 行）"),
         ("Try 'doctor check -h' for help.", "执行 'doctor check -h' 查看帮助。"),

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from doctor.hang.evidence import HangMember
 from doctor.slow.evidence import RankLink, RankSamples, SlowEvidence, Used
-from doctor.slow.judge import judge
+from doctor.slow.judge import TOO_FEW, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
 from doctor.slow.options import SlowWishes
 from doctor.slow.plan import following
@@ -57,6 +57,18 @@ def test_few_steps_name_nobody_and_it_looks_on() -> None:
     plan = following(short, WISHES)
     assert plan
     assert plan.seconds > WISHES.seconds
+
+
+def test_too_few_samples_are_not_called_unseen_and_it_looks_on() -> None:
+    """As on a very busy host, where a round holds only some."""
+
+    def change(_: str, rank: RankSamples) -> RankSamples:
+        few = tuple(int(at % 8 == 0) for at in range(len(rank.samples)))
+        return replace(rank, samples=few, inside=few)
+
+    seen = with_ranks(recorded("nobody"), change)
+    made = judge(with_rounds(seen, lambda _, one: replace(one, profiles=())))
+    assert (made.state, made.more, made.sentence) == (SlowState.UNKNOWN, True, TOO_FEW)
 
 
 def _few(members: tuple[HangMember, ...]) -> tuple[HangMember, ...]:

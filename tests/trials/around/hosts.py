@@ -1,0 +1,130 @@
+"""Trials on several hosts: torchrun on each of them, and srun under Slurm."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.lab import Host, Lab
+from tests.lab.slurm import Slurm
+from tests.lab.slurmjob import submit
+from tests.support.around import relays
+from tests.support.injob import Job, await_true, environment, torchrun_argv
+from tests.support.paths import ROOT
+from tests.trials.around.kinds import Draw
+from tests.trials.around.seen import PATIENCE, Seen, left, parsed
+
+JOB = str(ROOT / "tests/support/around_job.py")
+FOLDER = "/tmp/train"
+
+
+def give_logins(lab: Lab, host: Host) -> str:
+    """Hosts have a /tmp of their own, so they cannot read the files of the lab."""
+    place = lab.ssh_config.parent
+    for name in ("ssh_config", "known_hosts", "id_ed25519"):
+        text = (place / name).read_text().replace(str(place), "/root/lab")
+        host.write(f"/root/lab/{name}", text, 0o600)
+    return "/root/lab/ssh_config"
+
+
+@contextmanager
+def by_torchrun_on_hosts() -> Iterator[Callable[[Draw], Seen]]:
+    """`doctor run` around torchrun on each of two hosts, with a rank each."""
+    with Lab(2) as lab:
+        yield lambda draw: _on_hosts(lab, draw)
+
+
+def _on_hosts(lab: Lab, draw: Draw) -> Seen:
+    mark, job, runs = f"mark-{uuid.uuid4()}", Job(), True
+    env = environment(**draw.environment, MARK=mark, PYTHONUNBUFFERED="1")
+    try:
+        for number, host in enumerate(lab.hosts):
+            config = give_logins(lab, host)
+            host.do('rm -rf "$1"; mkdir -p "$1"', FOLDER)
+            run = ["doctor", "run", "--ssh-config", config, "node[1-2]", "--no-preflight", *draw.kind.options]
+            words = [*torchrun_argv(lab.hosts, 1, number, draw.port), JOB]
+            line = shlex.join([sys.executable, "-m", *run, "--json", "run.json", "--", *words])
+            there = ["sh", "-c", f"cd {FOLDER}; exec {line} >out 2>err"]
+            job.start(host.enter(there), env)
+        first = lab.hosts[0]
+        if draw.kind.ends in ("interrupted", "kill"):
+            runs = _strike(draw, mark, lambda: _read(first, "out"))
+        code = job.starts[0].wait(PATIENCE)
+        job.starts[1].wait(PATIENCE)
+        still = left(mark)
+        code = -(code - 128) if draw.kind.ends == "kill" and code > 128 else code
+        return Seen(_read(first, "out"), code, parsed(_read(first, "run.json")), still, runs)
+    finally:
+        job.close()
+        lab.reset()
+
+
+def _strike(draw: Draw, mark: str, printed: Callable[[], str]) -> bool:
+    """Send the signal of a trial to the doctor that leads; returns whether the command ran."""
+    if draw.kind.ends == "interrupted":
+        await_true(lambda: "step 3 " in printed(), printed)
+    else:
+        time.sleep(draw.moment)
+    found = {pid: _words(pid) for pid in relays(mark)}
+    leads = [pid for pid, words in sorted(found.items()) if b"doctor" in words[:3] and b"run" in words[:4]]
+    runs = any(b"around_job.py" in b" ".join(words) and b"run" not in words[:4] for words in found.values())
+    number = signal.SIGINT if draw.kind.ends == "interrupted" else signal.SIGKILL
+    for pid in leads[:1]:
+        os.kill(pid, number)
+    return runs
+
+
+def _words(pid: int) -> list[bytes]:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def _read(host: Host, name: str) -> str:
+    return host.do('cat "$1" 2>/dev/null || true', f"{FOLDER}/{name}")
+
+
+@contextmanager
+def by_srun() -> Iterator[Callable[[Draw], Seen]]:
+    """`doctor run` in a batch script of Slurm, around srun on two nodes."""
+    with Lab(2) as lab:
+        slurm = Slurm(lab).start()
+        try:
+            yield lambda draw: _by_srun(slurm, draw)
+        finally:
+            slurm.close()
+
+
+def _by_srun(slurm: Slurm, draw: Draw) -> Seen:
+    mark = f"mark-{uuid.uuid4()}"
+    given = {**draw.environment, "MARK": mark, "PYTHONUNBUFFERED": "1"}
+    exports = "".join(f"export {name}={shlex.quote(value)}\n" for name, value in given.items())
+    run = shlex.join(["doctor", "run", "--no-preflight", *draw.kind.options, "--json", "run.json"])
+    master = f"env MASTER_ADDR={{master_addr}} MASTER_PORT={draw.port}"
+    srun = f"{master} srun --ntasks-per-node=1 {sys.executable} {JOB}"
+    script = f"{exports}cd $JOB\n{run} -- {srun} > out 2> err\necho $? > code\n"
+    if draw.kind.ends == "kill":  # Slurm ends a job with its script
+        script += f"while pgrep -f {shlex.quote(JOB)} >/dev/null; do sleep 0.2; done\n"
+    job, runs = submit(slurm, script, nodes=2), True
+    try:
+        if draw.kind.ends == "interrupted":
+            await_true(lambda: "step 3 " in job.file("out"), lambda: job.file("err"))
+            job.cancel()
+        elif draw.kind.ends == "kill":
+            runs = _strike(draw, mark, lambda: job.file("out"))
+        await_true(lambda: job.over, lambda: job.file("err"))
+        still = left(mark)
+        said = job.file("code").strip()
+        code = int(said) if said else 130 if draw.kind.ends == "interrupted" else -1
+        code = -(code - 128) if draw.kind.ends == "kill" and code > 128 else code
+        return Seen(job.file("out"), code, parsed(job.file("run.json")), still, runs)
+    finally:
+        job.cancel()

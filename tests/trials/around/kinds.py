@@ -1,0 +1,96 @@
+"""What goes wrong in a trial of `doctor run`, drawn by its number."""
+
+from __future__ import annotations
+
+import random
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+STEPS, MANY = 12, 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class AroundKind:
+    """`ends` is how the bare command ends: it is killed, raises, or is ended by somebody."""
+
+    fault: str = ""
+    options: tuple[str, ...] = ()
+    names: bool = False
+    """Whether the victim is to be named."""
+    steps: int = STEPS
+    ends: str = ""
+
+
+KINDS: Mapping[str, AroundKind] = {
+    "healthy": AroundKind(),
+    "killed": AroundKind("kill", names=True, ends="killed"),
+    "exception": AroundKind("raise", names=True, ends="raised"),
+    "hangs": AroundKind("sleep", ("--stall", "3", "--on-hang", "end"), names=True, ends="doctor"),
+    "NaN": AroundKind("nan", ("--on-loss", "end"), steps=MANY, ends="doctor"),
+    "interrupted": AroundKind(steps=MANY, ends="interrupted"),
+    "doctor killed": AroundKind(steps=40, ends="kill"),
+}
+CODES: Mapping[str, Mapping[str, frozenset[int]]] = {
+    "": {"": frozenset({0})},
+    "killed": {"": frozenset({1}), "mpirun": frozenset({137}), "srun": frozenset({137})},
+    "raised": {"": frozenset({1})},
+    "doctor": {"": frozenset({75})},
+    "interrupted": {"": frozenset({1, 130, -signal.SIGINT})},
+    "kill": {"": frozenset({-signal.SIGKILL})},
+}
+"""The exit codes that the command has without doctor, by launcher."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """One trial."""
+
+    name: str
+    launcher: str
+    number: int
+
+    @property
+    def kind(self) -> AroundKind:
+        return KINDS[self.name]
+
+    def _of(self, what: str) -> random.Random:
+        return random.Random(f"{self.name} {self.launcher} {self.number} {what}")
+
+    @property
+    def victim(self) -> int:
+        return self._of("victim").randrange(2)
+
+    @property
+    def at(self) -> int:
+        """The step of the fault."""
+        return self._of("step").randrange(2, 10)
+
+    @property
+    def moment(self) -> float:
+        """When doctor is killed, in seconds."""
+        return self._of("moment").uniform(0.3, 12.0)
+
+    @property
+    def port(self) -> int:
+        return self._of("port").randrange(20_000, 28_000)
+
+    @property
+    def codes(self) -> frozenset[int]:
+        by = CODES[self.kind.ends]
+        return by.get(self.launcher, by[""])
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {
+            "FAULT": self.kind.fault,
+            "VICTIM": str(self.victim),
+            "AT": str(self.at),
+            "STEPS": str(self.kind.steps),
+            "OMP_NUM_THREADS": "1",
+        }
+
+    @property
+    def place(self) -> str:
+        where = f"rank {self.victim} step {self.at}"
+        return where if self.kind.fault else f"{self.moment:.1f} s" if self.kind.ends == "kill" else "-"

@@ -166,7 +166,8 @@ def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = 
     form = RowForm.NUMBERED if many else RowForm.WORDS
     yield Row("causes" if many else "why", charge.causes, form, few=CAUSES, noun="causes")
     yield Row("counted", (f"{charge.count} lines",) if charge.count > 1 else (), on=Medium.FULL)
-    yield Row("certainty", (charge.confidence.value,), on=Medium.FULL)
+    if charge.symptom and charge.confidence is not Confidence.SUSPECT:  # otherwise the head says it
+        yield Row("certainty", (charge.confidence.value,), on=Medium.FULL)
     if alone and charge.remedy and charge.remedy.commands:
         yield Row("do", charge.remedy.commands, RowForm.TYPED)
     elif alone:

@@ -221,11 +221,11 @@ def unexamined(report: Report) -> str:
 
 
 def _by_area(findings: Iterable[Finding]) -> str:
-    """ "20 devices, 13 memory": the areas with their numbers of hosts, in the order of the findings."""
+    """ "devices (20), memory (13)": the areas with their numbers of hosts, in the order of the findings."""
     hosts: dict[str, set[str]] = defaultdict(set)
     for finding in findings:
         hosts[_area_name(finding)].update(finding.hosts)
-    return ", ".join(f"{len(names) or NOBODY} {area}" for area, names in hosts.items())
+    return ", ".join(f"{area} ({len(names) or NOBODY})" for area, names in hosts.items())
 
 
 def _area_name(finding: Finding) -> str:

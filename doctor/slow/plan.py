@@ -33,8 +33,10 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
         anybody = any(member.helps is None for host in evidence.hosts for member in host.members)
         return RoundPlan(FIRST * wishes.seconds) if anybody else None
     made = judge(evidence)
-    if made.job is None or made.state is SlowState.STANDS:
+    if made.job is None:
         return None
+    if made.state is SlowState.STANDS:  # or a step takes longer than this look did
+        return RoundPlan(made.seconds) if made.seconds < UNSURE * wishes.seconds else None
     seen = sampled(evidence, made.job)
     if not seen.rounds:
         return None
@@ -44,7 +46,7 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
     asked = _interesting(made, seen)
     if left > 0.1 * wishes.seconds:
         return _plan(max(left, RECORDED) if asked else left, asked, seen)
-    if made.more and made.seconds < (UNSURE * wishes.seconds if made.state is SlowState.EVEN else MOST):
+    if made.more and made.seconds < (MOST if made.few else UNSURE * wishes.seconds):
         return _plan(min(made.seconds, MOST - made.seconds + 1), asked, seen)
     unknown = made.late and made.late[0].lag not in (Lag.SLOW_LINK, Lag.LOSSY_LINK)
     if unknown and asked and not {*asked[:1]} <= _recorded(seen) and not _failed(seen, asked[0]):

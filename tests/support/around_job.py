@@ -9,6 +9,7 @@ import time
 
 import torch
 import torch.distributed as dist
+import torch.utils.data
 
 OTHERS = {
     "RANK": ("OMPI_COMM_WORLD_RANK", "SLURM_PROCID"),
@@ -23,6 +24,17 @@ FAULT, AT = os.environ.get("FAULT", ""), int(os.environ.get("AT", "4"))
 STEPS, PAUSE = int(os.environ.get("STEPS", "12")), float(os.environ.get("PAUSE", "0"))
 
 
+class Stuck(torch.utils.data.Dataset[torch.Tensor]):
+    """The storage that it reads from does not answer."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, _: int) -> torch.Tensor:
+        time.sleep(10_000)
+        return torch.ones(1)
+
+
 def fault(step: int, rank: int) -> None:
     if step != AT or rank != int(os.environ.get("VICTIM", "1")):
         return
@@ -32,6 +44,8 @@ def fault(step: int, rank: int) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     elif FAULT == "raise":
         raise ValueError("shape of the batch")
+    elif FAULT == "loader":
+        next(iter(torch.utils.data.DataLoader(Stuck(), num_workers=1)))
     elif FAULT == "pause":
         time.sleep(PAUSE)
 

@@ -29,7 +29,7 @@ _ENDLESS = _OWN - {Cause.COMPUTES}
 """Causes that do not pass by themselves. A computation may end."""
 _OF_HOST = {Cause.KERNEL, Cause.STORAGE, Cause.GONE}
 """Causes that may be of the host, whatever runs there."""
-_CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.KERNEL}
+_CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.FROZEN, Cause.KERNEL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +175,7 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
         Cause.ENDED: f"read the log of {who}, then start the job again",
         Cause.GONE: f"read the log of {who}, then end the job and start it again",
         Cause.STOPPED: f"find out who stopped {who}; the signal CONT resumes a stopped process",
+        Cause.FROZEN: f"find out who paused the container or the control group of {who}, and resume it",
         Cause.TRACED: f"leave the debugger that holds {who}",
         Cause.KERNEL: f"look at what keeps {who} in the kernel: storage or a driver",
         Cause.STORAGE: f"look at the file system that keeps {who} waiting{at}",
@@ -205,6 +206,8 @@ def _commands(
         yield reach.on(each.host, f"kill -CONT {each.pid}")
     elif each.cause is Cause.MISMATCH:
         return
+    elif each.cause is Cause.FROZEN:
+        yield reach.on(each.host, f"cat /proc/{each.pid}/cgroup")
     elif each.cause in (Cause.KERNEL, Cause.STORAGE):
         seen = any(rank.b and rank.b.kernel for rank in job.ranks if (rank.host, rank.pid) == each.key)
         unseen = f"sudo cat /proc/{each.pid}/stack"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from doctor.hang.evidence import HangEvidence, HangMember, Look
 from doctor.hang.judge import threads
@@ -13,12 +13,13 @@ from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.unrecognised import unrecognised
-from doctor.hang.judge.waiting import stuck_in_kernel
+from doctor.hang.judge.waiting import SLOW, doubted, frozen, stuck_in_kernel
 from doctor.hang.judge.wires import (
     Key,
     Wire,
     edges,
     key,
+    last_exchange,
     lossy,
     quiet_for,
     received_between,
@@ -29,6 +30,10 @@ from doctor.waits import graph
 
 LOOKS_APART = 2.0
 """The assumed seconds between the looks, if no host reports them."""
+
+
+ANSWERED = 3.0
+"""Seconds between the last exchange of ranks and a wait for storage that began then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +55,8 @@ class HangCase:
     """Whether no rank of it may be read."""
     timed: bool
     """Whether `still` comes from the connections. Otherwise it is only the time between the looks."""
+    exchanged: Mapping[Key, float] = field(default_factory=dict)
+    """For each rank, the seconds since anything went over a connection to another; empty if not `timed`."""
     away: tuple[Key, ...] = ()
     """Ranks that are connected to a local process that was not recognised: it may be a rank."""
 
@@ -86,7 +93,17 @@ class HangCase:
             helpers.setdefault((each.host, each.helps or 0), []).append(each)
         ranks = ends_of_ranks(self.job.ranks)
         told = (replace(e, doing=doing(e.member, helpers.get(e.key, ()), self.apart, ranks)) for e in of)
-        return tuple(map(self._with_holder, told))
+        return tuple(self._with_holder(self._with_slow_storage(each)) for each in told)
+
+    def _with_slow_storage(self, each: RankStanding) -> RankStanding:
+        """The standing; if storage has answered it while the others waited, it may only be slow."""
+        does, main = each.doing, threads.main(each.member.b)
+        slept = main.slept if main else None
+        if does is None or does.cause is not Cause.STORAGE or does.unproved or not self.timed:
+            return each
+        if slept is None or self.still is None or slept + ANSWERED > self.still:
+            return each
+        return replace(each, doing=doubted(does, SLOW))
 
     def _with_holder(self, each: RankStanding) -> RankStanding:
         """The standing; if a rank of the job holds the lock that it waits for, with where that rank is."""
@@ -131,6 +148,7 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
         still=still,
         strange=strange,
         timed=timed,
+        exchanged=last_exchange(after) if timed else {},
         away=unrecognised(evidence, job),
     )
 
@@ -184,6 +202,8 @@ def _lost(member: HangMember) -> Cause | None:
         return Cause.STOPPED
     if throughout and first == "t":
         return Cause.TRACED
+    if frozen(member):
+        return Cause.FROZEN
     return Cause.KERNEL if stuck_in_kernel(member) else None
 
 

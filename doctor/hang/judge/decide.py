@@ -52,7 +52,7 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
         or _lost(case)
         or _gone(case, limit)
         or _cut(case)
-        or _outside(case)
+        or _outside(case, limit)
         or _claims_to_be_lost(case)
         or _mismatch(case)
         or _by_connections(case)
@@ -105,14 +105,20 @@ def _cannot_go_on(
     named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in lost)
     others = case.upright
     if not others:
-        what = "ended" if all(cause is Cause.ENDED for _, cause in case.lost) else "ended or stopped"
-        return HangFinding(sentence=f"Every rank has {what}: the job is over, and its log says why.")
+        return HangFinding(sentence=_all_lost({cause for _, cause in case.lost}))
     blind = case.timed and all(each.inside is None for each in others)
     if case.inside or blind:
         outside = case.told(case.outside if case.inside else ())
         notes = _outside_as_well(outside)
         return HangFinding(named, sure, at_once=True, standings=outside, notes=notes)
     return HangFinding(named, accuses=False, sentence="No other rank was seen to wait for it.")
+
+
+def _all_lost(causes: set[Cause]) -> str:
+    if causes <= {Cause.STOPPED, Cause.FROZEN}:
+        return "Every rank is stopped or frozen: the job is suspended, and goes on when it is resumed."
+    what = "ended" if causes == {Cause.ENDED} else "ended or stopped"
+    return f"Every rank has {what}: the job is over, and its log says why."
 
 
 def _belongs(case: HangCase, of: HangMember, cause: Cause) -> bool:
@@ -135,6 +141,7 @@ def _culprit_lost(of: HangMember, cause: Cause, at: RankStanding | None) -> Hang
         Cause.ENDED: "has ended, and its launcher has not noticed",
         Cause.STOPPED: "is stopped (state T)",
         Cause.TRACED: "is held by a debugger (state t)",
+        Cause.FROZEN: "is frozen, as in a container that is paused",
         Cause.KERNEL: f"is stuck in the kernel (state D{_in(kernel_function(of))})",
     }[cause]
     words += f" in {short(at.function)}, {at.place}" if at and at.place else ""
@@ -244,7 +251,7 @@ def _name(rank: int | None, of: Key) -> str:
     return f"rank {rank} on {of[0]}" if rank is not None else f"process {of[1]} on {of[0]}"
 
 
-def _outside(case: HangCase) -> HangFinding | None:
+def _outside(case: HangCase, limit: float) -> HangFinding | None:
     """The finding if some ranks are inside a collective and others are outside."""
     if not case.inside:
         return None
@@ -255,6 +262,10 @@ def _outside(case: HangCase) -> HangFinding | None:
         return None
     told = case.told(outside)
     idle = [each for each in told if each.doing and not each.doing.works and not _may_wait_for(each, told)]
+    apart = [each for each in idle if _is_not_missed(case, each, limit)]
+    if len(apart) == len(told):
+        return _not_missed(apart)
+    idle = [each for each in idle if each not in apart]
     proved = [each for each in idle if each.doing and not each.doing.unproved]
     chosen = proved or idle or [each for each in told if each.doing and each.doing.works]
     rest = [each for each in told if each not in chosen]
@@ -266,6 +277,19 @@ def _outside(case: HangCase) -> HangFinding | None:
         standings=told,
         notes=(*_outside_as_well(rest), *_perhaps_outside(case, chosen)),
     )
+
+
+def _is_not_missed(case: HangCase, each: RankStanding, limit: float) -> bool:
+    """Whether the others went on without it for longer than the limit, as without one that only evaluates."""
+    since = case.exchanged.get(each.key)
+    return since is not None and since - min(case.exchanged.values()) > limit
+
+
+def _not_missed(apart: Sequence[RankStanding]) -> HangFinding:
+    named = tuple(_culprit(each) for each in apart)
+    who = ranks_text([each.rank for each in apart if each.rank is not None], most=4) or "them"
+    said = f"The others went on for long without {who}: nothing shows that they wait for it."
+    return HangFinding(named, accuses=False, sentence=said, standings=tuple(apart))
 
 
 def _may_wait_for(each: RankStanding, others: Sequence[RankStanding]) -> bool:

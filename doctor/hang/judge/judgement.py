@@ -35,6 +35,8 @@ class Cause(str, Enum):
     GONE = "gone"
     STOPPED = "stopped"
     TRACED = "traced"
+    FROZEN = "frozen"
+    """By a control group, as with a container that is paused."""
     KERNEL = "stuck in the kernel"
     LINK = "connection lost"
     SLEEPS = "sleeps"

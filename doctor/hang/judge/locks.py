@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from doctor.hang.evidence import FileLock, Frame, HangMember, LockHolder, Look
+from doctor.hang.evidence import FileLock, Frame, HangMember, LockHolder
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Activity, Cause, HeldLock
 from doctor.hang.judge.places import user_index
@@ -23,7 +23,7 @@ def waits_for_lock(
     """The activity of a process that waits for a lock on a file; None if nothing shows that it does.
     `woken`: its main thread ran between the looks, as one does that tries again and again.
     """
-    lock = _waited(member.b, frames, woken)
+    lock = _waited(member, frames, woken)
     if lock is None:
         return None
     words = f"waits for the lock {lock.path or 'on a file'}"
@@ -43,8 +43,8 @@ def waits_for_lock(
     )
 
 
-def _waited(look: Look | None, frames: Sequence[Frame], woken: bool) -> FileLock | None:
-    main = threads.main(look)
+def _waited(member: HangMember, frames: Sequence[Frame], woken: bool) -> FileLock | None:
+    look, main = member.b, threads.main(threads.waiting(member))
     sleeps = woken and main is not None and ("nanosleep" in main.waits or threads.polls(main))
     for by in ("kernel", "library", "own", "open"):
         for lock in look.locks if look else ():

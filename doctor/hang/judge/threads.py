@@ -6,7 +6,7 @@ waits with a time limit if and only if its rank is inside a collective of that g
 
 from __future__ import annotations
 
-from doctor.hang.evidence import Look, Thread
+from doctor.hang.evidence import HangMember, Look, Thread
 from doctor.hang.judge.places import main_thread
 from doctor.hang.onhost import syscalls
 
@@ -21,6 +21,17 @@ def main(look: Look | None) -> Thread | None:
         return None
     found = main_thread(look)
     return next((each for each in look.threads if found and each.tid == found.tid), look.threads[0])
+
+
+def waiting(member: HangMember) -> Look | None:
+    """The last look in which its main thread waits. One that tries again and again may run, or wait for a
+    processor, in any of them.
+    """
+    seen = [look for look in (member.a, member.b) if look is not None]
+    waits = [
+        look for look in seen if (thread := main(look)) and (thread.waits not in ("", "0") or look.kernel)
+    ]
+    return next(reversed(waits or seen), None)
 
 
 def _call(thread: Thread) -> str:

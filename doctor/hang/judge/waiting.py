@@ -50,9 +50,14 @@ _DEAD_STORAGE = (
     "ceph_",
     "cifs_",
 )
+_NO_ANSWER = "a file system that does not answer"
 _FLUSHES = ("fsync", "jbd2", "xfs_log", "ext4_sync", "wb_wait", "writeback", "sync_inodes", "balance_dirty")
 """Waits for a disk that writes what was written before. One wait may be as long as the whole write."""
 _FILE_LOCKS = ("locks_lock_inode_wait", "fcntl_setlk", "posix_lock", "flock_lock")
+_FROZEN = ("get_signal", "do_freezer_trap", "__refrigerator")
+"""What one that sleeps waits for if its control group is frozen."""
+_INTERRUPTIBLE = ("nanosleep", "futex", "do_wait", "poll", "pipe_read")
+"""Waits of state S. One that a control group froze meanwhile has state D."""
 _OPENS_PIPE = ("wait_for_partner", "fifo_open")
 _READS_PIPE = ("pipe_read", "pipe_wait")
 _NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "unix_stream", "skb_wait")
@@ -64,8 +69,11 @@ _TALKS = (
     *("/grpc/", "/ray/", "/zmq/", "/torch/distributed/rpc/"),
 )
 """Files of libraries that wait for the answer of another process."""
+_LOOP, _POOL = "/asyncio/", "/concurrent/futures/"
+"""Files of a loop that may wait for anything, and of threads whose results another thread waits for."""
 _DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
 _READS_TERMINAL = ("n_tty_read", "tty_read")
+SLOW = ", which may be slow"
 PATIENCE = 600.0
 """Seconds after which the answer of a service is no longer expected: those between them give up earlier."""
 TRICKLE = 1_000
@@ -83,7 +91,13 @@ def waits_for(
     if found.cause is Cause.SLEEPS and did.woken:
         found = replace(found, polls=True)
     doubt = "" if found.unproved else _doubt(found, member, did, apart, ranks)
-    return replace(found, words=f"{found.words}{doubt}", unproved=True) if doubt else found
+    return doubted(found, doubt) if doubt else found
+
+
+def doubted(found: Activity, doubt: str) -> Activity:
+    """The wait, which may be work all the same: a file system that answered at times does answer."""
+    words = found.words.replace(_NO_ANSWER, "storage") if found.cause is Cause.STORAGE else found.words
+    return replace(found, words=f"{words}{doubt}", unproved=True)
 
 
 def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ranks: Ends) -> str:
@@ -98,19 +112,23 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
     if did.other_thread and found.cause is not Cause.GIL:
         return "; another thread of it works"
     if found.cause is Cause.STORAGE and (did.woken or _flushes(member)):
-        return ", which may be slow"
+        return SLOW
     if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
         return ", and runs now and then"
     if found.cause is Cause.LOCK and _talks(frames_of(member.b)):
         return " until another process answers"
+    if found.cause is Cause.LOCK and not frames_of(member.b) and _thread_asks(member):
+        return " until another process answers"
     if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps:
         peer = _asked_by_a_thread(member, ranks)
+        if peer is None and _pool_asks(member):
+            return " until another process answers"
         return f"; {peer.peer} has not answered it yet" if peer and _may_answer(peer) else ""
     return ""
 
 
 def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Activity:
-    look = member.b or member.a
+    look = threads.waiting(member)
     main = threads.main(look)
     waits = main.waits if main else ""
     gil = _holds_gil(member)
@@ -124,13 +142,13 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
             Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames)
         )
     if _in_kernel(look, _STORAGE):
-        what = "a file system that does not answer" if _in_kernel(look, _DEAD_STORAGE) else "storage"
+        what = _NO_ANSWER if _in_kernel(look, _DEAD_STORAGE) else "storage"
         return Activity(Cause.STORAGE, f"waits for {what}{_named_files(look)}")
     if gil:
         return Activity(
             Cause.GIL, "holds the GIL in C code" + (" that sleeps" if "nanosleep" in waits else "")
         )
-    if "nanosleep" in waits:
+    if _in_kernel(look, ("nanosleep",)):
         return Activity(Cause.SLEEPS, "sleeps")
     if _in_kernel(look, _READS_PIPE):
         return Activity(Cause.PIPE, "reads a pipe that stays empty")
@@ -149,6 +167,8 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
     talks = _talks(frames) if frames else threads.polls(main)
     if peer or _in_kernel(look, _NETWORK) or (others and talks):
         return _answer(peer or others)
+    if frames and talks and threads.polls(main) and not _talks(frames, (_LOOP,)):
+        return Activity(Cause.INPUT, "waits for another process to answer", unproved=True)
     if threads.polls(main):
         return Activity(Cause.INPUT, "waits for input")
     if name := kernel_function(member):
@@ -173,8 +193,25 @@ def _flushes(member: HangMember) -> bool:
     return _in_kernel(member.b, _FLUSHES) and not _in_kernel(member.b, _DEAD_STORAGE)
 
 
-def _talks(frames: Sequence[Frame]) -> bool:
-    return any(part in frame.file for frame in frames[: user_index(frames)] for part in _TALKS)
+def _talks(frames: Sequence[Frame], libraries: Sequence[str] = _TALKS) -> bool:
+    return any(part in frame.file for frame in frames[: user_index(frames)] for part in libraries)
+
+
+def _thread_asks(member: HangMember) -> bool:
+    """Whether a thread of it, other than those of libraries of collectives, reads a socket, by the kernel."""
+    look = member.b
+    return any(
+        any(part in thread.waits for part in _NETWORK) and not thread.name.startswith(("gloo", "pt_"))
+        for thread in (look.threads if look else ())
+        if thread is not threads.main(look)
+    )
+
+
+def _pool_asks(member: HangMember) -> bool:
+    """Whether it waits for a thread of a pool that waits for a local process: ss shows no such socket."""
+    pool = [thread.frames for thread in (member.b.python if member.b else ())]
+    pool = [frames for frames in pool if any(_POOL in frame.file for frame in frames) and _talks(frames)]
+    return bool(pool) and _talks(frames_of(member.b), (_POOL,))
 
 
 def _asked_by_a_thread(member: HangMember, ranks: Ends) -> Connection | None:
@@ -199,6 +236,20 @@ def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> b
         return True
     stdin = main is not None and threads.reads_file(main) and main.syscall[1:2] == ("0x0",)
     return stdin and (not frames or bool(re.search(r"\binput\(|\bstdin\b", frames[0].source)))
+
+
+def frozen(member: HangMember) -> bool:
+    """Whether a control group keeps it from running in both looks. Kernels show this in different ways."""
+    looks = (member.a, member.b)
+    return all(look is not None and _frozen(look) for look in looks)
+
+
+def _frozen(look: Look) -> bool:
+    main = threads.main(look)
+    waits = main.waits if main else ""
+    if look.state == "S":
+        return waits in _FROZEN
+    return look.state == "D" and (waits in _FROZEN or any(each in waits for each in _INTERRUPTIBLE))
 
 
 def stuck_in_kernel(member: HangMember) -> bool:

@@ -226,7 +226,7 @@ def _thread(place: str, tid: int, refused: "list[str]") -> "dict[str, Any] | Non
         "cpu": int(fields[11]) + int(fields[12]),
         "switches": sum(map(int, switches)),
     }  # type: dict[str, Any]
-    slept = _slept(place) if fields[0] == "S" else None
+    slept = _slept(place) if fields[0] in "SD" else None
     if slept is not None:
         one["slept"] = slept
     waits = lenient(place + "/wchan", LONGEST_WORD)

@@ -10,6 +10,8 @@ from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill,
 from doctor.report.spoken import spoken_command
 from doctor.text.speech import t
 
+SHORT = 32
+"""A cell of a table with at most this many characters stays on one line."""
 MOST = 300
 """The most cards, and lines of a list: a browser could not open a larger page. The JSON has the rest."""
 MOST_TYPED = 20
@@ -127,4 +129,5 @@ def part_inside(part: Part) -> Html:
 
 def _table_row(cells: Sequence[str]) -> Html:
     first, *rest = cells
-    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell) for cell in rest))
+    kinds = ((cell, "short" if len(cell) <= SHORT else None) for cell in rest)
+    return tag("tr", tag("th", first, scope="row"), *(tag("td", cell, class_=kind) for cell, kind in kinds))

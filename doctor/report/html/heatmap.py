@@ -12,6 +12,8 @@ from doctor.text.speech import in_sentences
 
 MOST_HOSTS = 64
 """With more hosts a table of all pairs is too large to read; then only hosts of failed pairs are shown."""
+MANY = 20
+"""With more hosts than this, the cells are smaller on paper."""
 MOST_ROWS = 60
 LOW = 0.7
 """A link below this share of the median is marked."""
@@ -90,7 +92,7 @@ def _square(title: str, said: str, names: Sequence[str], cell: Callable[[Pair], 
         tag("caption", title),
         tag("thead", tag("tr", tag("td"), *heads)),
         tag("tbody", *rows),
-        class_="matrix",
+        class_="matrix many" if len(names) > MANY else "matrix",
     )
     return join((tag("p", said, class_="soft"), scrolling(title, whole)))
 

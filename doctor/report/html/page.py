@@ -11,6 +11,7 @@ from doctor.report.card import Card, Medium, Page
 from doctor.report.html.cards import cards_part, kind_class, part_inside
 from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag, verbatim
 from doctor.report.html.times import time_tag
+from doctor.text.late import late
 from doctor.text.speech import sign, spoken, t
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
@@ -22,6 +23,7 @@ LONGEST = 120
 """The most characters of a name there."""
 SHORT = 48
 """A title of more characters is set in smaller letters."""
+_MORE = late(r"; \d+ more causes?(?=\.$)")
 Section = tuple[str, str, Html]
 """An id, a title and the markup."""
 
@@ -90,8 +92,9 @@ def _top(page: Page, parts: Sequence[Section]) -> Html:
 
 
 def _is_new(says: str, page: Page) -> bool:
-    """Whether the title does not say it already."""
-    return not page.title.startswith(says.removeprefix(f"{page.word}: ").rstrip("."))
+    """Whether neither the title nor the list of culprits says it already."""
+    said = _MORE.sub("", says.removeprefix(f"{page.word}: "))
+    return not page.title.startswith(said.rstrip("."))
 
 
 def _culprit_links(page: Page) -> list[Html]:

@@ -11,13 +11,13 @@ from dataclasses import replace
 from statistics import mean
 
 from doctor.hang.judge import judged as judge_hang
-from doctor.hang.judge.judgement import HangJob, HangState
+from doctor.hang.judge.judgement import HangJob, HangState, Judgement
 from doctor.hang.judge.position import made_step, step_of
 from doctor.hang.judge.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.devices import clocks_words, devices_of, devices_words, slow_devices, thirsty
 from doctor.slow.judge.judgement import Lag, LateReason, RankShare, SlowCulprit, SlowJudgement, SlowState
-from doctor.slow.judge.lateness import Lateness, latest
+from doctor.slow.judge.lateness import LEAST, Lateness, latest
 from doctor.slow.judge.links import slow_link
 from doctor.slow.judge.pauses import StepPauses, pauses
 from doctor.slow.judge.reasons import is_starved, places, reasons, starved_share
@@ -29,6 +29,8 @@ __all__ = ["SlowJudgement", "SlowState", "judge"]
 
 STEPS = 30
 """The fewest steps that can name anybody."""
+WORTH, TOO_NOISY = 0.15, 0.2
+"""If one rank may cost this share of the time without being named, it looks on, or calls nobody well."""
 PAUSED = 0.5
 """The share of the lost time from which on pauses explain it."""
 NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"
@@ -50,8 +52,9 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
         return replace(made, sentence=f"No samples of the job were taken on all of {fold(hang.job.hosts)}.")
     entries = [sum(each.entries for each in seen.ranks(of)) for of in seen.keys]
     steps, step = _steps(evidence, hang.job)
-    if hang.verdict is HangState.HANG and not steps and not any(entries):
-        return replace(made, state=SlowState.STANDS, sentence=hang.sentence, seconds=seen.seconds)
+    if not steps and not any(entries) and (hang.verdict is HangState.HANG or _is_still(hang, seen)):
+        said = f"Nothing moved for {seen.seconds:.0f} s. {hang.sentence}"
+        return replace(made, state=SlowState.STANDS, sentence=said, seconds=seen.seconds)
     known = series(seen)
     found = known if known and not known.few else None
     made = replace(
@@ -66,6 +69,12 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
     if link := slow_link(seen):
         return _named(made, SlowState.LINK, link, ("ip -s link, and ethtool ETH, on its host",))
     return _of_ranks(made, seen, found, steps if steps is not None else _entered(entries, found))
+
+
+def _is_still(hang: Judgement, seen: Sampled) -> bool:
+    """Whether threads of gloo, which show every collective, show none, and nothing else moves."""
+    workers = all(any(each.workers for each in seen.ranks(of)) for of in seen.keys)
+    return hang.verdict is not HangState.MOVES and workers
 
 
 def _entered(entries: Sequence[int], found: Series | None) -> int | None:
@@ -123,6 +132,7 @@ def _named(
 
 def _of_ranks(made: SlowJudgement, seen: Sampled, found: Series | None, steps: int | None) -> SlowJudgement:
     few = steps is not None and steps < STEPS
+    made = replace(made, few=few or (found is None and bool(made.by)))
     if found is None:
         stalled = _starved(made, seen) or _throttled(made, seen)
         said = TOO_FEW if made.by else _unseen(seen)
@@ -231,13 +241,15 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
         said = "Nobody is late among the ranks that were seen, and some were not."
         return replace(made, sentence=said, maybe=maybe, more=one.maybe)
     apart = between(waits[0], waits[-1])
-    if waits[-1] - waits[0] >= one.smallest:
+    more = one.maybe or one.smallest > WORTH
+    if waits[-1] - waits[0] >= one.smallest or one.maybe or one.smallest > TOO_NOISY:
         said = f"The ranks wait {apart} of the time, and it is not clear for whom."
-        return replace(made, sentence=said, maybe=maybe, more=one.maybe)
-    said = f"Nobody is late. The ranks wait {apart} of the time, alike."
+        return replace(made, sentence=said, maybe=maybe, more=more)
+    alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
+    said = f"Nobody is late. The ranks wait {apart} of the time{alike}."
     notes = _about_devices(seen) if found.by == "stacks" else ()
     made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
-    return replace(made, smallest=one.smallest, maybe=maybe, more=one.maybe)
+    return replace(made, smallest=one.smallest, maybe=maybe, more=more)
 
 
 def _about_devices(seen: Sampled) -> tuple[str, ...]:

@@ -150,6 +150,8 @@ class SlowJudgement:
     commands: tuple[str, ...] = ()
     more: bool = False
     """Whether looking on may show more."""
+    few: bool = False
+    """Whether there were too few steps or samples to say anything."""
 
     @property
     def exit_code(self) -> int:

@@ -28,6 +28,8 @@ RATE = 100_000
 """Bytes a second that count as reading or writing."""
 TIMES_MORE = 3.0
 MORE_CPU = 0.1
+BUSY = 0.5
+"""The share of a processor from which on it is not called free."""
 _LOADER = "torch/utils/data/"
 _GC = re.compile(r"\bgc\.collect\(")
 _SYNC = re.compile(r"\bfsync\(|\bflush\(|\bfdatasync\(")
@@ -52,11 +54,9 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     here, rest = used[who], [used[each] for each in others]
     where = _where(seen, who, others)
     at_line = [*_at_line(where, here, rest, seen, who, lag)] if where is not None else []
-    said = [*_throttled(here, rest), *_starved(here, rest, seen, who)]
-    if not at_line or at_line[0][0] in _WEAK:
-        said = [*(said or _gil(seen, who)), *at_line]
-    else:
-        said = [*at_line, *said]
+    short = [*_throttled(here, rest), *_gil(seen, who)] or [*_starved(here, rest, seen, who)]
+    weak = not at_line or at_line[0][0] in _WEAK
+    said = [*short, *at_line] if weak else [*at_line, *short]
     if not said:
         everything = "everything takes longer there: its host, the clock of its processors, memory"
         said = [(LateReason.EVERYTHING, everything)]
@@ -77,7 +77,8 @@ class _Rates:
             return float(sum(getattr(each.used, name) for each in rounds))
 
         self.cpu, self.starved = total("cpu") / seconds, total("starved") / seconds
-        self.read, self.written = total("read") / seconds, total("disk_written") / seconds
+        self.read, self.wrote = total("read") / seconds, total("written") / seconds
+        self.written = total("disk_written") / seconds
         self.periods, self.throttled = total("periods"), total("throttled")
 
     @property
@@ -168,7 +169,7 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
     elif _SYNC.search(source) and here.written > RATE / 10:
         yield LateReason.WRITES, f"it waits until its data is on the disk, {_rate(here.written)}"
     elif lag is Lag.PAUSES and _SAVES.search(name + source):
-        yield LateReason.CHECKPOINT, f"it saves a checkpoint, {_rate(here.written)} to the disk"
+        yield LateReason.CHECKPOINT, f"it saves a checkpoint, {_rate(max(here.written, here.wrote))}"
     elif lag is Lag.PAUSES and _EVALUATES.search(name + source):
         yield LateReason.EVALUATION, "it evaluates while the others wait"
     elif here.read > RATE and here.read > TIMES_MORE * median(each.read for each in rest):
@@ -178,6 +179,9 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
             LateReason.READS,
             f"it reads {_rate(here.read)}{of} (others {_rate(median(e.read for e in rest))})",
         )
+    elif here.wrote > RATE and here.wrote > TIMES_MORE * median(each.wrote for each in rest):
+        theirs = _rate(median(each.wrote for each in rest))
+        yield LateReason.WRITES, f"it writes {_rate(here.wrote)} (others {theirs})"
     elif _in_loader(seen, who, where.frame):
         yield LateReason.LOADER, "it waits for its data loader" + _worker(seen, who)
     elif where.others >= ALSO_THERE:
@@ -189,7 +193,8 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
             f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
         )
     else:
-        yield LateReason.ELSEWHERE, "it is there, and its processor is free"
+        free = ", and its processor is free" if here.starved < STARVED and here.cpu < BUSY else ""
+        yield LateReason.ELSEWHERE, f"it is there{free}"
 
 
 def _in_loader(seen: Sampled, who: Key, frame: Frame) -> bool:

@@ -17,6 +17,7 @@ import psutil
 import pytest
 
 from tests.support.paths import ROOT
+from tests.support.slow import starving
 from tests.support.slow.ranks import SlowJob, make_slow_job
 
 __all__ = ["make_slow_job"]
@@ -107,6 +108,27 @@ def test_the_reason_is_said(make_slow_job: Make, fault: str, ms: float, lag: str
     code, said = judged(job)
     assert (code, named(said)) == (1, [(1, cause)]), said
     assert said["findings"][0]["slow"]["lag"] == lag
+
+
+@pytest.mark.skipif(not starving.can_limit(), reason="no groups with a CPU quota can be made here")
+def test_a_real_cpu_quota_is_the_reason(make_slow_job: Make) -> None:
+    """All ranks compute a little, and one may use only a fiftieth of a processor."""
+    job = make_slow_job()
+    job.fault("computes", -1, 5)
+    with starving.quota(job.pids[1], 0.02):
+        code, said = judged(job)
+    assert (code, named(said)) == (1, [(1, "CPU quota")]), said
+    assert "periods" in said["findings"][0]["slow"]["why"][0]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not starving.can_limit(), reason="no groups can be made here")
+def test_others_beside_it_are_the_reason(make_slow_job: Make) -> None:
+    job = make_slow_job()
+    job.fault("computes", -1, 5)
+    with starving.hogs(job.pids[1]):
+        code, said = judged(job)
+    assert (code, named(said)) == (1, [(1, "other processes")]), said
 
 
 def test_a_job_that_stands_still_is_for_doctor_hang(make_slow_job: Make) -> None:

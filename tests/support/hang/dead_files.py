@@ -1,7 +1,8 @@
 """A file system that accepts every request and never answers a read, like one whose server is gone.
 
 `python dead_files.py FOLDER` mounts it there, for itself and for whoever enters its mount namespace; with
-`for-all` after it, for everybody. It holds one file, `shard`. It says "mounted", or why it could not.
+`for-all` after it, for everybody. It holds one file, `shard`. It says "mounted", or why it could not. With a
+number after `for-all`, it answers each read after so many seconds.
 """
 
 from __future__ import annotations
@@ -11,12 +12,14 @@ import errno
 import os
 import struct
 import sys
+import time
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, INIT, OPENDIR, INTERRUPT, BATCH_FORGET = 1, 2, 3, 14, 15, 26, 27, 36, 42
 SILENT = (READ, FORGET, INTERRUPT, BATCH_FORGET)
 NEWNS, PRIVATE = 0x00020000, 0x00044000
 ROOT, SHARD = 1, 2
 SIZE = 1 << 20
+UNCACHED = struct.pack("<QII", 0, 1, 0)
 LONG = 3600
 """Seconds for which the kernel does not need to ask again."""
 
@@ -41,7 +44,13 @@ def answer(kind: int, node: int, body: bytes) -> tuple[int, bytes]:
     return -errno.ENOSYS, b""
 
 
+def read_slowly(seconds: float, body: bytes) -> bytes:
+    time.sleep(seconds)
+    return bytes(struct.unpack_from("<QQI", body)[2])
+
+
 def main(folder: str, *for_all: str) -> None:
+    seconds = float(for_all[1]) if for_all[1:] else None
     libc = ctypes.CDLL(None, use_errno=True)
     device = os.open("/dev/fuse", os.O_RDWR)
     words = f"fd={device},rootmode=40000,user_id=0,group_id=0,allow_other".encode()
@@ -55,7 +64,10 @@ def main(folder: str, *for_all: str) -> None:
         except OSError:
             return
         kind, unique, node = struct.unpack_from("<IQQ", asked, 4)
-        if kind not in SILENT:
+        if seconds is not None and kind in (READ, OPEN):
+            said = read_slowly(seconds, asked[40:]) if kind == READ else UNCACHED
+            os.write(device, struct.pack("<IiQ", 16 + len(said), 0, unique) + said)
+        elif kind not in SILENT:
             code, said = answer(kind, node, asked[40:])
             os.write(device, struct.pack("<IiQ", 16 + len(said), code, unique) + said)
 

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -89,6 +90,38 @@ def small_reads() -> None:
     with path.open("rb", buffering=0) as file:
         while goes_on() and file.read(4096):
             time.sleep(0.4)
+
+
+def slow_storage() -> None:
+    """It answers each read after 6 s."""
+    goes_on = until()
+    with (FOLDER / "slow" / "shard").open("rb", buffering=0) as file:
+        while goes_on():
+            file.seek(0)
+            file.read(4096)
+
+
+def ask_local_service() -> int:
+    """Over a socket of Unix, which answers after some time."""
+    import secrets
+
+    path = str(FOLDER / f"socket.{secrets.token_hex(4)}")
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(path)
+    server.listen()
+    code = f"import socket,time; s=socket.socket(fileno={server.fileno()}); c=s.accept(); time.sleep({LONG})"
+    subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
+    with socket.socket(socket.AF_UNIX) as line, line.makefile("rb") as answers:
+        line.connect(path)
+        line.sendall(b"{}")
+        return len(answers.read())
+
+
+def ask_local_service_by_threads() -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: ask_local_service(), range(2)))
 
 
 def many_files() -> None:
@@ -224,6 +257,31 @@ def judge_by_asyncio() -> None:
         await reader.read()
 
     asyncio.run(ask(_service(LONG)))
+
+
+def compress_by_shell() -> None:
+    """The work is in grandchildren, and the shell between only waits."""
+    subprocess.run(["sh", "-c", f"timeout {LONG} yes | gzip -9 | cat >/dev/null"], check=False)
+
+
+def queue_of_computing_child() -> None:
+    """It waits for what a child has not computed yet."""
+    from multiprocessing import get_context
+
+    context = get_context("spawn")
+    results = context.Queue()
+    child = context.Process(target=_spin_for, args=(LONG,))
+    child.start()
+    results.get(timeout=LONG)
+
+
+STEPS = count()
+
+
+def long_steps() -> None:
+    """Each takes 3 s, as the log of the rank says."""
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S', time.gmtime())} step: {next(STEPS)}", flush=True)
+    time.sleep(3)
 
 
 def compile_model() -> None:
@@ -398,6 +456,14 @@ def _held_by_another(kind: str) -> str:
     return path
 
 
+def pool_sleeps() -> None:
+    """A worker of a pool stands still, and the rank waits for its result."""
+    from multiprocessing import get_context
+
+    with get_context("fork").Pool(1) as pool:
+        pool.map(time.sleep, [LONG])
+
+
 def hub_lock() -> None:
     from filelock import FileLock
 
@@ -498,6 +564,15 @@ def leave() -> None:
     raise Left
 
 
+BESIDE = "_beside_evaluator"
+"""The end of kinds in which the last rank does not train."""
+
+
+def evaluate_now_and_then() -> None:
+    while True:
+        time.sleep(60)
+
+
 def main() -> None:
     with suppress(Left):
         train()
@@ -506,13 +581,21 @@ def main() -> None:
 def train() -> None:
     torch.set_num_threads(1)
     dist.init_process_group("gloo", timeout=timedelta(seconds=1800))
+    group = None
+    if KIND.endswith(BESIDE):
+        dist.all_reduce(torch.ones(4))
+        group = dist.new_group([0, 1])
+        if RANK == 2:
+            evaluate_now_and_then()
     for step in range(1_000_000):
         time.sleep(0.02)
         everybody = KIND in ("leave_all", "lock_over_collective")
-        if (BAD or everybody) and step == AT and KIND:
-            mark("hit", str(os.getpid()))
-            globals()[KIND]()
-        dist.all_reduce(torch.ones(4))
+        always = KIND == "long_steps"
+        if (BAD or everybody) and KIND and (step == AT or always):
+            if step >= AT:
+                mark("hit", str(os.getpid()))
+            globals()[KIND.removesuffix(BESIDE)]()
+        dist.all_reduce(torch.ones(4), group=group)
         mark("step", str(step))
 
 

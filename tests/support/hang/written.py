@@ -53,6 +53,8 @@ WAITS = {
     "compiles": "",
     "storage": "request_wait_answer",
     "stopped": "do_signal_stop",
+    "frozen": "get_signal",
+    "stuck": "rwsem_down_write_slowpath",
     "types": "wait_woken",
 }
 BUSY = {"spins", "compiles", "evaluates", "imports"}

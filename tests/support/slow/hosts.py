@@ -35,6 +35,14 @@ class LabJob:
         found = [each for each in processes(host.pid) if str(JOB) in command(each)]
         return numbers(min(each.pid for each in found))[-1]
 
+    def process(self, rank: int) -> int:
+        """The process of a rank, as this machine numbers it."""
+        host = self.hosts[rank // (self.world // len(self.hosts))]
+        for each in processes(host.pid):
+            if str(JOB) in command(each) and each.environ().get("RANK") == str(rank):
+                return each.pid
+        raise AssertionError(f"rank {rank} does not run")
+
     def steps(self, rank: int) -> int:
         return len(self.truth(rank))
 

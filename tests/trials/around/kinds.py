@@ -27,6 +27,7 @@ KINDS: Mapping[str, AroundKind] = {
     "killed": AroundKind("kill", names=True, ends="killed"),
     "exception": AroundKind("raise", names=True, ends="raised"),
     "hangs": AroundKind("sleep", ("--stall", "3", "--on-hang", "end"), names=True, ends="doctor"),
+    "loader": AroundKind("loader", ("--stall", "3", "--on-hang", "end"), names=True, ends="doctor"),
     "NaN": AroundKind("nan", ("--on-loss", "end"), steps=MANY, ends="doctor"),
     "interrupted": AroundKind(steps=MANY, ends="interrupted"),
     "doctor killed": AroundKind(steps=40, ends="kill"),

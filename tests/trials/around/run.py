@@ -22,6 +22,7 @@ JOB = (sys.executable, str(ROOT / "tests/support/around_job.py"))
 LOOP = """
 export WORLD_SIZE=2
 pids=
+trap 'kill $pids; exit 130' INT TERM
 for RANK in 0 1; do export RANK; "$@" & pids="$pids $!"; done
 code=0
 for pid in $pids; do wait $pid || code=1; done

@@ -77,7 +77,7 @@ def judged(draw: Draw, seen: Seen, seconds: float) -> Outcome:
 def is_equal(text: str, draw: Draw) -> bool:
     """Whether the output is what the program prints, byte for byte: all of it, or until its fault."""
     kind, at = draw.kind, draw.at
-    last = at if kind.fault in ("kill", "raise", "sleep") else kind.steps
+    last = at if kind.fault in ("kill", "raise", "sleep", "loader") else kind.steps
     lines = (
         f"step {n} loss {float('nan') if kind.fault == 'nan' and n >= at else 4 / (n + 1):.4f}\n"
         for n in range(min(last, 5000))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from random import Random
 
 from tests.lab import Lab, missing
 from tests.lab.errors import LabError
@@ -19,7 +18,7 @@ from tests.trials.hang.kinds import KINDS
 from tests.trials.hang.launchers import LAUNCHERS, lacking
 from tests.trials.hang.run import NoTrial, Site, trial
 from tests.trials.hang.scenes import frameworks, over_hosts, starts, work
-from tests.trials.hang.scenes.scene import HangScene, NoScene, play
+from tests.trials.hang.scenes.scene import LOOKS, HangScene, NoScene, looks_at, play
 from tests.trials.outcome import Outcome, append, load
 
 SCENES: Mapping[str, HangScene] = {
@@ -34,7 +33,9 @@ def main() -> int:
     kinds = f"some of {','.join(KINDS)}, or of {','.join(SCENES)}; or only the first word of these"
     parser.add_argument("--faults", default=",".join((*KINDS, *SCENES)), help=kinds)
     parser.add_argument("--launchers", default=",".join(LAUNCHERS), help="take turns from trial to trial")
-    parser.add_argument("--users", default="root,trainee", help="who owns the job and looks at it, drawn")
+    parser.add_argument(
+        "--users", default="root,trainee", help="who owns a job of faults and looks at it, drawn"
+    )
     parser.add_argument(
         "--without", type=int, default=2, help="so many hosts without py-spy, in half of them"
     )
@@ -59,9 +60,11 @@ def main() -> int:
             print(f"No trials: {reason}.", file=sys.stderr)
             return 2
         outcomes += _trials(args, faults, scenes, launchers, {(each.fault, each.number) for each in outcomes})
-    order = [*(f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes), *SCENES]
+    order = [f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes]
+    order += [look.at(scene) for scene in SCENES.values() for look in LOOKS]
     healthy = {f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes if kind.code == 0}
-    print(counts(outcomes, order, healthy | {name for name, scene in SCENES.items() if scene.healthy}))
+    healthy |= {look.at(scene) for scene in SCENES.values() if scene.healthy for look in LOOKS}
+    print(counts(outcomes, order, healthy, [look.name for look in LOOKS]))
     return 0 if all(outcome.right for outcome in outcomes) else 1
 
 
@@ -99,21 +102,19 @@ def _trials(
                             partial(trial, site, drawn), f"{drawn.name} {drawn.place}", args.out
                         )
             for name in scenes:
-                if (name, number) not in done:
-                    user = Random(f"{number} {name}").choice(users)
-                    yield from _tried(partial(play, lab, SCENES[name], number, user), name, args.out)
+                if looks := looks_at(SCENES[name], number, done):
+                    yield from _tried(partial(play, lab, SCENES[name], number, looks), name, args.out)
 
 
-def _tried(make: Callable[[], Outcome], name: str, out: Path) -> list[Outcome]:
+def _tried(make: Callable[[], Iterable[Outcome]], name: str, out: Path) -> Iterator[Outcome]:
     try:
-        outcome = make()
+        for outcome in make():
+            append(out, outcome)
+            mark = "right" if outcome.right else "unnamed" if outcome.alone else "WRONG"
+            print(f"{mark} {outcome.seconds:.0f} s", *outcome.said, sep="  ", file=sys.stderr, flush=True)
+            yield outcome
     except (NoTrial, NoScene, LabError) as why:
         print(f"No trial: {name}: {why}", file=sys.stderr, flush=True)
-        return []
-    append(out, outcome)
-    mark = "right" if outcome.right else "unnamed" if outcome.alone else "WRONG"
-    print(f"{mark} {outcome.seconds:.0f} s", *outcome.said, sep="  ", file=sys.stderr, flush=True)
-    return [outcome]
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,14 +18,13 @@ from tests.support.injob import Job
 from tests.trials.hang.drawn import Drawn
 from tests.trials.hang.held import held
 from tests.trials.hang.launchers import FOLDER, LAUNCHERS, Start
+from tests.trials.hang.scenes.scene import RUNS_MEMORY
 from tests.trials.outcome import Outcome
 
 PATIENCE = 180.0
 STANDS = 3.0
 """Seconds after the start of the fault: by then, no rank moves any more."""
 DEAD = ("storage", "dstate")
-RUNS_MEMORY = 'd=$(mktemp -d); mount -t proc proc "$d"; echo "$1" >"$d/sys/vm/memfd_noexec"; umount "$d"'
-"""A kernel of Linux 6.3 or later may forbid programs in memory, and py-spy is sent as one."""
 CUT = """
 table inet cut {
   chain c { type filter hook input priority 0; ip saddr %s drop; }
@@ -76,7 +75,7 @@ class Site:
             self.slurm.await_nodes(120)
 
 
-def trial(site: Site, drawn: Drawn) -> Outcome:
+def trial(site: Site, drawn: Drawn) -> Iterator[Outcome]:
     lab, kind, hosts = site.lab, drawn.kind, site.lab.hosts
     env = {
         "MODE": drawn.mode,
@@ -104,7 +103,7 @@ def trial(site: Site, drawn: Drawn) -> Outcome:
             outcome = held(drawn, lab.names, done.returncode, said, time.monotonic() - began)
             if not outcome.right:
                 break
-        return outcome
+        yield outcome
     finally:
         site.clear(job)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import sys
 import time
@@ -17,21 +18,26 @@ from threading import Timer
 from typing import Any
 
 from tests.lab import Lab, missing
+from tests.lab.controller import REPOSITORY
 from tests.support.slow.hosts import LabJob, training
 from tests.support.slow.ranks import lost
 from tests.trials.outcome import Outcome, append, load
 from tests.trials.slow.kinds import KINDS, SlowKind, done_to
 from tests.trials.table import table
 
+WITHOUT_PYSPY = REPOSITORY / "tests" / "support" / "slow" / "without_pyspy"
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.trials.slow", description=__doc__)
     parser.add_argument("--faults", default=",".join(KINDS), help=f"some of {','.join(KINDS)}")
     parser.add_argument("--trials", type=int, default=20, help="so many of each fault")
-    parser.add_argument("--kind", default="ddp", help="ddp, tp, pipeline or spin")
+    parser.add_argument("--kind", default="ddp", help="as the job has it: plain, ddp, fsdp, trainer, mpi...")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=1, help="on each host")
     parser.add_argument("--base-ms", default="60", help="how long a step sleeps")
+    parser.add_argument("--scaled", action="store_true", help="longer faults for longer steps")
+    parser.add_argument("--without-pyspy", action="store_true")
     parser.add_argument("--seconds", default="10", help="--for")
     parser.add_argument("--user", default="root", help="who looks")
     parser.add_argument("--out", type=Path, default=Path("slow-trials.jsonl"), help="added to line by line")
@@ -42,7 +48,7 @@ def main() -> int:
     if reason := missing():
         print(f"No trials: {reason}.", file=sys.stderr)
         return 2
-    setting = f"{args.kind} {args.hosts}x{args.ranks} {args.user}"
+    setting = f"{args.kind} {args.hosts}x{args.ranks} {args.user}" + " without py-spy" * args.without_pyspy
     outcomes = load(args.out)
     done = {(each.fault, each.number) for each in outcomes}
     left = [
@@ -53,7 +59,8 @@ def main() -> int:
     ]
     with Lab(args.hosts) as lab:
         hosts = list(lab)
-        with training(hosts, args.ranks, KIND=args.kind, BASE_MS=args.base_ms) as job:
+        own = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))
+        with training(hosts, args.ranks, KIND=args.kind, BASE_MS=args.base_ms, PYTHONPATH=own) as job:
             for name, fault, number in left:
                 outcome = trial(lab, job, KINDS[fault], name, number, args)
                 append(args.out, outcome)
@@ -68,18 +75,22 @@ def main() -> int:
 def trial(lab: Lab, job: LabJob, kind: SlowKind, name: str, number: int, args: argparse.Namespace) -> Outcome:
     drawn = random.Random(f"{name} {number}")
     late = sorted(drawn.sample(range(job.world), kind.ranks)) if not kind.first else [0]
-    ranks = "-1" if kind.healthy else ",".join(map(str, late))
+    ranks = "-1" if kind.healthy or kind.everybody else ",".join(map(str, late))
     host = job.hosts[late[0] // args.ranks]
     job.fault("none")
-    with done_to(kind, host):
-        begin = Timer(kind.later, job.fault, (kind.fault, ranks, kind.ms))
+    ms = kind.ms if kind.ms >= 1 else kind.ms * float(args.base_ms)
+    ms = max(ms, kind.ms * float(args.base_ms) / 60) if args.scaled else ms
+    with done_to(kind, host, job.process(late[0])):
+        begin = Timer(kind.later, job.fault, (kind.fault, ranks, ms))
         begin.start()
         if not kind.later:
             begin.join()
             job.runs()
         since = time.monotonic()
         nodes = f"node[1-{args.hosts}]" if args.hosts > 1 else "node1"
-        done = lab.doctor("slow", nodes, "--for", args.seconds, "--json", "-", user=args.user)
+        words = ("slow", nodes, "--for", args.seconds, "--json", "-")
+        env = {"PYTHONPATH": str(WITHOUT_PYSPY)} if args.without_pyspy else None
+        done = lab.doctor(*words, user=args.user, timeout=800, env=env)
         seconds = time.monotonic() - since
         begin.join()
     if not done.stdout:
@@ -89,8 +100,12 @@ def trial(lab: Lab, job: LabJob, kind: SlowKind, name: str, number: int, args: a
     true = mean(lost(steps, rank, since) for rank in late) if not kind.healthy else 0.0
     named, alone = compared(said, late, host.name, kind, args.user)
     words = (
-        f"late {ranks if not kind.outside else host.name}, {true:.0%} of the time",
-        *(f"{each['headline']}: {each['cause']}" for each in said["findings"]),
+        f"late {late if not kind.outside else host.name}, {true:.0%} of the time",
+        *(
+            f"{each['headline']}: {each['cause']}: {'; '.join(each['slow']['why'])}"
+            for each in said["findings"]
+        ),
+        *(f"at {each['slow']['line']}" for each in said["findings"] if kind.cause not in ("", each["cause"])),
         *([] if said["findings"] else [said["headline"]]),
     )
     found = not said["findings"] if kind.healthy else bool(said["findings"])

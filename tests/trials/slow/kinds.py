@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from tests.lab import Host
+from tests.support.slow import starving
 
 LOSES = """
 table inet lossy {
@@ -28,13 +29,17 @@ class SlowKind:
     """Seconds after the start of the look until it begins."""
     first: bool = False
     """Only rank 0."""
-    outside: Callable[[Host], Iterator[None]] | None = None
-    """What is done to the host of the rank."""
+    everybody: bool = False
+    """Whether all ranks do what the fault says, and only one suffers from it."""
+    outside: Callable[[Host, int], Iterator[None]] | None = None
+    """What is done to the host of the rank, or to its process."""
+    cause: str = ""
+    """What the report must give as the reason, if it is looked at."""
     host_only: bool = False
     """Whether the host is at fault and not its rank."""
 
 
-def _slow_link(host: Host) -> Iterator[None]:
+def _slow_link(host: Host, _: int) -> Iterator[None]:
     host.slow_link("16mbit")
     try:
         yield
@@ -42,7 +47,7 @@ def _slow_link(host: Host) -> Iterator[None]:
         host.do("tc qdisc del dev eth0 root")
 
 
-def _lossy_link(host: Host) -> Iterator[None]:
+def _lossy_link(host: Host, _: int) -> Iterator[None]:
     host.do('printf %s "$1" | nft -f -', LOSES)
     try:
         yield
@@ -50,26 +55,52 @@ def _lossy_link(host: Host) -> Iterator[None]:
         host.do("nft delete table inet lossy")
 
 
+def _quota(_: Host, pid: int) -> Iterator[None]:
+    with starving.quota(pid, 0.02):
+        yield
+
+
+def _hogs(_: Host, pid: int) -> Iterator[None]:
+    with starving.hogs(pid):
+        yield
+
+
+def _beside_hogs(host: Host, pid: int) -> Iterator[None]:
+    """Others compute on the machine, which all hosts share."""
+    del pid
+    started = [host.spawn(["sh", "-c", "while :; do :; done"]) for _ in range(2)]
+    try:
+        yield
+    finally:
+        for each in started:
+            each.stop()
+
+
 KINDS = {
     "healthy": SlowKind(healthy=True),
     "jitter": SlowKind("jitter", 60, healthy=True),
-    "loader": SlowKind("loader"),
-    "reads": SlowKind("reads"),
-    "computes": SlowKind("computes"),
-    "uneven": SlowKind("uneven"),
+    "beside-hogs": SlowKind(healthy=True, outside=_beside_hogs),
+    "loader": SlowKind("loader", cause="data loader"),
+    "reads": SlowKind("reads", cause="reads"),
+    "computes": SlowKind("computes", cause="computes"),
+    "uneven": SlowKind("uneven", cause="takes longer at the same line"),
     "little": SlowKind("little", 15),
-    "gil": SlowKind("gil", 30),
-    "gc": SlowKind("gc"),
-    "fsync": SlowKind("fsync"),
-    "checkpoint": SlowKind("checkpoint", first=True),
-    "evaluation": SlowKind("evaluation", first=True),
+    "gil": SlowKind("gil", 30, cause="GIL"),
+    "gc": SlowKind("gc", cause="garbage collection"),
+    "fsync": SlowKind("fsync", cause="writes"),
+    "checkpoint": SlowKind("checkpoint", first=True, cause="checkpoint"),
+    "evaluation": SlowKind("evaluation", first=True, cause="evaluation"),
+    "quota": SlowKind("computes", 0.12, everybody=True, outside=_quota, cause="CPU quota"),
+    "hogs": SlowKind("computes", 0.12, everybody=True, outside=_hogs, cause="other processes"),
     "two": SlowKind("uneven", ranks=2),
     "later": SlowKind("loader", later=4.0),
+    "stage": SlowKind("stage", 400),
     "slow-link": SlowKind(outside=_slow_link, host_only=True),
     "lossy-link": SlowKind(outside=_lossy_link, host_only=True),
 }
+"""Milliseconds below 1 are a share of the time that a step sleeps."""
 
 
 @contextmanager
-def done_to(kind: SlowKind, host: Host) -> Iterator[None]:
-    yield from kind.outside(host) if kind.outside else iter((None,))
+def done_to(kind: SlowKind, host: Host, pid: int) -> Iterator[None]:
+    yield from kind.outside(host, pid) if kind.outside else iter((None,))

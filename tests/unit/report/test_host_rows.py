@@ -85,7 +85,7 @@ def test_24_rows_show_who_is_guilty(name: str, width: int) -> None:
     for row in host_rows(reports()[name]):
         assert row.verdict in shown
     counted = name == "sixty-four-servers"
-    assert f"hosts are faulty: {'64 memory' if counted else 'node'}" in shown
+    assert f"hosts are faulty: {'memory (64)' if counted else 'node'}" in shown
     assert f"Fix first: {'shm-small on 64 hosts' if counted else 'node'}" in shown
 
 

@@ -57,8 +57,8 @@ def test_the_table_keeps_each_column_with_a_fault(width: int) -> None:
 @pytest.mark.parametrize("width", [80, 200])
 def test_the_last_sentence_counts_by_area(width: int) -> None:
     last = " ".join(text(large(), width).partition("\nHOST ")[2].partition("\n\n")[2].split())
-    assert last.startswith(f"{len(SICK)} of {HOSTS} hosts are faulty: 5 devices, ")
-    assert f", {len(SICK)} reach. " in last, "clocks do the least damage"
+    assert last.startswith(f"{len(SICK)} of {HOSTS} hosts are faulty: devices (5), ")
+    assert f", reach ({len(SICK)}). " in last, "clocks do the least damage"
     assert "103 not proved healthy: fewer than two hosts could take part." in last
     assert "node[" not in last.partition(" checks, ")[0]
 

@@ -19,7 +19,7 @@ def test_64_hosts_with_one_fault_fill_no_more_than_a_screen() -> None:
     assert shown.count("shm-small") == 4, "as an id, in the table, to be fixed first, and to look it up"
     assert "found      50 MB (node[1-" in shown
     assert " … 54 MB (node" in shown
-    assert "64 of 64 hosts are faulty: 64 memory." in shown
+    assert "64 of 64 hosts are faulty: memory (64)." in shown
     assert len([found for found in as_data(made)["findings"] if found["check"] == "shm-small"]) > 1
 
 

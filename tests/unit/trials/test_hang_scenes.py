@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from tests.trials.hang.counts import counts
-from tests.trials.hang.scenes.scene import SceneTruth, held_to
+from tests.trials.hang.scenes.scene import LOOKS, HangScene, SceneTruth, held_to, looks_at
 from tests.trials.outcome import Outcome
 
 HANGS = SceneTruth((1,), frozenset({"node1"}), frozenset({40}), "sleep", rank=2)
 WORKS = SceneTruth((0, 3), frozenset({"node1"}), frozenset({40}), rank=2)
 STARTS = SceneTruth((1,), frozenset({"node2", "node3"}), says="has node rank 1")
+SCENE = HangScene("work sleep", lambda _: nullcontext(HANGS))
 RANK = {
     "rank": 2,
     "host": "node1",
@@ -72,3 +75,34 @@ def test_the_table_states_how_many_were_made() -> None:
     assert said.startswith("3 trials were made.")
     row = next(line for line in said.splitlines() if "work sleep" in line)
     assert [word.strip() for word in row.strip("| ").split("|")][1:5] == ["3", "1", "1", "1"]
+
+
+def test_ways_to_look_are_counted_apart() -> None:
+    made = [replace(of(HANGS, 1, RANK), fault=look.at(SCENE)) for look in LOOKS[:2]]
+    said = counts(made, [look.at(SCENE) for look in LOOKS], (), [look.name for look in LOOKS])
+    rows = [[word.strip() for word in line.strip("| ").split("|")][:2] for line in said.splitlines()]
+    assert [row for row in rows if row[0].startswith("every hang")] == [
+        ["every hang", "1"],
+        ["every hang, as its user", "1"],
+    ]
+
+
+def test_a_trial_that_goes_on_makes_the_looks_that_are_missing() -> None:
+    first, second = ({look.name for look in looks_at(SCENE, number, ())} for number in (0, 1))
+    assert first == {"", ", as its user", ", without py-spy"}
+    assert second == {"", ", as another user", ", without py-spy"}
+    assert [look.name for look in looks_at(SCENE, 0, {(SCENE.name, 0), ("work sleep, as its user", 0)})] == [
+        ", without py-spy"
+    ]
+
+
+def test_without_stacks_no_line_is_asked_for_and_a_stranger_accuses_nobody() -> None:
+    blind = {**RANK, "rank": None, "hang": {"stack": []}}
+    assert of(HANGS.without_stacks(), 1, blind).right
+    assert not of(HANGS.without_stacks(), 3).right
+    assert of(HANGS.for_a_stranger(), 3).right
+    assert of(HANGS.for_a_stranger(), 3, suspects=(blind,)).right
+    assert not of(HANGS.for_a_stranger(), 1, blind).alone
+    assert not of(HANGS.for_a_stranger(), 0).right, "it does not move"
+    assert not of(WORKS.for_a_stranger(), 3, suspects=({**blind, "pid": 41},)).right
+    assert of(STARTS.for_a_stranger(), 3).right

@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import multiprocessing
 
+from tests.trials.hang.jobs import BEFORE
 from tests.trials.hang.jobs.strike import strike
 
 
@@ -25,6 +26,7 @@ def train(number: int, size: int) -> None:
     if title := os.environ.get("TITLE"):
         setproctitle: Any = import_module("setproctitle")
         setproctitle.setproctitle(f"{title} [{number}/{size}] epoch 3")
+    strike(number, BEFORE)
     dist.init_process_group("gloo", rank=number, world_size=size, timeout=timedelta(seconds=1800))
     for step in range(1_000_000):
         time.sleep(0.02)

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 
 from tests.support.hang import work
+from tests.trials.hang.jobs import BEFORE
 
 FAULT, AT = os.environ.get("FAULT", ""), int(os.environ.get("AT", "5"))
 VICTIM = int(os.environ.get("VICTIM", "1"))
@@ -22,4 +23,5 @@ def strike(rank: int, step: int) -> None:
         mark("hit", rank, str(os.getpid()))
         fault: Callable[[], None] = getattr(work, FAULT)
         fault()
-    mark("step", rank, str(step))
+    if step != BEFORE:
+        mark("step", rank, str(step))

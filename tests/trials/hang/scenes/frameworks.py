@@ -11,7 +11,7 @@ from importlib.metadata import Distribution, distributions
 
 from tests.lab.needs import without
 from tests.support.paths import ROOT
-from tests.trials.hang.scenes.scene import JOBS, HangScene, ScenePlace, SceneTruth
+from tests.trials.hang.scenes.scene import FOLDER, JOBS, PATIENCE, HangScene, ScenePlace, SceneTruth
 
 FRAMEWORKS = ROOT / ".venv-frameworks"
 """The environment that `scripts/hang-frameworks` makes."""
@@ -31,6 +31,7 @@ class FrameworkJob:
     """The first rank that the fault can have."""
     numbered: bool = True
     """Whether the number of the rank can be known."""
+    patience: float = PATIENCE
     env: dict[str, str] = field(default_factory=dict)
 
     def lacks(self) -> str:
@@ -80,13 +81,27 @@ KINDS = (
         env={"DS_ACCELERATOR": "cpu"},
     ),
     FrameworkJob(
-        "ray", lambda place: [PYTHON, script("ray_job"), str(place.port)], "ray", env={"RAY_DEDUP_LOGS": "0"}
+        "ray",
+        lambda place: [PYTHON, script("ray_job"), str(place.port)],
+        "ray",
+        env={"RAY_DEDUP_LOGS": "0"},
+        patience=600.0,
     ),
+    FrameworkJob("fsdp", by_torchrun("fsdp_job", python=sys.executable)),
     FrameworkJob("rpc", by_torchrun("rpc_job"), "numpy", first=1),
     FrameworkJob(
         "mpi4py",
         lambda _: ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", "3", PYTHON, script("mpi_job")],
         "mpi4py",
+    ),
+    FrameworkJob(
+        "notebook",
+        lambda _: [
+            *(PYTHON, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir", FOLDER),
+            str(JOBS / "train.ipynb"),
+        ],
+        "nbconvert",
+        numbered=False,
     ),
     FrameworkJob("spawn", by_itself("spawn")),
     FrameworkJob("fork", by_itself("fork"), numbered=False),
@@ -99,6 +114,7 @@ FAULTS = {"sleep": (1,), "lock": (1,), "matmul": (0, 3), "upload": (0, 3), "": (
 @contextmanager
 def framed(place: ScenePlace, kind: FrameworkJob, fault: str) -> Iterator[SceneTruth]:
     host, victim = place.hosts[0], place.lot.randrange(kind.first, WORLD)
+    place.patience = kind.patience
     env = {
         "FAULT": fault,
         "VICTIM": str(victim),
@@ -112,7 +128,7 @@ def framed(place: ScenePlace, kind: FrameworkJob, fault: str) -> Iterator[SceneT
     codes, name = FAULTS[fault], frozenset({host.name})
     if not fault:
         place.until_trained([host], range(kind.first, WORLD))
-        yield SceneTruth(codes)
+        yield SceneTruth(codes, moves=True)
         return
     pid = place.until_hit(host, victim)
     number = victim if kind.numbered else None

@@ -6,8 +6,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
 from tests.lab import Host
+from tests.lab.processes import command, processes
 from tests.support.hang.lost import lose_everything
 from tests.support.injob import torchrun_argv
 from tests.trials.hang.scenes.frameworks import script
@@ -27,6 +29,7 @@ table inet cut {
   chain c { type filter hook input priority 0; tcp dport 22 reject; }
 }
 """
+FREEZERS = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
 BOOTED = "echo '{0:.2f} {0:.2f}' >/run/uptime; mount --bind /run/uptime /proc/uptime"
 KILLED = "[{:.6f}] Out of memory: Killed process 4711 (python) total-vm:9000000kB, anon-rss:8000000kB\n"
 Strike = Callable[[ScenePlace, Host], SceneTruth]
@@ -66,6 +69,41 @@ def stops(_: ScenePlace, host: Host) -> SceneTruth:
     return SceneTruth((1,), frozenset({host.name}), says="stopped")
 
 
+def is_paused(_: ScenePlace, host: Host) -> SceneTruth:
+    """Its ranks, as by `docker pause`."""
+    group = freezer() / f"paused-{host.pid}"
+    group.mkdir()
+    for each in processes(host.pid):
+        if OURS.replace("[t]", "t") in command(each):
+            (group / "cgroup.procs").write_text(str(each.pid))
+    (group / "cgroup.freeze").write_text("1")
+    return SceneTruth((1,), frozenset({host.name}), says="is frozen")
+
+
+def freezer() -> Path:
+    """Where control groups can be frozen."""
+    return next(each for each in FREEZERS if (each / "cgroup.procs").exists())
+
+
+def resume(host: Host) -> None:
+    for group in freezer().glob(f"paused-{host.pid}"):
+        (group / "cgroup.freeze").write_text("0")
+        for pid in (group / "cgroup.procs").read_text().split():
+            (group.parent / "cgroup.procs").write_text(pid)
+        group.rmdir()
+
+
+def cannot_freeze() -> str:
+    return "" if any((each / "cgroup.procs").exists() for each in FREEZERS) else "it needs cgroup v2"
+
+
+def is_suspended(place: ScenePlace, _: Host) -> SceneTruth:
+    """The whole job, as by `scontrol suspend`: no rank is at fault."""
+    for host in place.hosts[:SIZE]:
+        host.do('pkill -STOP -f "$1"', OURS)
+    return SceneTruth((3,))
+
+
 def is_cut_off(place: ScenePlace, host: Host) -> SceneTruth:
     """What it and its neighbour send to each other is dropped, and nobody tells them."""
     other = place.hosts[(place.hosts.index(host) + 1) % SIZE]
@@ -85,6 +123,8 @@ def over(place: ScenePlace, strike: Strike) -> Iterator[SceneTruth]:
     finally:
         for each in hosts:
             each.sh("nft delete table inet cut; umount -l /proc/uptime")
+            if not cannot_freeze():
+                resume(each)
 
 
 @contextmanager
@@ -162,6 +202,8 @@ STRIKES = {
 }
 SCENES = (
     *(HangScene(name, partial(over, strike=strike), size=SIZE) for name, strike in STRIKES.items()),
+    HangScene("host paused", partial(over, strike=is_paused), size=SIZE, lacks=cannot_freeze),
+    HangScene("host suspended", partial(over, strike=is_suspended), size=SIZE, healthy=True),
     HangScene("host not named", partial(sleeps, named=2), size=2, healthy=True),
     HangScene("host does not answer", does_not_answer, size=SIZE, healthy=True),
     HangScene("host without link", loses_its_link, size=SIZE),

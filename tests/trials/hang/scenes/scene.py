@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,8 @@ PATIENCE = 240.0
 STANDS = 2.5
 """Seconds after the start of a fault: by then, no rank moves any more."""
 JOBS = Path(__file__).parents[1] / "jobs"
+RUNS_MEMORY = 'd=$(mktemp -d); mount -t proc proc "$d"; echo "$1" >"$d/sys/vm/memfd_noexec"; umount "$d"'
+"""A kernel of Linux 6.3 or later may forbid programs in memory, and py-spy is sent as one."""
 
 
 class NoScene(Exception):
@@ -41,6 +43,51 @@ class SceneTruth:
     """A part of what is said about them."""
     rank: int | None = None
     """The number of the rank; None if it need not be known."""
+    moves: bool = False
+    """Its steps go on, before doctor looks, while it looks, and afterwards."""
+
+    def without_stacks(self) -> SceneTruth:
+        """What is still to be said if no stack can be had. Some numbers of ranks are only in stacks."""
+        return replace(self, function="", rank=None)
+
+    def for_a_stranger(self) -> SceneTruth:
+        """Whoever may not look into a process never accuses it; what it suspects must be right. What hosts
+        and launchers show, everybody may see.
+        """
+        codes = (0, 3) if 1 not in self.codes else (3,) if self.pids else (1, 3)
+        return replace(self.without_stacks(), codes=codes)
+
+
+@dataclass(frozen=True, slots=True)
+class SceneLook:
+    """Who looks at a job, and with what."""
+
+    name: str
+    """What is added to the name of the scene."""
+    user: str = "root"
+    stacks: bool = True
+    owners: tuple[str, ...] = ("root", "trainee")
+    """Whose jobs are looked at in this way."""
+    sees: Callable[[SceneTruth], SceneTruth] = lambda truth: truth
+
+    def at(self, scene: HangScene) -> str:
+        return f"{scene.name}{self.name}"
+
+
+LOOKS = (
+    SceneLook(""),
+    SceneLook(", as its user", "trainee", owners=("trainee",)),
+    SceneLook(", as another user", "trainee", owners=("root",), sees=SceneTruth.for_a_stranger),
+    SceneLook(", without py-spy", stacks=False, sees=SceneTruth.without_stacks),
+)
+OWNERS = ("trainee", "root")
+"""They take turns from trial to trial."""
+
+
+def looks_at(scene: HangScene, number: int, done: Collection[tuple[str, int]]) -> list[SceneLook]:
+    """The looks at the job of this trial that were not made."""
+    owner = OWNERS[number % len(OWNERS)]
+    return [each for each in LOOKS if owner in each.owners and (each.at(scene), number) not in done]
 
 
 @dataclass(slots=True)
@@ -53,6 +100,7 @@ class ScenePlace:
     job: Job = field(default_factory=Job)
     port: int = 0
     step: int = 0
+    patience: float = PATIENCE
 
     def __post_init__(self) -> None:
         self.port, self.step = self.lot.randrange(20_000, 30_000), self.lot.randrange(4, 12)
@@ -70,7 +118,7 @@ class ScenePlace:
     ) -> None:
         """Start a program of the job on this host."""
         host.dirty = True
-        told = environment(FOLDER=FOLDER, LONG="900", **(more or {}))
+        told = environment(**{"FOLDER": FOLDER, "HOME": FOLDER, "LONG": "900", **(more or {})})
         env = ["env", "-C", folder, *(f"{name}={text}" for name, text in told.items())]
         self.job.start(host.enter([*env, *words], self.user), environment())
 
@@ -80,8 +128,16 @@ class ScenePlace:
             return int(Path(f"/proc/{host.pid}/root{FOLDER}/{name}").read_text())
         return -1
 
+    def steps(self) -> int:
+        """Of all ranks."""
+        return sum(
+            max(0, self.number(host, each.name))
+            for host in self.hosts
+            for each in Path(f"/proc/{host.pid}/root{FOLDER}").glob("step.*")
+        )
+
     def until(self, true: Callable[[], bool]) -> None:
-        end = time.monotonic() + PATIENCE
+        end = time.monotonic() + self.patience
         while not true():
             if time.monotonic() > end or any(start.poll() is not None for start in self.job.starts):
                 raise NoScene(f"the job did not get there:\n{self.job.text[-3000:]}")
@@ -118,30 +174,54 @@ class HangScene:
     words: tuple[str, ...] = ()
 
 
-def play(lab: Lab, scene: HangScene, number: int, user: str) -> Outcome:
-    place = ScenePlace(lab, random.Random(f"{scene.name} {number}"), user)
+def play(lab: Lab, scene: HangScene, number: int, looks: Sequence[SceneLook]) -> Iterator[Outcome]:
+    """One job, and these looks at it."""
+    owner = OWNERS[number % len(OWNERS)]
+    place = ScenePlace(lab, random.Random(f"{scene.name} {number}"), owner)
     began = time.monotonic()
     for host in lab.hosts:
         host.do(f"mkdir -p {FOLDER}; chmod 777 {FOLDER}")
     try:
         with scene.play(place) as truth:
+            before = place.steps()
             time.sleep(STANDS)
-            code, said = _looked(place, scene)
-            where = f"{user}, step {place.step}"
-            return held_to(truth, scene.name, number, where, code, said, time.monotonic() - began)
+            for look in looks:
+                after = place.steps()
+                code, said = _looked(place, scene, look)
+                where = f"{owner}'s job, seen by {look.user}, step {place.step}"
+                seconds = time.monotonic() - began
+                made = held_to(look.sees(truth), look.at(scene), number, where, code, said, seconds)
+                yield _gone_on(made, before, after, place) if truth.moves else made
+                before = after
     finally:
         place.job.close()
         lab.reset()  # ends whatever the job left, by any name
 
 
-def _looked(place: ScenePlace, scene: HangScene) -> tuple[int, str]:
+def _gone_on(made: Outcome, before: int, after: int, place: ScenePlace) -> Outcome:
+    """The outcome, and whether the job made steps before the look, during it, and then."""
+    during = place.steps()
+    time.sleep(STANDS)
+    steps = after - before, during - after, place.steps() - during
+    said = f"steps before, during and after: {', '.join(map(str, steps))}"
+    return replace(made, detected=made.detected and min(steps) > 0, said=(*made.said, said))
+
+
+def _looked(place: ScenePlace, scene: HangScene, look: SceneLook) -> tuple[int, str]:
     end = time.monotonic() + scene.patience
     hosts = f"node[1-{scene.size}]" if scene.size > 1 else "node1"
     words = ("hang", hosts, "--limit", f"{scene.limit:g}", *scene.words, "--json", "-")
+    allow_memory(place.hosts, look.stacks)
     while True:
-        done = place.lab.doctor(*words, user=place.user)
+        done = place.lab.doctor(*words, user=look.user)
         if done.returncode == 1 or time.monotonic() >= end:
             return done.returncode, done.stdout or done.stderr
+
+
+def allow_memory(hosts: Sequence[Host], runs: bool) -> None:
+    """Whether programs in memory, such as py-spy, can run."""
+    for host in hosts:
+        host.do(RUNS_MEMORY, "0" if runs else "2")
 
 
 def held_to(
@@ -162,14 +242,14 @@ def held_to(
         for each in (*guilty, *suspected)
     )
     notes = "; ".join(report["hang"]["notes"])
-    detected = code in truth.codes
-    accused = truth.codes == (1,)
+    accused = code == 1 and 1 in truth.codes
     whom = guilty if accused else suspected
-    named = all(_is(each, truth) for each in whom) and (bool(whom) or not (accused or truth.function))
+    must = truth.codes == (1,) or truth.function
+    named = all(_is(each, truth) for each in whom) and (bool(whom) or not must)
     if accused:
         named = named and {each["host"] for each in whom} == truth.hosts
-    alone = all(_is(each, truth) for each in guilty) if accused else not guilty
-    return outcome(detected, named, alone, f"{line} ({notes})" if notes else line)
+    alone = all(_is(each, truth) for each in guilty) if 1 in truth.codes else not guilty
+    return outcome(code in truth.codes, named, alone, f"{line} ({notes})" if notes else line)
 
 
 def _is(named: Mapping[str, Any], truth: SceneTruth) -> bool:

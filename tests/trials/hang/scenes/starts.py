@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from tests.support.injob import torchrun_argv
+from tests.trials.hang.jobs import BEFORE
 from tests.trials.hang.scenes.frameworks import script
 from tests.trials.hang.scenes.scene import HangScene, ScenePlace, SceneTruth
 
@@ -91,6 +92,22 @@ def just_starts(place: ScenePlace) -> Iterator[SceneTruth]:
     yield SceneTruth((0, 3), frozenset({place.hosts[2].name}))
 
 
+@contextmanager
+def one_does(place: ScenePlace, fault: str, codes: tuple[int, ...]) -> Iterator[SceneTruth]:
+    """All launchers are there and have started their ranks, and one rank does this before it meets the
+    others.
+    """
+    node = place.lot.randrange(1, SIZE)
+    for each in range(SIZE):
+        words = torchrun_argv(place.hosts[:SIZE], 1, each, place.port)
+        env = {"FAULT": fault, "VICTIM": str(node), "AT": str(BEFORE)}
+        place.run(place.hosts[each], [*words, script("plain"), "torchrun"], more=env)
+    home = place.hosts[node]
+    pid = place.until_hit(home, node)
+    named = fault if 1 in codes else ""
+    yield SceneTruth(codes, frozenset({home.name}), frozenset({pid}), named, rank=node)
+
+
 STARTS = {
     "start missing": missing,
     "start address": wrong_address,
@@ -103,6 +120,11 @@ SCENES = (
     *(
         HangScene(name, partial(begun, start=start), patience=60.0, size=SIZE)
         for name, start in STARTS.items()
+    ),
+    HangScene("start sleep", partial(one_does, fault="sleep", codes=(1,)), patience=20.0, size=SIZE),
+    *(
+        HangScene(f"start {fault}", partial(one_does, fault=fault, codes=(0, 3)), healthy=True, size=SIZE)
+        for fault in ("long_import", "upload", "matmul")
     ),
     HangScene("start early", just_starts, limit=600.0, healthy=True, size=SIZE),
 )

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
+from tests.lab import Host
+from tests.support.hang import dead_files
 from tests.support.paths import ROOT
-from tests.trials.hang.scenes.scene import HangScene, ScenePlace, SceneTruth
+from tests.trials.hang.scenes.frameworks import PYTHON, installed
+from tests.trials.hang.scenes.scene import FOLDER, HangScene, ScenePlace, SceneTruth
 
 SCRIPT = str(ROOT / "tests" / "support" / "hang" / "work.py")
 WORLD = 3
@@ -17,19 +22,36 @@ HEALTHY = (
     *("slow_checkpoint", "upload", "slow_upload", "upload_by_child", "upload_by_polled_child"),
     *("upload_by_thread", "judge_by_http", "judge_by_http_with_timeout", "judges_by_threads"),
     *("judge_by_asyncio", "compile_model", "compile_by_gcc", "long_import", "evaluate", "threads_compute"),
-    *("pool_computes", "short_lock", "lock_of_a_download"),
+    *("pool_computes", "short_lock", "lock_of_a_download", "judge_by_curl", "compress_by_shell"),
+    *("slow_storage", "ask_local_service", "ask_local_service_by_threads", "queue_of_computing_child"),
+    *("long_steps", "numpy_alone", "matmul_beside_evaluator", "upload_beside_evaluator"),
 )
 HANGS = (
     *("sleep", "nap", "lock", "sleep_with_heartbeat", "lock_with_heartbeat", "child_sleeps", "hub_lock"),
-    *("flock_of_another", "sqlite_lock", "fork_lock", "leave"),
+    *("flock_of_another", "sqlite_lock", "fork_lock", "leave", "file_lock", "build_lock"),
+    *("lock_over_collective", "pool_sleeps", "sleep_beside_evaluator"),
 )
-LOOPS = ("spin", "spin_in_lines")
+UNDECIDED = ("spin", "spin_in_lines", "leave_all")
+BY_ALL = ("leave_all", "lock_over_collective")
+"""What every rank does at once; the first one is not at fault."""
+
+
+FUNCTIONS = {
+    "leave": "rest",
+    "leave_all": "",
+    "fork_lock": "tokenize",
+    "lock_with_heartbeat": "lock",
+    "sleep_beside_evaluator": "sleep",
+}
 
 
 @contextmanager
 def worked(place: ScenePlace, kind: str, codes: tuple[int, ...]) -> Iterator[SceneTruth]:
     """Ranks that a plain loop starts on one host; one of them does this `kind` of work."""
-    host, victim = place.hosts[0], place.lot.randrange(WORLD)
+    beside = kind.endswith("_beside_evaluator")
+    host, victim = place.hosts[0], place.lot.randrange(WORLD - beside)
+    if kind == "slow_storage":
+        mount_slowly(host, f"{FOLDER}/slow")
     for rank in range(WORLD):
         env = {
             "RANK": str(rank),
@@ -39,17 +61,39 @@ def worked(place: ScenePlace, kind: str, codes: tuple[int, ...]) -> Iterator[Sce
             "MASTER_PORT": str(place.port),
             "KIND": kind,
             "VICTIM": str(victim),
-            "AT": str(place.step),
+            "AT": str(place.step + 300 * beside),  # the job goes on for long without its evaluator
         }
-        place.run(host, [sys.executable, SCRIPT], more=env)
-    pid = place.until_hit(host, victim)
-    function = {"leave": "rest", "fork_lock": "tokenize", "lock_with_heartbeat": "lock"}.get(kind, kind)
-    named = function if codes == (3,) or 1 in codes else ""
-    yield SceneTruth(codes, frozenset({host.name}), frozenset({pid}), named, rank=victim)
+        python = PYTHON if kind == "numpy_alone" else sys.executable
+        own_log = ["sh", "-c", 'exec "$@" >"$FOLDER/log.$RANK"', "sh"] if kind == "long_steps" else []
+        place.run(host, [*own_log, python, SCRIPT], more=env)
+    guilty = range(1, WORLD) if kind in BY_ALL else (victim,)
+    pids = frozenset(place.until_hit(host, rank) for rank in guilty)
+    named = FUNCTIONS.get(kind, kind) if codes != (0, 3) else ""
+    yield SceneTruth(codes, frozenset({host.name}), pids, named, rank=None if kind in BY_ALL else victim)
 
 
-SCENES = (
-    *(HangScene(f"work {kind}", partial(worked, kind=kind, codes=(0, 3)), healthy=True) for kind in HEALTHY),
-    *(HangScene(f"work {kind}", partial(worked, kind=kind, codes=(1,))) for kind in HANGS),
-    *(HangScene(f"work {kind}", partial(worked, kind=kind, codes=(3,))) for kind in LOOPS),
+def mount_slowly(host: Host, folder: str) -> None:
+    """Mount a file system that answers each read after 6 s."""
+    host.do('[ -e /dev/fuse ] || mknod -m 666 /dev/fuse c 10 229; mkdir -p "$1"', folder)
+    host.spawn([sys.executable, dead_files.__file__, folder, "for-all", "6"])
+    mounts = Path(f"/proc/{host.pid}/mounts")
+    host.await_that(lambda: folder in mounts.read_text(), "slow file system")
+
+
+def lacks(kind: str) -> str:
+    program = {"judge_by_curl": "curl", "compile_by_gcc": "gcc"}.get(kind, "")
+    if program and shutil.which(program) is None:
+        return f"it needs the program {program}"
+    return "numpy is not installed" if kind == "numpy_alone" and "numpy" not in installed() else ""
+
+
+SCENES = tuple(
+    HangScene(
+        f"work {kind}",
+        partial(worked, kind=kind, codes=codes),
+        healthy=1 not in codes,
+        lacks=partial(lacks, kind),
+    )
+    for kinds, codes in ((HEALTHY, (0, 3)), (HANGS, (1,)), (UNDECIDED, (3,)))
+    for kind in kinds
 )

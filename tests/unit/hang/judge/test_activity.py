@@ -117,6 +117,7 @@ def test_numbers_of_calls_do_not_overrule_what_the_kernel_says() -> None:
             Cause.STORAGE,
             "waits for a file system that does not answer",
         ),
+        (seen("", kernel=("hrtimer_nanosleep", "do_nanosleep")), Cause.SLEEPS, "sleeps"),
         (seen("some_driver_wait"), Cause.ELSEWHERE, "waits in the kernel (some_driver_wait)"),
         (seen(""), Cause.ELSEWHERE, "is outside every collective"),
         (

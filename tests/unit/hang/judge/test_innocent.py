@@ -68,13 +68,13 @@ def test_a_job_cannot_have_stood_still_for_longer_than_it_runs() -> None:
     assert judge(evidence(ONE_SLEEPS, age=30.0)).verdict is HangState.WAITS
 
 
-@pytest.mark.parametrize("fault", ["stopped", "ended", "stuck"])
+@pytest.mark.parametrize("fault", ["stopped", "ended", "stuck", "frozen"])
 def test_who_cannot_go_on_is_accused_at_once(fault: str) -> None:
     found = judge(evidence(["waits", fault, "waits", "waits"], silent=3.0))
     assert (found.exit_code, named(found), found.confidence) == (1, [1], HangConfidence.CERTAIN)
 
 
-@pytest.mark.parametrize("fault", ["stopped", "ended", "stuck"])
+@pytest.mark.parametrize("fault", ["stopped", "ended", "stuck", "frozen"])
 def test_but_not_where_nobody_waits_for_it(fault: str) -> None:
     found = judge(evidence(["sleeps", fault, "sleeps", "sleeps"]))
     assert (found.verdict, found.exit_code, found.culprits) == (HangState.UNKNOWN, 3, ())
@@ -114,6 +114,88 @@ def test_who_was_woken_in_state_d_is_not_stuck() -> None:
 
     found = judge(changed(evidence(["waits", "stuck", "waits"], silent=5.0), 1, woken))
     assert not found.culprits
+
+
+@pytest.mark.parametrize(
+    ("state", "waits"), [("S", "do_freezer_trap"), ("D", "__refrigerator"), ("D", "hrtimer_nanosleep")]
+)
+def test_each_kernel_shows_in_its_own_way_that_a_rank_is_frozen(state: str, waits: str) -> None:
+    def freezes(member: HangMember) -> HangMember:
+        return with_wait(member, waits, state)
+
+    (culprit,) = judge(changed(evidence(["waits"] * 3, silent=5.0), 1, freezes)).culprits
+    assert (culprit.rank, culprit.cause) == (1, Cause.FROZEN)
+
+
+@pytest.mark.parametrize("does", ["stopped", "frozen"])
+def test_a_suspended_job_is_not_over(does: str) -> None:
+    found = judge(evidence([does] * 3))
+    assert (found.exit_code, found.culprits) == (3, ())
+    assert "suspended" in found.sentence
+    assert "is over" in judge(evidence([does, "ended", "ended"])).sentence
+
+
+def quiet(seen: HangEvidence, rank: int, seconds: float) -> HangEvidence:
+    """This rank exchanged something for the last time so many seconds ago."""
+    ends = {f"10.0.0.{host}:{base + rank}" for host in (1, 2) for base in (20_000, 40_000)}
+
+    def older(each: Connection) -> Connection:
+        if not {each.local, each.peer} & ends:
+            return each
+        return replace(each, last_sent=int(seconds * 1000), last_received=int(seconds * 1000))
+
+    def change(member: HangMember) -> HangMember:
+        assert member.b is not None
+        wires = tuple(map(older, member.b.connections))
+        return replace(member, b=replace(member.b, connections=wires))
+
+    for each in range(4):
+        seen = changed(seen, each, change)
+    return seen
+
+
+@pytest.mark.parametrize(("ago", "code"), [(90.0, 1), (140.0, 1), (500.0, 3)])
+def test_a_rank_without_which_the_others_went_on_is_not_accused(ago: float, code: int) -> None:
+    found = judge(quiet(evidence(["waits", "waits", "waits", "sleeps"], silent=90.0), 3, ago))
+    assert (found.exit_code, named(found)) == (code, [3])
+
+
+def test_the_age_of_a_job_does_not_show_that_a_rank_was_not_missed() -> None:
+    """A busy host lists its processes long before it looks at their connections."""
+    found = judge(evidence(["waits", "waits", "waits", "sleeps"], silent=140.0, age=70.0))
+    assert (found.exit_code, found.still, named(found)) == (1, 70.0, [3])
+
+
+def test_of_two_outside_the_one_that_is_missed_is_accused() -> None:
+    seen = evidence(["waits", "sleeps", "waits", "sleeps"], silent=90.0)
+    assert named(judge(seen)) == [1, 3]
+    found = judge(quiet(seen, 3, 500.0))
+    assert (found.exit_code, named(found)) == (1, [1])
+    assert any("rank 3 on node2 is outside as well" in each for each in found.notes)
+    busy = judge(quiet(evidence(["waits", "spins", "waits", "sleeps"], silent=90.0), 3, 500.0))
+    assert (busy.exit_code, named(busy)) == (3, [1])
+
+
+def with_wait(member: HangMember, waits: str, state: str = "S", slept: float | None = None) -> HangMember:
+    assert member.a is not None
+    assert member.b is not None
+    first, *rest = member.b.threads
+    threads = (replace(first, waits=waits, slept=slept), *rest)
+    looks = [replace(look, state=state, threads=threads) for look in (member.a, member.b)]
+    return replace(member, a=looks[0], b=looks[1])
+
+
+@pytest.mark.parametrize("state", ["S", "D"])
+def test_storage_that_has_answered_while_the_others_waited_may_be_slow(state: str) -> None:
+    def waits(slept: float | None) -> Judgement:
+        def change(member: HangMember) -> HangMember:
+            return with_wait(member, "request_wait_answer", state, slept)
+
+        return judge(changed(evidence(["waits", "storage", "waits"], silent=90.0), 1, change))
+
+    assert [waits(slept).exit_code for slept in (None, 88.0, 20.0)] == [1, 1, 3]
+    (named,) = waits(20.0).named
+    assert named.sentence.startswith("waits for storage: /data/shard-17.bin, which may be slow")
 
 
 def test_who_waits_for_storage_in_state_d_has_the_limit_too() -> None:

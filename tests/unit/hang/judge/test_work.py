@@ -131,6 +131,36 @@ class TestAnAnswerThatIsDue:
         assert kind(doing(wired(seen("futex_do_wait", others=(asks,)), ASKED), (), 2.0)) == "unproved"
         assert kind(doing(wired(seen("futex_do_wait", others=(sends,)), ASKED), (), 2.0)) == "stands"
 
+    def test_of_a_local_process(self) -> None:
+        """Over a socket of Unix, as ZeroMQ's, which ss is not asked about."""
+        zmq = Frame(name="poll", file="/opt/venv/lib/python3.11/site-packages/zmq/sugar/poll.py", line=106)
+        assert kind(doing(seen("poll_schedule_timeout", stack=(zmq, MAIN)), (), 2.0)) == "unproved"
+        loop = Frame(name="_run_once", file="/usr/lib/python3.11/asyncio/base_events.py", line=1898)
+        assert kind(doing(seen("do_epoll_wait", stack=(loop, MAIN)), (), 2.0)) == "stands"
+
+    def test_of_a_local_process_to_a_thread_without_a_stack(self) -> None:
+        for waits, name, wanted in (
+            ("unix_stream_read_generic", "python", "unproved"),
+            ("sk_wait_data", "python", "unproved"),
+            ("ep_poll", "python", "stands"),
+            ("sk_wait_data", "gloo_tcp_loop", "stands"),
+        ):
+            rank = seen("futex_do_wait", stack=())
+            other = Thread(tid=8, name=name, state="S", waits=waits)
+            looks = [replace(each, threads=(*each.threads, other)) for each in (rank.a, rank.b) if each]
+            assert kind(doing(replace(rank, a=looks[0], b=looks[1]), (), 2.0)) == wanted
+
+    def test_of_a_local_process_to_a_pool(self) -> None:
+        pool = Frame(name="_worker", file="/usr/lib/python3.11/concurrent/futures/thread.py", line=83)
+        result = Frame(name="result", file="/usr/lib/python3.11/concurrent/futures/_base.py", line=451)
+        receive = Frame(name="readinto", file="/usr/lib/python3.11/socket.py", line=706)
+        asks = PythonThread(tid=8, frames=(receive, READ, pool))
+        waits = seen("futex_do_wait", stack=(result, MAIN), others=(asks,))
+        assert kind(doing(waits, (), 2.0)) == "unproved"
+        listens = PythonThread(tid=8, frames=(receive, READ))
+        for stack, other in (((MAIN,), asks), ((result, MAIN), listens)):
+            assert kind(doing(seen("futex_do_wait", stack=stack, others=(other,)), (), 2.0)) == "stands"
+
     def test_an_idle_connection_is_no_question(self) -> None:
         assert kind(doing(wired(seen("futex_do_wait"), ANSWERED), (), 2.0)) == "stands"
         assert kind(doing(wired(seen("poll_schedule_timeout"), ANSWERED), (), 2.0)) == "stands"
@@ -220,6 +250,16 @@ def test_a_computation_is_never_proved_to_be_endless() -> None:
     assert steps.b is not None
     counts = replace(steps, b=replace(steps.b, python=(replace(steps.b.python[0], step=9),)))
     assert kind(doing(counts, (), 2.0)) == "unproved", "a loop that has no end counts, too"
+
+
+def test_one_that_tries_again_may_run_in_one_of_the_looks() -> None:
+    member = did(seen("hrtimer_nanosleep"))
+    assert member.b is not None
+    first, *rest = member.b.threads
+    runs = replace(member, b=replace(member.b, state="R", threads=(replace(first, waits=""), *rest)))
+    for each in (member, runs):
+        found = doing(each, (), 2.0)
+        assert (found.cause, kind(found), found.words) == (Cause.SLEEPS, "stands", "sleeps")
 
 
 def test_storage_that_answers_now_and_then() -> None:

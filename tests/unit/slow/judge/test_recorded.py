@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace as replace_fields
+
+import pytest
 from msgspec.structs import replace
 
 from doctor.hang.evidence import HangMember
@@ -47,6 +50,22 @@ def test_ranks_that_wait_differently_are_not_called_alike() -> None:
     who = seen.samples[0].host, seen.samples[0].rounds[0].ranks[0].pid
     made = judge(with_ranks(seen, change))
     assert (made.state, made.late, made.exit_code) == (SlowState.UNKNOWN, (), 3)
+
+
+def test_noise_that_would_hide_a_fault_is_not_called_well() -> None:
+    """Two ranks, one of which may be late: the difference stands out of its noise, and not enough."""
+
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        late = (host, rank.pid) == who
+        share = [(0.2 if at < 12 else 0.4) if late else 0.45 for at in range(len(rank.samples))]
+        return replace(rank, inside=tuple(round(s * 40) for s in share), samples=(40,) * len(share), long=())
+
+    seen = recorded("nobody")
+    who = seen.samples[0].host, seen.samples[0].rounds[0].ranks[0].pid
+    made = judge(with_ranks(seen, change))
+    assert (made.state, made.late, made.more) == (SlowState.UNKNOWN, (), True), made.sentence
+    plan = following(with_ranks(seen, change), WISHES)
+    assert plan is None or made.seconds < 30
 
 
 def test_few_steps_name_nobody_and_it_looks_on() -> None:
@@ -141,6 +160,60 @@ def test_one_rank_that_waits_for_a_processor_is_a_suspect() -> None:
     made = judge(with_ranks(seen, change))
     (late,) = made.late
     assert (late.lag, late.pid, late.certain, late.reason) == (Lag.STARVED, pid, False, LateReason.HOGS)
+
+
+def test_a_cpu_quota_that_is_used_up_is_the_reason() -> None:
+    """Its main thread waits for a processor then, too: the quota goes first."""
+
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        late = (host, rank.pid) == who
+        share = 0.2 if late else 0.6
+        used = Used(starved=2.0, periods=60, throttled=50) if late else Used(starved=0.01, periods=60)
+        return replace(rank, inside=tuple(round(share * n) for n in rank.samples), long=(), used=used)
+
+    seen = recorded("nobody")
+    who = seen.samples[0].host, seen.samples[0].rounds[0].ranks[0].pid
+    (late,) = judge(with_ranks(seen, change)).late
+    assert (late.lag, late.pid, late.reason) == (Lag.LATE, who[1], LateReason.QUOTA)
+    rounds = len(seen.samples[0].rounds)
+    assert f"throttled in {50 * rounds} of {60 * rounds} periods" in late.why[0]
+
+
+def test_a_rank_that_writes_far_more_than_the_others_is_said_to_write() -> None:
+    """Also to a file that no disk holds, where a full machine makes it wait for a processor besides."""
+
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        late = host == "node3" and rank.pid == 57
+        used = replace(rank.used, written=10**9 if late else 10**6, starved=2.0 if late else 0.01)
+        return replace(rank, used=used)
+
+    (late,) = judge(with_ranks(recorded("loader"), change)).late
+    assert late.reason is LateReason.WRITES
+
+
+def test_without_py_spy_the_rank_is_named_without_a_line() -> None:
+    def blind(member: HangMember) -> HangMember:
+        looks = [look and replace(look, python=()) for look in (member.a, member.b)]
+        return replace(member, a=looks[0], b=looks[1], between=())
+
+    seen = recorded("loader")
+    hosts = tuple(replace(each, members=tuple(map(blind, each.members))) for each in seen.hosts)
+    without = with_rounds(replace(seen, hosts=hosts), lambda _, one: replace(one, profiles=()))
+    made = judge(without)
+    (late,) = made.late
+    assert (late.ranks, late.host, late.where, made.steps) == ((5,), "node3", None, None)
+
+
+def test_a_job_that_stands_still_is_looked_at_for_longer_than_a_step_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen = recorded("nobody")
+    still = replace_fields(judge(seen), state=SlowState.STANDS, seconds=6.0)
+    monkeypatch.setattr("doctor.slow.plan.judge", lambda _: still)
+    plan = following(seen, WISHES)
+    assert plan
+    assert (plan.seconds, plan.record) == (6.0, {})
+    assert following(seen, SlowWishes(seconds=1)) is None
 
 
 def test_pauses_of_one_rank_are_not_called_slow() -> None:

@@ -19,6 +19,7 @@ from doctor.api import (
     Problem,
     Scope,
     Severity,
+    Skip,
     Sphere,
     Undecided,
     check,
@@ -74,6 +75,8 @@ def interface_wrong(
     What to do: name the right interface in the launch (GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME,
     HCCL_SOCKET_IFNAME), or give the host's own name the right address in /etc/hosts.
     """
+    if plan.carrier.value == "mccl":
+        raise Skip("MindSpore's ranks on CPUs use the address from which they reach the scheduler")
     variable = LIBRARIES[plan.backend.value].variable
     if is_untold(plan.env.get(variable, "")):
         raise Undecided(f"the launch sets {variable} to something that only the hosts know")

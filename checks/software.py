@@ -35,7 +35,8 @@ from doctor.facts.software import (
     of_one_host,
 )
 from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
-from doctor.job.framework import FOUND, FRAMEWORKS
+from doctor.job.framework import FRAMEWORKS
+from doctor.rules.interpreter import other_framework
 
 NOT_THERE = "not installed"
 
@@ -211,13 +212,13 @@ def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Pro
 
 def _refuse_another(python: Python, wanted: Framework, plan: JobPlan) -> None:
     """Another framework than that of the job shows another interpreter than the job's."""
-    other = next((name for name in FRAMEWORKS if name != wanted and name in python.packages), None)
-    said = plan.framework
-    if other and said and said.source != FOUND:
+    other, said = other_framework(python, plan), plan.framework
+    if other and said and other != wanted:
+        has = " ".join(filter(None, (FRAMEWORKS[other], python.packages.get(other))))
         raise Undecided(
-            f"this is not the job's interpreter: {python.path} has {FRAMEWORKS[other]} "
-            f"{python.packages[other]} and no {FRAMEWORKS[wanted]}, and the job trains with "
-            f"{FRAMEWORKS[wanted]} ({said.source}); --python names another"
+            f"this is not the job's interpreter: {python.path} has {has} and no {FRAMEWORKS[wanted]}, "
+            f"and the job trains with {FRAMEWORKS[wanted]} ({said.source}); --python names another",
+            essential=True,
         )
 
 

@@ -51,7 +51,12 @@ def _starts_python(launches: tuple[Launch, ...] | MissingFact) -> bool:
 
 def weighed(result: Result, needed: frozenset[str]) -> Result:
     """The result; essential if the job needs Python there and it is unknown whether it starts."""
-    if result.check != CHECK or result.status is not Status.UNKNOWN or not needed.issuperset(result.hosts):
+    if (
+        result.essential
+        or result.check != CHECK
+        or result.status is not Status.UNKNOWN
+        or not needed.issuperset(result.hosts)
+    ):
         return result
     why = (result.reason or "").removeprefix(f"{PYTHON.name}: ")
     then = "start it there to see why, or name another with --python"

@@ -162,7 +162,7 @@ def _plan(plan: JobPlan) -> PlanEntry:
     return PlanEntry(
         hosts=len(plan.hosts),
         ranks=plan.ranks,
-        backend=SourcedWord(plan.backend.value, plan.backend.source),
+        backend=SourcedWord(plan.carrier.value, plan.carrier.source),
         framework=SourcedWord(plan.framework.value, plan.framework.source) if plan.framework else None,
         head=SourcedWord(plan.head.value, plan.head.source),
         master_port=SourcedPort(plan.master_port.value, plan.master_port.source),

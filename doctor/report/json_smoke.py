@@ -113,7 +113,7 @@ def smoke_entry(report: Report) -> SmokeEntry | None:
         return SmokeEntry(runs=runs, **msgspec.structs.asdict(_run(first, report.net_seconds)))
     if not report.no_smoke:
         return None
-    return SmokeEntry(status="skipped", reason=report.no_smoke, backend=report.plan.backend.value)
+    return SmokeEntry(status="skipped", reason=report.no_smoke, backend=report.plan.carrier.value)
 
 
 def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:

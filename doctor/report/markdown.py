@@ -46,7 +46,7 @@ def _about(report: Report) -> str:
     hosts = f"{code(fold(report.plan.names)[:400])}, " if report.plan.names else ""
     run = report.run
     return t(
-        f"Hosts {hosts}{report.plan.ranks} ranks, backend {inline(report.plan.backend.value.value)}."
+        f"Hosts {hosts}{report.plan.ranks} ranks, backend {inline(report.plan.carrier.value)}."
         f" Exit code {report.exit_code}. {inline(run.command)} began {inline(started(report))}"
         f" and took {run.seconds:.1f} s (cluster-doctor {__version__})."
     )

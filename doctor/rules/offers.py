@@ -25,7 +25,9 @@ def offer_of(
     login: Environment | None,
     links: Mapping[str, Counters] | None,
 ) -> Offer | None:
-    """What the ranks of a host offer; None if the library's rules leave it open or a rank table decides."""
+    """What the ranks of a host offer; None if the library's rules leave it open or something else decides."""
+    if plan.carrier.value == "mccl":
+        return None  # its ranks use the address from which they reach the scheduler
     if plan.backend.value is Backend.HCCL and (plan.servers or plan.told_tables):
         return None
     library = LIBRARIES[plan.backend.value]

@@ -21,6 +21,7 @@ from doctor.judge.verdict import Report
 from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
 from doctor.model import Backend, Host, HostStatus, MissingFact
 from doctor.probe import through
+from doctor.rules.interpreter import other_framework
 from doctor.rules.login import environment_of
 from doctor.rules.offers import names_data_address
 from doctor.rules.smoke import named_by
@@ -45,7 +46,7 @@ QUICK = MeshPatience(
 def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
     """Train on the healthy hosts. `before` is the report of everything found without a smoke run."""
     job = collection.read().plan
-    fit, left_out = _fit_hosts(before)
+    fit, left_out = _fit_hosts(before, collection)
     late = "the deadline came before it" if collection.left() <= 0 else ""
     collection.no_smoke = _obstacle(before, fit) or _mixture(job) or late
     if collection.no_smoke:
@@ -74,12 +75,20 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
                 await_release(collection, fit)
 
 
-def _fit_hosts(report: Report) -> tuple[list[str], list[OmittedSmokeHost]]:
-    fit = [host.name for host in report.hosts if host.status is HostStatus.HEALTHY]
-    others = [host for host in report.hosts if host.status is not HostStatus.HEALTHY]
-    return fit, [
-        OmittedSmokeHost(h.name, ": ".join(filter(None, (h.status.value, h.reason)))) for h in others
-    ]
+def _fit_hosts(report: Report, collection: Collection) -> tuple[list[str], list[OmittedSmokeHost]]:
+    """The hosts that take part, and the others: another interpreter than the job's proves nothing."""
+    reading, fit, others = collection.read(), [], []
+    for host in report.hosts:
+        python = reading.facts.get(host.name, PYTHON)
+        if host.status is not HostStatus.HEALTHY:
+            why = ": ".join(filter(None, (host.status.value, host.reason)))
+        elif isinstance(python, Python) and other_framework(python, reading.plan):
+            why = "its interpreter is not the job's, see torch-missing"
+        else:
+            fit.append(host.name)
+            continue
+        others.append(OmittedSmokeHost(host.name, why))
+    return fit, others
 
 
 def _obstacle(report: Report, fit: Sequence[str]) -> str:

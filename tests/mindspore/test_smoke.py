@@ -61,6 +61,7 @@ def test_healthy_ranks_train_and_what_the_backend_lacks_is_said(tmp_path: Path) 
     told = ran.report["smoke"]
     assert (ran.code, ran.report["findings"], told["status"]) == (0, [], "pass"), ran.errors
     assert (told["framework"], told["backend"]) == ("mindspore", "mccl")
+    assert ran.report["plan"]["backend"]["value"] == "mccl"
     assert told["versions"]["mindspore"].split(".")[0] == "2"
     assert told["layout"] == {"dp": 2, "tp": 2, "cells": 1}
     assert set(told["not_made"]) == {"reduce", "reduce_scatter", "all_to_all"}

@@ -116,13 +116,19 @@ class JobPlan:
     def hccl_ports(self) -> range:
         return range(self.hccl_base_port.value, self.hccl_base_port.value + HCCL_PORTS)
 
+    @property
+    def carrier(self) -> SourcedValue[str]:
+        """What carries the collectives: of the backends for CPUs, gloo is torch's and mccl is MindSpore's."""
+        trains = self.framework is not None and self.framework.value == "mindspore"
+        mccl = trains and self.backend.value is Backend.GLOO
+        return SourcedValue("mccl" if mccl else self.backend.value.value, self.backend.source)
+
     @cached_property
     def mccl_ports(self) -> Mapping[str, tuple[int, ...]]:
         """Host -> the ports that its ranks listen on if MindSpore trains on CPUs: one each, by the rank's
         number (measured with MindSpore 2.10, which steps over a port that is taken).
         """
-        trains = self.framework is not None and self.framework.value == "mindspore"
-        if not trains or self.backend.value is not Backend.GLOO:
+        if self.carrier.value != "mccl":
             return {}
         ports: dict[str, tuple[int, ...]] = {}
         first = 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from doctor.judge.verdict import Report
-from doctor.model import Backend, SourcedValue
+from doctor.model import SourcedValue
 from doctor.report.html.markup import Html, join, section, tag
 from doctor.report.html.times import time_tag
 from doctor.report.rerun import repeat
@@ -22,7 +22,7 @@ def about_section(report: Report) -> Html:
         ("started", time_tag(report.run.started)),
         ("took", f"{report.run.seconds:.1f} s"),
         ("hosts", f"{fold(plan.names)}{source}, by {report.run.transport}"),
-        ("job", f"{plan.ranks} rank{'' if plan.ranks == 1 else 's'}, backend {_sourced(plan.backend)}"),
+        ("job", f"{plan.ranks} rank{'' if plan.ranks == 1 else 's'}, backend {_sourced(plan.carrier)}"),
         ("head", f"{_sourced(plan.head)}, master port {_sourced(plan.master_port)}"),
         ("launch", plan.launch),
         ("exam", report.run.exam),
@@ -43,5 +43,4 @@ def about_section(report: Report) -> Html:
 
 
 def _sourced(value: SourcedValue[Any]) -> str:
-    shown = value.value.value if isinstance(value.value, Backend) else value.value
-    return f"{shown} ({value.source})"
+    return f"{value.value} ({value.source})"

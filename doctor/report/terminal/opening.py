@@ -9,7 +9,7 @@ from rich.text import Text
 
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report, RunInfo
-from doctor.model import Backend, SourcedValue
+from doctor.model import SourcedValue
 from doctor.report.details import seen_inside
 from doctor.report.rerun import again
 from doctor.report.terminal.page import put_wrapped
@@ -56,7 +56,7 @@ def _job(plan: JobPlan) -> tuple[str, ...]:
     head, port = plan.head, plan.master_port
     sources = head.source if head.source == port.source else f"{head.source}, {port.source} port"
     place = f"head {head.value}:{port.value} ({sources})"
-    return ("", hosts, ranks, f"backend {_sourced(plan.backend)}", place)
+    return ("", hosts, ranks, f"backend {_sourced(plan.carrier)}", place)
 
 
 def _whom(plan: JobPlan, run: RunInfo) -> str:
@@ -67,8 +67,7 @@ def _whom(plan: JobPlan, run: RunInfo) -> str:
 
 
 def _sourced(value: SourcedValue[T]) -> str:
-    shown = value.value.value if isinstance(value.value, Backend) else value.value
-    return f"{shown} ({value.source})"
+    return f"{value.value} ({value.source})"
 
 
 def count(number: int, noun: str) -> str:

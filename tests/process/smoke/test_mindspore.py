@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ def test_healthy_ranks_train_and_what_the_backend_lacks_is_said(tmp_path: Path) 
     told = ran.report["smoke"]
     assert (ran.code, ran.report["findings"], told["status"]) == (0, [], "pass"), ran.errors
     assert (told["framework"], told["backend"]) == ("mindspore", "mccl")
+    assert ran.report["plan"]["backend"]["value"] == "mccl"
     assert told["versions"]["mindspore"] == VERSION
     assert set(told["not_made"]) == {"reduce", "reduce_scatter", "all_to_all"}
     assert f"MindSpore {VERSION} over mccl" in ran.errors
@@ -40,3 +42,13 @@ def test_a_fault_is_found_at_its_rank_and_nobody_else_is_blamed(tmp_path: Path, 
     found = judged(kind, 1, "", truth, ran)
     assert found.right, (found, ran.errors)
     assert ran.code == 1
+
+
+def test_nothing_is_trained_with_another_interpreter_than_the_job_s(tmp_path: Path) -> None:
+    launch = tmp_path / "launch.sh"
+    launch.write_text("msrun --worker_num=4 --local_worker_num=4 --master_addr=127.0.0.1 train.py\n")
+    ran = smoke(tmp_path, "--launch", str(launch), python=sys.executable, command="preflight")
+    assert ran.report is not None, ran.errors
+    assert (ran.code, ran.report["smoke"]["status"]) == (3, "skipped"), ran.errors
+    assert not [each for each in ran.report["findings"] if each["status"] == "fail"], ran.errors
+    assert "torch-missing: this is not the job's interpreter" in " ".join(ran.errors.split())

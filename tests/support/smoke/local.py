@@ -16,12 +16,14 @@ from tests.support.paths import ROOT
 from tests.trials.outcome import Ran
 
 
-def smoke(folder: Path, *words: str, python: str, ranks: int = 4, limit: float = 240) -> Ran:
-    """`doctor smoke` on this machine. It and all that it started are killed in the end."""
+def smoke(
+    folder: Path, *words: str, python: str, ranks: int = 4, limit: float = 240, command: str = "smoke"
+) -> Ran:
+    """`doctor COMMAND` on this machine. It and all that it started are killed in the end."""
     file, began = folder / "report.json", time.monotonic()
     asked = [*words, "--local", "--ranks-per-host", str(ranks), "--python", python, "--json", str(file)]
     with subprocess.Popen(
-        [sys.executable, "-m", "doctor", "smoke", *asked],
+        [sys.executable, "-m", "doctor", command, *asked],
         cwd=ROOT,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

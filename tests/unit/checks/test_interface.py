@@ -57,6 +57,11 @@ def test_every_own_name_is_the_bridge() -> None:
     assert one.remedy.commands[0].startswith("export GLOO_SOCKET_IFNAME=eth0 ")
 
 
+def test_ranks_of_mindspore_on_cpus_do_not_choose_by_the_own_name() -> None:
+    answers = {name: answer(n, "172.17.0.1") for n, name in enumerate(NAMES, 1)}
+    assert found(answers, framework=SourcedValue("mindspore", "test")) == []
+
+
 @pytest.mark.parametrize(("address", "status"), [("9.0.0.1", "fail"), ("172.17.0.1", "warn")])
 def test_gloo_connects_from_the_higher_address_to_the_lower(address: str, status: str) -> None:
     """The host with the highest address waits for nobody, so it works by luck."""

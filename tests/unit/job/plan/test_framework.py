@@ -81,6 +81,9 @@ def test_hosts_without_any_decide_nothing() -> None:
 def test_mindspore_s_ranks_listen_on_a_port_each() -> None:
     plan = planned({"a": MINDSPORE, "b": MINDSPORE})
     assert plan.mccl_ports == {"a": (8118, 8374), "b": (8630, 8886)}
+    assert plan.carrier.value == "mccl"
     assert planned({"a": TORCH}).mccl_ports == {}
+    assert planned({"a": TORCH}).carrier.value == "gloo"
     on_npus = JobWishes(backend=SourcedValue(Backend.HCCL, "--backend"))
     assert planned({"a": MINDSPORE}, on_npus).mccl_ports == {}
+    assert planned({"a": MINDSPORE}, on_npus).carrier.value == "hccl"

@@ -14,6 +14,8 @@ from doctor.text.nodeset import fold
 
 FRAMEWORKS: Mapping[Framework, str] = {"torch": "torch", "mindspore": "MindSpore"}
 """What a smoke run can train with, and the names in sentences; the first one that all hosts have."""
+_ASSUMED: Framework = "torch"
+"""Its variables decide nothing: they are often set for every job of a cluster."""
 FOUND = "found on the hosts"
 
 
@@ -42,8 +44,10 @@ def _of_process(process: ProcessEnv) -> tuple[Framework, str] | None:
     if agent and agent.launcher.framework:
         return agent.launcher.framework, agent.launcher.name
     for known in LAUNCHERS:
+        if known.framework in (None, _ASSUMED):
+            continue
         name = next((name for name in process.env if known.own and re.fullmatch(known.own, name)), None)
-        if known.framework and name:
+        if name:
             return known.framework, name
     return None
 

@@ -59,4 +59,5 @@ ACCELERATE = Launcher(
         *("--main_process_ip={master_addr}", "--main_process_port={master_port}"),
     ),
     ends_job="always",
+    framework="torch",
 )

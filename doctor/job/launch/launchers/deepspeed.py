@@ -51,4 +51,5 @@ DEEPSPEED = Launcher(
     derived=_derived,
     on_hosts=("--hostfile", "{hostfile}"),
     ends_job="always",
+    framework="torch",
 )

@@ -16,4 +16,5 @@ TORCH_NPU_RUN = Launcher(
     ignores=MADE_FOR_RANKS,
     on_hosts=ON_HOSTS,
     ends_job="always",
+    framework="torch",
 )

@@ -159,4 +159,5 @@ TORCHRUN = Launcher(
     forms={"torchrun": LaunchForm(_line, fits=lambda _: True), "rdzv": LaunchForm(_rendezvous)},
     on_hosts=ON_HOSTS,
     ends_job="always",
+    framework="torch",
 )

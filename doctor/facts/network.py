@@ -28,8 +28,8 @@ class Counters:
     lower: int = 0
 
 
-_NONE = "no address"
-"""What a host prints whose interfaces have no address, not even that of loopback."""
+_ASKED = "addresses:"
+"""Printed before them, so that a host without any address differs from one whose answer is lost."""
 
 
 def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
@@ -48,7 +48,7 @@ def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
     plain = re.match(r"no ip: (.*)", capture.stdout)
     if plain:
         found = {UNNAMED: [word for word in plain[1].split() if _is_address(word)]}
-    if not any(found.values()) and capture.stdout.strip() != _NONE:
+    if not any(found.values()) and capture.stdout.strip() != _ASKED:
         raise UnreadableOutput("ip addr printed no address")
     return {name: tuple(sorted(a, key=lambda x: ":" in x)) for name, a in found.items()}
 
@@ -58,7 +58,7 @@ UNNAMED = "?"
 ADDRESSES = Fact(
     "addresses",
     Run(
-        f'command -v ip >/dev/null && {{ a=$(ip -o addr show) && echo "${{a:-{_NONE}}}"; exit; }};'
+        f"command -v ip >/dev/null && echo {_ASKED} && exec ip -o addr show;"
         " a=$(hostname -I) && echo no ip: $a"
     ),
     _addresses,

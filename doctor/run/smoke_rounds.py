@@ -78,11 +78,12 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
 def _fit_hosts(report: Report, collection: Collection) -> tuple[list[str], list[OmittedSmokeHost]]:
     """The hosts that take part, and the others: another interpreter than the job's proves nothing."""
     reading, fit, others = collection.read(), [], []
+    pythons = reading.facts.all(PYTHON)
     for host in report.hosts:
-        python = reading.facts.get(host.name, PYTHON)
+        python = pythons.get(host.name)
         if host.status is not HostStatus.HEALTHY:
             why = ": ".join(filter(None, (host.status.value, host.reason)))
-        elif isinstance(python, Python) and other_framework(python, reading.plan):
+        elif python and other_framework(python, reading.plan):
             why = "its interpreter is not the job's, see torch-missing"
         else:
             fit.append(host.name)

@@ -67,7 +67,7 @@ def test_addresses_not_understood(text: str) -> None:
 
 def test_a_host_without_an_address() -> None:
     """As in a new network namespace. It is known then that nobody reaches it, not even itself."""
-    assert printed(ADDRESSES, "no address\n") == {}
+    assert printed(ADDRESSES, "addresses:\n") == {}
 
 
 def test_links() -> None:

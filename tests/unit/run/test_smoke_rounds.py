@@ -146,6 +146,7 @@ def test_hosts_that_did_not_pass_are_left_out_with_the_reason(monkeypatch: pytes
     seen = recording(NAMES, unreached={"node4": lost}, heard={"node2": heard(2, NAMES, spaces=SMALL)})
     seen = replace(seen, heard={name: seen.heard[name] for name in NAMES[:3]})
     stage = Stage([well])
+    stage.collection.heard = dict(seen.heard)
     (result,) = stage.rehearse(monkeypatch, report(seen))
     assert stage.took_part == [without("node2", "node4")]
     assert {left.host: left.reason.partition(":")[0] for left in result.left_out} == {

@@ -46,6 +46,21 @@ def test_what_files_say_counts_whatever_the_hosts_have(wishes: JobWishes, source
     assert planned({"a": TORCH}, wishes).framework == SourcedValue("mindspore", source)
 
 
+@pytest.mark.parametrize("command", ["torchrun", "accelerate", "deepspeed", "torch_npu_run"])
+def test_a_launcher_of_torch_says_torch_whatever_the_hosts_have(command: str) -> None:
+    words = (command, "launch", "train.py") if command == "accelerate" else (command, "train.py")
+    launch = Launch("a job", (ProcessEnv("run.sh:1", None, {}, words),), complete=True)
+    plan = planned({"a": MINDSPORE}, JobWishes(launch=launch))
+    assert plan.framework == SourcedValue("torch", f"--launch {command}")
+
+
+def test_variables_of_torch_decide_nothing() -> None:
+    """They are often set for every job of a cluster."""
+    process = ProcessEnv("run.sh:1", None, {"TORCH_NCCL_ASYNC_ERROR_HANDLING": "1"}, ("python", "train.py"))
+    plan = planned({"a": MINDSPORE}, JobWishes(launch=Launch("a job", (process,), complete=True)))
+    assert plan.framework == SourcedValue("mindspore", "found on the hosts")
+
+
 def test_the_flag_comes_first() -> None:
     assert planned({"a": MINDSPORE}, JobWishes(launch=MSRUN, framework=FLAG)).framework == FLAG
 

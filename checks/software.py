@@ -178,8 +178,8 @@ def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Pro
     run, by `--expect torch=any`, or with a version such as `torch=2.7`.
 
     MindSpore is wanted instead of torch if `--framework` or the launch says so (msrun, MS_* variables), or if
-    all hosts have it, not all have torch, and no launcher of torch (torchrun, accelerate, deepspeed) starts the
-    job. If the interpreter has only the framework that is not wanted, it is not the job's, and nothing is
+    all hosts have it, not all have torch, and no launcher of torch (torchrun, accelerate, deepspeed) starts
+    the job. If the interpreter has only the framework that is not wanted, it is not the job's, and nothing is
     trained with it.
     """
     named = "/" in python.path and not python.version

@@ -65,6 +65,7 @@ def ascend(lab: Lab, hosts: list[Host]) -> Iterator[Fitted]:
 
     yield fit
     assert rack.setters == ()
+    rack.free()
 
 
 @pytest.mark.parametrize(
@@ -76,9 +77,14 @@ def ascend(lab: Lab, hosts: list[Host]) -> Iterator[Fitted]:
     ],
 )
 def test_the_clock_of_one_device_is_low(
-    lab: Lab, vendor: Callable[..., Iterator[Fitted]], library: str, name: str, reasons: list[str]
+    make_lab: Callable[..., Lab],
+    vendor: Callable[..., Iterator[Fitted]],
+    library: str,
+    name: str,
+    reasons: list[str],
 ) -> None:
     """Nobody waits less on the host, so only the clocks show it: a suspect."""
+    lab = make_lab(2)
     hosts = [lab["node1"], lab["node2"]]
     with vendor(lab, hosts) as fit, training(hosts, 1, KIND="spin", LIBRARY=library) as job:  # type: ignore[attr-defined]
         fit(job)

@@ -47,6 +47,8 @@ class EndReason:
     """The id of the symptom, or what happened in a few words."""
     blamed: tuple[str, ...] = ()
     """The hosts that caused it, if that is proved or certain and not the script's own fault."""
+    sure: bool = False
+    """Whether the cause is more than suspected."""
 
 
 def explained(
@@ -65,6 +67,13 @@ def explained(
     """
     asked = replace(request, command="logs")
     return apart(partial(_explain, asked, output, pid, began, seconds, parts, asks=True, killed=killed))
+
+
+def printed_cause(request: Request, output: Output, pid: int, began: float) -> EndReason | None:
+    """The cause of the end that these words alone show; None if they only let one suspect it."""
+    asked = replace(request, command="logs")
+    reason = apart(partial(_explain, asked, output, pid, began, 0.0, asks=False))
+    return reason if reason.sure else None
 
 
 def curves_of(
@@ -210,10 +219,10 @@ def _reason(explanation: Explanation, report: Report | None) -> EndReason:
     text, files = in_files(page_of(explanation), logs_report(explanation, report))
     named = explanation.conclusion.outcome is LogOutcome.NAMED
     roots = [explanation.conclusion.charges[place] for place in explanation.roots]
-    sure = named and roots and roots[0].confidence is not Confidence.SUSPECT
+    sure = named and bool(roots) and roots[0].confidence is not Confidence.SUSPECT
     says = headline(roots[0]) if sure else last_words(explanation)
     cause = (roots[0].symptom or roots[0].brief) if roots else ""
-    return EndReason(named, says, text, files, cause, _blamed(explanation) if named else ())
+    return EndReason(named, says, text, files, cause, _blamed(explanation) if named else (), sure)
 
 
 def _blamed(explanation: Explanation) -> tuple[str, ...]:

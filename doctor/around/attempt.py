@@ -12,7 +12,7 @@ from functools import partial
 
 from doctor.around.after import EndReason, curves_of
 from doctor.around.apart import Apart, reap_orphans
-from doctor.around.command import ENDS, Command
+from doctor.around.command import ENDS, Command, SentSignal
 from doctor.around.ended import below, end, kill
 from doctor.around.look import JobLook, Watcher, look
 from doctor.around.news import Newsroom
@@ -49,8 +49,8 @@ class JobAttempt:
     seconds: float = 0.0
     status: int = 0
     why_not: int = 0
-    signals: list[int] = field(default_factory=list)
-    """Those that somebody sent or typed shortly before its end."""
+    signals: list[SentSignal] = field(default_factory=list)
+    """Those to end that somebody sent or typed shortly before its end."""
     looks: list[JobLook] = field(default_factory=list)
     """What was told about standstills."""
     losses: list[str] = field(default_factory=list)
@@ -64,8 +64,13 @@ class JobAttempt:
     def by_signal(self) -> int:
         """The signal with which somebody ended the command; 0 if nobody did."""
         own = [os.WTERMSIG(self.status)] if os.WIFSIGNALED(self.status) else []
-        sent = [number for number in (*self.signals, *own) if number in ENDS]
+        sent = [*(each.number for each in self.signals), *(number for number in own if number in ENDS)]
         return sent[0] if sent and self.status else 0
+
+    @property
+    def before_signal(self) -> Output:
+        """What it had printed when somebody told it to end; all, if nobody told doctor."""
+        return self.output.when(self.signals[0].printed) if self.signals else self.output
 
 
 class Watched:
@@ -110,7 +115,9 @@ class Watched:
         attempt.seconds = time.monotonic() - began
         attempt.status, attempt.why_not = command.status or 0, command.why_not
         now = time.monotonic()
-        attempt.signals = [number for number, at in command.signals if now - at < TAKES_TO_END]
+        attempt.signals = [
+            each for each in command.signals if each.number in ENDS and now - each.at < TAKES_TO_END
+        ]
         return attempt
 
     def _tick(self, now: float) -> None:

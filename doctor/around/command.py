@@ -10,7 +10,8 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from doctor.around.output import Output
@@ -24,6 +25,15 @@ _PROGRAM = "import sys; sys.path.append(sys.argv[1]); from doctor.around.relay.m
 MOST = 100
 """The signals that are remembered, the last ones."""
 ENDS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+
+
+@dataclass(frozen=True, slots=True)
+class SentSignal:
+    number: int
+    at: float
+    """In time.monotonic()."""
+    printed: Mapping[str, int]
+    """How much the streams had printed by then."""
 
 
 class Command:
@@ -49,8 +59,8 @@ class Command:
         """As waitpid returns it."""
         self.why_not = 0
         """The error with which the command could not be started."""
-        self.signals: list[tuple[int, float]] = []
-        """The signals that doctor got meanwhile, and those that somebody typed, each with its time."""
+        self.signals: list[SentSignal] = []
+        """The signals that doctor got meanwhile, and those that somebody typed."""
         self.stopped = 0
         """How often doctor was stopped, so that pauses meanwhile say nothing."""
         self._drained = False
@@ -142,7 +152,8 @@ class Command:
         self._before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, lambda *_: self._say(b"resize\n"))
 
     def _note(self, number: int) -> None:
-        self.signals = [*self.signals, (number, time.monotonic())][-MOST:]
+        sent = SentSignal(number, time.monotonic(), self.output.totals)
+        self.signals = [*self.signals, sent][-MOST:]
 
     def _pass_on(self, number: int, _frame: object) -> None:
         self._note(number)

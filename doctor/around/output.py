@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -54,6 +55,21 @@ class Written:
         return text
 
 
+@dataclass(frozen=True, slots=True)
+class PrintedBefore:
+    """A stream as it was at a moment."""
+
+    stream: Printed
+    total: int
+
+    def first(self) -> bytes:
+        return self.stream.first()[: self.total]
+
+    def since(self, place: int, most: int = RING) -> tuple[int, bytes]:
+        begin, text = self.stream.since(place, most)
+        return begin, text[: max(0, self.total - begin)]
+
+
 class Output:
     """The streams of the command by their names. A file that is both stdout and stderr counts once."""
 
@@ -80,7 +96,18 @@ class Output:
 
     @property
     def total(self) -> int:
-        return sum(each.total for each in self.streams.values())
+        return sum(self.totals.values())
+
+    @property
+    def totals(self) -> Mapping[str, int]:
+        """How much each stream has printed."""
+        return {name: each.total for name, each in self.streams.items()}
+
+    def when(self, totals: Mapping[str, int]) -> Output:
+        """The output as it was when the streams had printed so much."""
+        made = copy(self)
+        made.streams = {name: PrintedBefore(each, totals[name]) for name, each in self.streams.items()}
+        return made
 
 
 def _appends(at: int) -> bool:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from doctor.around.after import EndReason, explained
+from doctor.around.after import EndReason, explained, printed_cause
 from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
@@ -173,12 +173,14 @@ class AroundRun:
         self.parts += attempt.parts
         by_others = self._by_others(attempt) if code else ""
         reason = None
+        before = ""
         if by_others:
             announce(f"{by_others}.", news.tell)
+            before = self._cause_before(attempt, folder, news)
         elif code:
             reason = self._explain(attempt, folder, news)
         news.close()
-        self._keep(attempt, code, by_others, reason.says if reason else "", folder)
+        self._keep(attempt, code, by_others, reason.says if reason else before, folder)
         if reason is not None:
             self.parts += [reason.files[".json"]] if ".json" in reason.files else []
             if self._again(reason):
@@ -227,6 +229,24 @@ class AroundRun:
             name = signal.Signals(attempt.by_signal).name
             return f"somebody ended the job by {name}{f': {why}' if why else ''}"
         return f"Slurm ended the job: {why}" if why else ""
+
+    def _cause_before(self, attempt: JobAttempt, folder: RunFolder, news: Newsroom) -> str:
+        """What ended the command before it was told to end: a script that fails may end all it started by a
+        signal, itself and doctor included.
+        """
+        if not (attempt.by_signal and self.leads):
+            return ""
+        try:
+            reason = printed_cause(self._of_job(), attempt.before_signal, attempt.pid, attempt.began)
+        except DoctorError as error:
+            announce(f"the end could not be explained: {error.message}", news.tell)
+            return ""
+        if reason is None:
+            return ""
+        folder.keep(attempt.output)
+        announce("it had failed before that:", news.tell)
+        news.publish("why", reason.says, reason.text, reason.files)
+        return reason.says
 
     def _explain(self, attempt: JobAttempt, folder: RunFolder, news: Newsroom) -> EndReason | None:
         """Say why the command ended, unless doctor ended it."""

@@ -48,7 +48,7 @@ def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
     plain = re.match(r"no ip: (.*)", capture.stdout)
     if plain:
         found = {UNNAMED: [word for word in plain[1].split() if _is_address(word)]}
-    if not any(found.values()) and capture.stdout.strip() != _ASKED:
+    if not any(found.values()) and (capture.stdout.strip() != _ASKED or capture.stderr.strip()):
         raise UnreadableOutput("ip addr printed no address")
     return {name: tuple(sorted(a, key=lambda x: ":" in x)) for name, a in found.items()}
 

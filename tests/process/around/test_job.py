@@ -125,6 +125,35 @@ def test_who_ended_the_job_is_said_and_nobody_is_accused(tmp_path: Path) -> None
     assert list(tmp_path.iterdir()) == []
 
 
+FAILS = "raise RuntimeError('CUDA error: an illegal memory access was encountered')"
+GOES_ON = f"""
+try:
+    {FAILS}
+except RuntimeError as error:
+    print(error, 'retry', flush=True)
+for step in range(1, 9):
+    print(f'step {{step}} loss {{3 - step / 9}}', flush=True)
+raise SystemExit(1)
+"""
+
+
+@pytest.mark.parametrize(("code", "failed"), [(FAILS, True), (GOES_ON, False)], ids=["fails", "goes on"])
+def test_a_script_that_fails_and_ends_all_that_it_started_has_a_cause(
+    code: str, failed: bool, tmp_path: Path
+) -> None:
+    """`kill 0` reaches doctor too, which shares the script's process group."""
+    shell = f'{sys.executable} -c "$0" || kill -TERM 0'
+    run = ran(
+        ["setsid", "--wait", *DOCTOR, "run", "--no-preflight", "--", "bash", "-c", shell, code], cwd=tmp_path
+    )
+    said = run.err.decode()
+    assert "the exit code 143 is the job's" in said
+    assert "doctor: somebody ended the job by SIGTERM.\n" in said
+    assert ("doctor: it had failed before that:\n" in said) == failed, said
+    assert ("torch-cuda-program" in said) == failed
+    assert bool(list(tmp_path.iterdir())) == failed
+
+
 def test_a_loss_that_is_no_number_ends_the_job(tmp_path: Path) -> None:
     run = Run(tmp_path, "--on-loss", "end", "--json", "run.json", FAULT="nan", STEPS="100000")
     assert run.ended.code == 75, run.said

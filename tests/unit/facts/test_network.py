@@ -70,6 +70,11 @@ def test_a_host_without_an_address() -> None:
     assert printed(ADDRESSES, "addresses:\n") == {}
 
 
+def test_a_complaint_is_not_a_host_without_an_address() -> None:
+    with pytest.raises(UnreadableOutput, match="no address"):
+        ADDRESSES.parse(Capture("addresses", 0, "addresses:\n", "Cannot open netlink socket"))
+
+
 def test_links() -> None:
     base = "/sys/class/net"
     assert held(

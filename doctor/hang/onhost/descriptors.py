@@ -5,8 +5,9 @@ poll. No file is opened.
 import contextlib
 import os
 import re
+import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from doctor.hang.onhost.syscalls import EPOLLS, READS
@@ -17,6 +18,9 @@ MOST_FILES = 64
 MOST_POSITIONS = 256
 FIRST = 3
 """Smaller descriptors are the standard streams, which processes share and which take log lines."""
+MOST_POLLED = 1024
+_POLLED = struct.Struct("ihh")
+"""A descriptor, as poll takes it, and what it is polled for."""
 _WATCHED = re.compile(rb"tfd:\s+(\d+)")
 _ABOUT = re.compile(rb"pos:\s+(\d+)\s+flags:\s+([0-7]+)")
 
@@ -62,13 +66,23 @@ def polls(thread: "dict[str, Any]") -> bool:
 
 
 def _polled(home: str, thread: "dict[str, Any]", ends: "dict[int, str]") -> "list[str]":
-    """The sockets and pipes that it waits for; all those of its process if the kernel does not show which."""
+    """The sockets and pipes that it waits for; all sockets of its process if it may not be seen which."""
     call = thread.get("syscall", [])
-    if len(call) > 1 and call[0] in EPOLLS:
-        with contextlib.suppress(OSError), open(f"{home}/fdinfo/{int(call[1], 16)}", "rb") as file:
-            numbers = map(int, _WATCHED.findall(file.read(MOST)))
-            return [ends[number] for number in numbers if number in ends]
-    return list(ends.values())
+    with contextlib.suppress(OSError, OverflowError):
+        if len(call) > 1 and call[0] in EPOLLS:
+            with open(f"{home}/fdinfo/{int(call[1], 16)}", "rb") as file:
+                return _among(ends, map(int, _WATCHED.findall(file.read(MOST))))
+        if len(call) > 2 and call[0] in ("poll", "ppoll"):
+            with open(home + "/mem", "rb", buffering=0) as memory:
+                memory.seek(int(call[1], 16))
+                rows = memory.read(_POLLED.size * min(int(call[2], 16), MOST_POLLED))
+            whole = len(rows) - len(rows) % _POLLED.size
+            return _among(ends, (row[0] for row in _POLLED.iter_unpack(rows[:whole])))
+    return [end for end in ends.values() if end.startswith("socket:")]
+
+
+def _among(ends: "dict[int, str]", numbers: "Iterable[int]") -> "list[str]":
+    return [ends[number] for number in numbers if number in ends]
 
 
 def _position(home: str, number: int, target: str) -> "list[str]":

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import json
 import os
 import select
 import shutil
 import socket
+import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -344,6 +346,7 @@ def test_whom_a_thread_polls_on_its_own_host() -> None:
 
 def test_what_this_thread_polls() -> None:
     ours, theirs = socket.socketpair()
+    row = ctypes.create_string_buffer(struct.pack("ihh", theirs.fileno(), select.POLLIN, 0))
     with ours, theirs, select.epoll() as epoll, open(os.devnull, "rb") as other:
         epoll.register(ours)
         sleeps = {
@@ -352,13 +355,20 @@ def test_what_this_thread_polls() -> None:
             "waits": "ep_poll",
             "syscall": ["epoll_wait", hex(epoll.fileno())],
         }
-        polls = {"tid": 8, "name": "python", "waits": "poll_schedule_timeout", "syscall": ["poll", "0x1"]}
+        polls = {
+            "tid": 8,
+            "name": "python",
+            "waits": "poll_schedule_timeout",
+            "syscall": ["poll", hex(ctypes.addressof(row)), "0x1"],
+        }
         gloo = dict(sleeps, tid=9, name="gloo_tcp_loop")
-        found = descriptors.opened("/proc/self", [sleeps, polls, gloo])
+        unknown = dict(polls, tid=10, syscall=["select", "0x1"])
+        found = descriptors.opened("/proc/self", [sleeps, polls, gloo, unknown])
         assert found
         assert found["polled"]["7"] == [os.readlink(f"/proc/self/fd/{ours.fileno()}")]
-        assert os.readlink(f"/proc/self/fd/{theirs.fileno()}") in found["polled"]["8"]
-        assert os.readlink(f"/proc/self/fd/{other.fileno()}") not in found["polled"]["8"]
+        assert found["polled"]["8"] == [os.readlink(f"/proc/self/fd/{theirs.fileno()}")]
+        assert {*found["polled"]["7"], *found["polled"]["8"]} <= {*found["polled"]["10"]}
+        assert os.readlink(f"/proc/self/fd/{other.fileno()}") not in found["polled"]["10"]
         assert "9" not in found["polled"], "it waits for other ranks"
 
 

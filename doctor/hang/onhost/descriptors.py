@@ -19,6 +19,10 @@ MOST_POSITIONS = 256
 FIRST = 3
 """Smaller descriptors are the standard streams, which processes share and which take log lines."""
 MOST_POLLED = 1024
+OF_COLLECTIVES = (
+    *("gloo", "pt_gloo", "pt_nccl", "pt_hccl", "pt_tcpstore", "pt_dist", "pt_autog", "pt_workerserver"),
+)
+"""How threads are named that wait for other ranks. "pt_main_thread" and "pt_data_worker" are others."""
 _POLLED = struct.Struct("ihh")
 """A descriptor, as poll takes it, and what it is polled for."""
 _WATCHED = re.compile(rb"tfd:\s+(\d+)")
@@ -62,23 +66,31 @@ def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, Any] | 
 def polls(thread: "dict[str, Any]") -> bool:
     """Whether it waits for sockets or pipes, other than for those of collectives."""
     named = thread["waits"] + thread.get("syscall", [""])[0]
-    return ("poll" in named or "select" in named) and not thread["name"].startswith(("gloo", "pt_"))
+    return ("poll" in named or "select" in named) and not thread["name"].startswith(OF_COLLECTIVES)
 
 
 def _polled(home: str, thread: "dict[str, Any]", ends: "dict[int, str]") -> "list[str]":
     """The sockets and pipes that it waits for; all sockets of its process if it may not be seen which."""
     call = thread.get("syscall", [])
-    with contextlib.suppress(OSError, OverflowError):
+    with contextlib.suppress(OSError, OverflowError, struct.error):
         if len(call) > 1 and call[0] in EPOLLS:
             with open(f"{home}/fdinfo/{int(call[1], 16)}", "rb") as file:
                 return _among(ends, map(int, _WATCHED.findall(file.read(MOST))))
         if len(call) > 2 and call[0] in ("poll", "ppoll"):
-            with open(home + "/mem", "rb", buffering=0) as memory:
-                memory.seek(int(call[1], 16))
-                rows = memory.read(_POLLED.size * min(int(call[2], 16), MOST_POLLED))
-            whole = len(rows) - len(rows) % _POLLED.size
-            return _among(ends, (row[0] for row in _POLLED.iter_unpack(rows[:whole])))
+            size = _POLLED.size * min(int(call[2], 16), MOST_POLLED)
+            return _among(ends, (row[0] for row in _POLLED.iter_unpack(_memory(home, call[1], size))))
+        if len(call) > 2 and call[0] in ("select", "pselect6"):
+            bits = int.from_bytes(
+                _memory(home, call[2], min(int(call[1], 16), MOST_POLLED) // 8 + 1), "little"
+            )
+            return _among(ends, (number for number in ends if bits >> number & 1))
     return [end for end in ends.values() if end.startswith("socket:")]
+
+
+def _memory(home: str, place: str, size: int) -> bytes:
+    with open(home + "/mem", "rb", buffering=0) as memory:
+        memory.seek(int(place, 16))
+        return memory.read(size)
 
 
 def _among(ends: "dict[int, str]", numbers: "Iterable[int]") -> "list[str]":

@@ -333,12 +333,13 @@ def test_whom_a_thread_polls_on_its_own_host() -> None:
             7: {"inodes": ["11", "21", "22"], "pipes": pipes, "threads": [thread], "polled": {"7": ends}},
             9: {"inodes": ["12"], "pipes": of_helper},
         }
-        asks.add(looks, [{"pid": 7}, {"pid": 9, "helps": 7}], sockets.parse_local(LOCAL))
+        asks.add(looks, [{"pid": 7}, {"pid": 9, "helps": 7}], {"31": {}}, sockets.parse_local(LOCAL))
         return list(thread["asks"])
 
     assert asked("socket:[11]") == ["/run/a judge.sock"]
     assert asked("socket:[21]") == [], "the pair by which a loop wakes itself"
-    assert asked("socket:[31]") == [], "no socket of Unix"
+    assert asked("socket:[31]") == [], "TCP, of which ss says more"
+    assert asked("socket:[41]") == ["a socket"], "it listens"
     assert asked("pipe:[5]", pipes=("pipe:[5]",)) == ["a pipe"]
     assert asked("pipe:[5]", pipes=("pipe:[5]", "pipe:[5]")) == []
     assert asked("pipe:[5]", pipes=("pipe:[5]",), of_helper=("pipe:[5]",)) == []
@@ -362,11 +363,14 @@ def test_what_this_thread_polls() -> None:
             "syscall": ["poll", hex(ctypes.addressof(row)), "0x1"],
         }
         gloo = dict(sleeps, tid=9, name="gloo_tcp_loop")
-        unknown = dict(polls, tid=10, syscall=["select", "0x1"])
-        found = descriptors.opened("/proc/self", [sleeps, polls, gloo, unknown])
+        unknown = dict(polls, tid=10, syscall=["restart_syscall"])
+        chosen = ctypes.create_string_buffer((1 << ours.fileno()).to_bytes(128, "little"))
+        selects = dict(polls, tid=11, syscall=["pselect6", "0x400", hex(ctypes.addressof(chosen))])
+        found = descriptors.opened("/proc/self", [sleeps, polls, gloo, unknown, selects])
         assert found
         assert found["polled"]["7"] == [os.readlink(f"/proc/self/fd/{ours.fileno()}")]
         assert found["polled"]["8"] == [os.readlink(f"/proc/self/fd/{theirs.fileno()}")]
+        assert found["polled"]["11"] == found["polled"]["7"]
         assert {*found["polled"]["7"], *found["polled"]["8"]} <= {*found["polled"]["10"]}
         assert os.readlink(f"/proc/self/fd/{other.fileno()}") not in found["polled"]["10"]
         assert "9" not in found["polled"], "it waits for other ranks"

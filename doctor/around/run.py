@@ -170,6 +170,8 @@ class AroundRun:
             self._keep(attempt, code, "", why, folder)
             return self._ends(code, Whose.JOB)
         code = exit_code(attempt.status)
+        if code or not self.request.outputs.quiet:
+            news.begin_line()
         self.parts += attempt.parts
         by_others = self._by_others(attempt) if code else ""
         reason = None

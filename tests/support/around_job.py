@@ -56,7 +56,7 @@ class Stuck(torch.utils.data.Dataset[torch.Tensor]):
 
 def use_up_memory() -> None:
     """In a control group with a limit, as a container has one."""
-    group = MEMORY / f"around-{os.getpid()}"
+    group = MEMORY / f"around-{time.time_ns()}"
     group.mkdir()
     (group / "memory.limit_in_bytes").write_text(str(CROWDED))
     (group / "cgroup.procs").write_text(str(os.getpid()))

@@ -60,7 +60,8 @@ def _on_hosts(lab: Lab, draw: Draw) -> Seen:
         if draw.kind.fault == "network":
             await_true(lambda: "step 3 " in _read(first, "out"))
             lab.hosts[1].link_down()
-        if draw.kind.ends in ("interrupted", "kill"):
+            await_true(lambda: _names_lost(_read(first, "err")), lambda: _read(first, "err"))
+        if draw.kind.ends in ("interrupted", "kill", "network"):
             runs = _strike(draw, mark, lambda: _read(first, "out"))
         code = job.starts[0].wait(PATIENCE)
         if draw.kind.fault == "network":  # nobody can end what runs there
@@ -71,25 +72,28 @@ def _on_hosts(lab: Lab, draw: Draw) -> Seen:
         report = parsed(_read(first, "run.json"))
         return Seen(_read(first, "out"), code, report, still, runs, _read(first, "err"))
     finally:
-        if sys.exc_info()[0]:
-            print(_read(lab.hosts[0], "err")[-3000:], file=sys.stderr)
         job.close()
         lab.reset()
 
 
 def _strike(draw: Draw, mark: str, printed: Callable[[], str]) -> bool:
     """Send the signal of a trial to the doctor that leads; returns whether the command ran."""
-    if draw.kind.ends == "interrupted":
+    if draw.kind.ends != "kill":
         await_true(lambda: "step 3 " in printed(), printed)
     else:
         time.sleep(draw.moment)
     found = {pid: _words(pid) for pid in relays(mark)}
     leads = [pid for pid, words in sorted(found.items()) if b"doctor" in words[:3] and b"run" in words[:4]]
     runs = any(b"around_job.py" in b" ".join(words) and b"run" not in words[:4] for words in found.values())
-    number = signal.SIGINT if draw.kind.ends == "interrupted" else signal.SIGKILL
+    number = signal.SIGKILL if draw.kind.ends == "kill" else signal.SIGINT
     for pid in leads[:1]:
         os.kill(pid, number)
     return runs
+
+
+def _names_lost(err: str) -> bool:
+    """Whether it is told that the host without a network does not answer, and what for."""
+    return "doctor: nothing moves" in err and "node2" in err.partition("doctor: nothing moves")[2]
 
 
 def _words(pid: int) -> list[bytes]:
@@ -134,15 +138,16 @@ def _by_srun(slurm: Slurm, draw: Draw) -> Seen:
         if draw.kind.fault == "network":
             await_true(lambda: "step 3 " in job.file("out"), lambda: job.file("err"))
             slurm.lab.hosts[1].link_down()
-        if draw.kind.ends == "interrupted":
+            await_true(lambda: _names_lost(job.file("err")), lambda: job.file("err"))
+        if draw.kind.ends in ("interrupted", "network"):
             await_true(lambda: "step 3 " in job.file("out"), lambda: job.file("err"))
             job.cancel()
         elif draw.kind.ends == "kill":
             runs = _strike(draw, mark, lambda: job.file("out"))
-        await_true(lambda: job.over or job.file("code"), lambda: job.file("err"))
+        await_true(lambda: job.over or bool(job.file("code")), lambda: job.file("err"))
         still = 0 if draw.kind.fault == "network" else left(mark)
         said = job.file("code").strip()
-        code = int(said) if said else 130 if draw.kind.ends in ("interrupted", "limit") else -1
+        code = int(said) if said else 130 if draw.kind.ends in ("interrupted", "network", "limit") else -1
         code = -(code - 128) if draw.kind.ends == "kill" and code > 128 else code
         report = parsed(job.file("run.json"))
         return Seen(job.file("out"), code, report, still, runs, job.file("err"))

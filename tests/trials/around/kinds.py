@@ -40,10 +40,10 @@ KINDS: Mapping[str, AroundKind] = {
     "interrupted": AroundKind(steps=MANY, ends="interrupted"),
     "doctor killed": AroundKind(steps=40, ends="kill"),
     "skips": AroundKind("skip", ("--stall", "3", *ENDS), ends="doctor", says="different collectives"),
-    "memory": AroundKind("memory", names=True, ends="killed", says="lack of memory"),
+    "memory": AroundKind("memory", names=True, ends="killed", says="was killed"),
     "shm": AroundKind("shm", names=True, ends="raised", says="shared memory of its host"),
     "network": AroundKind(
-        "network", ("--stall", "3", *ENDS), steps=MANY, ends="doctor", launchers=ON_HOSTS, says="node2"
+        "network", ("--stall", "3", *ENDS), steps=MANY, ends="network", launchers=ON_HOSTS, says="node2"
     ),
     "time limit": AroundKind(steps=MANY, ends="limit", says="time limit", launchers=("srun",)),
     "compiles": AroundKind("compile", ENDS, more={"PAUSE": "150"}),
@@ -59,6 +59,7 @@ CODES: Mapping[str, Mapping[str, frozenset[int]]] = {
     "raised": {"": frozenset({1})},
     "doctor": {"": frozenset({75})},
     "interrupted": {"": frozenset({1, 130, -signal.SIGINT})},
+    "network": {"": frozenset({1, 130})},
     "limit": {"": frozenset({130, 143})},
     "kill": {"": frozenset({-signal.SIGKILL})},
 }

@@ -24,6 +24,7 @@ from doctor.text.outfile import why_not_ours
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report
     from doctor.logs.explanation import Explanation
+    from doctor.logs.model import LogCause
 
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
@@ -47,8 +48,8 @@ class EndReason:
     """The id of the symptom, or what happened in a few words."""
     blamed: tuple[str, ...] = ()
     """The hosts that caused it, if that is proved or certain and not the script's own fault."""
-    sure: bool = False
-    """Whether the cause is more than suspected."""
+    failed: bool = False
+    """Whether the command failed by itself, for sure: being told to end is not a failure."""
 
 
 def explained(
@@ -70,10 +71,10 @@ def explained(
 
 
 def printed_cause(request: Request, output: Output, pid: int, began: float) -> EndReason | None:
-    """The cause of the end that these words alone show; None if they only let one suspect it."""
+    """The cause of the end that these words alone show; None if they do not show that it failed by itself."""
     asked = replace(request, command="logs")
     reason = apart(partial(_explain, asked, output, pid, began, 0.0, asks=False))
-    return reason if reason.sure else None
+    return reason if reason.failed else None
 
 
 def curves_of(
@@ -222,7 +223,18 @@ def _reason(explanation: Explanation, report: Report | None) -> EndReason:
     sure = named and bool(roots) and roots[0].confidence is not Confidence.SUSPECT
     says = headline(roots[0]) if sure else last_words(explanation)
     cause = (roots[0].symptom or roots[0].brief) if roots else ""
-    return EndReason(named, says, text, files, cause, _blamed(explanation) if named else (), sure)
+    return EndReason(
+        named, says, text, files, cause, _blamed(explanation) if named else (), sure and _fails(roots[0])
+    )
+
+
+def _fails(cause: LogCause) -> bool:
+    """Whether it is an event inside of the job, and not somebody's order to end."""
+    from doctor.logs.model import Role
+    from doctor.logs.symptoms.load import load_symptoms
+
+    roles = {symptom.id: symptom.role for symptom in load_symptoms().symptoms}
+    return roles.get(cause.symptom or "", cause.role) is Role.ROOT
 
 
 def _blamed(explanation: Explanation) -> tuple[str, ...]:

@@ -179,12 +179,13 @@ class AroundRun:
         if code or not self.request.outputs.quiet:
             news.begin_line()
         self.parts += attempt.parts
-        by_others = self._by_others(attempt) if code else ""
+        scheduled = why_ended() if code and not attempt.ended else ""
+        by_others = self._by_others(attempt, scheduled) if code else ""
         reason = None
         before = ""
         if by_others:
             announce(f"{by_others}.", news.tell)
-            before = self._cause_before(attempt, folder, news)
+            before = "" if scheduled else self._cause_before(attempt, folder, news)
         elif code:
             reason = self._explain(attempt, folder, news)
         news.close()
@@ -228,11 +229,10 @@ class AroundRun:
         announce(f"the command is started again without {fold(reason.blamed)}.")
         return True
 
-    def _by_others(self, attempt: JobAttempt) -> str:
-        """Who ended the command, if it was neither itself nor doctor."""
+    def _by_others(self, attempt: JobAttempt, why: str) -> str:
+        """Who ended the command, if it was neither itself nor doctor. `why` is what its scheduler says."""
         if attempt.ended:
             return ""
-        why = why_ended()
         if attempt.by_signal:
             name = signal.Signals(attempt.by_signal).name
             return f"somebody ended the job by {name}{f': {why}' if why else ''}"

@@ -73,7 +73,7 @@ def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = Fal
         '[ -z "$left" ] || {',
         *_lanes(asked, texts, given, token, sudo),
         "exit 0; }",
-        "{ kill $W; wait $W; } 2>/dev/null",
+        "{ kill -USR1 $W; wait $W; } 2>/dev/null",
         f"printf '\\n%s done\\n' {token}",
         "exit 0; }",
         "",
@@ -162,12 +162,12 @@ def _lanes(
                 "timeout $w cat && all=1",
                 *calls(f for f in runs if f.name == LAST),
                 # Stdin ends after the last line; then the watcher ends any lane that hangs.
-                '[ -z "$all" ] || kill $W',
+                '[ -z "$all" ] || kill -USR1 $W',
             ]
         ),
         f"printf '\\n%s done\\n' {token}; }}",
         # Wait for the watcher: PID 1 of a container is often the job itself, which reaps no children.
-        "{ kill $W; wait $W; } 2>/dev/null",
+        "{ kill -USR1 $W; wait $W; } 2>/dev/null",
     ]
 
 

@@ -21,7 +21,8 @@ end() { # sessions led from outside our PID namespace all have the number 0, eve
   read -r _ _ _ _ _ s _ </proc/self/stat
   [ "${s:-0}" != 0 ] && pkill -KILL -s "$s" || kill -KILL 0
 }
-( while read -r _ <&3; do :; done; end ) >/dev/null 2>&1 5>&- & W=$!
+# Both end everything: a process that was only just made may have lost the signal, and our shell waits for it.
+( trap exit USR1; trap end TERM HUP; while read -r _ <&3; do :; done; end ) >/dev/null 2>&1 5>&- & W=$!
 trap end TERM HUP
 exec 3<&-
 a= left=

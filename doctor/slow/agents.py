@@ -14,6 +14,7 @@ from doctor.agents.session import RemoteAgent
 from doctor.hang.agents import HOME as HANG_HOME
 from doctor.hang.agents import NEEDS, HangAgents, HangHost
 from doctor.hang.evidence import LONGEST_LIBRARY_TEXT
+from doctor.hang.messages import ChildEnd
 from doctor.hang.redaction import clean, clean_frame
 from doctor.slow import messages
 from doctor.slow.devices import SCRIPTS
@@ -68,8 +69,10 @@ class SlowHost(HangHost):
     profiles: dict[int, list[Profile]] = field(default_factory=dict)
     devices: dict[int, list[DeviceText]] = field(default_factory=dict)
     ends: dict[int, messages.RoundEnd] = field(default_factory=dict)
-    number: int = -1
-    """The round that it was asked for."""
+    asked: list[int] = field(default_factory=list)
+    """The rounds that it was asked for. It does one after the other, and may answer late."""
+    over: int = 0
+    """How many of them its agent has ended, well or not."""
     ahead: tuple[float, float] | None = None
     """The shortest way there and back, and how far its clock was ahead of ours then."""
 
@@ -88,7 +91,9 @@ class SlowHost(HangHost):
             )
             for number, end in sorted(self.ends.items())
         )
-        return HostSamples(host=self.host, ahead=self.ahead[1] if self.ahead else None, rounds=rounds)
+        late = tuple(number for number in self.asked if number not in self.ends)
+        ahead = self.ahead[1] if self.ahead else None
+        return HostSamples(host=self.host, ahead=ahead, rounds=rounds, late=late)
 
 
 def _clean(profile: Profile) -> Profile:
@@ -123,13 +128,14 @@ class SlowAgents(HangAgents):
                         host.ahead = way, there - (sent + here) / 2
 
     def sample(self, number: int, plan: RoundPlan, tell: Callable[[], None]) -> None:
-        """One round on all hosts with ranks. What the hosts answer too late is not part of it."""
+        """One round on all hosts with ranks. What a host answers later counts as soon as it comes."""
         within = LOOK * self.patience.whole
         for host in self.live():
             if not host.members:
                 continue
             assert isinstance(host, SlowHost)
-            host.looking, host.number = True, number
+            host.looking = True
+            host.asked.append(number)
             ranks = sorted(pid for pid, m in host.members.items() if m.helps is None and not m.hidden)
             asked = {
                 "do": "sample",
@@ -157,13 +163,15 @@ class SlowAgents(HangAgents):
             host.pongs[message.number] = message.at, time.monotonic()
         elif isinstance(message, _Sample):
             return self._take_sample(host, message)
+        elif isinstance(message, ChildEnd) and message.what == "sample":
+            host.over += 1
         else:
             return super().take(host, message, size)
         return True
 
     def _take_sample(self, host: SlowHost, message: _Sample) -> bool:
         number = message.number
-        if not host.looking or number != host.number or number in host.ends:
+        if number not in host.asked[host.over :] or number in host.ends:
             return False
         if isinstance(message, messages.RankMessage):
             known = {each.pid for each in host.ranks.setdefault(number, [])}
@@ -192,4 +200,4 @@ def _ponged(host: RemoteAgent, number: int) -> bool:
 
 def _sampled(host: RemoteAgent) -> bool:
     assert isinstance(host, SlowHost)
-    return not host.looking or host.number in host.ends
+    return {*host.asked[host.over :]} <= host.ends.keys()

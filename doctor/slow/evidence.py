@@ -148,6 +148,8 @@ class HostSamples(msgspec.Struct, frozen=True, kw_only=True):
     ahead: Annotated[float, msgspec.Meta(ge=-1e10, le=1e10)] | None = None
     """How far its steady clock is ahead of ours; None if it did not say."""
     rounds: Annotated[tuple[SampleRound, ...], msgspec.Meta(max_length=MOST_ROUNDS)] = ()
+    late: Annotated[tuple[Count, ...], msgspec.Meta(max_length=MOST_ROUNDS)] = ()
+    """The numbers of those that it did not answer in time."""
 
 
 class SlowEvidence(HangEvidence, frozen=True, kw_only=True):

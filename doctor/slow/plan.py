@@ -23,13 +23,15 @@ UNSURE = 3.0
 OTHERS = 3
 """Ranks whose stacks are compared with those of the one that is late."""
 WORKERS = 2
+LOST = 3
+"""Rounds that some host did not answer in time, after which it looks no further."""
 MOST_RECORDED = 16
 """Ranks of a host whose stacks can be recorded at once."""
 
 
 def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
     """The next round; None if nothing more is needed."""
-    if not any(host.rounds for host in evidence.samples):
+    if not any(host.rounds or host.late for host in evidence.samples):
         anybody = any(member.helps is None for host in evidence.hosts for member in host.members)
         return RoundPlan(FIRST * wishes.seconds) if anybody else None
     made = judge(evidence)
@@ -38,8 +40,10 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
     if made.state is SlowState.STANDS:  # or a step takes longer than this look did
         return RoundPlan(made.seconds) if made.seconds < UNSURE * wishes.seconds else None
     seen = sampled(evidence, made.job)
-    if not seen.rounds:
+    if len(seen.lost) >= LOST:
         return None
+    if not seen.rounds:
+        return RoundPlan(FIRST * wishes.seconds)
     left = wishes.seconds - made.seconds
     if not made.by and not _recorded(seen):
         return _stacks_of_all(seen, max(wishes.seconds, RECORDED))

@@ -49,7 +49,8 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
         return replace(made, state=state, sentence=said)
     seen = sampled(evidence, hang.job)
     if not seen.rounds:
-        return replace(made, sentence=f"No samples of the job were taken on all of {fold(hang.job.hosts)}.")
+        none = f"No samples of the job were taken on all of {fold(hang.job.hosts)}."
+        return replace(made, sentence=f"{_late_hosts(seen)} answered too late." if seen.lost else none)
     entries = [sum(each.entries for each in seen.ranks(of)) for of in seen.keys]
     steps, step = _steps(evidence, hang.job)
     if not steps and not any(entries) and (hang.verdict is HangState.HANG or _is_still(hang, seen)):
@@ -67,8 +68,17 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
         ranks=tuple(_paces(seen, found)),
     )
     if link := slow_link(seen):
-        return _named(made, SlowState.LINK, link, ("ip -s link, and ethtool ETH, on its host",))
-    return _of_ranks(made, seen, found, steps if steps is not None else _entered(entries, found))
+        made = _named(made, SlowState.LINK, link, ("ip -s link, and ethtool ETH, on its host",))
+    else:
+        made = _of_ranks(made, seen, found, steps if steps is not None else _entered(entries, found))
+    if not seen.lost:
+        return made
+    lost = f"{len(seen.lost)} of {len(seen.lost) + len(seen.rounds)} rounds of samples were lost"
+    return replace(made, notes=(*made.notes, f"{lost}: {_late_hosts(seen)} answered too late"))
+
+
+def _late_hosts(seen: Sampled) -> str:
+    return fold(dict.fromkeys(host for of in seen.lost.values() for host in of)) or fold(seen.job.hosts)
 
 
 def _is_still(hang: Judgement, seen: Sampled) -> bool:
@@ -177,7 +187,7 @@ def _late(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key])
     lag = Lag.STAGE if is_pipeline(seen) else Lag.LATE
     said = lateness_words(one.gap, made.step_seconds)
     waits = sorted(mean(found.shares[each]) for each in others)
-    why = reasons(seen, late[0], others, lag)
+    why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, lag)
     slow = slow_devices(devices_of(seen))
     clocks = (devices_words(slow),) if slow and {*slow.who} & one.who else ()
     named = replace(

@@ -5,6 +5,7 @@ Only this compares moments of several hosts. Their clocks are corrected by what 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
@@ -41,11 +42,14 @@ def pauses(seen: Sampled, step: float | None) -> StepPauses | None:
 def _alone(seen: Sampled, number: int) -> Iterator[tuple[Key, float]]:
     """For how long one rank alone was outside, while all others were inside for long."""
     changes: list[tuple[float, int, Key]] = []
+    first, last = -math.inf, math.inf
+    """When all hosts looked: one that answers late may look later, too."""
     for of in seen.keys:
         host, one = seen.hosts[of[0]], seen.round(of[0], number)
         if host.ahead is None and len(seen.hosts) > 1:
             return
         began = one.began - (host.ahead or 0.0) if len(seen.hosts) > 1 else 0.0
+        first, last = max(first, began), min(last, began + one.seconds)
         rank = next((each for each in one.ranks if each.pid == of[1]), None)
         for start, end, inside in rank.long if rank else ():
             if inside:
@@ -55,7 +59,7 @@ def _alone(seen: Sampled, number: int) -> Iterator[tuple[Key, float]]:
     everybody = set(seen.keys)
     for at, change, of in sorted(changes):
         if len(waiting) == len(everybody) - 1:
-            yield next(iter(everybody - waiting)), at - since
+            yield next(iter(everybody - waiting)), min(at, last) - max(since, first)
         (waiting.add if change > 0 else waiting.discard)(of)
         if len(waiting) == len(everybody) - 1:
             since = at

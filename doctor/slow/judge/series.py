@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
 from doctor.hang.evidence import Frame
@@ -39,11 +39,13 @@ class Series:
 
 @dataclass(frozen=True, slots=True)
 class Sampled:
-    """All rounds that every host of a job answered."""
+    """All rounds that every host of a job answered. A host that answers late lacks some."""
 
     job: HangJob
     hosts: Mapping[str, HostSamples]
     rounds: tuple[int, ...]
+    lost: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """The hosts that did not answer the other rounds."""
 
     @property
     def seconds(self) -> float:
@@ -72,7 +74,12 @@ def sampled(evidence: SlowEvidence, job: HangJob) -> Sampled:
     hosts = {each.host: each for each in evidence.samples if each.host in job.hosts}
     numbers = [{each.number for each in host.rounds} for host in hosts.values()]
     complete = set.intersection(*numbers) if numbers and len(hosts) == len(job.hosts) else set[int]()
-    return Sampled(job, hosts, tuple(sorted(complete)))
+    asked = set[int]().union(*numbers, *(host.late for host in hosts.values()))
+    lost = {
+        number: tuple(name for name, of in zip(hosts, numbers, strict=True) if number not in of)
+        for number in sorted(asked - complete)
+    }
+    return Sampled(job, hosts, tuple(sorted(complete)), lost)
 
 
 def series(seen: Sampled) -> Series | None:

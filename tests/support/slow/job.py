@@ -242,6 +242,9 @@ def trainer() -> None:
     times = [clock()] * 3
 
     class OfTorch(Shards, Dataset[Any]):
+        def __len__(self) -> int:
+            return 1 << 16  # Their order is drawn before the first step.
+
         def __getitem__(self, index: int) -> Any:
             FAULT.read()
             return {"batch": super().__getitem__(index)}

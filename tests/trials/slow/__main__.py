@@ -26,6 +26,7 @@ from tests.trials.slow.kinds import KINDS, SlowKind, done_to
 from tests.trials.table import table
 
 WITHOUT_PYSPY = REPOSITORY / "tests" / "support" / "slow" / "without_pyspy"
+BASE_MS = "60"
 
 
 def main() -> int:
@@ -35,7 +36,7 @@ def main() -> int:
     parser.add_argument("--kind", default="ddp", help="as the job has it: plain, ddp, fsdp, trainer, mpi...")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=1, help="on each host")
-    parser.add_argument("--base-ms", default="60", help="how long a step sleeps")
+    parser.add_argument("--base-ms", default=BASE_MS, help="how long a step sleeps")
     parser.add_argument("--scaled", action="store_true", help="longer faults for longer steps")
     parser.add_argument("--without-pyspy", action="store_true")
     parser.add_argument("--seconds", default="10", help="--for")
@@ -49,6 +50,7 @@ def main() -> int:
         print(f"No trials: {reason}.", file=sys.stderr)
         return 2
     setting = f"{args.kind} {args.hosts}x{args.ranks} {args.user}" + " without py-spy" * args.without_pyspy
+    setting += f" {args.base_ms} ms" * (args.base_ms != BASE_MS)
     outcomes = load(args.out)
     done = {(each.fault, each.number) for each in outcomes}
     left = [

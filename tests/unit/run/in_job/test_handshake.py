@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.run.in_job.handshake import Endpoint, Greeting, Introduction, Seal, Seals, Stranger, endpoint
@@ -47,11 +47,10 @@ def test_ranks_of_one_job_understand_each_other() -> None:
     assert heard(head.into, framed(member.out, b"here")) == [b"here"]
 
 
-@given(TOKENS, TOKENS)
-def test_ranks_of_two_jobs_do_not(one: bytes, other: bytes) -> None:
-    assume(one != other)
+@given(st.lists(TOKENS, min_size=2, max_size=2, unique=True))
+def test_ranks_of_two_jobs_do_not(tokens: list[bytes]) -> None:
     with pytest.raises(Stranger):
-        meet(Greeting(one, HERE), Introduction(other, HERE))
+        meet(Greeting(tokens[0], HERE), Introduction(tokens[1], HERE))
 
 
 @given(st.binary(max_size=300), st.binary(max_size=300))
@@ -81,9 +80,11 @@ def test_a_handshake_that_was_touched_fails(line: int, at: int, change: int) -> 
     """An attacker in between changes one byte of a message."""
 
     def touched(number: int, text: bytes) -> bytes:
-        if number != line or at >= len(text):
+        if number != line:
             return text
-        return text[:at] + bytes([text[at] ^ change]) + text[at + 1 :]
+        changed = bytearray(text)
+        changed[at % len(text)] ^= change
+        return bytes(changed)
 
     head, member = Greeting(TOKEN, HERE), Introduction(TOKEN, HERE)
 
@@ -91,7 +92,6 @@ def test_a_handshake_that_was_touched_fails(line: int, at: int, change: int) -> 
         said = member.answer(touched(0, head.opening[:-1]))[:-1]
         member.confirm(touched(2, head.answer(touched(1, said))[:-1]))
 
-    assume(at < len(head.opening) - 1)
     with pytest.raises(Stranger):
         conversation()
 

@@ -8,12 +8,14 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.hang.evidence import HangMember
-from doctor.slow.evidence import RankLink, RankSamples, SlowEvidence, Used
+from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.judge import TOO_FEW, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
+from doctor.slow.judge.pauses import pauses
 from doctor.slow.judge.reasons import NO_STACKS
+from doctor.slow.judge.series import sampled
 from doctor.slow.options import SlowWishes
-from doctor.slow.plan import following
+from doctor.slow.plan import FIRST, following
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
 
 WISHES = SlowWishes()
@@ -242,6 +244,31 @@ def test_pauses_of_one_rank_are_not_called_slow() -> None:
     assert (late.lag, late.pid, late.host) == (Lag.PAUSES, who[1], who[0])
 
 
+def test_hosts_that_looked_at_different_times_show_no_pauses() -> None:
+    """One of them answered late: the others wait where it did not look yet."""
+
+    def change(_: str, rank: RankSamples) -> RankSamples:
+        return replace(rank, long=((0.0, 0.5, True), (2.0, 3.0, True), (4.0, 4.9, True)))
+
+    def later(host: HostSamples, one: SampleRound) -> SampleRound:
+        return replace(one, began=100.0 * one.number + 50.0 * (host.host == who))
+
+    seen = recorded("nobody")
+    who = seen.samples[0].host
+    one_each = with_rounds(with_ranks(seen, change), lambda _, one: replace(one, ranks=one.ranks[:1]))
+    moved = with_rounds(one_each, later)
+    moved = replace(moved, samples=tuple(replace(host, ahead=0.0) for host in moved.samples))
+    pids = {(host.host, rank.pid) for host in moved.samples for rank in host.rounds[0].ranks}
+    hosts = tuple(
+        replace(host, members=tuple(m for m in host.members if (host.host, m.pid) in pids))
+        for host in moved.hosts
+    )
+    moved = replace(moved, hosts=hosts)
+    job = judge(moved).job
+    assert job
+    assert pauses(sampled(moved, job), 0.1) is None
+
+
 def test_without_samples_nothing_is_said_to_be_well() -> None:
     seen = recorded("nobody")
     made = judge(replace(seen, samples=()))
@@ -252,6 +279,29 @@ def test_a_host_that_gave_no_samples_leaves_it_open() -> None:
     seen = recorded("nobody")
     made = judge(replace(seen, samples=seen.samples[:-1]))
     assert (made.state, made.exit_code) == (SlowState.UNKNOWN, 3)
+
+
+def test_a_round_that_one_host_answers_late_is_lost_and_it_looks_on() -> None:
+    """With the others, and not for ever."""
+    seen = recorded("loader")
+    rounds = len(seen.samples[0].rounds)
+    assert rounds == 2
+
+    def lacking(lost: int, more: int = 0) -> SlowEvidence:
+        """As if one host had answered the first rounds late, and more that nobody answered."""
+        host, *rest = seen.samples
+        late = (*range(lost), *range(rounds, rounds + more))
+        return replace(seen, samples=(replace(host, rounds=host.rounds[lost:], late=late), *rest))
+
+    made = judge(lacking(1))
+    assert (made.state, [each.ranks for each in made.late]) == (SlowState.LATE, [(5,)])
+    assert made.notes == ("1 of 2 rounds of samples were lost: node1 answered too late",)
+    none = lacking(2)
+    assert (judge(none).exit_code, judge(none).sentence) == (3, "node1 answered too late.")
+    again = following(none, WISHES)
+    assert again
+    assert again.seconds == FIRST * WISHES.seconds
+    assert following(lacking(2, more=1), WISHES) is None
 
 
 def test_the_first_round_is_planned_only_if_there_are_ranks() -> None:

@@ -125,7 +125,9 @@ def _named(
     made: SlowJudgement, state: SlowState, late: SlowCulprit, commands: tuple[str, ...] = ()
 ) -> SlowJudgement:
     verb = {Lag.STARVED: "is short of a processor", Lag.PAUSES: "stops the job again and again"}
-    words = verb.get(late.lag, late.sentence if state is SlowState.LINK else f"is late: {late.sentence}")
+    many = len(late.ranks) > 1 and not late.whole_host
+    how = f"are late: {late.sentence}" if many else f"is late: {late.sentence}"
+    words = verb.get(late.lag, late.sentence if state is SlowState.LINK else how)
     if late.lag is Lag.STAGE:
         words = f"is the slowest stage of the pipeline: {late.sentence}"
     if late.lag is Lag.DEVICE:

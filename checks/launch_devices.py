@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from doctor.api import (
     PLAN,
     VENDORS,
-    Backend,
     Confidence,
     Damage,
     Evidence,
@@ -110,7 +109,7 @@ def _absent(
     return Problem(
         f"the launch is for {_things(meant)}, and no host shows one{others}",
         expected=f"{_things(meant)} on {fold(plan.names)}",
-        actual="none" + (f"{others}; the job would train over {Backend.GLOO.value}" if not shown else others),
+        actual="none" + (f"{others}; the job would train over {plan.carrier.value}" if not shown else others),
         subject=f"{launch.name}: {first[0].text}",
         severity=None if strong else Severity.WARN,
         confidence=Confidence.STRONG,

@@ -35,8 +35,8 @@ from doctor.facts.software import (
     of_one_host,
 )
 from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
-from doctor.job.framework import FRAMEWORKS
-from doctor.rules.interpreter import other_framework
+from doctor.job.framework import FRAMEWORKS, common_framework
+from doctor.rules.interpreter import frameworks_of, no_common_framework, other_framework
 
 NOT_THERE = "not installed"
 
@@ -64,7 +64,8 @@ def version_drift(
     HCCL and NCCL refuse or misbehave between different versions (EI0008).
 
     What to do: bring the hosts that differ to the version of the majority. Without a majority both sides are
-    shown. Only hosts with the same product (the same kind of accelerator) are compared.
+    shown. Only hosts with the same product (the same kind of accelerator) are compared. If some have only
+    torch and others only MindSpore, that is named, and their packages are not compared with each other.
     """
     for product in dict.fromkeys(found.product for found in devices.values()):
         alike = [host for host, found in devices.items() if found.product == product]
@@ -82,10 +83,9 @@ def _drift(
     pythons: Mapping[str, Python],
     devices: Mapping[str, Devices],
 ) -> Iterator[Problem]:
-    things: dict[str, dict[str, str]] = {
+    things: dict[str, Mapping[str, str]] = {
         "kernel": {host: kernel.release for host, kernel in kernels.items()},
         "system": {host: kernel.distribution for host, kernel in kernels.items() if kernel.distribution},
-        "python": {host: python.version for host, python in pythons.items() if python.version},
     }
     for name in dict.fromkeys(name for found in versions.values() for name in found.installed):
         things[name] = {
@@ -93,14 +93,36 @@ def _drift(
             for host, found in versions.items()
             if _can_tell(name, devices[host])
         }
-    for name in dict.fromkeys(name for found in pythons.values() for name in found.packages):
-        things[name] = {
-            host: found.packages.get(name, NOT_THERE)
-            for host, found in pythons.items()
-            if found.version and name not in found.unversioned
+    has = {host: frameworks_of(python) for host, python in pythons.items()}
+    if common_framework(has)[1]:
+        frameworks = {
+            host: " and ".join(FRAMEWORKS[name] for name in names) for host, names in has.items() if names
         }
+        yield from _outliers("framework", frameworks, "framework")
+        groups = [{h: pythons[h] for h in has if has[h] == own} for own in dict.fromkeys(has.values())]
+    else:
+        groups = [dict(pythons)]
     for thing, values in things.items():
         yield from _outliers(thing, values, "version")
+    for group in groups:
+        for thing, values in _packages_by_name(group).items():
+            yield from _outliers(thing, values, "version")
+
+
+def _packages_by_name(pythons: Mapping[str, Python]) -> Mapping[str, Mapping[str, str]]:
+    """The interpreter and each of its packages -> the version on each host."""
+    names = dict.fromkeys(name for found in pythons.values() for name in found.packages)
+    return {
+        "python": {host: python.version for host, python in pythons.items() if python.version},
+        **{
+            name: {
+                host: found.packages.get(name, NOT_THERE)
+                for host, found in pythons.items()
+                if found.version and name not in found.unversioned
+            }
+            for name in names
+        },
+    }
 
 
 def _can_tell(name: str, devices: Devices) -> bool:
@@ -197,9 +219,8 @@ def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Pro
             values={"other": python.other},
         )
         return
-    has = {*python.packages, *python.unversioned}
-    if plan.frameworks_differ and has & {*FRAMEWORKS} and expect.torch == "any":
-        return  # the smoke run is refused, with the hosts of each
+    if plan.frameworks_differ and frameworks_of(python) and expect.torch == "any":
+        raise Undecided(no_common_framework(plan), essential=True)
     version = python.packages.get(wanted)
     if wanted in python.unversioned:
         if expect.torch != "any":

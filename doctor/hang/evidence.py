@@ -40,6 +40,10 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     """The name and the arguments of the system call that it is in. Earlier recordings hold its number on
     x86-64 in place of the name.
     """
+    asks: Annotated[tuple[Word, ...], msgspec.Meta(max_length=4)] = ()
+    """Sockets of Unix and pipes that it polls and that lead to another process, but no pipe to a helper of
+    its rank: the path of the socket, or "a pipe".
+    """
 
 
 class Connection(msgspec.Struct, frozen=True, kw_only=True):

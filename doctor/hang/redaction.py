@@ -57,8 +57,10 @@ def _member(member: HangMember) -> HangMember:
 
 def _look(look: Look) -> Look:
     python = tuple(replace(thread, frames=tuple(map(clean_frame, thread.frames))) for thread in look.python)
+    threads = (replace(each, asks=tuple(clean(name)[:256] for name in each.asks)) for each in look.threads)
     return replace(
         look,
+        threads=tuple(threads),
         python=python,
         files=tuple(map(clean, look.files)),
         locks=tuple(map(_lock, look.locks)),

@@ -7,7 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
 from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.smoke.judge.charge import WARNINGS, SmokeCharge, ranks_text
-from doctor.smoke.judge.links import measured_cells, perhaps_slow_hosts, perhaps_slow_ways, too_noisy
+from doctor.smoke.judge.links import (
+    SLOWER_THAN_NETWORKS,
+    measured_cells,
+    perhaps_slow_hosts,
+    perhaps_slow_ways,
+    too_noisy,
+)
 from doctor.smoke.judge.speed import perhaps_slow, queued
 from doctor.smoke.onhost.collectiveplan import LACKING
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
@@ -114,13 +120,22 @@ def only_on(seen: SmokeRounds, check: str, backend: str) -> None:
 
 
 def steady(seen: SmokeRounds) -> None:
-    """Skip the comparison of links if repeated transfers between the same hosts differed too much."""
+    """Skip the comparison of links if repeated transfers between the same hosts differed too much, or if what
+    carried them is slower than a network.
+    """
     check = "smoke-slow-link"
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
     if _has_charge(seen, check):
         return
     if measured and not any(any(measured_cells(result)) for result in measured):
         raise Skip("too few hosts exchanged data to compare their links")
+    if measured and all(result.plan.backend in SLOWER_THAN_NETWORKS for result in measured):
+        cells = (cell for result in measured for cell in measured_cells(result))
+        most = max(max(stage.rates.values()) for cell in cells for stage in cell.stages)
+        raise Skip(
+            f"{measured[0].plan.backend} itself carries less than a network, here {most / 1e6:.1f} MB/s at "
+            "most, so a slow link may look like the others"
+        )
     if measured and all(map(too_noisy, measured)):
         raise Skip(
             "transfers between the same two hosts differed too much from one time to the next to compare"

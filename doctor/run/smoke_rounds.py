@@ -21,7 +21,7 @@ from doctor.judge.verdict import Report
 from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
 from doctor.model import Backend, Host, HostStatus, MissingFact
 from doctor.probe import through
-from doctor.rules.interpreter import other_framework
+from doctor.rules.interpreter import no_common_framework, other_framework
 from doctor.rules.login import environment_of
 from doctor.rules.offers import names_data_address
 from doctor.rules.smoke import named_by
@@ -48,7 +48,7 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
     job = collection.read().plan
     fit, left_out = _fit_hosts(before, collection)
     late = "the deadline came before it" if collection.left() <= 0 else ""
-    collection.no_smoke = _obstacle(before, fit) or _mixture(job) or late
+    collection.no_smoke = no_common_framework(job) or _obstacle(before, fit) or late
     if collection.no_smoke:
         return
     for repeat in range(REPEATS + 1):
@@ -102,12 +102,6 @@ def _obstacle(report: Report, fit: Sequence[str]) -> str:
         if finding.check in NETWORK and report.rules.faults(finding) and not finding.hosts:
             return f"the hosts do not reach each other, see {finding.check}"
     return ""
-
-
-def _mixture(job: JobPlan) -> str:
-    """Why nobody knows what to train with; empty if it is known."""
-    differ = job.frameworks_differ
-    return f"the hosts have no framework in common: {differ}; --framework names one" if differ else ""
 
 
 def _run(

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.lab import Lab, missing
-from tests.trials.kinds import INSIDE, OUTSIDE, fault_of, order
+from tests.trials.kinds import INSIDE, NOT_JUDGED, OUTSIDE, fault_of, order
 from tests.trials.outcome import Outcome, append, load
 from tests.trials.run import HOGS, Field, healthy, trial
 from tests.trials.table import conditions, table
@@ -45,7 +45,11 @@ def _arguments() -> argparse.Namespace:
     )
     parser.add_argument("--table", action="store_true", help="no trials, only the table of those there are")
     args = parser.parse_args()
-    args.faults = {"all": known, "none": []}.get(args.faults, args.faults.split(","))
+    lacking = NOT_JUDGED.get(args.framework, ())
+    fitting = [word for word in known if word not in lacking]
+    args.faults = {"all": fitting, "none": []}.get(args.faults, args.faults.split(","))
+    if asked := [word for word in args.faults if word in lacking]:
+        parser.error(f"a run with {args.framework} does not judge {', '.join(asked)}")
     if unknown := [word for word in args.faults if word not in known]:
         parser.error(f"no such fault: {', '.join(unknown)}; there are {', '.join(known)}")
     return args

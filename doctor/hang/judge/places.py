@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from doctor.hang.evidence import Frame, Look, PythonThread
 
 _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "/torch/", "/mindspore/")
+WRAPPERS = ("/vllm/distributed/", "/sglang/srt/distributed/", "/megatron/core/", "/deepspeed/comm/")
+"""Files of frameworks around torch's collectives, which may lie in a checkout of the user."""
 _RPC, _RAY = "torch/distributed/rpc/", "/ray/_private/"
 FRAMES = 3
 """The most frames of a stack that a report shows."""
 
 
 def is_library(file: str) -> bool:
-    return file.startswith("<") or any(part in file for part in _LIBRARIES)
+    return file.startswith("<") or any(part in file for part in (*_LIBRARIES, *WRAPPERS))
 
 
 def main_thread(look: Look | None) -> PythonThread | None:
@@ -58,8 +60,10 @@ def user_frame(frames: Sequence[Frame]) -> Frame | None:
     at = user_index(frames)
     if at < len(frames):
         return frames[at]
-    beyond = (frame for frame in frames if not frame.file.startswith("<") and "/torch/" not in frame.file)
-    return next(beyond, frames[0] if frames else None)
+    beneath = ("/torch/", *WRAPPERS)
+    beyond = (frame for frame in frames if not frame.file.startswith("<"))
+    named = (frame for frame in beyond if not any(part in frame.file for part in beneath))
+    return next(named, frames[0] if frames else None)
 
 
 def place_of(frame: Frame | None) -> str:

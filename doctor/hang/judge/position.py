@@ -11,6 +11,7 @@ from doctor.hang.evidence import Frame, HangMember, Look
 from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import RankStanding
 from doctor.hang.judge.places import (
+    WRAPPERS,
     frames_of,
     lines_of,
     main_thread,
@@ -22,12 +23,15 @@ from doctor.hang.judge.places import (
 
 RPC, RPC_CALLS = "rpc.", "torch/distributed/rpc/api.py"
 """Before the name of a call that waits for another rank's answer, and the file of such calls."""
+_VLLM = ("parallel_state", "communication_op")
+"""Files of vLLM, and of its descendants, whose functions are collectives, with or without torch."""
 _COLLECTIVES = (
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/_functional_collectives.py",
     "torch/distributed/rendezvous.py",
     "torch/distributed/elastic/utils/store.py",
     RPC_CALLS,
+    *(f"{of}/distributed/{file}.py" for of in ("vllm", "sglang/srt") for file in _VLLM),
     "mindspore/ops/communication.py",
     "mindspore/communication/",
 )
@@ -38,6 +42,8 @@ _MAY_WAIT = (
     "torch/distributed/pipelining/",
     "torch/distributed/tensor/",
     "torch/distributed/algorithms/",
+    *("/deepspeed/", "accelerate/utils/operations.py"),
+    *WRAPPERS,
 )
 """These files call C++ code that may or may not wait in a collective."""
 _SYNCHRONISES = {"synchronize": ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")}

@@ -60,7 +60,8 @@ _INTERRUPTIBLE = ("nanosleep", "futex", "do_wait", "poll", "pipe_read")
 """Waits of state S. One that a control group froze meanwhile has state D."""
 _OPENS_PIPE = ("wait_for_partner", "fifo_open")
 _READS_PIPE = ("pipe_read", "pipe_wait")
-_NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "unix_stream", "skb_wait")
+_LOCAL = ("unix_",)
+_NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "skb_wait", *_LOCAL)
 _DULL = re.compile(
     r"\.(?:so|py|pyc|log|out|err|jsonl)\b[^/]*$|/(?:log|std(?:out|err))[^/]*$|^/(?:dev|proc|sys)/"
 )
@@ -119,9 +120,9 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
         return " until another process answers"
     if found.cause is Cause.LOCK and not frames_of(member.b) and _thread_asks(member):
         return " until another process answers"
-    if found.cause in (Cause.SLEEPS, Cause.LOCK) and not sleeps:
+    if found.cause in (Cause.SLEEPS, Cause.LOCK, Cause.INPUT) and not sleeps:
         peer = _asked_by_a_thread(member, ranks)
-        if peer is None and _pool_asks(member):
+        if peer is None and (_pool_asks(member) or _thread_polls(member)):
             return " until another process answers"
         return f"; {peer.peer} has not answered it yet" if peer and _may_answer(peer) else ""
     return ""
@@ -165,6 +166,8 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
     peer = asked(member, ranks)
     others = next(elsewhere(member, look, ranks), None)
     talks = _talks(frames) if frames else threads.polls(main)
+    if not peer and ((main and main.asks) or _in_kernel(look, _LOCAL)):
+        return _local_answer(main.asks if main else ())
     if peer or _in_kernel(look, _NETWORK) or (others and talks):
         return _answer(peer or others)
     if frames and talks and threads.polls(main) and not _talks(frames, (_LOOP,)):
@@ -183,6 +186,11 @@ def _answer(peer: Connection | None) -> Activity:
     if peer and lost(peer):
         return Activity(Cause.INPUT, f"{words}: what is sent there is never acknowledged")
     return Activity(Cause.INPUT, words, unproved=peer is None or _may_answer(peer))
+
+
+def _local_answer(asks: Sequence[str]) -> Activity:
+    where = f" over {asks[0]}" if asks else ""
+    return Activity(Cause.INPUT, f"waits for another process to answer{where}", unproved=True)
 
 
 def _may_answer(peer: Connection) -> bool:
@@ -211,7 +219,15 @@ def _pool_asks(member: HangMember) -> bool:
     """Whether it waits for a thread of a pool that waits for a local process: ss shows no such socket."""
     pool = [thread.frames for thread in (member.b.python if member.b else ())]
     pool = [frames for frames in pool if any(_POOL in frame.file for frame in frames) and _talks(frames)]
-    return bool(pool) and _talks(frames_of(member.b), (_POOL,))
+    return bool(pool) and _talks(frames_of(member.b), (_POOL, _LOOP))
+
+
+def _thread_polls(member: HangMember) -> bool:
+    """Whether one of its threads waits for a local process, as a loop of asyncio in a thread does."""
+    look = member.b
+    talking = {each.tid for each in (look.python if look else ()) if _talks(each.frames)}
+    waits = [each for each in (look.threads if look else ()) if each.asks]
+    return any(each.tid in talking or not frames_of(look) for each in waits)
 
 
 def _asked_by_a_thread(member: HangMember, ranks: Ends) -> Connection | None:

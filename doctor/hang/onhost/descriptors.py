@@ -1,4 +1,6 @@
-"""What a process has open: its sockets and files, and how far it has come in each file. No file is opened."""
+"""What a process has open: its sockets and files, how far it has come in each file, and what its threads
+poll. No file is opened.
+"""
 
 import contextlib
 import os
@@ -7,7 +9,7 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-from doctor.hang.onhost.syscalls import READS
+from doctor.hang.onhost.syscalls import EPOLLS, READS
 
 MOST = 65536
 LONGEST = 4096
@@ -15,28 +17,58 @@ MOST_FILES = 64
 MOST_POSITIONS = 256
 FIRST = 3
 """Smaller descriptors are the standard streams, which processes share and which take log lines."""
+_WATCHED = re.compile(rb"tfd:\s+(\d+)")
 _ABOUT = re.compile(rb"pos:\s+(\d+)\s+flags:\s+([0-7]+)")
 
 
-def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, list[str]] | None":
-    """`inodes` of its sockets, open `files` and their `positions`; None if they may not be seen."""
+def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, Any] | None":
+    """`inodes` of its sockets, its `pipes`, open `files` and their `positions`, and what its threads have
+    `polled`; None if they may not be seen.
+    """
     try:
         descriptors = sorted(map(int, os.listdir(home + "/fd")))
     except OSError:
         return None
     used = _in_use(threads)
     descriptors.sort(key=lambda number: number not in used)
-    inodes, files, positions = [], [], []  # type: list[str], list[str], list[str]
+    inodes, pipes, files, positions = [], [], [], []  # type: list[str], list[str], list[str], list[str]
+    ends = {}  # type: dict[int, str]
     for number in descriptors[:MOST]:
         with contextlib.suppress(OSError):
             target = os.readlink(f"{home}/fd/{number}")
+            if target.startswith(("socket:[", "pipe:[")) and number >= FIRST:
+                ends[number] = target
             if target.startswith("socket:["):
                 inodes.append(target[8:-1])
+            elif target.startswith("pipe:["):
+                pipes.append(target)
             elif target.startswith("/") and not target.startswith(("/dev/", "/proc/", "/memfd:", "/sys/")):
                 files.append(os.fsencode(target).decode("utf-8", "replace")[:LONGEST])
                 if number >= FIRST and len(positions) < MOST_POSITIONS:
                     positions += _position(home, number, target)
-    return {"inodes": inodes, "files": list(dict.fromkeys(files))[:MOST_FILES], "positions": positions}
+    return {
+        "inodes": inodes,
+        "pipes": pipes,
+        "files": list(dict.fromkeys(files))[:MOST_FILES],
+        "positions": positions,
+        "polled": {str(one["tid"]): _polled(home, one, ends) for one in threads if polls(one)},
+    }
+
+
+def polls(thread: "dict[str, Any]") -> bool:
+    """Whether it waits for sockets or pipes, other than for those of collectives."""
+    named = thread["waits"] + thread.get("syscall", [""])[0]
+    return ("poll" in named or "select" in named) and not thread["name"].startswith(("gloo", "pt_"))
+
+
+def _polled(home: str, thread: "dict[str, Any]", ends: "dict[int, str]") -> "list[str]":
+    """The sockets and pipes that it waits for; all those of its process if the kernel does not show which."""
+    call = thread.get("syscall", [])
+    if len(call) > 1 and call[0] in EPOLLS:
+        with contextlib.suppress(OSError), open(f"{home}/fdinfo/{int(call[1], 16)}", "rb") as file:
+            numbers = map(int, _WATCHED.findall(file.read(MOST)))
+            return [ends[number] for number in numbers if number in ends]
+    return list(ends.values())
 
 
 def _position(home: str, number: int, target: str) -> "list[str]":

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from doctor.hang.onhost import locks, proc, ranks, room, sockets, source, stacks
+from doctor.hang.onhost import asks, locks, proc, ranks, room, sockets, source, stacks
 from doctor.hang.onhost.careful import carefully
 from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.recognise import candidates
@@ -229,7 +229,7 @@ class Looks:
         if not brief:
             self._locks(looks, named, _until(over, LINES, 1.0))
         place = room.Room(whole, {member["user"] for member in self.members})
-        without = ("inodes", *(COMPARED if brief else ()))
+        without = ("inodes", "pipes", "polled", *(COMPARED if brief else ()))
         kept = {pid: {k: v for k, v in look.items() if k not in without} for pid, look in looks.items()}
         return [room.fitting(kept[m["pid"]], m["user"], place) for m in members]
 
@@ -245,7 +245,9 @@ class Looks:
             return inode in inodes or bool(self.hidden and user(uid) in self.hidden)
 
         known, self.no_ages = sockets.connections(wanted, until=until)
-        self._add_other_namespaces(looks, known, wanted, until)
+        local = sockets.local_ends(until=until) if asks.may_ask(looks, known) else {}
+        self._add_other_namespaces(looks, known, local, wanted, until)
+        asks.add(looks, self.members, local)
         for look in looks.values():
             look["connections"] = [known[i] for i in look["inodes"] if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]
@@ -255,6 +257,7 @@ class Looks:
         self,
         looks: "Mapping[int, dict[str, Any]]",
         known: "dict[str, dict[str, Any]]",
+        local: "dict[str, tuple[str, str]]",
         wanted: "sockets.Wanted",
         until: float,
     ) -> None:
@@ -274,6 +277,8 @@ class Looks:
                 enter = ["nsenter", "-t", str(pids[0]), "-n", "--"]
                 found, why = sockets.connections(wanted, enter, until)
                 known.update(found)
+                if asks.may_ask({pid: looks[pid] for pid in pids}, known):
+                    local.update(sockets.local_ends(enter, until))
             elif self.root:
                 why = "there was no time to look into its network namespace"
             for pid in pids if why else ():

@@ -1,4 +1,4 @@
-"""TCP connections from ss, which also shows for how long each has been silent. It needs no rights."""
+"""Connections from ss, which also shows for how long each of TCP has been silent. It needs no rights."""
 
 import math
 import re
@@ -20,6 +20,8 @@ WAYS = (["ss", "-tnieHO"], ["ss", "-tnie"])
 _PAIRS = re.compile(r"(\w+):(\d+)")
 _CGROUP = re.compile(r"^.*(?:<->|-->|<--|---)(?= |$)")
 """The name of a control group, which its user chooses, up to the arrow after it."""
+LOCAL = ("ss", "-xn")
+_LOCAL = re.compile(r"^u_\w+\s+\S+\s+\d+\s+\d+\s+(\S.*?)\s+(\d+)\s+\S.*?\s+(\d+)\s*$", re.MULTILINE)
 _TIMER = re.compile(r"timer:\((\w+),")
 
 
@@ -48,6 +50,22 @@ def connections(
         if tool.found:
             return tool.found, why
     return {}, why
+
+
+def local_ends(inside: "Sequence[str]" = (), until: float = math.inf) -> "dict[str, tuple[str, str]]":
+    """For each socket of Unix that is connected, by its inode: that of its other end, and its own path."""
+    seconds = min(SECONDS, until - time.monotonic())
+    if seconds <= 0:
+        return {}
+    try:
+        ((_, tool, _),) = run_all([partial(Tool, [*inside, *LOCAL], seconds, MOST)], 1)
+    except OSError:
+        return {}
+    return parse_local(bytes(tool.out).decode("utf-8", "replace"))
+
+
+def parse_local(text: str) -> "dict[str, tuple[str, str]]":
+    return {own: (other, path.lstrip("*")) for path, own, other in _LOCAL.findall(text) if other != "0"}
 
 
 class _Ss(Tool):

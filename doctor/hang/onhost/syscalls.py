@@ -4,7 +4,8 @@ from collections.abc import Sequence
 
 READS = frozenset(("read", "write", "pread64", "pwrite64", "readv", "writev"))
 """Calls that read or write. Their first argument is a descriptor."""
-POLLS = frozenset(("poll", "ppoll", "select", "pselect6", "epoll_wait", "epoll_pwait", "epoll_pwait2"))
+EPOLLS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
+POLLS = frozenset(("poll", "ppoll", "select", "pselect6", *EPOLLS))
 _GENERIC = {
     "22": "epoll_pwait",
     "63": "read",

@@ -29,7 +29,7 @@ class Framework:
     """A framework with one device, in one rank. The defaults are those of a CPU.
 
     Use: `os.environ.update(environment(timeout))`, because libraries read variables when they are loaded,
-    then `set_up()`, `reach`, `meet` and `make_groups`.
+    then `choose_core`, `set_up()`, `reach`, `meet` and `make_groups`.
     """
 
     name = ""
@@ -46,6 +46,9 @@ class Framework:
     def environment(self, timeout: float) -> dict[str, str]:  # noqa: ARG002
         """Variables to set before `set_up`."""
         return {}
+
+    def choose_core(self, place: int) -> None:
+        """Bind the rank to a core, if it has to be bound."""
 
     def set_up(self) -> None:
         """Make it the current device of this process; raises if there is no such device."""

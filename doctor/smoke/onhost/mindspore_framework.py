@@ -5,6 +5,7 @@ Without Ascend the collectives are those of MCCL over TCP, which has only some o
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import tempfile
@@ -57,6 +58,15 @@ class MindSpore(Framework):
         if self.on_cpu:
             return super().product
         return str(mindspore.hal.get_device_name(0))
+
+    def choose_core(self, place: int) -> None:
+        """One core: on several, its threads spin while they wait for each other, by chance and for several
+        times as long as they compute.
+        """
+        if self.on_cpu:
+            cores = sorted(os.sched_getaffinity(0))
+            with contextlib.suppress(OSError):  # a sandbox may forbid it
+                os.sched_setaffinity(0, {cores[place % len(cores)]})
 
     def set_up(self) -> None:
         mindspore.set_context(mode=mindspore.PYNATIVE_MODE)

@@ -69,6 +69,7 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
     timeout = config["timeout"]
     framework = side(config["framework"]).framework_of(shape.backend, config["local"], config["device"])
     os.environ.update(framework.environment(timeout))  # libraries of devices read them when they are loaded
+    framework.choose_core(place)
     say(_start(framework))
     enter("ready")
     address, port = _go(go_fd)

@@ -16,20 +16,15 @@ from tests.support.faults import (
     assert_only,
     victim,
 )
+from tests.support.packages import package
 from tests.support.paths import ROOT
 
-PACKAGES = "/usr/lib/python3/dist-packages"
 ASCEND = "/usr/local/Ascend"
 DRIVER = "Version=24.1.0\ncompatible_version_fw=[7.0.0,7.5.9]\n"
 SAMPLES = ROOT / "tests" / "samples" / "dmesg"
 PLAIN = ("--python", "python3")
 """The person who runs the tests may have an environment with torch, which the lab's hosts then have too."""
 NO_AGE = (*ALONE, "--expect", "leftover_minutes=0")
-
-
-def package(name: str, version: str, host: Host) -> None:
-    """Write metadata as pip does; nothing else of a package is read."""
-    host.write(f"{PACKAGES}/{name}-{version}.dist-info/METADATA", f"Name: {name}\nVersion: {version}\n")
 
 
 def other_torch(host: Host) -> None:

@@ -16,6 +16,7 @@ import pytest
 from doctor.report.json import CheckReport
 from tests.lab import Lab
 from tests.support.faults import judged_again
+from tests.support.packages import package
 from tests.support.smoke.faults import no_new_connections
 from tests.support.verified import assert_red
 
@@ -148,6 +149,20 @@ def test_a_host_whose_interpreter_has_no_torch_is_named_before_anything_is_start
     assert outcome.smoke["runs"] == [], "it was left out of the first run, not found by it"
     assert WITHOUT_TORCH in outcome.text
     assert "--python" in outcome.text
+
+
+def test_hosts_without_a_framework_in_common_are_not_trained_and_none_is_accused(
+    run: Runner, lab: Lab
+) -> None:
+    package("torch", "2.7.0", lab["node1"])
+    for name in ("node2", "node3"):
+        package("mindspore", "2.10.0", lab[name])
+    outcome = run("preflight", "node[1-3]", python="/usr/bin/python3")
+    assert (outcome.code, outcome.faults, outcome.healthy) == (3, {}, []), outcome.text
+    assert outcome.smoke["status"] == "skipped"
+    assert "no framework in common: torch on node1; MindSpore on node[2-3]" in outcome.smoke["reason"]
+    assert "--framework" in outcome.smoke["reason"]
+    assert outcome.text.count("differs from the other hosts'") == 1, outcome.text
 
 
 def test_no_torch_anywhere(run: Runner, lab: Lab) -> None:

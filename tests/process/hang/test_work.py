@@ -49,8 +49,15 @@ def test_who_gets_something_done_works(kind: str, make_job: Callable[..., HangJo
 @pytest.mark.parametrize(
     "kind",
     each(
-        "judge_by_http",
-        *("judge_by_http_with_timeout", "judges_by_threads", "judge_by_curl", "judge_by_asyncio"),
+        "ask_local_service_by_asyncio",
+        *("ask_local_service_with_timeout", "ask_local_service_by_loop_of_thread", "read_pipe_by_asyncio"),
+        *(
+            "judge_by_http",
+            "judge_by_http_with_timeout",
+            "judges_by_threads",
+            "judge_by_curl",
+            "judge_by_asyncio",
+        ),
         *("matmul", "numpy_alone", "decode", "collect", "count_words", "many_files", "slow_upload"),
         *("evaluate", "threads_compute", "pool_computes", "compile_by_gcc"),
     ),
@@ -79,7 +86,16 @@ def test_an_endless_loop_is_named_with_its_line(kind: str, make_job: Callable[..
 
 
 @pytest.mark.parametrize(
-    "kind", each("sleep_with_heartbeat", "lock_with_heartbeat", "nap", "lock", "child_sleeps", "file_lock")
+    "kind",
+    each(
+        "sleep_with_heartbeat",
+        "lock_with_heartbeat",
+        "nap",
+        "lock",
+        "child_sleeps",
+        "file_lock",
+        "asyncio_deadlock",
+    ),
 )
 def test_what_looks_like_work_excuses_nobody(kind: str, make_job: Callable[..., HangJob]) -> None:
     code, said = seen(make_job, kind)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.lab.mindspore_python import VERSION, write
+from tests.support.paths import ROOT
 from tests.support.smoke.local import smoke
 from tests.trials.kinds import INSIDE
 from tests.trials.outcome import Truth, judged
@@ -42,6 +44,21 @@ def test_a_fault_is_found_at_its_rank_and_nobody_else_is_blamed(tmp_path: Path, 
     found = judged(kind, 1, "", truth, ran)
     assert found.right, (found, ran.errors)
     assert ran.code == 1
+
+
+def test_a_rank_computes_on_one_core_and_neighbours_on_others(tmp_path: Path) -> None:
+    code = (
+        "import os; from doctor.smoke.onhost.mindspore_framework import framework_of\n"
+        "before, framework = sorted(os.sched_getaffinity(0)), framework_of('mccl', 0, None)\n"
+        "for place in range(3):\n"
+        "    os.sched_setaffinity(0, before)\n"
+        "    framework.choose_core(place)\n"
+        "    assert os.sched_getaffinity(0) == {before[place % len(before)]}, place\n"
+    )
+    asked = subprocess.run(
+        [write(tmp_path), "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert asked.returncode == 0, asked.stderr
 
 
 def test_nothing_is_trained_with_another_interpreter_than_the_job_s(tmp_path: Path) -> None:

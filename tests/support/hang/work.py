@@ -101,8 +101,8 @@ def slow_storage() -> None:
             file.read(4096)
 
 
-def ask_local_service() -> int:
-    """Over a socket of Unix, which answers after some time."""
+def _local_service() -> str:
+    """The path of a socket of Unix behind which a service answers after some time."""
     import secrets
 
     path = str(FOLDER / f"socket.{secrets.token_hex(4)}")
@@ -111,10 +111,77 @@ def ask_local_service() -> int:
     server.listen()
     code = f"import socket,time; s=socket.socket(fileno={server.fileno()}); c=s.accept(); time.sleep({LONG})"
     subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
+    return path
+
+
+def ask_local_service() -> int:
     with socket.socket(socket.AF_UNIX) as line, line.makefile("rb") as answers:
-        line.connect(path)
+        line.connect(_local_service())
         line.sendall(b"{}")
         return len(answers.read())
+
+
+def ask_local_service_with_timeout() -> int:
+    """It polls, and no stack shows a library."""
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(2 * LONG)
+        line.connect(_local_service())
+        line.sendall(b"{}")
+        return len(line.recv(100))
+
+
+async def _ask() -> None:
+    import asyncio
+
+    reader, writer = await asyncio.open_unix_connection(_local_service())
+    writer.write(b"{}")
+    await reader.read()
+
+
+def ask_local_service_by_asyncio() -> None:
+    import asyncio
+
+    asyncio.run(_ask())
+
+
+def ask_local_service_by_loop_of_thread() -> None:
+    import asyncio
+
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True).start()
+    asyncio.run_coroutine_threadsafe(_ask(), loop).result()
+
+
+def read_pipe_by_asyncio() -> None:
+    """Of a process that is no child of it, and writes after some time."""
+    import asyncio
+
+    async def read() -> None:
+        ours, theirs = os.pipe()
+        code = f"import time; time.sleep({LONG})"
+        subprocess.run(
+            ["sh", "-c", '"$@" &', "sh", sys.executable, "-c", code],
+            pass_fds=[theirs],
+            start_new_session=True,
+            check=True,
+        )
+        os.close(theirs)
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(ours, "rb"))
+        await reader.read()
+
+    asyncio.run(read())
+
+
+def asyncio_deadlock() -> None:
+    """A loop in which nothing can happen any more."""
+    import asyncio
+
+    async def wait() -> None:
+        await asyncio.Event().wait()
+
+    asyncio.run(wait())
 
 
 def ask_local_service_by_threads() -> None:

@@ -426,6 +426,14 @@ def test_a_slow_rank_whose_processor_others_use_is_not_named() -> None:
     )
 
 
+def test_links_are_not_judged_over_what_is_slower_than_a_network() -> None:
+    result = healthy(plan_of(hosts=4, each=1))
+    result = replace(result, plan=replace(result.plan, backend="mccl", framework="mindspore"))
+    (found,) = (r for r in judged(JudgedRun(result, ())) if r.check == "smoke-slow-link")
+    assert found.status is Status.SKIP
+    assert (found.reason or "").startswith("mccl itself carries less than a network, here ")
+
+
 def test_a_larger_run_that_broke_off_does_not_vouch_for_a_smaller_one() -> None:
     """Bandwidth was measured only between two hosts, after the two others were left out."""
     left = tuple(OmittedSmokeHost(host, "an earlier smoke run named it") for host in ("n3", "n4"))

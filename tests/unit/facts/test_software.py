@@ -180,6 +180,26 @@ def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
     assert not {finding.check for finding in report(made).findings} & {"torch-missing", "version-drift"}
 
 
+def test_interpreters_of_different_frameworks_are_told_once() -> None:
+    """Their packages are not compared, and none of them lacks torch."""
+    names = ["node1", "node2", "node3"]
+    has = ["package torch 2.7.0\n", *["package mindspore 2.10.0\npackage numpy 1.26.4\n"] * 2]
+    made = recording(
+        names,
+        expect={"torch": "any"},
+        heard={
+            name: heard(n, names, python=f"python 3.11.2 /usr/bin/python3\n{has[n - 1]}")
+            for n, name in enumerate(names, 1)
+        },
+    )
+    judged = report(made)
+    (drift,) = [each for each in judged.findings if each.check == "version-drift"]
+    assert (drift.hosts, drift.subject, drift.actual) == (("node1",), "framework", "torch")
+    (missing,) = [each for each in judged.findings if each.check == "torch-missing"]
+    assert (missing.status.value, missing.essential, missing.hosts) == ("unknown", True, tuple(names))
+    assert "torch on node1; MindSpore on node[2-3]; name the interpreter" in missing.summary
+
+
 @pytest.mark.parametrize(
     ("vendor", "name", "driver", "told"),
     [

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import json
 import os
+import select
 import shutil
+import socket
 import sys
 import tempfile
 from pathlib import Path
@@ -19,6 +21,7 @@ import doctor
 from doctor.hang.agents import HangAgents
 from doctor.hang.onhost import (
     agent,
+    asks,
     descriptors,
     look,
     proc,
@@ -309,6 +312,54 @@ def test_how_far_a_process_has_come_in_its_files(tmp_path: Path) -> None:
         assert mine(shard.fileno()) == [f"{' '.join(begin.split()[:2])} 40"]
         assert mine(log.fileno()) == [], "a log grows while its process stands still"
     assert descriptors.opened("/proc/0", []) is None
+
+
+LOCAL = (
+    "Netid State  Recv-Q Send-Q     Local Address:Port     Peer Address:Port\n"
+    "u_str ESTAB  0      0                      * 11                  * 12\n"
+    "u_str ESTAB  0      0      /run/a judge.sock 12                  * 11\n"
+    "u_str LISTEN 0      128    /run/a judge.sock 10                  * 0 \n"
+    "u_str ESTAB  0      0                      * 21                  * 22\n"
+    "u_str ESTAB  0      0                      * 22                  * 21\n"
+)
+
+
+def test_whom_a_thread_polls_on_its_own_host() -> None:
+    def asked(*ends: str, pipes: tuple[str, ...] = (), of_helper: tuple[str, ...] = ()) -> list[str]:
+        thread: dict[str, Any] = {"tid": 7, "asks": []}
+        looks: dict[int, dict[str, Any]] = {
+            7: {"inodes": ["11", "21", "22"], "pipes": pipes, "threads": [thread], "polled": {"7": ends}},
+            9: {"inodes": ["12"], "pipes": of_helper},
+        }
+        asks.add(looks, [{"pid": 7}, {"pid": 9, "helps": 7}], sockets.parse_local(LOCAL))
+        return list(thread["asks"])
+
+    assert asked("socket:[11]") == ["/run/a judge.sock"]
+    assert asked("socket:[21]") == [], "the pair by which a loop wakes itself"
+    assert asked("socket:[31]") == [], "no socket of Unix"
+    assert asked("pipe:[5]", pipes=("pipe:[5]",)) == ["a pipe"]
+    assert asked("pipe:[5]", pipes=("pipe:[5]", "pipe:[5]")) == []
+    assert asked("pipe:[5]", pipes=("pipe:[5]",), of_helper=("pipe:[5]",)) == []
+
+
+def test_what_this_thread_polls() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, select.epoll() as epoll, open(os.devnull, "rb") as other:
+        epoll.register(ours)
+        sleeps = {
+            "tid": 7,
+            "name": "python",
+            "waits": "ep_poll",
+            "syscall": ["epoll_wait", hex(epoll.fileno())],
+        }
+        polls = {"tid": 8, "name": "python", "waits": "poll_schedule_timeout", "syscall": ["poll", "0x1"]}
+        gloo = dict(sleeps, tid=9, name="gloo_tcp_loop")
+        found = descriptors.opened("/proc/self", [sleeps, polls, gloo])
+        assert found
+        assert found["polled"]["7"] == [os.readlink(f"/proc/self/fd/{ours.fileno()}")]
+        assert os.readlink(f"/proc/self/fd/{theirs.fileno()}") in found["polled"]["8"]
+        assert os.readlink(f"/proc/self/fd/{other.fileno()}") not in found["polled"]["8"]
+        assert "9" not in found["polled"], "it waits for other ranks"
 
 
 def test_what_a_thread_reads_now_is_named_first() -> None:

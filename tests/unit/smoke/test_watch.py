@@ -127,6 +127,15 @@ def test_one_rank_whose_next_collective_is_new_extends_the_limit() -> None:
     assert mccl == 15.0, "it compiles again where a rank computes alone, after pauses that were short"
 
 
+def test_ranks_that_all_meet_are_given_time_but_not_for_one_that_has_yet_to_come() -> None:
+    def at(step: int) -> tuple[Sample, Sequence[ScheduledCall]]:
+        return Sample(2, "join", step, 0, "none", 0, "none", "none", 0, False, 0.0), ()
+
+    assert stall_limit(PATIENCE["mccl"], 0.0, [at(1), at(1)]) == 75.0
+    assert stall_limit(PATIENCE["mccl"], 0.0, [at(1), at(0)]) == 30.0
+    assert stall_limit(GLOO, 0.0, [at(1), at(1)]) == 15.0
+
+
 def test_a_host_that_still_moves_keeps_its_cell_from_hanging() -> None:
     watched = watch()
     show(watched, 102, everyone(watched, "train", 5), quiet=9.0)

@@ -24,12 +24,14 @@ HEALTHY = (
     *("judge_by_asyncio", "compile_model", "compile_by_gcc", "long_import", "evaluate", "threads_compute"),
     *("pool_computes", "short_lock", "lock_of_a_download", "judge_by_curl", "compress_by_shell"),
     *("slow_storage", "ask_local_service", "ask_local_service_by_threads", "queue_of_computing_child"),
+    *("ask_local_service_by_asyncio", "ask_local_service_with_timeout"),
+    *("ask_local_service_by_loop_of_thread", "read_pipe_by_asyncio"),
     *("long_steps", "numpy_alone", "matmul_beside_evaluator", "upload_beside_evaluator"),
 )
 HANGS = (
     *("sleep", "nap", "lock", "sleep_with_heartbeat", "lock_with_heartbeat", "child_sleeps", "hub_lock"),
     *("flock_of_another", "sqlite_lock", "fork_lock", "leave", "file_lock", "build_lock"),
-    *("lock_over_collective", "pool_sleeps", "sleep_beside_evaluator"),
+    *("lock_over_collective", "pool_sleeps", "sleep_beside_evaluator", "asyncio_deadlock"),
 )
 UNDECIDED = ("spin", "spin_in_lines", "leave_all")
 BY_ALL = ("leave_all", "lock_over_collective")

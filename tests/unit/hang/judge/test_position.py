@@ -53,6 +53,10 @@ NPU = Frame(name="synchronize", file="/opt/site-packages/torch_npu/npu/utils.py"
 CLIPS = "nn/utils/clip_grad.py"
 NCCL = Thread(tid=50, name="pt_nccl_watchdg", state="S")
 P2P = torch("_wait_batch_p2p", "distributed/pipelining/schedules.py")
+VLLM = Frame(name="all_reduce", file="/srv/vllm/vllm/distributed/parallel_state.py", line=1)
+MEGATRON = Frame(
+    name="send_forward", file="/srv/megatron/core/pipeline_parallel/p2p_communication.py", line=1
+)
 BACKWARD = (
     Frame(name="_engine_run_backward", file=f"{LIB}/autograd/graph.py", line=979),
     line("loss.backward()"),
@@ -95,6 +99,12 @@ BACKWARD = (
         (rank((NPU, MAIN)), True, "synchronize"),
         (rank((torch("clip_grad_norm_", CLIPS), MAIN), NCCL), True, "clip_grad_norm_"),
         (rank((torch("clip_grad_norm_", CLIPS), MAIN), *gloo(IDLE)), False, ""),
+        # A framework around collectives, wherever it is installed.
+        (rank((VLLM, MAIN)), True, "all_reduce"),
+        (rank((c10d("all_reduce"), VLLM, MAIN)), True, "all_reduce"),
+        (rank((MEGATRON, MAIN), *gloo(IDLE), limit=WAITING), True, "send_forward"),
+        (rank((MEGATRON, MAIN), *gloo(WAITING)), True, "send_forward"),
+        (rank((MEGATRON, MAIN), *gloo(IDLE)), False, "send_forward"),
         # An import inside a module of collectives is an import.
         (rank((IMPORT, c10d("init_process_group"), MAIN)), False, ""),
         # Without a stack.
@@ -112,6 +122,12 @@ BACKWARD = (
 def test_standing(member: HangMember, inside: bool | None, operation: str) -> None:
     found = standing(member)
     assert (found.inside, found.operation) == (inside, operation)
+
+
+def test_the_place_is_beyond_what_wraps_the_collective() -> None:
+    layer = Frame(name="forward", file="/opt/site-packages/vllm/model_executor/layers/linear.py", line=1500)
+    assert standing(rank((c10d("all_reduce"), VLLM, layer))).place == "linear.py:1500"
+    assert standing(rank((c10d("all_reduce"), VLLM, layer, MAIN))).function == MAIN.name
 
 
 def test_groups_in_order_of_creation() -> None:

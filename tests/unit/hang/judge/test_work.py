@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Connection, Frame, HangMember, PythonThread, Thread
+from doctor.hang.evidence import Connection, Frame, HangMember, Look, PythonThread, Thread
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.progress import ends_of_ranks
@@ -33,6 +33,19 @@ def wired(member: HangMember, *wires: Connection, before: tuple[Connection, ...]
     assert member.b is not None
     a = replace(member.a, connections=wires if before is None else before)
     return replace(member, a=a, b=replace(member.b, connections=wires))
+
+
+def asks(member: HangMember, tid: int) -> HangMember:
+    """The member, one of whose threads polls a socket of Unix."""
+
+    def asking(each: Look | None) -> Look | None:
+        rest = tuple(thread for thread in each.threads if thread.tid != tid) if each else ()
+        one = next((thread for thread in each.threads if thread.tid == tid), None) if each else None
+        asks = replace(one or Thread(tid=tid, name="python", state="S"), asks=("/run/judge.sock",))
+        first, last = ((asks,), rest) if one else (rest, (asks,))
+        return replace(each, threads=(*first, *last)) if each else None
+
+    return replace(member, a=asking(member.a), b=asking(member.b))
 
 
 def kind(found: Activity) -> str:
@@ -132,11 +145,38 @@ class TestAnAnswerThatIsDue:
         assert kind(doing(wired(seen("futex_do_wait", others=(sends,)), ASKED), (), 2.0)) == "stands"
 
     def test_of_a_local_process(self) -> None:
-        """Over a socket of Unix, as ZeroMQ's, which ss is not asked about."""
+        """Over a socket of Unix, as ZeroMQ's."""
         zmq = Frame(name="poll", file="/opt/venv/lib/python3.11/site-packages/zmq/sugar/poll.py", line=106)
         assert kind(doing(seen("poll_schedule_timeout", stack=(zmq, MAIN)), (), 2.0)) == "unproved"
         loop = Frame(name="_run_once", file="/usr/lib/python3.11/asyncio/base_events.py", line=1898)
         assert kind(doing(seen("do_epoll_wait", stack=(loop, MAIN)), (), 2.0)) == "stands"
+
+    def test_of_a_local_process_to_a_loop(self) -> None:
+        """A loop of asyncio polls whatever it waits for; if it polls nobody, nothing will wake it."""
+        loop = Frame(name="_run_once", file="/usr/lib/python3.11/asyncio/base_events.py", line=1898)
+        for stack in ((loop, MAIN), (MAIN,), ()):
+            found = doing(asks(seen("do_epoll_wait", stack=stack), 7), (), 2.0)
+            assert (kind(found), found.words) == (
+                "unproved",
+                "waits for another process to answer over /run/judge.sock",
+            )
+
+    def test_of_a_local_process_to_a_loop_in_a_thread(self) -> None:
+        loop = Frame(name="_run_once", file="/usr/lib/python3.11/asyncio/base_events.py", line=1898)
+        inner = Frame(name="_worker", file="/usr/lib/python3.11/concurrent/futures/thread.py", line=83)
+        receive = Frame(name="readinto", file="/usr/lib/python3.11/socket.py", line=706)
+        runs, idles = PythonThread(tid=8, frames=(loop, MAIN)), PythonThread(tid=8, frames=(READ,))
+        for waits, stack, other, wanted in (
+            ("futex_do_wait", (MAIN,), runs, "unproved"),
+            ("futex_do_wait", (MAIN,), idles, "stands"),
+            ("hrtimer_nanosleep", (MAIN,), runs, "stands"),
+        ):
+            rank = seen(waits, stack=stack, others=(other,))
+            assert kind(doing(asks(rank, 8), (), 2.0)) == wanted
+            assert kind(doing(rank, (), 2.0)) == "stands"
+        in_pool = PythonThread(tid=8, frames=(receive, READ, inner))
+        rank = seen("do_epoll_wait", stack=(loop, MAIN), others=(in_pool,))
+        assert kind(doing(rank, (), 2.0)) == "unproved"
 
     def test_of_a_local_process_to_a_thread_without_a_stack(self) -> None:
         for waits, name, wanted in (

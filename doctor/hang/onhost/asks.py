@@ -1,0 +1,60 @@
+"""Whom threads that poll wait for on their own host: ss shows no end of TCP for it."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+MOST = 4
+LONGEST = 256
+PIPE = "pipe:"
+
+
+def may_ask(looks: "Mapping[int, dict[str, Any]]", known: "Mapping[str, Any]") -> bool:
+    """Whether a thread polls a socket that is none of these connections over TCP."""
+    return any(
+        not end.startswith(PIPE) and inode_of(end) not in known
+        for look in looks.values()
+        for ends in look.get("polled", {}).values()
+        for end in ends
+    )
+
+
+def add(
+    looks: "Mapping[int, dict[str, Any]]",
+    members: "Sequence[Mapping[str, Any]]",
+    local: "Mapping[str, tuple[str, str]]",
+) -> None:
+    """Add to each thread the ends that it `asks`. `local`: the sockets of Unix that are connected."""
+    heads = {member["pid"]: member.get("helps") or member["pid"] for member in members}
+    pipes = {}  # type: dict[int, Counter[str]]
+    for pid, look in looks.items():
+        pipes.setdefault(heads.get(pid, pid), Counter()).update(look.get("pipes", ()))
+    for pid, look in looks.items():
+        own = set(look["inodes"])
+        for thread in look.get("threads", ()):
+            ends = look.get("polled", {}).get(str(thread["tid"]), ())
+            found = _others(ends, pipes[heads.get(pid, pid)], own, local)
+            named = [each[:LONGEST] for each in dict.fromkeys(found)][:MOST]
+            if named:
+                thread["asks"] = named
+
+
+def _others(
+    ends: "Sequence[str]",
+    pipes: "Mapping[str, int]",
+    own: "set[str]",
+    local: "Mapping[str, tuple[str, str]]",
+) -> "Iterator[str]":
+    """Those ends whose other end another process has. A pipe that leads only to a helper is none of them:
+    what that helper does tells more.
+    """
+    for end in ends:
+        inode = inode_of(end)
+        if end.startswith(PIPE) and pipes[end] < 2:
+            yield "a pipe"
+        elif inode in local and local[inode][0] not in own:
+            yield local.get(local[inode][0], ("", ""))[1] or "a local socket"
+
+
+def inode_of(end: str) -> str:
+    return end.partition("[")[2].rstrip("]")

@@ -38,7 +38,7 @@ twice.
 LATE_FACTOR, LATE_SECONDS, LATE_IF_SHARED = 5.0, 0.001, 0.02
 """If ranks wait for their processors, one message may take several time slices of the scheduler."""
 SLOWER_THAN_NETWORKS = ("mccl",)
-"""Backends whose rates say more about the processors than about the links: MindSpore's carried 3 to 45 MB/s
+"""Backends whose rates say more about the processors than about the links: MindSpore's carried 2 to 43 MB/s
 over any link, one of 100 Mbit/s among them, and on a busy machine four times as much one way as the other.
 """
 

@@ -49,6 +49,8 @@ class Reach:
     """The Slurm job through which srun reached the hosts; empty if srun did not reach them."""
     nodes: tuple[str, ...] = ()
     """All hosts that were asked."""
+    chosen: tuple[tuple[str, str], ...] = ()
+    """The options that chose the job."""
 
     def check(self, hosts: Collection[str], only: str = "") -> str:
         in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
@@ -65,7 +67,7 @@ class Reach:
 
     def other(self, command: str) -> str:
         """The command that asks the same hosts another question about the job."""
-        return self.way.typed(command, self.nodes)
+        return self.way.typed(command, self.nodes, self.chosen)
 
     def on(self, host: str, command: str) -> str:
         if self.allocation:
@@ -79,7 +81,9 @@ def reach_of(evidence: HangEvidence, job: HangJob) -> Reach:
     way = evidence.way or Way()
     number = next((rank.slurm_job.partition(" ")[0] for rank in job.ranks if rank.slurm_job), "")
     by_srun = ("--transport", "srun") in way.reached and number.isdigit()
-    return Reach(way, evidence.local, number if by_srun else "", evidence.asked)
+    options = zip(("--pid", "--master-port", "--job", "--rank-user"), evidence.choice.of_job, strict=True)
+    chosen = tuple((option, str(value)) for option, value in options if value is not None)
+    return Reach(way, evidence.local, number if by_srun else "", evidence.asked, chosen)
 
 
 def advice(

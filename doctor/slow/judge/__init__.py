@@ -31,6 +31,8 @@ STEPS = 30
 """The fewest steps that can name anybody."""
 WORTH, TOO_NOISY = 0.15, 0.2
 """If one rank may cost this share of the time without being named, it looks on, or calls nobody well."""
+SAME_STEPS = 0.25
+"""By how much of them the steps of two ranks may differ, which were counted from different moments on."""
 PAUSED = 0.5
 """The share of the lost time from which on pauses explain it."""
 NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"
@@ -93,7 +95,9 @@ def _entered(entries: Sequence[int], found: Series | None) -> int | None:
 
 
 def _steps(evidence: SlowEvidence, job: HangJob) -> tuple[int | None, float | None]:
-    """How many steps were made between the first and the last look, and how long one takes."""
+    """How many steps were made between the first and the last look, and how long one takes; None if the
+    ranks do not agree: a number that was read while it changed may be any.
+    """
     apart = {host.host: host.apart for host in evidence.hosts}
     made = []
     for rank in job.ranks:
@@ -103,7 +107,8 @@ def _steps(evidence: SlowEvidence, job: HangJob) -> tuple[int | None, float | No
     if not made:
         return None, None
     steps, seconds = sorted(made)[len(made) // 2]
-    return steps, seconds / steps
+    agree = [each for each, _ in made if abs(each - steps) <= max(SAME_STEPS * steps, 2)]
+    return (steps, seconds / steps) if 2 * len(agree) > len(made) else (None, None)
 
 
 def _paces(seen: Sampled, found: Series | None) -> list[RankShare]:
@@ -125,7 +130,9 @@ def _named(
     made: SlowJudgement, state: SlowState, late: SlowCulprit, commands: tuple[str, ...] = ()
 ) -> SlowJudgement:
     verb = {Lag.STARVED: "is short of a processor", Lag.PAUSES: "stops the job again and again"}
-    words = verb.get(late.lag, late.sentence if state is SlowState.LINK else f"is late: {late.sentence}")
+    many = len(late.ranks) > 1 and not late.whole_host
+    how = f"are late: {late.sentence}" if many else f"is late: {late.sentence}"
+    words = verb.get(late.lag, late.sentence if state is SlowState.LINK else how)
     if late.lag is Lag.STAGE:
         words = f"is the slowest stage of the pipeline: {late.sentence}"
     if late.lag is Lag.DEVICE:

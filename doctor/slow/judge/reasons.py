@@ -18,6 +18,8 @@ from doctor.slow.judge.series import Sampled, own_line, stacks_of
 from doctor.slow.judge.words import percent
 
 STANDS_OUT = 0.05
+ENOUGH = 20
+"""Samples of a rank's stacks without which no line is excluded."""
 ALSO_THERE = 0.02
 """The share from which on the others are at the line as well."""
 THROTTLED = 0.2
@@ -59,12 +61,17 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     short = [*_throttled(here, rest), *_gil(seen, who)] or [*_starved(here, rest, seen, who)]
     weak = not at_line or at_line[0][0] in _WEAK
     said = [*short, *at_line] if weak else [*at_line, *short]
-    if not said and not seen.profiles(who):
-        return Reasons(None, None, (NO_STACKS,))
+    if not said and not (_compared(seen, [who]) and _compared(seen, others)):
+        return Reasons(where, None, (NO_STACKS,))
     if not said:
         everything = "everything takes longer there: its host, the clock of its processors, memory"
         said = [(LateReason.EVERYTHING, everything)]
     return Reasons(where, said[0][0], tuple(words for _, words in said))
+
+
+def _compared(seen: Sampled, some: Sequence[Key]) -> bool:
+    """Whether the stacks of any of these were seen often enough to exclude that a line stands out."""
+    return any(sum(profile.main) >= ENOUGH for each in some for profile in seen.profiles(each)[:1])
 
 
 Said = Iterator[tuple[LateReason, str]]

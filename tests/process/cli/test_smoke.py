@@ -224,7 +224,9 @@ def hung(tmp_path_factory: pytest.TempPathFactory) -> Kept:
 
 @with_torch
 def test_a_healthy_run(well: Kept) -> None:
-    assert (well.ran.returncode, well.ran.stderr) == (0, ""), well.ran.stdout
+    assert well.ran.returncode == 0, well.ran.stdout
+    progress = [line.startswith("doctor: smoke  ") for line in well.ran.stderr.splitlines()]
+    assert all(progress), well.ran.stderr  # on a busy machine it takes long enough to say where it is
     document = msgspec.json.decode(well.report, type=CheckReport, strict=True)
     assert (document.verdict, document.run.command, document.run.exam) == ("healthy", "smoke", "smoke")
     smoke = document.smoke

@@ -13,7 +13,7 @@ from tests.lab.processes import command, numbers, processes
 from tests.support.injob import PORT, Job, environment
 from tests.support.slow.ranks import FEED, JOB, Step, truth
 
-PATIENCE = 120.0
+PATIENCE = 300.0
 FOLDER = "/tmp/slow-job"
 
 

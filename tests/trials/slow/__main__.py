@@ -104,7 +104,7 @@ def trial(lab: Lab, job: LabJob, kind: SlowKind, name: str, number: int, args: a
     words = (
         f"late {late if not kind.outside else host.name}, {true:.0%} of the time",
         *(
-            f"{each['headline']}: {each['cause']}: {'; '.join(each['slow']['why'])}"
+            f"{each['headline']}: {each['slow']['lag']}: {each['cause']}: {'; '.join(each['slow']['why'])}"
             for each in said["findings"]
         ),
         *(f"at {each['slow']['line']}" for each in said["findings"] if kind.cause not in ("", each["cause"])),
@@ -125,9 +125,9 @@ def compared(
     (found,) = said["findings"]
     if kind.host_only or user != "root":
         there = host in (*found["hosts"], *found["slow"]["peers"])
-        return there, there
-    ranks = found["slow"]["ranks"]
-    return bool({*ranks} & {*late}), {*ranks} <= {*late}
+        return there and (user != "root" or found["slow"]["lag"] == kind.lag), there
+    ranks, called = found["slow"]["ranks"], kind.lag in ("late", found["slow"]["lag"])
+    return bool({*ranks} & {*late}) and called, {*ranks} <= {*late}
 
 
 if __name__ == "__main__":

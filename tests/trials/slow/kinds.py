@@ -35,6 +35,8 @@ class SlowKind:
     """What is done to the host of the rank, or to its process."""
     cause: str = ""
     """What the report must give as the reason, if it is looked at."""
+    lag: str = "late"
+    """How the report must call it."""
     host_only: bool = False
     """Whether the host is at fault and not its rank."""
 
@@ -88,15 +90,15 @@ KINDS = {
     "gil": SlowKind("gil", 30, cause="GIL"),
     "gc": SlowKind("gc", cause="garbage collection"),
     "fsync": SlowKind("fsync", cause="writes"),
-    "checkpoint": SlowKind("checkpoint", first=True, cause="checkpoint"),
-    "evaluation": SlowKind("evaluation", first=True, cause="evaluation"),
+    "checkpoint": SlowKind("checkpoint", first=True, cause="checkpoint", lag="pauses"),
+    "evaluation": SlowKind("evaluation", first=True, cause="evaluation", lag="pauses"),
     "quota": SlowKind("computes", 0.12, everybody=True, outside=_quota, cause="CPU quota"),
     "hogs": SlowKind("computes", 0.12, everybody=True, outside=_hogs, cause="other processes"),
     "two": SlowKind("uneven", ranks=2),
     "later": SlowKind("loader", later=4.0),
-    "stage": SlowKind("stage", 400),
-    "slow-link": SlowKind(outside=_slow_link, host_only=True),
-    "lossy-link": SlowKind(outside=_lossy_link, host_only=True),
+    "stage": SlowKind("stage", 400, lag="slowest stage"),
+    "slow-link": SlowKind(outside=_slow_link, host_only=True, lag="slow link"),
+    "lossy-link": SlowKind(outside=_lossy_link, host_only=True, lag="lossy link"),
 }
 """Milliseconds below 1 are a share of the time that a step sleeps."""
 

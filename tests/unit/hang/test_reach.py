@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence
+from doctor.hang.evidence import HangChoice, HangEvidence
 from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
@@ -54,6 +54,14 @@ def test_on_this_machine_alone_nothing_logs_in() -> None:
     below = replace(evidence(["waits"] * 4, ("here",)), local=True, way=way)
     assert commands(below)[0].startswith("doctor check --only port-unreachable")
     assert commands(below)[0].endswith(" --local")
+
+
+def test_the_other_command_asks_about_the_same_job() -> None:
+    """Where several jobs run, it would not know which, without the options that chose this one."""
+    way, moves = Way(reached=(("--local",),)), evidence(["waits", "waits"], ("here",), silent=0.1)
+    seen = replace(moves, local=True, way=way, choice=HangChoice(master_port=29500, slurm_job="7"))
+    assert judge(seen).slow == "doctor slow --master-port 29500 --job 7 --local"
+    assert judge(replace(seen, choice=HangChoice())).slow == "doctor slow --local"
 
 
 def test_options_of_the_login_are_repeated() -> None:

@@ -24,7 +24,8 @@ DEMOS = PACKAGE / "run" / "demo.py"
 REACHES_HOSTS = SRUN.commands
 """It is also a way to reach hosts, and is named wherever that is meant."""
 ALL = sorted({*COMMANDS, *MODULES} - {*REACHES_HOSTS})
-NAMES = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, ALL))})(?![\w-])")
+NAMES = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, ALL))})(?![\w/-])")
+"""A folder of the same name is a package, such as the one whose files a stack names."""
 
 
 def literals(path: Path) -> Iterator[tuple[int, str]]:

@@ -71,6 +71,24 @@ def test_noise_that_would_hide_a_fault_is_not_called_well() -> None:
     assert plan is None or made.seconds < 30
 
 
+def test_a_number_of_steps_on_which_the_ranks_do_not_agree_is_not_said() -> None:
+    """As if it was read while it changed, in most of the ranks of which it is known."""
+    seen = recorded("loader")
+    first, *rest = seen.hosts
+    others = tuple(replace(host, members=tuple(map(_without_steps, host.members))) for host in rest)
+    wrong = next(number for number, m in enumerate(first.members) if m.rank is not None)
+    members = tuple(
+        _few((member,), 5_000)[0] if number == wrong else member
+        for number, member in enumerate(first.members)
+    )
+    two = judge(replace(seen, hosts=(replace(first, members=members), *others)))
+    assert (two.steps, two.step_seconds) == (None, None)
+    assert [each.ranks for each in two.late] == [(5,)]
+    most = judge(replace(seen, hosts=(replace(first, members=members), *rest)))
+    assert most.steps
+    assert abs(most.steps - 96) < 5
+
+
 def test_few_steps_name_nobody_and_it_looks_on() -> None:
     seen = recorded("loader")
     short = replace(seen, hosts=tuple(replace(h, members=_few(h.members)) for h in seen.hosts))
@@ -93,15 +111,20 @@ def test_too_few_samples_are_not_called_unseen_and_it_looks_on() -> None:
     assert (made.state, made.more, made.sentence) == (SlowState.UNKNOWN, True, TOO_FEW)
 
 
-def _few(members: tuple[HangMember, ...]) -> tuple[HangMember, ...]:
+def _without_steps(member: HangMember) -> HangMember:
+    look = member.b and replace(member.b, python=tuple(replace(t, step=None) for t in member.b.python))
+    return replace(member, b=look)
+
+
+def _few(members: tuple[HangMember, ...], steps: int = 10) -> tuple[HangMember, ...]:
     """The same ranks, which made only ten steps."""
     changed = []
     for member in members:
         look = member.b
         if look is not None and member.a is not None:
-            steps = {t.tid: t.step for t in member.a.python}
+            made = {t.tid: t.step for t in member.a.python}
             python = tuple(
-                replace(t, step=(steps.get(t.tid) or 0) + 10 if t.step is not None else None)
+                replace(t, step=(made.get(t.tid) or 0) + steps if t.step is not None else None)
                 for t in look.python
             )
             member = replace(member, b=replace(look, python=python))

@@ -23,6 +23,14 @@ _OURS: set[int] = set()
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class StoppedPart(DoctorError):
+    """A signal that was meant for doctor ended the work."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"{signal.Signals(number).name} ended a part of doctor.")
+        self.number = number
+
+
 class Apart(Generic[T]):
     """A fork that does the work. It writes to stderr only, and ends if this process does."""
 
@@ -53,6 +61,11 @@ class Apart(Generic[T]):
             if not more:
                 return True
             self._said += more
+
+    @property
+    def has_result(self) -> bool:
+        """Whether the work came to its end; to be asked when it is done."""
+        return bool(self._said)
 
     def end(self) -> None:
         """End it, whatever it does."""
@@ -95,7 +108,10 @@ def apart(work: Callable[[], T]) -> T:
     child = Apart(work)
     before: dict[int, Any] = {}
 
+    passed: list[int] = []
+
     def pass_on(number: int, _frame: object) -> None:
+        passed.append(number)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child.pid, number)
 
@@ -104,6 +120,9 @@ def apart(work: Callable[[], T]) -> T:
             before[number] = signal.signal(number, pass_on)
     try:
         child.poll(None)
+        if passed and not child.has_result:
+            child.end()
+            raise StoppedPart(passed[0])
         return child.result()
     finally:
         for number, handler in before.items():

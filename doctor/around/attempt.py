@@ -13,8 +13,9 @@ from functools import partial
 from doctor.around.after import EndReason, curves_of
 from doctor.around.apart import Apart, reap_orphans
 from doctor.around.command import ENDS, Command, SentSignal
+from doctor.around.elsewhere import RankElsewhere, end_elsewhere, ssh_ports
 from doctor.around.ended import below, end, kill
-from doctor.around.look import JobLook, Watcher, look
+from doctor.around.look import LONGEST, JobLook, Watcher, look
 from doctor.around.news import Newsroom
 from doctor.around.options import END, AroundWishes
 from doctor.around.output import Output
@@ -22,6 +23,7 @@ from doctor.around.pauses import OutputPauses, Passing
 from doctor.errors import DoctorError
 from doctor.run.request import Request
 from doctor.text.announce import announce
+from doctor.text.nodeset import fold
 
 TICK = 1.0
 """Seconds between looks at what was printed."""
@@ -59,6 +61,8 @@ class JobAttempt:
     """The reports of what was told, in JSON."""
     ended: str = ""
     """Why doctor ended the command; empty if it did not."""
+    elsewhere: tuple[str, ...] = ()
+    """What became of its ranks on other hosts then."""
 
     @property
     def by_signal(self) -> int:
@@ -84,7 +88,8 @@ class Watched:
         now = time.monotonic()
         self._pauses = OutputPauses(now, wishes.least)
         self._passing = Passing(command.output)
-        self._watcher = Watcher(self._pauses, partial(look, request, command.pid, port))
+        self._request, self._look = request, partial(look, request, command.pid, port)
+        self._watcher = Watcher(self._pauses, self._look)
         self._stops = command.stopped
         self._curves: Apart[tuple[tuple[str, ...], EndReason | None]] | None = None
         self._began, self._curves_at, self._losses, self._odd = now, now + LOSSES, 0, 0
@@ -108,6 +113,7 @@ class Watched:
                     self._tick(time.monotonic())
             if self._kill_at is not None:
                 end(self._tree, self._kill_at)
+                self._end_elsewhere()
         finally:
             self._watcher.close()
             if self._curves is not None:
@@ -144,7 +150,7 @@ class Watched:
             headline = f"{ABSENT if found.is_absent else UNDECIDED}: {silent}. {found.sentence}"
         self._news.publish(f"hang-{len(self.attempt.looks)}", headline, found.text, found.files)
         if found.hangs and self._wishes.on_hang == END:
-            self._end(found.sentence, now)
+            self._end(found.sentence, now, found.elsewhere)
 
     def _look_at_losses(self, now: float) -> None:
         if self._curves is not None:
@@ -169,12 +175,38 @@ class Watched:
         self.attempt.parts += filter(None, (why.files.get(".json"),))
         self._news.publish(f"loss-{len(self.attempt.losses)}", new[0], why.text, why.files)
         if self._wishes.on_loss == END:
-            self._end(new[0], now)
+            self._end(new[0], now, self._ranks_elsewhere())
 
-    def _end(self, why: str, now: float) -> None:
-        """Ask the command to end; later it and all below it are killed."""
+    def _ranks_elsewhere(self) -> tuple[RankElsewhere, ...]:
+        if self._request.who.local:
+            return ()
+        child = self._look(self._pauses.limit)
+        if not child.poll(LONGEST):
+            child.end()
+            return ()
+        try:
+            return child.result().elsewhere
+        except DoctorError:  # it told what broke
+            return ()
+
+    def _end_elsewhere(self) -> None:
+        if not self._elsewhere:
+            return
+        try:
+            became = end_elsewhere(self._request, self._elsewhere, self._ports, GRACE)
+        except DoctorError as error:
+            became = (
+                f"{fold({each.host for each in self._elsewhere})}: ranks may still run: {error.message}",
+            )
+        for each in became:
+            announce(each, self._news.tell)
+        self.attempt.elsewhere = became
+
+    def _end(self, why: str, now: float, elsewhere: tuple[RankElsewhere, ...]) -> None:
+        """Ask the command to end; later it and all below it are killed, and ranks on other hosts."""
         self.attempt.ended = why
         self._tree = below(self._command.pid)
+        self._elsewhere, self._ports = elsewhere, ssh_ports(self._tree) if elsewhere else frozenset()
         announce(f"the command is ended: TERM, and KILL after {GRACE:.0f} s.", self._news.tell)
         self._command.send(signal.SIGTERM)
         self._command.send(signal.SIGCONT)

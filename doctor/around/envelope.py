@@ -36,6 +36,8 @@ class AttemptEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What was told about losses, in sentences."""
     ended: str | None = None
     """Why doctor ended it; null if it did not."""
+    elsewhere: tuple[str, ...] = ()
+    """What became of its ranks on other hosts when doctor ended it, each in a sentence."""
     by_others: str | None = None
     """Who else ended it: a signal, or a scheduler and its reason; null if nobody did."""
     why: str | None = None
@@ -48,7 +50,9 @@ class AroundPart(msgspec.Struct, frozen=True):
     """The fields that only `run` has."""
 
     whose: Whose
-    """Whose exit code it is: that of the `job`, of the `preflight`, or `ended by doctor`."""
+    """Whose exit code it is: that of the `job`, of the `preflight`, or doctor's own: `ended by doctor`, or
+    `not started`.
+    """
     attempts: tuple[AttemptEntry, ...]
     """Each start of the command; empty if the pre-flight forbade it."""
 

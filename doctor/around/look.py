@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from doctor.around.apart import Apart
+from doctor.around.elsewhere import RankElsewhere
 from doctor.around.page_files import in_files
 from doctor.around.pauses import LEAST, OutputPauses
+from doctor.around.placeholders import is_here
 from doctor.errors import DoctorError
 from doctor.run.request import Request
 
@@ -35,6 +37,8 @@ class JobLook:
     culprits: frozenset[tuple[str, int | None]] = frozenset()
     text: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
+    elsewhere: tuple[RankElsewhere, ...] = ()
+    """The ranks of the job that do not run below the command."""
 
     @property
     def hangs(self) -> bool:
@@ -138,6 +142,7 @@ def _look(request: Request, below: int, port: int | None, limit: float) -> JobLo
     wishes = HangWishes(limit=limit, slurm_job=os.environ.get("SLURM_JOB_ID"))
     try:
         evidence = look_at(session, wishes).evidence
+        here = {host.name for host in session.hosts if evidence.local or is_here(host.address or host.name)}
     finally:
         session.close()
     found = _of_command(evidence, wishes, below, port)
@@ -146,7 +151,26 @@ def _look(request: Request, below: int, port: int | None, limit: float) -> JobLo
     text, files = in_files(page_of(found), hang_report(found, evidence))
     files[".evidence.json"] = encoded(evidence)
     culprits = frozenset((each.host, each.pid) for each in found.culprits)
-    return JobLook(found.verdict.value, found.sentence, culprits, text, files)
+    elsewhere = _elsewhere(found, evidence, here, _descendants(below))
+    return JobLook(found.verdict.value, found.sentence, culprits, text, files, elsewhere)
+
+
+def _elsewhere(
+    found: Judgement, evidence: HangEvidence, here: Collection[str], below: Collection[int]
+) -> tuple[RankElsewhere, ...]:
+    """The ranks of the job that are not processes below the command."""
+    if found.job is None:
+        return ()
+    at = {host.host: host.at for host in evidence.hosts}
+    own = {(each.host, each.pid) for each in found.job.ranks if each.host in here and each.pid in below}
+    bound = found.job.bound if own & found.job.bound else frozenset()
+    return tuple(
+        RankElsewhere(
+            each.host, each.pid, each.rank, at[each.host] - each.age, (each.host, each.pid) in bound
+        )
+        for each in found.job.ranks
+        if (each.host, each.pid) not in own and each.host in at
+    )
 
 
 def _of_command(evidence: HangEvidence, wishes: HangWishes, below: int, port: int | None) -> Judgement | None:

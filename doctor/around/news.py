@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import Mapping
 
 from doctor.around.apart import Apart
@@ -30,12 +31,22 @@ class Newsroom:
         """
         self._folder, self._notify, self._output, self._raw = folder, notify, output, raw
         self._running: list[Apart[None]] = []
+        self._told_at = 0
+        """How much the command had printed when something was told."""
 
     def cooked(self) -> None:
         """The command has ended: the terminal is as it was."""
         self._raw = False
 
+    def begin_line(self) -> None:
+        """Leave the line of a terminal in which the command stopped, or a key was shown as ^C."""
+        output, screen = self._output, sys.stderr is not None and sys.stderr.isatty()
+        if output and screen and output.total != self._told_at and output.in_line:
+            tell("\r\n" if self._raw else "\n", drawn=True)
+        self._told_at = output.total if output else 0
+
     def tell(self, text: str) -> None:
+        self.begin_line()
         with self._output.without_ours() if self._output else contextlib.nullcontext():
             tell(text.replace("\n", "\r\n") if self._raw else text, drawn=True)
 

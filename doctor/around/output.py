@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from doctor.around.relay.kept import HEAD, RING, Kept
-from doctor.around.relay.order import PASS
+from doctor.around.relay.order import PASS, TERMINAL
 
 NAMES = ("stdin", "stdout", "stderr")
+_SEQUENCES = re.compile(rb"(?:\x1b\[[0-9;?]*[A-Za-z])+\Z")
+"""What sets colours or shows the cursor."""
+_LAST = 256
+"""The bytes of a stream's end that show whether its line is complete."""
 
 
 class Printed(Protocol):
@@ -75,6 +80,7 @@ class Output:
 
     def __init__(self, file: int, copied: Sequence[int], kinds: Sequence[str]) -> None:
         self.streams: dict[str, Printed] = {NAMES[at]: Kept(file, n) for n, at in enumerate(copied)}
+        self._screen = next((self.streams[NAMES[at]] for at in copied if kinds[at] == TERMINAL), None)
         seen: list[os.stat_result] = []
         for at in (1, 2):
             about = os.fstat(at)
@@ -102,6 +108,14 @@ class Output:
     def totals(self) -> Mapping[str, int]:
         """How much each stream has printed."""
         return {name: each.total for name, each in self.streams.items()}
+
+    @property
+    def in_line(self) -> bool:
+        """Whether the last line on the terminal of the command is incomplete."""
+        if self._screen is None or not (total := self._screen.total):
+            return False
+        last = self._screen.since(max(0, total - _LAST))[1]
+        return not _SEQUENCES.sub(b"", last).endswith(b"\n")
 
     def when(self, totals: Mapping[str, int]) -> Output:
         """The output as it was when the streams had printed so much."""

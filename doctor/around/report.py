@@ -85,6 +85,8 @@ def _headline(code: int, whose: Whose, attempts: Sequence[AttemptEntry], read: S
     if whose is Whose.PREFLIGHT:
         return f"The command was not started. {read[-1].headline if read else ''}".strip()
     last = attempts[-1]
+    if whose is Whose.NOT_STARTED:
+        return f"The command was not started. {last.why}"
     if whose is Whose.ENDED:
         return f"doctor ended the job: {last.ended}"
     why = last.why or (last.losses or tuple(each.says for each in last.looks) or ("",))[-1]

@@ -15,6 +15,7 @@ from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
 from doctor.around.after import EndReason, explained, printed_cause
+from doctor.around.apart import StoppedPart
 from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
@@ -67,6 +68,7 @@ class EndedAttempt:
             looks=tuple(JobLookEntry(each.state, each.sentence) for each in self.attempt.looks),
             losses=tuple(self.attempt.losses),
             ended=self.attempt.ended or None,
+            elsewhere=self.attempt.elsewhere,
             by_others=self.by_others or None,
             why=self.why or None,
             folder=self.folder or None,
@@ -109,7 +111,11 @@ class AroundRun:
         places = named_in(self.words)
         examines = self.leads and not self.wishes.no_preflight
         if examines:
-            self.before = examined(self.request, self.words)
+            try:
+                self.before = examined(self.request, self.words)
+            except StoppedPart as stop:
+                announce(f"{signal.Signals(stop.number).name} came before the command was started.")
+                return self._ends(128 + stop.number, Whose.PREFLIGHT)
             self.parts += filter(None, (self.before.report,))
             if self.before.code:
                 return self._ends(self.before.code, Whose.PREFLIGHT)
@@ -168,8 +174,10 @@ class AroundRun:
             why = f"{clean_line(shlex.quote(words[0]))} could not be started: {os.strerror(attempt.why_not)}."
             announce(why)
             self._keep(attempt, code, "", why, folder)
-            return self._ends(code, Whose.JOB)
+            return self._ends(code, Whose.NOT_STARTED)
         code = exit_code(attempt.status)
+        if code or not self.request.outputs.quiet:
+            news.begin_line()
         self.parts += attempt.parts
         scheduled = why_ended() if code and not attempt.ended else ""
         by_others = self._by_others(attempt, scheduled) if code else ""

@@ -41,8 +41,8 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     x86-64 in place of the name.
     """
     asks: Annotated[tuple[Word, ...], msgspec.Meta(max_length=4)] = ()
-    """Sockets of Unix and pipes that it polls and that lead to another process, but no pipe to a helper of
-    its rank: the path of the socket, or "a pipe".
+    """Sockets and pipes that it polls and that lead to another process, except connections over TCP and
+    pipes to helpers of its rank: the path of the socket, or "a pipe".
     """
 
 

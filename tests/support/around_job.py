@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -21,7 +22,25 @@ for name, others in OTHERS.items():
     given = [os.environ[each] for each in (name, *others) if each in os.environ]
     os.environ.update({name: given[0]} if given else {})
 FAULT, AT = os.environ.get("FAULT", ""), int(os.environ.get("AT", "4"))
-STEPS, PAUSE = int(os.environ.get("STEPS", "12")), float(os.environ.get("PAUSE", "0"))
+STEPS = int(os.environ.get("STEPS", "12"))
+PAUSES = [float(each) for each in os.environ.get("PAUSE", "0").split(",")]
+APART = 3
+"""Steps from a pause to the next one."""
+FLOOD = int(os.environ.get("FLOOD", "0"))
+"""The lines before each step."""
+MEMORY = Path("/sys/fs/cgroup/memory")
+CROWDED = 64 << 20
+"""The bytes that a rank may have, or a batch needs."""
+
+
+class Large(torch.utils.data.Dataset[torch.Tensor]):
+    """A worker passes it on in /dev/shm."""
+
+    def __len__(self) -> int:
+        return 1
+
+    def __getitem__(self, _: int) -> torch.Tensor:
+        return torch.ones(CROWDED, dtype=torch.uint8)
 
 
 class Stuck(torch.utils.data.Dataset[torch.Tensor]):
@@ -35,8 +54,49 @@ class Stuck(torch.utils.data.Dataset[torch.Tensor]):
         return torch.ones(1)
 
 
+def use_up_memory() -> None:
+    """In a control group with a limit, as a container has one."""
+    group = MEMORY / f"around-{time.time_ns()}"
+    group.mkdir()
+    (group / "memory.limit_in_bytes").write_text(str(CROWDED))
+    (group / "cgroup.procs").write_text(str(os.getpid()))
+    kept = []
+    while True:
+        kept.append(bytearray(b"x" * (1 << 20)))
+
+
+def compile_model(seconds: float) -> None:
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        sum(range(1000))
+
+
+def write_checkpoint(seconds: float) -> None:
+    """To a slow disk."""
+    until = time.monotonic() + seconds
+    with Path(os.environ.get("TMPDIR", "/tmp"), f"checkpoint-{os.getpid()}").open("wb") as file:
+        while time.monotonic() < until:
+            file.write(bytes(1_000_000))
+            file.flush()
+            os.fsync(file.fileno())
+            file.seek(0)
+            time.sleep(0.05)
+    os.unlink(file.name)
+
+
+def pause(step: int) -> None:
+    number, rest = divmod(step - AT, APART)
+    if rest or not 0 <= number < len(PAUSES):
+        return
+    {"pause": time.sleep, "compile": compile_model, "checkpoint": write_checkpoint}[FAULT](PAUSES[number])
+
+
 def fault(step: int, rank: int) -> None:
-    if step != AT or rank != int(os.environ.get("VICTIM", "1")):
+    if rank != int(os.environ.get("VICTIM", "1")):
+        return
+    if FAULT in ("pause", "compile", "checkpoint"):
+        pause(step)
+    if step != AT:
         return
     if FAULT == "sleep":
         time.sleep(10_000)
@@ -46,8 +106,12 @@ def fault(step: int, rank: int) -> None:
         raise ValueError("shape of the batch")
     elif FAULT == "loader":
         next(iter(torch.utils.data.DataLoader(Stuck(), num_workers=1)))
-    elif FAULT == "pause":
-        time.sleep(PAUSE)
+    elif FAULT == "shm":
+        next(iter(torch.utils.data.DataLoader(Large(), num_workers=1)))
+    elif FAULT == "memory":
+        use_up_memory()
+    elif FAULT == "skip":
+        dist.barrier()
 
 
 def main() -> None:
@@ -57,6 +121,8 @@ def main() -> None:
         fault(step, rank)
         dist.all_reduce(torch.ones(8))
         if rank == 0:
+            sys.stdout.write("".join(f"line {n}\n" for n in range(FLOOD)))
+        if rank == 0 and FAULT != "silent":
             loss = float("nan") if FAULT == "nan" and step >= AT else 4 / (step + 1)
             print(f"step {step} loss {loss:.4f}", flush=True)
         time.sleep(float(os.environ.get("EACH", "0.1")))

@@ -179,7 +179,7 @@ def test_json_reads_back_as_what_it_was(value: Any) -> None:
     assert drawn(written) == []
 
 
-ON_HOSTS = ("agents", "facts/look.py", "mesh/agent.py", "smoke/onhost", "smoke/inject.py")
+ON_HOSTS = ("agents", "facts/look.py", "mesh/agent.py", "smoke/onhost", "smoke/inject.py", "around/onhost")
 """Programs of ours that run on hosts: their output is read here."""
 PRINTS = re.compile(r"\bprint\b|sys\.std(out|err)\.write|traceback\.print_\w+")
 

@@ -12,6 +12,7 @@ from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.locks import waits_for_lock
 from doctor.hang.judge.places import frames_of, main_thread, place_of, user_frame, user_index
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
+from doctor.hang.onhost.descriptors import OF_COLLECTIVES
 
 _STORAGE = (
     *(
@@ -209,7 +210,7 @@ def _thread_asks(member: HangMember) -> bool:
     """Whether a thread of it, other than those of libraries of collectives, reads a socket, by the kernel."""
     look = member.b
     return any(
-        any(part in thread.waits for part in _NETWORK) and not thread.name.startswith(("gloo", "pt_"))
+        any(part in thread.waits for part in _NETWORK) and not thread.name.startswith(OF_COLLECTIVES)
         for thread in (look.threads if look else ())
         if thread is not threads.main(look)
     )
@@ -223,11 +224,15 @@ def _pool_asks(member: HangMember) -> bool:
 
 
 def _thread_polls(member: HangMember) -> bool:
-    """Whether one of its threads waits for a local process, as a loop of asyncio in a thread does."""
+    """Whether one of its threads waits for a local process, as a loop of asyncio in a thread does. Without
+    stacks, threads of Python are known by their name, which is that of the main thread.
+    """
     look = member.b
+    main = threads.main(look)
     talking = {each.tid for each in (look.python if look else ()) if _talks(each.frames)}
+    names = ("python", main.name) if main and not frames_of(look) else ()
     waits = [each for each in (look.threads if look else ()) if each.asks]
-    return any(each.tid in talking or not frames_of(look) for each in waits)
+    return any(each.tid in talking or each.name.startswith(names) for each in waits)
 
 
 def _asked_by_a_thread(member: HangMember, ranks: Ends) -> Connection | None:

@@ -22,9 +22,12 @@ def may_ask(looks: "Mapping[int, dict[str, Any]]", known: "Mapping[str, Any]") -
 def add(
     looks: "Mapping[int, dict[str, Any]]",
     members: "Sequence[Mapping[str, Any]]",
+    known: "Mapping[str, Any]",
     local: "Mapping[str, tuple[str, str]]",
 ) -> None:
-    """Add to each thread the ends that it `asks`. `local`: the sockets of Unix that are connected."""
+    """Add to each thread the ends that it `asks`. `known`: connections over TCP, which are judged by
+    themselves; `local`: the sockets of Unix that are connected.
+    """
     heads = {member["pid"]: member.get("helps") or member["pid"] for member in members}
     pipes = {}  # type: dict[int, Counter[str]]
     for pid, look in looks.items():
@@ -33,7 +36,7 @@ def add(
         own = set(look["inodes"])
         for thread in look.get("threads", ()):
             ends = look.get("polled", {}).get(str(thread["tid"]), ())
-            found = _others(ends, pipes[heads.get(pid, pid)], own, local)
+            found = _others(ends, pipes[heads.get(pid, pid)], own, known, local)
             named = [each[:LONGEST] for each in dict.fromkeys(found)][:MOST]
             if named:
                 thread["asks"] = named
@@ -43,6 +46,7 @@ def _others(
     ends: "Sequence[str]",
     pipes: "Mapping[str, int]",
     own: "set[str]",
+    known: "Mapping[str, Any]",
     local: "Mapping[str, tuple[str, str]]",
 ) -> "Iterator[str]":
     """Those ends whose other end another process has. A pipe that leads only to a helper is none of them:
@@ -50,10 +54,14 @@ def _others(
     """
     for end in ends:
         inode = inode_of(end)
-        if end.startswith(PIPE) and pipes[end] < 2:
-            yield "a pipe"
-        elif inode in local and local[inode][0] not in own:
-            yield local.get(local[inode][0], ("", ""))[1] or "a local socket"
+        if end.startswith(PIPE):
+            if pipes[end] < 2:
+                yield "a pipe"
+        elif inode in local:
+            if local[inode][0] not in own:
+                yield local.get(local[inode][0], ("", ""))[1] or "a local socket"
+        elif inode not in known:  # it listens, or is one of UDP
+            yield "a socket"
 
 
 def inode_of(end: str) -> str:

@@ -5,8 +5,9 @@ poll. No file is opened.
 import contextlib
 import os
 import re
+import struct
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from doctor.hang.onhost.syscalls import EPOLLS, READS
@@ -17,6 +18,13 @@ MOST_FILES = 64
 MOST_POSITIONS = 256
 FIRST = 3
 """Smaller descriptors are the standard streams, which processes share and which take log lines."""
+MOST_POLLED = 1024
+OF_COLLECTIVES = (
+    *("gloo", "pt_gloo", "pt_nccl", "pt_hccl", "pt_tcpstore", "pt_dist", "pt_autog", "pt_workerserver"),
+)
+"""How threads are named that wait for other ranks. "pt_main_thread" and "pt_data_worker" are others."""
+_POLLED = struct.Struct("ihh")
+"""A descriptor, as poll takes it, and what it is polled for."""
 _WATCHED = re.compile(rb"tfd:\s+(\d+)")
 _ABOUT = re.compile(rb"pos:\s+(\d+)\s+flags:\s+([0-7]+)")
 
@@ -58,17 +66,35 @@ def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, Any] | 
 def polls(thread: "dict[str, Any]") -> bool:
     """Whether it waits for sockets or pipes, other than for those of collectives."""
     named = thread["waits"] + thread.get("syscall", [""])[0]
-    return ("poll" in named or "select" in named) and not thread["name"].startswith(("gloo", "pt_"))
+    return ("poll" in named or "select" in named) and not thread["name"].startswith(OF_COLLECTIVES)
 
 
 def _polled(home: str, thread: "dict[str, Any]", ends: "dict[int, str]") -> "list[str]":
-    """The sockets and pipes that it waits for; all those of its process if the kernel does not show which."""
+    """The sockets and pipes that it waits for; all sockets of its process if it may not be seen which."""
     call = thread.get("syscall", [])
-    if len(call) > 1 and call[0] in EPOLLS:
-        with contextlib.suppress(OSError), open(f"{home}/fdinfo/{int(call[1], 16)}", "rb") as file:
-            numbers = map(int, _WATCHED.findall(file.read(MOST)))
-            return [ends[number] for number in numbers if number in ends]
-    return list(ends.values())
+    with contextlib.suppress(OSError, OverflowError, struct.error):
+        if len(call) > 1 and call[0] in EPOLLS:
+            with open(f"{home}/fdinfo/{int(call[1], 16)}", "rb") as file:
+                return _among(ends, map(int, _WATCHED.findall(file.read(MOST))))
+        if len(call) > 2 and call[0] in ("poll", "ppoll"):
+            size = _POLLED.size * min(int(call[2], 16), MOST_POLLED)
+            return _among(ends, (row[0] for row in _POLLED.iter_unpack(_memory(home, call[1], size))))
+        if len(call) > 2 and call[0] in ("select", "pselect6"):
+            bits = int.from_bytes(
+                _memory(home, call[2], min(int(call[1], 16), MOST_POLLED) // 8 + 1), "little"
+            )
+            return _among(ends, (number for number in ends if bits >> number & 1))
+    return [end for end in ends.values() if end.startswith("socket:")]
+
+
+def _memory(home: str, place: str, size: int) -> bytes:
+    with open(home + "/mem", "rb", buffering=0) as memory:
+        memory.seek(int(place, 16))
+        return memory.read(size)
+
+
+def _among(ends: "dict[int, str]", numbers: "Iterable[int]") -> "list[str]":
+    return [ends[number] for number in numbers if number in ends]
 
 
 def _position(home: str, number: int, target: str) -> "list[str]":

@@ -247,7 +247,7 @@ class Looks:
         known, self.no_ages = sockets.connections(wanted, until=until)
         local = sockets.local_ends(until=until) if asks.may_ask(looks, known) else {}
         self._add_other_namespaces(looks, known, local, wanted, until)
-        asks.add(looks, self.members, local)
+        asks.add(looks, self.members, known, local)
         for look in looks.values():
             look["connections"] = [known[i] for i in look["inodes"] if i in known][: sockets.MOST_OF_ONE]
         owned = [dict(one, user=user(one["uid"])) for one in known.values()]

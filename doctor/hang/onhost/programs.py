@@ -59,3 +59,10 @@ def is_notebook(command: "Sequence[str]") -> bool:
 def script(command: "Sequence[str]") -> str:
     """The script that Python runs; empty if Python is interactive."""
     return next((word for word in command[1:] if word in ("-c", "-m") or not word.startswith("-")), "")
+
+
+def runs(command: "Sequence[str]") -> "tuple[str, ...]":
+    """The script, module or code that Python runs, without its arguments."""
+    word = script(command)
+    after = command[list(command).index(word) + 1 :][:1] if word in ("-c", "-m") else ()
+    return (basename(word), *after)

@@ -4,7 +4,16 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from doctor.hang.onhost.launchers import Launchers, LaunchSeat
-from doctor.hang.onhost.programs import TOOLS, is_doctor, is_notebook, is_relay, is_shell, program, script
+from doctor.hang.onhost.programs import (
+    TOOLS,
+    is_doctor,
+    is_notebook,
+    is_relay,
+    is_shell,
+    program,
+    runs,
+    script,
+)
 
 DEEPEST = 64
 """Levels of the process tree that are searched. No job has this many, but anybody can create more."""
@@ -111,11 +120,18 @@ class Tree:
             pid = todo.pop(0)
             if pid in self.ours:
                 continue
-            if pid in self.seats and not self._only_passes_on(pid):
+            if pid in self.seats and not self._only_passes_on(pid) and not self._inherits(pid):
                 yield pid
                 yield from (one for one in self.under(pid) if self._has_own_seat(one, pid))
             else:
                 todo += self.children(pid)
+
+    def _inherits(self, pid: int) -> bool:
+        """Whether its number is that of a process above it, which got it after its start, as in notebooks."""
+        head = next((one for one in self.above(pid) if one in self.grouped), None)
+        if head is None or head in self.seats or pid in self.grouped:
+            return False
+        return runs(self.rows[pid]["command"]) != runs(self.rows[head]["command"])
 
     def _has_own_seat(self, pid: int, top: int) -> bool:
         """Whether a process below a rank is another rank, not its helper."""

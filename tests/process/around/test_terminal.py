@@ -13,6 +13,8 @@ import termios
 import time
 from collections.abc import Iterator, Sequence
 
+import pytest
+
 from tests.support.around import AT_ONCE, PYTHON, SECONDS
 from tests.support.commands import DOCTOR
 
@@ -132,7 +134,7 @@ def test_keys_that_end_the_command_are_somebodys_end() -> None:
     with screen(*DOCTOR, "run", "--no-preflight", "--", "sh", "-c", "echo ready; exec sleep 600") as terminal:
         terminal.awaits("ready")
         terminal.type("\x03")
-        terminal.awaits("somebody ended the job by SIGINT.")
+        terminal.awaits("^C\r\ndoctor: somebody ended the job by SIGINT.\r\n")
         terminal.awaits("the exit code 130 is the job's")
 
 
@@ -145,3 +147,16 @@ def test_a_program_that_reads_every_key_was_not_interrupted() -> None:
         terminal.type("\x03")
         terminal.awaits("the exit code 4 is the job's")
         assert b"somebody" not in terminal.before
+
+
+@pytest.mark.parametrize(
+    ("code", "end"),
+    [
+        ("print('half', end='')", "half\r\n"),
+        ("print('whole')", "whole\r\n"),
+        ("print('whole' + chr(10) + chr(27) + '[?25h', end='')", "whole\r\n\x1b[?25h"),
+    ],
+)
+def test_a_line_of_doctor_begins_a_line(code: str, end: str) -> None:
+    with screen(*DOCTOR, "run", "--no-preflight", "--", PYTHON, "-c", code) as terminal:
+        terminal.awaits(f"{end}doctor: the exit code 0")

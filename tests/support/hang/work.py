@@ -174,6 +174,16 @@ def read_pipe_by_asyncio() -> None:
     asyncio.run(read())
 
 
+def serve_by_asyncio() -> None:
+    """It waits until somebody connects."""
+    import asyncio
+
+    async def serve() -> None:
+        await (await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)).serve_forever()
+
+    asyncio.run(serve())
+
+
 def asyncio_deadlock() -> None:
     """A loop in which nothing can happen any more."""
     import asyncio

@@ -38,7 +38,7 @@ def main() -> int:
         }
         for number in range(args.trials):  # in turn, so that a run that is cut short has some of each
             for launcher, way in ways.items():
-                for name in wanted:
+                for name in [each for each in wanted if launcher in (KINDS[each].launchers or every)]:
                     _try(Draw(name, launcher, number), way, args.out)
     outcomes = load(args.out)
     order = [f"{name}, {launcher}" for launcher in every for name in KINDS]

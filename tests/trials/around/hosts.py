@@ -23,6 +23,7 @@ from tests.trials.around.seen import PATIENCE, Seen, left, parsed
 
 JOB = str(ROOT / "tests/support/around_job.py")
 FOLDER = "/tmp/train"
+PIPE = "mkfifo pipe; cat pipe >out & exec >pipe;"
 
 
 def give_logins(lab: Lab, host: Host) -> str:
@@ -51,16 +52,25 @@ def _on_hosts(lab: Lab, draw: Draw) -> Seen:
             run = ["doctor", "run", "--ssh-config", config, "node[1-2]", "--no-preflight", *draw.kind.options]
             words = [*torchrun_argv(lab.hosts, 1, number, draw.port), JOB]
             line = shlex.join([sys.executable, "-m", *run, "--json", "run.json", "--", *words])
-            there = ["sh", "-c", f"cd {FOLDER}; exec {line} >out 2>err"]
+            there = ["sh", "-c", f"cd {FOLDER}; {PIPE if draw.by_pipe else 'exec >out;'} exec {line} 2>err"]
+            if draw.kind.fault == "shm":
+                host.shm("32m")
             job.start(host.enter(there), env)
         first = lab.hosts[0]
-        if draw.kind.ends in ("interrupted", "kill"):
+        if draw.kind.fault == "network":
+            await_true(lambda: "step 3 " in _read(first, "out"))
+            lab.hosts[1].link_down()
+            await_true(lambda: _names_lost(_read(first, "err")), lambda: _read(first, "err"))
+        if draw.kind.ends in ("interrupted", "kill", "network"):
             runs = _strike(draw, mark, lambda: _read(first, "out"))
         code = job.starts[0].wait(PATIENCE)
+        if draw.kind.fault == "network":  # nobody can end what runs there
+            job.starts[1].kill()
         job.starts[1].wait(PATIENCE)
-        still = left(mark)
+        still = 0 if draw.kind.fault == "network" else left(mark)
         code = -(code - 128) if draw.kind.ends == "kill" and code > 128 else code
-        return Seen(_read(first, "out"), code, parsed(_read(first, "run.json")), still, runs)
+        report = parsed(_read(first, "run.json"))
+        return Seen(_read(first, "out"), code, report, still, runs, _read(first, "err"))
     finally:
         job.close()
         lab.reset()
@@ -68,17 +78,22 @@ def _on_hosts(lab: Lab, draw: Draw) -> Seen:
 
 def _strike(draw: Draw, mark: str, printed: Callable[[], str]) -> bool:
     """Send the signal of a trial to the doctor that leads; returns whether the command ran."""
-    if draw.kind.ends == "interrupted":
+    if draw.kind.ends != "kill":
         await_true(lambda: "step 3 " in printed(), printed)
     else:
         time.sleep(draw.moment)
     found = {pid: _words(pid) for pid in relays(mark)}
     leads = [pid for pid, words in sorted(found.items()) if b"doctor" in words[:3] and b"run" in words[:4]]
     runs = any(b"around_job.py" in b" ".join(words) and b"run" not in words[:4] for words in found.values())
-    number = signal.SIGINT if draw.kind.ends == "interrupted" else signal.SIGKILL
+    number = signal.SIGKILL if draw.kind.ends == "kill" else signal.SIGINT
     for pid in leads[:1]:
         os.kill(pid, number)
     return runs
+
+
+def _names_lost(err: str) -> bool:
+    """Whether it is told that the host without a network does not answer, and what for."""
+    return "doctor: nothing moves" in err and "node2" in err.partition("doctor: nothing moves")[2]
 
 
 def _words(pid: int) -> list[bytes]:
@@ -110,21 +125,33 @@ def _by_srun(slurm: Slurm, draw: Draw) -> Seen:
     run = shlex.join(["doctor", "run", "--no-preflight", *draw.kind.options, "--json", "run.json"])
     master = f"env MASTER_ADDR={{master_addr}} MASTER_PORT={draw.port}"
     srun = f"{master} srun --ntasks-per-node=1 {sys.executable} {JOB}"
-    script = f"{exports}cd $JOB\n{run} -- {srun} > out 2> err\necho $? > code\n"
+    out = PIPE if draw.by_pipe else "exec >out;"
+    script = f"{exports}cd $JOB\n{out} {run} -- {srun} 2> err\necho $? > code\n"
     if draw.kind.ends == "kill":  # Slurm ends a job with its script
         script += f"while pgrep -f {shlex.quote(JOB)} >/dev/null; do sleep 0.2; done\n"
-    job, runs = submit(slurm, script, nodes=2), True
+    if draw.kind.fault == "shm":
+        for host in slurm.lab.hosts:
+            host.shm("32m")
+    limit = ["--time=1"] if draw.kind.ends == "limit" else []
+    job, runs = submit(slurm, script, *limit, nodes=2), True
     try:
-        if draw.kind.ends == "interrupted":
+        if draw.kind.fault == "network":
+            await_true(lambda: "step 3 " in job.file("out"), lambda: job.file("err"))
+            slurm.lab.hosts[1].link_down()
+            await_true(lambda: _names_lost(job.file("err")), lambda: job.file("err"))
+        if draw.kind.ends in ("interrupted", "network"):
             await_true(lambda: "step 3 " in job.file("out"), lambda: job.file("err"))
             job.cancel()
         elif draw.kind.ends == "kill":
             runs = _strike(draw, mark, lambda: job.file("out"))
-        await_true(lambda: job.over, lambda: job.file("err"))
-        still = left(mark)
+        await_true(lambda: job.over or bool(job.file("code")), lambda: job.file("err"))
+        still = 0 if draw.kind.fault == "network" else left(mark)
         said = job.file("code").strip()
-        code = int(said) if said else 130 if draw.kind.ends == "interrupted" else -1
+        code = int(said) if said else 130 if draw.kind.ends in ("interrupted", "network", "limit") else -1
         code = -(code - 128) if draw.kind.ends == "kill" and code > 128 else code
-        return Seen(job.file("out"), code, parsed(job.file("run.json")), still, runs)
+        report = parsed(job.file("run.json"))
+        return Seen(job.file("out"), code, report, still, runs, job.file("err"))
     finally:
         job.cancel()
+        if any(host.dirty for host in slurm.lab.hosts):
+            slurm.reset()

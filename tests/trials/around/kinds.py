@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import signal
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 STEPS, MANY = 12, 100_000
 
@@ -20,17 +20,38 @@ class AroundKind:
     """Whether the victim is to be named."""
     steps: int = STEPS
     ends: str = ""
+    says: str = ""
+    """What the report says of it."""
+    more: Mapping[str, str] = field(default_factory=dict)
+    """Variables of the job."""
+    launchers: tuple[str, ...] = ()
+    """Those that have this kind; all, if none is named."""
 
 
+ENDS = ("--on-hang", "end")
+ON_HOSTS = ("torchrun on hosts", "srun")
 KINDS: Mapping[str, AroundKind] = {
     "healthy": AroundKind(),
     "killed": AroundKind("kill", names=True, ends="killed"),
     "exception": AroundKind("raise", names=True, ends="raised"),
-    "hangs": AroundKind("sleep", ("--stall", "3", "--on-hang", "end"), names=True, ends="doctor"),
-    "loader": AroundKind("loader", ("--stall", "3", "--on-hang", "end"), names=True, ends="doctor"),
+    "hangs": AroundKind("sleep", ("--stall", "3", *ENDS), names=True, ends="doctor"),
+    "loader": AroundKind("loader", ("--stall", "3", *ENDS), names=True, ends="doctor"),
     "NaN": AroundKind("nan", ("--on-loss", "end"), steps=MANY, ends="doctor"),
     "interrupted": AroundKind(steps=MANY, ends="interrupted"),
     "doctor killed": AroundKind(steps=40, ends="kill"),
+    "skips": AroundKind("skip", ("--stall", "3", *ENDS), ends="doctor", says="different collectives"),
+    "memory": AroundKind("memory", names=True, ends="killed", says="was killed"),
+    "shm": AroundKind("shm", names=True, ends="raised", says="shared memory of its host"),
+    "network": AroundKind(
+        "network", ("--stall", "3", *ENDS), steps=MANY, ends="network", launchers=ON_HOSTS, says="node2"
+    ),
+    "time limit": AroundKind(steps=MANY, ends="limit", says="time limit", launchers=("srun",)),
+    "compiles": AroundKind("compile", ENDS, more={"PAUSE": "150"}),
+    "writes": AroundKind("checkpoint", ENDS, more={"PAUSE": "200"}),
+    "pauses": AroundKind("checkpoint", ("--stall", "20", *ENDS), more={"PAUSE": "60,40"}),
+    "compiles again": AroundKind("compile", ("--stall", "20", *ENDS), more={"PAUSE": "60,40"}),
+    "silent": AroundKind("silent", ("--stall", "5", *ENDS), steps=400),
+    "floods": AroundKind(steps=4, more={"FLOOD": "500000", "EACH": "0"}),
 }
 CODES: Mapping[str, Mapping[str, frozenset[int]]] = {
     "": {"": frozenset({0})},
@@ -38,6 +59,8 @@ CODES: Mapping[str, Mapping[str, frozenset[int]]] = {
     "raised": {"": frozenset({1})},
     "doctor": {"": frozenset({75})},
     "interrupted": {"": frozenset({1, 130, -signal.SIGINT})},
+    "network": {"": frozenset({1, 130})},
+    "limit": {"": frozenset({130, 143})},
     "kill": {"": frozenset({-signal.SIGKILL})},
 }
 """The exit codes that the command has without doctor, by launcher."""
@@ -73,6 +96,11 @@ class Draw:
         return self._of("moment").uniform(0.3, 12.0)
 
     @property
+    def by_pipe(self) -> bool:
+        """Whether its output goes through a pipe, and not to a file."""
+        return self.number % 2 == 1
+
+    @property
     def port(self) -> int:
         return self._of("port").randrange(20_000, 28_000)
 
@@ -89,6 +117,7 @@ class Draw:
             "AT": str(self.at),
             "STEPS": str(self.kind.steps),
             "OMP_NUM_THREADS": "1",
+            **self.kind.more,
         }
 
     @property

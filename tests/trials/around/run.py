@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from tests.support.around import relays, started
@@ -28,6 +30,8 @@ code=0
 for pid in $pids; do wait $pid || code=1; done
 exit $code
 """
+SMALL_SHM = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=32m shm /dev/shm; exec "$@"', "sh")
+MEMORY = Path("/sys/fs/cgroup/memory")
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2")
 
 LAUNCHERS: Mapping[str, Callable[[], tuple[str, ...]]] = {
@@ -49,14 +53,14 @@ def _seen(folder: Path, draw: Draw) -> Seen:
     own = {"MARK": mark, "TMPDIR": str(folder), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(draw.port)}
     env = {**os.environ, **draw.environment, **own}
     words = [*DOCTOR, "run", "--no-preflight", *kind.options, "--json", "run.json", "--"]
+    words = [*(SMALL_SHM if kind.fault == "shm" else ()), *words, *LAUNCHERS[draw.launcher]()]
     out, err = folder / "out", folder / "err"
     with (
-        open(out, "wb") as stdout,
+        _written(out, draw.by_pipe) as stdout,
         open(err, "wb") as stderr,
-        started(
-            [*words, *LAUNCHERS[draw.launcher]()], cwd=folder, env=env, stdout=stdout, stderr=stderr
-        ) as doctor,
+        started(words, cwd=folder, env=env, stdout=stdout, stderr=stderr) as doctor,
     ):
+        os.close(stdout)
         if kind.ends == "interrupted":
             await_true(lambda: b"step 3 " in out.read_bytes(), err.read_text)
             doctor.send_signal(signal.SIGINT)
@@ -66,8 +70,24 @@ def _seen(folder: Path, draw: Draw) -> Seen:
             doctor.kill()
         code = doctor.wait(PATIENCE)
         still = left(mark) + len(list(folder.glob("doctor-hosts-*")))
+    for group in MEMORY.glob("around-*"):
+        with contextlib.suppress(OSError):  # of another trial
+            group.rmdir()
     report = folder / "run.json"
-    return Seen(out.read_text(), code, parsed(report.read_text()) if report.exists() else None, still, runs)
+    said = parsed(report.read_text()) if report.exists() else None
+    return Seen(out.read_text(), code, said, still, runs, err.read_text())
+
+
+@contextlib.contextmanager
+def _written(path: Path, by_pipe: bool) -> Iterator[int]:
+    """A stdout that ends up in the file. Whoever gets it closes it."""
+    with open(path, "wb") as file:
+        if not by_pipe:
+            yield os.dup(file.fileno())
+            return
+        with subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=file) as cat:
+            assert cat.stdin is not None
+            yield os.dup(cat.stdin.fileno())
 
 
 def _is_job(pid: int) -> bool:

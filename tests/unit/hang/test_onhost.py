@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import ctypes
 import json
 import os
 import select
 import shutil
 import socket
+import struct
 import sys
 import tempfile
 from pathlib import Path
@@ -331,12 +333,13 @@ def test_whom_a_thread_polls_on_its_own_host() -> None:
             7: {"inodes": ["11", "21", "22"], "pipes": pipes, "threads": [thread], "polled": {"7": ends}},
             9: {"inodes": ["12"], "pipes": of_helper},
         }
-        asks.add(looks, [{"pid": 7}, {"pid": 9, "helps": 7}], sockets.parse_local(LOCAL))
+        asks.add(looks, [{"pid": 7}, {"pid": 9, "helps": 7}], {"31": {}}, sockets.parse_local(LOCAL))
         return list(thread["asks"])
 
     assert asked("socket:[11]") == ["/run/a judge.sock"]
     assert asked("socket:[21]") == [], "the pair by which a loop wakes itself"
-    assert asked("socket:[31]") == [], "no socket of Unix"
+    assert asked("socket:[31]") == [], "TCP, of which ss says more"
+    assert asked("socket:[41]") == ["a socket"], "it listens"
     assert asked("pipe:[5]", pipes=("pipe:[5]",)) == ["a pipe"]
     assert asked("pipe:[5]", pipes=("pipe:[5]", "pipe:[5]")) == []
     assert asked("pipe:[5]", pipes=("pipe:[5]",), of_helper=("pipe:[5]",)) == []
@@ -344,6 +347,7 @@ def test_whom_a_thread_polls_on_its_own_host() -> None:
 
 def test_what_this_thread_polls() -> None:
     ours, theirs = socket.socketpair()
+    row = ctypes.create_string_buffer(struct.pack("ihh", theirs.fileno(), select.POLLIN, 0))
     with ours, theirs, select.epoll() as epoll, open(os.devnull, "rb") as other:
         epoll.register(ours)
         sleeps = {
@@ -352,13 +356,23 @@ def test_what_this_thread_polls() -> None:
             "waits": "ep_poll",
             "syscall": ["epoll_wait", hex(epoll.fileno())],
         }
-        polls = {"tid": 8, "name": "python", "waits": "poll_schedule_timeout", "syscall": ["poll", "0x1"]}
+        polls = {
+            "tid": 8,
+            "name": "python",
+            "waits": "poll_schedule_timeout",
+            "syscall": ["poll", hex(ctypes.addressof(row)), "0x1"],
+        }
         gloo = dict(sleeps, tid=9, name="gloo_tcp_loop")
-        found = descriptors.opened("/proc/self", [sleeps, polls, gloo])
+        unknown = dict(polls, tid=10, syscall=["restart_syscall"])
+        chosen = ctypes.create_string_buffer((1 << ours.fileno()).to_bytes(128, "little"))
+        selects = dict(polls, tid=11, syscall=["pselect6", "0x400", hex(ctypes.addressof(chosen))])
+        found = descriptors.opened("/proc/self", [sleeps, polls, gloo, unknown, selects])
         assert found
         assert found["polled"]["7"] == [os.readlink(f"/proc/self/fd/{ours.fileno()}")]
-        assert os.readlink(f"/proc/self/fd/{theirs.fileno()}") in found["polled"]["8"]
-        assert os.readlink(f"/proc/self/fd/{other.fileno()}") not in found["polled"]["8"]
+        assert found["polled"]["8"] == [os.readlink(f"/proc/self/fd/{theirs.fileno()}")]
+        assert found["polled"]["11"] == found["polled"]["7"]
+        assert {*found["polled"]["7"], *found["polled"]["8"]} <= {*found["polled"]["10"]}
+        assert os.readlink(f"/proc/self/fd/{other.fileno()}") not in found["polled"]["10"]
         assert "9" not in found["polled"], "it waits for other ranks"
 
 

@@ -132,6 +132,19 @@ def test_the_first_rank_starts_the_others_of_its_host(groups: bool) -> None:
     assert shown(second) == [(22, 3, None), (21, 2, None)]
 
 
+def test_a_number_that_a_rank_sets_for_itself_makes_no_ranks_of_its_programs() -> None:
+    """Notebooks and loops of mp.spawn set RANK in a process that runs already; what it starts inherits it."""
+    kernel = "/opt/python -m ipykernel_launcher -f k.json"
+    ranks = [dict(row(pid, 10, kernel), groups=True) for pid in (11, 12)]
+    env = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_PORT": "1234"}
+    service = row(13, 11, "/opt/python -m wandb.service", **env)
+    assert sorted(shown([row(10, 1, kernel), *ranks, service])) == [
+        (11, None, None),
+        (12, None, None),
+        (13, None, 11),
+    ]
+
+
 def test_a_shell_or_a_launcher_is_not_the_first_rank() -> None:
     """Somebody may start ranks with LOCAL_RANK by hand: one that is missing is missing."""
     for command in ("/bin/bash run.sh", "/opt/python /opt/bin/torchrun train.py"):

@@ -35,13 +35,13 @@ def wired(member: HangMember, *wires: Connection, before: tuple[Connection, ...]
     return replace(member, a=a, b=replace(member.b, connections=wires))
 
 
-def asks(member: HangMember, tid: int) -> HangMember:
+def asks(member: HangMember, tid: int, name: str = "python") -> HangMember:
     """The member, one of whose threads polls a socket of Unix."""
 
     def asking(each: Look | None) -> Look | None:
         rest = tuple(thread for thread in each.threads if thread.tid != tid) if each else ()
         one = next((thread for thread in each.threads if thread.tid == tid), None) if each else None
-        asks = replace(one or Thread(tid=tid, name="python", state="S"), asks=("/run/judge.sock",))
+        asks = replace(one or Thread(tid=tid, name=name, state="S"), asks=("/run/judge.sock",))
         first, last = ((asks,), rest) if one else (rest, (asks,))
         return replace(each, threads=(*first, *last)) if each else None
 
@@ -174,6 +174,8 @@ class TestAnAnswerThatIsDue:
             rank = seen(waits, stack=stack, others=(other,))
             assert kind(doing(asks(rank, 8), (), 2.0)) == wanted
             assert kind(doing(rank, (), 2.0)) == "stands"
+        assert kind(doing(asks(seen("futex_do_wait", stack=()), 8), (), 2.0)) == "unproved"
+        assert kind(doing(asks(seen("futex_do_wait", stack=()), 8, "worker.io"), (), 2.0)) == "stands"
         in_pool = PythonThread(tid=8, frames=(receive, READ, inner))
         rank = seen("do_epoll_wait", stack=(loop, MAIN), others=(in_pool,))
         assert kind(doing(rank, (), 2.0)) == "unproved"

@@ -16,7 +16,6 @@ from doctor.run.request import Request
 if TYPE_CHECKING:
     import psutil
 
-    from doctor.model import Answer
     from doctor.transport import Script
 
 HOME = "doctor.around.onhost"
@@ -89,10 +88,10 @@ def _end(
     try:
         for outcome in session.transport.run(scripts, BY_THEMSELVES + grace + LAST + ASKS, session.until):
             if not isinstance(outcome, UnreachedHost):
-                became[outcome.host] = _read(outcome, token)
+                became[outcome.host] = read_answer(outcome.stdout, token)
     finally:
         session.close()
-    return tuple(_sentences(ranks, became))
+    return tuple(sentences(ranks, became))
 
 
 def _script(
@@ -119,21 +118,21 @@ def _script(
     return by_sudo(script) if sudo else script
 
 
-def _read(answer: Answer, token: str) -> dict[int, str]:
-    """The host may be hostile: only known words count."""
+def read_answer(text: bytes, token: str) -> dict[int, str]:
+    """What became of each PID. The host may be hostile: only known words count."""
     head = f"{token} ".encode()
-    for line in answer.stdout.splitlines():
-        if line.startswith(head + b"{"):
-            try:
-                said = json.loads(line[len(head) :])
-            except ValueError:
-                return {}
-            words = (ITSELF, TERM, KILL, *WHY)
-            return {int(pid): word for pid, word in said.items() if pid.isdecimal() and word in words}
-    return {}
+    line = next((each for each in text.splitlines() if each.startswith(head + b"{")), head + b"{}")
+    try:
+        said = json.loads(line[len(head) :])
+    except (ValueError, RecursionError):
+        return {}
+    words = (ITSELF, TERM, KILL, *WHY)
+    return {
+        int(pid): word for pid, word in said.items() if pid.isdecimal() and len(pid) < 12 and word in words
+    }
 
 
-def _sentences(ranks: Sequence[RankElsewhere], became: dict[str, dict[int, str]]) -> Iterator[str]:
+def sentences(ranks: Sequence[RankElsewhere], became: dict[str, dict[int, str]]) -> Iterator[str]:
     for each in ranks:
         word = became.get(each.host, {}).get(each.pid, "")
         if word in (TERM, KILL):

@@ -20,7 +20,7 @@ _LOST = re.compile(
     r"|\d killed\b|\bkilled by signal|已杀死".encode()
 )
 """What launchers and shells print of a process that KILL ended."""
-_WITH_PID = re.compile(r"(?i)\bpids?\b\W{0,3}\d|\d (?:killed|已杀死)".encode())
+_WITH_PID = re.compile(r"(?i)\bpids?\b\W{0,3}[1-9]|\d (?:killed|已杀死)".encode())
 JOB_IDS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID")
 LAST = 120.0
 """Seconds before the end of the job in which a process that nobody names may be the one that it lost."""

@@ -156,7 +156,7 @@ def last_words(explained: Explanation) -> str:
             f"{'the one' if number == 2 else 'those'} before it ended early."
         )
     if found.outcome is LogOutcome.CLEAN:
-        return "Nothing in what was read complains."
+        return f"{clean_words(found)[0].upper()}{clean_words(found)[1:]}."
     if found.outcome is LogOutcome.UNKNOWN:
         in_vain = explained.in_vain and not (found.odd or found.charges)
         if found.odd:
@@ -172,6 +172,12 @@ def last_words(explained: Explanation) -> str:
     of = f", in {within}" if within else ""
     beside = f"; {more} more cause{'s' if more > 1 else ''}" if more > 0 else ""
     return f"{named_word(explained)}: {said}{of}{beside}."
+
+
+def clean_words(found: Conclusion) -> str:
+    if found.survived:
+        return "the job went on after everything that complains"
+    return "nothing in what was read complains"
 
 
 def named_word(explained: Explanation) -> str:

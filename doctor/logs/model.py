@@ -278,5 +278,7 @@ class Conclusion:
     checks: tuple[str, ...] = ()
     read: str = ""
     """What was read, in one line: "8 files of 8 ranks on node[1-4], torchrun, 1,204,331 lines"."""
+    survived: bool = False
+    """Something complains that may end a job, and it went on after that."""
     beside: tuple[str, ...] = ()
     """How earlier attempts and other jobs ended, one sentence each."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from doctor.logs.explanation import (
     Explanation,
     ProofState,
+    clean_words,
     headline,
     last_words,
     named_word,
@@ -66,7 +67,7 @@ def _title(explained: Explanation) -> str:
     if found.outcome is LogOutcome.UNKNOWN:
         return why_unknown(explained)
     if found.outcome is LogOutcome.CLEAN or not roots:
-        return "nothing in what was read complains"
+        return clean_words(found)
     return headline(found.charges[roots[0]])
 
 

@@ -9,7 +9,13 @@ cd "$(dirname "$0")"
 # On a no-go nothing is started: three lines on stderr say what is wrong, and the script ends with doctor's exit code.
 doctor preflight --local --ranks-per-host 4 --launch job.sh --python "$(command -v python)" -q || exit
 
-DOCTOR_HOOK_DIR=$(mktemp -d) # on several hosts: a new directory that all of them see
-export DOCTOR_HOOK_DIR
+here=$(mktemp -d) # on several hosts: a new directory that all of them see
+mkdir "$here/hook"
+export DOCTOR_HOOK_DIR=$here/hook
+
+# The hook as one file: the Python that trains need not have cluster-doctor.
+"$(dirname "$(readlink -f "$(command -v doctor)")")/python" -m doctor.smoke.hook "$here/hook.zip" >&2
+export PYTHONPATH=$here/hook.zip${PYTHONPATH:+:$PYTHONPATH}
+
 msrun --worker_num=4 --local_worker_num=4 --master_addr=127.0.0.1 --master_port=18118 --join=True \
   --log_dir=logs train.py "$@"

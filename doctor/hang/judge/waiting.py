@@ -152,6 +152,8 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
         )
     if _in_kernel(look, ("nanosleep",)):
         return Activity(Cause.SLEEPS, "sleeps")
+    if _in_kernel(look, _READS_PIPE) and main and main.asks:
+        return _local_answer(main.asks)
     if _in_kernel(look, _READS_PIPE):
         return Activity(Cause.PIPE, "reads a pipe that stays empty")
     if "do_wait" in waits and "futex" not in waits:

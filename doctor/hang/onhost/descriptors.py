@@ -44,7 +44,7 @@ def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, Any] | 
     for number in descriptors[:MOST]:
         with contextlib.suppress(OSError):
             target = os.readlink(f"{home}/fd/{number}")
-            if target.startswith(("socket:[", "pipe:[")) and number >= FIRST:
+            if target.startswith(("socket:[", "pipe:[")):
                 ends[number] = target
             if target.startswith("socket:["):
                 inodes.append(target[8:-1])
@@ -64,15 +64,18 @@ def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, Any] | 
 
 
 def polls(thread: "dict[str, Any]") -> bool:
-    """Whether it waits for sockets or pipes, other than for those of collectives."""
-    named = thread["waits"] + thread.get("syscall", [""])[0]
-    return ("poll" in named or "select" in named) and not thread["name"].startswith(OF_COLLECTIVES)
+    """Whether it waits for sockets or pipes, other than for those of collectives, or reads a pipe."""
+    named = " ".join([thread["waits"], *thread.get("syscall", [])[:1]])
+    waits = any(part in named for part in ("poll", "select", "pipe"))
+    return waits and not thread["name"].startswith(OF_COLLECTIVES)
 
 
 def _polled(home: str, thread: "dict[str, Any]", ends: "dict[int, str]") -> "list[str]":
     """The sockets and pipes that it waits for; all sockets of its process if it may not be seen which."""
     call = thread.get("syscall", [])
     with contextlib.suppress(OSError, OverflowError, struct.error):
+        if len(call) > 1 and call[0] in READS:
+            return _among(ends, [int(call[1], 16)])
         if len(call) > 1 and call[0] in EPOLLS:
             with open(f"{home}/fdinfo/{int(call[1], 16)}", "rb") as file:
                 return _among(ends, map(int, _WATCHED.findall(file.read(MOST))))

@@ -68,11 +68,13 @@ def local_world_of(told: ProcessEnv) -> LaunchNumber | None:
 
 
 def node_rank_of(told: ProcessEnv) -> LaunchNumber | None:
-    """The node rank of an agent, or of a file that describes a node."""
+    """The node rank of an agent, or of a file that describes a node. A process with a local rank is one rank
+    of a node: Lightning starts them without RANK.
+    """
     agent = launcher(told)
     if agent is not None:
         return agent.node_rank
-    return _number(told, "NODE_RANK") if rank_of(told) is None else None
+    return _number(told, "NODE_RANK") if rank_of(told) is None and "LOCAL_RANK" not in told.env else None
 
 
 def nodes_of(told: ProcessEnv) -> tuple[int, int] | None:

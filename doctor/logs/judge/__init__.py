@@ -17,6 +17,7 @@ from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.lag import fell_silent
 from doctor.logs.judge.line_ranking import ranked
 from doctor.logs.judge.parties import is_name, key
+from doctor.logs.judge.recovery import survived
 from doctor.logs.judge.story import story_of
 from doctor.logs.judge.summary import readout
 from doctor.logs.judge.unknowns import openings
@@ -70,6 +71,7 @@ def _conclude(logs: Logs, known: JobFacts, from_curves: Sequence[LogCause]) -> C
         hosts=hosts,
         checks=tuple(dict.fromkeys(check for charge in causes for check in charge.checks)),
         read=readout(case),
+        survived=outcome is LogOutcome.CLEAN and bool(survived(case.events)),
     )
 
 

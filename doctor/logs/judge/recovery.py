@@ -99,6 +99,11 @@ def lacks_effect(event: Event, found: Iterable[Event]) -> bool:
     return _lasts(event.sighting) and not any(explains(event, each) for each in found)
 
 
+def survived(events: Iterable[Event]) -> tuple[Event, ...]:
+    """Those that may end a rank, and after which it went on."""
+    return tuple(each for each in events if each.overcome and not forgiven(each))
+
+
 def forgiven(event: Event) -> bool:
     return event.overcome and (event.kind in _FORGIVEN or bool(event.sighting.symptom.needs))
 

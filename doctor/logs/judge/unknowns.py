@@ -10,6 +10,7 @@ from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.lag import fell_silent
+from doctor.logs.judge.recovery import survived
 from doctor.logs.judge.words import MOST, who
 from doctor.logs.model import Form, Party, Role
 from doctor.model import Confidence
@@ -42,8 +43,8 @@ def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
         hosts = sorted({each.host for each in dead if each.host})
         where = ", ".join(hosts[:MOST]) or "its host"
         yield f"the kernel's log of {where} was not given: it would show whether memory ran out"
-    if case.overcome:
-        number = sum(each.sighting.count for each in case.overcome)
+    if gone_by := (*case.overcome, *(survived(case.events) if not blames else ())):
+        number = sum(each.sighting.count for each in gone_by)
         yield (
             f"{number} {'lines complain' if number > 1 else 'line complains'}, "
             "and the job went on after that: left out"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from doctor.around.onhost.agent import FOREIGN, ITSELF, KILL, TERM, end_ranks
+from doctor.around.onhost.agent import DENIED, FOREIGN, ITSELF, KILL, TERM, end_ranks
 
 PORT = 40022
 STUBBORN = ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done")
@@ -58,4 +59,18 @@ def test_what_came_by_another_connection_stays(children: ExitStack) -> None:
 def test_a_later_process_with_the_number_stays(children: ExitStack) -> None:
     child = begun(children, PLAIN, PORT)
     assert ended(child, began=3600) == ITSELF
+    assert child.poll() is None
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become another user")
+def test_what_belongs_to_another_user_stays(children: ExitStack) -> None:
+    child = begun(children, PLAIN, PORT)
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.setuid(65534)
+            os._exit(0 if ended(child, own=True) == DENIED else 1)
+        finally:
+            os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     assert child.poll() is None

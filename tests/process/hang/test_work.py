@@ -50,7 +50,12 @@ def test_who_gets_something_done_works(kind: str, make_job: Callable[..., HangJo
     "kind",
     each(
         "ask_local_service_by_asyncio",
-        *("ask_local_service_with_timeout", "ask_local_service_by_loop_of_thread", "read_pipe_by_asyncio"),
+        *(
+            "ask_local_service_with_timeout",
+            "ask_local_service_by_loop_of_thread",
+            "read_pipe",
+            "read_pipe_by_asyncio",
+        ),
         *(
             "judge_by_http",
             "judge_by_http_with_timeout",

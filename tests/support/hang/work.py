@@ -152,23 +152,31 @@ def ask_local_service_by_loop_of_thread() -> None:
     asyncio.run_coroutine_threadsafe(_ask(), loop).result()
 
 
+def _pipe() -> int:
+    """The end of a pipe of a process that is no child of the rank, and writes after some time."""
+    ours, theirs = os.pipe()
+    code = f"import time; time.sleep({LONG})"
+    subprocess.run(
+        ["sh", "-c", '"$@" &', "sh", sys.executable, "-c", code],
+        pass_fds=[theirs],
+        start_new_session=True,
+        check=True,
+    )
+    os.close(theirs)
+    return ours
+
+
+def read_pipe() -> None:
+    os.read(_pipe(), 100)
+
+
 def read_pipe_by_asyncio() -> None:
-    """Of a process that is no child of it, and writes after some time."""
     import asyncio
 
     async def read() -> None:
-        ours, theirs = os.pipe()
-        code = f"import time; time.sleep({LONG})"
-        subprocess.run(
-            ["sh", "-c", '"$@" &', "sh", sys.executable, "-c", code],
-            pass_fds=[theirs],
-            start_new_session=True,
-            check=True,
-        )
-        os.close(theirs)
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(ours, "rb"))
+        await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, os.fdopen(_pipe(), "rb"))
         await reader.read()
 
     asyncio.run(read())

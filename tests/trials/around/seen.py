@@ -68,6 +68,10 @@ def judged(draw: Draw, seen: Seen, seconds: float) -> Outcome:
     nobody = {None, 0} if kind.fault == "nan" else {None} if draw.launcher == "loop" and kind.names else set()
     allowed = ({draw.victim} if kind.names else set()) | nobody
     # a loop tells nobody which of its processes was killed or raised
+    if kind.fault == "memory":  # mpirun may not say which process it lost: then it is suspected
+        accused |= {
+            each["rank"] for each in found if each["because"] is None and "oom-kill" in each["summary"]
+        }
     named = not kind.names or draw.victim in accused or (draw.launcher == "loop" and kind.ends != "doctor")
     return Outcome(
         fault=f"{draw.name}, {draw.launcher}",

@@ -123,6 +123,8 @@ def test_outside_of_containers_the_job_knows_the_pid_of_a_rank_that_was_lost() -
     assert not killed(said_by(b"  exitcode  : -9 (pid: 17)"), lines=lines)
     assert killed(said_by(b"process 1 terminated with signal SIGKILL"), lines=lines)
     assert killed(processes_of(b"", (), {}, killed=True), lines=lines)
+    unknown = b"mpirun noticed that process rank 0 with PID 0 on node vm exited on signal 9 (Killed)."
+    assert killed(said_by(unknown), lines=lines)
 
 
 @pytest.mark.parametrize(

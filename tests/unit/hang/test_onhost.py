@@ -366,11 +366,12 @@ def test_what_this_thread_polls() -> None:
         unknown = dict(polls, tid=10, syscall=["restart_syscall"])
         chosen = ctypes.create_string_buffer((1 << ours.fileno()).to_bytes(128, "little"))
         selects = dict(polls, tid=11, syscall=["pselect6", "0x400", hex(ctypes.addressof(chosen))])
-        found = descriptors.opened("/proc/self", [sleeps, polls, gloo, unknown, selects])
+        reads = dict(polls, tid=12, waits="anon_pipe_read", syscall=["read", hex(ours.fileno())])
+        found = descriptors.opened("/proc/self", [sleeps, polls, gloo, unknown, selects, reads])
         assert found
         assert found["polled"]["7"] == [os.readlink(f"/proc/self/fd/{ours.fileno()}")]
         assert found["polled"]["8"] == [os.readlink(f"/proc/self/fd/{theirs.fileno()}")]
-        assert found["polled"]["11"] == found["polled"]["7"]
+        assert found["polled"]["11"] == found["polled"]["12"] == found["polled"]["7"]
         assert {*found["polled"]["7"], *found["polled"]["8"]} <= {*found["polled"]["10"]}
         assert os.readlink(f"/proc/self/fd/{other.fileno()}") not in found["polled"]["10"]
         assert "9" not in found["polled"], "it waits for other ranks"

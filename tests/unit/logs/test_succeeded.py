@@ -24,7 +24,11 @@ def of(folder: Path, text: str, **others: str) -> Conclusion:
 
 
 def test_a_warning_before_it_is_no_fault(tmp_path: Path) -> None:
-    assert of(tmp_path, PRINTED + END).outcome is LogOutcome.CLEAN
+    found = of(tmp_path, PRINTED + END)
+    assert found.outcome is LogOutcome.CLEAN
+    assert found.survived
+    assert found.open == ("1 line complains, and the job went on after that: left out",)
+    assert not of(tmp_path, END).survived
 
 
 def test_without_it_the_warning_is_the_cause(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ HEALTHY = (
     *("pool_computes", "short_lock", "lock_of_a_download", "judge_by_curl", "compress_by_shell"),
     *("slow_storage", "ask_local_service", "ask_local_service_by_threads", "queue_of_computing_child"),
     *("ask_local_service_by_asyncio", "ask_local_service_with_timeout"),
-    *("ask_local_service_by_loop_of_thread", "read_pipe_by_asyncio", "serve_by_asyncio"),
+    *("ask_local_service_by_loop_of_thread", "read_pipe", "read_pipe_by_asyncio", "serve_by_asyncio"),
     *("long_steps", "numpy_alone", "matmul_beside_evaluator", "upload_beside_evaluator"),
 )
 HANGS = (

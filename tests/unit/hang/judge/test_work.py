@@ -154,8 +154,9 @@ class TestAnAnswerThatIsDue:
     def test_of_a_local_process_to_a_loop(self) -> None:
         """A loop of asyncio polls whatever it waits for; if it polls nobody, nothing will wake it."""
         loop = Frame(name="_run_once", file="/usr/lib/python3.11/asyncio/base_events.py", line=1898)
-        for stack in ((loop, MAIN), (MAIN,), ()):
-            found = doing(asks(seen("do_epoll_wait", stack=stack), 7), (), 2.0)
+        rows = [("do_epoll_wait", stack) for stack in ((loop, MAIN), (MAIN,), ())]
+        for waits, stack in (*rows, ("anon_pipe_read", (MAIN,))):
+            found = doing(asks(seen(waits, stack=stack), 7), (), 2.0)
             assert (kind(found), found.words) == (
                 "unproved",
                 "waits for another process to answer over /run/judge.sock",

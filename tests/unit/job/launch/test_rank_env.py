@@ -108,6 +108,7 @@ def test_torchrun_reads_its_own_variables() -> None:
         (told(RANK_ID="", RANK_SIZE=8), "rank", None, 8, None, None, None),
         (told(RANK="x", WORLD_SIZE="y"), "rank", None, None, None, None, None),
         (told(NODE_RANK=1, NNODES=2, WORLD_SIZE=16), "rank", None, 16, None, 1, (2, 2)),
+        (told(NODE_RANK=0, LOCAL_RANK=1, WORLD_SIZE=3), "rank", None, 3, None, None, None),  # Lightning's
         (told("torchrun --nnodes=2 --nproc_per_node=8 --node_rank=1 t.py", RANK=1, WORLD_SIZE=2),
          "agent", None, 16, 8, 1, (2, 2)),
         (told("torchrun --nnodes=1:4 --nproc_per_node=gpu t.py"), "agent", None, None, None, None, (1, 4)),

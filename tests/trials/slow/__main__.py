@@ -31,7 +31,7 @@ BASE_MS = "60"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.trials.slow", description=__doc__)
-    parser.add_argument("--faults", default=",".join(KINDS), help=f"some of {','.join(KINDS)}")
+    parser.add_argument("--faults", help=f"some of {','.join(KINDS)}; stage is one of a pipeline")
     parser.add_argument("--trials", type=int, default=20, help="so many of each fault")
     parser.add_argument("--kind", default="ddp", help="as the job has it: plain, ddp, fsdp, trainer, mpi...")
     parser.add_argument("--hosts", type=int, default=4)
@@ -43,7 +43,8 @@ def main() -> int:
     parser.add_argument("--user", default="root", help="who looks")
     parser.add_argument("--out", type=Path, default=Path("slow-trials.jsonl"), help="added to line by line")
     args = parser.parse_args()
-    wanted = args.faults.split(",")
+    all_of_them = [word for word in KINDS if word != "stage" or args.kind == "pipeline"]
+    wanted = args.faults.split(",") if args.faults else all_of_them
     if unknown := [word for word in wanted if word not in KINDS]:
         parser.error(f"no such fault: {', '.join(unknown)}")
     if reason := missing():

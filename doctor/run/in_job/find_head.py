@@ -40,17 +40,18 @@ class FoundHead:
 
 def find_head(seat: JobRank, until: float) -> FoundHead | str:
     """Rank 0, or why it was not found; returns before `until`, of time.monotonic."""
-    why = "no answer"
+    why = ""
     strangers: dict[str, None] = {}
     while True:
         for head in seat.heads:
             for port in seat.ports:
                 if time.monotonic() >= until:
-                    return "; ".join(strangers) or why
+                    return "; ".join(strangers) or why or "no answer"
                 try:
                     connection = _connect(head, port, until)
                 except OSError as error:
-                    why = _words(error, head)
+                    if not why or time.monotonic() < until:  # a try that was cut short shows nothing
+                        why = _words(error, head)
                     if isinstance(error, socket.gaierror | TimeoutError):
                         break
                     continue

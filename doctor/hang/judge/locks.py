@@ -44,8 +44,8 @@ def waits_for_lock(
 
 
 def _waited(member: HangMember, frames: Sequence[Frame], woken: bool) -> FileLock | None:
-    look, main = member.b, threads.main(threads.waiting(member))
-    sleeps = woken and main is not None and ("nanosleep" in main.waits or threads.polls(main))
+    look, waits = member.b, threads.waiting(member)
+    sleeps = woken and (threads.in_kernel(waits, ("nanosleep",)) or threads.polls(threads.main(waits)))
     for by in ("kernel", "library", "own", "open"):
         for lock in look.locks if look else ():
             if lock.by == by and (by == "kernel" or (sleeps and _fits(lock, frames))):

@@ -6,6 +6,8 @@ waits with a time limit if and only if its rank is inside a collective of that g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from doctor.hang.evidence import HangMember, Look, Thread
 from doctor.hang.judge.places import main_thread
 from doctor.hang.onhost import syscalls
@@ -32,6 +34,13 @@ def waiting(member: HangMember) -> Look | None:
         look for look in seen if (thread := main(look)) and (thread.waits not in ("", "0") or look.kernel)
     ]
     return next(reversed(waits or seen), None)
+
+
+def in_kernel(look: Look | None, names: Sequence[str]) -> bool:
+    """Whether its main thread waits in a function of the kernel with such a name."""
+    waits = main(look)
+    said = ((waits.waits,) if waits else ()) + (look.kernel if look else ())
+    return any(each.lstrip("_").startswith(name) or f"_{name}" in each for each in said for name in names)
 
 
 def _call(thread: Thread) -> str:

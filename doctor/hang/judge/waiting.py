@@ -136,25 +136,25 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
     gil = _holds_gil(member)
     if _debugs(frames):
         return Activity(Cause.INPUT, "waits in a Python debugger for somebody to type")
-    if _in_kernel(look, _FILE_LOCKS):
+    if threads.in_kernel(look, _FILE_LOCKS):
         words = f"waits for a lock on a file{_named_files(look)}"
         return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
-    if _in_kernel(look, _OPENS_PIPE):
+    if threads.in_kernel(look, _OPENS_PIPE):
         return Activity(
             Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames)
         )
-    if _in_kernel(look, _STORAGE):
-        what = _NO_ANSWER if _in_kernel(look, _DEAD_STORAGE) else "storage"
+    if threads.in_kernel(look, _STORAGE):
+        what = _NO_ANSWER if threads.in_kernel(look, _DEAD_STORAGE) else "storage"
         return Activity(Cause.STORAGE, f"waits for {what}{_named_files(look)}")
     if gil:
         return Activity(
             Cause.GIL, "holds the GIL in C code" + (" that sleeps" if "nanosleep" in waits else "")
         )
-    if _in_kernel(look, ("nanosleep",)):
+    if threads.in_kernel(look, ("nanosleep",)):
         return Activity(Cause.SLEEPS, "sleeps")
-    if _in_kernel(look, _READS_PIPE) and main and main.asks:
+    if threads.in_kernel(look, _READS_PIPE) and main and main.asks:
         return _local_answer(main.asks)
-    if _in_kernel(look, _READS_PIPE):
+    if threads.in_kernel(look, _READS_PIPE):
         return Activity(Cause.PIPE, "reads a pipe that stays empty")
     if "do_wait" in waits and "futex" not in waits:
         return Activity(Cause.CHILD, "waits for a child process")
@@ -169,9 +169,9 @@ def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Acti
     peer = asked(member, ranks)
     others = next(elsewhere(member, look, ranks), None)
     talks = _talks(frames) if frames else threads.polls(main)
-    if not peer and ((main and main.asks) or _in_kernel(look, _LOCAL)):
+    if not peer and ((main and main.asks) or threads.in_kernel(look, _LOCAL)):
         return _local_answer(main.asks if main else ())
-    if peer or _in_kernel(look, _NETWORK) or (others and talks):
+    if peer or threads.in_kernel(look, _NETWORK) or (others and talks):
         return _answer(peer or others)
     if frames and talks and threads.polls(main) and not _talks(frames, (_LOOP,)):
         return Activity(Cause.INPUT, "waits for another process to answer", unproved=True)
@@ -201,7 +201,7 @@ def _may_answer(peer: Connection) -> bool:
 
 
 def _flushes(member: HangMember) -> bool:
-    return _in_kernel(member.b, _FLUSHES) and not _in_kernel(member.b, _DEAD_STORAGE)
+    return threads.in_kernel(member.b, _FLUSHES) and not threads.in_kernel(member.b, _DEAD_STORAGE)
 
 
 def _talks(frames: Sequence[Frame], libraries: Sequence[str] = _TALKS) -> bool:
@@ -255,7 +255,7 @@ def _debugs(frames: Sequence[Frame]) -> bool:
 
 def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> bool:
     """Whether it reads its terminal or its standard input."""
-    if _in_kernel(look, _READS_TERMINAL):
+    if threads.in_kernel(look, _READS_TERMINAL):
         return True
     stdin = main is not None and threads.reads_file(main) and main.syscall[1:2] == ("0x0",)
     return stdin and (not frames or bool(re.search(r"\binput\(|\bstdin\b", frames[0].source)))
@@ -286,7 +286,7 @@ def stuck_in_kernel(member: HangMember) -> bool:
 
 
 def storage(member: HangMember) -> bool:
-    return _in_kernel(member.b, _STORAGE) or _in_kernel(member.a, _STORAGE)
+    return threads.in_kernel(member.b, _STORAGE) or threads.in_kernel(member.a, _STORAGE)
 
 
 def kernel_function(member: HangMember) -> str:
@@ -294,12 +294,6 @@ def kernel_function(member: HangMember) -> str:
     main = threads.main(look)
     named = main.waits if main and main.waits not in ("", "0") else ""
     return named or next(iter(look.kernel if look else ()), "")
-
-
-def _in_kernel(look: Look | None, names: Sequence[str]) -> bool:
-    main = threads.main(look)
-    said = ((main.waits,) if main else ()) + (look.kernel if look else ())
-    return any(each.lstrip("_").startswith(name) or f"_{name}" in each for each in said for name in names)
 
 
 def _holds_gil(member: HangMember) -> bool:

@@ -49,6 +49,13 @@ class TestALockOnAFile:
         by_kernel = doing(locked(seen("locks_lock_inode_wait"), replace(HUB, by="kernel")), (), 2.0)
         assert (kind(by_kernel), by_kernel.certain, by_kernel.words) == ("stands", True, found.words)
 
+    def test_by_the_kernel_stack_where_it_ran_at_the_other_question(self) -> None:
+        tries = locked(did(seen("hrtimer_nanosleep")), HUB)
+        assert tries.b is not None
+        ran = tuple(replace(each, state="R", waits="") for each in tries.b.threads)
+        tries = replace(tries, b=replace(tries.b, threads=ran, kernel=("hrtimer_nanosleep",)))
+        assert doing(tries, (), 2.0).cause is Cause.LOCK
+
     @pytest.mark.parametrize(
         ("now", "why"),
         [

@@ -37,7 +37,9 @@ class SentSignal:
 
 
 class Command:
-    """One start of the command. A context manager: signals are ours only inside of it."""
+    """One start of the command. A context manager: signals are ours only inside of it. Those to end are noted
+    after it, too: what is said about the end takes seconds.
+    """
 
     def __init__(self, words: Sequence[str], remove: str = "", *, holds: bool = False) -> None:
         """`remove` is a file that goes when the command has ended. `holds`: doctor keeps its own stdin and
@@ -61,6 +63,8 @@ class Command:
         """The error with which the command could not be started."""
         self.signals: list[SentSignal] = []
         """The signals that doctor got meanwhile, and those that somebody typed."""
+        self.late: list[int] = []
+        """The signals to end that came after its end: schedulers repeat them. They take no last word away."""
         self.stopped = 0
         """How often doctor was stopped, so that pauses meanwhile say nothing."""
         self._drained = False
@@ -97,7 +101,8 @@ class Command:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            after = self._come_late if number in ENDS else handler
+            signal.signal(number, after)  # type: ignore[arg-type]
         os.close(self._orders)
         os.close(self._reports)
 
@@ -166,6 +171,9 @@ class Command:
         elif number == signal.SIGCONT:
             self.stopped += 1
             self._say(b"front %d\n" % _in_front())
+
+    def _come_late(self, number: int, _frame: object) -> None:
+        self.late.append(number)
 
     def _stop(self) -> None:
         """Stop as the command did, so that the shell has its terminal."""

@@ -192,7 +192,7 @@ class AroundRun:
         self._keep(attempt, code, by_others, reason.says if reason else before, folder)
         if reason is not None:
             self.parts += [reason.files[".json"]] if ".json" in reason.files else []
-            if self._again(reason):
+            if not command.late and self._again(reason):
                 return None
         if attempt.ended:
             return self._ends(EXIT_ENDED, Whose.ENDED, attempt.seconds)

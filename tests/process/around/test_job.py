@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+import time
 import uuid
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -123,6 +124,32 @@ def test_who_ended_the_job_is_said_and_nobody_is_accused(tmp_path: Path) -> None
     assert "doctor: somebody ended the job by SIGINT.\n" in said
     assert "FAIL" not in said
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_order_to_end_that_is_repeated_takes_no_last_word_away(tmp_path: Path) -> None:
+    """Slurm sends TERM again while doctor asks it why the job ended."""
+    words = [
+        *DOCTOR,
+        "run",
+        "--no-preflight",
+        "--json",
+        "run.json",
+        "--",
+        "sh",
+        "-c",
+        "echo ready; exec sleep 600",
+    ]
+    with started(words, cwd=tmp_path) as doctor:
+        assert doctor.stdout is not None
+        assert doctor.stderr is not None
+        assert doctor.stdout.readline() == b"ready\n"
+        while doctor.poll() is None and not (tmp_path / "run.json").exists():
+            doctor.send_signal(signal.SIGTERM)
+            time.sleep(0.005)
+        assert doctor.wait(60) == -signal.SIGTERM
+        said = doctor.stderr.read().decode()
+    assert (tmp_path / "run.json").exists(), said
+    assert "doctor: somebody ended the job by SIGTERM.\n" in said
 
 
 FAILS = "raise RuntimeError('CUDA error: an illegal memory access was encountered')"

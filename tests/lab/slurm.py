@@ -50,7 +50,7 @@ ReturnToService=1
 SlurmdTimeout={patience}
 MessageTimeout=5
 TCPTimeout=2
-KillWait=3
+KillWait=10
 UnkillableStepTimeout=20
 InactiveLimit=0
 SchedulerParameters=batch_sched_delay=0

@@ -7,10 +7,10 @@ nothing shows that the command started it.
 import json
 import os
 import signal
-import sys
-import threading
 import time
 from typing import Any, NamedTuple
+
+from doctor.agents.onhost.request import one_request
 
 SAME = 30.0
 """Seconds by which the start of the same process may seem to differ."""
@@ -30,16 +30,8 @@ class Known(NamedTuple):
 
 
 def main(program: bytes, head: int) -> None:
-    """When the controller closes stdin, the program ends."""
     del program, head
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = os.read(0, 1)
-        if not byte:
-            sys.exit(4)
-        line += byte
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
-    asked = json.loads(line.decode("ascii"))
+    asked = one_request()
     done = end_ranks(asked["ranks"], set(asked["ports"]), asked["itself"], asked["grace"])
     print(f"{asked['token']} {json.dumps(done)}\n{asked['token']} done", flush=True)
 
@@ -81,12 +73,6 @@ def end_ranks(
             word = STUCK if _runs(each) else KILL
         became[str(each.pid)] = word
     return became
-
-
-def _end_with_stdin() -> None:
-    while os.read(0, 4096):
-        pass
-    os._exit(1)
 
 
 def _stat(pid: int) -> "list[bytes] | None":

@@ -13,11 +13,11 @@ import os
 import pwd
 import subprocess
 import sys
-import threading
 import time
 import zlib
 from typing import Any
 
+from doctor.agents.onhost.request import one_request
 from doctor.logs.fetch.onhost.places import CLOSED, NOT_READ, Finder, ForeignEntry, OpenFile, user
 
 MOST_FILES = 5000
@@ -38,26 +38,12 @@ MOST_ALIKE = 10
 
 
 def main(program: bytes, head: int) -> None:
-    """The first line of stdin is the request. When the controller closes stdin, the program ends."""
     del program, head
-    line = b""
-    while not line.endswith(b"\n"):
-        byte = os.read(0, 1)
-        if not byte:
-            sys.exit(4)
-        line += byte
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
-    wanted = json.loads(line.decode("ascii"))
+    wanted = one_request()
     os.environ["PATH"] = os.environ.get("PATH", "") + ":/usr/sbin:/sbin:/usr/local/sbin:/usr/local/bin"
     out = Packer(wanted["token"])
     Fetch(wanted, out).run()
     out.end()
-
-
-def _end_with_stdin() -> None:
-    while os.read(0, 4096):
-        pass
-    os._exit(1)
 
 
 class Packer:

@@ -164,7 +164,17 @@ raise SystemExit(1)
 """
 
 
-@pytest.mark.parametrize(("code", "failed"), [(FAILS, True), (GOES_ON, False)], ids=["fails", "goes on"])
+ORDERED = """
+print('slurmstepd-node1: error: *** JOB 1 ON node1 CANCELLED AT 2026-11-23T11:33:20 ***', flush=True)
+raise SystemExit(1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "failed"),
+    [(FAILS, True), (GOES_ON, False), (ORDERED, False)],
+    ids=["fails", "goes on", "is told to end"],
+)
 def test_a_script_that_fails_and_ends_all_that_it_started_has_a_cause(
     code: str, failed: bool, tmp_path: Path
 ) -> None:

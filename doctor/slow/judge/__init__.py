@@ -33,6 +33,7 @@ WORTH, TOO_NOISY = 0.15, 0.2
 """If one rank may cost this share of the time without being named, it looks on, or calls nobody well."""
 SAME_STEPS = 0.25
 """By how much of them the steps of two ranks may differ, which were counted from different moments on."""
+HIDDEN = "hidden behind it"
 PAUSED = 0.5
 """The share of the lost time from which on pauses explain it."""
 NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"

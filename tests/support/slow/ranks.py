@@ -6,7 +6,7 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,16 +62,31 @@ class SlowJob(HangJob):
             self.feeder.wait(10)
 
 
-def lost(steps: dict[int, list[Step]], rank: int, since: float) -> float:
-    """The share of the time since then that the others waited for this rank, by their own clock."""
+def lost(steps: dict[int, list[Step]], rank: int, since: float, beside: Collection[int] = ()) -> float:
+    """The share of the time since then that the others waited for this rank, by their own clock; without
+    those that are late beside it.
+    """
     late = whole = 0.0
-    for rows in zip(*steps.values(), strict=False):
-        ready = {each: row[2] for each, row in zip(steps, rows, strict=True)}
-        began, done = rows[0][0], rows[0][3]
-        if began >= since:
-            late += max(0.0, ready[rank] - max(at for each, at in ready.items() if each != rank))
-            whole += done - began
+    for row in _since(steps, since):
+        others = max(at[2] for each, at in row.items() if each not in (rank, *beside))
+        late += max(0.0, row[rank][2] - others)
+        whole += row[rank][3] - row[rank][0]
     return late / whole if whole else 0.0
+
+
+def shared(steps: dict[int, list[Step]], since: float) -> float:
+    """The share of the time since then that all were ready and none was done."""
+    inside = whole = 0.0
+    for row in _since(steps, since):
+        inside += max(0.0, min(at[3] for at in row.values()) - max(at[2] for at in row.values()))
+        whole += row[0][3] - row[0][0]
+    return inside / whole if whole else 0.0
+
+
+def _since(steps: dict[int, list[Step]], since: float) -> Iterator[dict[int, Step]]:
+    for rows in zip(*steps.values(), strict=False):
+        if rows[0][0] >= since:
+            yield dict(zip(steps, rows, strict=True))
 
 
 @pytest.fixture(scope="module")

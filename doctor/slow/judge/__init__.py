@@ -131,7 +131,9 @@ def _named(made: SlowJudgement, *late: SlowCulprit) -> SlowJudgement:
         made,
         state=SlowState.LINK if late[0].is_link else SlowState.LATE,
         late=late,
-        sentence=" ".join(map(_said_of, late)),
+        sentence=_said_of(late[0])
+        if len(late) == 1
+        else f"{_said_of(late[0])[:-1]}; {len(late) - 1} more late.",
         commands=(LINK_COMMANDS,) if links else (),
         notes=(*made.notes, f"what costs less may be {HIDDEN}: look again after the repair"),
     )

@@ -40,8 +40,11 @@ class SlowJob(HangJob):
     feeder: subprocess.Popen[bytes] | None = None
 
     def fault(self, name: str, rank: int | str = -1, ms: float = 50) -> None:
+        self.faults(f"{name} {rank} {ms}")
+
+    def faults(self, *rows: str) -> None:
         new = self.folder / "fault.new"
-        new.write_text(f"{name} {rank} {ms}")
+        new.write_text("\n".join(rows))
         new.rename(self.folder / "fault")
 
     def begin(self, **more: str) -> None:

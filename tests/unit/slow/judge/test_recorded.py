@@ -142,6 +142,20 @@ def test_a_link_whose_other_end_reads_late_is_not_slow() -> None:
     assert judge(with_links(recorded("nobody"), change)).state is SlowState.EVEN
 
 
+def test_a_slow_link_that_lets_a_burst_pass_in_one_round_is_slow() -> None:
+    def change(host: HostSamples, one: SampleRound) -> SampleRound:
+        rate = 2 * 10**6 if one.number == 0 else 17 * 10**6
+        slow = [
+            replace(link, sent=int(10**6 * one.seconds), rate=rate, busy=0.7 * one.seconds)
+            for link in one.links
+        ]
+        fast = [replace(link, sent=10**7, rate=10**9, busy=0.1) for link in one.links]
+        return replace(one, links=tuple(slow if host.host == "node4" else fast))
+
+    (late,) = judge(with_rounds(recorded("nobody"), change)).late
+    assert (late.lag, late.host) == (Lag.SLOW_LINK, "node4")
+
+
 def test_equal_links_are_not_slow() -> None:
     made = judge(with_links(recorded("nobody"), lambda _, link: replace(link, rate=10**6, busy=8.0)))
     assert made.state is SlowState.EVEN

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -77,13 +78,23 @@ def lost(steps: dict[int, list[Step]], rank: int, since: float, beside: Collecti
     return late / whole if whole else 0.0
 
 
+def longer(steps: dict[int, list[Step]], rank: int, since: float) -> float:
+    """The share of the time since then that this rank needs longer until it is ready than the others, which a
+    slow link does not change: it lets the ranks go on at different moments.
+    """
+    rows = list(_since(steps, since))
+    needs = {each: sum(row[each][2] - row[each][0] for row in rows) for each in steps}
+    return (needs.pop(rank) - median(needs.values())) / _whole(rows)
+
+
 def shared(steps: dict[int, list[Step]], since: float) -> float:
-    """The share of the time since then that all were ready and none was done."""
-    inside = whole = 0.0
-    for row in _since(steps, since):
-        inside += max(0.0, min(at[3] for at in row.values()) - max(at[2] for at in row.values()))
-        whole += row[0][3] - row[0][0]
-    return inside / whole if whole else 0.0
+    """The share of the time since then that the rank which waits least is in the collective."""
+    rows = list(_since(steps, since))
+    return min(sum(row[each][3] - row[each][2] for row in rows) for each in steps) / _whole(rows)
+
+
+def _whole(rows: list[dict[int, Step]]) -> float:
+    return sum(row[0][3] - row[0][0] for row in rows) or 1.0
 
 
 def _since(steps: dict[int, list[Step]], since: float) -> Iterator[dict[int, Step]]:

@@ -24,7 +24,7 @@ from doctor.slow.judge import HIDDEN
 from tests.lab import Host, Lab, missing
 from tests.lab.controller import REPOSITORY
 from tests.support.slow.hosts import LabJob, training
-from tests.support.slow.ranks import Step, lost, shared
+from tests.support.slow.ranks import Step, longer, lost, shared
 from tests.trials.outcome import Outcome, append, load
 from tests.trials.slow.kinds import KINDS, PAIRS, SlowKind, done_to
 from tests.trials.table import table
@@ -99,12 +99,14 @@ class Injected:
         called = self.kind.lag in ("late", found["slow"]["lag"])
         return called and len(found["slow"]["ranks"]) > 0 and {*found["slow"]["ranks"]} <= {*self.late}
 
-    def costs(self, steps: dict[int, list[Step]], since: float, beside: list[int]) -> float:
-        """The share of the time, by the job's own clock."""
+    def costs(self, steps: dict[int, list[Step]], since: float, beside: list[int], *, link: bool) -> float:
+        """The share of the time, by the job's own clock; `link`: whether one is slow."""
         if self.kind.healthy:
             return 0.0
         if self.kind.host_only:
             return shared(steps, since)
+        if link:
+            return max(longer(steps, each, since) for each in self.late)
         return max(lost(steps, each, since, {*self.late, *beside} - {each}) for each in self.late)
 
 
@@ -150,7 +152,8 @@ def trial(lab: Lab, job: LabJob, kind: SlowKind, name: str, number: int, args: a
     said = json.loads(done.stdout)
     steps = {rank: job.truth(rank) for rank in range(job.world)}
     everybody = [each for one in injected for each in one.late if not one.kind.host_only]
-    costs = [one.costs(steps, since, everybody) for one in injected]
+    link = any(one.kind.host_only for one in injected)
+    costs = [one.costs(steps, since, everybody, link=link) for one in injected]
     found, named, alone = compared(said, injected, costs, args.user)
     return Outcome(
         name,

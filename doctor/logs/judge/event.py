@@ -16,7 +16,7 @@ Writer = Callable[[LogLine], Party]
 NEAR_END = 200
 """This number of last lines counts as the end of a file."""
 LAST_WORDS = 3
-"""A `repeated` symptom that occurs only once, in a warning, counts within this number of lines from the end."""
+"""A `repeated` symptom that occurs once, in a warning, counts within this number of lines from the end."""
 LATE = 60.0
 """Seconds before the last line that still count as the end of a file."""
 MOST_READY = 100_000

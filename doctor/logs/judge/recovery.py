@@ -159,7 +159,7 @@ def _steps_of(rank: int | None, file: str, steps: Steps) -> list[LogLine]:
 
 
 def _healthy_end(event: Event, file: LogFile | None, ended_badly: frozenset[str]) -> bool:
-    """Whether healthy logs show the symptom too, as a warning, and its file goes on without another complaint."""
+    """Whether healthy logs have such a warning, too, and its file goes on without another complaint."""
     needs, last = event.sighting.symptom.needs, event.sighting.last
     if needs in ("", "no-step", "effect") or file is None or file.name in ended_badly or is_raised(last):
         return False

@@ -86,7 +86,8 @@ def test_an_exception_of_a_thread_ends_no_program(tmp_path: Path) -> None:
 
 UNREACHABLE = (
     "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of "
-    "(node1, 29500). The client socket has failed to connect to 198.18.0.11:29500 (errno: 113 - No route to host)."
+    "(node1, 29500). The client socket has failed to connect to 198.18.0.11:29500 "
+    "(errno: 113 - No route to host)."
 )
 AFTER = tuple(f"killing subprocess {number}" for number in range(9))
 

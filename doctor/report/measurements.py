@@ -100,7 +100,7 @@ def measured(report: Report) -> MeasurementGroups:
 
 def unjudged_rates(report: Report) -> str:
     """The rates of links that were measured and not judged, and why, in a report that is not healthy."""
-    if report.smoke is None or report.verdict is Verdict.HEALTHY:
+    if report.smoke is None or report.verdict is Verdict.HEALTHY or SLOW_LINK not in report.scopes:
         return ""
     return _PassedResults(report).unjudged_rates()
 

@@ -40,11 +40,8 @@ def several(
         late.append(_pausing(seen, stops))
         if stops.of in one.who:
             del shares[stops.of]
-            sure = len(shares) > 1 and not few
-            if sure:
-                one = latest(shares, of_hosts(shares))
-                sure = one.sure
-    if sure:
+            one = latest(shares, of_hosts(shares)) if len(shares) > 1 else replace(one, gap=0.0)
+    if one.sure and not few:
         late += _late(seen, shares, one, step, alone=found.by == "sockets" or is_pipeline(seen))
     least = min(mean(of) for of in found.shares.values())
     return sorted(late, key=lambda each: -(least if each.is_link else each.share))
@@ -66,7 +63,8 @@ def _late(
     if not alone and len(others) > 1:
         following = latest(others, of_hosts(others))
         behind += _one_by_one(seen, others, following, step) if following.sure else ()
-    yield replace(first, saves=first.least - max((each.share for each in behind), default=0.0))
+    saves = first.least - max((each.share for each in behind), default=0.0)
+    yield replace(first, saves=max(0.0, saves))
     yield from (_behind(each, step) for each in behind)
 
 
@@ -82,13 +80,10 @@ def _one_by_one(
     together = _late_ones(seen, shares, one, step)
     if together.whole_host or not 1 < len(one.who) <= TOGETHER:
         return [together]
-    others = {each: of for each, of in shares.items() if each not in one.who}
-    apart = [
-        _late_ones(
-            seen, {**others, each: shares[each]}, lateness({**others, each: shares[each]}, [each]), step
-        )
-        for each in sorted(one.who, key=lambda each: mean(shares[each]))
-    ]
+    apart = []
+    for late in sorted(one.who, key=lambda each: mean(shares[each])):
+        of_one = {each: of for each, of in shares.items() if each == late or each not in one.who}
+        apart.append(_late_ones(seen, of_one, lateness(of_one, [late]), step))
     causes = {each.reason for each in apart}
     differ = apart[0].share - apart[-1].share >= LEAST or (len(causes) > 1 and None not in causes)
     return apart if differ else [together]

@@ -32,8 +32,11 @@ def several(
     few: bool,
 ) -> list[SlowCulprit]:
     """All that are named. A link costs at most what the one that waits least waits itself."""
-    if links and found.by == "sockets":
-        return [*links]  # they show who is behind a link as late
+    alone = found.by == "sockets" or is_pipeline(
+        seen
+    )  # where one that is late makes those behind it wait less
+    if links and alone:
+        return [*links]
     late, shares = [*links], dict(found.shares)
     sure = one.sure and not few
     if stops and not (sure and {stops.of} == one.who and stops.share < PAUSED * one.gap):
@@ -42,7 +45,7 @@ def several(
             del shares[stops.of]
             one = latest(shares, of_hosts(shares)) if len(shares) > 1 else replace(one, gap=0.0)
     if one.sure and not few:
-        late += _late(seen, shares, one, step, alone=found.by == "sockets" or is_pipeline(seen))
+        late += _late(seen, shares, one, step, alone=alone)
     least = min(mean(of) for of in found.shares.values())
     return sorted(late, key=lambda each: -(least if each.is_link else each.share))
 

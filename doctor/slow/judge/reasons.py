@@ -95,7 +95,8 @@ class _Rates:
             return float(sum(getattr(each.used, name) for each in rounds))
 
         self.cpu, self.starved = total("cpu") / seconds, total("starved") / seconds
-        self.awake = total("ran") / seconds + self.starved
+        self.ran = total("ran") / seconds
+        self.awake = self.ran + self.starved
         self.read, self.wrote = total("read") / seconds, total("written") / seconds
         self.written = total("disk_written") / seconds
         self.periods, self.throttled = total("periods"), total("throttled")
@@ -247,7 +248,7 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
     elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
         yield LateReason.COMPUTES, "it computes there, and the others spin while they wait"
-    elif here.cpu > median(each.cpu for each in rest) + MORE_CPU or here.awake_at(where, rest) >= AWAKE:
+    elif _computes_more(here, where, rest):
         others = median(each.cpu for each in rest)
         yield (
             LateReason.COMPUTES,
@@ -257,6 +258,13 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         asleep = here.awake_at(where, rest) < 1 - AWAKE if _spin(rest) else here.cpu < BUSY
         free = ", and its processor is free" if asleep and (here.starved < STARVED or _spin(rest)) else ""
         yield LateReason.ELSEWHERE, f"it is there{free}"
+
+
+def _computes_more(here: _Rates, where: Where, rest: Sequence[_Rates]) -> bool:
+    """Whether it uses more of a processor than the others, also where it gets little of what it wants."""
+    if here.cpu > median(each.cpu for each in rest) + MORE_CPU:
+        return True
+    return here.awake_at(where, rest) >= AWAKE and here.ran >= TIMES_MORE * median(each.ran for each in rest)
 
 
 def _in_loader(seen: Sampled, who: Key, frame: Frame) -> bool:

@@ -45,6 +45,9 @@ def using(late: tuple[float, float], others: tuple[float, float]) -> SlowEvidenc
         pytest.param((0.01, 0.94), (0.30, 0.65), LateReason.HOGS, "gets a processor for 1 %", id="hogs"),
         pytest.param((0.45, 0.0), (0.02, 0.0), LateReason.COMPUTES, "45 % of a processor", id="computes"),
         pytest.param((0.04, 0.06), (0.02, 0.02), LateReason.ELSEWHERE, "processor is free", id="free"),
+        pytest.param(
+            (0.01, 0.60), (0.01, 0.02), LateReason.HOGS, "waits for a processor 60 %", id="hogs beside"
+        ),
         pytest.param((0.08, 0.40), (0.02, 0.10), LateReason.COMPUTES, "8 % of a processor", id="crowded"),
     ],
 )

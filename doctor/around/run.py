@@ -245,7 +245,7 @@ class AroundRun:
         if not (attempt.by_signal and self.leads):
             return ""
         try:
-            reason = printed_cause(self._of_job(), attempt.before_signal, attempt.pid, attempt.began)
+            reason = printed_cause(self._of_job(), attempt.before_signal)
         except DoctorError as error:
             announce(f"the end could not be explained: {error.message}", news.tell)
             return ""
@@ -264,7 +264,7 @@ class AroundRun:
         folder.keep(attempt.output)
         if attempt.ended:
             return None
-        about = (attempt.output, attempt.pid, attempt.began, attempt.seconds)
+        about = (attempt.output, attempt.lives, attempt.began, attempt.seconds)
         try:
             killed = exit_code(attempt.status) == 128 + signal.SIGKILL
             parts = folder.parent if self.on_each else None

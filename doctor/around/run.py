@@ -272,6 +272,9 @@ class AroundRun:
         except DoctorError as error:  # the exit code stays the job's
             announce(f"the end could not be explained: {error.message}", news.tell)
             return None
+        if not reason.named and os.WIFSIGNALED(attempt.status):
+            name = signal.Signals(os.WTERMSIG(attempt.status)).name
+            reason = replace(reason, says=f"{name} ended the command; nothing says who sent it.")
         news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         return reason
 

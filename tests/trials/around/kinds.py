@@ -31,7 +31,7 @@ class AroundKind:
 ENDS = ("--on-hang", "end")
 ON_HOSTS = ("torchrun on hosts", "srun")
 SEVERAL = ("torchrun", "mpirun", "loop", "accelerate", "deepspeed", *ON_HOSTS)
-"""The launchers with two ranks."""
+"""The launchers with two ranks. If a single rank sleeps, nobody waits for it, so no hang is named."""
 MORE: Mapping[str, Mapping[str, str]] = {
     "python": {"RANK": "0", "WORLD_SIZE": "1"},
     "deepspeed": {"DS_ACCELERATOR": "cpu"},
@@ -41,8 +41,8 @@ KINDS: Mapping[str, AroundKind] = {
     "healthy": AroundKind(),
     "killed": AroundKind("kill", names=True, ends="killed"),
     "exception": AroundKind("raise", names=True, ends="raised"),
-    "hangs": AroundKind("sleep", ("--stall", "3", *ENDS), names=True, ends="doctor"),
-    "loader": AroundKind("loader", ("--stall", "3", *ENDS), names=True, ends="doctor"),
+    "hangs": AroundKind("sleep", ("--stall", "3", *ENDS), names=True, ends="doctor", launchers=SEVERAL),
+    "loader": AroundKind("loader", ("--stall", "3", *ENDS), names=True, ends="doctor", launchers=SEVERAL),
     "NaN": AroundKind("nan", ("--on-loss", "end"), steps=MANY, ends="doctor"),
     "interrupted": AroundKind(steps=MANY, ends="interrupted"),
     "doctor killed": AroundKind(steps=40, ends="kill"),

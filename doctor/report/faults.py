@@ -20,6 +20,7 @@ from doctor.report.headline import (
     word,
 )
 from doctor.report.host_rows import unheard_hosts
+from doctor.report.measurements import RATES, unjudged_rates
 from doctor.report.rerun import can_verify, verify
 from doctor.report.similar_faults import Fault, fold_faults, single
 from doctor.rules.smoke import not_made
@@ -230,6 +231,8 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
             f"the collectives {', '.join(lacking)}",
             f"{report.smoke.runs[0].plan.backend} does not have them",
         )
+    if rates := unjudged_rates(report):
+        yield RATES, f"not judged: {rates}"
     untrained: dict[str, list[str]] = {}
     for host in report.hosts:
         if host.reason and host.reason == report.untrained.get(host.name):

@@ -15,7 +15,7 @@ from typing import Literal
 from doctor.devices import VENDORS
 from doctor.job.plan import LIBRARIES
 from doctor.judge.verdict import Report
-from doctor.model import Backend, Status
+from doctor.model import Backend, Status, Verdict
 from doctor.report import smoke
 from doctor.report.areas import AREAS, area_of
 from doctor.report.fact_words import spread
@@ -47,6 +47,8 @@ JUDGED_BY: Mapping[str, tuple[str, ...]] = {
 """Facts that may be bad: a line mentions them only if the run has a check that judges them."""
 
 
+RATES = "link rates"
+SLOW_LINK = "smoke-slow-link"
 REASONS = 2
 """The most reasons in one line."""
 _FACT = re.compile(r"^[\w-]+: ")
@@ -91,9 +93,16 @@ def measured(report: Report) -> MeasurementGroups:
     left += said.apart(proved)
     if "network" in proved and report.plan.several_hosts and not said.passes("port-unreachable"):
         left.append(Measurement("connections", said.why_not(["port-unreachable"]) or "left out"))
-    if "training" in proved and (rates := said.unjudged_rates()):
-        left.append(Measurement("link rates", rates, "not judged"))
+    if "training" in proved and report.verdict is Verdict.HEALTHY and (rates := said.unjudged_rates()):
+        left.append(Measurement(RATES, rates, "not judged"))
     return MeasurementGroups(tuple(ticked), tuple(doubtful), tuple(left))
+
+
+def unjudged_rates(report: Report) -> str:
+    """The rates of links that were measured and not judged, and why, in a report that is not healthy."""
+    if report.smoke is None or report.verdict is Verdict.HEALTHY or SLOW_LINK not in report.scopes:
+        return ""
+    return _PassedResults(report).unjudged_rates()
 
 
 class _PassedResults:
@@ -202,11 +211,13 @@ class _PassedResults:
         assert self.report.smoke is not None
         run = self.report.smoke.runs[-1]
         slowest = next(iter(smoke.links(run)), None)
-        if slowest is None or (self.passes("smoke-slow-link") and together(run.plan) > 2):
+        if slowest is None or (self.passes(SLOW_LINK) and together(run.plan) > 2):
             return ""
         why = "only the two directions between two hosts could be compared"
-        if not self.passes("smoke-slow-link"):
-            why = self.why_not(["smoke-slow-link"]) or "left out"
+        if not self.passes(SLOW_LINK):
+            why = self.why_not([SLOW_LINK]) or ("" if SLOW_LINK in self.report.scopes else "left out")
+        if not why:
+            return ""
         return f"{' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way; {why}"
 
     def why_not(self, checks: Iterable[str]) -> str:

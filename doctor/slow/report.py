@@ -21,7 +21,6 @@ WORDS = {
     SlowState.NO_JOB: ("No job", CardKind.OPEN),
     SlowState.SEVERAL: ("Several jobs", CardKind.OPEN),
 }
-_LINKS = (Lag.SLOW_LINK, Lag.LOSSY_LINK)
 
 
 def page_of(judgement: SlowJudgement) -> Page:
@@ -98,10 +97,10 @@ def _rows(late: SlowCulprit, judgement: SlowJudgement) -> Iterator[Row]:
         agree, blocks = late.agree
         samples = f"{judgement.samples} samples of each rank by {judgement.by}"
         yield Row("seen", (f"{samples}; {agree} of {blocks} parts of the time agree",))
-    if judgement.step_seconds and late.share and late.lag not in _LINKS:
-        left = milliseconds(max(0.0, 1 - late.share) * judgement.step_seconds)
+    if judgement.step_seconds and late.saves:
+        left = milliseconds(max(0.0, 1 - late.saves) * judgement.step_seconds)
         yield Row("without", (f"a step would take about {left}",))
-    yield Row("do", judgement.commands, RowForm.TYPED)
+    yield Row("do", judgement.commands if late.is_link else (), RowForm.TYPED)
 
 
 def _notes(judgement: SlowJudgement) -> Iterator[str]:

@@ -151,6 +151,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
                 self.watch.ranks[seat.rank].pid = said.pids.get(str(seat.rank))
         elif isinstance(said, messages.StackTexts):
             self._stacks_of.add(host.host)
+            host.kept, host.broken = said.kept, said.broken
             for seat in self.plan.on(host.host):
                 self.watch.ranks[seat.rank].stack = said.stacks.get(str(seat.rank), "")
         elif isinstance(said, messages.Dns):

@@ -149,6 +149,8 @@ class LiveHost(RemoteAgent):
     peak_memory: int = 0
     trouble: str = ""
     lost: UnreachedHost | None = None
+    kept: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
 
     def seen(self, began: float) -> HostOutcome:
         return HostOutcome(
@@ -162,4 +164,6 @@ class LiveHost(RemoteAgent):
             peak_memory=self.peak_memory,
             trouble=self.trouble,
             lost=self.lost,
+            kept=self.kept,
+            broken=self.broken,
         )

@@ -12,12 +12,17 @@ from msgspec.structs import replace
 
 from doctor.agents.session import Bye, Message, NoInterpreter
 from doctor.smoke.events import BackendEvidence, Count, Error, Event, Phase, Seconds, Text
+from doctor.smoke.onhost.connections import MOST
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
 from doctor.smoke.result import Sample
 from doctor.text.redact import redact
 
 Index = Annotated[int, msgspec.Meta(ge=0, le=64)]
 Number = Annotated[int, msgspec.Meta(ge=0, le=1_000_000)]
+ConnectionEnds = Annotated[
+    tuple[Annotated[str, msgspec.Meta(pattern="^[0-9A-F:]{13,37} [0-9A-F:]{13,37}$")], ...],
+    msgspec.Meta(max_length=MOST),
+]
 Pid = Annotated[int, msgspec.Meta(ge=0, le=2**22)]
 
 
@@ -81,7 +86,11 @@ class RankExit(Message, frozen=True, tag="exit"):
 
 
 class StackTexts(Message, frozen=True, tag="stacks"):
+    """`kept` and `broken`: the connections that its ranks had before."""
+
     stacks: dict[str, Text]
+    kept: ConnectionEnds = ()
+    broken: ConnectionEnds = ()
 
 
 class Dns(Message, frozen=True, tag="dns"):

@@ -175,6 +175,12 @@ class HostOutcome:
     trouble: str = ""
     """Why there was no agent, or why it could not start the ranks."""
     lost: UnreachedHost | None = None
+    kept: tuple[str, ...] = ()
+    """Connections that its ranks had when they entered a phase, and still had when they hung: both ends of
+    each, its own first, as /proc/net/tcp shows them.
+    """
+    broken: tuple[str, ...] = ()
+    """Those that were gone by then."""
     asked: str = ""
     """The interpreter as the user gave it: perhaps a wrapper that starts `python`."""
 

@@ -30,6 +30,8 @@ RATE = 100_000
 """Bytes a second that count as reading or writing."""
 TIMES_MORE = 3.0
 MORE_CPU = 0.1
+AWAKE = 0.5
+"""The share of the time that a thread wants a processor, from which on it computes, or spins to wait."""
 BUSY = 0.5
 """The share of a processor from which on it is not called free."""
 NO_STACKS = "its stacks were not seen, so it is not known why"
@@ -40,6 +42,8 @@ _SAVES = re.compile(r"save|checkpoint|ckpt|dump", re.I)
 _EVALUATES = re.compile(r"eval|valid|test_|infer", re.I)
 _WEAK = (LateReason.UNEVEN, LateReason.ELSEWHERE)
 """What a processor or the GIL explains better."""
+_LIMITED = (*_WEAK, LateReason.COMPUTES)
+"""What is explained better by less of a processor than the others get."""
 Line = tuple[str, str]
 """The function of a line of the user's code: its file and its name."""
 
@@ -58,8 +62,9 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     here, rest = used[who], [used[each] for each in others]
     where = _where(seen, who, others)
     at_line = [*_at_line(where, here, rest, seen, who, lag)] if where is not None else []
-    short = [*_throttled(here, rest), *_gil(seen, who)] or [*_starved(here, rest, seen, who)]
-    weak = not at_line or at_line[0][0] in _WEAK
+    limits = [*_throttled(here, rest), *_underserved(here, rest, seen, who)]
+    short = limits or [*_gil(seen, who)] or [*_starved(here, rest, seen, who)]
+    weak = not at_line or at_line[0][0] in (_WEAK, _LIMITED)[bool(limits)]
     said = [*short, *at_line] if weak else [*at_line, *short]
     if not said and not (_compared(seen, [who]) and _compared(seen, others)):
         return Reasons(where, None, (NO_STACKS,))
@@ -88,9 +93,20 @@ class _Rates:
             return float(sum(getattr(each.used, name) for each in rounds))
 
         self.cpu, self.starved = total("cpu") / seconds, total("starved") / seconds
+        self.awake = total("ran") / seconds + self.starved
         self.read, self.wrote = total("read") / seconds, total("written") / seconds
         self.written = total("disk_written") / seconds
         self.periods, self.throttled = total("periods"), total("throttled")
+
+    @property
+    def served(self) -> float:
+        """For what share of the time that its main thread wants a processor it has one."""
+        return 1 - self.starved / self.awake if self.awake else 1.0
+
+    def awake_at(self, where: Where, rest: Sequence[_Rates]) -> float:
+        """For what share of its time at that line it wants a processor, if elsewhere it is as the others."""
+        elsewhere = (1 - where.share) * median(each.awake for each in rest)
+        return (self.awake - elsewhere) / where.share
 
     @property
     def short(self) -> float:
@@ -102,6 +118,19 @@ def _throttled(here: _Rates, rest: Sequence[_Rates]) -> Said:
     if here.short >= THROTTLED and here.short >= 2 * median(each.short for each in rest):
         of = f"{here.throttled:.0f} of {here.periods:.0f} periods"
         yield LateReason.QUOTA, f"the CPU quota of its group is used up: throttled in {of}"
+
+
+def _underserved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:
+    """Where all want a processor nearly always, as if they spin while they wait: who gets far less of one."""
+    least = min((each.served for each in rest), default=0.0)
+    if here.short >= THROTTLED or here.starved < STARVED or here.served * TIMES > least or not _spin(rest):
+        return
+    gets = f"gets a processor for {percent(here.served)} of the time that it wants one"
+    yield LateReason.HOGS, f"{gets} (others at least {percent(least)})" + _beside(seen, who)
+
+
+def _spin(rest: Sequence[_Rates]) -> bool:
+    return all(each.awake >= AWAKE for each in rest)
 
 
 def is_starved(here: float, others: Sequence[float]) -> bool:
@@ -119,6 +148,11 @@ def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> S
     words = (
         f"waits for a processor {percent(here.starved)} of the time (others at most {percent(max(others))})"
     )
+    yield LateReason.HOGS, words + _beside(seen, who)
+
+
+def _beside(seen: Sampled, who: Key) -> str:
+    """What else uses the processors of its host."""
     busiest = Counter[tuple[int, str, str]]()
     for number in seen.rounds:
         for each in seen.round(who[0], number).busiest:
@@ -128,7 +162,7 @@ def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> S
         for (pid, name, user), n in busiest.most_common(3)
         if n >= 10
     ]
-    yield LateReason.HOGS, words + (f"; beside it {'; '.join(beside)}" if beside else "")
+    return f"; beside it {'; '.join(beside)}" if beside else ""
 
 
 def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> Where | None:
@@ -197,14 +231,17 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.LOADER, "it waits for its data loader" + _worker(seen, who)
     elif where.others >= ALSO_THERE:
         yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
-    elif here.cpu > median(each.cpu for each in rest) + MORE_CPU:
+    elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
+        yield LateReason.COMPUTES, "it computes there, and the others spin while they wait"
+    elif here.cpu > median(each.cpu for each in rest) + MORE_CPU or here.awake_at(where, rest) >= AWAKE:
         others = median(each.cpu for each in rest)
         yield (
             LateReason.COMPUTES,
             f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
         )
     else:
-        free = ", and its processor is free" if here.starved < STARVED and here.cpu < BUSY else ""
+        asleep = here.awake_at(where, rest) < 1 - AWAKE if _spin(rest) else here.cpu < BUSY
+        free = ", and its processor is free" if asleep and (here.starved < STARVED or _spin(rest)) else ""
         yield LateReason.ELSEWHERE, f"it is there{free}"
 
 

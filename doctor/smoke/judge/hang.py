@@ -7,6 +7,7 @@ from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.judge.broken_connections import accuse_broken, broken_connections
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.judge.exits import IN_KERNEL, LOG
 from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
@@ -128,7 +129,9 @@ def _inside(cell: EndedCell) -> Iterator[SmokeCharge]:
         yield from network_charges(cell, what, *where(sinks[0]))
     else:
         known = "the hosts reach each other" if cell.result.mesh else "the network was not tested meanwhile"
-        yield _nobody(cell, "inside", f"{what}; {known}, and no single rank is behind", sinks)
+        found = _nobody(cell, "inside", f"{what}; {known}, and no single rank is behind", sinks)
+        broken = broken_connections(cell)
+        yield accuse_broken(cell, broken, replace(found, summary=what)) if broken.cut else found
 
 
 def _members_on(cell: EndedCell, seen: RankOutcome, entry: ScheduledCall) -> Iterator[str]:

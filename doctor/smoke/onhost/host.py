@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from doctor.agents.onhost.bundle import command
 from doctor.agents.onhost.process import die_with_parent, end_children
+from doctor.smoke.onhost.connections import Connections
 from doctor.smoke.onhost.environment import environment
 from doctor.smoke.onhost.memory import anonymous, holding
-from doctor.smoke.onhost.page import SIZE
+from doctor.smoke.onhost.page import PHASES, SIZE
 from doctor.smoke.onhost.ranks import LAST_WORDS, PHASE, STEP, Rank, parse
 from doctor.smoke.onhost.reverse_dns import DnsLookup
 from doctor.smoke.onhost.stacks import Stacks
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 MOST_RANKS = 256
 END_SECONDS = 2.0
+JOIN = PHASES.index("join")
 FORKSERVER = "doctor.smoke.onhost.forkserver"
 
 
@@ -45,6 +47,8 @@ class HostRanks:
         self._lookup = None  # type: DnsLookup | None
         self._stacks = None  # type: Stacks | None
         self._again = False
+        self._connections = Connections()
+        self._compared = {}  # type: dict[str, list[str]]
 
     # Starting.
 
@@ -145,6 +149,9 @@ class HostRanks:
                 it_moved, news = rank.look(self.memory, seconds)
                 moved = moved or it_moved
                 self.state_changed = self.state_changed or news
+        phase = self.phase()
+        if phase is not None and phase[0] > JOIN:
+            self._connections.note(phase, [rank.pid for rank in self.ranks if rank.living])
         return moved
 
     def news(self) -> "list[Said]":
@@ -157,7 +164,7 @@ class HostRanks:
         texts = self._stacks.poll() if self._stacks is not None else None
         if texts is not None:
             self._stacks = None
-            said.append({"say": "stacks", "stacks": texts})
+            said.append(dict(self._compared, say="stacks", stacks=texts))
             if self._again:
                 self._again = False
                 self.take_stacks()
@@ -244,6 +251,7 @@ class HostRanks:
         living = [rank for rank in self.ranks if rank.living]
         for rank in living:
             rank.ask_backend()
+        self._compared = self._connections.compare([rank.pid for rank in living])
         self._stacks = Stacks(living, self.python)
 
     # Ending.

@@ -67,6 +67,7 @@ def cluster(address: str, port: int, world: int, timeout: float) -> dict[str, st
         "MS_WORKER_NUM": str(world),
         "MS_TOPO_TIMEOUT": limit,
         "MS_NODE_TIMEOUT": limit,
+        "MS_HEARTBEAT_RETRY_TIMEOUT": limit,
         "MS_RECEIVE_MSG_TIMEOUT": limit,
         "MS_CPU_COMM_OP_TIMEOUT": limit,
         "MS_RETRY_INTERVAL_LOWER": "1",

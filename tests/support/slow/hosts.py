@@ -22,9 +22,12 @@ class LabJob:
         self.hosts, self.job, self.world = hosts, job, world
 
     def fault(self, name: str, rank: int | str = -1, ms: float = 50) -> None:
+        self.faults(f"{name} {rank} {ms}")
+
+    def faults(self, *rows: str) -> None:
         for host in self.hosts:
             folder = place(host)
-            (folder / "fault.new").write_text(f"{name} {rank} {ms}")
+            (folder / "fault.new").write_text("\n".join(rows))
             (folder / "fault.new").rename(folder / "fault")
 
     def truth(self, rank: int) -> list[Step]:

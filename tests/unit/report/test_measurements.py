@@ -20,6 +20,7 @@ from doctor.mesh import pairs_of
 from doctor.model import Backend, MissingFact, SourcedValue, Verdict
 from doctor.report.areas import AREAS
 from doctor.report.fact_words import spread
+from doctor.report.faults import unexamined
 from doctor.report.measurements import measured
 from doctor.report.passed_checks import NOT_FOR_THIS, passed_lines
 from tests.support.recordings import FILES, HEALTHY, answered, heard, mesh, recording, report, syllabus
@@ -193,6 +194,21 @@ def test_a_rate_that_nothing_was_compared_with_is_not_ticked(hosts: int) -> None
     if hosts == 2:
         assert said["link rates"].left == "not judged"
         assert said["link rates"].text.endswith("only the two directions between two hosts could be compared")
+
+
+@pytest.mark.parametrize(
+    ("hosts", "backend", "why"),
+    [(2, "gloo", "only the two directions"), (4, "mccl", "mccl itself carries less")],
+)
+def test_rates_that_were_not_judged_are_said_also_beside_a_fault(hosts: int, backend: Any, why: str) -> None:
+    names = NAMES[:hosts]
+    plan = replace(seated(names, each=2, tp=2), backend=backend)
+    broken = mesh(names, ("node1", "node2"))
+    of = report(recording(names, mesh=broken, smoke_wanted=True, smoke=(healthy(plan),)))
+    assert of.verdict is not Verdict.HEALTHY
+    assert dict(unexamined(of).pairs)["link rates"].startswith("not judged: ")
+    assert why in dict(unexamined(of).pairs)["link rates"]
+    assert "link rates" not in {line.area for line in measured(of).left}
 
 
 def test_a_training_that_passed_tells_its_loss() -> None:

@@ -534,6 +534,7 @@ HOSTILE = [
     b'{"say":"store","port":1}',
     b'{"say":"store","port":70000}',
     b'{"say":"stacks","stacks":{"0":"not mine"}}',
+    b'{"say":"stacks","stacks":{},"broken":["x y"]}',
     b'{"say":"memory","peak":-1}',
     b'{"say":"unknown"}',
     b"[" * 2000,

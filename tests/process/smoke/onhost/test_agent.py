@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -166,6 +167,31 @@ def test_stacks_of_ranks_that_live(agent: Open, act: str) -> None:
         assert stacks.keys() == {"10", "11"}
         assert all('"doctor/smoke/onhost/rank.py", line 9 in run' in text for text in stacks.values())
         assert all(text.count("in run") == 1 for text in stacks.values())
+
+
+def test_connections_of_ranks_that_broke(agent: Open) -> None:
+    """One breaks that was made before a phase began; one is kept; one is made too late to count."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        act = (
+            "import socket\n"
+            f"first = socket.create_connection(('127.0.0.1', {port}))\n"
+            f"second = socket.socket(socket.AF_INET6); second.connect(('::ffff:127.0.0.1', {port}))\n"
+            "page.enter_phase('collectives'); time.sleep(0.5)\n"
+            f"third = socket.create_connection(('127.0.0.1', {port}))\n"
+            "say(ev='made', ends=[one.getsockname()[1] for one in (first, second, third)])\n"
+            "time.sleep(600)"
+        )
+        run = agent()
+        run.start(1, act)
+        first, second, _ = (f"0100007F:{one:04X} 0100007F:{port:04X}" for one in run.event("made")["ends"])
+        run.send(do="stacks")
+        before = run.until("stacks")
+        server.accept()[0].close()
+        run.send(do="stacks")
+        after = run.until("stacks")
+    assert (before["kept"], before["broken"]) == (sorted([first, second]), [])
+    assert (after["kept"], after["broken"]) == ([second], [first])
 
 
 SPY = "#!/bin/sh\n[ $1 = dump ] && [ $2 = --nonblocking ] && [ $3 = --pid ] && "

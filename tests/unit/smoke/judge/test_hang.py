@@ -651,6 +651,88 @@ def test_all_ranks_inside_with_healthy_sockets_names_none(known: bool) -> None:
     assert any(e.source == "who waits for whom" for e in charge.evidence)
 
 
+Pairs = set[frozenset[str]]
+
+
+def with_connections(result: SmokeResult, cut: Pairs, connected: Pairs | None = None) -> SmokeResult:
+    """Two connections between each pair of `connected` hosts, of which both ends are gone if it is `cut`; and
+    one to a process that is not a rank.
+    """
+    hosts = result.plan.hosts
+
+    def end(near: str, far: str, which: int) -> str:
+        one, other = hosts.index(near), hosts.index(far)
+        return f"0{one + 1}00000A:{which + other:04X} 0{other + 1}00000A:{which + one:04X}"
+
+    def ends(host: str, broken: bool) -> tuple[str, ...]:
+        pairs = {other: frozenset({host, other}) for other in hosts if other != host}
+        return tuple(
+            end(host, other, which)
+            for other, pair in pairs.items()
+            if (connected is None or pair in connected) and (pair in cut) == broken
+            for which in (8000, 9000)
+        ) + (("0100000A:0001 0900000A:0001",) if broken else ())
+
+    for host in hosts:
+        result = with_host(result, host, kept=ends(host, False), broken=ends(host, True))
+    return result
+
+
+def pairs_of(host: str, *others: str) -> Pairs:
+    return {frozenset({host, other}) for other in others}
+
+
+@pytest.mark.parametrize("plan", [EIGHT, FOUR])
+def test_a_host_whose_connections_broke_while_others_kept_theirs_is_named(plan: SmokePlan) -> None:
+    result = cut_off(plan, "n3", position(plan, 0, "train", "dp", 9))
+    result = replace(result, mesh=mesh(plan, lambda *_: False))
+    charge = one(with_connections(result, pairs_of("n3", "n1", "n2", "n4")))
+    assert (charge.check, charge.kind, charge.hosts, charge.ranks) == (
+        "smoke-hang",
+        "connection",
+        ("n3",),
+        (),
+    )
+    assert (charge.phase, charge.step, charge.confidence) == ("train", 9, Confidence.STRONG)
+    assert not {seat.rank for seat in plan.on("n3")} & set(charge.victims)
+    assert charge.evidence[0].text == "n1 - n3, n2 - n3, n3 - n4"
+    assert charge.evidence[1].text == "n1 - n2, n1 - n4, n2 - n4"
+
+
+@pytest.mark.parametrize(
+    ("cut", "connected", "suspects"),
+    [
+        (set(), None, None),  # nothing broke
+        (pairs_of("n1", "n2"), None, ("n1", "n2")),  # one of the two
+        (pairs_of("n1", "n2") | pairs_of("n3", "n4"), None, ()),  # no host in both
+        (pairs_of("n1", "n2", "n3", "n4") | pairs_of("n2", "n3", "n4") | pairs_of("n3", "n4"), None, ()),
+        (pairs_of("n3", "n1", "n2", "n4"), pairs_of("n3", "n1", "n2", "n4"), ()),  # the others had none
+    ],
+)
+def test_connections_that_broke_prove_nothing_against_one_host(
+    cut: Pairs, connected: Pairs | None, suspects: tuple[str, ...] | None
+) -> None:
+    result = cut_off(FOUR, "n3", position(FOUR, 0, "train", "dp", 9))
+    charge = one(with_connections(replace(result, mesh=mesh(FOUR, lambda *_: False)), cut, connected))
+    assert charge.kind == ("inside" if suspects is None else "connection")
+    assert (charge.hosts, charge.confidence) == (suspects or (), Confidence.SUSPECT)
+    assert charge.undecided == bool(suspects)
+
+
+def test_a_connection_that_only_one_of_its_hosts_showed_proves_nothing() -> None:
+    result = replace(
+        cut_off(FOUR, "n3", position(FOUR, 0, "train", "dp", 9)), mesh=mesh(FOUR, lambda *_: False)
+    )
+    result = with_connections(result, pairs_of("n3", "n1", "n2", "n4"))
+    assert one(with_host(result, "n3", kept=(), broken=())).kind == "inside"
+
+
+def test_a_rank_that_keeps_others_waiting_is_named_whatever_connections_broke() -> None:
+    result = frozen(FOUR, {1: stuck(position(FOUR, 1, "train", "dp", 9))})
+    charge = one(with_connections(result, pairs_of("n3", "n1", "n2", "n4")))
+    assert (charge.kind, charge.ranks) == ("outside", (1,))
+
+
 def test_a_hang_inside_one_host_blames_that_host() -> None:
     charge = one(frozen(ONE_HOST, {}, blocked=lambda _, entry: entry.position >= 200))
     assert (charge.kind, charge.hosts) == ("inside", ("n1",))

@@ -11,7 +11,7 @@ from doctor.slow.judge.devices import devices_of, devices_words, slow_devices
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.pauses import StepPauses
-from doctor.slow.judge.reasons import reasons
+from doctor.slow.judge.reasons import blur, reasons
 from doctor.slow.judge.series import Sampled, Series, is_pipeline
 from doctor.slow.judge.words import behind_words, lateness_words, milliseconds, percent
 
@@ -66,12 +66,12 @@ def _late(
     if not alone and len(others) > 1:
         following = latest(others, of_hosts(others))
         behind += _one_by_one(seen, others, following, step) if following.sure else ()
-    yield replace(first, saves=first.share - max((each.share for each in behind), default=0.0))
+    yield replace(first, saves=first.least - max((each.share for each in behind), default=0.0))
     yield from (_behind(each, step) for each in behind)
 
 
 def _behind(late: SlowCulprit, step: float | None) -> SlowCulprit:
-    said = behind_words(late.share, step)
+    said = behind_words(late.share, late.least, step)
     return replace(late, sentence=said if len(late.ranks) < 2 else said.replace("for it", "for them"))
 
 
@@ -98,13 +98,15 @@ def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: flo
     late = sorted(one.who, key=lambda each: mean(shares[each]))
     others = [each for each in shares if each not in one.who]
     lag = Lag.STAGE if is_pipeline(seen) else Lag.LATE
-    said = lateness_words(one.gap, step)
+    least = max(0.0, one.gap - blur(seen, others))
+    said = lateness_words(one.gap, least, step)
     waits = sorted(mean(shares[each]) for each in others)
     why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, lag)
     slow = slow_devices(devices_of(seen))
     clocks = (devices_words(slow),) if slow and {*slow.who} & one.who else ()
     return replace(
         culprit(seen, lag, late, one.gap, said if len(late) == 1 else said.replace("for it", "for them")),
+        least=least,
         waits=mean(mean(shares[each]) for each in late),
         others=(waits[0], waits[-1]),
         t=one.t,

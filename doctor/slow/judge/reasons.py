@@ -24,6 +24,8 @@ ALSO_THERE = 0.02
 """The share from which on the others are at the line as well."""
 THROTTLED = 0.2
 STARVED, TIMES = 0.10, 4.0
+BLURRED = 0.05
+"""The least share of the time that makes a cost uncertain."""
 HOLDS = 0.2
 """The share of samples in which another thread than the main one holds the GIL."""
 RATE = 100_000
@@ -139,6 +141,18 @@ def is_starved(here: float, others: Sequence[float]) -> bool:
 
 def starved_share(seen: Sampled, of: Key) -> float:
     return _Rates(seen, of).starved
+
+
+def blur(seen: Sampled, others: Sequence[Key]) -> float:
+    """By how much the last of these is later than the usual one, as a share of the time: each waits for a
+    processor now and then, for times that are taken to be exponential. 0 if it is little, and for those that
+    spin: they wait for a processor also while they wait for others.
+    """
+    rates = [_Rates(seen, each) for each in others]
+    if not rates or _spin(rates):
+        return 0.0
+    more = sum(1 / number for number in range(2, len(rates) + 1)) * median(each.starved for each in rates)
+    return more if more >= BLURRED else 0.0
 
 
 def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:

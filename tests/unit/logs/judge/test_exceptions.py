@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
 from tests.support.each import each
@@ -118,7 +120,7 @@ def test_one_that_is_unknown_leaves_a_warning_before_it_its_weight(tmp_path: Pat
     assert went_on.outcome is LogOutcome.CLEAN
 
 
-@each("lines, outcome", [(9, LogOutcome.NAMED), (99, LogOutcome.CLEAN)])
+@pytest.mark.parametrize(("lines", "outcome"), [(9, LogOutcome.NAMED), (99, LogOutcome.CLEAN)])
 def test_a_few_lines_after_a_complaint_may_be_those_of_a_shell(
     lines: int, outcome: LogOutcome, tmp_path: Path
 ) -> None:

@@ -17,6 +17,8 @@ SHORTEST = 0.3
 STEPS = 3.0
 """A pause is this many times longer than a step."""
 TIMES = 2
+EDGE = 0.1
+"""Seconds from the edge of a round in which it is not seen when a stretch began or ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +34,25 @@ class StepPauses:
 def pauses(seen: Sampled, step: float | None) -> StepPauses | None:
     """The rank that makes all of the pauses, if it makes some."""
     least = max(SHORTEST, STEPS * (step or 0.0))
-    found = [(who, length) for n in seen.rounds for who, length in _alone(seen, n) if length >= least]
-    if len({who for who, _ in found}) != 1 or len(found) < TIMES:
+    alone = [each for n in seen.rounds for each in _alone(seen, n)]
+    long = [each for each in alone if each.seconds >= least]
+    if len({each.of for each in long}) != 1 or len(long) < TIMES:
         return None
-    lengths = [length for _, length in found]
-    return StepPauses(found[0][0], len(found), median(lengths), sum(lengths) / seen.seconds)
+    of = long[0].of
+    whole = [each.seconds for each in long if not each.cut] or [each.seconds for each in long]
+    lost = sum(each.seconds for each in alone if each.of == of and (each.cut or each.seconds >= least))
+    return StepPauses(of, len(long), median(whole), lost / seen.seconds)
 
 
-def _alone(seen: Sampled, number: int) -> Iterator[tuple[Key, float]]:
+@dataclass(frozen=True, slots=True)
+class _Alone:
+    of: Key
+    seconds: float
+    cut: bool
+    """Whether it had begun before the round, or went on after it."""
+
+
+def _alone(seen: Sampled, number: int) -> Iterator[_Alone]:
     """For how long one rank alone was outside, while all others were inside for long."""
     changes: list[tuple[float, int, Key]] = []
     first, last = -math.inf, math.inf
@@ -59,7 +72,9 @@ def _alone(seen: Sampled, number: int) -> Iterator[tuple[Key, float]]:
     everybody = set(seen.keys)
     for at, change, of in sorted(changes):
         if len(waiting) == len(everybody) - 1:
-            yield next(iter(everybody - waiting)), min(at, last) - max(since, first)
+            length = min(at, last) - max(since, first)
+            cut = at >= last - EDGE or since <= first + EDGE
+            yield _Alone(next(iter(everybody - waiting)), length, cut)
         (waiting.add if change > 0 else waiting.discard)(of)
         if len(waiting) == len(everybody) - 1:
             since = at

@@ -273,6 +273,25 @@ def test_pauses_of_one_rank_are_not_called_slow() -> None:
     assert (late.lag, late.pid, late.host) == (Lag.PAUSES, who[1], who[0])
 
 
+def test_a_pause_that_the_end_of_a_round_cuts_off_counts_for_as_long_as_it_was_seen() -> None:
+    seen = recorded("nobody")
+    who = seen.samples[0].host, seen.samples[0].rounds[0].ranks[0].pid
+
+    def lost(at_the_end: float) -> float:
+        def change(host: HostSamples, one: SampleRound) -> SampleRound:
+            paused = ((1.0, 2.0, True), (one.seconds - at_the_end, one.seconds, True))
+            ranks = [replace(each, long=() if (host.host, each.pid) == who else paused) for each in one.ranks]
+            return replace(one, began=100.0 * one.number, ranks=tuple(ranks))
+
+        moved = with_rounds(seen, change)
+        made = judge(replace(moved, samples=tuple(replace(host, ahead=0.0) for host in moved.samples)))
+        (late,) = made.late
+        assert "2 times for 1 s each" in late.sentence
+        return late.share * made.seconds
+
+    assert lost(0.4) - lost(0.0) == pytest.approx(0.8, abs=0.1)
+
+
 def test_hosts_that_looked_at_different_times_show_no_pauses() -> None:
     """One of them answered late: the others wait where it did not look yet."""
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from doctor.around.apart import apart
 from doctor.around.folder import PART, both_ends
 from doctor.around.kernel import of_job, processes_of
+from doctor.around.lives import CommandLives
 from doctor.around.output import Output
 from doctor.around.page_files import in_files
 from doctor.run.request import Request
@@ -52,33 +53,44 @@ class EndReason:
     """Whether the command failed by itself, for sure: being told to end is not a failure."""
 
 
+@dataclass(frozen=True, slots=True)
+class PastCommand:
+    """A command that is over. `killed`: KILL ended it."""
+
+    lives: CommandLives
+    began: float
+    seconds: float
+    killed: bool
+
+
 def explained(
     request: Request,
     output: Output,
-    pid: int,
+    lives: CommandLives,
     began: float,
     seconds: float,
     parts: Path | None,
     *,
     killed: bool,
 ) -> EndReason:
-    """Why the command ended, which had that PID. It began at `began`, in seconds since 1970, and took
+    """Why the command ended, which had these processes. It began at `began`, in seconds since 1970, and took
     `seconds`. `killed`: KILL ended it. In `parts` the instances on other hosts keep their output, if there
     are some.
     """
     asked = replace(request, command="logs")
-    return apart(partial(_explain, asked, output, pid, began, seconds, parts, asks=True, killed=killed))
+    past = PastCommand(lives, began, seconds, killed)
+    return apart(partial(_explain, asked, output, past, parts))
 
 
-def printed_cause(request: Request, output: Output, pid: int, began: float) -> EndReason | None:
+def printed_cause(request: Request, output: Output) -> EndReason | None:
     """The cause of the end that these words alone show; None if they do not show that it failed by itself."""
     asked = replace(request, command="logs")
-    reason = apart(partial(_explain, asked, output, pid, began, 0.0, asks=False))
+    reason = apart(partial(_explain, asked, output))
     return reason if reason.failed else None
 
 
 def curves_of(
-    request: Request, output: Output, pid: int, began: float, told: Sequence[str]
+    request: Request, output: Output, told: Sequence[str]
 ) -> tuple[tuple[str, ...], EndReason | None]:
     """What is wrong with the losses that were printed so far, each in a sentence; with the report, if one of
     them was not told before.
@@ -100,20 +112,13 @@ def curves_of(
     says = tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
     if set(says) <= set(told):
         return says, None
-    return says, _explain(replace(request, command="logs"), output, pid, began, 0.0, asks=False)
+    return says, _explain(replace(request, command="logs"), output)
 
 
 def _explain(
-    request: Request,
-    output: Output,
-    pid: int,
-    began: float,
-    seconds: float,
-    parts: Path | None = None,
-    *,
-    asks: bool,
-    killed: bool = False,
+    request: Request, output: Output, past: PastCommand | None = None, parts: Path | None = None
 ) -> EndReason:
+    """Of a command that is over, with what its hosts say."""
     from doctor.errors import DoctorError
     from doctor.logs.explain import LogOrigin, explanation_of
     from doctor.logs.fetch.onhost.agent import KERNEL
@@ -128,14 +133,14 @@ def _explain(
     with private_folder() as folder:
         names = _written(output, folder)
         paths, origin = [str(folder / OWN)], LogOrigin()
-        if asks:
+        if past is not None:
             if parts is not None:
                 time.sleep(OTHERS_END)
-                paths += (shared := list(map(str, _parts_here(parts, began))))
+                paths += (shared := list(map(str, _parts_here(parts, past.began))))
             places: tuple[str, ...] = ()
             if parts is not None and not shared:
                 places = (*USUAL, f"{glob.escape(str(parts))}/doctor-*/{PART}*.log")
-            minutes = (time.time() - began + ASKING) / 60
+            minutes = (time.time() - past.began + ASKING) / 60
             room = 64 * MEGABYTE
             try:
                 more, origin = fetched_logs(
@@ -145,10 +150,10 @@ def _explain(
                 here = origin.transport == "local"
                 margin = 0.5 if here else CLOCKS
                 said = b"\n".join(both_ends(each) for each in output.streams.values())
-                job = processes_of(said, (pid,), os.environ, killed=killed)
+                job = processes_of(said, past.lives.spans(), os.environ, killed=past.killed)
                 for kernel in folder.rglob(KERNEL):
-                    until = began + seconds + margin
-                    text, doubtful = of_job(kernel.read_bytes(), began - margin, until, job, here=here)
+                    begin, until = past.began - margin, past.began + past.seconds + margin
+                    text, doubtful = of_job(kernel.read_bytes(), begin, until, job, here=here)
                     kernel.write_bytes(text)
                     maybe |= doubtful
             except DoctorError as error:
@@ -161,10 +166,10 @@ def _explain(
         )
         try:
             explanation, report = explanation_of(
-                paths, quiet, LogWishes(), fetched=origin, check=quiet if asks else None
+                paths, quiet, LogWishes(), fetched=origin, check=quiet if past else None
             )
         except DoctorError as error:  # the hosts cannot be examined; what was printed can
-            if not asks:
+            if past is None:
                 raise
             announce(f"the hosts could not be examined: {error.message}")
             explanation, report = explanation_of(paths, quiet, LogWishes(), fetched=origin)
@@ -172,7 +177,7 @@ def _explain(
         from doctor.around.doubts import with_doubts
 
         explanation = with_doubts(explanation, maybe)
-    return _reason(not_clean(explanation) if asks else explanation, report)
+    return _reason(not_clean(explanation) if past else explanation, report)
 
 
 def not_clean(explanation: Explanation) -> Explanation:

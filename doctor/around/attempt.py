@@ -15,6 +15,7 @@ from doctor.around.apart import Apart, reap_orphans
 from doctor.around.command import ENDS, Command, SentSignal
 from doctor.around.elsewhere import RankElsewhere, end_elsewhere, ssh_ports
 from doctor.around.ended import below, end, kill
+from doctor.around.lives import CommandLives
 from doctor.around.look import LONGEST, JobLook, Watcher, look
 from doctor.around.news import Newsroom
 from doctor.around.options import END, AroundWishes
@@ -46,7 +47,7 @@ class JobAttempt:
     """How it went."""
 
     output: Output
-    pid: int
+    lives: CommandLives
     began: float
     seconds: float = 0.0
     status: int = 0
@@ -93,9 +94,9 @@ class Watched:
         self._stops = command.stopped
         self._curves: Apart[tuple[tuple[str, ...], EndReason | None]] | None = None
         self._began, self._curves_at, self._losses, self._odd = now, now + LOSSES, 0, 0
-        self._read_losses = partial(curves_of, request, command.output, command.pid, time.time())
+        self._read_losses = partial(curves_of, request, command.output)
         self._kill_at: float | None = None
-        self.attempt = JobAttempt(command.output, command.pid, time.time())
+        self.attempt = JobAttempt(command.output, CommandLives(command.pid), time.time())
 
     def run_unwatched(self) -> JobAttempt:
         """Only wait for its end."""
@@ -127,6 +128,7 @@ class Watched:
         return attempt
 
     def _tick(self, now: float) -> None:
+        self.attempt.lives.look(now)
         if self._kill_at is not None:
             if now > self._kill_at:
                 kill(self._tree)

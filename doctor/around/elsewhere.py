@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -30,12 +30,14 @@ WHY = {
     STUCK: "KILL does not end it",
 }
 NO_ANSWER = "its host did not answer"
+Became = dict[str, dict[int, str]]
+"""What became of each PID, by host."""
 
 
 @dataclass(frozen=True, slots=True)
 class RankElsewhere:
     """`start` is in seconds since 1970, by the clock of its host. `own`: it is of the same job as ranks
-    that the command started here.
+    that the command started. `bound`: it is of the same job as all others that are.
     """
 
     host: str
@@ -43,6 +45,7 @@ class RankElsewhere:
     rank: int | None
     start: float
     own: bool
+    bound: bool = False
 
     @property
     def name(self) -> str:
@@ -79,19 +82,39 @@ def _end(
 
     quiet = replace(request, command="hang", outputs=replace(request.outputs, quiet=True))
     session = open_session(quiet, os.environ)
-    token, became = new_token(), {}
-    scripts = {
-        host.name: through(_script(token, theirs, ports, grace, host.python, sudo=request.way.sudo), host)
-        for host in session.hosts
-        if (theirs := [each for each in ranks if each.host == host.name])
-    }
-    try:
-        for outcome in session.transport.run(scripts, BY_THEMSELVES + grace + LAST + ASKS, session.until):
+
+    def ask(asked: Sequence[RankElsewhere]) -> Became:
+        token, became = new_token(), {}
+        scripts = {
+            host.name: through(_script(token, theirs, ports, grace, host.python, sudo=request.way.sudo), host)
+            for host in session.hosts
+            if (theirs := [each for each in asked if each.host == host.name])
+        }
+        seconds = BY_THEMSELVES + grace + LAST + ASKS
+        for outcome in session.transport.run(scripts, seconds, session.until):
             if not isinstance(outcome, UnreachedHost):
                 became[outcome.host] = read_answer(outcome.stdout, token)
+        return became
+
+    try:
+        return tuple(sentences(ranks, ended_with_others(ranks, ask)))
     finally:
         session.close()
-    return tuple(sentences(ranks, became))
+
+
+def ended_with_others(
+    ranks: Sequence[RankElsewhere], ask: Callable[[Sequence[RankElsewhere]], Became]
+) -> Became:
+    """What became of each. A rank that came by a jump host or another connection is known by those of its job
+    that came by ours.
+    """
+    became = ask(ranks)
+    word = {each: became.get(each.host, {}).get(each.pid) for each in ranks}
+    if any(each.bound and word[each] in (TERM, KILL) for each in ranks):
+        left = [replace(each, own=True) for each in ranks if each.bound and word[each] == FOREIGN]
+        for host, more in (ask(left) if left else {}).items():
+            became[host] = {**became[host], **more}
+    return became
 
 
 def _script(
@@ -132,7 +155,7 @@ def read_answer(text: bytes, token: str) -> dict[int, str]:
     }
 
 
-def sentences(ranks: Sequence[RankElsewhere], became: dict[str, dict[int, str]]) -> Iterator[str]:
+def sentences(ranks: Sequence[RankElsewhere], became: Became) -> Iterator[str]:
     for each in ranks:
         word = became.get(each.host, {}).get(each.pid, "")
         if word in (TERM, KILL):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d")
@@ -26,14 +26,30 @@ LAST = 120.0
 """Seconds before the end of the job in which a process that nobody names may be the one that it lost."""
 
 
+CLOCK = 0.5
+"""Seconds by which the time of the kernel may differ from that of its machine."""
+SAME = 10.0
+"""Seconds in which the kernel says twice that it killed a process."""
+
+
+@dataclass(frozen=True, slots=True)
+class KilledProcess:
+    """A process that the kernel killed for lack of memory. `group` is its control group, if it is known."""
+
+    pid: int
+    group: str
+    at: float
+    """In seconds since 1970."""
+
+
 @dataclass(frozen=True, slots=True)
 class JobProcesses:
     """How the processes of a job are known on its hosts."""
 
     named: frozenset[int] = frozenset()
     """The numbers in what the job printed about processes: launchers name the PIDs of lost ranks."""
-    pids: frozenset[int] = frozenset()
-    """PIDs on this machine."""
+    here: Mapping[int, Sequence[tuple[float, float]]] = field(default_factory=dict)
+    """The PIDs on this machine, and from when until when, in seconds since 1970, each was the job's."""
     job_ids: tuple[str, ...] = ()
     """The ids under which the scheduler runs it; control groups have them in their names."""
     lost: bool = False
@@ -41,11 +57,13 @@ class JobProcesses:
     names_lost: bool = False
     """Whether the job named the PID of such a process."""
 
-    def has(self, pid: int, group: str, *, here: bool) -> bool:
+    def has(self, killed: KilledProcess, *, here: bool) -> bool:
         """Whether the kernel killed a process of the job. `here`: the log is of this machine."""
+        group, pid = killed.group, killed.pid
         if any(re.search(rf"(?:^|[/_.-]){re.escape(each)}(?:[/_.-]|$)", group) for each in self.job_ids):
             return True
-        return pid in self.named or (here and pid in self.pids)
+        spans = self.here.get(pid, ()) if here else ()
+        return pid in self.named or any(begin - CLOCK <= killed.at <= until + CLOCK for begin, until in spans)
 
     def may_have(self, group: str) -> bool:
         """Whether the job may have lost such a process without naming it as the kernel does: in a container
@@ -55,14 +73,18 @@ class JobProcesses:
 
 
 def processes_of(
-    said: bytes, pids: Iterable[int], environ: Mapping[str, str], *, killed: bool
+    said: bytes,
+    here: Mapping[int, Sequence[tuple[float, float]]],
+    environ: Mapping[str, str],
+    *,
+    killed: bool,
 ) -> JobProcesses:
     """What is known of the processes of a job that printed this. `killed`: KILL ended it."""
     lines = [line for line in said.splitlines() if _ABOUT_PROCESSES.search(line) or _LOST.search(line)]
     lost = [line for line in lines if _LOST.search(line)]
     return JobProcesses(
         frozenset(int(each) for line in lines for each in _NUMBER.findall(line)),
-        frozenset(pids),
+        here,
         tuple(value for name in JOB_IDS if (value := environ.get(name, ""))),
         killed or bool(lost),
         any(_WITH_PID.search(line) for line in lost),
@@ -76,12 +98,18 @@ def of_job(
     with the PIDs of those that only may be the job's.
     """
     lines = [*_between(text.splitlines(keepends=True), begin, until)]
-    ours = {pid for pid, group in _killed(lines) if job.has(pid, group, here=here)}
-    maybe: set[int] = set()
+    killed = _killed(lines)
+    ours = {each for each in killed.values() if job.has(each, here=here)}
+    maybe = set()
     if not ours:
-        last = _between(lines, max(begin, until - LAST), until)
-        maybe = {pid for pid, group in _killed(last) if job.may_have(group)}
-    return b"".join(line for line in lines if _stays(line, ours | maybe)), frozenset(maybe)
+        last = max(begin, until - LAST)
+        maybe = {each for each in killed.values() if each.at >= last and job.may_have(each.group)}
+    stays = (
+        line
+        for number, line in enumerate(lines)
+        if killed.get(number) in (None, *ours, *maybe) and not _ANNOUNCED.search(line)
+    )  # the line that names the process says what its announcement does
+    return b"".join(stays), frozenset(each.pid for each in maybe)
 
 
 def pid_of_killed(line: str) -> int | None:
@@ -90,26 +118,23 @@ def pid_of_killed(line: str) -> int | None:
     return int(killed[1]) if killed else None
 
 
-def _stays(line: bytes, ours: set[int]) -> bool:
-    if _ANNOUNCED.search(line):  # the line that names the process says the same
-        return False
-    killed = _KILLED.search(line)
-    return killed is None or int(killed[1]) in ours
-
-
-def _killed(lines: Iterable[bytes]) -> Iterator[tuple[int, str]]:
-    """The processes that were killed, each with its control group; that is empty if it is unknown."""
-    groups: dict[int, str] = {}
-    before = ""
-    for line in lines:
+def _killed(lines: Sequence[bytes]) -> dict[int, KilledProcess]:
+    """The processes that were killed, by the numbers of the lines: often two lines are about one."""
+    found: dict[int, KilledProcess] = {}
+    latest: dict[int, KilledProcess] = {}
+    before, at = "", 0.0
+    for number, line in enumerate(lines):
+        at = _time(line) or at
         group, killed = _GROUP.search(line), _KILLED.search(line)
         if group and not killed:
             before = _text(group)
         if killed:
             pid = int(killed[1])
-            groups[pid] = (_text(group) if group else before) or groups.get(pid, "")
+            last, own = latest.get(pid), _text(group) if group else before
+            same = last is not None and not own and at - last.at < SAME
+            found[number] = latest[pid] = last if last and same else KilledProcess(pid, own, at)
             before = ""
-    yield from groups.items()
+    return found
 
 
 def _text(group: re.Match[bytes]) -> str:
@@ -120,8 +145,13 @@ def _between(lines: Iterable[bytes], begin: float, until: float) -> Iterator[byt
     """What came before or later did not end the job, and what has no time may be weeks old."""
     keeps = False
     for line in lines:
-        if said := _TIME.match(line):
-            stamp = said[0].decode().replace(",", ".")
-            keeps = begin <= datetime.fromisoformat(stamp).timestamp() <= until
+        if at := _time(line):
+            keeps = begin <= at <= until
         if keeps:
             yield line
+
+
+def _time(line: bytes) -> float | None:
+    """In seconds since 1970; None if the line goes on with what another began."""
+    said = _TIME.match(line)
+    return datetime.fromisoformat(said[0].decode().replace(",", ".")).timestamp() if said else None

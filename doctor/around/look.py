@@ -163,10 +163,13 @@ def _elsewhere(
         return ()
     at = {host.host: host.at for host in evidence.hosts}
     own = {(each.host, each.pid) for each in found.job.ranks if each.host in here and each.pid in below}
-    bound = found.job.bound if own & found.job.bound else frozenset()
+    bound = found.job.bound
+    of_command = bound if own & bound else frozenset()
     return tuple(
         RankElsewhere(
-            each.host, each.pid, each.rank, at[each.host] - each.age, (each.host, each.pid) in bound
+            *(each.host, each.pid, each.rank, at[each.host] - each.age),
+            own=(each.host, each.pid) in of_command,
+            bound=(each.host, each.pid) in bound,
         )
         for each in found.job.ranks
         if (each.host, each.pid) not in own and each.host in at

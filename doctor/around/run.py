@@ -245,7 +245,7 @@ class AroundRun:
         if not (attempt.by_signal and self.leads):
             return ""
         try:
-            reason = printed_cause(self._of_job(), attempt.before_signal, attempt.pid, attempt.began)
+            reason = printed_cause(self._of_job(), attempt.before_signal)
         except DoctorError as error:
             announce(f"the end could not be explained: {error.message}", news.tell)
             return ""
@@ -264,7 +264,7 @@ class AroundRun:
         folder.keep(attempt.output)
         if attempt.ended:
             return None
-        about = (attempt.output, attempt.pid, attempt.began, attempt.seconds)
+        about = (attempt.output, attempt.lives, attempt.began, attempt.seconds)
         try:
             killed = exit_code(attempt.status) == 128 + signal.SIGKILL
             parts = folder.parent if self.on_each else None
@@ -272,6 +272,9 @@ class AroundRun:
         except DoctorError as error:  # the exit code stays the job's
             announce(f"the end could not be explained: {error.message}", news.tell)
             return None
+        if not reason.named and os.WIFSIGNALED(attempt.status):
+            name = signal.Signals(os.WTERMSIG(attempt.status)).name
+            reason = replace(reason, says=f"{name} ended the command; nothing says who sent it.")
         news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         return reason
 

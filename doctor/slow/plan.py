@@ -8,7 +8,6 @@ from doctor.hang.judge.wires import Key, key
 from doctor.slow.agents import RoundPlan
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge import SlowJudgement, SlowState, judge, lowest
-from doctor.slow.judge.judgement import Lag
 from doctor.slow.judge.series import Sampled, sampled
 from doctor.slow.options import SlowWishes
 
@@ -22,6 +21,8 @@ UNSURE = 3.0
 """How many times --for it takes at most to find out whether somebody is late by chance."""
 OTHERS = 3
 """Ranks whose stacks are compared with those of the one that is late."""
+FEW = 2
+"""Late ranks whose stacks are recorded."""
 WORKERS = 2
 LOST = 3
 """Rounds that some host did not answer in time, after which it looks no further."""
@@ -47,14 +48,18 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
     left = wishes.seconds - made.seconds
     if not made.by and not _recorded(seen):
         return _stacks_of_all(seen, max(wishes.seconds, RECORDED))
-    asked = _interesting(made, seen)
+    late, others = _interesting(made, seen)
     if left > 0.1 * wishes.seconds:
-        return _plan(max(left, RECORDED) if asked else left, asked, seen)
+        return _plan(max(left, RECORDED) if late else left, late, others, seen)
     if made.more and made.seconds < (MOST if made.few else UNSURE * wishes.seconds):
-        return _plan(min(made.seconds, MOST - made.seconds + 1), asked, seen)
-    unknown = made.late and made.late[0].lag not in (Lag.SLOW_LINK, Lag.LOSSY_LINK)
-    if unknown and asked and not {*asked[:1]} <= _recorded(seen) and not _failed(seen, asked[0]):
-        return _plan(RECORDED, asked, seen)
+        return _plan(min(made.seconds, MOST - made.seconds + 1), late, others, seen)
+    unknown = {*late} - _recorded(seen)
+    if (
+        unknown
+        and any(not each.is_link for each in made.late)
+        and not any(_failed(seen, each) for each in unknown)
+    ):
+        return _plan(RECORDED, late, others, seen)
     return None
 
 
@@ -67,28 +72,39 @@ def _failed(seen: Sampled, of: Key) -> bool:
     return any(p.pid == of[1] and p.problem for n in seen.rounds for p in seen.round(of[0], n).profiles)
 
 
-def _interesting(made: SlowJudgement, seen: Sampled) -> list[Key]:
-    """Who is late, or waits least, and some others to compare; without those that may not be read."""
-    named = {pid for late in made.late for pid in [late.pid] if pid is not None}
-    hosts = {host for late in made.late for host in late.hosts}
-    ranks = {number for late in made.late for number in late.ranks}
-    late = [
-        key(each)
-        for each in seen.job.ranks
-        if each.host in hosts and (each.pid in named or each.rank in ranks)
-    ]
-    first = late[:1] or [*lowest(made)]
+def _late(made: SlowJudgement) -> list[Key]:
+    """Whose stacks say why: of all that are named, one each, or all if they are few; else the one that waits
+    least.
+    """
+    found = list[Key]()
     waits = {each.key: each.waits or 0.0 for each in made.ranks}
-    rest = sorted((each for each in seen.keys if each not in late + first), key=lambda each: -waits[each])
+    for late in made.late:
+        if not late.is_link:
+            keys = [
+                each.key
+                for each in made.ranks
+                if each.key[0] in late.hosts and (each.rank in late.ranks or each.key[1] == late.pid)
+            ]
+            keys.sort(key=lambda each: waits[each])
+            found += keys[: 1 if late.whole_host else FEW]
+    return [*dict.fromkeys(found)][:FEW] or [*lowest(made)]
+
+
+def _interesting(made: SlowJudgement, seen: Sampled) -> tuple[list[Key], list[Key]]:
+    """Who is late, or waits least, and some others to compare; without those that may not be read."""
+    late = _late(made)
+    waits = {each.key: each.waits or 0.0 for each in made.ranks}
+    named = {each for one in made.late for each in seen.keys if each[0] in one.hosts and one.whole_host}
+    rest = sorted((each for each in seen.keys if each not in {*late} | named), key=lambda each: -waits[each])
     readable = {key(each) for each in seen.job.ranks if not each.hidden}
-    return [each for each in (*first, *rest[:OTHERS]) if each in readable] if {*first} <= readable else []
+    if not {*late} <= readable:
+        return [], []
+    return late, [each for each in rest[: OTHERS + 1 - len(late)] if each in readable]
 
 
-def _plan(seconds: float, asked: list[Key], seen: Sampled) -> RoundPlan:
-    workers = [(each.host, each.pid) for each in seen.job.helpers if (each.host, each.helps) in asked[:1]][
-        :WORKERS
-    ]
-    return RoundPlan(seconds, _by_host([*asked, *workers]), _by_host(asked[:1]))
+def _plan(seconds: float, late: list[Key], others: list[Key], seen: Sampled) -> RoundPlan:
+    workers = [(each.host, each.pid) for each in seen.job.helpers if (each.host, each.helps) in late]
+    return RoundPlan(seconds, _by_host([*late, *others, *workers[:WORKERS]]), _by_host(late))
 
 
 def _stacks_of_all(seen: Sampled, seconds: float) -> RoundPlan | None:

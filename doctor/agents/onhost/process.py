@@ -63,13 +63,15 @@ def children() -> "list[int]":
     with contextlib.suppress(OSError), open(f"/proc/{me}/task/{me}/children") as names:
         return [int(name) for name in names.read().split()]
     return [
-        int(name) for name in os.listdir("/proc") if name.isdigit() and _stat(int(name))[1:2] == [str(me)]
+        int(name)
+        for name in os.listdir("/proc")
+        if name.isdigit() and stat_fields(int(name))[1:2] == [str(me)]
     ]
 
 
 def state_of(pid: int) -> str:
     """The state letter in /proc; empty if the process is gone."""
-    return (_stat(pid) or [""])[0]
+    return (stat_fields(pid) or [""])[0]
 
 
 def _turns(text: bytes) -> "tuple[float, float]":
@@ -77,7 +79,7 @@ def _turns(text: bytes) -> "tuple[float, float]":
     return int(ran) / 1e9, int(waited) / 1e9
 
 
-def _stat(pid: "int | str") -> "list[str]":
+def stat_fields(pid: "int | str") -> "list[str]":
     """The fields of /proc/PID/stat from the state on; for a thread, `pid` is "PID/task/TID"."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
         return stat.read().decode("latin-1").rpartition(")")[2].split()
@@ -118,7 +120,7 @@ class HeldProcess:
                 with contextlib.suppress(OSError, ValueError, IndexError):
                     with open(f"/proc/{self.pid}/task/{name}/schedstat", "rb") as turns:
                         taken = _turns(turns.read(256))
-                    state = _stat(f"{self.pid}/task/{name}")[0]
+                    state = stat_fields(f"{self.pid}/task/{name}")[0]
                     if int(name) != self.pid:
                         found[int(name)] = taken, state == "R"
         return found

@@ -16,7 +16,7 @@ Writer = Callable[[LogLine], Party]
 NEAR_END = 200
 """This number of last lines counts as the end of a file."""
 LAST_WORDS = 3
-"""A `repeated` symptom that occurs only once still counts within this number of lines from the end."""
+"""A `repeated` symptom that occurs once, in a warning, counts within this number of lines from the end."""
 LATE = 60.0
 """Seconds before the last line that still count as the end of a file."""
 MOST_READY = 100_000
@@ -146,7 +146,7 @@ def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     if not needs or needs == "effect":
         return True
     last = sighting.last
-    if needs == "repeated" and sighting.count > 1:
+    if needs == "repeated" and (sighting.count > 1 or is_raised(last)):
         return True
     if needs == "end":
         return file is not None and file.lines - last.number < LAST_WORDS
@@ -158,6 +158,11 @@ def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     if near and file is not None and file.last_at is not None and last.at is not None:
         return file.last_at - last.at <= LATE
     return near
+
+
+def is_raised(line: LogLine) -> bool:
+    """Whether the line ends a traceback, or is the exception alone."""
+    return line.form is Form.PYTHON and line.level == "ERROR"
 
 
 def filled(who: Party, more: Party) -> Party:

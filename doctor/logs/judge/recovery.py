@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge.clocks import TOGETHER, Clocks
-from doctor.logs.judge.event import LAST_WORDS, Event, explains
+from doctor.logs.judge.event import LAST_WORDS, Event, explains, is_raised
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.model import Form, LogFile, LogLine, Party, Role, Sighting
 
@@ -38,6 +38,8 @@ _FORGIVEN = {
 }
 
 
+AFTER_END = 20
+"""Lines that a launcher or a shell may write after the end of a program."""
 Steps = Mapping[int | None, Sequence[LogLine]]
 """The lines that state a step, of each rank; of those without one, under None."""
 
@@ -50,6 +52,8 @@ class Recovery:
     ) -> None:
         self._files, self._steps, self._clocks = files, steps, clocks
         self._busy = frozenset(each.line.file for each in events if not each.sighting.symptom.needs)
+        raised = {name for name, file in files.items() if any(line.final for line in file.odd)}
+        self._ended_badly = self._busy | raised
         self._every = [line for lines in steps.values() for line in lines]
 
     def weighed(self, event: Event) -> Event:
@@ -57,7 +61,7 @@ class Recovery:
         file = self._files.get(event.line.file)
         if (
             _overcome(event, file, self._clocks, self._steps)
-            or _healthy_end(event, file, self._busy)
+            or _healthy_end(event, file, self._ended_badly)
             or self._calmed(event, file)
         ):
             return replace(event, overcome=True)
@@ -156,12 +160,12 @@ def _steps_of(rank: int | None, file: str, steps: Steps) -> list[LogLine]:
     return own + [line for line in steps.get(None, ()) if line.file == file]
 
 
-def _healthy_end(event: Event, file: LogFile | None, busy: frozenset[str]) -> bool:
-    """Whether healthy logs show the symptom too, and its file has no other complaint and goes on after it."""
-    needs = event.sighting.symptom.needs
-    if needs in ("", "no-step", "effect") or file is None or file.name in busy:
+def _healthy_end(event: Event, file: LogFile | None, ended_badly: frozenset[str]) -> bool:
+    """Whether healthy logs have such a warning, too, and its file goes on without another complaint."""
+    needs, last = event.sighting.symptom.needs, event.sighting.last
+    if needs in ("", "no-step", "effect") or file is None or file.name in ended_badly or is_raised(last):
         return False
-    return file.lines - event.sighting.last.number > LAST_WORDS
+    return file.lines - last.number > AFTER_END
 
 
 def _retries(event: Event, file: LogFile | None) -> bool:

@@ -1,12 +1,13 @@
 """Judges the samples of a job: who is late, and why. Pure: the same evidence gives the same judgement.
 
-In this order: links, ranks and hosts that wait least, pauses, processors. Who is late is never called a
-culprit.
+Links, ranks and hosts that wait least, pauses; if there are none of these, processors. Who is late is never
+called a culprit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from statistics import mean
 
@@ -15,14 +16,15 @@ from doctor.hang.judge.judgement import HangJob, HangState, Judgement
 from doctor.hang.judge.position import made_step, step_of
 from doctor.hang.judge.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
+from doctor.slow.judge.culprits import culprit, of_hosts, several
 from doctor.slow.judge.devices import clocks_words, devices_of, devices_words, slow_devices, thirsty
 from doctor.slow.judge.judgement import Lag, LateReason, RankShare, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.lateness import LEAST, Lateness, latest
 from doctor.slow.judge.links import slow_link
-from doctor.slow.judge.pauses import StepPauses, pauses
+from doctor.slow.judge.pauses import pauses
 from doctor.slow.judge.reasons import is_starved, places, reasons, starved_share
 from doctor.slow.judge.series import Sampled, Series, is_pipeline, sampled, series
-from doctor.slow.judge.words import between, keys_words, lateness_words, milliseconds, percent, who
+from doctor.slow.judge.words import between, keys_words, percent, who
 from doctor.text.nodeset import fold
 
 __all__ = ["SlowJudgement", "SlowState", "judge"]
@@ -33,8 +35,8 @@ WORTH, TOO_NOISY = 0.15, 0.2
 """If one rank may cost this share of the time without being named, it looks on, or calls nobody well."""
 SAME_STEPS = 0.25
 """By how much of them the steps of two ranks may differ, which were counted from different moments on."""
-PAUSED = 0.5
-"""The share of the lost time from which on pauses explain it."""
+HIDDEN = "hidden behind it"
+LINK_COMMANDS = "ip -s link, and ethtool ETH, on its host"
 NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"
 TOO_FEW = "Too few samples were taken: a host is very busy, or has very many connections."
 NO_DEVICES = "a slow device would not be seen: all hosts wait alike for it"
@@ -69,10 +71,8 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
         step_seconds=step,
         ranks=tuple(_paces(seen, found)),
     )
-    if link := slow_link(seen):
-        made = _named(made, SlowState.LINK, link, ("ip -s link, and ethtool ETH, on its host",))
-    else:
-        made = _of_ranks(made, seen, found, steps if steps is not None else _entered(entries, found))
+    number = steps if steps is not None else _entered(entries, found)
+    made = _of_ranks(made, seen, found, number, slow_link(seen))
     if not seen.lost:
         return made
     lost = f"{len(seen.lost)} of {len(seen.lost) + len(seen.rounds)} rounds of samples were lost"
@@ -126,97 +126,62 @@ def _paces(seen: Sampled, found: Series | None) -> list[RankShare]:
     ]
 
 
-def _named(
-    made: SlowJudgement, state: SlowState, late: SlowCulprit, commands: tuple[str, ...] = ()
-) -> SlowJudgement:
+def _named(made: SlowJudgement, *late: SlowCulprit) -> SlowJudgement:
+    links = [each for each in late if each.is_link]
+    return replace(
+        made,
+        state=SlowState.LINK if late[0].is_link else SlowState.LATE,
+        late=late,
+        sentence=_said_of(late[0])
+        if len(late) == 1
+        else f"{_said_of(late[0])[:-1]}; {len(late) - 1} more late.",
+        commands=(LINK_COMMANDS,) if links else (),
+        notes=(*made.notes, f"what costs less may be {HIDDEN}: look again after the repair"),
+    )
+
+
+def _said_of(late: SlowCulprit) -> str:
     verb = {Lag.STARVED: "is short of a processor", Lag.PAUSES: "stops the job again and again"}
     many = len(late.ranks) > 1 and not late.whole_host
     how = f"are late: {late.sentence}" if many else f"is late: {late.sentence}"
-    words = verb.get(late.lag, late.sentence if state is SlowState.LINK else how)
+    words = verb.get(late.lag, late.sentence if late.is_link else how)
     if late.lag is Lag.STAGE:
         words = f"is the slowest stage of the pipeline: {late.sentence}"
     if late.lag is Lag.DEVICE:
         words = f"may be late: {late.sentence}"
     named = who(late)
-    return replace(
-        made,
-        state=state,
-        late=(late,),
-        sentence=f"{named[:1].upper()}{named[1:]} {words}.",
-        commands=commands,
-    )
+    return f"{named[:1].upper()}{named[1:]} {words}."
 
 
-def _of_ranks(made: SlowJudgement, seen: Sampled, found: Series | None, steps: int | None) -> SlowJudgement:
+def _of_ranks(
+    made: SlowJudgement, seen: Sampled, found: Series | None, steps: int | None, link: SlowCulprit | None
+) -> SlowJudgement:
     few = steps is not None and steps < STEPS
     made = replace(made, few=few or (found is None and bool(made.by)))
+    links = [link] if link else []
     if found is None:
+        if links:
+            return _named(made, *links)
         stalled = _starved(made, seen) or _throttled(made, seen)
         said = TOO_FEW if made.by else _unseen(seen)
         return stalled or replace(made, sentence=said, notes=(), more=bool(made.by))
-    one = latest(found.shares, _of_hosts(found.shares))
+    one = latest(found.shares, of_hosts(found.shares))
     stops = pauses(seen, made.step_seconds or _step_by_entries(made.seconds, steps))
-    if one.sure and not few and not (stops and {stops.of} == one.who and stops.share >= PAUSED * one.gap):
-        return _late(made, seen, found, one)
-    if stops:
-        return _pausing(made, seen, stops)
+    if late := several(seen, found, one, stops, links, made.step_seconds, few=few):
+        return replace(_named(made, *late), more=few and bool(links))
     if stalled := _starved(made, seen) or _throttled(made, seen):
         return replace(stalled, more=few)
     if few:
         said = f"Only {steps} steps were seen: too few to say who is late."
-        return replace(made, sentence=said, more=True)
+        need = (
+            (f"--for {math.ceil(STEPS * made.seconds / steps):d} would show {STEPS} steps",) if steps else ()
+        )
+        return replace(made, sentence=said, notes=need, more=True)
     return _nobody(made, seen, found, one)
-
-
-def _pausing(made: SlowJudgement, seen: Sampled, stops: StepPauses) -> SlowJudgement:
-    why = reasons(seen, stops.of, [each for each in seen.keys if each != stops.of], Lag.PAUSES)
-    length = f"{stops.number} times for {milliseconds(stops.seconds)} each"
-    said = f"stops the job {length}, {percent(stops.share)} of the time"
-    late = _culprit(seen, Lag.PAUSES, [stops.of], stops.share, said)
-    named = replace(late, where=why.where, reason=why.reason, why=why.why)
-    return _named(made, SlowState.LATE, named)
 
 
 def _step_by_entries(seconds: float, entries: int | None) -> float | None:
     return seconds / entries if entries else None
-
-
-def _of_hosts(shares: Mapping[Key, object]) -> list[list[Key]]:
-    hosts: dict[str, list[Key]] = {}
-    for each in shares:
-        hosts.setdefault(each[0], []).append(each)
-    return [*hosts.values()] if len(hosts) > 1 else []
-
-
-def _late(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key]) -> SlowJudgement:
-    late = sorted(one.who, key=lambda each: mean(found.shares[each]))
-    others = [each for each in found.shares if each not in one.who]
-    lag = Lag.STAGE if is_pipeline(seen) else Lag.LATE
-    said = lateness_words(one.gap, made.step_seconds)
-    waits = sorted(mean(found.shares[each]) for each in others)
-    why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, lag)
-    slow = slow_devices(devices_of(seen))
-    clocks = (devices_words(slow),) if slow and {*slow.who} & one.who else ()
-    named = replace(
-        _culprit(seen, lag, late, one.gap, said if len(late) == 1 else said.replace("for it", "for them")),
-        waits=mean(mean(found.shares[each]) for each in late),
-        others=(waits[0], waits[-1]),
-        t=one.t,
-        agree=(one.agree, one.blocks),
-        where=why.where,
-        reason=why.reason,
-        why=(*why.why, *clocks),
-        whole_host=len(late) > 1 and {each for each in found.shares if each[0] == late[0][0]} == {*late},
-    )
-    return _named(made, SlowState.LATE, named)
-
-
-def _culprit(seen: Sampled, lag: Lag, late: Sequence[Key], share: float, said: str) -> SlowCulprit:
-    members = [each for each in seen.job.ranks if key(each) in late]
-    ranks = tuple(sorted(each.rank for each in members if each.rank is not None))
-    hosts = tuple(dict.fromkeys(host for host, _ in late))
-    pid = late[0][1] if len(late) == 1 else None
-    return SlowCulprit(lag, hosts[0], hosts, ranks, pid, said, share)
 
 
 def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
@@ -230,9 +195,9 @@ def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
         return None
     why = reasons(seen, top, others, Lag.STARVED)
     said = f"waits for a processor {percent(shares[top])} of the time"
-    late = _culprit(seen, Lag.STARVED, [top], shares[top], said)
+    late = culprit(seen, Lag.STARVED, [top], shares[top], said)
     late = replace(late, where=why.where, reason=why.reason, why=why.why)
-    return _named(made, SlowState.LATE, late)
+    return _named(made, late)
 
 
 def _throttled(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
@@ -243,9 +208,9 @@ def _throttled(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
     said = f"its device is slower: {devices_words(slow)}"
     if len(slow.who) > 1:
         said = said.replace("its device is", "their devices are")
-    late = _culprit(seen, Lag.DEVICE, slow.who, 0.0, said)
+    late = culprit(seen, Lag.DEVICE, slow.who, 0.0, said)
     late = replace(late, reason=LateReason.CLOCK, why=(NOT_TIMED,))
-    return _named(made, SlowState.LATE, late)
+    return _named(made, late)
 
 
 def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key]) -> SlowJudgement:
@@ -259,11 +224,16 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
         return replace(made, sentence=said, maybe=maybe, more=one.maybe)
     apart = between(waits[0], waits[-1])
     more = one.maybe or one.smallest > WORTH
-    if waits[-1] - waits[0] >= one.smallest or one.maybe or one.smallest > TOO_NOISY:
-        said = f"The ranks wait {apart} of the time, and it is not clear for whom."
+    stages = is_pipeline(seen)
+    wait = (
+        f"The {'stages of the pipeline wait for one another' if stages else 'ranks wait'} {apart} of the time"
+    )
+    uneven = waits[-1] - waits[0] >= one.smallest and not stages  # stages of unequal length are made so
+    if uneven or one.maybe or one.smallest > TOO_NOISY:
+        said = f"{wait}, and {'no stage is clearly the slowest' if stages else 'it is not clear for whom'}."
         return replace(made, sentence=said, maybe=maybe, more=True)
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
-    said = f"Nobody is late. The ranks wait {apart} of the time{alike}."
+    said = f"Nobody is late. {wait}{', as they do by design' if stages else alike}."
     notes = _about_devices(seen) if found.by == "stacks" else ()
     made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
     return replace(made, smallest=one.smallest, maybe=maybe, more=more)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from statistics import median
+from statistics import median_low
 
 from doctor.slow.evidence import RankLink
 from doctor.slow.judge.judgement import Lag, SlowCulprit
@@ -108,7 +108,7 @@ def _flow(host: str, to: str, of: list[tuple[float, RankLink]]) -> Flow:
     return Flow(
         host,
         to,
-        median(link.rate for _, link in of),
+        median_low(link.rate for _, link in of),  # a slow link lets bursts pass
         min(1.0, sum(link.busy for _, link in of) / seconds),
         sum(link.again for _, link in of) / seconds,
         sum(link.sent for _, link in of) / seconds,

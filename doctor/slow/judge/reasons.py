@@ -24,12 +24,16 @@ ALSO_THERE = 0.02
 """The share from which on the others are at the line as well."""
 THROTTLED = 0.2
 STARVED, TIMES = 0.10, 4.0
+BLURRED = 0.05
+"""The least share of the time that makes a cost uncertain."""
 HOLDS = 0.2
 """The share of samples in which another thread than the main one holds the GIL."""
 RATE = 100_000
 """Bytes a second that count as reading or writing."""
 TIMES_MORE = 3.0
 MORE_CPU = 0.1
+AWAKE = 0.5
+"""The share of the time that a thread wants a processor, from which on it computes, or spins to wait."""
 BUSY = 0.5
 """The share of a processor from which on it is not called free."""
 NO_STACKS = "its stacks were not seen, so it is not known why"
@@ -40,6 +44,8 @@ _SAVES = re.compile(r"save|checkpoint|ckpt|dump", re.I)
 _EVALUATES = re.compile(r"eval|valid|test_|infer", re.I)
 _WEAK = (LateReason.UNEVEN, LateReason.ELSEWHERE)
 """What a processor or the GIL explains better."""
+_LIMITED = (*_WEAK, LateReason.COMPUTES)
+"""What is explained better by less of a processor than the others get."""
 Line = tuple[str, str]
 """The function of a line of the user's code: its file and its name."""
 
@@ -58,8 +64,9 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     here, rest = used[who], [used[each] for each in others]
     where = _where(seen, who, others)
     at_line = [*_at_line(where, here, rest, seen, who, lag)] if where is not None else []
-    short = [*_throttled(here, rest), *_gil(seen, who)] or [*_starved(here, rest, seen, who)]
-    weak = not at_line or at_line[0][0] in _WEAK
+    limits = [*_throttled(here, rest), *_underserved(here, rest, seen, who)]
+    short = limits or [*_gil(seen, who)] or [*_starved(here, rest, seen, who)]
+    weak = not at_line or at_line[0][0] in (_WEAK, _LIMITED)[bool(limits)]
     said = [*short, *at_line] if weak else [*at_line, *short]
     if not said and not (_compared(seen, [who]) and _compared(seen, others)):
         return Reasons(where, None, (NO_STACKS,))
@@ -88,9 +95,21 @@ class _Rates:
             return float(sum(getattr(each.used, name) for each in rounds))
 
         self.cpu, self.starved = total("cpu") / seconds, total("starved") / seconds
+        self.ran = total("ran") / seconds
+        self.awake = self.ran + self.starved
         self.read, self.wrote = total("read") / seconds, total("written") / seconds
         self.written = total("disk_written") / seconds
         self.periods, self.throttled = total("periods"), total("throttled")
+
+    @property
+    def served(self) -> float:
+        """For what share of the time that its main thread wants a processor it has one."""
+        return 1 - self.starved / self.awake if self.awake else 1.0
+
+    def awake_at(self, where: Where, rest: Sequence[_Rates]) -> float:
+        """For what share of its time at that line it wants a processor, if elsewhere it is as the others."""
+        elsewhere = (1 - where.share) * median(each.awake for each in rest)
+        return (self.awake - elsewhere) / where.share
 
     @property
     def short(self) -> float:
@@ -104,12 +123,37 @@ def _throttled(here: _Rates, rest: Sequence[_Rates]) -> Said:
         yield LateReason.QUOTA, f"the CPU quota of its group is used up: throttled in {of}"
 
 
+def _underserved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:
+    """Where all want a processor nearly always, as if they spin while they wait: who gets far less of one."""
+    least = min((each.served for each in rest), default=0.0)
+    if here.short >= THROTTLED or here.starved < STARVED or here.served * TIMES > least or not _spin(rest):
+        return
+    gets = f"gets a processor for {percent(here.served)} of the time that it wants one"
+    yield LateReason.HOGS, f"{gets} (others at least {percent(least)})" + _beside(seen, who)
+
+
+def _spin(rest: Sequence[_Rates]) -> bool:
+    return all(each.awake >= AWAKE for each in rest)
+
+
 def is_starved(here: float, others: Sequence[float]) -> bool:
     return here >= STARVED and here >= TIMES * max(others, default=0.0)
 
 
 def starved_share(seen: Sampled, of: Key) -> float:
     return _Rates(seen, of).starved
+
+
+def blur(seen: Sampled, others: Sequence[Key]) -> float:
+    """By how much the last of these is later than the usual one, as a share of the time: each waits for a
+    processor now and then, for times that are taken to be exponential. 0 if it is little, and for those that
+    spin: they wait for a processor also while they wait for others.
+    """
+    rates = [_Rates(seen, each) for each in others]
+    if not rates or _spin(rates):
+        return 0.0
+    more = sum(1 / number for number in range(2, len(rates) + 1)) * median(each.starved for each in rates)
+    return more if more >= BLURRED else 0.0
 
 
 def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:
@@ -119,6 +163,11 @@ def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> S
     words = (
         f"waits for a processor {percent(here.starved)} of the time (others at most {percent(max(others))})"
     )
+    yield LateReason.HOGS, words + _beside(seen, who)
+
+
+def _beside(seen: Sampled, who: Key) -> str:
+    """What else uses the processors of its host."""
     busiest = Counter[tuple[int, str, str]]()
     for number in seen.rounds:
         for each in seen.round(who[0], number).busiest:
@@ -128,7 +177,7 @@ def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> S
         for (pid, name, user), n in busiest.most_common(3)
         if n >= 10
     ]
-    yield LateReason.HOGS, words + (f"; beside it {'; '.join(beside)}" if beside else "")
+    return f"; beside it {'; '.join(beside)}" if beside else ""
 
 
 def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> Where | None:
@@ -197,15 +246,25 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.LOADER, "it waits for its data loader" + _worker(seen, who)
     elif where.others >= ALSO_THERE:
         yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
-    elif here.cpu > median(each.cpu for each in rest) + MORE_CPU:
+    elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
+        yield LateReason.COMPUTES, "it computes there, and the others spin while they wait"
+    elif _computes_more(here, where, rest):
         others = median(each.cpu for each in rest)
         yield (
             LateReason.COMPUTES,
             f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
         )
     else:
-        free = ", and its processor is free" if here.starved < STARVED and here.cpu < BUSY else ""
+        asleep = here.awake_at(where, rest) < 1 - AWAKE if _spin(rest) else here.cpu < BUSY
+        free = ", and its processor is free" if asleep and (here.starved < STARVED or _spin(rest)) else ""
         yield LateReason.ELSEWHERE, f"it is there{free}"
+
+
+def _computes_more(here: _Rates, where: Where, rest: Sequence[_Rates]) -> bool:
+    """Whether it uses more of a processor than the others, also where it gets little of what it wants."""
+    if here.cpu > median(each.cpu for each in rest) + MORE_CPU:
+        return True
+    return here.awake_at(where, rest) >= AWAKE and here.ran >= TIMES_MORE * median(each.ran for each in rest)
 
 
 def _in_loader(seen: Sampled, who: Key, frame: Frame) -> bool:

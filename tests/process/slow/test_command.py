@@ -110,6 +110,13 @@ def test_the_reason_is_said(make_slow_job: Make, fault: str, ms: float, lag: str
     assert said["findings"][0]["slow"]["lag"] == lag
 
 
+def test_of_two_faults_both_are_named_with_their_reasons(make_slow_job: Make) -> None:
+    job = make_slow_job()
+    job.faults("loader 1 150", "uneven 3 60")
+    code, said = judged(job)
+    assert (code, named(said)) == (1, [(1, "data loader"), (3, "takes longer at the same line")]), said
+
+
 @pytest.mark.skipif(not starving.can_limit(), reason="no groups with a CPU quota can be made here")
 def test_a_real_cpu_quota_is_the_reason(make_slow_job: Make) -> None:
     """All ranks compute a little, and one may use only a fiftieth of a processor."""

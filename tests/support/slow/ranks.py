@@ -6,9 +6,10 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -40,8 +41,11 @@ class SlowJob(HangJob):
     feeder: subprocess.Popen[bytes] | None = None
 
     def fault(self, name: str, rank: int | str = -1, ms: float = 50) -> None:
+        self.faults(f"{name} {rank} {ms}")
+
+    def faults(self, *rows: str) -> None:
         new = self.folder / "fault.new"
-        new.write_text(f"{name} {rank} {ms}")
+        new.write_text("\n".join(rows))
         new.rename(self.folder / "fault")
 
     def begin(self, **more: str) -> None:
@@ -62,16 +66,41 @@ class SlowJob(HangJob):
             self.feeder.wait(10)
 
 
-def lost(steps: dict[int, list[Step]], rank: int, since: float) -> float:
-    """The share of the time since then that the others waited for this rank, by their own clock."""
+def lost(steps: dict[int, list[Step]], rank: int, since: float, beside: Collection[int] = ()) -> float:
+    """The share of the time since then that the others waited for this rank, by their own clock; without
+    those that are late beside it.
+    """
     late = whole = 0.0
-    for rows in zip(*steps.values(), strict=False):
-        ready = {each: row[2] for each, row in zip(steps, rows, strict=True)}
-        began, done = rows[0][0], rows[0][3]
-        if began >= since:
-            late += max(0.0, ready[rank] - max(at for each, at in ready.items() if each != rank))
-            whole += done - began
+    for row in _since(steps, since):
+        others = max(at[2] for each, at in row.items() if each not in (rank, *beside))
+        late += max(0.0, row[rank][2] - others)
+        whole += row[rank][3] - row[rank][0]
     return late / whole if whole else 0.0
+
+
+def longer(steps: dict[int, list[Step]], rank: int, since: float) -> float:
+    """The share of the time since then that this rank needs longer until it is ready than the others, which a
+    slow link does not change: it lets the ranks go on at different moments.
+    """
+    rows = list(_since(steps, since))
+    needs = {each: sum(row[each][2] - row[each][0] for row in rows) for each in steps}
+    return (needs.pop(rank) - median(needs.values())) / _whole(rows)
+
+
+def shared(steps: dict[int, list[Step]], since: float) -> float:
+    """The share of the time since then that the rank which waits least is in the collective."""
+    rows = list(_since(steps, since))
+    return min(sum(row[each][3] - row[each][2] for row in rows) for each in steps) / _whole(rows)
+
+
+def _whole(rows: list[dict[int, Step]]) -> float:
+    return sum(row[0][3] - row[0][0] for row in rows) or 1.0
+
+
+def _since(steps: dict[int, list[Step]], since: float) -> Iterator[dict[int, Step]]:
+    for rows in zip(*steps.values(), strict=False):
+        if rows[0][0] >= since:
+            yield dict(zip(steps, rows, strict=True))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import signal
+import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from tests.trials.around.hosts import by_srun, by_torchrun_on_hosts
 from tests.trials.around.kinds import KINDS, Draw
 from tests.trials.around.run import LAUNCHERS, seen_here
 from tests.trials.around.seen import Seen, judged
-from tests.trials.outcome import append, load
+from tests.trials.outcome import Outcome, append, load
 from tests.trials.table import table
 
 ON_HOSTS = {"torchrun on hosts": by_torchrun_on_hosts, "srun": by_srun}
@@ -50,7 +51,12 @@ def _try(draw: Draw, way: Callable[[Draw], Seen], out: Path) -> None:
     if (f"{draw.name}, {draw.launcher}", draw.number) in {(each.fault, each.number) for each in load(out)}:
         return
     began = time.monotonic()
-    outcome = judged(draw, way(draw), time.monotonic() - began)
+    try:
+        outcome = judged(draw, way(draw), time.monotonic() - began)
+    except subprocess.TimeoutExpired:
+        name, said = f"{draw.name}, {draw.launcher}", ("it did not end",)
+        seconds = time.monotonic() - began
+        outcome = Outcome(name, draw.number, draw.place, False, False, True, None, seconds, -1, said)
     append(out, outcome)
     told = (outcome.fault, outcome.number, outcome.right, outcome.code, *outcome.said)
     print(*told, sep="  ", file=sys.stderr, flush=True)

@@ -30,16 +30,25 @@ class AroundKind:
 
 ENDS = ("--on-hang", "end")
 ON_HOSTS = ("torchrun on hosts", "srun")
+SEVERAL = ("torchrun", "mpirun", "loop", "accelerate", "deepspeed", *ON_HOSTS)
+"""The launchers with two ranks. If a single rank sleeps, nobody waits for it, so no hang is named."""
+MORE: Mapping[str, Mapping[str, str]] = {
+    "python": {"RANK": "0", "WORLD_SIZE": "1"},
+    "deepspeed": {"DS_ACCELERATOR": "cpu"},
+}
+"""Variables for a launcher."""
 KINDS: Mapping[str, AroundKind] = {
     "healthy": AroundKind(),
     "killed": AroundKind("kill", names=True, ends="killed"),
     "exception": AroundKind("raise", names=True, ends="raised"),
-    "hangs": AroundKind("sleep", ("--stall", "3", *ENDS), names=True, ends="doctor"),
-    "loader": AroundKind("loader", ("--stall", "3", *ENDS), names=True, ends="doctor"),
+    "hangs": AroundKind("sleep", ("--stall", "3", *ENDS), names=True, ends="doctor", launchers=SEVERAL),
+    "loader": AroundKind("loader", ("--stall", "3", *ENDS), names=True, ends="doctor", launchers=SEVERAL),
     "NaN": AroundKind("nan", ("--on-loss", "end"), steps=MANY, ends="doctor"),
     "interrupted": AroundKind(steps=MANY, ends="interrupted"),
     "doctor killed": AroundKind(steps=40, ends="kill"),
-    "skips": AroundKind("skip", ("--stall", "3", *ENDS), ends="doctor", says="different collectives"),
+    "skips": AroundKind(
+        "skip", ("--stall", "3", *ENDS), ends="doctor", says="different collectives", launchers=SEVERAL
+    ),
     "memory": AroundKind("memory", names=True, ends="killed", says="was killed"),
     "shm": AroundKind("shm", names=True, ends="raised", says="shared memory of its host"),
     "network": AroundKind(
@@ -55,7 +64,13 @@ KINDS: Mapping[str, AroundKind] = {
 }
 CODES: Mapping[str, Mapping[str, frozenset[int]]] = {
     "": {"": frozenset({0})},
-    "killed": {"": frozenset({1}), "mpirun": frozenset({137}), "srun": frozenset({137})},
+    "killed": {
+        "": frozenset({1}),
+        "mpirun": frozenset({137}),
+        "srun": frozenset({137}),
+        "python": frozenset({-signal.SIGKILL}),
+        "deepspeed": frozenset({247}),
+    },
     "raised": {"": frozenset({1})},
     "doctor": {"": frozenset({75})},
     "interrupted": {"": frozenset({1, 130, -signal.SIGINT})},
@@ -83,7 +98,7 @@ class Draw:
 
     @property
     def victim(self) -> int:
-        return self._of("victim").randrange(2)
+        return self._of("victim").randrange(2) if self.launcher in SEVERAL else 0
 
     @property
     def at(self) -> int:
@@ -118,6 +133,7 @@ class Draw:
             "STEPS": str(self.kind.steps),
             "OMP_NUM_THREADS": "1",
             **self.kind.more,
+            **MORE.get(self.launcher, {}),
         }
 
     @property

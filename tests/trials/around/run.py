@@ -34,13 +34,25 @@ SMALL_SHM = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=32m shm /dev/s
 MEMORY = Path("/sys/fs/cgroup/memory")
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2")
 
-LAUNCHERS: Mapping[str, Callable[[], tuple[str, ...]]] = {
-    "torchrun": lambda: (
+FRAMEWORKS = str(ROOT / ".venv-frameworks/bin") + "/"
+"""What `scripts/hang-frameworks` makes."""
+ACCELERATE = (
+    *(f"{FRAMEWORKS}accelerate", "launch", "--multi_gpu", "--num_processes=2", "--num_machines=1"),
+    *("--mixed_precision=no", "--dynamo_backend=no"),
+)
+DEEPSPEED = (f"{FRAMEWORKS}deepspeed", "--num_accelerators=2")
+
+LAUNCHERS: Mapping[str, Callable[[int], tuple[str, ...]]] = {
+    "torchrun": lambda _: (
         *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", JOB[1]),
     ),
-    "mpirun": lambda: (*MPIRUN, *JOB),
-    "loop": lambda: ("sh", "-c", LOOP, "loop", *JOB),
+    "mpirun": lambda _: (*MPIRUN, *JOB),
+    "loop": lambda _: ("sh", "-c", LOOP, "loop", *JOB),
+    "python": lambda _: JOB,
+    "accelerate": lambda port: (*ACCELERATE, f"--main_process_port={port}", JOB[1]),
+    "deepspeed": lambda port: (*DEEPSPEED, f"--master_port={port}", JOB[1]),
 }
+"""Each command, with its port."""
 
 
 def seen_here(draw: Draw) -> Seen:
@@ -53,7 +65,7 @@ def _seen(folder: Path, draw: Draw) -> Seen:
     own = {"MARK": mark, "TMPDIR": str(folder), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(draw.port)}
     env = {**os.environ, **draw.environment, **own}
     words = [*DOCTOR, "run", "--no-preflight", *kind.options, "--json", "run.json", "--"]
-    words = [*(SMALL_SHM if kind.fault == "shm" else ()), *words, *LAUNCHERS[draw.launcher]()]
+    words = [*(SMALL_SHM if kind.fault == "shm" else ()), *words, *LAUNCHERS[draw.launcher](draw.port)]
     out, err = folder / "out", folder / "err"
     with (
         _written(out, draw.by_pipe) as stdout,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tests.lab import Host
 from tests.support.slow import starving
@@ -39,6 +39,18 @@ class SlowKind:
     """How the report must call it."""
     host_only: bool = False
     """Whether the host is at fault and not its rank."""
+    beside: SlowKind | None = None
+    """What is wrong on another host at the same time."""
+
+    @property
+    def both(self) -> tuple[SlowKind, ...]:
+        return (self, self.beside) if self.beside else (self,)
+
+    def row(self, ranks: str, base: float, scaled: bool) -> str:
+        """What the job reads; `base`: how many milliseconds a step sleeps."""
+        ms = self.ms if self.ms >= 1 else self.ms * base
+        ms = max(ms, self.ms * base / 60) if scaled else ms
+        return f"{self.fault} {ranks} {ms}"
 
 
 def _slow_link(host: Host, _: int) -> Iterator[None]:
@@ -100,6 +112,19 @@ KINDS = {
     "slow-link": SlowKind(outside=_slow_link, host_only=True, lag="slow link"),
     "lossy-link": SlowKind(outside=_lossy_link, host_only=True, lag="lossy link"),
 }
+LOADER, LINK = SlowKind("loader", 100, cause="data loader"), KINDS["slow-link"]
+PAIRS = {
+    "loader-and-quota": SlowKind("loader", 200, cause="data loader", beside=KINDS["quota"]),
+    "loader-and-fsync": replace(LOADER, beside=SlowKind("fsync", 70, cause="writes")),
+    "loader-and-little": replace(LOADER, beside=KINDS["little"]),
+    "late-and-later": replace(KINDS["uneven"], ms=120, beside=SlowKind("loader", 60, cause="data loader")),
+    "checkpoint-and-loader": replace(KINDS["checkpoint"], beside=replace(LOADER, ms=40)),
+    "link-and-little": replace(LINK, beside=KINDS["little"]),
+    "link-and-loader": replace(LINK, beside=replace(LOADER, ms=400)),
+    "lossy-and-loader": replace(KINDS["lossy-link"], beside=LOADER),
+}
+"""Two faults at once, on two hosts."""
+KINDS |= PAIRS
 """Milliseconds below 1 are a share of the time that a step sleeps."""
 
 

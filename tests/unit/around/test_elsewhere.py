@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import pytest
 
-from doctor.around.elsewhere import RankElsewhere, read_answer, sentences
+from doctor.around.elsewhere import Became, RankElsewhere, ended_with_others, read_answer, sentences
 from doctor.around.onhost.agent import DENIED, FOREIGN, ITSELF, STUCK, TERM
 
 RANK = RankElsewhere("node2", 812, 1, 0.0, False)
@@ -23,6 +26,25 @@ RANK = RankElsewhere("node2", 812, 1, 0.0, False)
 )
 def test_what_became_of_a_rank(word: str, said: list[str]) -> None:
     assert [*sentences([RANK], {"node2": {812: word}} if word else {})] == said
+
+
+@pytest.mark.parametrize(
+    ("bound", "word", "again"),
+    [(True, TERM, True), (True, ITSELF, False), (True, FOREIGN, False), (False, TERM, False)],
+)
+def test_a_rank_that_came_by_a_jump_host_is_known_by_the_others(bound: bool, word: str, again: bool) -> None:
+    ranks = [replace(RANK, bound=bound), RankElsewhere("node1", 811, 0, 0.0, False, bound)]
+    asked = []
+
+    def ask(some: Sequence[RankElsewhere]) -> Became:
+        asked.append(some)
+        return {
+            each.host: {each.pid: TERM if each.own else word if each.rank == 0 else FOREIGN} for each in some
+        }
+
+    became = ended_with_others(ranks, ask)
+    assert became["node2"] == {812: TERM if again else FOREIGN}
+    assert asked[1:] == ([[replace(ranks[0], own=True)]] if again else [])
 
 
 @pytest.mark.parametrize(

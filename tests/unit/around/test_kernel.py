@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import datetime
+from math import inf
 
 import pytest
 
 from doctor.around.kernel import JobProcesses, of_job, processes_of
 
 BEGAN = datetime.fromisoformat("2026-11-20T10:00:00+00:00").timestamp()
+ALWAYS = ((BEGAN, inf),)
 LOG = (
     b"2026-11-20T09:59:00,000001+00:00 eth0: link down\n"
     b"  a line that goes on\n"
@@ -42,7 +44,7 @@ def killed(job: JobProcesses, *, here: bool = False, lines: tuple[bytes, ...] = 
 
 
 def said_by(said: bytes) -> JobProcesses:
-    return processes_of(said, (), {}, killed=False)
+    return processes_of(said, {}, {}, killed=False)
 
 
 def test_only_lines_from_the_time_of_the_job_count() -> None:
@@ -56,7 +58,7 @@ def test_only_lines_from_the_time_of_the_job_count() -> None:
 @pytest.mark.parametrize("here", [True, False])
 def test_nobody_elses_process_counts(here: bool) -> None:
     others = processes_of(
-        b"step 320 loss 320.1\nprocess 3201 ended\n", (32,), {"SLURM_JOB_ID": "7"}, killed=False
+        b"step 320 loss 320.1\nprocess 3201 ended\n", {32: ALWAYS}, {"SLURM_JOB_ID": "7"}, killed=False
     )
     left = kept(b"".join(KILLED), others, here=here)
     assert left == KILLED[1]
@@ -79,23 +81,39 @@ def test_the_id_of_the_job_in_the_name_of_the_control_group_counts() -> None:
     assert killed(JobProcesses(job_ids=("77",)))
     assert killed(JobProcesses(job_ids=("77",)), lines=OF_4_19)
     assert not killed(JobProcesses(job_ids=("7",)), lines=OF_4_19)
-    found = processes_of(b"", (), {"SLURM_JOB_ID": "77", "PBS_JOBID": ""}, killed=False)
+    found = processes_of(b"", {}, {"SLURM_JOB_ID": "77", "PBS_JOBID": ""}, killed=False)
     assert found.job_ids == ("77",)
 
 
 def test_a_process_of_this_machine_counts_only_here() -> None:
-    own = JobProcesses(pids=frozenset({320}))
+    own = JobProcesses(here={320: ALWAYS})
     assert killed(own, here=True)
     assert not killed(own)
+
+
+@pytest.mark.parametrize(
+    ("spans", "its"), [([(0, 20)], False), ([(40, 60)], False), ([(0, 20), (25, 31)], True)]
+)
+def test_a_pid_is_the_jobs_only_while_its_process_runs(spans: list[tuple[int, int]], its: bool) -> None:
+    """The kernel kills the process 320 in second 30. Before and later the PID may be another program's."""
+    own = JobProcesses(here={320: [(BEGAN + begin, BEGAN + until) for begin, until in spans]})
+    assert killed(own, here=True) == its
+
+
+def test_of_two_processes_with_the_same_pid_only_the_jobs_counts() -> None:
+    earlier = b"".join(KILLED).replace(b"10:00:30", b"10:00:05")
+    left = kept(earlier + b"".join(KILLED), JobProcesses(here={320: [(BEGAN + 20, inf)]}), here=True)
+    assert left.count(b"Killed process 320") == 1
+    assert b"10:00:05,000001+00:00 Memory" not in left
 
 
 def test_only_a_kill_that_names_a_process_of_the_job_is_certain() -> None:
     lost = b"process 1 terminated with signal SIGKILL"
     assert doubted(said_by(lost)) == {320}
     assert doubted(said_by(b"  exitcode  : -9 (pid: 17)")) == {320}
-    assert doubted(processes_of(b"", (17,), {}, killed=True), here=True) == {320}
+    assert doubted(processes_of(b"", {17: ALWAYS}, {}, killed=True), here=True) == {320}
     assert doubted(said_by(b"  exitcode  : -9 (pid: 320)")) == set()
-    assert doubted(JobProcesses(pids=frozenset({320}), lost=True), here=True) == set()
+    assert doubted(JobProcesses(here={320: ALWAYS}, lost=True), here=True) == set()
     assert doubted(JobProcesses(job_ids=("77",), lost=True)) == set()
 
 
@@ -122,7 +140,7 @@ def test_outside_of_containers_the_job_knows_the_pid_of_a_rank_that_was_lost() -
     lines = outside_containers(KILLED)
     assert not killed(said_by(b"  exitcode  : -9 (pid: 17)"), lines=lines)
     assert killed(said_by(b"process 1 terminated with signal SIGKILL"), lines=lines)
-    assert killed(processes_of(b"", (), {}, killed=True), lines=lines)
+    assert killed(processes_of(b"", {}, {}, killed=True), lines=lines)
     unknown = b"mpirun noticed that process rank 0 with PID 0 on node vm exited on signal 9 (Killed)."
     assert killed(said_by(unknown), lines=lines)
 

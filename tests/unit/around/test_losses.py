@@ -42,7 +42,7 @@ def told(*curves: Sequence[float], before: Sequence[str] = ()) -> tuple[tuple[st
         for rank, loss in zip(ranks, losses, strict=True)
     ]
     output = Printed({"stdout": Text("".join(lines).encode()), "stderr": Text(b"ready\n")})
-    says, why = curves_of(LOCAL, output, 1, 0.0, before)  # type: ignore[arg-type]
+    says, why = curves_of(LOCAL, output, before)  # type: ignore[arg-type]
     return says, why is not None
 
 

@@ -39,7 +39,7 @@ def logged(name: str, *pieces: bytes) -> bytes:
 
 
 def packed(raw: bytes) -> bytes:
-    return sealed(gzip.compress(raw))
+    return sealed(gzip.compress(raw, mtime=0))
 
 
 def sealed(data: bytes) -> bytes:

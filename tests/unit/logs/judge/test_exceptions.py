@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
 from tests.support.each import each
@@ -82,3 +84,52 @@ def test_it_is_that_of_the_process_that_torchrun_saw_fail(tmp_path: Path) -> Non
 def test_an_exception_of_a_thread_ends_no_program(tmp_path: Path) -> None:
     found = written(tmp_path, "step 3 loss 2.2", "Exception in thread Thread-3:", *FRAMES, ERROR)
     assert found.outcome is LogOutcome.UNKNOWN
+
+
+UNREACHABLE = (
+    "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of "
+    "(node1, 29500). The client socket has failed to connect to 198.18.0.11:29500 "
+    "(errno: 113 - No route to host)."
+)
+AFTER = tuple(f"killing subprocess {number}" for number in range(9))
+
+
+def ids(found: Conclusion) -> list[str | None]:
+    return [charge.symptom for charge in found.charges]
+
+
+def test_one_that_is_known_ends_a_program_that_makes_no_further_step(tmp_path: Path) -> None:
+    """The same words in a warning are normal while the head is not up yet; an exception is not a warning."""
+    assert "torch-connect-unreachable" in ids(written(tmp_path, *FRAMES, UNREACHABLE, *AFTER))
+    went_on = written(tmp_path, *FRAMES, UNREACHABLE, "trying again", "step 1 loss 2.2", "step 2 loss 2.0")
+    assert went_on.outcome is LogOutcome.CLEAN
+    warned = written(tmp_path, f"[W1120 01:04:16.1 socket.cpp:752] [c10d] {UNREACHABLE[70:]}", *AFTER)
+    assert warned.outcome is LogOutcome.CLEAN
+
+
+REDUNDANT = (
+    "[WARNING] DISTRIBUTED(7,python):2024-01-01-10:00:00.000.000 [cluster_context.cc:268] PostProcess] "
+    "This node could be redundant and is not successfully registered."
+)
+
+
+def test_one_that_is_unknown_leaves_a_warning_before_it_its_weight(tmp_path: Path) -> None:
+    ended = written(tmp_path, REDUNDANT, *FRAMES, "RuntimeError: no rank in the cluster")
+    assert "mindspore-node-redundant" in ids(ended)
+    went_on = written(tmp_path, REDUNDANT, *(f"epoch {n} took {n}.1 s" for n in range(9)))
+    assert went_on.outcome is LogOutcome.CLEAN
+
+
+@pytest.mark.parametrize(("lines", "outcome"), [(9, LogOutcome.NAMED), (99, LogOutcome.CLEAN)])
+def test_a_few_lines_after_a_complaint_may_be_those_of_a_shell(
+    lines: int, outcome: LogOutcome, tmp_path: Path
+) -> None:
+    found = written(tmp_path, REDUNDANT, *(f"copied file {number}" for number in range(lines)))
+    assert found.outcome is outcome
+
+
+def test_a_program_that_refuses_its_arguments_ends_whatever_a_shell_says_after_it(tmp_path: Path) -> None:
+    refused = "train.py: error: unrecognized arguments: --fp8"
+    assert ids(written(tmp_path, refused, *(f"copied file {number}" for number in range(99)))) == [
+        "python-arguments"
+    ]

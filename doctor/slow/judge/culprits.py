@@ -1,0 +1,132 @@
+"""Whom the others wait for, as the report names it: ranks, hosts, pauses and links, what costs most first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from statistics import mean
+
+from doctor.hang.judge.wires import Key, key
+from doctor.slow.judge.devices import devices_of, devices_words, slow_devices
+from doctor.slow.judge.judgement import Lag, SlowCulprit
+from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
+from doctor.slow.judge.pauses import StepPauses
+from doctor.slow.judge.reasons import blur, reasons
+from doctor.slow.judge.series import Sampled, Series, is_pipeline
+from doctor.slow.judge.words import behind_words, lateness_words, milliseconds, percent
+
+PAUSED = 0.5
+"""The share of the lost time from which on pauses explain it."""
+TOGETHER = 3
+"""As many late ranks are told one by one if they differ."""
+
+
+def several(
+    seen: Sampled,
+    found: Series,
+    one: Lateness[Key],
+    stops: StepPauses | None,
+    links: Sequence[SlowCulprit],
+    step: float | None,
+    *,
+    few: bool,
+) -> list[SlowCulprit]:
+    """All that are named. A link costs at most what the one that waits least waits itself."""
+    alone = found.by == "sockets" or is_pipeline(
+        seen
+    )  # where one that is late makes those behind it wait less
+    if links and alone:
+        return [*links]
+    late, shares = [*links], dict(found.shares)
+    sure = one.sure and not few
+    if stops and not (sure and {stops.of} == one.who and stops.share < PAUSED * one.gap):
+        late.append(_pausing(seen, stops))
+        if stops.of in one.who:
+            del shares[stops.of]
+            one = latest(shares, of_hosts(shares)) if len(shares) > 1 else replace(one, gap=0.0)
+    if one.sure and not few:
+        late += _late(seen, shares, one, step, alone=alone)
+    least = min(mean(of) for of in found.shares.values())
+    return sorted(late, key=lambda each: -(least if each.is_link else each.share))
+
+
+def of_hosts(shares: Mapping[Key, object]) -> list[list[Key]]:
+    hosts: dict[str, list[Key]] = {}
+    for each in shares:
+        hosts.setdefault(each[0], []).append(each)
+    return [*hosts.values()] if len(hosts) > 1 else []
+
+
+def _late(
+    seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: float | None, *, alone: bool
+) -> Iterator[SlowCulprit]:
+    """Those that are late, and who is late behind them; only they themselves if `alone`."""
+    others = {each: of for each, of in shares.items() if each not in one.who}
+    first, *behind = _one_by_one(seen, shares, one, step)
+    if not alone and len(others) > 1:
+        following = latest(others, of_hosts(others))
+        behind += _one_by_one(seen, others, following, step) if following.sure else ()
+    saves = first.least - max((each.share for each in behind), default=0.0)
+    yield replace(first, saves=max(0.0, saves))
+    yield from (_behind(each, step) for each in behind)
+
+
+def _behind(late: SlowCulprit, step: float | None) -> SlowCulprit:
+    said = behind_words(late.share, late.least, step)
+    return replace(late, sentence=said if len(late.ranks) < 2 else said.replace("for it", "for them"))
+
+
+def _one_by_one(
+    seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: float | None
+) -> Sequence[SlowCulprit]:
+    """The late ones together; apart if they are few, and late for different reasons or very differently."""
+    together = _late_ones(seen, shares, one, step)
+    if together.whole_host or not 1 < len(one.who) <= TOGETHER:
+        return [together]
+    apart = []
+    for late in sorted(one.who, key=lambda each: mean(shares[each])):
+        of_one = {each: of for each, of in shares.items() if each == late or each not in one.who}
+        apart.append(_late_ones(seen, of_one, lateness(of_one, [late]), step))
+    causes = {each.reason for each in apart}
+    differ = apart[0].share - apart[-1].share >= LEAST or (len(causes) > 1 and None not in causes)
+    return apart if differ else [together]
+
+
+def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: float | None) -> SlowCulprit:
+    late = sorted(one.who, key=lambda each: mean(shares[each]))
+    others = [each for each in shares if each not in one.who]
+    lag = Lag.STAGE if is_pipeline(seen) else Lag.LATE
+    least = max(0.0, one.gap - blur(seen, others))
+    said = lateness_words(one.gap, least, step)
+    waits = sorted(mean(shares[each]) for each in others)
+    why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, lag)
+    slow = slow_devices(devices_of(seen))
+    clocks = (devices_words(slow),) if slow and {*slow.who} & one.who else ()
+    return replace(
+        culprit(seen, lag, late, one.gap, said if len(late) == 1 else said.replace("for it", "for them")),
+        least=least,
+        waits=mean(mean(shares[each]) for each in late),
+        others=(waits[0], waits[-1]),
+        t=one.t,
+        agree=(one.agree, one.blocks),
+        where=why.where,
+        reason=why.reason,
+        why=(*why.why, *clocks),
+        whole_host=len(late) > 1 and {each for each in seen.keys if each[0] == late[0][0]} == {*late},
+    )
+
+
+def _pausing(seen: Sampled, stops: StepPauses) -> SlowCulprit:
+    why = reasons(seen, stops.of, [each for each in seen.keys if each != stops.of], Lag.PAUSES)
+    length = f"{stops.number} times for {milliseconds(stops.seconds)} each"
+    said = f"stops the job {length}, {percent(stops.share)} of the time"
+    late = culprit(seen, Lag.PAUSES, [stops.of], stops.share, said)
+    return replace(late, saves=stops.share, where=why.where, reason=why.reason, why=why.why)
+
+
+def culprit(seen: Sampled, lag: Lag, late: Sequence[Key], share: float, said: str) -> SlowCulprit:
+    members = [each for each in seen.job.ranks if key(each) in late]
+    ranks = tuple(sorted(each.rank for each in members if each.rank is not None))
+    hosts = tuple(dict.fromkeys(host for host, _ in late))
+    pid = late[0][1] if len(late) == 1 else None
+    return SlowCulprit(lag, hosts[0], hosts, ranks, pid, said, share)

@@ -1,0 +1,74 @@
+"""Why a rank is late that is at a line of its own, beside others that sleep or spin while they wait."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.slow.evidence import HostSamples, Profile, RankSamples, SampleRound, SlowEvidence, Used
+from doctor.slow.judge import judge
+from doctor.slow.judge.judgement import LateReason, SlowCulprit
+from tests.support.slow.recorded import recorded, with_rounds
+
+LATE = "node3", 57
+"""It is at the line for 40 % of the time, and waits for 12 %."""
+
+
+def using(late: tuple[float, float], others: tuple[float, float]) -> SlowEvidence:
+    """The main threads run, and wait for a processor, for these shares of the time."""
+
+    def own(profile: Profile) -> Profile:
+        frames = (
+            replace(each, file=each.file.replace("torch/utils/data", "mine")) for each in profile.frames
+        )
+        return replace(profile, frames=tuple(frames))
+
+    def change(host: HostSamples, one: SampleRound) -> SampleRound:
+        def used(rank: RankSamples) -> RankSamples:
+            ran, starved = late if (host.host, rank.pid) == LATE else others
+            return replace(
+                rank, used=Used(ran=ran * one.seconds, starved=starved * one.seconds, cpu=ran * one.seconds)
+            )
+
+        profiles = tuple(map(own, one.profiles))
+        return replace(one, ranks=tuple(map(used, one.ranks)), profiles=profiles)
+
+    return with_rounds(recorded("loader"), change)
+
+
+@pytest.mark.parametrize(
+    ("late", "others", "reason", "words"),
+    [
+        pytest.param((0.96, 0.0), (0.97, 0.0), LateReason.COMPUTES, "the others spin", id="spin"),
+        pytest.param((0.30, 0.65), (0.30, 0.65), LateReason.COMPUTES, "the others spin", id="spin, crowded"),
+        pytest.param((0.55, 0.0), (0.97, 0.0), LateReason.ELSEWHERE, "processor is free", id="sleeps"),
+        pytest.param((0.01, 0.94), (0.30, 0.65), LateReason.HOGS, "gets a processor for 1 %", id="hogs"),
+        pytest.param((0.45, 0.0), (0.02, 0.0), LateReason.COMPUTES, "45 % of a processor", id="computes"),
+        pytest.param((0.04, 0.06), (0.02, 0.02), LateReason.ELSEWHERE, "processor is free", id="free"),
+        pytest.param(
+            (0.01, 0.60), (0.01, 0.02), LateReason.HOGS, "waits for a processor 60 %", id="hogs beside"
+        ),
+        pytest.param((0.08, 0.40), (0.02, 0.10), LateReason.COMPUTES, "8 % of a processor", id="crowded"),
+    ],
+)
+def test_what_it_does_at_a_line_of_its_own(
+    late: tuple[float, float], others: tuple[float, float], reason: LateReason, words: str
+) -> None:
+    found: SlowCulprit
+    (found,) = judge(using(late, others)).late
+    assert (found.ranks, found.reason) == ((5,), reason)
+    assert words in found.why[0]
+
+
+def test_on_crowded_hosts_the_cost_is_said_from_the_least_to_the_most() -> None:
+    """Seven others, of which each waits for a processor 6 % of the time: the last of them is later."""
+    (free,) = judge(using((0.02, 0.01), (0.02, 0.01))).late
+    assert free.least == free.share
+    assert " to " not in free.sentence
+    (crowded,) = judge(using((0.02, 0.06), (0.02, 0.06))).late
+    assert 0.08 < crowded.share - crowded.least < 0.11
+    assert crowded.saves == crowded.least
+    assert "for it 31 to 40 % of the time, 58 to 76 ms a step" in crowded.sentence
+    (full,) = judge(using((0.02, 0.35), (0.02, 0.35))).late
+    assert full.least == 0
+    assert "for it at most 40 % of the time, 76 ms a step" in full.sentence

@@ -124,7 +124,7 @@ class Draw:
 
     @property
     def typed(self) -> bool:
-        """Whether the signal goes to the whole group, as that of a terminal does: deepspeed ends only then."""
+        """Whether the signal goes to the whole group, as in a terminal: deepspeed ends only then."""
         return self.launcher == "deepspeed" or self.number % 2 == 0
 
     @property

@@ -16,7 +16,7 @@ from tests.trials.outcome import Outcome, sentence, trouble
 PATIENCE = 300.0
 STOPS_AT = ("kill", "raise", "sleep", "loader", "skip", "memory", "shm")
 """Faults after which nothing more is printed."""
-MUTE = ("loop", "python")
+MUTE = ("loop", "python", "deepspeed")
 """They tell nobody which of their processes was killed or raised."""
 
 

@@ -52,7 +52,7 @@ KINDS: Mapping[str, AroundKind] = {
     "skips": AroundKind(
         "skip", ("--stall", "3", *ENDS), ends="doctor", says="different collectives", launchers=SEVERAL
     ),
-    "memory": AroundKind("memory", names=True, ends="killed", says="was killed"),
+    "memory": AroundKind("memory", names=True, ends="killed"),
     "shm": AroundKind("shm", names=True, ends="raised", says="shared memory of its host"),
     "network": AroundKind(
         "network", ("--stall", "3", *ENDS), steps=MANY, ends="network", launchers=ON_HOSTS, says="node2"

@@ -22,6 +22,8 @@ class SlowOfFinding(msgspec.Struct, frozen=True, kw_only=True):
     """The ranks that are late; empty for a link."""
     share: float
     """The share of the time that the others wait for it; for a link, that it has data to send."""
+    share_least: float
+    """The least that `share` may be: on crowded hosts ranks are late by chance, too. 0 if unknown."""
     waits: float | None
     """The share of the time that it waits itself."""
     others: tuple[float, float] | None

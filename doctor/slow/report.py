@@ -8,7 +8,7 @@ from doctor.hang.judge.judgement import HangState
 from doctor.hang.report import ONE_JOB, frame_words, job_lines
 from doctor.hang.words import job_words, missing_words, rights_words
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
-from doctor.slow.judge.judgement import DeviceShare, Lag, SlowCulprit, SlowJudgement, SlowState
+from doctor.slow.judge.judgement import DeviceShare, Lag, LateReason, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.words import between, milliseconds, percent, who
 from doctor.text.nodeset import fold
 
@@ -99,7 +99,9 @@ def _rows(late: SlowCulprit, judgement: SlowJudgement) -> Iterator[Row]:
         yield Row("seen", (f"{samples}; {agree} of {blocks} parts of the time agree",))
     if judgement.step_seconds and late.saves:
         left = milliseconds(max(0.0, 1 - late.saves) * judgement.step_seconds)
-        yield Row("without", (f"a step would take about {left}",))
+        short = late.reason in (LateReason.QUOTA, LateReason.HOGS)
+        most = f"a step would take at most {left}: what it does inside collectives is slow, too"
+        yield Row("without", (most if short else f"a step would take about {left}",))
     yield Row("do", judgement.commands if late.is_link else (), RowForm.TYPED)
 
 

@@ -110,6 +110,7 @@ def _of_finding(late: SlowCulprit) -> SlowOfFinding:
         lag=late.lag,
         ranks=late.ranks,
         share=round(late.share, 4),
+        share_least=round(late.least, 4),
         waits=late.waits,
         others=late.others,
         t=late.t,

@@ -38,6 +38,8 @@ _FORGIVEN = {
 }
 
 
+AFTER_END = 20
+"""Lines that a launcher or a shell may write after the end of a program."""
 Steps = Mapping[int | None, Sequence[LogLine]]
 """The lines that state a step, of each rank; of those without one, under None."""
 
@@ -163,7 +165,7 @@ def _healthy_end(event: Event, file: LogFile | None, ended_badly: frozenset[str]
     needs, last = event.sighting.symptom.needs, event.sighting.last
     if needs in ("", "no-step", "effect") or file is None or file.name in ended_badly or is_raised(last):
         return False
-    return file.lines - last.number > LAST_WORDS
+    return file.lines - last.number > AFTER_END
 
 
 def _retries(event: Event, file: LogFile | None) -> bool:

@@ -6,6 +6,7 @@ called a culprit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from statistics import mean
@@ -172,7 +173,10 @@ def _of_ranks(
         return replace(stalled, more=few)
     if few:
         said = f"Only {steps} steps were seen: too few to say who is late."
-        return replace(made, sentence=said, more=True)
+        need = (
+            (f"--for {math.ceil(STEPS * made.seconds / steps):d} would show {STEPS} steps",) if steps else ()
+        )
+        return replace(made, sentence=said, notes=need, more=True)
     return _nobody(made, seen, found, one)
 
 

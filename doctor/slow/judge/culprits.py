@@ -11,7 +11,7 @@ from doctor.slow.judge.devices import devices_of, devices_words, slow_devices
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.pauses import StepPauses
-from doctor.slow.judge.reasons import reasons
+from doctor.slow.judge.reasons import blur, reasons
 from doctor.slow.judge.series import Sampled, Series, is_pipeline
 from doctor.slow.judge.words import behind_words, lateness_words, milliseconds, percent
 
@@ -32,20 +32,20 @@ def several(
     few: bool,
 ) -> list[SlowCulprit]:
     """All that are named. A link costs at most what the one that waits least waits itself."""
-    if links and found.by == "sockets":
-        return [*links]  # they show who is behind a link as late
+    alone = found.by == "sockets" or is_pipeline(
+        seen
+    )  # where one that is late makes those behind it wait less
+    if links and alone:
+        return [*links]
     late, shares = [*links], dict(found.shares)
     sure = one.sure and not few
     if stops and not (sure and {stops.of} == one.who and stops.share < PAUSED * one.gap):
         late.append(_pausing(seen, stops))
         if stops.of in one.who:
             del shares[stops.of]
-            sure = len(shares) > 1 and not few
-            if sure:
-                one = latest(shares, of_hosts(shares))
-                sure = one.sure
-    if sure:
-        late += _late(seen, shares, one, step, alone=found.by == "sockets" or is_pipeline(seen))
+            one = latest(shares, of_hosts(shares)) if len(shares) > 1 else replace(one, gap=0.0)
+    if one.sure and not few:
+        late += _late(seen, shares, one, step, alone=alone)
     least = min(mean(of) for of in found.shares.values())
     return sorted(late, key=lambda each: -(least if each.is_link else each.share))
 
@@ -66,12 +66,13 @@ def _late(
     if not alone and len(others) > 1:
         following = latest(others, of_hosts(others))
         behind += _one_by_one(seen, others, following, step) if following.sure else ()
-    yield replace(first, saves=first.share - max((each.share for each in behind), default=0.0))
+    saves = first.least - max((each.share for each in behind), default=0.0)
+    yield replace(first, saves=max(0.0, saves))
     yield from (_behind(each, step) for each in behind)
 
 
 def _behind(late: SlowCulprit, step: float | None) -> SlowCulprit:
-    said = behind_words(late.share, step)
+    said = behind_words(late.share, late.least, step)
     return replace(late, sentence=said if len(late.ranks) < 2 else said.replace("for it", "for them"))
 
 
@@ -82,13 +83,10 @@ def _one_by_one(
     together = _late_ones(seen, shares, one, step)
     if together.whole_host or not 1 < len(one.who) <= TOGETHER:
         return [together]
-    others = {each: of for each, of in shares.items() if each not in one.who}
-    apart = [
-        _late_ones(
-            seen, {**others, each: shares[each]}, lateness({**others, each: shares[each]}, [each]), step
-        )
-        for each in sorted(one.who, key=lambda each: mean(shares[each]))
-    ]
+    apart = []
+    for late in sorted(one.who, key=lambda each: mean(shares[each])):
+        of_one = {each: of for each, of in shares.items() if each == late or each not in one.who}
+        apart.append(_late_ones(seen, of_one, lateness(of_one, [late]), step))
     causes = {each.reason for each in apart}
     differ = apart[0].share - apart[-1].share >= LEAST or (len(causes) > 1 and None not in causes)
     return apart if differ else [together]
@@ -98,13 +96,15 @@ def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: flo
     late = sorted(one.who, key=lambda each: mean(shares[each]))
     others = [each for each in shares if each not in one.who]
     lag = Lag.STAGE if is_pipeline(seen) else Lag.LATE
-    said = lateness_words(one.gap, step)
+    least = max(0.0, one.gap - blur(seen, others))
+    said = lateness_words(one.gap, least, step)
     waits = sorted(mean(shares[each]) for each in others)
     why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, lag)
     slow = slow_devices(devices_of(seen))
     clocks = (devices_words(slow),) if slow and {*slow.who} & one.who else ()
     return replace(
         culprit(seen, lag, late, one.gap, said if len(late) == 1 else said.replace("for it", "for them")),
+        least=least,
         waits=mean(mean(shares[each]) for each in late),
         others=(waits[0], waits[-1]),
         t=one.t,

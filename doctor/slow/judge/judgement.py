@@ -79,6 +79,8 @@ class SlowCulprit:
     """Without its name: "the others wait for it 41 % of the time, 55 ms a step"."""
     share: float = 0.0
     """The share of the time that the others wait for it."""
+    least: float = 0.0
+    """The least that it may be, where waits for processors blur it."""
     saves: float = 0.0
     """The share of the time that its repair alone saves: without it the others wait for the next. 0 for one
     that is late behind another, and if unknown.

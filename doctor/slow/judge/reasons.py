@@ -24,6 +24,8 @@ ALSO_THERE = 0.02
 """The share from which on the others are at the line as well."""
 THROTTLED = 0.2
 STARVED, TIMES = 0.10, 4.0
+BLURRED = 0.05
+"""The least share of the time that makes a cost uncertain."""
 HOLDS = 0.2
 """The share of samples in which another thread than the main one holds the GIL."""
 RATE = 100_000
@@ -93,7 +95,8 @@ class _Rates:
             return float(sum(getattr(each.used, name) for each in rounds))
 
         self.cpu, self.starved = total("cpu") / seconds, total("starved") / seconds
-        self.awake = total("ran") / seconds + self.starved
+        self.ran = total("ran") / seconds
+        self.awake = self.ran + self.starved
         self.read, self.wrote = total("read") / seconds, total("written") / seconds
         self.written = total("disk_written") / seconds
         self.periods, self.throttled = total("periods"), total("throttled")
@@ -139,6 +142,18 @@ def is_starved(here: float, others: Sequence[float]) -> bool:
 
 def starved_share(seen: Sampled, of: Key) -> float:
     return _Rates(seen, of).starved
+
+
+def blur(seen: Sampled, others: Sequence[Key]) -> float:
+    """By how much the last of these is later than the usual one, as a share of the time: each waits for a
+    processor now and then, for times that are taken to be exponential. 0 if it is little, and for those that
+    spin: they wait for a processor also while they wait for others.
+    """
+    rates = [_Rates(seen, each) for each in others]
+    if not rates or _spin(rates):
+        return 0.0
+    more = sum(1 / number for number in range(2, len(rates) + 1)) * median(each.starved for each in rates)
+    return more if more >= BLURRED else 0.0
 
 
 def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:
@@ -233,7 +248,7 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
     elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
         yield LateReason.COMPUTES, "it computes there, and the others spin while they wait"
-    elif here.cpu > median(each.cpu for each in rest) + MORE_CPU or here.awake_at(where, rest) >= AWAKE:
+    elif _computes_more(here, where, rest):
         others = median(each.cpu for each in rest)
         yield (
             LateReason.COMPUTES,
@@ -243,6 +258,13 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         asleep = here.awake_at(where, rest) < 1 - AWAKE if _spin(rest) else here.cpu < BUSY
         free = ", and its processor is free" if asleep and (here.starved < STARVED or _spin(rest)) else ""
         yield LateReason.ELSEWHERE, f"it is there{free}"
+
+
+def _computes_more(here: _Rates, where: Where, rest: Sequence[_Rates]) -> bool:
+    """Whether it uses more of a processor than the others, also where it gets little of what it wants."""
+    if here.cpu > median(each.cpu for each in rest) + MORE_CPU:
+        return True
+    return here.awake_at(where, rest) >= AWAKE and here.ran >= TIMES_MORE * median(each.ran for each in rest)
 
 
 def _in_loader(seen: Sampled, who: Key, frame: Frame) -> bool:

@@ -48,13 +48,22 @@ def who(late: SlowCulprit) -> str:
     return f"{named} on {hosts}" + (f" (pid {late.pid})" if late.pid is not None else "")
 
 
-def lateness_words(share: float, step: float | None) -> str:
+def lateness_words(share: float, least: float, step: float | None) -> str:
     """ "the others wait for it 41 % of the time, 55 ms a step" """
-    each = f", {milliseconds(share * step)} a step" if step else ""
-    return f"the others wait for it {percent(share)} of the time{each}"
+    return f"the others wait for it {_cost(share, least, step)}"
 
 
-def behind_words(share: float, step: float | None) -> str:
+def behind_words(share: float, least: float, step: float | None) -> str:
     """ "behind that, the others would wait for it 18 % of the time, 20 ms a step" """
-    each = f", {milliseconds(share * step)} a step" if step else ""
-    return f"behind that, the others would wait for it {percent(share)} of the time{each}"
+    return f"behind that, the others would wait for it {_cost(share, least, step)}"
+
+
+def _cost(share: float, least: float, step: float | None) -> str:
+    """ "18 % of the time, 20 ms a step", or from the least to the most of both"""
+    often = between(least, share) if least > 0 else f"at most {percent(share)}"
+    if not step:
+        return f"{often} of the time"
+    low, high = milliseconds(least * step), milliseconds(share * step)
+    if low.rpartition(" ")[2] == high.rpartition(" ")[2]:
+        low = low.rpartition(" ")[0]
+    return f"{often} of the time, {high if least in (0.0, share) else f'{low} to {high}'} a step"

@@ -15,6 +15,7 @@ from tests.support.slow.ranks import FEED, JOB, Step, truth
 
 PATIENCE = 300.0
 FOLDER = "/tmp/slow-job"
+RANK_NAMES = ("RANK", "OMPI_COMM_WORLD_RANK")
 
 
 class LabJob:
@@ -42,7 +43,7 @@ class LabJob:
         """The process of a rank, as this machine numbers it."""
         host = self.hosts[rank // (self.world // len(self.hosts))]
         for each in processes(host.pid):
-            if str(JOB) in command(each) and each.environ().get("RANK") == str(rank):
+            if str(JOB) in command(each) and str(rank) in map(each.environ().get, RANK_NAMES):
                 return each.pid
         raise AssertionError(f"rank {rank} does not run")
 
@@ -71,13 +72,21 @@ PREPARE = f"mkdir -p {FOLDER}; echo none -1 0 > {FOLDER}/fault; mkfifo {FOLDER}/
 
 @contextmanager
 def training(hosts: Sequence[Host], ranks: int, **env: str) -> Iterator[LabJob]:
-    """The ranks are started without a launcher: torchrun would import torch once more on each host."""
+    """The ranks are started without a launcher: torchrun would import torch once more on each host. Those of
+    mpi are started by mpirun, on one host.
+    """
     job = Job()
+    by_mpi = env.get("KIND") == "mpi"
+    assert len(hosts) == 1 or not by_mpi
+    mpirun = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-np", str(ranks)]
     try:
         for number, host in enumerate(hosts):
             host.dirty = True
             host.do(PREPARE)
-            for local in range(ranks):
+            if by_mpi:
+                words = host.enter([*mpirun, sys.executable, str(JOB)])
+                job.start(words, environment(FOLDER=FOLDER, **env))
+            for local in range(0 if by_mpi else ranks):
                 own = {
                     "RANK": str(number * ranks + local),
                     "LOCAL_RANK": str(local),

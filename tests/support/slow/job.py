@@ -3,9 +3,9 @@
 FOLDER/fault holds faults, one a line: its name, its ranks (1,3; -1: all) and milliseconds. Each rank writes
 FOLDER/truth.RANK: when each step began, had its data, was ready and was done, by the clock that all processes
 share.
-KIND is plain (an all_reduce a step), ddp, fsdp, tp, pipeline, trainer (of transformers), spin (a stand-in for
-a device, for which the host spins in `synchronize`) or mpi (mpi4py without torch). The step itself sleeps: a
-rank needs little of a processor. What only some kinds need is imported there: it takes a second or more.
+KIND is plain (an all_reduce a step), ddp, fsdp, deepspeed, tp, pipeline, trainer (of transformers), mpi or
+spin (a stand-in for a device, for which the host spins in `synchronize`). The step itself sleeps: a rank
+needs little of a processor. What only some kinds need is imported there: it takes a second or more.
 """
 
 from __future__ import annotations
@@ -214,6 +214,25 @@ def fsdp() -> Callable[[Any], None]:
     return stepping(fully_shard(model, mesh=mesh))
 
 
+def deepspeed() -> Callable[[Any], None]:
+    import torch
+    from deepspeed import init_distributed, initialize, ops  # type: ignore[import-not-found]
+
+    ops.__compatible_ops__.clear()  # none has to be compiled first
+    init_distributed(dist_backend="gloo")
+    model = layers()
+    config = {"train_micro_batch_size_per_gpu": 8, "zero_optimization": {"stage": 0}}
+    engine, *_ = initialize(
+        model=model, optimizer=torch.optim.SGD(model.parameters(), lr=1e-3), config=config
+    )
+
+    def share(batch: Any) -> None:
+        engine.backward(engine(batch).square().mean())
+        engine.step()
+
+    return share
+
+
 def layers() -> Any:
     import torch
 
@@ -356,6 +375,7 @@ KINDS = {
     "plain": plain,
     "ddp": ddp,
     "fsdp": fsdp,
+    "deepspeed": deepspeed,
     "tp": tensor_parallel,
     "pipeline": pipeline,
     "spin": spinning,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
 from tests.support.each import each
@@ -116,3 +118,18 @@ def test_one_that_is_unknown_leaves_a_warning_before_it_its_weight(tmp_path: Pat
     assert "mindspore-node-redundant" in ids(ended)
     went_on = written(tmp_path, REDUNDANT, *(f"epoch {n} took {n}.1 s" for n in range(9)))
     assert went_on.outcome is LogOutcome.CLEAN
+
+
+@pytest.mark.parametrize(("lines", "outcome"), [(9, LogOutcome.NAMED), (99, LogOutcome.CLEAN)])
+def test_a_few_lines_after_a_complaint_may_be_those_of_a_shell(
+    lines: int, outcome: LogOutcome, tmp_path: Path
+) -> None:
+    found = written(tmp_path, REDUNDANT, *(f"copied file {number}" for number in range(lines)))
+    assert found.outcome is outcome
+
+
+def test_a_program_that_refuses_its_arguments_ends_whatever_a_shell_says_after_it(tmp_path: Path) -> None:
+    refused = "train.py: error: unrecognized arguments: --fp8"
+    assert ids(written(tmp_path, refused, *(f"copied file {number}" for number in range(99)))) == [
+        "python-arguments"
+    ]

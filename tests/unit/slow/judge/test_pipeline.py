@@ -6,10 +6,10 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from doctor.slow.evidence import Profile, SlowEvidence
+from doctor.slow.evidence import Profile, RankLink, SlowEvidence
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import Lag, SlowState
-from tests.support.slow.recorded import recorded, with_ranks, with_rounds
+from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
 
 
 def pipeline(shares: Mapping[str, float]) -> SlowEvidence:
@@ -50,3 +50,12 @@ def test_the_slowest_stage_is_called_what_it_is() -> None:
     (late,) = made.late
     assert (late.lag, late.hosts) == (Lag.STAGE, ("node2",))
     assert "slowest stage of the pipeline" in made.sentence
+
+
+def test_beside_a_slow_link_no_stage_is_called_slow() -> None:
+    def change(host: str, link: RankLink) -> RankLink:
+        slow = host == "node4"
+        return replace(link, sent=10**8, rate=10**6 if slow else 10**9, busy=8.0 if slow else 0.1)
+
+    made = judge(with_links(pipeline({"node1": 0.7, "node2": 0.1, "node3": 0.7, "node4": 0.7}), change))
+    assert [each.lag for each in made.late] == [Lag.SLOW_LINK]

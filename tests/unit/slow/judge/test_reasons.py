@@ -45,6 +45,9 @@ def using(late: tuple[float, float], others: tuple[float, float]) -> SlowEvidenc
         pytest.param((0.01, 0.94), (0.30, 0.65), LateReason.HOGS, "gets a processor for 1 %", id="hogs"),
         pytest.param((0.45, 0.0), (0.02, 0.0), LateReason.COMPUTES, "45 % of a processor", id="computes"),
         pytest.param((0.04, 0.06), (0.02, 0.02), LateReason.ELSEWHERE, "processor is free", id="free"),
+        pytest.param(
+            (0.01, 0.60), (0.01, 0.02), LateReason.HOGS, "waits for a processor 60 %", id="hogs beside"
+        ),
         pytest.param((0.08, 0.40), (0.02, 0.10), LateReason.COMPUTES, "8 % of a processor", id="crowded"),
     ],
 )
@@ -55,3 +58,17 @@ def test_what_it_does_at_a_line_of_its_own(
     (found,) = judge(using(late, others)).late
     assert (found.ranks, found.reason) == ((5,), reason)
     assert words in found.why[0]
+
+
+def test_on_crowded_hosts_the_cost_is_said_from_the_least_to_the_most() -> None:
+    """Seven others, of which each waits for a processor 6 % of the time: the last of them is later."""
+    (free,) = judge(using((0.02, 0.01), (0.02, 0.01))).late
+    assert free.least == free.share
+    assert " to " not in free.sentence
+    (crowded,) = judge(using((0.02, 0.06), (0.02, 0.06))).late
+    assert 0.08 < crowded.share - crowded.least < 0.11
+    assert crowded.saves == crowded.least
+    assert "for it 31 to 40 % of the time, 58 to 76 ms a step" in crowded.sentence
+    (full,) = judge(using((0.02, 0.35), (0.02, 0.35))).late
+    assert full.least == 0
+    assert "for it at most 40 % of the time, 76 ms a step" in full.sentence

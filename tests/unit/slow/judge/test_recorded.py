@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace as replace_fields
 
 import pytest
@@ -94,6 +95,7 @@ def test_few_steps_name_nobody_and_it_looks_on() -> None:
     short = replace(seen, hosts=tuple(replace(h, members=_few(h.members)) for h in seen.hosts))
     made = judge(short)
     assert (made.late, made.exit_code, made.more) == ((), 3, True)
+    assert made.notes == (f"--for {math.ceil(3 * made.seconds)} would show 30 steps",), "10 were seen"
     plan = following(short, WISHES)
     assert plan
     assert plan.seconds > WISHES.seconds

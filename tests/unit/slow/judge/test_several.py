@@ -11,6 +11,7 @@ from doctor.slow.judge import HIDDEN, LINK_COMMANDS, SlowJudgement, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
 from doctor.slow.options import SlowWishes
 from doctor.slow.plan import following
+from doctor.slow.report import page_of
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
 
 QUOTA = Used(starved=2.0, periods=60, throttled=50)
@@ -103,6 +104,17 @@ def test_pauses_of_one_rank_do_not_hide_that_another_is_late() -> None:
         (Lag.PAUSES, of(0)[1], of(0)[0]),
         (Lag.LATE, of(2)[1], of(2)[0]),
     }
+
+
+def test_who_lacks_a_processor_is_slow_inside_collectives_too() -> None:
+    def shown(seen: SlowEvidence) -> list[str]:
+        rows = (row for card in page_of(judge(seen)).cards for row in card.rows)
+        return [words for row in rows if row.label == "without" for words in row.lines]
+
+    (most,) = shown(waiting({of(0): 0.3}, {of(0): QUOTA}))
+    (about,) = shown(waiting({of(0): 0.3}, {}))
+    assert most.startswith("a step would take at most")
+    assert about.startswith("a step would take about")
 
 
 def test_the_stacks_of_both_are_recorded() -> None:

@@ -10,6 +10,7 @@ cd "$(dirname "$0")"
 doctor preflight --local --ranks-per-host 4 --launch job.sh --python "$(command -v python)" -q || exit
 
 here=$(mktemp -d) # on several hosts: a new directory that all of them see
+trap 'rm -rf "$here"' EXIT
 mkdir "$here/hook"
 export DOCTOR_HOOK_DIR=$here/hook
 

@@ -23,6 +23,7 @@ def run(folder: Path, *argv: str) -> tuple[int, str]:
     """The exit code, and what rank 0 said."""
     here = folder / "mindspore"
     here.mkdir()
+    (folder / "tmp").mkdir()
     for name in ("job.sh", "train.py"):
         (here / name).write_bytes((FOLDER / name).read_bytes())
         (here / name).chmod(0o755)
@@ -35,6 +36,7 @@ def run(folder: Path, *argv: str) -> tuple[int, str]:
                 **os.environ,
                 "PATH": os.pathsep.join([*mine, os.environ["PATH"]]),
                 "PYTHONPATH": str(ROOT),
+                "TMPDIR": str(folder / "tmp"),
                 "DOCTOR_HOOK_DIR": str(folder / "hook"),
                 "MS_DEV_LAUNCH_BLOCKING": "1",
                 "OMP_NUM_THREADS": "1",
@@ -58,6 +60,7 @@ def test_the_wrong_seed_is_found_in_a_job_that_the_preflight_let_start(tmp_path:
     assert code == 0, said
     assert "not the same mask inside a model-parallel group: ranks 0-1; ranks 2-3" in said
     assert "tokens inside" not in said
+    assert not list((tmp_path / "tmp").glob("tmp.*"))
 
 
 def test_with_the_right_seed_the_hook_is_silent(tmp_path: Path) -> None:

@@ -30,7 +30,9 @@ class BrokenConnections:
 
 
 def broken_connections(cell: EndedCell) -> BrokenConnections:
-    """Only connections that both kernels showed count."""
+    """Only connections that both kernels showed count, and only if no process of a rank has ended."""
+    if any(seen.exit for seen in cell.ranks):
+        return BrokenConnections((), ())
     ends = {
         end: (host.host, kept)
         for host in cell.result.hosts

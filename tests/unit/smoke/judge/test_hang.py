@@ -18,7 +18,7 @@ from doctor.smoke.judge.hang import judge_hang, judge_hiccups
 from doctor.smoke.judge.mismatch import judge_mismatch
 from doctor.smoke.judge.phrases import call_words, shown_words, top_of
 from doctor.smoke.judge.start import judge_start
-from doctor.smoke.result import Hiccup, Sample, SmokePlan, SmokeResult
+from doctor.smoke.result import Exit, Hiccup, Sample, SmokePlan, SmokeResult
 from tests.support.smoke.frozen import (
     Fault,
     altered,
@@ -725,6 +725,15 @@ def test_a_connection_that_only_one_of_its_hosts_showed_proves_nothing() -> None
     )
     result = with_connections(result, pairs_of("n3", "n1", "n2", "n4"))
     assert one(with_host(result, "n3", kept=(), broken=())).kind == "inside"
+
+
+def test_connections_of_a_rank_that_has_ended_prove_nothing() -> None:
+    result = replace(
+        cut_off(FOUR, "n3", position(FOUR, 0, "train", "dp", 9)), mesh=mesh(FOUR, lambda *_: False)
+    )
+    result = with_connections(result, pairs_of("n3", "n1", "n2", "n4"))
+    result = with_rank(result, 2, lambda seen: replace(seen, exit=Exit(0, None, 3.0), done=True))
+    assert one(result).kind == "inside"
 
 
 def test_a_rank_that_keeps_others_waiting_is_named_whatever_connections_broke() -> None:

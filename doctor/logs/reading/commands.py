@@ -1,4 +1,8 @@
-"""Shortens the command in a launcher's line about the end of a rank: its arguments hide how it ended."""
+"""Shortens the command in a launcher's line about the end of a rank: its arguments hide how it ended.
+
+Its local rank goes too: DeepSpeed and old torch.distributed.launch print the command that they started last,
+whichever rank ended.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,6 @@ def shortened(text: str) -> str:
     """ "['/usr/bin/python3', …, '--local_rank=3', …] exits with return code = -9" """
 
     def short(found: re.Match[str]) -> str:
-        rank = _RANK.search(found[0])
-        return f"{found['program']}, …, {rank[0]}, …" if rank else found[0]
+        return f"{found['program']}, …" if _RANK.search(found[0]) else found[0]
 
     return _COMMAND.sub(short, text, count=1)

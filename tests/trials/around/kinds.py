@@ -32,9 +32,12 @@ ENDS = ("--on-hang", "end")
 ON_HOSTS = ("torchrun on hosts", "srun")
 SEVERAL = ("torchrun", "mpirun", "loop", "accelerate", "deepspeed", *ON_HOSTS)
 """The launchers with two ranks. If a single rank sleeps, nobody waits for it, so no hang is named."""
+SAFE = {"PYTHONSAFEPATH": "1"}
+"""So that what numpy imports is not looked for beside the program."""
 MORE: Mapping[str, Mapping[str, str]] = {
     "python": {"RANK": "0", "WORLD_SIZE": "1"},
-    "deepspeed": {"DS_ACCELERATOR": "cpu"},
+    "accelerate": SAFE,
+    "deepspeed": {"DS_ACCELERATOR": "cpu", **SAFE},
 }
 """Variables for a launcher."""
 KINDS: Mapping[str, AroundKind] = {
@@ -49,7 +52,7 @@ KINDS: Mapping[str, AroundKind] = {
     "skips": AroundKind(
         "skip", ("--stall", "3", *ENDS), ends="doctor", says="different collectives", launchers=SEVERAL
     ),
-    "memory": AroundKind("memory", names=True, ends="killed", says="was killed"),
+    "memory": AroundKind("memory", names=True, ends="killed"),
     "shm": AroundKind("shm", names=True, ends="raised", says="shared memory of its host"),
     "network": AroundKind(
         "network", ("--stall", "3", *ENDS), steps=MANY, ends="network", launchers=ON_HOSTS, says="node2"
@@ -118,6 +121,11 @@ class Draw:
     @property
     def port(self) -> int:
         return self._of("port").randrange(20_000, 28_000)
+
+    @property
+    def typed(self) -> bool:
+        """Whether the signal goes to the whole group, as in a terminal: deepspeed ends only then."""
+        return self.launcher == "deepspeed" or self.number % 2 == 0
 
     @property
     def codes(self) -> frozenset[int]:

@@ -75,7 +75,10 @@ def _seen(folder: Path, draw: Draw) -> Seen:
         os.close(stdout)
         if kind.ends == "interrupted":
             await_true(lambda: b"step 3 " in out.read_bytes(), err.read_text)
-            doctor.send_signal(signal.SIGINT)
+            if draw.typed:
+                os.killpg(doctor.pid, signal.SIGINT)
+            else:
+                doctor.send_signal(signal.SIGINT)
         if kind.ends == "kill":
             time.sleep(draw.moment)
             runs = any(each != doctor.pid and _is_job(each) for each in relays(mark))

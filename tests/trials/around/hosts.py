@@ -77,18 +77,34 @@ def _on_hosts(lab: Lab, draw: Draw) -> Seen:
 
 
 def _strike(draw: Draw, mark: str, printed: Callable[[], str]) -> bool:
-    """Send the signal of a trial to the doctor that leads; returns whether the command ran."""
+    """Send the signal of a trial to the doctor that leads; returns whether its command ran."""
     if draw.kind.ends != "kill":
         await_true(lambda: "step 3 " in printed(), printed)
     else:
         time.sleep(draw.moment)
     found = {pid: _words(pid) for pid in relays(mark)}
-    leads = [pid for pid, words in sorted(found.items()) if b"doctor" in words[:3] and b"run" in words[:4]]
-    runs = any(b"around_job.py" in b" ".join(words) and b"run" not in words[:4] for words in found.values())
-    number = signal.SIGKILL if draw.kind.ends == "kill" else signal.SIGINT
-    for pid in leads[:1]:
-        os.kill(pid, number)
+    doctors = [pid for pid, words in sorted(found.items()) if b"doctor" in words[:3] and b"run" in words[:4]]
+    leads = doctors[:1]
+    runs = any(
+        b"around_job.py" in b" ".join(words) and b"run" not in words[:4] and _are_together(pid, leads)
+        for pid, words in found.items()
+    )
+    for pid in leads:
+        os.kill(pid, signal.SIGKILL if draw.kind.ends == "kill" else signal.SIGINT)
+    if draw.kind.ends == "kill" and not runs:  # the other host would wait for the first one
+        for pid in doctors[1:]:
+            os.kill(pid, signal.SIGINT)
     return runs
+
+
+def _are_together(pid: int, others: list[int]) -> bool:
+    """Whether it runs on the host of these."""
+    try:
+        return {os.readlink(f"/proc/{each}/ns/pid") for each in others} == {
+            os.readlink(f"/proc/{pid}/ns/pid")
+        }
+    except OSError:
+        return False
 
 
 def _names_lost(err: str) -> bool:

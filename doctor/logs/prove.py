@@ -4,6 +4,7 @@ what they prove.
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -30,15 +31,18 @@ MASTER = "master-not-here"
 _KEEPS_THE_STORE = "torch-clients-not-joined"
 """The symptom that only rank 0 writes."""
 FAILS = (Status.FAIL, Status.WARN)
+KERNEL_LOG, MEMORY = "kernel-log", "memory-low"
+_KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b|/job_(\d{1,12})\b")
+_NUMBER = re.compile(r"\d{2,12}")
 DISK = "disk-full"
 _ITS_OWN = "the job's own environment"
 _ITS_MEMORY = "the memory that the job itself takes"
 _ITS_FOLDERS = "quotas and network file systems, which the job may write to"
 _ITS_START = "how that job was started"
 BLIND: Mapping[str, str] = {
-    "kernel-log": "what the kernel's log no longer holds",
+    KERNEL_LOG: "what the kernel's log no longer holds",
     "stuck-process": "what the rank did (doctor hang shows it while a job hangs)",
-    "memory-low": _ITS_MEMORY,
+    MEMORY: _ITS_MEMORY,
     "*-busy": _ITS_MEMORY,
     "disk-full": _ITS_FOLDERS,
     "tmp-not-writable": _ITS_FOLDERS,
@@ -167,7 +171,7 @@ def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam
     if not asked:
         return Proof(place, ProofState.OPEN, "no check of a single host can show it")
     failing = [f for f in report.findings if f.check in asked and f.status in FAILS]
-    here = [f for f in failing if _is_here(f, there) and _is_about(f, asked)]
+    here = [f for f in failing if _is_here(f, there) and _is_about(f, asked, charge)]
     if here:
         first = min(here, key=lambda f: (f.status is not Status.FAIL, asked.index(f.check)))
         where = fold([host for host in first.hosts if not there or host in there]) or "the hosts"
@@ -181,6 +185,10 @@ def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam
     elsewhere = "".join(_elsewhere([f for f in failing if not _is_here(f, there)][:1]))
     passed = _decided(report, asked, there, Status.PASS)
     left = [id for id in asked if id not in passed]
+    foreign = [f for f in failing if _is_here(f, there) and _may_be_about(f, asked)]
+    if foreign:
+        says = f"{KERNEL_LOG} tells of a kill for lack of memory, and nothing shows that it was the job's"
+        return Proof(place, ProofState.OPEN, f"{says}: {title(foreign[0])}{elsewhere}")
     if not passed:
         return Proof(place, ProofState.OPEN, f"{_names(left)} could not be decided{elsewhere}")
     passes = f"{_names(passed)} {'passes' if len(passed) == 1 else 'pass'} on {fold(there) or 'all hosts'}"
@@ -218,9 +226,29 @@ def _is_here(finding: Finding, there: Sequence[str]) -> bool:
     return not there or not finding.hosts or finding.check == MASTER or bool({*finding.hosts} & {*there})
 
 
-def _is_about(finding: Finding, asked: Sequence[str]) -> bool:
-    """Whether a finding fits the cause: if memory may have run out, only messages about memory do."""
-    return finding.check != "kernel-log" or "memory-low" not in asked or "memory" in finding.summary
+def _is_about(finding: Finding, asked: Sequence[str], charge: LogCause) -> bool:
+    """Whether a finding fits the cause: if memory may have run out, only a kill that is the job's does."""
+    if finding.check != KERNEL_LOG or MEMORY not in asked:
+        return True
+    return _may_be_about(finding, asked) and bool(_killed(finding) & _numbers(charge))
+
+
+def _may_be_about(finding: Finding, asked: Sequence[str]) -> bool:
+    """Whether the kernel killed a process for lack of memory, which may be the cause."""
+    return finding.check == KERNEL_LOG and MEMORY in asked and "memory" in finding.summary
+
+
+def _killed(finding: Finding) -> set[str]:
+    """The PIDs of what the kernel killed, and the jobs of Slurm in whose control groups that was."""
+    return {number for each in finding.evidence for pair in _KILLED.findall(each.text) for number in pair} - {
+        ""
+    }
+
+
+def _numbers(charge: LogCause) -> set[str]:
+    """Launchers name the PIDs of lost ranks, and Slurm its job."""
+    said = {str(each.pid) for each in charge.who}
+    return said.union(*(_NUMBER.findall(line.text) for line in charge.lines))
 
 
 def _without_log(explained: Explanation, report: Report) -> str:

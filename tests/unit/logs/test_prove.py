@@ -12,9 +12,9 @@ import pytest
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.logs.explanation import Explanation, Proof, ProofState
-from doctor.logs.model import Conclusion, LogCause, LogOutcome, Party
+from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Party
 from doctor.logs.prove import BLIND, ProofExam, proofs, same
-from doctor.model import Confidence, Status
+from doctor.model import Confidence, Evidence, Status
 from tests.support.reports import reports
 
 
@@ -122,14 +122,26 @@ def test_what_was_not_decided_is_not_gone() -> None:
     assert made == Proof(0, ProofState.OPEN, "kernel-log could not be decided; shm-small passes on node1")
 
 
+LACK = "the kernel ended processes for lack of memory"
+KILL = (
+    "oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/slurm/uid_0/job_815/step_0,task=python,pid=4711,uid=0"
+)
+
+
 @pytest.mark.parametrize(
-    ("told", "proved"),
+    ("told", "line", "proved"),
     [
-        ("the kernel ended processes for lack of memory", ProofState.PROVED),
-        ("a network link went down", ProofState.OPEN),
+        (LACK, "failed (exitcode: -9) local_rank: 1 (pid: 4711) of binary: python", ProofState.PROVED),
+        (LACK, "slurmstepd: error: Detected 1 oom_kill event in StepId=815.0", ProofState.PROVED),
+        (LACK, "failed (exitcode: -9) local_rank: 1 (pid: 4712) of binary: python", ProofState.OPEN),
+        (LACK, "Killed", ProofState.OPEN),
+        ("a network link went down", "failed (exitcode: -9) local_rank: 1 (pid: 4711)", ProofState.OPEN),
     ],
 )
-def test_not_all_that_the_kernel_tells_explains_a_kill(told: str, proved: ProofState) -> None:
+def test_a_kill_is_proved_only_by_what_the_kernel_did_to_the_job(
+    told: str, line: str, proved: ProofState
+) -> None:
+    """Its log holds a day: what another job lost in the morning does not prove what this one died of."""
     report = reports()["sick-hosts"]
     found = replace(
         report.findings[0],
@@ -137,12 +149,14 @@ def test_not_all_that_the_kernel_tells_explains_a_kill(told: str, proved: ProofS
         status=Status.WARN,
         hosts=("node1",),
         summary=f"kernel log: {told}",
+        evidence=(Evidence("dmesg", f"0.2 h ago: {KILL}"),),
     )
     results = tuple(each for each in report.results if each.check != "kernel-log")
     made = proof(
         ("kernel-log", "memory-low", "disk-full"),
         "node1",
         on=replace(report, findings=(found,), results=results),
+        lines=(LogLine("job.log", 7, line),),
     )
     assert made.proved is proved
     assert told in made.says

@@ -55,30 +55,20 @@ class EndReason:
 
 @dataclass(frozen=True, slots=True)
 class PastCommand:
-    """A command that is over. `killed`: KILL ended it."""
+    """A command that is over. It began at `began`, in seconds since 1970. `killed`: KILL ended it. Its ranks
+    may have `printed_into` files: patterns.
+    """
 
     lives: CommandLives
     began: float
     seconds: float
     killed: bool
+    printed_into: tuple[str, ...] = ()
 
 
-def explained(
-    request: Request,
-    output: Output,
-    lives: CommandLives,
-    began: float,
-    seconds: float,
-    parts: Path | None,
-    *,
-    killed: bool,
-) -> EndReason:
-    """Why the command ended, which had these processes. It began at `began`, in seconds since 1970, and took
-    `seconds`. `killed`: KILL ended it. In `parts` the instances on other hosts keep their output, if there
-    are some.
-    """
+def explained(request: Request, output: Output, past: PastCommand, parts: Path | None) -> EndReason:
+    """Why the command ended. In `parts` the instances on other hosts keep their output, if there are some."""
     asked = replace(request, command="logs")
-    past = PastCommand(lives, began, seconds, killed)
     return apart(partial(_explain, asked, output, past, parts))
 
 
@@ -137,14 +127,14 @@ def _explain(
             if parts is not None:
                 time.sleep(OTHERS_END)
                 paths += (shared := list(map(str, _parts_here(parts, past.began))))
-            places: tuple[str, ...] = ()
+            places = (*USUAL, *past.printed_into)
             if parts is not None and not shared:
-                places = (*USUAL, f"{glob.escape(str(parts))}/doctor-*/{PART}*.log")
+                places = (*places, f"{glob.escape(str(parts))}/doctor-*/{PART}*.log")
             minutes = (time.time() - past.began + ASKING) / 60
             room = 64 * MEGABYTE
             try:
                 more, origin = fetched_logs(
-                    quiet, LogRequest(places, minutes, room // 4, room, (), ""), folder
+                    quiet, LogRequest(places, minutes, room // 4, room, kernel=True), folder
                 )
                 paths += more
                 here = origin.transport == "local"

@@ -10,11 +10,11 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from doctor.around.output import Output
+from doctor.around.output import NAMES, Output
 from doctor.around.relay.kept import SIZE, nameless_file
 from doctor.around.relay.main import FORWARDED
 from doctor.around.relay.order import PASS, PIPE, TERMINAL, CommandOrder
@@ -32,8 +32,8 @@ class SentSignal:
     number: int
     at: float
     """In time.monotonic()."""
-    printed: Mapping[str, int]
-    """How much the streams had printed by then."""
+    printed: dict[str, int]
+    """How much the streams had printed by then. The relay knows of more than has arrived."""
 
 
 class Command:
@@ -68,14 +68,17 @@ class Command:
         self.stopped = 0
         """How often doctor was stopped, so that pauses meanwhile say nothing."""
         self._drained = False
+        self._asked: list[dict[str, int]] = []
+        """What was printed before each signal that the relay was given, until it says so."""
         self._told = bytearray()
         self._before: dict[int, object] = {}
         self.output, self._file = self._kept()
 
     def _kept(self) -> tuple[Output, int]:
-        copied = self._order.copied()
+        copied = [at for at, _ in self._order.copied()]
         file = nameless_file(SIZE * max(1, len(copied)))
-        return Output(file, [at for at, _ in copied], self._order.streams), file
+        self._copied = [NAMES[at] for at in copied]
+        return Output(file, copied, self._order.streams), file
 
     def __enter__(self) -> Command:
         orders, self._orders = os.pipe()
@@ -132,8 +135,9 @@ class Command:
         for line in lines:
             self._heard(*line.decode().partition(" ")[::2])
 
-    def send(self, number: int) -> None:
-        """Send a signal to the command."""
+    def send(self, number: int, printed: dict[str, int] | None = None) -> None:
+        """Send a signal to the command, and note later what it had `printed` by then."""
+        self._asked.append({} if printed is None else printed)
         self._say(b"signal %d\n" % number)
 
     def _heard(self, what: str, value: str) -> None:
@@ -149,6 +153,9 @@ class Command:
             self._drained = True
         elif what == "typed":
             self._note(int(value))
+        elif what == "printed":
+            totals = zip(self._copied, map(int, value.split()), strict=True)
+            self._asked.pop(0).update(totals)
 
     def _catch(self) -> None:
         for number in FORWARDED:
@@ -157,7 +164,7 @@ class Command:
         self._before[signal.SIGWINCH] = signal.signal(signal.SIGWINCH, lambda *_: self._say(b"resize\n"))
 
     def _note(self, number: int) -> None:
-        sent = SentSignal(number, time.monotonic(), self.output.totals)
+        sent = SentSignal(number, time.monotonic(), dict(self.output.totals))
         self.signals = [*self.signals, sent][-MOST:]
 
     def _pass_on(self, number: int, _frame: object) -> None:
@@ -165,7 +172,7 @@ class Command:
         if number in ENDS and self.status is not None:  # it has ended, but nobody takes its output
             self._drained = True
             return
-        self.send(number)
+        self.send(number, self.signals[-1].printed)
         if number == signal.SIGTSTP:
             self._stop()
         elif number == signal.SIGCONT:

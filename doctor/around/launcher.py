@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shlex
@@ -34,6 +35,14 @@ def named_hosts(agent: LauncherAgent | None) -> tuple[tuple[str, ...], Path | No
         found = re.findall(r"[^,\[]+(?:\[[^\]]*\][^,\[]*)*", listed)
         return tuple(_SLOTS.sub("", each) for each in found), None
     return (), Path(file) if file and "{" not in file and os.path.isfile(file) else None
+
+
+def own_logs(agent: LauncherAgent | None) -> tuple[str, ...]:
+    """Where the ranks print, as patterns of files, if it does not pass that on."""
+    if agent is None:
+        return ()
+    folder = os.path.abspath(agent.command.option("log_dir") or ".")
+    return tuple(f"{glob.escape(folder)}/{name}" for name in agent.launcher.prints_into)
 
 
 def spans_hosts(agent: LauncherAgent | None) -> bool:

@@ -14,14 +14,21 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from doctor.around.after import EndReason, explained, printed_cause
+from doctor.around.after import EndReason, PastCommand, explained, printed_cause
 from doctor.around.apart import StoppedPart
 from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.around.command import Command, end_as, exit_code
 from doctor.around.durations import duration
 from doctor.around.folder import PART, RunFolder
-from doctor.around.launcher import agent_of, is_first, line_to_type, named_hosts, runs_on_each_host
+from doctor.around.launcher import (
+    agent_of,
+    is_first,
+    line_to_type,
+    named_hosts,
+    own_logs,
+    runs_on_each_host,
+)
 from doctor.around.news import Newsroom
 from doctor.around.options import AroundWishes
 from doctor.around.placeholders import OF_HOSTS, filled, named_in
@@ -264,11 +271,11 @@ class AroundRun:
         folder.keep(attempt.output)
         if attempt.ended:
             return None
-        about = (attempt.output, attempt.lives, attempt.began, attempt.seconds)
+        killed = exit_code(attempt.status) == 128 + signal.SIGKILL
+        printed_into = own_logs(agent_of(self.words))
+        past = PastCommand(attempt.lives, attempt.began, attempt.seconds, killed, printed_into)
         try:
-            killed = exit_code(attempt.status) == 128 + signal.SIGKILL
-            parts = folder.parent if self.on_each else None
-            reason = explained(self._of_job(), *about, parts, killed=killed)
+            reason = explained(self._of_job(), attempt.output, past, folder.parent if self.on_each else None)
         except DoctorError as error:  # the exit code stays the job's
             announce(f"the end could not be explained: {error.message}", news.tell)
             return None

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
 import os
 import select
+import sys
+import termios
 import threading
 from typing import Protocol
 
@@ -13,6 +17,9 @@ _GONE = 1
 
 class Sponge(Protocol):
     """Keeps what passes."""
+
+    @property
+    def total(self) -> int: ...
 
     def room(self) -> memoryview: ...
 
@@ -26,6 +33,7 @@ class Copy(threading.Thread):
         super().__init__(daemon=True)
         self._source, self._sink, self._kept = source, sink, kept
         self._bell, self._ring = os.pipe()
+        self._reads = threading.Lock()
         self.drained = threading.Event()
         """Whether everything that was printed before `drain` was called has been passed on."""
         self.ended = threading.Event()
@@ -34,11 +42,21 @@ class Copy(threading.Thread):
         """Ask it to report when nothing is left."""
         os.write(self._ring, b"x")
 
+    def printed(self) -> int:
+        """The bytes that were printed so far, with those that have not been read yet."""
+        waiting = bytearray(4)
+        with self._reads:
+            with contextlib.suppress(OSError, ValueError):  # it is at its end
+                fcntl.ioctl(self._source, termios.FIONREAD, waiting)
+            return self._kept.total + int.from_bytes(waiting, sys.byteorder)
+
     def run(self) -> None:
         try:
             self._copy()
         finally:
-            os.close(self._source)
+            with self._reads:
+                os.close(self._source)
+                self._source = -1
             null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
             os.dup2(null, self._sink, inheritable=False)  # whoever reads there sees its end
             os.close(null)
@@ -52,11 +70,12 @@ class Copy(threading.Thread):
         while True:
             ready = dict(poll.poll())
             if self._source in ready:
-                room = self._kept.room()
-                size = _read(self._source, room)
+                with self._reads:
+                    room = self._kept.room()
+                    size = _read(self._source, room)
+                    self._kept.add(size)
                 if not size:
                     return
-                self._kept.add(size)
                 if not write_all(self._sink, room[:size]):
                     return
             else:

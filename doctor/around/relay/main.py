@@ -1,7 +1,8 @@
 """The life of the relay: from the order to the end of the output.
 
-It tells doctor in lines: `started PID`, `failed ERRNO`, `stopped`, `typed SIGNAL`, `ended STATUS`, `drained`.
-Doctor says `signal NUMBER`, `resize`, `front 0` or `front 1`.
+It tells doctor in lines: `started PID`, `failed ERRNO`, `stopped`, `typed SIGNAL`, `ended STATUS`, `drained`,
+and how many bytes each stream had `printed N N` when it was given a signal. Doctor says `signal NUMBER`,
+`resize`, `front 0` or `front 1`.
 """
 
 from __future__ import annotations
@@ -159,6 +160,7 @@ class Relay:
         for line in lines:
             what, _, value = line.decode().partition(" ")
             if what == "signal":
+                self._tell(f"printed {' '.join(str(each.printed()) for each in self._copies)}")
                 self._due.append((time.monotonic() + WAIT, int(value)))
             elif what == "front":
                 self._show(value == "1")

@@ -82,7 +82,7 @@ def named(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
-NOT_SHOWN = frozenset({"", "hostfile"})
+NOT_SHOWN = frozenset({"", "hostfile", "log_dir"})
 """The names of options whose words stay on the host, because they concern no rank."""
 
 
@@ -305,6 +305,8 @@ class Launcher:
 
     on_hosts: tuple[str, ...] = ()
     """Its options for the hosts that take part, with the placeholders of `doctor run`."""
+    prints_into: tuple[str, ...] = ()
+    """The files in its `log_dir` that have what its ranks print, if it does not print that itself."""
     elsewhere: bool = False
     """It may start its ranks on machines that its command line does not name."""
     forms: Mapping[str, LaunchForm] = field(default_factory=dict)

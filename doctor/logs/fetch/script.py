@@ -44,6 +44,8 @@ class LogRequest:
     """The folders of the job, in which its program may have written logs."""
     rank_user: str = ""
     """A user whose logs in world-writable places are read too, like those of the login."""
+    kernel: bool = False
+    """The log of the kernel, too, which is read in any case if no paths are given."""
 
     def globs(self) -> tuple[str, ...]:
         """The patterns to look for; relative ones start in the home of the login."""
@@ -63,7 +65,7 @@ def fetch_script(wanted: LogRequest, token: str, *, sudo: bool = False, python: 
         "a_file": wanted.a_file,
         "a_host": wanted.a_host,
         "rank_user": wanted.rank_user,
-        "kernel": not wanted.paths,
+        "kernel": wanted.kernel or not wanted.paths,
         "sudo": sudo,
     }
     stdin = script.stdin + json.dumps(asked).encode() + b"\n"

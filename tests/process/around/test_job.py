@@ -197,6 +197,24 @@ def test_a_script_that_fails_and_ends_all_that_it_started_has_a_cause(
     assert bool(list(tmp_path.iterdir())) == failed
 
 
+WHILE_THE_RELAY_WAITS = """
+relay=$PPID
+kill -STOP $relay
+echo 'RuntimeError: CUDA error: an illegal memory access was encountered'
+kill -TERM $(awk '{print $4}' /proc/$relay/stat)
+sleep 0.5
+kill -CONT $relay
+exec sleep 60
+"""
+
+
+def test_what_was_printed_before_an_order_to_end_counts_though_it_had_not_arrived(tmp_path: Path) -> None:
+    run = ran([*DOCTOR, "run", "--no-preflight", "--", "sh", "-c", WHILE_THE_RELAY_WAITS], cwd=tmp_path)
+    said = run.err.decode()
+    assert "doctor: it had failed before that:\n" in said, said
+    assert "torch-cuda-program" in said
+
+
 def test_a_loss_that_is_no_number_ends_the_job(tmp_path: Path) -> None:
     run = Run(tmp_path, "--on-loss", "end", "--json", "run.json", FAULT="nan", STEPS="100000")
     assert run.ended.code == 75, run.said
@@ -207,3 +225,31 @@ def test_a_loss_that_is_no_number_ends_the_job(tmp_path: Path) -> None:
     assert report["whose"] == "ended by doctor"
     assert "NaN" in report["attempts"][0]["losses"][0]
     assert "NaN" in report["attempts"][0]["ended"]
+
+
+MSRUN = """#!/bin/sh
+mkdir -p out
+cat > out/worker_1.log << END
+Traceback (most recent call last):
+  File "/job/train.py", line 40, in main
+KeyError: 7
+END
+echo 'step 1 loss 2' > out/worker_0.log
+echo 'KeyError: of another job' > worker_1.log
+echo "[WARNING] ME(1): worker_1 exited with 1"
+exit 1
+"""
+
+
+def test_what_msrun_lets_its_workers_print_into_files_is_read(tmp_path: Path) -> None:
+    """The stand-in does what msrun does with --log_dir."""
+    msrun = tmp_path / "msrun"
+    msrun.write_text(MSRUN)
+    msrun.chmod(0o755)
+    words = [str(msrun), "--worker_num=2", "--local_worker_num=2", "--log_dir=out", "train.py"]
+    run = ran([*DOCTOR, "run", "--no-preflight", "--", *words], cwd=tmp_path)
+    assert run.code == 1
+    said = run.err.decode()
+    assert "rank 1" in said
+    assert "KeyError: 7 (/job/train.py:40, in main)" in said
+    assert "of another job" not in said

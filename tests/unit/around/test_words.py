@@ -13,6 +13,7 @@ from doctor.around.launcher import (
     is_first,
     line_to_type,
     named_hosts,
+    own_logs,
     runs_on_each_host,
     spans_hosts,
 )
@@ -159,3 +160,23 @@ def test_who_leads_if_the_command_is_started_on_every_host() -> None:
 )
 def test_commands_that_are_started_on_every_host(line: str, each: bool) -> None:
     assert runs_on_each_host(agent_of(shlex.split(line), {}), {}) is each
+
+
+@pytest.mark.parametrize(
+    ("line", "folder"),
+    [
+        ("msrun --worker_num=4 --log_dir=out train.py", "out"),
+        ("msrun --worker_num=4 --log_dir 'my logs' train.py", "my logs"),
+        ("msrun train.py --log_dir=the-program's", ""),
+        ("python -m mindspore.parallel.cluster.run --log_dir=out train.py", "out"),
+    ],
+)
+def test_msrun_prints_nothing_of_its_ranks(line: str, folder: str) -> None:
+    words = shlex.split(line, posix="'s" not in line)
+    own = tuple(str(Path.cwd() / folder / name) for name in ("worker_*.log", "scheduler.log"))
+    assert own_logs(agent_of(words)) == own
+
+
+@pytest.mark.parametrize("line", ["torchrun --log-dir out train.py", "python train.py --log_dir out"])
+def test_others_pass_on_what_their_ranks_print(line: str) -> None:
+    assert own_logs(agent_of(shlex.split(line))) == ()

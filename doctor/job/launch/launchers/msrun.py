@@ -59,7 +59,8 @@ MSRUN = Launcher(
             "worker_num": "ranks",
             "local_worker_num": "nproc_per_node",
             **named("node_rank", "master_addr", "master_port", "cluster_time_out", "rank_table_file"),
-            **unnamed("log_dir", "join", "bind_core", "sim_level", "sim_rank_id", "worker_log_name"),
+            **named("log_dir"),
+            **unnamed("join", "bind_core", "sim_level", "sim_rank_id", "worker_log_name"),
             **unnamed("tail_worker_log"),
         },
         abbreviated=True,
@@ -92,5 +93,6 @@ MSRUN = Launcher(
     forms={"msrun": LaunchForm(_line, _fits)},
     framework="mindspore",
     on_hosts=("--node_rank={node_rank}", "--master_addr={master_addr}", "--master_port={master_port}"),
+    prints_into=("worker_*.log", "scheduler.log"),
     ends_job="with `--join=True`",
 )

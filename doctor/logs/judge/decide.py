@@ -32,6 +32,7 @@ def decide(case: LogCase) -> list[LogBlame]:
     named = accused(case)
     roots = _roots(case, named)
     if named and not _stronger(case, roots, named):
+        named = _with_reason(case, named)
         return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
     if roots:
         return roots
@@ -43,6 +44,14 @@ def decide(case: LogCase) -> list[LogBlame]:
             return [found]
     last = _scheduler(case) or _only_consequences(case) or own_exception(case)
     return [last] if last else []
+
+
+def _with_reason(case: LogCase, named: LogBlame) -> LogBlame:
+    """The accusation; an exception of the program comes first if it is the last word of who is accused."""
+    own = own_exception(case)
+    if own is None or not own.keys & named.keys:
+        return named
+    return replace(own, events=named.events, confidence=named.confidence)
 
 
 def _roots(case: LogCase, named: LogBlame | None) -> list[LogBlame]:

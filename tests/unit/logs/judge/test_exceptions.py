@@ -133,3 +133,21 @@ def test_a_program_that_refuses_its_arguments_ends_whatever_a_shell_says_after_i
     assert ids(written(tmp_path, refused, *(f"copied file {number}" for number in range(99)))) == [
         "python-arguments"
     ]
+
+
+TIMED_OUT = (
+    "[ERROR] DISTRIBUTED(7,python):2026-01-01-10:00:30.000.000 [meta_server_node.cc:548] UpdateTopoState] "
+    "The node: {} is timed out. It may exit with exception, please check this node's log."
+)
+
+
+@each("guilty", [0, 1])
+def test_the_exception_of_the_worker_that_mindspore_misses_is_why(guilty: int, tmp_path: Path) -> None:
+    (tmp_path / "scheduler.log").write_text(f"{TIMED_OUT.format(1)}\n")
+    for rank in (0, 1):
+        lines = ("step 3 loss 2.2", *((*FRAMES, ERROR) if rank == guilty else ()))
+        (tmp_path / f"worker_{rank}.log").write_text("".join(f"{line}\n" for line in lines))
+    (first, *_) = concluded(tmp_path).charges
+    assert {party.rank for party in first.who} == {1}
+    assert (ERROR in first.says) is (guilty == 1)
+    assert first.confidence is Confidence.STRONG

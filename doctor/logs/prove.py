@@ -240,9 +240,8 @@ def _may_be_about(finding: Finding, asked: Sequence[str]) -> bool:
 
 def _killed(finding: Finding) -> set[str]:
     """The PIDs of what the kernel killed, and the jobs of Slurm in whose control groups that was."""
-    return {number for each in finding.evidence for pair in _KILLED.findall(each.text) for number in pair} - {
-        ""
-    }
+    pairs = [pair for each in finding.evidence for pair in _KILLED.findall(each.text)]
+    return {number for pair in pairs for number in pair}
 
 
 def _numbers(charge: LogCause) -> set[str]:

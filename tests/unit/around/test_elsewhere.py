@@ -33,7 +33,8 @@ def test_what_became_of_a_rank(word: str, said: list[str]) -> None:
     [(True, TERM, True), (True, ITSELF, False), (True, FOREIGN, False), (False, TERM, False)],
 )
 def test_a_rank_that_came_by_a_jump_host_is_known_by_the_others(bound: bool, word: str, again: bool) -> None:
-    ranks = [replace(RANK, bound=bound), RankElsewhere("node1", 811, 0, 0.0, False, bound)]
+    stranger = RankElsewhere("node3", 900, 7, 0.0, False)
+    ranks = [replace(RANK, bound=bound), RankElsewhere("node1", 811, 0, 0.0, False, bound), stranger]
     asked = []
 
     def ask(some: Sequence[RankElsewhere]) -> Became:
@@ -44,6 +45,7 @@ def test_a_rank_that_came_by_a_jump_host_is_known_by_the_others(bound: bool, wor
 
     became = ended_with_others(ranks, ask)
     assert became["node2"] == {812: TERM if again else FOREIGN}
+    assert became["node3"] == {900: FOREIGN}
     assert asked[1:] == ([[replace(ranks[0], own=True)]] if again else [])
 
 

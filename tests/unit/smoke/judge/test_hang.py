@@ -719,6 +719,16 @@ def test_connections_that_broke_prove_nothing_against_one_host(
     assert charge.undecided == bool(suspects)
 
 
+def test_a_connection_of_which_one_end_is_left_is_broken() -> None:
+    result = cut_off(FOUR, "n3", position(FOUR, 0, "train", "dp", 9))
+    result = replace(result, mesh=mesh(FOUR, lambda *_: False))
+    lost = with_connections(result, pairs_of("n3", "n1", "n2", "n4"))
+    (n3,) = [each for each in lost.hosts if each.host == "n3"]
+    whole = with_connections(result, set())
+    charge = one(with_host(whole, "n3", kept=n3.kept, broken=n3.broken))
+    assert (charge.kind, charge.hosts) == ("connection", ("n3",))
+
+
 def test_a_connection_that_only_one_of_its_hosts_showed_proves_nothing() -> None:
     result = replace(
         cut_off(FOUR, "n3", position(FOUR, 0, "train", "dp", 9)), mesh=mesh(FOUR, lambda *_: False)

@@ -131,6 +131,8 @@ class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
     """The quickest of several round trips of a small message."""
     stage: Count = 1
     way: Literal["both", "out", "in"] = "both"
+    queued: Seconds = 0.0
+    """For how long its threads could have run meanwhile, but others had their processors; 0 if unknown."""
 
 
 class Segments(msgspec.Struct, frozen=True, tag="segments", tag_field="ev"):

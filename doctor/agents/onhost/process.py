@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import glob
 import os
 import re
 import signal
@@ -155,6 +156,15 @@ class Idleness:
             return seconds
         whole, self._open = self._open + seconds, 0.0
         return max(0.0, whole - max(0.0, turns[1] - before[1]))
+
+
+def queued_so_far() -> float:
+    """For how many seconds threads of this process could have run so far, while others had the processor."""
+    whole = 0.0
+    for name in glob.glob("/proc/self/task/*/schedstat"):
+        with contextlib.suppress(OSError, ValueError, IndexError), open(name, "rb") as turns:
+            whole += _turns(turns.read(256))[1]
+    return whole
 
 
 def peak_memory(pid: int) -> int:

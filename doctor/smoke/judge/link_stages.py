@@ -2,6 +2,9 @@
 
 Both ends report a transfer. The slower report counts for the rate, the quicker for the round trip; if each
 direction was measured alone, the slower one counts.
+
+If others had the processor of a rank, its link looks slow. What a link would have carried without these waits
+is its rate at best. To call it slow, its rate at best is compared with what the others really carried.
 """
 
 from __future__ import annotations
@@ -10,12 +13,15 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from doctor.smoke.events import Transfer
 from doctor.smoke.judge.cells import Cell
 from doctor.smoke.result import SmokePlan, SmokeResult
 
 Pair = tuple[str, str]
 Way = tuple[str, str]
 """The sender and the receiver."""
+LEAST_OF_A_TRANSFER = 0.01
+"""The share of its time that a transfer took at least without waits for processors."""
 
 
 class PairStage(NamedTuple):
@@ -23,6 +29,11 @@ class PairStage(NamedTuple):
 
     rates: dict[Pair, float]
     trips: dict[Pair, float]
+    at_best: dict[Pair, float]
+
+    def doubting(self, *ends: str) -> dict[Pair, float]:
+        """The rates, those of the pairs of this host, or of this pair, at best."""
+        return {pair: self.at_best[pair] if {*ends} <= {*pair} else rate for pair, rate in self.rates.items()}
 
 
 def stages_of(plan: SmokePlan, cell: Cell) -> list[PairStage]:
@@ -38,8 +49,7 @@ def hosts_of(stages: Sequence[PairStage]) -> list[str]:
 
 
 def _stage(plan: SmokePlan, cell: Cell, stage: int) -> PairStage:
-    rates: dict[Pair, list[float]] = defaultdict(list)
-    trips: dict[Pair, list[float]] = defaultdict(list)
+    met: dict[Pair, list[Transfer]] = defaultdict(list)
     for place in cell.places:
         here = plan.seat(cell.ranks[place]).host
         for said in cell.seen[place].pairs:
@@ -47,10 +57,22 @@ def _stage(plan: SmokePlan, cell: Cell, stage: int) -> PairStage:
                 continue
             there = plan.seat(cell.ranks[said.peer]).host
             if here != there:
-                pair = (min(here, there), max(here, there))
-                rates[pair].append(said.bytes / said.seconds)
-                trips[pair].append(said.rtt)
-    return PairStage({pair: min(r) for pair, r in rates.items()}, {pair: min(t) for pair, t in trips.items()})
+                met[min(here, there), max(here, there)].append(said)
+    return PairStage(
+        {pair: rate(both) for pair, both in met.items()},
+        {pair: min(said.rtt for said in both) for pair, both in met.items()},
+        {pair: rate_at_best(both) for pair, both in met.items()},
+    )
+
+
+def rate(both: Sequence[Transfer]) -> float:
+    return min(said.bytes / said.seconds for said in both)
+
+
+def rate_at_best(both: Sequence[Transfer]) -> float:
+    """The rate if each wait of either end for a processor had been at the expense of the transfer."""
+    queued = sum(said.queued for said in both)
+    return min(said.bytes / max(said.seconds - queued, LEAST_OF_A_TRANSFER * said.seconds) for said in both)
 
 
 def split(values: Mapping[Pair, float], host: str) -> tuple[list[float], list[float]]:

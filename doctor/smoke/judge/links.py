@@ -67,7 +67,9 @@ def _judge(seen: CellMeasurements, least: float) -> Iterator[SmokeCharge]:
             yield way_charge(seen, one_way, way)
     if len(seen.hosts) >= LEAST_FOR_PAIR:
         for pair in sorted(stages[0].rates):
-            if guilty.isdisjoint(pair) and all(_pair_is_slow(stage.rates, pair, noise) for stage in stages):
+            if guilty.isdisjoint(pair) and all(
+                _pair_is_slow(stage.doubting(*pair), pair, noise) for stage in stages
+            ):
                 yield pair_charge(seen, pair)
 
 
@@ -140,8 +142,8 @@ def _limit(noise: float, votes: int) -> float:
 
 
 def _is_slow_each_time(stages: Sequence[PairStage], host: str, noise: float) -> bool:
-    return all(_is_slow(stage.rates, host, noise) for stage in stages) or all(
-        _is_apart(stage.rates, host) for stage in stages
+    return all(_is_slow(stage.doubting(host), host, noise) for stage in stages) or all(
+        _is_apart(stage.doubting(host), host) for stage in stages
     )
 
 

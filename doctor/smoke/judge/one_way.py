@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
 
+from doctor.smoke.events import Transfer
 from doctor.smoke.judge.cells import Cell
-from doctor.smoke.judge.link_stages import Way
+from doctor.smoke.judge.link_stages import Way, rate, rate_at_best
 from doctor.smoke.result import SmokePlan
 
 TURNS = 5
@@ -32,6 +33,7 @@ class OneWayRates:
     """Bytes a second of each turn, by way; only of pairs that had all their turns."""
 
     turns: Mapping[Way, Sequence[float]]
+    at_best: Mapping[Way, Sequence[float]]
 
     @cached_property
     def middle(self) -> Mapping[Way, float]:
@@ -61,18 +63,15 @@ class OneWayRates:
         return {host: part for host in self.hosts if (part := self._of_the_third(host)) < OF_THE_THIRD}
 
     def _is_limited(self, way: Way) -> bool:
-        own, other = sorted(self.turns[way]), sorted(self.turns[way[::-1]])
+        own, other = sorted(self.at_best[way]), sorted(self.turns[way[::-1]])
         return own[-1] < OF_THE_OTHER * other[1] and own[-1] <= STEADY * own[-ALIKE]
 
     def _of_the_third(self, host: str) -> float:
         if len(self.hosts) != 3:
             return 1.0
         pairs = {frozenset(way): way for way in self.turns}
-        rates = {
-            pair: median(map(min, self.turns[way], self.turns[way[::-1]])) for pair, way in pairs.items()
-        }
-        (third,) = (rate for pair, rate in rates.items() if host not in pair)
-        return max(rate for pair, rate in rates.items() if host in pair) / third
+        (third,) = (_slower(self.turns, way) for pair, way in pairs.items() if host not in pair)
+        return max(_slower(self.at_best, way) for pair, way in pairs.items() if host in pair) / third
 
     def names(self, host: str) -> bool:
         """Whether the host is slow beyond doubt."""
@@ -88,9 +87,14 @@ class OneWayRates:
         return out, into
 
 
+def _slower(rates: Mapping[Way, Sequence[float]], way: Way) -> float:
+    """The usual rate of the slower direction."""
+    return median(map(min, rates[way], rates[way[::-1]]))
+
+
 def one_way_rates(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
     """The rates; None if the cell did not send one way at a time, or some pair did not finish its turns."""
-    heard: dict[Way, dict[int, float]] = defaultdict(dict)
+    heard: dict[Way, dict[int, list[Transfer]]] = defaultdict(lambda: defaultdict(list))
     for place in cell.places:
         here = plan.seat(cell.ranks[place]).host
         for said in cell.seen[place].pairs:
@@ -98,10 +102,13 @@ def one_way_rates(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
                 continue
             there = plan.seat(cell.ranks[said.peer]).host
             way = (here, there) if said.way == "out" else (there, here)
-            rate = said.bytes / said.seconds
-            heard[way][said.stage] = min(rate, heard[way].get(said.stage, rate))
+            heard[way][said.stage].append(said)
     hosts = {plan.seat(rank).host for rank in cell.ranks}
     every = {(one, other) for one in hosts for other in hosts if one != other}
     if not every or set(heard) != every or any(len(turns) < TURNS for turns in heard.values()):
         return None
-    return OneWayRates({way: [heard[way][turn] for turn in sorted(heard[way])] for way in sorted(heard)})
+    turns = {way: [heard[way][turn] for turn in sorted(heard[way])] for way in sorted(heard)}
+    return OneWayRates(
+        {way: [*map(rate, each)] for way, each in turns.items()},
+        {way: [*map(rate_at_best, each)] for way, each in turns.items()},
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from doctor.agents.onhost.process import queued_so_far
 from doctor.agents.onhost.segments import segments_by_peer
 from doctor.smoke.onhost.bandwidthplan import (
     LARGEST_PIECE,
@@ -29,8 +30,10 @@ def run(comm: Comm) -> None:
     transfers = _Transfers(comm)
     for meeting in meetings(comm.shape, comm.place):
         trip = transfers.round_trip(meeting.peer)
+        queued = queued_so_far()
         pace = transfers.transfer(meeting.peer, meeting.way)
-        measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip}
+        queued = max(0.0, queued_so_far() - queued)
+        measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip, "queued": queued}
         comm.say({"ev": "pair", **meeting._asdict(), **measured})
     comm.say({"ev": "segments", "peers": segments_by_peer()})
     comm.all_reduce(comm.ones(1), "world")

@@ -524,6 +524,45 @@ def test_a_slow_host_in_a_noisy_network(
         assert perhaps_slow_hosts(uneven) == perhaps
 
 
+def held_up(result: SmokeResult, rank: int, share: float) -> SmokeResult:
+    """Others had the processor of this rank for such a share of each of its transfers."""
+    pairs = [changed(pair, queued=pair.seconds * share) for pair in result.ranks[rank].pairs]
+    return with_rank(result, rank, pairs=tuple(pairs))
+
+
+@pytest.mark.parametrize("hosts", [3, 4])
+@pytest.mark.parametrize(
+    ("waits", "found"),
+    [
+        ({}, [(LINK, (), ("n3",))]),
+        ({2: 0.9}, []),
+        ({0: 0.5, 1: 0.5, 2: 0.4}, []),  # both ends, one after the other
+        ({2: 0.3}, [(LINK, (), ("n3",))]),  # a link of 10 % is not whole without a third of the time
+        ({0: 0.9, 1: 0.9, 3: 0.9}, []),
+    ],
+)
+def test_a_rank_that_waits_for_a_processor_has_no_slow_link(
+    hosts: int, waits: dict[int, float], found: list[Any]
+) -> None:
+    """What the others carried counts as it was measured: a wait of theirs makes nobody slow."""
+    result = carrying(run_of(hosts, 1), at("n3", factor=0.1))
+    for rank, share in waits.items():
+        result = held_up(result, rank, share) if rank < hosts else result
+    assert named(list(judge_links(result))) == found
+    unmoved = run_of(hosts, 1)
+    for rank in {*range(hosts)} - {2}:
+        unmoved = held_up(unmoved, rank, 0.9)
+    assert not list(judge_links(unmoved))
+
+
+@pytest.mark.parametrize(("share", "found"), [(0.0, [("n1", "n2")]), (0.9, [])])
+def test_a_direction_is_not_slow_because_its_sender_waits_for_a_processor(
+    share: float, found: list[Any]
+) -> None:
+    result = held_up(sending(run_of(2, 1), {TO_N2: steadily(0.1)}), 0, share)
+    assert [charge.hosts for charge in judge_links(result)] == found
+
+
 def uneven(result: SmokeResult, noise: float) -> SmokeResult:
     """Every step of every rank takes a different time."""
     chance = random.Random(7)

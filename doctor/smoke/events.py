@@ -132,7 +132,7 @@ class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
     stage: Count = 1
     way: Literal["both", "out", "in"] = "both"
     queued: Seconds = 0.0
-    """For how long its threads could have run meanwhile, but others had their processors; 0 if unknown."""
+    """For how long, at most, it waited meanwhile for a processor that others had; 0 if unknown."""
 
 
 class Segments(msgspec.Struct, frozen=True, tag="segments", tag_field="ev"):

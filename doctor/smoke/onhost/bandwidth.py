@@ -30,10 +30,8 @@ def run(comm: Comm) -> None:
     transfers = _Transfers(comm)
     for meeting in meetings(comm.shape, comm.place):
         trip = transfers.round_trip(meeting.peer)
-        queued = queued_so_far()
         pace = transfers.transfer(meeting.peer, meeting.way)
-        queued = max(0.0, queued_so_far() - queued)
-        measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip, "queued": queued}
+        measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip, "queued": pace.queued}
         comm.say({"ev": "pair", **meeting._asdict(), **measured})
     comm.say({"ev": "segments", "peers": segments_by_peer()})
     comm.all_reduce(comm.ones(1), "world")
@@ -83,11 +81,12 @@ class _Transfers:
                 out = self.framework.first(self.out, PING if way == "in" else pace.size)
                 into = self.framework.first(self.into, PING if way == "out" else pace.size)
                 self.framework.write(out, encoded([mine], "int64"))
-                began = time.perf_counter()
+                queued, began = queued_so_far(), time.perf_counter()
                 self.comm.swap(out, into, peer)
                 took = time.perf_counter() - began
+                queued = max(0.0, queued_so_far() - queued)
                 theirs = self.framework.bytes_of(self.framework.first(into, PING))
-                pace.turn(mine, int(decoded(theirs, "int64")[0]))
+                pace.turn(mine, int(decoded(theirs, "int64")[0]), queued)
                 mine = max(1, int(took * 1e6))
                 self.comm.page.mark()
 

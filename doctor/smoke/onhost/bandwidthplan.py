@@ -105,19 +105,24 @@ class TransferPace:
         self.bytes = 0
         """All bytes except the first piece and pieces too small to fill the link."""
         self.seconds = 0.0
+        self.queued = 0.0
+        """For how many of these seconds, at most, this end waited for a processor."""
         self.done = False
-        self._before = PIECE
+        self._before = PIECE, 0.0
 
-    def turn(self, mine: int, theirs: int) -> None:
-        """Count a piece that went through. The microseconds belong to the piece before it, if any."""
+    def turn(self, mine: int, theirs: int, queued: float = 0.0) -> None:
+        """Count a piece that went through: its bytes, and for how long this end waited for a processor. The
+        microseconds belong to the piece before it, if any.
+        """
         self.turns += 1
-        before, self._before = self._before, self.size
+        (before, waited), self._before = self._before, (self.size, queued)
         if self.turns == 1:
             return
         seconds = max(mine, theirs, 1) / 1e6
         if self.turns > 2 and (seconds >= _TURN / 4 or before == LARGEST_PIECE):
             self.bytes += before
             self.seconds += seconds
+            self.queued += waited
         fitting = int(before * _TURN / seconds)
         self.size = min(max(fitting, PIECE), self.size * 8, LARGEST_PIECE) // 8 * 8
         self.done = self.seconds >= self.enough or self.turns >= _MOST_TURNS

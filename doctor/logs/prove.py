@@ -33,7 +33,11 @@ _KEEPS_THE_STORE = "torch-clients-not-joined"
 FAILS = (Status.FAIL, Status.WARN)
 KERNEL_LOG, MEMORY = "kernel-log", "memory-low"
 _KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b|/job_(\d{1,12})\b")
-_NUMBER = re.compile(r"\d{2,12}")
+_NAMED = re.compile(
+    r"(?i)(?:pids?|process|job(?:_?id)?|step_?id)[\s:=#_]{0,4}(\d{2,12})\b"
+    r"|\((\d{2,9})[,)]|\b(\d{2,9})\)? Killed"
+)
+"""A PID or a job of Slurm, as launchers, MindSpore and shells write it."""
 DISK = "disk-full"
 _ITS_OWN = "the job's own environment"
 _ITS_MEMORY = "the memory that the job itself takes"
@@ -185,7 +189,7 @@ def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam
     elsewhere = "".join(_elsewhere([f for f in failing if not _is_here(f, there)][:1]))
     passed = _decided(report, asked, there, Status.PASS)
     left = [id for id in asked if id not in passed]
-    foreign = [f for f in failing if _is_here(f, there) and _may_be_about(f, asked)]
+    foreign = [f for f in failing if _is_here(f, there) and f.check in asked and _is_memory_kill(f)]
     if foreign:
         says = f"{KERNEL_LOG} tells of a kill for lack of memory, and nothing shows that it was the job's"
         return Proof(place, ProofState.OPEN, f"{says}: {title(foreign[0])}{elsewhere}")
@@ -227,15 +231,16 @@ def _is_here(finding: Finding, there: Sequence[str]) -> bool:
 
 
 def _is_about(finding: Finding, asked: Sequence[str], charge: LogCause) -> bool:
-    """Whether a finding fits the cause: if memory may have run out, only a kill that is the job's does."""
-    if finding.check != KERNEL_LOG or MEMORY not in asked:
-        return True
-    return _may_be_about(finding, asked) and bool(_killed(finding) & _numbers(charge))
+    """Whether a finding fits the cause: a kill for lack of memory does only if it is known to be the job's,
+    and if memory may have run out, nothing else in the kernel's log does.
+    """
+    if _is_memory_kill(finding):
+        return bool(_killed(finding) & _numbers(charge))
+    return finding.check != KERNEL_LOG or MEMORY not in asked
 
 
-def _may_be_about(finding: Finding, asked: Sequence[str]) -> bool:
-    """Whether the kernel killed a process for lack of memory, which may be the cause."""
-    return finding.check == KERNEL_LOG and MEMORY in asked and "memory" in finding.summary
+def _is_memory_kill(finding: Finding) -> bool:
+    return finding.check == KERNEL_LOG and "memory" in finding.summary
 
 
 def _killed(finding: Finding) -> set[str]:
@@ -247,7 +252,8 @@ def _killed(finding: Finding) -> set[str]:
 def _numbers(charge: LogCause) -> set[str]:
     """Launchers name the PIDs of lost ranks, and Slurm its job."""
     said = {str(each.pid) for each in charge.who}
-    return said.union(*(_NUMBER.findall(line.text) for line in charge.lines))
+    named = (number for line in charge.lines for found in _NAMED.findall(line.text) for number in found)
+    return {*said, *filter(None, named)}
 
 
 def _without_log(explained: Explanation, report: Report) -> str:

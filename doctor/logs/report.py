@@ -27,7 +27,11 @@ from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
 _WORDS = {LogOutcome.CLEAN: ("Clean", CardKind.GOOD), LogOutcome.UNKNOWN: ("Unknown", CardKind.OPEN)}
-_PROVED = {ProofState.PROVED: CardKind.FAIL, ProofState.GONE: CardKind.GOOD, ProofState.OPEN: CardKind.OPEN}
+_PROVED = {
+    ProofState.PROVED: ("proved", CardKind.FAIL),
+    ProofState.GONE: ("not seen any more", CardKind.GOOD),
+    ProofState.OPEN: ("undecided", CardKind.OPEN),
+}
 LINES = 3
 """Lines of a charge that are quoted without -v; the others are only counted."""
 AROUND = 5
@@ -141,7 +145,7 @@ def _cause(explained: Explanation, place: int, quotes: _Quotes) -> Card:
     unsure = charge.confidence is Confidence.SUSPECT
     proof, rows = explained.proof_of(place), list(_rows(explained, place, quotes))
     if proof:
-        head, kind = proof.proved.value, _PROVED[proof.proved]
+        head, kind = _PROVED[proof.proved]
         says = (proof.says,) if proof.says else ()
         rows.insert(0, Row("on hosts", says, on=Medium.ALWAYS, head=head, kind=kind))
     return Card(

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
-from doctor.logs.judge.event import Event
+from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, key, numbers
 from doctor.logs.judge.words import MOST, told, who
@@ -38,7 +38,8 @@ def accused(case: LogCase) -> LogBlame | None:
         if event.overcome:
             continue
         for party in event.who:
-            by[key(party, event.line.file)].append((party, event))
+            if not _gave_up(case, party, event):
+                by[key(party, event.line.file)].append((party, event))
     if not by:
         return None
     accusers = {each: {key(event.by, event.line.file) for _, event in pairs} for each, pairs in by.items()}
@@ -66,6 +67,14 @@ def accused(case: LogCase) -> LogBlame | None:
     if decided and most > 1 and not complain and not case.missing:
         sure = Confidence.CERTAIN
     return LogBlame(says, parties, tuple(events), sure, tuple(how), (last,) if last else ())
+
+
+def _gave_up(case: LogCase, party: Party, event: Event) -> bool:
+    """Whether it is missed because it ended itself when it had waited in vain for another rank."""
+    return any(
+        party.rank in each.ranks and each.peers and explains(each, event)
+        for each in case.of(SuspectKind.WAITS)
+    )
 
 
 def _one_list(events: list[Event]) -> bool:

@@ -135,6 +135,9 @@ KILL = (
         (LACK, "slurmstepd: error: Detected 1 oom_kill event in StepId=815.0", ProofState.PROVED),
         (LACK, "failed (exitcode: -9) local_rank: 1 (pid: 4712) of binary: python", ProofState.OPEN),
         (LACK, "Killed", ProofState.OPEN),
+        (LACK, "run.sh: line 4:  4711 Killed                  python train.py", ProofState.PROVED),
+        (LACK, "[ERROR] DISTRIBUTED(4711,7f81b09c6b80,python):2026-11-23 it waits", ProofState.PROVED),
+        (LACK, "2026-11-23 18:09:35 step 4711 loss 815.0, 4711 samples", ProofState.OPEN),
         ("a network link went down", "failed (exitcode: -9) local_rank: 1 (pid: 4711)", ProofState.OPEN),
     ],
 )

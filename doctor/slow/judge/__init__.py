@@ -20,7 +20,7 @@ from doctor.slow.judge.culprits import culprit, of_hosts, several
 from doctor.slow.judge.devices import clocks_words, devices_of, devices_words, slow_devices, thirsty
 from doctor.slow.judge.judgement import Lag, LateReason, RankShare, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.lateness import LEAST, Lateness, latest
-from doctor.slow.judge.links import slow_link
+from doctor.slow.judge.links import network_words, slow_link
 from doctor.slow.judge.pauses import pauses
 from doctor.slow.judge.reasons import is_starved, places, reasons, starved_share
 from doctor.slow.judge.series import Sampled, Series, is_pipeline, sampled, series
@@ -234,7 +234,8 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
         return replace(made, sentence=said, maybe=maybe, more=True)
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
     said = f"Nobody is late. {wait}{', as they do by design' if stages else alike}."
-    notes = _about_devices(seen) if found.by == "stacks" else ()
+    network = network_words(seen)
+    notes = (*((network,) if network else ()), *(_about_devices(seen) if found.by == "stacks" else ()))
     made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
     return replace(made, smallest=one.smallest, maybe=maybe, more=more)
 

@@ -15,14 +15,12 @@ from doctor.text.nodeset import fold
 BIG = 50_000
 """Bytes a second of a connection that carries data of the training."""
 TIMES_SLOWER = 20
-BUSY = 0.15
-"""The share of the time that a slow link has data to send."""
+BUSY, MOSTLY = 0.15, 0.5
+"""The share of the time that a slow link has data to send; all of them, if the network may be the limit."""
 CARRIES = 0.25
 """A link that is slow by itself carries at least this share of its rate while it has data to send; one whose
 other end reads late carries far less.
 """
-HOSTS = 3
-"""The fewest hosts of which one can be told apart by its rates."""
 AGAIN = 10.0
 """Segments a second that a lossy link sends once more. Crowded hosts do so up to 5 times."""
 TIMES_MORE = 5
@@ -41,19 +39,39 @@ class Flow:
     """A second."""
     sent: float
 
+    @property
+    def is_limit(self) -> bool:
+        """Whether it carries what its rate allows, while it has data to send."""
+        return self.sent >= CARRIES * self.rate * self.busy
+
 
 def slow_link(seen: Sampled) -> SlowCulprit | None:
-    flows = [flow for flow in _flows(seen) if flow.of != flow.to]
+    flows = _between_hosts(seen)
     return _slow(flows) or _lossy(flows)
 
 
+def network_words(seen: Sampled) -> str:
+    """What the connections between hosts carry, if all of them nearly always have data to send."""
+    flows = [flow for flow in _between_hosts(seen) if flow.sent >= BIG and flow.rate]
+    if not flows or not all(flow.busy >= MOSTLY and flow.is_limit for flow in flows):
+        return ""
+    busy, rates = min(flow.busy for flow in flows), sorted(flow.rate / MEGA for flow in flows)
+    carry = f"and carry {rates[0]:,.0f} to {rates[-1]:,.0f} Mbit/s"
+    return f"the network may be the limit: all connections are busy {percent(busy)} of the time, {carry}"
+
+
+def _between_hosts(seen: Sampled) -> list[Flow]:
+    return [flow for flow in _flows(seen) if flow.of != flow.to]
+
+
 def _slow(flows: list[Flow]) -> SlowCulprit | None:
+    """The host that sends slowly to all others. Of two hosts, one direction is compared with the other."""
     big: dict[str, list[Flow]] = {}
     for flow in flows:
         if flow.sent >= BIG and flow.rate:
             big.setdefault(flow.of, []).append(flow)
     rates = {host: min(each.rate for each in of) for host, of in big.items()}
-    if len(rates) < HOSTS:
+    if len(rates) < 2:
         return None
     low = min(rates, key=lambda host: rates[host])
     others = min(rate for host, rate in rates.items() if host != low)
@@ -61,11 +79,13 @@ def _slow(flows: list[Flow]) -> SlowCulprit | None:
     busy = busiest.busy
     if max(each.rate for each in big[low]) * TIMES_SLOWER > others or busy < BUSY:
         return None
-    if busiest.sent < CARRIES * busiest.rate * busy:
+    if not busiest.is_limit:
         return None
     to = tuple(dict.fromkeys(each.to for each in big[low]))
     own = f"carries {rates[low] / MEGA:,.0f} Mbit/s to {fold(to)} and is busy {percent(busy)} of the time"
     said = f"{own}; the others carry {others / MEGA:,.0f} or more"
+    if len(rates) == 2:
+        said = f"{own}; the other way it is {others / MEGA:,.0f}, so either end may be at fault"
     return SlowCulprit(Lag.SLOW_LINK, low, (low,), sentence=said, share=busy, peers=to)
 
 

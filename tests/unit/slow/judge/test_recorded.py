@@ -163,14 +163,51 @@ def test_equal_links_are_not_slow() -> None:
     assert made.state is SlowState.EVEN
 
 
-def test_a_lossy_link_is_that_between_two_hosts() -> None:
-    seen = recorded("nobody")
-    addresses = {
+@pytest.mark.parametrize(("busy", "said"), [(0.8, True), (0.3, False)])
+def test_a_network_that_may_be_the_limit_of_all_is_told(busy: float, said: bool) -> None:
+    """If all connections are equally slow, nobody is late, and that alone would be a false comfort."""
+
+    def change(host: HostSamples, one: SampleRound) -> SampleRound:
+        del host
+        slow = {"sent": int(0.7 * busy * 10**6 * one.seconds), "rate": 10**6, "busy": busy * one.seconds}
+        return replace(one, links=tuple(replace(link, **slow) for link in one.links))
+
+    made = judge(with_rounds(recorded("nobody"), change))
+    assert made.state is SlowState.EVEN
+    told = f"the network may be the limit: all connections are busy {100 * busy:.0f} % of the time, "
+    assert any(note == f"{told}and carry 8 to 8 Mbit/s" for note in made.notes) == said
+
+
+@pytest.mark.parametrize(("slow", "found"), [({"node2"}, ["node2"]), ({"node1", "node2"}, []), (set(), [])])
+def test_of_two_hosts_one_direction_is_compared_with_the_other(slow: set[str], found: list[str]) -> None:
+    seen, two = recorded("nobody"), {"node1", "node2"}
+    homes = _homes(seen)
+
+    def change(host: HostSamples, one: SampleRound) -> SampleRound:
+        rate, busy = (10**6, 0.8) if host.host in slow else (10**9, 0.4)
+        sent = int(0.7 * 0.8 * 10**6 * one.seconds)
+        links = [link for link in one.links if {host.host, homes.get(link.peer.rpartition(":")[0])} == two]
+        links = [replace(link, sent=sent, rate=rate, busy=busy * one.seconds) for link in links]
+        return replace(one, links=tuple(links))
+
+    made = judge(with_rounds(seen, change))
+    assert [late.host for late in made.late] == found
+    assert all({late.host, *late.peers} == {"node1", "node2"} for late in made.late)
+
+
+def _homes(seen: SlowEvidence) -> dict[str, str]:
+    """Host by address."""
+    return {
         link.local.rpartition(":")[0]: host.host
         for host in seen.samples
         for each in host.rounds
         for link in each.links
     }
+
+
+def test_a_lossy_link_is_that_between_two_hosts() -> None:
+    seen = recorded("nobody")
+    addresses = _homes(seen)
 
     def change(host: str, link: RankLink) -> RankLink:
         lossy = {host, addresses.get(link.peer.rpartition(":")[0])} == {"node1", "node3"}

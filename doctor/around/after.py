@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -33,6 +34,10 @@ ASKING = 10.0
 """Seconds that it may take to reach hosts."""
 OTHERS_END = 5.0
 """Seconds until the instances on other hosts have ended too."""
+LOST_A_RANK = re.compile(
+    rb"ChildFailedError|noticed that process rank|processes exited with non-zero status|srun: error: "
+)
+"""What launchers print at their end if they lost a rank: torchrun, mpirun and srun."""
 OWN = "doctor-output"
 """The folder of the command's output among the logs."""
 
@@ -72,11 +77,23 @@ def explained(request: Request, output: Output, past: PastCommand, parts: Path |
     return apart(partial(_explain, asked, output, past, parts))
 
 
-def printed_cause(request: Request, output: Output) -> EndReason | None:
-    """The cause of the end that these words alone show; None if they do not show that it failed by itself."""
-    asked = replace(request, command="logs")
-    reason = apart(partial(_explain, asked, output))
-    return reason if reason.failed else None
+def printed_cause(request: Request, output: Output, *, lost: bool = False) -> EndReason | None:
+    """The cause of the end that these words alone show; None if they do not show that it failed by itself.
+    `lost`: it did for sure.
+    """
+    reason = apart(partial(read_cause, request, output))
+    return reason if reason and (reason.failed or lost) else None
+
+
+def read_cause(request: Request, output: Output) -> EndReason | None:
+    """The cause that these words name, also if they only make it possible; in this process."""
+    reason = _explain(replace(request, command="logs"), output)
+    return reason if reason.named else None
+
+
+def lost_a_rank(output: Output) -> bool:
+    """Whether a launcher says that it lost a rank."""
+    return any(LOST_A_RANK.search(both_ends(stream)) for stream in output.streams.values())
 
 
 def curves_of(

@@ -89,7 +89,7 @@ class Watched:
         now = time.monotonic()
         self._pauses = OutputPauses(now, wishes.least)
         self._passing = Passing(command.output)
-        self._request, self._look = request, partial(look, request, command.pid, port)
+        self._request, self._look = request, partial(look, request, command.pid, port, command.output)
         self._watcher = Watcher(self._pauses, self._look)
         self._stops = command.stopped
         self._curves: Apart[tuple[tuple[str, ...], EndReason | None]] | None = None
@@ -150,6 +150,8 @@ class Watched:
             headline = found.sentence
         else:
             headline = f"{ABSENT if found.is_absent else UNDECIDED}: {silent}. {found.sentence}"
+            if found.printed:
+                headline += f" By what it printed: {found.printed.rstrip('.')}."
         self._news.publish(f"hang-{len(self.attempt.looks)}", headline, found.text, found.files)
         if found.hangs and self._wishes.on_hang == END:
             self._end(found.sentence, now, found.elsewhere)

@@ -8,8 +8,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from doctor.around.after import read_cause
 from doctor.around.apart import Apart
 from doctor.around.elsewhere import RankElsewhere
+from doctor.around.output import Output
 from doctor.around.page_files import in_files
 from doctor.around.pauses import LEAST, OutputPauses
 from doctor.around.placeholders import is_here
@@ -39,6 +41,10 @@ class JobLook:
     files: dict[str, bytes] = field(default_factory=dict)
     elsewhere: tuple[RankElsewhere, ...] = ()
     """The ranks of the job that do not run below the command."""
+    printed: str = ""
+    """The cause that the job's own words name, if nothing else says why it stands still."""
+    failed: bool = False
+    """Whether they show that it failed."""
 
     @property
     def hangs(self) -> bool:
@@ -104,7 +110,7 @@ class Watcher:
         return self._weighed(look, now)
 
     def _weighed(self, look: JobLook, now: float) -> JobLook | None:
-        starting = look.is_absent and self._pauses.silent(now) < LEAST
+        starting = look.is_absent and not look.failed and self._pauses.silent(now) < LEAST
         if look.is_normal or starting:
             self._first = None
             self._later(now)
@@ -122,11 +128,19 @@ class Watcher:
         self._next = now + self._pauses.silent(now)
 
 
-def look(request: Request, below: int, port: int | None, limit: float) -> Apart[JobLook]:
+def look(request: Request, below: int, port: int | None, output: Output, limit: float) -> Apart[JobLook]:
     """Look at the job on the hosts. `below` is the PID under which its processes are, if they are here;
     `port` is that of its rendezvous, if it is known.
     """
-    return Apart(partial(_look, replace(request, command="hang"), below, port, limit))
+    return Apart(partial(_look_and_read, request, below, port, output, limit))
+
+
+def _look_and_read(request: Request, below: int, port: int | None, output: Output, limit: float) -> JobLook:
+    found = _look(replace(request, command="hang"), below, port, limit)
+    if found.hangs or found.is_normal:
+        return found
+    reason = read_cause(request, output)
+    return replace(found, printed=reason.says, failed=reason.failed) if reason else found
 
 
 def _look(request: Request, below: int, port: int | None, limit: float) -> JobLook:

@@ -19,6 +19,8 @@ LINES = 400
 KNOWN = 3
 """After so many steps, only steps and new sentences show that the job moves."""
 _ODD = re.compile(rb"[Ll]oss.{0,12}?\b(?:nan|NaN|inf|Infinity)\b")
+_COMPLAINT = re.compile(rb"^\W{0,8}[WE]\d{4} \d\d:|\b(?:WARN|WARNING|ERROR)\b")
+"""A warning or an error, as glog and the logging module of Python mark them."""
 MOST = 4096
 """The most counters and sentences that are remembered."""
 
@@ -39,9 +41,8 @@ class Passing:
 
     def moved(self) -> bool:
         """Whether the job has printed something new since the last call."""
-        any_bytes = new = advanced = False
+        other = new = advanced = False
         for line in self._lines():
-            any_bytes = True
             if b"loss" in line or b"Loss" in line:
                 self.losses += 1
                 self.odd_losses += _ODD.search(line) is not None
@@ -49,10 +50,12 @@ class Passing:
             if said not in self._sentences:
                 self._remember(said)
                 new = True
+            elif not _COMPLAINT.search(line):  # what only complains again and again does not move
+                other = True
             text = line.decode(errors="replace")
             advanced = (says_step(text) and self._advances(text)) or advanced
         self._steps += advanced
-        return advanced or (new if self._steps >= KNOWN else any_bytes)
+        return advanced or new or (other and self._steps < KNOWN)
 
     def _advances(self, text: str) -> bool:
         label, value = counted(text)

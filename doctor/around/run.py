@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
 
-from doctor.around.after import EndReason, PastCommand, explained, printed_cause
+from doctor.around.after import EndReason, PastCommand, explained, lost_a_rank, printed_cause
 from doctor.around.apart import StoppedPart
 from doctor.around.attempt import JobAttempt, Watched
 from doctor.around.before import BeforeStart, examined, unexamined, with_hosts
@@ -31,6 +31,7 @@ from doctor.around.launcher import (
 )
 from doctor.around.news import Newsroom
 from doctor.around.options import AroundWishes
+from doctor.around.output import Output
 from doctor.around.placeholders import OF_HOSTS, filled, named_in
 from doctor.around.relay.command import NOT_FOUND, NOT_STARTED
 from doctor.around.scheduler import why_ended
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from doctor.around.envelope import AttemptEntry
 
 EXIT_ENDED = 75
+BEFORE = "it had failed before that:"
+HIDDEN = "a launcher lost a rank, but the exit code is 0 (as behind a pipe without pipefail):"
 NOTHING = BeforeStart(0, None)
 
 
@@ -195,6 +198,8 @@ class AroundRun:
             before = "" if scheduled else self._cause_before(attempt, folder, news)
         elif code:
             reason = self._explain(attempt, folder, news)
+        elif self.leads and lost_a_rank(attempt.output):
+            before = self._printed(attempt, attempt.output, HIDDEN, folder, news)
         news.close()
         self._keep(attempt, code, by_others, reason.says if reason else before, folder)
         if reason is not None:
@@ -251,15 +256,22 @@ class AroundRun:
         """
         if not (attempt.by_signal and self.leads):
             return ""
+        return self._printed(attempt, attempt.before_signal, BEFORE, folder, news)
+
+    def _printed(
+        self, attempt: JobAttempt, output: Output, headline: str, folder: RunFolder, news: Newsroom
+    ) -> str:
+        """What ended the command by what it printed alone, if that is sure."""
         try:
-            reason = printed_cause(self._of_job(), attempt.before_signal)
+            reason = printed_cause(self._of_job(), output, lost=headline is HIDDEN)
         except DoctorError as error:
             announce(f"the end could not be explained: {error.message}", news.tell)
             return ""
         if reason is None:
             return ""
         folder.keep(attempt.output)
-        announce("it had failed before that:", news.tell)
+        self.parts += filter(None, (reason.files.get(".json"),))
+        announce(headline, news.tell)
         news.publish("why", reason.says, reason.text, reason.files)
         return reason.says
 

@@ -215,6 +215,39 @@ def test_what_was_printed_before_an_order_to_end_counts_though_it_had_not_arrive
     assert "torch-cuda-program" in said
 
 
+LOST = (
+    "[rank1]: ValueError: bad label",
+    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
+)
+
+
+@pytest.mark.parametrize("printed", [LOST[:1], LOST], ids=["caught", "lost"])
+def test_a_lost_rank_is_told_though_a_pipe_hides_the_exit_code(
+    printed: Sequence[str], tmp_path: Path
+) -> None:
+    lines = ["[rank1]: Traceback (most recent call last):", '[rank1]:   File "t.py", line 7, in <module>']
+    words = ["sh", "-c", 'printf "%s\\n" "$@" | cat', "sh", *lines, *printed]
+    run = ran([*DOCTOR, "run", "--no-preflight", "--json", "run.json", "--", *words], cwd=tmp_path)
+    said = run.err.decode()
+    assert run.code == 0
+    lost = printed == LOST
+    assert ("doctor: a launcher lost a rank, but the exit code is 0" in said) == lost, said
+    assert ("bad label" in said) == lost
+    assert (json.loads((tmp_path / "run.json").read_text())["verdict"] == "faulty") == lost
+
+
+@pytest.mark.long
+def test_a_standstill_is_told_with_what_was_printed(tmp_path: Path) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "t.py", line 7, in <module>',
+        "ValueError: bad label",
+    ]
+    words = ["sh", "-c", 'printf "%s\\n" "$@"; sleep 140', "sh", *lines]
+    run = ran([*DOCTOR, "run", "--no-preflight", "--stall", "2", "--", *words], cwd=tmp_path, seconds=200)
+    assert "By what it printed: Possible cause: the program ended with an exception" in run.err.decode()
+
+
 def test_a_loss_that_is_no_number_ends_the_job(tmp_path: Path) -> None:
     run = Run(tmp_path, "--on-loss", "end", "--json", "run.json", FAULT="nan", STEPS="100000")
     assert run.ended.code == 75, run.said

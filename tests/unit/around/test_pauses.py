@@ -50,6 +50,13 @@ def test_without_steps_whatever_is_printed_moves() -> None:
     assert passing("a\n", "", "a\n", "0.1\n", "0.2\n") == [True, False, True, True, True]
 
 
+def test_a_complaint_that_repeats_does_not_move() -> None:
+    retries = [f"[W1123 18:44:5{n}.690168727 socket.cpp:764] [c10d] no address\n" for n in range(4)]
+    errors = [f"2026-01-01 ERROR: attempt {n} failed\n" for n in range(3)]
+    assert passing(*retries, *errors) == [True, False, False, False, True, False, False]
+    assert passing("ready\n", "ERROR: x\nready\n") == [True, True]
+
+
 def test_with_steps_a_heartbeat_does_not_move() -> None:
     steps = [f"step {n} loss 1.{n}\n" for n in range(5)]
     beats = [f"still waiting for rank 3, {n} s\n" for n in range(4)]
@@ -151,3 +158,9 @@ def test_what_is_undecided_is_told_too() -> None:
     absent = JobLook("no job", "no ranks")
     _, told = watcher(OutputPauses(0.0, 20.0), [absent] * 9)
     assert [told(now) for now in range(20, 300)].count(absent) == 1
+
+
+def test_a_failure_that_was_printed_is_told_although_no_rank_runs() -> None:
+    absent = JobLook("no job", "no ranks", printed="the name of the head has no address", failed=True)
+    _, told = watcher(OutputPauses(0.0, 20.0), [absent] * 9)
+    assert next(now for now in range(20, 300) if told(now)) < LEAST

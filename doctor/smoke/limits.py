@@ -32,7 +32,7 @@ class SmokePatience(AgentPatience):
     """Seconds between two looks at the same pages."""
     hiccup: float = 2.0
     look: float = 2.0
-    stop: float = field(default=4.0, kw_only=True)
+    stop: float = field(default=10.0, kw_only=True)
 
 
 PATIENCE = {

@@ -7,6 +7,7 @@ from collections import defaultdict
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
+from doctor.logs.judge.deaths import raised
 from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, key, numbers
@@ -22,6 +23,8 @@ _AGENTS = re.compile(r"Failed to connect agent\[([\d, ]+)\]")
 _JOINED = re.compile(r"(\d{1,7})/(\d{1,7}) clients joined")
 _NEED = re.compile(r"need connect rankNum is \[(\d{1,7})\]")
 _CAME = re.compile(r"total connected num is \[(\d{1,7})\]")
+MISSED = {"mindspore-node-timed-out", "msrun-nodes-timed-out"}
+"""Symptoms of a scheduler that misses workers: if they end together, it names any of them."""
 _LACKS = {
     "named": "the line names {}",
     "list": "the list of those that came lacks {}",
@@ -57,6 +60,10 @@ def accused(case: LogCase) -> LogBlame | None:
     how = [f"{who(others)} {'say' if len(others) > 1 else 'says'} so, by name"] if others else []
     decided = len(chosen) == 1 or (together and one_line)
     complain = [each.rank for each in parties if each.rank in case.left_alone]
+    if decided and all(event.id in MISSED for event in events) and _all_fell_silent(case):
+        why = "if one worker ends, the launcher ends the others, and its output says which was the first"
+        says = f"all workers stopped without a word; the scheduler missed {who(parties)} first"
+        return LogBlame(says, (), tuple(events), Confidence.SUSPECT, (why,))
     if decided and not complain and all(_is_quiet(case, each) for each in parties):
         how.append("no complaint of its own is in its log" if len(parties) == 1 else "they do not complain")
     last = _last_words(case, events[0])
@@ -69,12 +76,15 @@ def accused(case: LogCase) -> LogBlame | None:
     return LogBlame(says, parties, tuple(events), sure, tuple(how), (last,) if last else ())
 
 
+def _all_fell_silent(case: LogCase) -> bool:
+    """Whether the logs of several ranks were read, and none of them complains."""
+    loud = {party.rank for party, line in case.odd if raised(line)} | {*case.left_alone}
+    return len(case.logged) > 1 and not loud and case.logged <= {*case.silent()}
+
+
 def _gave_up(case: LogCase, party: Party, event: Event) -> bool:
     """Whether it is missed because it ended itself when it had waited in vain for another rank."""
-    return any(
-        party.rank in each.ranks and each.peers and explains(each, event)
-        for each in case.of(SuspectKind.WAITS)
-    )
+    return any(party.rank in each.ranks and explains(each, event) for each in case.of(SuspectKind.WAITS))
 
 
 def _one_list(events: list[Event]) -> bool:

@@ -75,6 +75,8 @@ _CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} (?:ON \S{1,80} )?CANCELLED AT (?!.
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
 """Words in the ids of symptoms of ranks that wait."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
+_MSRUN = {"msrun-worker-ended"}
+"""What msrun says of its workers, in the form of MindSpore's own lines."""
 _DEATHS = {4, 7, 8, 9, 11}
 """Signals that end a process through its own fault, or that kill it from outside the job."""
 _STOPS = {1, 2, 15}
@@ -133,7 +135,8 @@ def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
         )
     if "closing signal SIGTERM" in text or "Job step aborted" in text:
         return SuspectKind.STOPPED
-    if form in _LAUNCHERS and exit_of(sighting) not in (None, 0):
+    by_launcher = form in _LAUNCHERS or sighting.symptom.id in _MSRUN
+    if by_launcher and exit_of(sighting) not in (None, 0):
         return SuspectKind.LEFT
     return None
 

@@ -26,6 +26,8 @@ Key = tuple[Hashable, ...]
 _K = TypeVar("_K")
 _V = TypeVar("_V")
 
+_NO_HOST = ""
+
 
 @dataclass(frozen=True, slots=True)
 class PartyMaps:
@@ -34,7 +36,9 @@ class PartyMaps:
     host_of_address: Mapping[str, str]
     rank_of_device: Mapping[tuple[str, int], int]
     rank_of_pid: Mapping[tuple[str, int], int]
-    """The key is a host and a process; a file replaces the host if that is unknown."""
+    """The key is a host and a process; a file replaces the host if that is unknown. What a launcher says of a
+    process in a file of its own leads to a rank if all logs know only one rank of that process.
+    """
     host_of_rank: Mapping[int, str]
     device_of_pid: Mapping[tuple[str, int], int] = field(default_factory=dict)
     """The key is that of `rank_of_pid`."""
@@ -56,6 +60,8 @@ class PartyMaps:
         host = self.host(host) if host else None
         if file is not None and rank is None and party.pid is not None:
             rank = self.rank_of_pid.get((host or file.name, party.pid))
+            if rank is None and not host and Form.KERNEL not in file.forms:
+                rank = self.rank_of_pid.get((_NO_HOST, party.pid))
         if rank is None and host and party.pid is not None:
             rank = self.rank_of_pid.get((host, party.pid))
         if device is None and party.pid is not None:
@@ -107,6 +113,7 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
             (told if line.form is Form.ELASTIC else hosts)[rank].add(host)
         if who.pid is not None:
             pids[(host or file.name, who.pid)].add(rank)
+            pids[(_NO_HOST, who.pid)].add(rank)
     moved = frozenset(
         rank for rank in {*hosts, *told} if len(hosts.get(rank, set()) | told.get(rank, set())) > 1
     )

@@ -181,7 +181,7 @@ def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
         return None
     said = [(parties[one], parties[other]) for one, other in edges if one in parties]
     steps = ", ".join(f"{who((one,))} for {who((other,))}" for one, other in said[:MOST])
-    how = (f"according to their lines, {steps} waited in vain",)
+    how = (f"their lines say who waited in vain: {steps}",)
     carried = tuple(found.values())
     title = carried[0].sighting.symptom.title
     silent = len(chosen) == 1 and not cycle and chosen[0].rank in case.covered

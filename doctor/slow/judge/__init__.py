@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from statistics import mean
+from statistics import mean, median_high
 
 from doctor.hang.judge import judged as judge_hang
 from doctor.hang.judge.judgement import HangJob, HangState, Judgement
@@ -90,8 +90,10 @@ def _is_still(hang: Judgement, seen: Sampled) -> bool:
 
 
 def _entered(entries: Sequence[int], found: Series | None) -> int | None:
-    """How many steps there were at most, if the stacks do not show it: each has a collective or several."""
-    return min(entries) if found is not None and found.by == "threads" else None
+    """How many steps there were at most, if the stacks do not show it: each has a collective or several. Who
+    is late is seldom seen inside one, so half of the ranks may have been seen there less often.
+    """
+    return median_high(entries) if found is not None and found.by == "threads" else None
 
 
 def _steps(evidence: SlowEvidence, job: HangJob) -> tuple[int | None, float | None]:
@@ -166,7 +168,7 @@ def _of_ranks(
         said = TOO_FEW if made.by else _unseen(seen)
         return stalled or replace(made, sentence=said, notes=(), more=bool(made.by))
     one = latest(found.shares, of_hosts(found.shares))
-    stops = pauses(seen, made.step_seconds or _step_by_entries(made.seconds, steps))
+    stops = pauses(seen, made.step_seconds)
     if late := several(seen, found, one, stops, links, made.step_seconds, few=few):
         return replace(_named(made, *late), more=few and bool(links))
     if stalled := _starved(made, seen) or _throttled(made, seen):
@@ -178,10 +180,6 @@ def _of_ranks(
         )
         return replace(made, sentence=said, notes=need, more=True)
     return _nobody(made, seen, found, one)
-
-
-def _step_by_entries(seconds: float, entries: int | None) -> float | None:
-    return seconds / entries if entries else None
 
 
 def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:

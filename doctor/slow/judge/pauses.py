@@ -32,13 +32,18 @@ class StepPauses:
 
 
 def pauses(seen: Sampled, step: float | None) -> StepPauses | None:
-    """The rank that makes all of the pauses, if it makes some."""
+    """The rank that makes all of the pauses, if it makes some. If it is not known how long a step takes, the
+    others must have waited for as many other collectives, of which samples miss the short ones.
+    """
     least = max(SHORTEST, STEPS * (step or 0.0))
     alone = [each for n in seen.rounds for each in _alone(seen, n)]
     long = [each for each in alone if each.seconds >= least]
     if len({each.of for each in long}) != 1 or len(long) < TIMES:
         return None
     of = long[0].of
+    entries = (sum(each.entries for each in seen.ranks(other)) for other in seen.keys if other != of)
+    if step is None and TIMES * len(long) > median(entries):
+        return None
     whole = [each.seconds for each in long if not each.cut] or [each.seconds for each in long]
     lost = sum(each.seconds for each in alone if each.of == of and (each.cut or each.seconds >= least))
     return StepPauses(of, len(long), median(whole), lost / seen.seconds)

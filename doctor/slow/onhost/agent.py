@@ -53,7 +53,7 @@ class SlowAgent(HangAgent):
         if self.scripts is None:
             self.scripts = used(told.get("devices") or [], [member["pid"] for member in members])
         devices = [DeviceReading(self.scripts, "a", seconds)]
-        recordings, problems = _recordings(pyspy, told, seconds)
+        recordings, problems = _recordings(pyspy, why, told, seconds)
         number = told.get("number", 0)
         sampling = Round(members, parts)
         try:
@@ -82,17 +82,15 @@ class SlowAgent(HangAgent):
 
 
 def _recordings(
-    pyspy: "stacks.PySpy | None", told: "Mapping[str, Any]", seconds: float
+    pyspy: "stacks.PySpy | None", why: str, told: "Mapping[str, Any]", seconds: float
 ) -> "tuple[list[StackRecord], list[dict[str, Any]]]":
     """The recordings that were asked for, begun, and those that could not begin."""
     begun, failed = [], []  # type: list[StackRecord], list[dict[str, Any]]
-    if pyspy is None:
-        return begun, failed
     asked = [(pid, False) for pid in told.get("record") or ()] + [
         (pid, True) for pid in told.get("gil") or ()
     ]
     for pid, gil in asked:
-        one = _begun(pyspy, pid, seconds, gil)
+        one = _begun(pyspy, pid, seconds, gil) if pyspy else why or "py-spy is not there"
         if isinstance(one, StackRecord):
             begun.append(one)
         else:

@@ -310,6 +310,24 @@ def test_pauses_of_one_rank_are_not_called_slow() -> None:
     assert (late.lag, late.pid, late.host) == (Lag.PAUSES, who[1], who[0])
 
 
+@pytest.mark.parametrize(("entries", "found"), [(60, True), (3, False)])
+def test_pauses_are_told_from_lateness_if_steps_are_not_known(entries: int, found: bool) -> None:
+    """Who is late in every step makes the others wait as often as there are collectives."""
+
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        long = () if (host, rank.pid) == who else ((0.0, 0.5, True), (2.0, 3.0, True))
+        return replace(rank, long=long, entries=entries)
+
+    seen = recorded("nobody")
+    who = seen.samples[0].host, seen.samples[0].rounds[0].ranks[0].pid
+    moved = with_rounds(with_ranks(seen, change), lambda _, one: replace(one, began=100.0 * one.number))
+    moved = replace(moved, samples=tuple(replace(host, ahead=0.0) for host in moved.samples))
+    job = judge(moved).job
+    assert job is not None
+    made = pauses(sampled(moved, job), None)
+    assert (made is not None) == found
+
+
 def test_a_pause_that_the_end_of_a_round_cuts_off_counts_for_as_long_as_it_was_seen() -> None:
     seen = recorded("nobody")
     who = seen.samples[0].host, seen.samples[0].rounds[0].ranks[0].pid

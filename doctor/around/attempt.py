@@ -39,7 +39,7 @@ GRACE = 30.0
 TAKES_TO_END = 600.0
 """Seconds from a signal to the end that it causes: a job may save a checkpoint first."""
 UNDECIDED = "nothing moves, and doctor hang could not decide why"
-ABSENT = "nothing was printed for a while, and no ranks run on the hosts"
+ABSENT = "nothing new was printed for a while, and no ranks run on the hosts"
 
 
 @dataclass(slots=True)

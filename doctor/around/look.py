@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field, replace
@@ -113,7 +114,7 @@ class Watcher:
         starting = look.is_absent and not look.failed and self._pauses.silent(now) < LEAST
         if look.is_normal or starting:
             self._first = None
-            self._later(now)
+            self._later(now, LEAST - self._pauses.silent(now) if starting else math.inf)
         elif self._first is None or not look.confirms(self._first):
             self._first, self._next = look, now + AGAIN
         else:
@@ -123,9 +124,9 @@ class Watcher:
                 return look
         return None
 
-    def _later(self, now: float) -> None:
-        """Look again when the silence is twice as long."""
-        self._next = now + self._pauses.silent(now)
+    def _later(self, now: float, most: float = math.inf) -> None:
+        """Look again when the silence is twice as long, or after `most` seconds."""
+        self._next = now + min(self._pauses.silent(now), most)
 
 
 def look(request: Request, below: int, port: int | None, output: Output, limit: float) -> Apart[JobLook]:

@@ -31,6 +31,8 @@ MASTER = "master-not-here"
 _KEEPS_THE_STORE = "torch-clients-not-joined"
 """The symptom that only rank 0 writes."""
 FAILS = (Status.FAIL, Status.WARN)
+RISKS = {"ports-not-reserved"}
+"""Checks that show only how it may have come about."""
 KERNEL_LOG, MEMORY = "kernel-log", "memory-low"
 _KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b|/job_(\d{1,12})\b")
 _NAMED = re.compile(
@@ -176,6 +178,9 @@ def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam
         return Proof(place, ProofState.OPEN, "no check of a single host can show it")
     failing = [f for f in report.findings if f.check in asked and f.status in FAILS]
     here = [f for f in failing if _is_here(f, there) and _is_about(f, asked, charge)]
+    if here and all(f.check in RISKS for f in here):
+        return Proof(place, ProofState.OPEN, f"{here[0].check} shows how it may come about: {title(here[0])}")
+    here = [f for f in here if f.check not in RISKS]
     if here:
         first = min(here, key=lambda f: (f.status is not Status.FAIL, asked.index(f.check)))
         where = fold([host for host in first.hosts if not there or host in there]) or "the hosts"

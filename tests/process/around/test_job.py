@@ -243,7 +243,7 @@ def test_a_standstill_is_told_with_what_was_printed(tmp_path: Path) -> None:
         '  File "t.py", line 7, in <module>',
         "ValueError: bad label",
     ]
-    words = ["sh", "-c", 'printf "%s\\n" "$@"; sleep 140', "sh", *lines]
+    words = ["sh", "-c", 'printf "%s\\n" "$@"; sleep 170', "sh", *lines]
     run = ran([*DOCTOR, "run", "--no-preflight", "--stall", "2", "--", *words], cwd=tmp_path, seconds=200)
     assert "By what it printed: Possible cause: the program ended with an exception" in run.err.decode()
 

@@ -165,6 +165,16 @@ def test_a_kill_is_proved_only_by_what_the_kernel_did_to_the_job(
     assert told in made.says
 
 
+def test_a_port_that_the_kernel_may_give_away_does_not_prove_that_it_did() -> None:
+    report = reports()["sick-hosts"]
+    risk = "the planned ports lie in the range that the kernel assigns"
+    found = replace(
+        report.findings[0], check="ports-not-reserved", status=Status.WARN, hosts=("node1",), summary=risk
+    )
+    made = proof(("port-in-use", "ports-not-reserved"), "node1", on=replace(report, findings=(found,)))
+    assert made == Proof(0, ProofState.OPEN, f"ports-not-reserved shows how it may come about: {risk}")
+
+
 def test_without_a_report_nothing_was_examined() -> None:
     found = Explanation(Conclusion(LogOutcome.NAMED, (LogCause("x-y", "it fell", checks=("shm-small",)),)))
     assert proofs(found, None)[0].proved is ProofState.OPEN

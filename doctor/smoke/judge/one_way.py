@@ -26,6 +26,8 @@ OF_THE_OTHER = 0.5
 STEADY, ALIKE = 1.2, 3
 """The quickest turn of a limited direction is at most this multiple of the third."""
 OF_THE_THIRD = 0.25
+LITTLE = 0.2
+"""The share of a turn that its ends may wait for a processor without any doubt about its rate."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +36,7 @@ class OneWayRates:
 
     turns: Mapping[Way, Sequence[float]]
     at_best: Mapping[Way, Sequence[float]]
+    """Of turns without a wait for a processor if those are enough, else of all, as if without waits."""
 
     @cached_property
     def middle(self) -> Mapping[Way, float]:
@@ -71,7 +74,8 @@ class OneWayRates:
             return 1.0
         pairs = {frozenset(way): way for way in self.turns}
         (third,) = (_slower(self.turns, way) for pair, way in pairs.items() if host not in pair)
-        return max(_slower(self.at_best, way) for pair, way in pairs.items() if host in pair) / third
+        own = (way for pair, way in pairs.items() if host in pair)
+        return max(min(median(self.at_best[way]), median(self.at_best[way[::-1]])) for way in own) / third
 
     def names(self, host: str) -> bool:
         """Whether the host is slow beyond doubt."""
@@ -85,6 +89,11 @@ class OneWayRates:
         out = all((host, other) in self.slow_ways for other in others)
         into = all((other, host) in self.slow_ways for other in others)
         return out, into
+
+
+def _at_best(turns: Sequence[Sequence[Transfer]]) -> list[float]:
+    sure = [each for each in turns if sum(said.queued for said in each) < LITTLE * each[0].seconds]
+    return [*map(rate, sure)] if len(sure) >= ALIKE else [*map(rate_at_best, turns)]
 
 
 def _slower(rates: Mapping[Way, Sequence[float]], way: Way) -> float:
@@ -110,5 +119,5 @@ def one_way_rates(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
     turns = {way: [heard[way][turn] for turn in sorted(heard[way])] for way in sorted(heard)}
     return OneWayRates(
         {way: [*map(rate, each)] for way, each in turns.items()},
-        {way: [*map(rate_at_best, each)] for way, each in turns.items()},
+        {way: _at_best(each) for way, each in turns.items()},
     )

@@ -15,7 +15,7 @@ from tests.trials.logs.cases import CASES, CHECKPOINTS, Prepare
 
 pytestmark = pytest.mark.slow
 
-PROVED, GONE, OPEN = "proved: ", "not seen any more: ", "not examined: "
+PROVED, GONE, OPEN = "proved: ", "not seen any more: ", "undecided: "
 HEAD = "train-head.cluster.example"
 
 

@@ -563,6 +563,14 @@ def test_a_direction_is_not_slow_because_its_sender_waits_for_a_processor(
     assert [charge.hosts for charge in judge_links(result)] == found
 
 
+def test_of_the_turns_of_a_slow_direction_those_without_a_wait_are_enough() -> None:
+    result = sending(run_of(2, 1), {TO_N2: steadily(0.1)})
+    pairs = result.ranks[0].pairs
+    waited = [changed(each, queued=0.9 * each.seconds * (each.stage < 3)) for each in pairs]
+    (charge,) = judge_links(with_rank(result, 0, pairs=tuple(waited)))
+    assert charge.hosts == ("n1", "n2")
+
+
 def uneven(result: SmokeResult, noise: float) -> SmokeResult:
     """Every step of every rank takes a different time."""
     chance = random.Random(7)

@@ -6,8 +6,9 @@ by two other replicas; and gradients that each rank computes alone.
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from doctor.model import Evidence
@@ -25,8 +26,9 @@ def judge_corruption(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Each rank is charged once, by the first witness; a suspicion is dropped if a suspect is guilty."""
     charges = list(_golden(result))
     for cell in cells(result):
-        charges += _audited(cell)
-        charges += _alone(cell)
+        alone = list(_alone(cell))
+        charges += _audited(cell, {rank for charge in alone for rank in charge.ranks})
+        charges += alone
     sure = {rank for charge in charges if not charge.undecided for rank in charge.ranks}
     named: set[int] = set()
     for charge in sorted(charges, key=lambda charge: charge.undecided):
@@ -80,8 +82,8 @@ def _product_charge(
     )
 
 
-def _audited(cell: Cell) -> Iterator[SmokeCharge]:
-    """The first audit of the training that shows anything."""
+def _audited(cell: Cell, wrong_alone: Container[int]) -> Iterator[SmokeCharge]:
+    """The first audit of the training that shows anything; `wrong_alone`: ranks that are wrong alone, too."""
     said: dict[int, dict[int, Audit]] = defaultdict(dict)
     for place in cell.places:
         for audit in cell.seen[place].audits:
@@ -95,12 +97,14 @@ def _audited(cell: Cell) -> Iterator[SmokeCharge]:
         }
         said = {step: close_audits(audits, what, cell.within) for step, audits in said.items()}
     for step, audits in sorted(said.items()):
-        if charges := list(_audit(cell, step, audits)):
+        if charges := list(_audit(cell, step, audits, wrong_alone)):
             yield from charges
             return
 
 
-def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[SmokeCharge]:
+def _audit(
+    cell: Cell, step: int, audits: Mapping[int, Audit], wrong_alone: Container[int]
+) -> Iterator[SmokeCharge]:
     """What one audit shows: one charge for each replica.
 
     A rank that shares its model with tensor-parallel peers computes with what they computed. So when several
@@ -108,6 +112,9 @@ def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Smoke
     """
     transient = {place for place, audit in audits.items() if audit.used != audit.votes[0]}
     odd, torn = _disagreeing(cell, step, audits)
+    if _astray(cell, step):
+        odd = {place: batches for place, batches in odd.items() if cell.ranks[place] in wrong_alone}
+        torn = {replicas for replicas in torn if any(cell.ranks[p] in wrong_alone for p in audits)}
     for dp in range(cell.shape.dp):
         replica = cell.replica(dp)
         places = [place for place in replica if place in transient or place in odd]
@@ -135,6 +142,19 @@ def _audit(cell: Cell, step: int, audits: Mapping[int, Audit]) -> Iterator[Smoke
             words = "replicas compute different gradients from the same numbers"
             places = [place for dp in replicas for place in cell.replica(dp)]
             yield _audit_charge(cell, step, audits, places, "gradient", words, decided=False)
+
+
+def _astray(cell: Cell, step: int) -> bool:
+    """Whether every rank's loss is higher than any before the training. Healthy kernels may then round
+    differently from call to call, as MindSpore's do on processors.
+    """
+    first, now = ([_loss(cell, place, at) for place in cell.places] for at in (0, step))
+    return min(now) > max(first)
+
+
+def _loss(cell: Cell, place: int, step: int) -> float:
+    seen = cell.steps(place).get(step)
+    return math.nan if seen is None or seen.loss is None else seen.loss
 
 
 def _disagreeing(

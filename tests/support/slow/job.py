@@ -81,17 +81,26 @@ def read_shard(seconds: float) -> None:
 
 
 def forward(step: int) -> None:
-    time.sleep(BASE)
+    work()
+    pause(step)
+
+
+def work(part: float = 1.0) -> None:
+    """This part of a step's."""
+    time.sleep(BASE * part)
     if longer := FAULT.mine("uneven", "little"):
-        time.sleep(longer)
+        time.sleep(longer * part)
     if longer := FAULT.mine("jitter"):
-        time.sleep(random.random() * longer)
+        time.sleep(random.random() * longer * part)
     if longer := FAULT.mine("computes"):
-        burn(longer)
+        burn(longer * part)
     if longer := FAULT.mine("gc"):
-        collect(longer)
+        collect(longer * part)
     if longer := FAULT.mine("fsync"):
-        log_everything(longer)
+        log_everything(longer * part)
+
+
+def pause(step: int) -> None:
     if FAULT.mine("checkpoint") and step % 20 == 19:
         save_checkpoint()
     if FAULT.mine("evaluation") and step % 20 == 19:
@@ -169,7 +178,7 @@ def batches() -> Iterator[Any]:
     return iter(DataLoader(OfTorch(), batch_size=None, num_workers=WORKERS, prefetch_factor=ahead))
 
 
-def train(share: Callable[[Any], None], start_and_end: bool = True) -> None:
+def train(share: Callable[[Any], None], before: Callable[[int], None] = forward) -> None:
     truth, clock = Truth(), time.monotonic
     data = batches()
     step = 0
@@ -178,8 +187,7 @@ def train(share: Callable[[Any], None], start_and_end: bool = True) -> None:
         began = clock()
         batch = next(data)
         had = clock()
-        if start_and_end:
-            forward(step)
+        before(step)
         ready = clock()
         share(batch)
         truth.add(began, had, ready, clock())
@@ -342,7 +350,8 @@ def pipeline() -> Callable[[Any], None]:
             for _batch in range(4):
                 if 0 <= RANK - way < WORLD:
                     dist.recv(activation, RANK - way)
-                time.sleep(BASE / 8 + FAULT.mine("stage") / 8)
+                work(1 / 8)
+                time.sleep(FAULT.mine("stage") / 8)
                 if 0 <= RANK + way < WORLD:
                     dist.send(activation, RANK + way)
 
@@ -397,7 +406,7 @@ def main() -> None:
     if KIND == "trainer":
         trainer()
     else:
-        train(KINDS[KIND](), KIND != "pipeline")
+        train(KINDS[KIND](), pause if KIND == "pipeline" else forward)
 
 
 if __name__ == "__main__":

@@ -95,6 +95,11 @@ def split_losses(rank: int, first: int) -> Spoil:
     return lambda result: with_steps(result, rank, lambda s: changed(s, loss=(s.loss or 0) * 1.01), first)
 
 
+def risen(*ranks: int) -> Spoil:
+    """Losses far above those before the training, as if its learning rate were too high."""
+    return both(*(steps(rank, lambda s: changed(s, loss=130.0 + s.step), 6) for rank in ranks))
+
+
 # The training.
 
 

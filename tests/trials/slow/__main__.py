@@ -26,7 +26,7 @@ from tests.lab.controller import REPOSITORY
 from tests.support.slow.hosts import LabJob, training
 from tests.support.slow.ranks import Step, longer, lost, shared
 from tests.trials.outcome import Outcome, append, load
-from tests.trials.slow.kinds import KINDS, PAIRS, SlowKind, done_to
+from tests.trials.slow.kinds import KINDS, LINKS, PAIRS, SlowKind, done_to
 from tests.trials.table import table
 
 WITHOUT_PYSPY = REPOSITORY / "tests" / "support" / "slow" / "without_pyspy"
@@ -51,7 +51,8 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("slow-trials.jsonl"), help="added to line by line")
     args = parser.parse_args()
     of_all = [word for word in KINDS if word not in PAIRS]
-    all_of_them = [word for word in of_all if word != "stage" or args.kind == "pipeline"]
+    no_such = {*("stage",) * (args.kind != "pipeline"), *(LINKS if args.hosts == 1 else ())}
+    all_of_them = [word for word in of_all if word not in no_such]
     wanted = args.faults.split(",") if args.faults else all_of_them
     if unknown := [word for word in wanted if word not in KINDS]:
         parser.error(f"no such fault: {', '.join(unknown)}")

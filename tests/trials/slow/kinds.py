@@ -112,6 +112,7 @@ KINDS = {
     "slow-link": SlowKind(outside=_slow_link, host_only=True, lag="slow link"),
     "lossy-link": SlowKind(outside=_lossy_link, host_only=True, lag="lossy link"),
 }
+LINKS = ("slow-link", "lossy-link")
 LOADER, LINK = SlowKind("loader", 100, cause="data loader"), KINDS["slow-link"]
 PAIRS = {
     "loader-and-quota": SlowKind("loader", 200, cause="data loader", beside=KINDS["quota"]),

@@ -35,6 +35,7 @@ from tests.support.smoke.spoilt import (
     lost_part,
     masked,
     missing_part,
+    risen,
     run_of,
     split_losses,
     started,
@@ -47,7 +48,7 @@ from tests.support.smoke.spoilt import (
 )
 
 MASK, DESYNC = "smoke-mask-divergence", "smoke-desync"
-WRONG, CORRUPT = "smoke-collective-wrong", "smoke-corruption"
+WRONG, CORRUPT, STALL = "smoke-collective-wrong", "smoke-corruption", "smoke-loss-stall"
 _CACHED = {
     (draws, "reference_streams"): cache(reference_streams),
     (draws, "reference_fingerprint"): cache(reference_fingerprint),
@@ -141,6 +142,27 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
         [(CORRUPT, "transient", (2, 3), True)],
     ),
     "wrong in all gradients": ("3x1", audited(1, of=(0, 1, 2)), [(CORRUPT, "gradient", (1,), False)]),
+    "wrong in one gradient": ("3x1", audited(1, of=(0,)), [(CORRUPT, "gradient", (1,), False)]),
+    "in one, where the numbers of all are too large": (
+        "3x1",
+        both(risen(0, 1, 2), audited(1, of=(0,))),
+        [(STALL, "diverged", (), False)],
+    ),
+    "in one, where those of most are": (
+        "3x1",
+        both(risen(0, 2), audited(1, of=(0,))),
+        [(CORRUPT, "gradient", (1,), False)],
+    ),
+    "always wrong, and so the numbers are too large": (
+        "3x1",
+        both(risen(0, 1, 2), audited(1, of=(0, 1, 2)), alone_wrong(1)),
+        [(CORRUPT, "gradient", (1,), False)],
+    ),
+    "used another gradient, and the numbers are too large": (
+        "3x1",
+        both(risen(0, 1, 2), audited(1, used=True)),
+        [(CORRUPT, "transient", (1,), False)],
+    ),
     "wrong data": ("4x2", both(audited(2, of=(1,)), audited(3, of=(1,))), [(CORRUPT, "data", (2, 3), False)]),
     "one of two is wrong": ("2x1", audited(1, of=(0, 1)), [(CORRUPT, "gradient", (0, 1), True)]),
     "alone, it is known which peer": (

@@ -42,6 +42,9 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
     """The periods in which the quota was used up."""
 
 
+Stretches = Annotated[tuple[tuple[Seconds, Seconds, bool], ...], msgspec.Meta(max_length=256)]
+
+
 class RankSamples(msgspec.Struct, frozen=True, kw_only=True):
     """The samples of a rank or a helper in one round."""
 
@@ -55,8 +58,10 @@ class RankSamples(msgspec.Struct, frozen=True, kw_only=True):
     """How often it entered a collective."""
     workers: Count = 0
     """Its threads that wait in collectives; 0 without gloo."""
-    long: Annotated[tuple[tuple[Seconds, Seconds, bool], ...], msgspec.Meta(max_length=256)] = ()
+    long: Stretches = ()
     """When it was inside (or outside) for long, in seconds after the start of the round."""
+    long_waits: Stretches = ()
+    """The same of `waits`."""
     used: Used = Used()
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from doctor.hang.judge.wires import Key
-from doctor.slow.judge.series import Sampled
+from doctor.slow.judge.series import Sampled, is_pipeline
 
 SHORTEST = 0.3
 STEPS = 3.0
@@ -59,6 +59,7 @@ class _Alone:
 
 def _alone(seen: Sampled, number: int) -> Iterator[_Alone]:
     """For how long one rank alone was outside, while all others were inside for long."""
+    sends = is_pipeline(seen)
     changes: list[tuple[float, int, Key]] = []
     first, last = -math.inf, math.inf
     """When all hosts looked: one that answers late may look later, too."""
@@ -69,8 +70,9 @@ def _alone(seen: Sampled, number: int) -> Iterator[_Alone]:
         began = one.began - (host.ahead or 0.0) if len(seen.hosts) > 1 else 0.0
         first, last = max(first, began), min(last, began + one.seconds)
         rank = next((each for each in one.ranks if each.pid == of[1]), None)
-        for start, end, inside in rank.long if rank else ():
-            if inside:
+        long = () if rank is None else rank.long_waits if sends else rank.long
+        for start, end, waits in long:
+            if waits:
                 changes += [(began + start, 1, of), (began + end, -1, of)]
     waiting: set[Key] = set()
     since = 0.0

@@ -38,9 +38,7 @@ class RankCount:
         self.watch = watch
         self.samples, self.inside, self.waits = [0] * parts, [0] * parts, [0] * parts
         self.entries = 0
-        self.state = None  # type: bool | None
-        self.since = 0.0
-        self.long = []  # type: list[tuple[float, float, bool]]
+        self.long, self.long_waits = Stretches(), Stretches()
         self.before = watch.used()
 
     def look(self, part: int, at: float) -> None:
@@ -48,21 +46,18 @@ class RankCount:
         self.samples[part] += 1
         self.inside[part] += inside
         self.waits[part] += waits
-        if inside is not self.state:
-            self.entries += inside and self.state is not None
-            self._end(at)
-            self.state, self.since = inside, at
-
-    def _end(self, at: float) -> None:
-        if self.state is not None and at - self.since >= LONG and len(self.long) < MOST_LONG:
-            self.long.append((round(self.since, 3), round(at, 3), self.state))
+        self.entries += inside and self.long.state is False
+        self.long.look(inside, at)
+        self.long_waits.look(waits, at)
 
     def told(self, at: float) -> "dict[str, Any]":
-        self._end(at)
         after = self.watch.used()
         deltas = {name: round(max(0, after[name] - self.before.get(name, 0)), 6) for name in after}
         deltas["nice"] = after.get("nice", 0)
-        seen = {} if self.watch.blind else {"inside": self.inside, "waits": self.waits, "long": self.long}
+        seen = {}
+        if not self.watch.blind:
+            seen = {"inside": self.inside, "waits": self.waits}
+            seen.update(long=self.long.told(at), long_waits=self.long_waits.told(at))
         return dict(
             pid=self.watch.pid,
             samples=self.samples,
@@ -71,6 +66,28 @@ class RankCount:
             used=deltas,
             **seen,
         )
+
+
+class Stretches:
+    """When a rank was in one state for long."""
+
+    def __init__(self) -> None:
+        self.state = None  # type: bool | None
+        self.since = 0.0
+        self.stretches = []  # type: list[tuple[float, float, bool]]
+
+    def look(self, state: bool, at: float) -> None:
+        if state is not self.state:
+            self._end(at)
+            self.state, self.since = state, at
+
+    def _end(self, at: float) -> None:
+        if self.state is not None and at - self.since >= LONG and len(self.stretches) < MOST_LONG:
+            self.stretches.append((round(self.since, 3), round(at, 3), self.state))
+
+    def told(self, at: float) -> "list[tuple[float, float, bool]]":
+        self._end(at)
+        return self.stretches
 
 
 class Round:

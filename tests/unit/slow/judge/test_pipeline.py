@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
-from doctor.slow.evidence import Profile, RankLink, SlowEvidence
+from doctor.slow.evidence import Profile, RankLink, RankSamples, SlowEvidence
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import Lag, SlowState
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
@@ -50,6 +50,20 @@ def test_the_slowest_stage_is_called_what_it_is() -> None:
     (late,) = made.late
     assert (late.lag, late.hosts) == (Lag.STAGE, ("node2",))
     assert "slowest stage of the pipeline" in made.sentence
+
+
+def test_pauses_of_one_stage_are_told_by_its_waits() -> None:
+    """No worker of gloo waits in a receive."""
+
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        paused = ((0.0, 0.5, True), (2.0, 3.0, True), (4.0, 4.9, True))
+        return replace(rank, long=(), long_waits=() if (host, rank.pid) == who else paused)
+
+    who = ("node3", 57)
+    seen = with_ranks(pipeline(dict.fromkeys(("node1", "node2", "node3", "node4"), 0.5)), change)
+    moved = with_rounds(seen, lambda _, one: replace(one, began=100.0 * one.number))
+    made = judge(replace(moved, samples=tuple(replace(host, ahead=0.0) for host in moved.samples)))
+    assert [(each.lag, (each.host, each.pid)) for each in made.late] == [(Lag.PAUSES, who)]
 
 
 def test_beside_a_slow_link_no_stage_is_called_slow() -> None:

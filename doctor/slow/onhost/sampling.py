@@ -54,7 +54,7 @@ class RankCount:
         after = self.watch.used()
         deltas = {name: round(max(0, after[name] - self.before.get(name, 0)), 6) for name in after}
         deltas["nice"] = after.get("nice", 0)
-        seen = {}
+        seen = {}  # type: dict[str, Any]
         if not self.watch.blind:
             seen = {"inside": self.inside, "waits": self.waits}
             seen.update(long=self.long.told(at), long_waits=self.long_waits.told(at))

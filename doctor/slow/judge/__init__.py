@@ -19,7 +19,7 @@ from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.culprits import culprit, of_hosts, several
 from doctor.slow.judge.devices import clocks_words, devices_of, devices_words, slow_devices, thirsty
 from doctor.slow.judge.judgement import Lag, LateReason, RankShare, SlowCulprit, SlowJudgement, SlowState
-from doctor.slow.judge.lateness import LEAST, Lateness, latest
+from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.links import network_words, slow_link
 from doctor.slow.judge.pauses import pauses
 from doctor.slow.judge.reasons import is_starved, places, reasons, starved_share
@@ -229,6 +229,10 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
     uneven = waits[-1] - waits[0] >= one.smallest and not stages  # stages of unequal length are made so
     if uneven or one.maybe or one.smallest > TOO_NOISY:
         said = f"{wait}, and {'no stage is clearly the slowest' if stages else 'it is not clear for whom'}."
+        if not stages and (top := _waits_alone(found.shares)):
+            named = keys_words(seen.job, [top])
+            said = f"{named[:1].upper()}{named[1:]} waits {percent(waits[-1])} of the time, "
+            said += "far more than the others: they take longer than it, or it has less to do."
         return replace(made, sentence=said, maybe=maybe, more=True)
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
     said = f"Nobody is late. {wait}{', as they do by design' if stages else alike}."
@@ -236,6 +240,13 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
     notes = (*((network,) if network else ()), *(_about_devices(seen) if found.by == "stacks" else ()))
     made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
     return replace(made, smallest=one.smallest, maybe=maybe, more=more)
+
+
+def _waits_alone(shares: Shares[Key]) -> Key | None:
+    """The one that waits for all others, who are too many to be called late."""
+    top = max(shares, key=lambda each: mean(shares[each]))
+    others = [each for each in shares if each != top]
+    return top if len(others) > 1 and lateness(shares, others).sure else None
 
 
 def _about_devices(seen: Sampled) -> tuple[str, ...]:

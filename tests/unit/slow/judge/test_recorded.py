@@ -229,6 +229,18 @@ def test_a_whole_host_is_late() -> None:
     assert (late.ranks, late.hosts, late.whole_host) == ((2, 3), ("node2",), True)
 
 
+def test_one_that_waits_for_all_others_is_told_and_nobody_is_late() -> None:
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        share = 0.6 if (host, rank.pid) == who else 0.1
+        return replace(rank, inside=tuple(round(share * n) for n in rank.samples), long=())
+
+    seen = recorded("nobody")
+    who = seen.samples[2].host, seen.samples[2].rounds[0].ranks[1].pid
+    made = judge(with_ranks(seen, change))
+    assert (made.exit_code, made.late) == (3, ())
+    assert made.sentence.startswith("Rank 5 on node3 waits 60 % of the time, far more than the others:")
+
+
 def test_one_rank_that_waits_for_a_processor_is_a_suspect() -> None:
     def change(host: str, rank: RankSamples) -> RankSamples:
         starved = 3.0 if host == "node1" and rank.pid == pid else 0.01

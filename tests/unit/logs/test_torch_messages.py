@@ -92,6 +92,16 @@ def test_what_it_says_is_named(lines: Sequence[str], symptom: str, says: str, tm
     assert says in found.charges[0].says
 
 
+def test_a_loader_that_was_killed_is_the_cause_and_not_that_it_ended(tmp_path: Path) -> None:
+    """The second traceback, which ends the job, only says that it is gone."""
+    killed = traceback(OWN, last=f"RuntimeError: {LOADER} signal: Killed. ")
+    chained = ["", "The above exception was the direct cause of the following exception:", ""]
+    ended = traceback(OWN, last="RuntimeError: DataLoader worker (pid(s) 4711) exited unexpectedly")
+    found = written(tmp_path, *killed, *chained, *ended)
+    told = [(each.symptom, each.because) for each in found.charges]
+    assert told == [("torch-loader-killed", None), ("torch-loader-ended", 0)]
+
+
 def test_its_own_warning_explains_a_wrong_use_of_nccl(tmp_path: Path) -> None:
     twice = "Duplicate GPU detected : rank 2 and rank 0 both on CUDA device 4000"
     found = written(

@@ -20,6 +20,8 @@ from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
 from doctor.smoke.result import RankOutcome, SmokeResult
 
 CHECK = "smoke-corruption"
+ASTRAY = 2.0
+"""A loss this many times as high as at the start is not that of numbers that occur in a training."""
 
 
 def judge_corruption(result: SmokeResult) -> Iterator[SmokeCharge]:
@@ -113,6 +115,7 @@ def _audit(
     transient = {place for place, audit in audits.items() if audit.used != audit.votes[0]}
     odd, torn = _disagreeing(cell, step, audits)
     if _astray(cell, step):
+        transient = {place for place in transient if cell.ranks[place] in wrong_alone}
         odd = {place: batches for place, batches in odd.items() if cell.ranks[place] in wrong_alone}
         torn = {replicas for replicas in torn if any(cell.ranks[p] in wrong_alone for p in audits)}
     for dp in range(cell.shape.dp):
@@ -145,11 +148,11 @@ def _audit(
 
 
 def _astray(cell: Cell, step: int) -> bool:
-    """Whether every rank's loss is higher than any before the training. Healthy kernels may then round
+    """Whether every rank's loss is far higher than any before the training. Healthy kernels may then round
     differently from call to call, as MindSpore's do on processors.
     """
     first, now = ([_loss(cell, place, at) for place in cell.places] for at in (0, step))
-    return min(now) > max(first)
+    return min(now) > ASTRAY * max(first)
 
 
 def _loss(cell: Cell, place: int, step: int) -> float:

@@ -161,7 +161,7 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
     "used another gradient, and the numbers are too large": (
         "3x1",
         both(risen(0, 1, 2), audited(1, used=True)),
-        [(CORRUPT, "transient", (1,), False)],
+        [(STALL, "diverged", (), False)],
     ),
     "wrong data": ("4x2", both(audited(2, of=(1,)), audited(3, of=(1,))), [(CORRUPT, "data", (2, 3), False)]),
     "one of two is wrong": ("2x1", audited(1, of=(0, 1)), [(CORRUPT, "gradient", (0, 1), True)]),

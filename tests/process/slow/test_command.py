@@ -110,6 +110,16 @@ def test_the_reason_is_said(make_slow_job: Make, fault: str, ms: float, lag: str
     assert said["findings"][0]["slow"]["lag"] == lag
 
 
+@pytest.mark.long
+def test_a_stage_of_a_pipeline_that_pauses_is_told_from_a_slow_one(make_slow_job: Make) -> None:
+    """Its neighbours wait in receives, which no worker of gloo shows."""
+    job = make_slow_job(4, KIND="pipeline")
+    job.fault("checkpoint", 1, 1)
+    code, said = judged(job)
+    assert (code, named(said)) == (1, [(1, "checkpoint")]), said
+    assert said["findings"][0]["slow"]["lag"] == "pauses"
+
+
 def test_of_two_faults_both_are_named_with_their_reasons(make_slow_job: Make) -> None:
     job = make_slow_job()
     job.faults("loader 1 150", "uneven 3 60")

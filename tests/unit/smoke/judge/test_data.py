@@ -153,6 +153,14 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
         both(risen(0, 2), audited(1, of=(0,))),
         [(CORRUPT, "gradient", (1,), False)],
     ),
+    "in one, where nothing was learned": (
+        "3x1",
+        both(
+            *(steps(rank, lambda s: changed(s, loss=5.0 + s.step / 30)) for rank in range(3)),
+            audited(1, of=(0,)),
+        ),
+        [(CORRUPT, "gradient", (1,), False)],
+    ),
     "always wrong, and so the numbers are too large": (
         "3x1",
         both(risen(0, 1, 2), audited(1, of=(0, 1, 2)), alone_wrong(1)),

@@ -13,8 +13,8 @@ from functools import partial
 from doctor.around.after import EndReason, curves_of
 from doctor.around.apart import Apart, reap_orphans
 from doctor.around.command import ENDS, Command, SentSignal
-from doctor.around.elsewhere import RankElsewhere, end_elsewhere, ssh_ports
-from doctor.around.ended import below, end, kill
+from doctor.around.elsewhere import RankElsewhere, left_elsewhere
+from doctor.around.ended import Ending
 from doctor.around.lives import CommandLives
 from doctor.around.look import LONGEST, JobLook, Watcher, look
 from doctor.around.news import Newsroom
@@ -39,7 +39,7 @@ GRACE = 30.0
 TAKES_TO_END = 600.0
 """Seconds from a signal to the end that it causes: a job may save a checkpoint first."""
 UNDECIDED = "nothing moves, and doctor hang could not decide why"
-ABSENT = "nothing new was printed for a while, and no ranks run on the hosts"
+ABSENT = "nothing new was printed for a while"
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class JobAttempt:
     ended: str = ""
     """Why doctor ended the command; empty if it did not."""
     elsewhere: tuple[str, ...] = ()
-    """What became of its ranks on other hosts then."""
+    """What still runs then, each in a sentence."""
 
     @property
     def by_signal(self) -> int:
@@ -81,21 +81,21 @@ class JobAttempt:
 class Watched:
     """The command while it runs. `news` is told what is found."""
 
-    def __init__(
-        self, command: Command, request: Request, wishes: AroundWishes, news: Newsroom, port: int | None
-    ) -> None:
+    def __init__(self, command: Command, request: Request, wishes: AroundWishes, news: Newsroom) -> None:
         self._watches = True
         self._command, self._wishes, self._news = command, wishes, news
         now = time.monotonic()
         self._pauses = OutputPauses(now, wishes.least)
         self._passing = Passing(command.output)
-        self._request, self._look = request, partial(look, request, command.pid, port, command.output)
+        self._request, self._look = request, partial(look, request, command.pid, command.output)
         self._watcher = Watcher(self._pauses, self._look)
         self._stops = command.stopped
         self._curves: Apart[tuple[tuple[str, ...], EndReason | None]] | None = None
         self._began, self._curves_at, self._losses, self._odd = now, now + LOSSES, 0, 0
         self._read_losses = partial(curves_of, request, command.output)
-        self._kill_at: float | None = None
+        self._ending: Ending | None = None
+        self._kill_at = 0.0
+        self._elsewhere: tuple[RankElsewhere, ...] = ()
         self.attempt = JobAttempt(command.output, CommandLives(command.pid), time.time())
 
     def run_unwatched(self) -> JobAttempt:
@@ -112,9 +112,8 @@ class Watched:
                 reap_orphans()
                 if command.status is None and self._watches:
                     self._tick(time.monotonic())
-            if self._kill_at is not None:
-                end(self._tree, self._kill_at)
-                self._end_elsewhere()
+            if self._ending is not None:
+                self._say_what_is_left(self._ending, self._kill_at)
         finally:
             self._watcher.close()
             if self._curves is not None:
@@ -129,9 +128,9 @@ class Watched:
 
     def _tick(self, now: float) -> None:
         self.attempt.lives.look(now)
-        if self._kill_at is not None:
+        if self._ending is not None:
             if now > self._kill_at:
-                kill(self._tree)
+                self._ending.kill()
             return
         if self._command.stopped != self._stops:
             self._stops = self._command.stopped
@@ -193,25 +192,27 @@ class Watched:
         except DoctorError:  # it told what broke
             return ()
 
-    def _end_elsewhere(self) -> None:
-        if not self._elsewhere:
-            return
-        try:
-            became = end_elsewhere(self._request, self._elsewhere, self._ports, GRACE)
-        except DoctorError as error:
-            became = (
-                f"{fold({each.host for each in self._elsewhere})}: ranks may still run: {error.message}",
-            )
-        for each in became:
-            announce(each, self._news.tell)
-        self.attempt.elsewhere = became
-
     def _end(self, why: str, now: float, elsewhere: tuple[RankElsewhere, ...]) -> None:
-        """Ask the command to end; later it and all below it are killed, and ranks on other hosts."""
-        self.attempt.ended = why
-        self._tree = below(self._command.pid)
-        self._elsewhere, self._ports = elsewhere, ssh_ports(self._tree) if elsewhere else frozenset()
+        """Ask the command to end; later it and all below it are killed."""
+        self.attempt.ended, self._elsewhere = why, elsewhere
+        self._ending = Ending(self._command.pid, self._command.adopt())
         announce(f"the command is ended: TERM, and KILL after {GRACE:.0f} s.", self._news.tell)
         self._command.send(signal.SIGTERM)
         self._command.send(signal.SIGCONT)
         self._kill_at = now + GRACE
+
+    def _say_what_is_left(self, ending: Ending, over: float) -> None:
+        """End what the command has left, and name what still runs, here and on other hosts."""
+        left = (*ending.until(over), *self._left_elsewhere())
+        for each in left:
+            announce(f"{each}.", self._news.tell)
+        self.attempt.elsewhere = left
+
+    def _left_elsewhere(self) -> tuple[str, ...]:
+        if not self._elsewhere:
+            return ()
+        try:
+            return left_elsewhere(self._request, self._elsewhere)
+        except DoctorError as error:
+            hosts = fold({each.host for each in self._elsewhere})
+            return (f"ranks on {hosts} may still run: {error.message.rstrip('.')}",)

@@ -135,6 +135,11 @@ class Command:
         for line in lines:
             self._heard(*line.decode().partition(" ")[::2])
 
+    def adopt(self) -> int:
+        """Keep what the command sets free from now on below the relay. Returns the PID of the relay."""
+        self._say(b"adopt\n")
+        return self._relay.pid
+
     def send(self, number: int, printed: dict[str, int] | None = None) -> None:
         """Send a signal to the command, and note later what it had `printed` by then."""
         self._asked.append({} if printed is None else printed)

@@ -4,25 +4,19 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 from doctor.around.after import read_cause
 from doctor.around.apart import Apart
-from doctor.around.elsewhere import RankElsewhere
+from doctor.around.elsewhere import RankElsewhere, ranks_elsewhere
 from doctor.around.output import Output
 from doctor.around.page_files import in_files
 from doctor.around.pauses import LEAST, OutputPauses
-from doctor.around.placeholders import is_here
 from doctor.errors import DoctorError
 from doctor.run.request import Request
-
-if TYPE_CHECKING:
-    from doctor.hang.evidence import HangEvidence
-    from doctor.hang.judge import Judgement
-    from doctor.hang.options import HangWishes
+from doctor.text.nodeset import fold
 
 AGAIN = 10.0
 """Seconds from the first look that finds a hang to the second."""
@@ -41,7 +35,7 @@ class JobLook:
     text: str = ""
     files: dict[str, bytes] = field(default_factory=dict)
     elsewhere: tuple[RankElsewhere, ...] = ()
-    """The ranks of the job that do not run below the command."""
+    """Its ranks that do not run below the command."""
     printed: str = ""
     """The cause that the job's own words name, if nothing else says why it stands still."""
     failed: bool = False
@@ -129,23 +123,24 @@ class Watcher:
         self._next = now + min(self._pauses.silent(now), most)
 
 
-def look(request: Request, below: int, port: int | None, output: Output, limit: float) -> Apart[JobLook]:
-    """Look at the job on the hosts. `below` is the PID under which its processes are, if they are here;
-    `port` is that of its rendezvous, if it is known.
-    """
-    return Apart(partial(_look_and_read, request, below, port, output, limit))
+def look(request: Request, below: int, output: Output, limit: float) -> Apart[JobLook]:
+    """Look at the command's ranks on the hosts. `below` is its PID."""
+    return Apart(partial(_look_and_read, request, below, output, limit))
 
 
-def _look_and_read(request: Request, below: int, port: int | None, output: Output, limit: float) -> JobLook:
-    found = _look(replace(request, command="hang"), below, port, limit)
+def _look_and_read(request: Request, below: int, output: Output, limit: float) -> JobLook:
+    found = _look(replace(request, command="hang"), below, limit)
     if found.hangs or found.is_normal:
         return found
     reason = read_cause(request, output)
     return replace(found, printed=reason.says, failed=reason.failed) if reason else found
 
 
-def _look(request: Request, below: int, port: int | None, limit: float) -> JobLook:
+def _look(request: Request, below: int, limit: float) -> JobLook:
+    from doctor.around.own import own_command, own_part, own_pids
     from doctor.hang.evidence_file import encoded
+    from doctor.hang.judge import judged
+    from doctor.hang.judge.judgement import HangState
     from doctor.hang.options import HangWishes
     from doctor.hang.report import page_of
     from doctor.hang.report_json import hang_report
@@ -154,69 +149,20 @@ def _look(request: Request, below: int, port: int | None, limit: float) -> JobLo
 
     outputs = replace(request.outputs, quiet=True)
     session = open_session(replace(request, outputs=outputs), os.environ)
-    wishes = HangWishes(limit=limit, slurm_job=os.environ.get("SLURM_JOB_ID"))
     try:
-        evidence = look_at(session, wishes).evidence
-        here = {host.name for host in session.hosts if evidence.local or is_here(host.address or host.name)}
+        command = own_command(below, session.hosts, session.transport.name == "local", os.environ)
+        choose = partial(own_pids, started=command.started)
+        seen = look_at(session, HangWishes(limit=limit), choose, command.told).evidence
     finally:
         session.close()
-    found = _of_command(evidence, wishes, below, port)
-    if found is None:
-        return JobLook(NO_JOB, "No rank of the command runs here.")
+    evidence = own_part(seen, command.started)
+    found = judged(evidence)
+    if found.verdict is HangState.NO_JOB:
+        silent = f"; {fold(evidence.unreached)} did not answer" if evidence.unreached else ""
+        return JobLook(NO_JOB, f"No rank of the command was found{silent}.")
     text, files = in_files(page_of(found), hang_report(found, evidence))
     files[".evidence.json"] = encoded(evidence)
     culprits = frozenset((each.host, each.pid) for each in found.culprits)
-    elsewhere = _elsewhere(found, evidence, here, _descendants(below))
-    return JobLook(found.verdict.value, found.sentence, culprits, text, files, elsewhere)
-
-
-def _elsewhere(
-    found: Judgement, evidence: HangEvidence, here: Collection[str], below: Collection[int]
-) -> tuple[RankElsewhere, ...]:
-    """The ranks of the job that are not processes below the command."""
-    if found.job is None:
-        return ()
-    at = {host.host: host.at for host in evidence.hosts}
-    own = {(each.host, each.pid) for each in found.job.ranks if each.host in here and each.pid in below}
-    bound = found.job.bound
-    of_command = bound if own & bound else frozenset()
-    return tuple(
-        RankElsewhere(
-            *(each.host, each.pid, each.rank, at[each.host] - each.age),
-            own=(each.host, each.pid) in of_command,
-            bound=(each.host, each.pid) in bound,
-        )
-        for each in found.job.ranks
-        if (each.host, each.pid) not in own and each.host in at
+    return JobLook(
+        found.verdict.value, found.sentence, culprits, text, files, ranks_elsewhere(found, evidence)
     )
-
-
-def _of_command(evidence: HangEvidence, wishes: HangWishes, below: int, port: int | None) -> Judgement | None:
-    """The judgement of the command's own job: others may run on the same hosts. None if it has no ranks."""
-    from msgspec import structs
-
-    from doctor.hang.judge import judged
-    from doctor.hang.judge.jobs import find_jobs
-    from doctor.hang.judge.judgement import HangState
-
-    found = judged(evidence)
-    here = _descendants(below)
-    own = sorted(rank.pid for job in find_jobs(evidence) for rank in job.ranks if rank.pid in here)
-    if evidence.local and not own and found.verdict is not HangState.NO_JOB:
-        return None
-    narrowed = [replace(wishes, pid=pid) for pid in own[:1] if evidence.local]
-    narrowed += [replace(wishes, master_port=port)] if port and not evidence.local else []
-    for each in narrowed if found.verdict is HangState.SEVERAL or evidence.local else ():
-        closer = judged(structs.replace(evidence, choice=each.choice()))
-        if closer.verdict not in (HangState.SEVERAL, HangState.NO_JOB):
-            return closer
-    return found
-
-
-def _descendants(pid: int) -> set[int]:
-    import psutil
-
-    try:
-        return {each.pid for each in psutil.Process(pid).children(recursive=True)} | {pid}
-    except psutil.Error:
-        return set()

@@ -175,8 +175,7 @@ class AroundRun:
         folder = self._folder()
         with Command(words, self.hostfile, holds=self.wishes.restarts > 0) as command:
             news = Newsroom(folder, self.wishes.notify, command.output, raw=command.has_terminal)
-            port = self.before.going.port if self.before.going else None
-            watched = Watched(command, self._of_job(), self.wishes, news, port)
+            watched = Watched(command, self._of_job(), self.wishes, news)
             attempt = watched.run() if self.leads else watched.run_unwatched()
         news.cooked()
         if attempt.why_not:

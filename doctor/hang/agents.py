@@ -174,11 +174,16 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         self.unreached: dict[str, str] = {}
         self.reasons: dict[str, UnreachedHost] = {}
 
-    def find(self, tell: Callable[[], None]) -> None:
-        """Find the ranks on all hosts, and send py-spy to the hosts that have some."""
+    def find(self, tell: Callable[[], None], command: Callable[[str], Any] = lambda _: None) -> None:
+        """Find the ranks on all hosts, and send py-spy to the hosts that have some. `command`: what each host
+        is told of the command whose ranks are to be marked.
+        """
         within = (1 - BACK) * self.patience.search
         asked = {"do": "find", "lease": self.patience.lease, "beat": self.patience.beat, "within": within}
-        self.tell_all(msgspec.json.encode({**asked, "launchers": brief()}))
+        asked["launchers"] = brief()
+        for host in self.live():
+            about = {"command": told} if (told := command(host.host)) else {}
+            self.session.send(host.host, msgspec.json.encode({**asked, **about}))
         self.await_all(self.began + self.patience.search, _is_ready, tell)
         for host in self.live():
             if host.found is None:

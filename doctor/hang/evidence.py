@@ -180,6 +180,10 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     """Its owner by the kernel: the login name on its host, or "uid 1001" if that host has no name for it."""
     age: Seconds = 0.0
     """Time since its start."""
+    start: Count = 0
+    """The ticks from the boot of its host to its start, which tell it from a later process with its PID; 0 if
+    they were not recorded.
+    """
     master: Word = ""
     """ADDRESS:PORT of the rendezvous, whose connections show nothing about collectives."""
     slurm_job: Word = ""
@@ -188,6 +192,8 @@ class HangMember(msgspec.Struct, frozen=True, kw_only=True):
     """For a launcher without ranks: its own words and options, and the program that it is to start."""
     env: Annotated[dict[Word, Word], msgspec.Meta(max_length=64)] = {}
     """For a launcher without ranks: its variables that stand for options."""
+    started: Word = ""
+    """How the kernel shows that the command of `doctor run` has started it; empty if nothing does."""
     hidden: bool = False
     """Its environment may not be read, so only what is visible from outside shows that it is a rank."""
     a: Look | None = None

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -46,11 +47,13 @@ def see(
     progress: Tell = lambda _: None,
     choose: Choose = lambda _: None,
     pyspy: Sequence[Path] = (),
+    command: Callable[[str], Any] = lambda _: None,
 ) -> Sight:
     """Look at the ranks of all hosts at the same time. The agents are always ended.
 
     Once the ranks are found, `choose` returns the PIDs of those to look at, by host. None means all of them;
     if it returns no PID, no look is made. `pyspy`: the files of --pyspy.
+    `command`: what each host is told of the command whose ranks are to be marked.
     """
     began = time.monotonic()
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
@@ -66,7 +69,7 @@ def see(
         progress(Stage("looks", doing, waiting=waiting, limit=apart + patience.whole))
 
     try:
-        agents.find(partial(tell_search, agents, progress))
+        agents.find(partial(tell_search, agents, progress), command)
         chosen = choose(evidence_of(started, names, agents))
         if chosen:
             agents.narrow(chosen)

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from typing import Any
 
 import psutil
 from msgspec import structs
@@ -18,7 +19,7 @@ from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.pace import StepPace
 from doctor.hang.judge.starting import starting_jobs
 from doctor.hang.options import HangWishes, RunningJobWishes
-from doctor.hang.run import PATIENCE, Sight, see
+from doctor.hang.run import PATIENCE, Choose, Sight, see
 from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
 from doctor.run.way import way_of
@@ -31,8 +32,15 @@ LEAST = 1.0
 """The least pause in seconds between two looks, even if a look took long."""
 
 
-def look_at(session: HostSession, wishes: HangWishes) -> Sight:
-    """Look at the ranks of these hosts, or at those that the options choose."""
+def look_at(
+    session: HostSession,
+    wishes: HangWishes,
+    choose: Choose | None = None,
+    command: Callable[[str], Any] = lambda _: None,
+) -> Sight:
+    """Look at the ranks of these hosts, or at those that the options or `choose` choose. `command`: what each
+    host is told of the command whose ranks are to be marked.
+    """
     way = session.request.way
     sight = see(
         session.hosts,
@@ -43,8 +51,9 @@ def look_at(session: HostSession, wishes: HangWishes) -> Sight:
         until=session.until,
         patience=HangPatience(whole=whole(way.timeout, wishes.apart)),
         progress=session.line,
-        choose=lambda evidence: narrowed(evidence, wishes),
+        choose=choose or (lambda evidence: narrowed(evidence, wishes)),
         pyspy=wishes.pyspy,
+        command=command,
     )
     sight.evidence = structs.replace(sight.evidence, choice=wishes.choice())
     return sight

@@ -2,7 +2,8 @@
 
 It tells doctor in lines: `started PID`, `failed ERRNO`, `stopped`, `typed SIGNAL`, `ended STATUS`, `drained`,
 and how many bytes each stream had `printed N N` when it was given a signal. Doctor says `signal NUMBER`,
-`resize`, `front 0` or `front 1`.
+`resize`, `front 0` or `front 1`, and `adopt` before it ends the command: from then on the relay is the parent
+of what the command sets free, until doctor closes the pipe.
 """
 
 from __future__ import annotations
@@ -54,6 +55,8 @@ class Relay:
         self._pid = self._start(order, file)
         self._front = order.front
         self._over = False
+        self._stays = False
+        """Whether doctor still ends what the command has left."""
         self._said_drained = False
         self._seen: dict[int, float] = {}
         """When a signal came to us, who are beside the command."""
@@ -95,12 +98,13 @@ class Relay:
         poll = select.poll()
         poll.register(self._bell, select.POLLIN)
         poll.register(self._orders, select.POLLIN)
-        while not (self._over and all(each.ended.is_set() for each in self._copies)):
+        while self._stays or not (self._over and all(each.ended.is_set() for each in self._copies)):
             for ready, _ in poll.poll(self._patience()):
                 if ready == self._bell:
                     self._note(os.read(self._bell, 1024))
                 elif not self._obey():  # doctor is gone
                     poll.unregister(self._orders)
+                    self._stays = False
                     self._show(False)
             self._pass_on()
             self._report()
@@ -164,6 +168,9 @@ class Relay:
                 self._due.append((time.monotonic() + WAIT, int(value)))
             elif what == "front":
                 self._show(value == "1")
+            elif what == "adopt":
+                _adopt_orphans()
+                self._stays = True
             elif what == "resize" and self._terminal is not None:
                 self._terminal.resize()
         return True
@@ -204,7 +211,7 @@ def _bell(numbers: tuple[int, ...]) -> int:
 
 
 def _adopt_orphans() -> None:
-    import ctypes  # slow, and only for the first process of a container
+    import ctypes  # slow, and seldom needed
 
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
 

@@ -128,7 +128,8 @@ class HangAgent(HostAgent):
             self.hold(told.get("lease", LEASE))
             self.beat = seconds_of(told.get("beat"), 0.0)
             within = max(0.0, seconds_of(told.get("within"), look.WHOLE) - beats * self.beat)
-            self.then("find", lambda say: self._find(Launchers(told["launchers"]), within, say))
+            known, command = Launchers(told["launchers"]), told.get("command")
+            self.then("find", lambda say: self._find(known, command, within, say))
         elif what == "tool":
             self._receive_tool(told)
         elif what == "look" and not self.looked:
@@ -221,13 +222,13 @@ class HangAgent(HostAgent):
             self._go_on()
         self.flush()
 
-    def _find(self, known: "Launchers", within: float, say: "MessageWriter") -> None:
-        say("members", **look.find(known, os.getppid(), within))
+    def _find(self, known: "Launchers", command: "Any", within: float, say: "MessageWriter") -> None:
+        say("members", **look.find(known, os.getppid(), within, command))
 
     def _report_members(self, told: "dict[str, Any]") -> None:
         self.members, self.unread = told["members"], told["unread"]
         for member in self.members:
-            shown = {key: value for key, value in member.items() if key != "start" and value is not None}
+            shown = {key: value for key, value in member.items() if value is not None}
             self.say("member", member=dict(shown, host=""))
         self.say(
             "found",

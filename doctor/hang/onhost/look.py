@@ -37,13 +37,13 @@ APART = 2.0
 """Seconds between looks, if there are more than two."""
 
 
-def find(known: "Launchers", own: int, within: float = math.inf) -> "dict[str, Any]":
+def find(known: "Launchers", own: int, within: float = math.inf, command: "Any" = None) -> "dict[str, Any]":
     """The members of this host's jobs, the launchers without ranks, processes that may be members, and what
-    could not be read. It takes at most `within` seconds.
+    could not be read. It takes at most `within` seconds. `command`: mark what this command has started.
     """
     share = max(0.0, min(1.0, within / WHOLE))
     rows_over, over = time.monotonic() + ROWS * share, time.monotonic() + WHOLE * share
-    row_of = partial(proc.row, names=known.names)
+    row_of = partial(proc.row, names=known.names | set(command["names"] if command else ()))
     unread = []
     rows = []
     stuck = []
@@ -87,9 +87,20 @@ def find(known: "Launchers", own: int, within: float = math.inf) -> "dict[str, A
         for each in ranks.starters(known, rows, pids, own, proc.TICKS, proc.uptime(), users)
         if net and _namespace(each["pid"], "net") == net
     ]
+    if command:
+        _mark(found + starters, command, Tree(known, rows, own), over)
     others = ranks.may_be_ranks(known, rows, pids | {one["pid"] for one in starters}, own)[:MOST_OTHERS]
     may_be = _may_be(others, {row["pid"]: row for row in rows}, users, owners, over)
     return {"members": found + starters, "unread": (lacking + unread)[:32], "may_be": may_be}
+
+
+def _mark(members: "Sequence[dict[str, Any]]", command: "Any", tree: Tree, until: float) -> None:
+    """Say of each member that this command has started how the kernel shows it."""
+    from doctor.hang.onhost import origin  # few looks are for a command
+
+    proofs = origin.Proofs(command, tree, until)
+    for member in members:
+        member["started"] = proofs.of(member["pid"])
 
 
 def _may_be(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import pytest
 
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import submit
 from tests.support.around import await_true
+from tests.support.paths import ROOT
 
 RUN = "doctor run --need-hosts 3 --exam host --no-smoke"
 SRUN = "srun --nodes={nnodes} --nodelist={hosts} --ntasks-per-node=1"
@@ -48,3 +50,32 @@ def test_an_end_by_slurm_accuses_nobody(slurm: Slurm, order: tuple[str, ...], wh
     (attempt,) = report["around"]["attempts"]
     assert why in attempt["by_others"]
     assert attempt["folder"] is None
+
+
+HUNG = f"env FAULT=sleep AT=2 {sys.executable} {ROOT}/tests/support/around_job.py"
+STEP = "srun --overlap --ntasks-per-node=1"
+OWN = "doctor run --no-preflight --stall 3 --on-hang end"
+TWO_STEPS = f"""
+cd $JOB
+export MASTER_ADDR=$(getent hosts node1 | cut -d ' ' -f 1)
+MASTER_PORT=29701 {STEP} {HUNG} > other 2>&1 &
+other=$!
+sleep 8
+{OWN} -- {STEP} sh -c 'echo ready; sleep 30' 2> first
+echo "first $?"
+MASTER_PORT=29702 {OWN} -- {STEP} {HUNG} 2> second
+echo "second $?"
+kill -0 $other && echo "the other goes on"
+kill $other
+"""
+
+
+def test_only_the_step_of_the_command_is_judged(slurm: Slurm) -> None:
+    job = submit(slurm, TWO_STEPS, nodes=2)
+    job.ended()
+    said = job.output + job.file("first") + job.file("second")
+    assert "first 0" in job.output, said
+    assert "rank 1" not in job.file("first")
+    assert "second 75" in job.output, said
+    assert "The job waits for rank 1 on node2" in job.file("second"), said
+    assert "the other goes on" in job.output, said

@@ -119,7 +119,7 @@ def test_a_search_that_was_asked_for_before_the_login_has_less_time(monkeypatch:
     within: list[float] = []
     monkeypatch.setattr(agent.HangAgent, "hold", lambda *_: None)
     monkeypatch.setattr(agent.HangAgent, "_start", lambda _, __, work: work(lambda *_, **__: None))
-    monkeypatch.setattr(agent.HangAgent, "_find", lambda _, __, seconds, ___: within.append(seconds))
+    monkeypatch.setattr(agent.HangAgent, "_find", lambda _, __, ___, seconds, ____: within.append(seconds))
     find = {"do": "find", "within": 30.0, "beat": 2.0, "launchers": msgspec.to_builtins(brief())}
     beat = HangAgents.beat
     for beats in (0, 1, 2, 7, 40):

@@ -24,8 +24,9 @@ CHILD = """
 import os, socket, subprocess
 connection = socket.create_connection(("{host}", {port}))
 os.setuid({user})
+child = subprocess.Popen(["sleep", "60"])
 print("ready", flush=True)
-subprocess.run(["sleep", "60"])
+child.wait()
 """
 NOBODY = 65534
 

@@ -28,12 +28,16 @@ def page_of(
     symptom: Symptom, checks: Sequence[str], lang: Language, paper: TextPage, *, verbose: bool = False
 ) -> Iterator[str]:
     """The page of a symptom. `checks` are the existing ones: only these are printed as commands."""
-    head = say(f"{symptom.id}: a message in logs; {ROLES[symptom.role]}.", lang)
+    message = bool(symptom.patterns) or symptom.role is not Role.ADVICE
+    what = f"a message in logs; {ROLES[symptom.role]}" if message else "words of programs and launches"
+    head = say(f"{symptom.id}: {what}.", lang)
     yield paper.prose(head).replace(symptom.id, paper.strong(symptom.id), 1)
     title = in_language(lang, symptom.title, symptom.zh)
     yield paper.title(title[:1].upper() + title[1:])
     if symptom.codes:
-        yield paper.heading(say("Codes", lang)) + paper.prose(", ".join(symptom.codes[:40]), "  ")
+        yield paper.heading(say("Codes" if message else "Words", lang)) + paper.prose(
+            ", ".join(symptom.codes[:40]), "  "
+        )
     if symptom.examples or symptom.patterns:
         yield paper.heading(say("In the logs", lang))
         written = symptom.examples or tuple(" … ".join(pattern) for pattern in symptom.patterns)

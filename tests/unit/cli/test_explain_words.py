@@ -38,6 +38,16 @@ TYPED = [
     ("SIGSEGV", "torchrun-segfault"),
     ("EADDRINUSE", "torch-port-in-use"),
     ("NCCL error: unhandled system error", "nccl-wrapper"),
+    ("mirror_mean", "smoke-loss-stall"),
+    ("parameter_broadcast", "smoke-desync"),
+    ("set_auto_parallel_context", "plan-invalid"),
+    ("DistributedSampler", "smoke-mask-divergence"),
+    ("para_plane_nic_location", "rank-table-invalid"),
+    ("plog", "device-unhealthy"),
+    ("ms-operator", "launch-ranks"),
+    ("FSDP", "smoke-mismatch"),
+    ("num_workers", "shm-small"),
+    ("ib_write_bw", "smoke-slow-link"),
 ]
 WORDS = [
     tuple(line.split())

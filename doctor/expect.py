@@ -70,9 +70,10 @@ def read_value(key: str, text: str) -> int | float | str:
     kind = type(getattr(Expect(), key))
     try:
         value: int | float | str = kind(text)
-    except ValueError:
+        finite = isinstance(value, str) or (math.isfinite(value) and value >= 0)
+    except (ValueError, OverflowError):  # a whole number may have more digits than any quantity
         wanted = {int: "a whole number", float: "a number"}.get(kind, "a text")
         raise UsageError(f"{key} must be {wanted}, not {text!r}.") from None
-    if not isinstance(value, str) and not (math.isfinite(value) and value >= 0):
+    if not finite:
         raise UsageError(f"{key} must be 0 or more, not {text!r}.")
     return value

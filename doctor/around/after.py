@@ -21,7 +21,7 @@ from doctor.around.output import Output
 from doctor.around.page_files import in_files
 from doctor.run.request import Request
 from doctor.text.announce import announce
-from doctor.text.outfile import why_not_ours
+from doctor.text.outfile import open_own, why_not_ours
 
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report
@@ -38,6 +38,7 @@ LOST_A_RANK = re.compile(
     rb"ChildFailedError|noticed that process rank|processes exited with non-zero status|srun: error: "
 )
 """What launchers print at their end if they lost a rank: torchrun, mpirun and srun."""
+MOST_OF_A_PART = 16 << 20
 OWN = "doctor-output"
 """The folder of the command's output among the logs."""
 
@@ -143,7 +144,9 @@ def _explain(
         if past is not None:
             if parts is not None:
                 time.sleep(OTHERS_END)
-                paths += (shared := list(map(str, _parts_here(parts, past.began))))
+                shared = {str(copy): name for copy, name in _parts_here(parts, past.began, folder / "parts")}
+                names.update(shared)
+                paths += shared
             places = (*USUAL, *past.printed_into)
             if parts is not None and not shared:
                 places = (*places, f"{glob.escape(str(parts))}/doctor-*/{PART}*.log")
@@ -208,14 +211,23 @@ def _written(output: Output, folder: Path) -> dict[str, str]:
     return names
 
 
-def _parts_here(folder: Path, began: float) -> Iterator[Path]:
-    """What other instances have kept, if all hosts share the folder."""
-    if why_not_ours(folder):
-        return
-    for path in folder.glob(f"doctor-*/{PART}*.log"):
+def _parts_here(folder: Path, began: float, into: Path) -> Iterator[tuple[Path, str]]:
+    """What other instances have kept, if all hosts share the folder: copies of what is ours alone, each with
+    its name there.
+    """
+    for path in () if why_not_ours(folder) else sorted(folder.glob(f"doctor-*/{PART}*.log")):
         with contextlib.suppress(OSError):
-            if path.stat().st_mtime >= began:
-                yield path
+            inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            with contextlib.ExitStack() as held:
+                held.callback(os.close, inside)
+                run = open_own(path.parent.name, inside)
+                held.callback(os.close, run)
+                with open(open_own(path.name, run, folder=False), "rb") as file:
+                    if os.fstat(file.fileno()).st_mtime >= began:
+                        copy = into / path.parent.name / path.name
+                        copy.parent.mkdir(parents=True, exist_ok=True)
+                        copy.write_bytes(file.read(MOST_OF_A_PART))
+                        yield copy, str(path)
 
 
 def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,7 +11,7 @@ from doctor.around.output import Output, Printed
 from doctor.around.relay.kept import HEAD, RING
 from doctor.report.file_names import run_name
 from doctor.text.announce import announce
-from doctor.text.outfile import make_folder, why_not_ours, write_file
+from doctor.text.outfile import hold_folder, why_not_ours, write_file
 
 DEFAULT = Path("doctor-runs")
 PART = "part-"
@@ -24,9 +26,10 @@ class RunFolder:
 
     def __init__(self, parent: Path | None, started: str, job: str, pid: int, attempt: int = 0) -> None:
         self.parent = (parent or DEFAULT).absolute()
-        self._name = run_name(started, job, pid) + (f"/attempt-{attempt}" if attempt else "")
+        self._name, self._attempt = run_name(started, job, pid), f"attempt-{attempt}" if attempt else ""
         self.path: Path | None = None
         """Where it is, once something was written."""
+        self._held: int | None = None
         self._broken = False
 
     def write(self, files: Mapping[str, bytes]) -> bool:
@@ -34,17 +37,32 @@ class RunFolder:
         if self._broken:
             return False
         try:
-            path = self.parent / self._name
-            if why := why_not_ours(self.parent):
-                raise OSError(0, why)
-            make_folder(path)
-            self.path = path
+            if self._held is None:
+                self._held = self._hold()
             for name, data in files.items():
-                write_file(path / name, data)
+                write_file(Path(f"/proc/self/fd/{self._held}/{name}"), data)
         except OSError as error:
             self._broken = True
             announce(f"{self.parent} cannot be written: {error.strerror}.")
         return not self._broken
+
+    def _hold(self) -> int:
+        """Hold the folder, so that what is written comes into it, whoever takes its name. If a stranger has
+        its name already, it gets another one.
+        """
+        if why := why_not_ours(self.parent):
+            raise OSError(0, why)
+        try:
+            held = hold_folder(self._name, self.parent)
+        except OSError:
+            self._name += f"-{secrets.token_hex(4)}"
+            held = hold_folder(self._name, self.parent)
+        self.path = self.parent / self._name
+        if self._attempt:
+            run, held = held, hold_folder(self._attempt, held)
+            os.close(run)
+            self.path /= self._attempt
+        return held
 
     def keep(self, output: Output, before: str = "") -> None:
         """Keep the output, which only doctor holds. `before` comes before the names of the files."""

@@ -71,6 +71,42 @@ def make_folder(path: Path) -> None:
             path.chmod(PRIVATE_FOLDER)
 
 
+def hold_folder(name: str, inside: int | Path) -> int:
+    """A descriptor of a folder that our own mkdir makes, or that is ours alone. Raises OSError if it is not:
+    in a folder that others may write to, anybody can have made that name. `inside`: the folder that has it.
+    """
+    if isinstance(inside, Path):
+        make_folder(inside)
+        inside = os.open(inside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    else:
+        inside = os.dup(inside)
+    try:
+        made = True
+        try:
+            os.mkdir(name, PRIVATE_FOLDER, dir_fd=inside)
+        except FileExistsError:
+            made = False
+        return open_own(name, inside, made=made)
+    finally:
+        os.close(inside)
+
+
+def open_own(name: str, inside: int, *, made: bool = False, folder: bool = True) -> int:
+    """A descriptor of a folder or a regular file, if it is ours alone; `made`: we have just made it. No link
+    is followed. Raises OSError.
+    """
+    kind = os.O_DIRECTORY if folder else os.O_NONBLOCK
+    handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | kind, dir_fd=inside)
+    about = os.fstat(handle)
+    why = "" if made else why_others_can_change(about)
+    if not folder and (not stat.S_ISREG(about.st_mode) or about.st_nlink != 1):
+        why = "it is not a file of ours alone"
+    if why or about.st_mode & stat.S_IWOTH:
+        os.close(handle)
+        raise OSError(errno.EPERM, why or "others can write to it")
+    return handle
+
+
 def is_stream(path: Path) -> bool:
     """Whether the path is a stream, which is written to and never replaced."""
     return _stream(path) is not None

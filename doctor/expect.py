@@ -71,7 +71,9 @@ def read_value(key: str, text: str) -> int | float | str:
     try:
         value: int | float | str = kind(text)
         finite = isinstance(value, str) or (math.isfinite(value) and value >= 0)
-    except (ValueError, OverflowError):  # a whole number may have more digits than any quantity
+    except OverflowError:
+        raise UsageError(f"{key} is too large: it has {len(text)} digits.") from None
+    except ValueError:
         wanted = {int: "a whole number", float: "a number"}.get(kind, "a text")
         raise UsageError(f"{key} must be {wanted}, not {text!r}.") from None
     if not finite:

@@ -172,6 +172,7 @@ def test_the_order_of_the_file_is_rank_order(write: Write) -> None:
         ("expect: {'a b': 1}\n", ":1: 'a b' is not the name of an expectation"),
         ("expect:\n  nofile: many\n", ":2: nofile must be a whole number, not 'many'."),
         ("expect:\n  nofile: -1\n", ":2: nofile must be 0 or more, not '-1'."),
+        (f"expect:\n  nofile: {'9' * 400}\n", ":2: nofile is too large: it has 400 digits."),
         (
             "expect:\n  shm_mb: 1\n  nofiles: 3\n",
             ":3: no expectation is called 'nofiles'. Did you mean 'nofile'?",

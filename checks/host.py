@@ -24,7 +24,7 @@ APPLICATION_XIDS = {13, 31, 43, 45}
 """Xids that a faulty program causes: they do not count against the host."""
 
 _KINDS = (
-    ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
+    ("the kernel ended processes for lack of memory", r"out of memory|oom-kill:|invoked oom-killer"),
     ("an NPU's heartbeat was lost", r"heart.?beat lost"),
     ("the hardware reported errors", r"machine check|hardware error|edac [^:]*: \d+ [cu]e "),
     ("a network link went down", r"(?<!sata )link (?:is )?down"),

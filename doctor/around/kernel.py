@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from doctor.agents.onhost.kernel_words import own_words
+
 _TIME = re.compile(rb"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d,\d{6}[+-]\d\d:\d\d")
 _ANNOUNCED = re.compile(rb"invoked oom-killer|oom_reaper: reaped process")
 _KILLED = re.compile(rb"(?:[Oo]ut of memory(?: \([^)]*\))?: Kill(?:ed)? process |oom-kill:.*,pid=)(\d{1,9})")
@@ -125,7 +127,8 @@ def _killed(lines: Sequence[bytes]) -> dict[int, KilledProcess]:
     before, at = "", 0.0
     for number, line in enumerate(lines):
         at = _time(line) or at
-        group, killed = _GROUP.search(line), _KILLED.search(line)
+        said = _own_words(line)
+        group, killed = _GROUP.search(said), _KILLED.search(said)
         if group and not killed:
             before = _text(group)
         if killed:
@@ -135,6 +138,12 @@ def _killed(lines: Sequence[bytes]) -> dict[int, KilledProcess]:
             found[number] = latest[pid] = last if last and same else KilledProcess(pid, own, at)
             before = ""
     return found
+
+
+def _own_words(line: bytes) -> bytes:
+    begin = _TIME.match(line)
+    said = line[begin.end() if begin else 0 :].strip().decode(errors="replace")
+    return own_words(said).encode(errors="replace")
 
 
 def _text(group: re.Match[bytes]) -> str:

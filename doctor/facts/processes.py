@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from doctor.agents.onhost.kernel_words import own_words, whole_lines
 from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.devices import every
 
@@ -89,15 +90,15 @@ def _kernel_log(capture: Capture) -> tuple[KernelLine, ...]:
     uptime = re.search(r"^uptime (\d{1,12}(?:\.\d+)?)", capture.stdout, re.MULTILINE)
     now = float(uptime[1]) if uptime else None
     lines = []
-    for line in (line[:LONGEST] for line in capture.stdout.splitlines()):
+    for line in whole_lines(line[:LONGEST] for line in capture.stdout.splitlines()):
         if line.startswith("uptime ") or not re.search(WORTH_READING, line, re.IGNORECASE):
             continue
         stamp = re.match(r"(?:<\d+>)?\[\s*(\d{1,12}\.\d+)\]\s*(.*)", line)
         if stamp:
             age = max(now - float(stamp[1]), 0.0) if now is not None else None
-            lines.append(KernelLine(age, stamp[2]))
+            lines.append(KernelLine(age, own_words(stamp[2])))
         else:
-            lines.append(KernelLine(None, line.strip()))
+            lines.append(KernelLine(None, own_words(line.strip())))
     return tuple(lines)
 
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+from doctor.agents.onhost.kernel_words import whole_lines
 from doctor.hang.onhost import proc, sockets
 from doctor.hang.onhost.careful import Tool, carefully, run_all
 
@@ -24,7 +25,11 @@ MOST_TRIED = 3
 """The most processes of a namespace by which it is entered: one may end meanwhile."""
 MOST_KILLED = 4
 ALL = ("ss", "-tan")
-_KILLED = re.compile(r"\[\s*(\d{1,12}\.\d+)\].*[Kk]illed process (\d{1,7}),? \(([^)]{1,64})\)")
+_KILLED = re.compile(
+    r"^(?:<\d{1,3}>)?\[\s*(\d{1,12}\.\d+)\] (?:Memory cgroup out|Out) of memory[^\[]{0,80}: "
+    r"Kill(?:ed)? process (\d{1,7}),? \(([^)]{1,64})\)",
+    re.MULTILINE,
+)
 
 NETS = "/sys/class/net"
 DOWN = ("down", "lowerlayerdown")
@@ -110,7 +115,8 @@ def _killed() -> "Iterator[str]":
     with contextlib.suppress(OSError):
         ((_, tool, _),) = run_all([lambda: Tool(["dmesg"], SECONDS, MOST_OUTPUT)], 1)
         now = proc.uptime()
-        for stamp, pid, name in _KILLED.findall(bytes(tool.out).decode("utf-8", "replace"))[-MOST_KILLED:]:
+        text = "\n".join(whole_lines(bytes(tool.out).decode("utf-8", "replace").splitlines()))
+        for stamp, pid, name in _KILLED.findall(text)[-MOST_KILLED:]:
             yield f"{max(0.0, now - float(stamp)):.0f} {pid} {name}"
 
 

@@ -45,6 +45,7 @@ _DMESG = late(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) ")
 _DMESG_ISO = late(
     rf"{DATED} (?=NVRM: |Out of memory|Memory cgroup|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)"
 )
+_ISO = late(rf"{DATED} ")
 _HIDDEN = late(rf"{NAMED} \S{{1,80}} kernel: ")
 """A host whose name was replaced, as by dots."""
 _KERNEL_TEXT = late(
@@ -52,8 +53,8 @@ _KERNEL_TEXT = late(
     r"|INFO: task \S{1,40}:\d{1,9} blocked for |nfs: server |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )
-_XID = "NVRM: Xid (PCI:"
-"""A line with this text is the kernel's, whichever program repeats it."""
+_XID = late(r"(?<!\]: )NVRM: Xid \(PCI:")
+"""A line with this text is the kernel's, whichever program of the job repeats it."""
 _UCX = late(
     rf"(?:\d\d:\d\d:\d\d )?\[(?P<at>\d{{9,11}}\.\d{{6}})\] \[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?"
     r"(?::\d{1,6})?\] {1,20}(?:\S{1,60} {1,2})?UCX(?:PY)? {1,2}(?P<level>\w{3,6}) "
@@ -147,8 +148,10 @@ def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
         if found:
             break
     else:
-        if _KERNEL_TEXT.match(text, facts.start) or _XID in text:
+        if _KERNEL_TEXT.match(text, facts.start) or _XID.search(text):
             facts.form, facts.headed = Form.KERNEL, True
+            dated = _ISO.match(text, facts.start)
+            facts.start = dated.end() if dated else facts.start
             return True
         return False
     facts.form, facts.headed = Form.KERNEL, True

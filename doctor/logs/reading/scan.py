@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
+from doctor.agents.onhost.kernel_words import own_words
 from doctor.logs.forms import complaint, learn
 from doctor.logs.forms.block import ends_traceback, in_block, in_table, of_ray_task, spawned
 from doctor.logs.forms.line import said_of
@@ -219,7 +220,7 @@ class _Scanner:
             for text in states(window.data[start:end]):
                 facts = self._parse(text)
                 ends_traceback(text, facts, window.around(start, end))
-                if not self._matcher.decide(text, facts.form):
+                if not self._decide(text, facts):
                     self._odd(window, start, end, number, text, facts)
             number -= 1
         self._most_odd, self._at_end = MOST_ODD, False
@@ -301,10 +302,16 @@ class _Scanner:
             text = shortened(text)
         if any(map(text.__contains__, DIED)):
             text = with_actor(text, around.above(), around.below())
-        decided = self._matcher.decide(text, facts.form)
+        decided = self._decide(text, facts)
         if decided:
             self._seen(decided, number, text, facts, around)
         return bool(decided)
+
+    def _decide(self, text: str, facts: LineFacts) -> Decided:
+        """The symptoms of a line. What a user chose is never the kernel's word."""
+        if facts.form is Form.KERNEL:
+            text = text[: facts.start] + own_words(text[facts.start :])
+        return self._matcher.decide(text, facts.form)
 
     def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: Neighbours) -> None:
         layout = self._layout or PrefixLayout()
@@ -331,7 +338,7 @@ class _Scanner:
             line = _with_frames(self._made(number, text, facts), text, facts, around.above)
             safe = redact(text)
             if safe != text:
-                decided = self._matcher.decide(safe, facts.form)
+                decided = self._decide(safe, facts)
             taken = {symptom.id: values for symptom, values in decided}
             ours = any(symptom.family in message.FAMILIES for symptom in fresh)
             rest = message.rest_of(text, facts, around, layout, self._clock) if ours else []
@@ -378,7 +385,7 @@ class _Scanner:
             place = f"{frame['file']}:{frame['line']}" + (f", in {frame['where']}" if frame["where"] else "")
             place += ", in a thread" if _headed(above, "Exception in thread") else ""
             text = f"{redact(text)[: KEPT - len(place) - 3]} ({place})"
-            if decided := self._matcher.decide(text, facts.form):  # the place shows whose message it is
+            if decided := self._decide(text, facts):  # the place shows whose message it is
                 self._seen(decided, number, text, facts, window.around(start, end))
                 return
         made = self._made(number, text, facts)

@@ -1,4 +1,4 @@
-"""The folder of `doctor run` in a folder for everybody: nobody else can take its name, or add to what is read."""
+"""The folder of `doctor run` in one for everybody: nobody else can take its name, or add to what is read."""
 
 from __future__ import annotations
 

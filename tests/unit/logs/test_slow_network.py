@@ -93,4 +93,4 @@ def test_a_log_that_ends_while_nccl_still_connects(
 def test_a_connection_that_is_given_up_needs_no_address(line: str, symptom: str, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(f"{SOCKETS}node1:100:100 [0] misc/socket.cc:544 NCCL WARN {line}\n")
-    assert concluded(path).charges[0].symptom.endswith(symptom)
+    assert str(concluded(path).charges[0].symptom).endswith(symptom)

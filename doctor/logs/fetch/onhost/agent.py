@@ -17,6 +17,7 @@ import time
 import zlib
 from typing import Any
 
+from doctor.agents.onhost.kernel_words import whole_lines
 from doctor.agents.onhost.request import one_request
 from doctor.logs.fetch.onhost.places import CLOSED, NOT_READ, Finder, ForeignEntry, OpenFile, user
 
@@ -207,7 +208,8 @@ class Fetch:
                 ).stdout
             except (OSError, subprocess.SubprocessError):
                 continue
-            lines = b"".join(said.splitlines(True)[-KERNEL_LINES:])[-KERNEL_BYTES:]
+            text = said.decode("utf-8", "surrogateescape").splitlines(True)[-KERNEL_LINES:]
+            lines = "".join(whole_lines(text)).encode("utf-8", "surrogateescape")[-KERNEL_BYTES:]
             if lines and self.out.file(KERNEL):
                 for start in range(0, len(lines), PIECE):
                     self.out.piece(lines[start : start + PIECE])

@@ -116,9 +116,11 @@ def smoke_slow_link(seen: SmokeRounds) -> Iterator[Problem]:
     twice; a host whose pairs are slower than the rest by more than the measured noise (at least 12 %) is
     named, and so is one whose round trips take far longer. Two or three hosts exchange it five times, one
     direction at a time. One direction below half of the other is named if it was equally slow most times, and
-    so is a host of three both of whose pairs carry less than a quarter of the third. Between two hosts that
-    are equally slow both ways nothing can be compared, and what an interface claims proves nothing. Over
-    MCCL, which MindSpore has on CPUs, nothing is compared: it carries less than a network.
+    so is a host of three both of whose pairs carry less than a quarter of the third. It is a fault if it is
+    certain and carries less than a tenth of its other direction or of the other links, else a warning.
+    Between two hosts that are equally slow both ways nothing can be compared, and what an interface claims
+    proves nothing. Over MCCL, which MindSpore has on CPUs, nothing is compared: it carries less than a
+    network.
 
     Causes seen in practice: a port that negotiated a lower speed; a bad cable or a dirty optical plug; an MTU
     of 1500 between hosts that use 9000; flow control or ECN switched off at one switch port; traffic that

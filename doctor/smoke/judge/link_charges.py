@@ -11,7 +11,7 @@ from statistics import median
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.link_stages import Pair, PairStage, Way, hosts_of, sent_again, split
-from doctor.smoke.judge.one_way import OneWayRates
+from doctor.smoke.judge.one_way import BROKEN, OneWayRates
 from doctor.smoke.result import SmokePlan, SmokeResult
 
 CHECK = "smoke-slow-link"
@@ -37,7 +37,8 @@ class CellMeasurements:
         return hosts_of(self.stages)
 
 
-def host_charge(seen: CellMeasurements, host: str, slow: bool, late: bool) -> SmokeCharge:
+def host_charge(seen: CellMeasurements, host: str, slow: bool, late: bool, broken: bool) -> SmokeCharge:
+    """`broken`: its pairs carry less than a tenth of the others, which is a fault if the host is sure."""
     stages = seen.stages
     own_trip, other_trip = _medians([stage.trips for stage in stages], host)
     found = []
@@ -57,10 +58,14 @@ def host_charge(seen: CellMeasurements, host: str, slow: bool, late: bool) -> Sm
         hosts=(host,),
         phase="bandwidth",
         confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
-        severity=Severity.WARN,
+        severity=_severity(bool(slow and sure and broken)),
         evidence=tuple(_evidence(seen, host)),
         commands=_look(seen.plan, (host,)),
     )
+
+
+def _severity(broken: bool) -> Severity:
+    return Severity.FAIL if broken else Severity.WARN
 
 
 def _pairs(stages: Sequence[PairStage], host: str) -> tuple[str, str, str]:
@@ -95,7 +100,7 @@ def way_charge(seen: CellMeasurements, one_way: OneWayRates, way: Way) -> SmokeC
         hosts=tuple(sorted(way)),
         phase="bandwidth",
         confidence=Confidence.SUSPECT,
-        severity=Severity.WARN,
+        severity=_severity(one_way.is_limited(way, BROKEN)),
         undecided=True,
         evidence=tuple(_evidence(seen, way[0])),
         commands=(*_by_hand(seen.plan, way), *_look(seen.plan, way)),
@@ -108,7 +113,7 @@ def _medians(stages: Sequence[Mapping[Pair, float]], host: str) -> tuple[float, 
     return median(chain(*own)), median(chain(*others))
 
 
-def pair_charge(seen: CellMeasurements, pair: Pair) -> SmokeCharge:
+def pair_charge(seen: CellMeasurements, pair: Pair, broken: bool) -> SmokeCharge:
     stages = seen.stages
     own = median(stage.rates[pair] for stage in stages)
     usual = median(rate for stage in stages for other, rate in stage.rates.items() if other != pair)
@@ -122,7 +127,7 @@ def pair_charge(seen: CellMeasurements, pair: Pair) -> SmokeCharge:
         hosts=pair,
         phase="bandwidth",
         confidence=Confidence.SUSPECT,
-        severity=Severity.WARN,
+        severity=_severity(broken),
         undecided=True,
         evidence=tuple(_evidence(seen, pair[0])),
         commands=(*_by_hand(seen.plan, pair), *_look(seen.plan, pair)),

@@ -20,7 +20,7 @@ from doctor.smoke.judge.link_charges import (
     way_charge,
 )
 from doctor.smoke.judge.link_stages import Pair, PairStage, Way, split, stages_of
-from doctor.smoke.judge.one_way import one_way_rates
+from doctor.smoke.judge.one_way import BROKEN, one_way_rates
 from doctor.smoke.judge.speed import MAD, spread, waited
 from doctor.smoke.result import SmokeResult
 
@@ -61,16 +61,18 @@ def _judge(seen: CellMeasurements, least: float) -> Iterator[SmokeCharge]:
         late = _is_late(trips, host, least)
         if slow or late:
             guilty.add(host)
-            yield host_charge(seen, host, slow, late)
+            broken = all(_is_below(stage.doubting(host), host, BROKEN) for stage in stages)
+            yield host_charge(seen, host, slow, late, broken)
     for way in one_way.slow_ways if one_way else ():
         if one_way and guilty.isdisjoint(way):
             yield way_charge(seen, one_way, way)
     if len(seen.hosts) >= LEAST_FOR_PAIR:
         for pair in sorted(stages[0].rates):
             if guilty.isdisjoint(pair) and all(
-                _pair_is_slow(stage.doubting(*pair), pair, noise) for stage in stages
+                _pair_is_slow(stage.doubting(*pair), pair, noise, PAIR_FACTOR) for stage in stages
             ):
-                yield pair_charge(seen, pair)
+                broken = all(_pair_is_slow(stage.doubting(*pair), pair, noise, BROKEN) for stage in stages)
+                yield pair_charge(seen, pair, broken)
 
 
 def measured_cells(result: SmokeResult) -> Iterator[CellMeasurements]:
@@ -182,12 +184,12 @@ def _is_late(trips: Mapping[Pair, float], host: str, least: float) -> bool:
     return late > LATE_FACTOR * usual and late > usual + least and late > max(others)
 
 
-def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float) -> bool:
-    """Whether this pair is slow although both ends are fast with everybody else."""
+def _pair_is_slow(rates: Mapping[Pair, float], pair: Pair, repeat: float, part: float) -> bool:
+    """Whether this pair carries less than this part although both ends are fast with everybody else."""
     others = {other: rate for other, rate in rates.items() if other != pair}
     if any(all(end not in other for other in others) for end in pair):
         return False
     usual = median(others.values())
     if max(repeat, spread([math.log(rate) for rate in others.values()])) > NOISY:
         return False
-    return all(rates[pair] < PAIR_FACTOR * min(usual, median_low(split(others, end)[0])) for end in pair)
+    return all(rates[pair] < part * min(usual, median_low(split(others, end)[0])) for end in pair)

@@ -23,6 +23,8 @@ from doctor.smoke.result import SmokePlan
 
 TURNS = 5
 OF_THE_OTHER = 0.5
+BROKEN = 0.1
+"""A link below this share of its other direction or of other links does not fit a job."""
 STEADY, ALIKE = 1.2, 3
 """The quickest turn of a limited direction is at most this multiple of the third."""
 OF_THE_THIRD = 0.25
@@ -52,7 +54,7 @@ class OneWayRates:
 
     @cached_property
     def slow_ways(self) -> tuple[Way, ...]:
-        return tuple(way for way in self.turns if self._is_limited(way))
+        return tuple(way for way in self.turns if self.is_limited(way, OF_THE_OTHER))
 
     @cached_property
     def doubtful_ways(self) -> tuple[Way, ...]:
@@ -65,9 +67,10 @@ class OneWayRates:
         """Slow host of three -> the rate of its better pair, as a share of that of the pair without it."""
         return {host: part for host in self.hosts if (part := self._of_the_third(host)) < OF_THE_THIRD}
 
-    def _is_limited(self, way: Way) -> bool:
+    def is_limited(self, way: Way, part: float) -> bool:
+        """Whether this direction is below this part of the other one, each time by the same limit."""
         own, other = sorted(self.at_best[way]), sorted(self.turns[way[::-1]])
-        return own[-1] < OF_THE_OTHER * other[1] and own[-1] <= STEADY * own[-ALIKE]
+        return own[-1] < part * other[1] and own[-1] <= STEADY * own[-ALIKE]
 
     def _of_the_third(self, host: str) -> float:
         if len(self.hosts) != 3:

@@ -15,7 +15,7 @@ from tests.lab import Lab, missing
 from tests.support.faults import some_of
 from tests.support.slow_wire import slow_wire
 from tests.support.smoke.faults import sitecustomize
-from tests.support.verified import assert_red
+from tests.support.verified import assert_green, assert_red
 from tests.trials.kinds import DATA, OUTSIDE, Outside
 from tests.trials.run import HOGS, Field, healthy, trial
 
@@ -103,15 +103,29 @@ def test_a_long_cable_is_not_a_fault(field: Field) -> None:
 
 
 def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
-    """It is unknown which end limits it; the other direction is not mentioned."""
+    """It is unknown which end limits it; the other direction is not mentioned. So slow a link is a fault."""
     field.lab["node2"].slow_link("60mbit", DATA)
     try:
         outcome = healthy(replace(field, size=2, ranks=2, tp=2), 0)
     finally:
         field.lab.reset()
     (said,) = outcome.said
-    assert said.startswith("warn smoke-slow-link node[1-2] ")
+    assert said.startswith("fail smoke-slow-link node[1-2] ")
     assert "what node2 sends to node1 arrives at" in said
+
+
+def test_a_link_at_a_hundredth_one_way_is_no_go(field: Field, tmp_path: Path) -> None:
+    lab, then, report = field.lab, tmp_path / "then.json", tmp_path / "report.json"
+    files = ("--save", str(then), "--json", str(report))
+    lab["node2"].slow_link("60mbit")
+    try:
+        done = lab.doctor("preflight", "node[1-2]", "--python", sys.executable, *files)
+        found = json.loads(report.read_bytes())
+        assert (done.returncode, found["findings"][0]["check"]) == (1, "smoke-slow-link"), done.stdout
+        assert_red(lab, found, done.stdout)
+    finally:
+        lab.reset()
+    assert_green(lab, found, done.stdout, then)
 
 
 def test_packets_that_are_lost_show_in_what_was_sent_again(field: Field) -> None:

@@ -367,6 +367,42 @@ def test_a_slow_direction(
         assert not charge.undecided or "the other way" in charge.summary
 
 
+@pytest.mark.parametrize(
+    ("hosts", "turns", "severity"),
+    [
+        (2, {TO_N2: steadily(0.01)}, Severity.FAIL),
+        (2, {TO_N1: steadily(0.12)}, Severity.WARN),
+        (3, {("n2", to): steadily(0.01) for to in ("n1", "n3")}, Severity.FAIL),
+        (3, {(by, "n2"): steadily(0.12) for by in ("n1", "n3")}, Severity.WARN),
+        (3, {TO_N3: steadily(0.01)}, Severity.FAIL),
+        (3, {("n2", "n1"): steadily(0.01), ("n2", "n3"): steadily(0.3)}, Severity.WARN),
+        (3, {("n2", to): [0.01, 0.02, 0.012, 0.3, 0.01] for to in ("n1", "n3")}, Severity.WARN),
+    ],
+)
+def test_a_direction_below_a_tenth_of_the_other_is_a_fault(
+    hosts: int, turns: dict[tuple[str, str], list[float]], severity: Severity
+) -> None:
+    charges = list(judge_links(sending(run_of(hosts), turns)))
+    assert {charge.severity for charge in charges} == {severity}
+
+
+@pytest.mark.parametrize(
+    ("hosts", "rates", "severity"),
+    [
+        (3, at("n2", factor=0.02), Severity.FAIL),
+        (4, at("n2", factor=0.02), Severity.FAIL),
+        (8, at("n2", "n7", factor=0.02), Severity.FAIL),
+        (4, at("n2", factor=0.12), Severity.WARN),
+        (4, lambda a, b, stage: 0.05 * stage if "n2" in (a, b) else 1.0, Severity.WARN),  # 0.05, then 0.1
+        (6, between("n3", "n5", 0.02), Severity.FAIL),
+        (6, between("n3", "n5", 0.12), Severity.WARN),
+    ],
+)
+def test_a_link_below_a_tenth_of_the_others_is_a_fault(hosts: int, rates: Rates, severity: Severity) -> None:
+    charges = list(judge_links(carrying(run_of(hosts), rates)))
+    assert {charge.severity for charge in charges} == {severity}
+
+
 @pytest.mark.parametrize("factor", [0.2, 0.3])
 def test_one_host_of_three_is_slow_from_a_quarter_on(factor: float) -> None:
     """Whatever its turns are like: the pair without it is the measure."""

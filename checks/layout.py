@@ -23,10 +23,20 @@ from doctor.api import (
     fold,
     maybe,
 )
+from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.hccl import REDUCED
 from doctor.job.parallel import Layout
-from doctor.rules.parallel import CONVERTED, MODES, WRAPPED, ParallelJob, known_mode, not_judged, scaling
+from doctor.rules.parallel import (
+    CONVERTED,
+    MODES,
+    WRAPPED,
+    ParallelJob,
+    known_mode,
+    not_judged,
+    not_rehearsed,
+    scaling,
+)
 
 COUNTED = {"atlas-training"}
 """Products for which HCCL connects only certain numbers of devices."""
@@ -44,11 +54,14 @@ REFUSED_BY_TORCH = {
     "plan-invalid",
     PLAN,
     maybe(DEVICES),
+    maybe(SMOKE),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("device-missing",),
 )
-def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Problem]:
+def plan_invalid(
+    plan: JobPlan, devices: Mapping[str, Devices], smoke: SmokeRounds | None = None
+) -> Iterator[Problem]:
     """The parallel plan does not fit the devices, the framework or the product.
 
     Why it matters: a plan that cannot work stops every rank, often after minutes of starting up, with an
@@ -56,10 +69,13 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
 
     What is judged, if it was given: whether the product of dp, tp, pp and cp is the number of devices (once
     dp is given, a missing factor counts as 1; otherwise the given factors must divide the devices), and
-    whether expert groups fill one stage. MindSpore's parallel mode, whether PyNative mode runs it, and the
-    strategy of an operator. Whether HCCL reduces the data type on this product. As warnings: tensor parallel
-    groups that span hosts, stand-alone mode on several devices, and a learning rate that does not follow the
-    global batch. Values that could be compared with nothing are listed as not judged.
+    whether expert groups fill one stage; whether tp divides the attention heads, and those for keys and
+    values (of which several devices may hold a copy: a warning). MindSpore's parallel mode, whether PyNative
+    mode runs it, and the strategy of an operator. Whether HCCL reduces the data type on this product. As
+    warnings: tensor parallel groups that span hosts, stand-alone mode on several devices, and a learning
+    rate that does not follow the global batch. Values that could be compared with nothing are listed as
+    not judged, and dimensions in which the smoke run did not train as not rehearsed: its ranks are
+    divided into dp and tp only.
 
     Also without a plan: whether HCCL connects this number of devices of a host, whether found or given by
     --ranks-per-host, a hostfile or a launch. On Atlas training hosts: 1, 2, 4 or 8, the same on each host.
@@ -88,10 +104,14 @@ def plan_invalid(plan: JobPlan, devices: Mapping[str, Devices]) -> Iterator[Prob
         yield from _devices_of_a_host(job)
     yield from _tensor_parallel(job)
     yield from _experts(job)
+    yield from _heads(job)
     yield from _learning_rate(job)
     yield from _factors(job)
+    left = list(not_rehearsed(job.layout, smoke.runs[0].plan)) if smoke and smoke.runs else []
     if open_items := list(not_judged(job, hccl)):
-        raise Undecided(f"not judged: {'; '.join(open_items)}")
+        left.append(f"not judged: {'; '.join(open_items)}")
+    if left:
+        raise Undecided("; ".join(left))
 
 
 def _parallel_mode(job: ParallelJob) -> Iterator[Problem]:
@@ -297,6 +317,29 @@ def _experts(job: ParallelJob) -> Iterator[Problem]:
             "expert groups do not divide the devices of a stage",
             f"an ep that divides {stage}",
             f"ep {ep}",
+        )
+
+
+def _heads(job: ParallelJob) -> Iterator[Problem]:
+    """The problem of heads that cannot be split evenly. Some frameworks copy those for keys and values."""
+    tp, heads, kv_heads = job.layout.tp or 1, job.layout.heads, job.layout.kv_heads
+    if heads and heads % tp:
+        yield job.wrong("tp does not divide the attention heads", f"a tp that divides {heads}", f"tp {tp}")
+    if heads and kv_heads and heads % kv_heads:
+        yield job.wrong(
+            "the heads for keys and values do not divide the attention heads",
+            f"kv_heads that divide {heads}",
+            f"kv_heads {kv_heads}",
+        )
+    if kv_heads and kv_heads % tp:
+        copied = tp % kv_heads == 0
+        yield job.wrong(
+            "tp does not divide the heads for keys and values"
+            + (", which not every framework copies" if copied else ""),
+            f"a tp that divides {kv_heads}",
+            f"tp {tp}",
+            severity=Severity.WARN if copied else Severity.FAIL,
+            confidence=Confidence.STRONG if copied else Confidence.CERTAIN,
         )
 
 

@@ -25,6 +25,8 @@ KEYS: Mapping[str, str] = {
     "pp": "stages of the pipeline",
     "cp": "devices that share one sequence (context or sequence parallel)",
     "ep": "groups of experts (expert parallel); they lie within the devices of one stage",
+    "heads": "attention heads of the model, which tp must divide",
+    "kv_heads": "heads for keys and values, if there are fewer (grouped-query attention)",
     "world": "devices of the whole job; default: the ranks of the plan",
     "framework": "torch or mindspore",
     "mode": "graph or pynative (MindSpore)",
@@ -62,7 +64,8 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 }
 """Data types by the name that torch and MindSpore share, and their other names."""
 
-_COUNTS = ("dp", "tp", "pp", "cp", "ep", "world", "batch", "batch_before", "devices_before")
+_SPLIT = ("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "world")
+_COUNTS = (*_SPLIT, "batch", "batch_before", "devices_before")
 _RATES = ("lr", "lr_before")
 _MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")
 _NEEDS = {"batch_before": "batch", "lr_before": "lr"}
@@ -78,6 +81,8 @@ class Layout:
     pp: int | None = None
     cp: int | None = None
     ep: int | None = None
+    heads: int | None = None
+    kv_heads: int | None = None
     world: int | None = None
     framework: str | None = None
     mode: str | None = None

@@ -12,6 +12,7 @@ from typing import Any
 from doctor.api import Evidence, JobPlan, Place, Problem
 from doctor.facts.system import Devices
 from doctor.job.parallel import Layout
+from doctor.smoke.result import SmokePlan
 
 CONVERTED = ("bool", "uint8", "complex64", "complex128")
 """Types reduced as another one: torch_npu uses int32 for the first two, torch float pairs for the rest."""
@@ -27,7 +28,21 @@ WRAPPED = {
 """Values of AutoParallel(net, parallel_mode=…) -> the equal mode of set_auto_parallel_context."""
 
 
-SAYS_SOMETHING = ("dp", "tp", "pp", "cp", "ep", "strategy", "mode", "parallel_mode", "dtype", "batch", "lr")
+SAYS_SOMETHING = (
+    "dp",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "heads",
+    "kv_heads",
+    "strategy",
+    "mode",
+    "parallel_mode",
+    "dtype",
+    "batch",
+    "lr",
+)
 """Values of a plan that mean something alone. `devices_before` has its own reason; others modify these."""
 
 
@@ -135,6 +150,10 @@ def not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
         yield f"{', '.join(layout.factors)}: how many ranks the job has is only a default (--ranks-per-host)"
     if layout.ep and not job.stage:
         yield "ep: how many devices a stage has is not known"
+    if lone := [
+        key for key in ("heads", "kv_heads") if getattr(layout, key) and not (layout.tp or layout.dp)
+    ]:
+        yield f"{', '.join(lone)}: tp is not given"
     if layout.strategy and mode in ("stand_alone", "data_parallel"):
         yield f"strategy: {mode} does not use it"
     elif layout.strategy and not (job.stage and job.world):
@@ -148,6 +167,21 @@ def not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
         yield "world: it is compared with dp, tp, pp and cp, and none of them is given"
     elif all(getattr(layout, key) is None for key in (*SAYS_SOMETHING, "devices_before", "world")):
         yield "there is nothing in it to compare with the devices"
+
+
+_REHEARSED_AS = {
+    "tp": "tensor parallelism",
+    "pp": "pipeline",
+    "cp": "context parallelism",
+    "ep": "expert parallelism",
+}
+
+
+def not_rehearsed(layout: Layout, trained: SmokePlan) -> Iterator[str]:
+    """The dimensions of the plan that the smoke run, whose ranks are dp x tp, did not train in."""
+    for key, name in _REHEARSED_AS.items():
+        if (getattr(layout, key) or 1) > 1 and not (key == "tp" and trained.tp > 1):
+            yield f"the plan's {name} was not rehearsed"
 
 
 def _not_scaled(job: ParallelJob) -> Iterator[str]:

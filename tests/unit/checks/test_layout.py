@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from doctor.api import ASCEND, Backend, Confidence, Problem, Severity, Skip, Undecided
+from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.hccl import REDUCED
 from doctor.job.parallel import DTYPES, read_layout
@@ -19,6 +20,8 @@ from doctor.judge.registry import find_checks
 from doctor.model import Host, SourcedValue, Status
 from doctor.rules.parallel import CONVERTED
 from tests.support import recordings
+from tests.support.smoke.results import healthy
+from tests.support.smoke.results import plan_of as smoke_plan
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "plan-invalid")
 FAIL, WARN = Severity.FAIL, Severity.WARN
@@ -573,7 +576,64 @@ def test_a_right_plan_passes_and_none_is_skipped() -> None:
         assert [result.status for result in results] == [status]
 
 
+@pytest.mark.parametrize(
+    ("said", "severity", "expected"),
+    [
+        ("heads=4,tp=8", FAIL, "a tp that divides 4"),
+        ("heads=12,tp=8,dp=1", FAIL, "a tp that divides 12"),
+        ("heads=32,kv_heads=6,tp=2", FAIL, "kv_heads that divide 32"),
+        ("kv_heads=6,tp=4", FAIL, "a tp that divides 6"),
+        ("heads=32,kv_heads=4,tp=8", WARN, "a tp that divides 4"),
+    ],
+)
+def test_tp_must_divide_the_heads(said: str, severity: Severity, expected: str) -> None:
+    assert only(judged(said), severity).expected == expected
+
+
+@pytest.mark.parametrize(
+    "said", ["heads=8,tp=4", "heads=40,kv_heads=8,tp=8", "heads=7,dp=8", "heads=12,tp=4,kv_heads=4"]
+)
+def test_heads_that_tp_divides(said: str) -> None:
+    assert judged(said) == []
+
+
+def rehearsed(said: str, tp: int = 1) -> str:
+    """What is left undecided after a smoke run of four ranks."""
+    plan = plan_of(said, {"node1": 2, "node2": 2}, Backend.GLOO)
+    trained = SmokeRounds((JudgedRun(healthy(smoke_plan(hosts=2, each=2, tp=tp)), ()),))
+    try:
+        assert list(CHECK.run(plan, {}, trained)) == []
+    except Undecided as undecided:
+        return str(undecided)
+    return ""
+
+
+@pytest.mark.parametrize(
+    ("said", "left"),
+    [
+        ("pp=2,dp=2", "the plan's pipeline was not rehearsed"),
+        (
+            "cp=2,pp=2",
+            "the plan's pipeline was not rehearsed; the plan's context parallelism was not rehearsed",
+        ),
+        ("dp=4,ep=2", "the plan's expert parallelism was not rehearsed"),
+        ("dp=2,tp=2", "the plan's tensor parallelism was not rehearsed"),
+        ("dp=4,pp=1,cp=1,ep=1", ""),
+    ],
+)
+def test_dimensions_that_were_not_rehearsed_are_named(said: str, left: str) -> None:
+    assert rehearsed(said) == left
+
+
+def test_the_smoke_run_rehearses_tensor_parallelism() -> None:
+    assert rehearsed("dp=2,tp=2", tp=2) == ""
+    assert rehearsed("dp=2,pp=2,batch=8", tp=2) == (
+        "the plan's pipeline was not rehearsed; not judged: batch: devices_before is not given"
+    )
+
+
 OPEN = {
+    "heads=8": ("hccl", "devices found", "heads: tp is not given"),
     "dtype=float64": ("nccl", "devices found", "dtype: what nccl reduces is not known"),
     "dp=2": ("gloo", "default", "dp: how many ranks the job has is only a default"),
     "ep=4": ("gloo", "default", "ep: how many devices a stage has is not known"),

@@ -10,11 +10,13 @@ from dataclasses import replace
 
 from doctor.job.ranktable.fields import Fields, TableNode
 from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server
-from doctor.job.ranktable.servers import LAB_KEYS
+from doctor.job.ranktable.servers import LAB_KEYS, LAB_WORDS
+from doctor.model import Severity
 from doctor.text.textfile import shown
 
 MOST_LEVELS = 8
 _EID = re.compile(r"[0-9a-fA-F:]{1,256}")
+_NET_TYPES = ("1DMESH", "2DMESH", "A3_SERVER", "A2_AX_SERVER", "TOPO_FILE_DESC", "CLOS")
 _PORTS = ("device_port", "host_port")
 
 
@@ -49,6 +51,8 @@ def _rank(fields: Fields, node: TableNode) -> RankEntry:
         instance = fields.name(level, "net_instance_id") or ""
         if layer == 0:
             server = instance
+        if level.members.get("net_type", "CLOS") not in _NET_TYPES:
+            fields.complain(level, "net_type", "net_type is not known", f"one of {', '.join(_NET_TYPES)}")
         if layer is not None and (layer <= below or (below < 0 and layer > 0)):
             message = "net_layer is not in ascending order from 0"
             fields.complain(level, "net_layer", message, "0 first, then ascending")
@@ -68,7 +72,7 @@ def _rank(fields: Fields, node: TableNode) -> RankEntry:
 
 
 def _address(fields: Fields, node: TableNode, addresses: list[str], eids: list[str]) -> None:
-    kind = (fields.name(node, "addr_type") or "").upper()
+    kind = fields.name(node, "addr_type") or ""
     if kind in ("IPV4", "IPV6"):
         if not node.members.get("addr"):
             fields.complain(node, None, "addr is missing", "an address", 'no "addr"')
@@ -117,6 +121,13 @@ def read_status(fields: Fields, root: TableNode, form: Form) -> str:
         waiting = waits if status == "initializing" else ""
         fields.complain(root, "status", f"status is not completed{waiting}", '"completed"')
     return status or ""
+
+
+def check_words(fields: Fields, root: TableNode, form: Form) -> None:
+    for key, (word, message) in LAB_WORDS.items():
+        if root.members.get(key, word) != word:
+            severity = Severity.FAIL if form == "board-id" else Severity.WARN
+            fields.complain(root, key, message, f'"{word}"', severity=severity)
 
 
 def _agreed_form(fields: Fields, root: TableNode, forms: tuple[Form, ...], version: str | None) -> Form:

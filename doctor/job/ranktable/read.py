@@ -13,7 +13,7 @@ from doctor.job.ranktable.case import TableRules
 from doctor.job.ranktable.decode import decode, plain_json
 from doctor.job.ranktable.fields import Fields, TableNode
 from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, found, outline, settle
-from doctor.job.ranktable.form import form_of, read_levels, read_status
+from doctor.job.ranktable.form import check_words, form_of, read_levels, read_status
 from doctor.job.ranktable.grouping import grouping
 from doctor.job.ranktable.model import Flaw, RankTable
 from doctor.job.ranktable.ranks import RANK_RULES
@@ -72,6 +72,7 @@ def _read(fields: Fields, root: TableNode, text: str) -> RankTable | None:
     if form is None:
         return None
     status = read_status(fields, root, form)
+    check_words(fields, root, form)
     table = _READERS[form](fields, root, RankTable(form, status, (), None, text))
     if form != "2.0":  # numbers have no quotes in that form
         message = "without quotes; HCCL wants a text here and says 'is not string'"

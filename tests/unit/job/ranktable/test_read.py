@@ -340,6 +340,55 @@ def test_a_placeholder_that_each_device_repeats_is_one_flaw() -> None:
 
 
 @pytest.mark.parametrize(
+    ("of", "before", "after", "message"),
+    [
+        (
+            "board_id",
+            '"deploy_mode": "lab"',
+            '"deploy_mode": "rubbish"',
+            "deploy_mode is not lab, the only value that is known",
+        ),
+        (
+            "board_id",
+            '"deploy_mode": "lab"',
+            '"deploy_mode": ""',
+            "deploy_mode is not lab, the only value that is known",
+        ),
+        (
+            "board_id",
+            '"para_plane_nic_location": "device"',
+            '"para_plane_nic_location": "host"',
+            "para_plane_nic_location is not device, the only value that HCCL accepts",
+        ),
+        ("v2.0_950", '"addr_type": "EID"', '"addr_type": "eid"', "addr_type is not known"),
+        (
+            "v2.0_950",
+            '"net_type": "CLOS"',
+            '"net_type": "rubbish"',
+            "net_type is not known",
+        ),
+    ],
+)
+def test_a_word_that_hccl_does_not_know(of: str, before: str, after: str, message: str) -> None:
+    text = sample(of)
+    assert text.count(before) > 0, text
+    (flaw,) = read_table(text.replace(before, after, 1))[1]
+    assert (flaw.message, flaw.severity) == (message, FAIL)
+    assert flaw.actual == shown(after.partition(": ")[2])
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.2"])
+@pytest.mark.parametrize(("key", "wanted"), [("deploy_mode", "lab"), ("para_plane_nic_location", "device")])
+def test_rubbish_in_a_member_that_hccl_does_not_read_in_this_form_is_a_warning(
+    version: str, key: str, wanted: str
+) -> None:
+    given = {**servers(), "version": version, key: "rubbish"}
+    flaws = [flaw for flaw in read_table(written(given))[1] if key in flaw.message]
+    assert [flaw.severity for flaw in flaws] == [WARN]
+    assert not [flaw for flaw in read_table(written({**given, key: wanted}))[1] if key in flaw.message]
+
+
+@pytest.mark.parametrize(
     ("before", "after", "message"),
     [
         (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST = 8
-KNOWN = ("torch", "torch_npu", "mindspore", "numpy")
+KNOWN = ("torch", "torch_npu", "mindspore")
 HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "venv", ".venv")
 
 
@@ -32,9 +32,9 @@ def packages(paths: "list[str]") -> "Iterator[tuple[str, str]]":
     for name in (os.path.basename(entry) for path in paths for entry in listed(path)):
         package, _, rest = name.partition("-")
         version, _, kind = rest.rpartition(".")
-        if package in KNOWN and version and kind in ("dist-info", "egg-info"):
+        if version and kind in ("dist-info", "egg-info"):
             yield package.replace("_", "-"), version
-    for package in KNOWN[:3]:
+    for package in KNOWN:
         for folder in (os.path.join(path or ".", package) for path in paths):
             if os.path.isfile(os.path.join(folder, "__init__.py")):
                 for line in head(os.path.join(folder, "version.py")).split("\n"):

@@ -16,6 +16,8 @@ from doctor.text.interpreter import to_type
 
 MOST = 8
 """How many interpreters a host may report."""
+JUDGED = ("torch", "torch-npu", "mindspore", "numpy")
+MOST_OTHERS = 2000
 PLAIN = ("python3", "python")
 
 
@@ -35,6 +37,8 @@ class Python:
     """Whether it finds CANN's libraries; None without torch_npu, which would load them."""
     chosen: bool = False
     """Whether it was found by its framework: nobody named it, and it is not what the login calls python3."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Its other packages; hosts are compared by them in a table, and no check judges them."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """If this one was named and lacks what is wanted: other interpreters that have it -> its version."""
 
@@ -62,15 +66,17 @@ def _python(capture: Capture) -> Python:
     if not head:
         raise UnreadableOutput("the interpreter did not print its version")
     there = re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE)
-    packages = {name: version for name, version in reversed(there) if version != "?"}  # the first counts
+    found = {name: version for name, version in reversed(there) if version != "?"}  # the first counts
+    packages = {name: found.pop(name) for name in JUDGED if name in found}
     hccl = re.search(r"^hccl (True|False)$", capture.stdout, re.MULTILINE)
     return Python(
         head[2],
         head[1],
         packages,
-        frozenset(name for name, _ in there) - packages.keys(),
+        frozenset(name for name, _ in there) - packages.keys() - found.keys(),
         hccl and hccl[1] == "True",
         re.search(r"^chosen$", capture.stdout, re.MULTILINE) is not None,
+        dict(sorted(found.items())[:MOST_OTHERS]),
         elsewhere,
     )
 

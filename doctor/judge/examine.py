@@ -21,6 +21,7 @@ from doctor.job.wishes import SLURM
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.fact_table import fact_table
+from doctor.judge.fact_values import ASKED
 from doctor.judge.findings import Views, fold_findings
 from doctor.judge.hardware import hardware
 from doctor.judge.hung_tools import HungTools, hung_tools
@@ -31,7 +32,7 @@ from doctor.judge.playbook import Exam, Playbook
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
 from doctor.judge.selection import CheckSelection, find_unapplied
-from doctor.judge.unread_facts import unread_facts
+from doctor.judge.unread_facts import unread_facts, unread_packages
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
 from doctor.recording import Recording
@@ -172,6 +173,7 @@ def build_report(
         net_seconds=recording.mesh.seconds if recording.mesh else None,
         mesh=recording.mesh,
         facts=() if tentative else fact_table(reading),
+        unread=() if tentative else (*unread_facts(ASKED, (), (), facts, hung, ()), *unread_packages(facts)),
         of_one_host=frozenset(_of_one_host(prepared.checks, plan)),
         unapplied=unapplied,
         nothing_examined=bool(asked) and len(unapplied) == len(asked),

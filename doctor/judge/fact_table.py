@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from statistics import median
 from typing import Any, Literal
 
+from doctor.facts.software import PYTHON
 from doctor.judge import fact_values as of
 from doctor.judge.fact_values import NOT_INSTALLED, HostReading, Read, Told
 from doctor.judge.reading import Reading
@@ -54,6 +56,9 @@ class _Column:
     """Whether "8 of 8" counts as better than "7 of 8" if equally many hosts have each."""
 
 
+OWN_FACT = {"torch", "torch-npu", "mindspore"}
+MOST_PACKAGES = 50
+"""The most packages that are listed if hosts have other versions of them."""
 ALWAYS = ("torch",)
 """Facts that are shown even if no host has them."""
 COLUMNS = (
@@ -112,8 +117,17 @@ def fact_table(reading: Reading) -> tuple[FactRow, ...]:
         if host.name in recording.heard and host.name not in recording.unreached
     ]
     products = {each.host.name: told[0] for each in seen if (told := of.product(each))}
-    rows = (_row(column, seen, products) for column in COLUMNS)
+    others = _Column("packages", "packages", "software", of.other_packages(_differing_packages(seen)))
+    rows = (_row(column, seen, products) for column in (*COLUMNS, others))
     return tuple(row for row in rows if row is not None)
+
+
+def _differing_packages(seen: Sequence[HostReading]) -> list[str]:
+    pythons = [python for each in seen if (python := each.get(PYTHON)) and python.version]
+    found = [{**python.packages, **python.others} for python in pythons]
+    names = sorted({name for packages in found for name in packages} - OWN_FACT)
+    differing = (name for name in names if len({packages.get(name) for packages in found}) > 1)
+    return [*islice(differing, MOST_PACKAGES)]
 
 
 def facts_of_host(rows: tuple[FactRow, ...], host: str) -> dict[str, Any]:

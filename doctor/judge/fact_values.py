@@ -5,7 +5,7 @@ None means "not reported": the run did not ask, or the answer could not be read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -194,6 +194,20 @@ def package(name: str) -> Read:
         if name in found.unversioned:
             return "unknown", "unknown version"
         return one(found.packages.get(name, "")) or (NOT_INSTALLED if found.version else None)
+
+    return read
+
+
+def other_packages(differing: Collection[str]) -> Read:
+    """The packages of the interpreter that are not the same on all hosts, and have no fact of their own."""
+
+    def read(seen: HostReading) -> Told | None:
+        found = seen.get(PYTHON)
+        if found is None or not found.version or not differing:
+            return None
+        versions = {**found.packages, **found.others}
+        listed = [f"{name} {versions.get(name, NOT_INSTALLED[1])}" for name in differing]
+        return listed, ", ".join(listed)
 
     return read
 

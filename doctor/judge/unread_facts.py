@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from doctor.api import Check, Fact, OptionalNeed
+from doctor.facts.software import PYTHON
 from doctor.judge.engine import Facts
 from doctor.judge.hung_tools import HungTools
 from doctor.model import MissingFact, Result, Status
@@ -52,3 +53,17 @@ def unread_facts(
         yield f"{name} of {fold(hosts)} could not be read: {reason}"
     if len(lacking) > SHOWN:
         yield f"{len(lacking) - SHOWN} more facts could not be read"
+
+
+def unread_packages(facts: Facts) -> Iterator[str]:
+    """Packages of the interpreter of which nothing can be compared."""
+    lacking: dict[str, list[str]] = {}
+    for host, python in facts.all(PYTHON).items():
+        if not python.version:
+            lacking.setdefault("packages of {} could not be read: no interpreter was found", []).append(host)
+        for name in sorted(python.unversioned):
+            lacking.setdefault(f"{name} of {{}} could not be read: its files hold no version", []).append(
+                host
+            )
+    for said, hosts in lacking.items():
+        yield said.format(fold(hosts))

@@ -148,6 +148,8 @@ class Report:
     """Host -> why no smoke run proves it healthy, if one was wanted."""
     facts: tuple[FactRow, ...] = ()
     """What hosts reported about themselves, apart from what the checks make of it."""
+    unread: tuple[str, ...] = ()
+    """What of these facts could not be read, so that hosts were not compared by it."""
     mesh: MeshResult | None = None
     """Who reached whom, if that was tried."""
     running: tuple[str, ...] = ()

@@ -79,7 +79,12 @@ def heard(report: Report) -> list[str]:
 
 def standing_out(report: Report) -> bool:
     """Whether a host differs from the others, or did not report everything."""
-    return bool(report.silent or report.findings or any(row.odd for row in report.facts))
+    return bool(report.silent or report.findings or not_whole(report) or any(row.odd for row in report.facts))
+
+
+def not_whole(report: Report) -> bool:
+    """Whether a host that answered did not report everything."""
+    return bool(report.unread) or any(each.check == "probe-incomplete" for each in report.findings)
 
 
 def differs(row: FactRow, hosts: Sequence[str]) -> bool:
@@ -203,7 +208,11 @@ def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> I
     elif differing:
         yield Text("The hosts differ, and none is the odd one out.", "bold")
     elif len(told) > 1:
-        yield Text(f"All hosts{' that answered' if report.silent else ''} are alike.", "bold")
+        partly = not_whole(report)
+        whole = "The hosts are alike in what they reported." if partly else "All hosts are alike."
+        yield Text("All hosts that answered are alike." if report.silent and not partly else whole, "bold")
+    for said in report.unread:
+        yield Text(clean_line(f"{ODD} Not looked at: {said}"), "bold red")
     reasons: dict[str, list[str]] = {}
     for host, reason in report.silent.items():
         reasons.setdefault(reason, []).append(host)

@@ -57,6 +57,46 @@ def test_64_alike_hosts_are_one_screen() -> None:
     assert "HOST" not in text
 
 
+PACKAGES = "python 3.11.2 /usr/bin/python3\npackage torch 2.7.1\npackage {} {}\n"
+
+
+def test_packages_in_several_versions_are_not_alike() -> None:
+    of = made(4, {n: {"python": PACKAGES.format("peft", f"0.{n // 2}")} for n in (1, 2, 3, 4)})
+    text = shown(of)
+    assert (
+        table(text)
+        == [
+            ["HOST", "packages"],
+            ["node[2-3]", "peft 0.1"],
+            ["node1", "peft 0.0"],
+            ["node4", "peft 0.2"],
+        ]
+        or "! peft 0.0" in text
+    )
+    assert "alike" not in text
+
+
+@pytest.mark.parametrize(
+    ("answer", "unseen"),
+    [
+        (MissingFact("python", "its command did not end within 10 s"), "python of node[1-3] could not"),
+        ("absent python3\n", "packages of node[1-3] could not be read: no interpreter was found"),
+        (TORCH.format("?"), "torch of node[1-3] could not be read: its files hold no version"),
+    ],
+)
+def test_hosts_are_not_called_alike_in_what_was_not_looked_at(answer: Any, unseen: str) -> None:
+    text = " ".join(shown(made(3, {n: {"python": answer} for n in (1, 2, 3)}), 200).split())
+    assert "All hosts are alike" not in text
+    assert "The hosts are alike in what they reported." in text
+    assert f"Not looked at: {unseen}" in text
+
+
+def test_the_same_packages_everywhere_are_alike() -> None:
+    text = shown(made(3, {n: {"python": PACKAGES.format("peft", "0.1")} for n in (1, 2, 3)}))
+    assert text.endswith("\nAll hosts are alike.\n")
+    assert "peft" not in text
+
+
 def test_the_odd_one_is_marked_and_named_at_the_end() -> None:
     text = shown(made(8, {5: {**ports(128), "spaces": SHM.format(65536)}}))
     assert table(text) == [

@@ -107,9 +107,10 @@ def plan_invalid(
     yield from _heads(job)
     yield from _learning_rate(job)
     yield from _factors(job)
-    left = list(not_rehearsed(job.layout, smoke.runs[0].plan)) if smoke and smoke.runs else []
-    if open_items := list(not_judged(job, hccl)):
-        left.append(f"not judged: {'; '.join(open_items)}")
+    open_items = list(not_judged(job, hccl))
+    left = [f"not judged: {'; '.join(open_items)}"] if open_items else []
+    if smoke and smoke.runs:
+        left += not_rehearsed(job.layout, smoke.runs[0].plan)
     if left:
         raise Undecided("; ".join(left))
 

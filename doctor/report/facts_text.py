@@ -212,7 +212,7 @@ def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> I
         whole = "The hosts are alike in what they reported." if partly else "All hosts are alike."
         yield Text("All hosts that answered are alike." if report.silent and not partly else whole, "bold")
     for said in report.unread:
-        yield Text(clean_line(f"{ODD} Not looked at: {said}"), "bold red")
+        yield Text(clean_line(said), "bold red")
     reasons: dict[str, list[str]] = {}
     for host, reason in report.silent.items():
         reasons.setdefault(reason, []).append(host)

@@ -628,7 +628,7 @@ def test_dimensions_that_were_not_rehearsed_are_named(said: str, left: str) -> N
 def test_the_smoke_run_rehearses_tensor_parallelism() -> None:
     assert rehearsed("dp=2,tp=2", tp=2) == ""
     assert rehearsed("dp=2,pp=2,batch=8", tp=2) == (
-        "the plan's pipeline was not rehearsed; not judged: batch: devices_before is not given"
+        "not judged: batch: devices_before is not given; the plan's pipeline was not rehearsed"
     )
 
 

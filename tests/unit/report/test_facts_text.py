@@ -63,16 +63,12 @@ PACKAGES = "python 3.11.2 /usr/bin/python3\npackage torch 2.7.1\npackage {} {}\n
 def test_packages_in_several_versions_are_not_alike() -> None:
     of = made(4, {n: {"python": PACKAGES.format("peft", f"0.{n // 2}")} for n in (1, 2, 3, 4)})
     text = shown(of)
-    assert (
-        table(text)
-        == [
-            ["HOST", "packages"],
-            ["node[2-3]", "peft 0.1"],
-            ["node1", "peft 0.0"],
-            ["node4", "peft 0.2"],
-        ]
-        or "! peft 0.0" in text
-    )
+    assert table(text) == [
+        ["HOST", "packages"],
+        ["node[2-3]", "peft 0.1"],
+        ["node1", "! peft 0.0"],
+        ["node4", "! peft 0.2"],
+    ]
     assert "alike" not in text
 
 
@@ -88,7 +84,7 @@ def test_hosts_are_not_called_alike_in_what_was_not_looked_at(answer: Any, unsee
     text = " ".join(shown(made(3, {n: {"python": answer} for n in (1, 2, 3)}), 200).split())
     assert "All hosts are alike" not in text
     assert "The hosts are alike in what they reported." in text
-    assert f"Not looked at: {unseen}" in text
+    assert unseen in text
 
 
 def test_the_same_packages_everywhere_are_alike() -> None:

@@ -25,6 +25,7 @@ from doctor.facts.run import CUT_OFF, UNREACHED, PartialAnswer
 from doctor.model import UnreachedHost, UnreachedKind
 
 NEARLY_ALL = 0.9
+UNKNOWN = (UnreachedKind.DEADLINE, UnreachedKind.ASTRAY)
 UNRESOLVED = (UnreachedKind.NAME, UnreachedKind.DEADLINE, UnreachedKind.CONTROLLER)
 """Failures before or instead of a name that was resolved."""
 SLURM = (UnreachedKind.NODE, UnreachedKind.STEP)
@@ -51,7 +52,7 @@ def host_unreachable(reach: Mapping[str, UnreachedHost | None]) -> Iterator[Prob
     never accepted.
     """
     failed = {host: why for host, why in reach.items() if why is not None}
-    late = {host: why for host, why in failed.items() if why.kind is UnreachedKind.DEADLINE}
+    late = {host: why for host, why in failed.items() if why.kind in UNKNOWN}
     short = {host: why for host, why in failed.items() if why.kind is UnreachedKind.CONTROLLER}
     failed = {host: why for host, why in failed.items() if host not in late and host not in short}
     common = _common(list(failed.values()), len(reach))

@@ -1,6 +1,7 @@
 """The exit codes, and the tree of our errors: a low-level exception becomes a sentence in one place.
 
     DoctorError             a problem that a person can act on: what, where, and the next step
+    ├── NotExamined         nothing could be examined, and nobody is at fault (exit 3)
     ├── UsageError          the command line, an inventory or another input file is wrong (exit 2)
     │   └── InputErrors     all mistakes in the input files at once, each with file and line
     └── UnreadableOutput       output of a host that a parser could not read; becomes "unknown"
@@ -25,6 +26,12 @@ class DoctorError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+
+
+class NotExamined(DoctorError):
+    """What somebody else does keeps us from examining; nobody is accused."""
+
+    exit_code = EXIT_INCONCLUSIVE
 
 
 class UsageError(DoctorError):

@@ -118,6 +118,8 @@ class UnreachedKind(str, Enum):
     ENTRY = "not-entered"
     JUMP = "jump-failed"
     RANK = "rank-absent"
+    ASTRAY = "rank-astray"
+    """It may have met a process of another user that holds the port of rank 0."""
     NODE = "node-out-of-slurm"
     STEP = "no-step"
     DEADLINE = "deadline"

@@ -13,6 +13,7 @@ from typing import Any
 from doctor.run.in_job.handshake import (
     HANDSHAKE,
     LONGEST_LINE,
+    PROTOCOL,
     Endpoint,
     Introduction,
     Seals,
@@ -38,7 +39,15 @@ class FoundHead:
     sure: bool
 
 
-def find_head(seat: JobRank, until: float) -> FoundHead | str:
+@dataclass(frozen=True, slots=True)
+class NoHead:
+    """`strangers`: other programs answered where rank 0 might be."""
+
+    why: str
+    strangers: bool = False
+
+
+def find_head(seat: JobRank, until: float) -> FoundHead | NoHead:
     """Rank 0, or why it was not found; returns before `until`, of time.monotonic."""
     why = ""
     strangers: dict[str, None] = {}
@@ -46,7 +55,7 @@ def find_head(seat: JobRank, until: float) -> FoundHead | str:
         for head in seat.heads:
             for port in seat.ports:
                 if time.monotonic() >= until:
-                    return "; ".join(strangers) or why or "no answer"
+                    return NoHead("; ".join(strangers) or why or "no answer", bool(strangers))
                 try:
                     connection = _connect(head, port, until)
                 except OSError as error:
@@ -120,6 +129,15 @@ def another_head(seat: JobRank, found: FoundHead, seconds: float) -> Endpoint | 
         with suppress(OSError, Stranger), _connect(head, port, until) as connection:
             return introduce(seat, connection, until).place
     return None
+
+
+def speaks_as_head(seat: JobRank, port: int) -> bool:
+    """Whether who holds this port of rank 0's host begins as rank 0 would."""
+    for head in seat.heads:
+        until = time.monotonic() + FIRST_WORD
+        with suppress(OSError, Stranger), _connect(head, port, until) as connection:
+            return _line(connection, until).startswith(PROTOCOL)
+    return False
 
 
 def _line(connection: socket.socket, until: float) -> bytes:

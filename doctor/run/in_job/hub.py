@@ -93,7 +93,13 @@ class Hub:
                 progress(self.members)
                 self._changed.wait(min(left, 1.0))
         if self._door:
+            self._door.look_for_others()
             self._door.close()
+
+    @property
+    def rivals(self) -> Mapping[int, int]:
+        """Port where ranks may have met another user's process instead of rank 0 -> its uid."""
+        return self._door.passed_over if self._door and not self.seat.secret else {}
 
     def _let_in(self, visitor: RankVisitor) -> None:
         """Admit or refuse a visitor. Runs in the listener's thread."""

@@ -7,11 +7,13 @@ import time
 from collections.abc import Collection
 from dataclasses import replace
 
-from doctor.errors import EXIT_BROKEN, DoctorError
+from doctor.errors import EXIT_BROKEN, DoctorError, NotExamined
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.wishes import JobWishes
 from doctor.run.examination import run_and_report
+from doctor.run.in_job.find_head import speaks_as_head
 from doctor.run.in_job.hub import Hub
+from doctor.run.in_job.job_key import VARIABLE
 from doctor.run.in_job.messages import Hello
 from doctor.run.in_job.missing_ranks import Roster
 from doctor.run.in_job.rank_env import JobRank
@@ -33,6 +35,7 @@ def lead(seat: JobRank, me: Hello, request: Request, join: float) -> int:
         hub.listen()
         began = time.monotonic()
         _join(hub, request, join)
+        _refuse_impostors(hub)
         deadline = request.way.deadline
         if deadline is not None:
             left = max(0.1, deadline - (time.monotonic() - began))
@@ -65,6 +68,18 @@ def _join(hub: Hub, request: Request, seconds: float) -> None:
         line.clear()
     for rank in hub.roll_call():  # ranks that do not answer are not asked to run anything
         hub.members[rank].silent = True
+
+
+def _refuse_impostors(hub: Hub) -> None:
+    """Ranks that cannot tell us from another rank 0 would not believe our verdict: they all get the same."""
+    unsure = any(member.link and not member.hello.sure for member in hub.members.values())
+    for port, uid in hub.rivals.items() if unsure else ():
+        if speaks_as_head(hub.seat, port):
+            raise NotExamined(
+                f"--in-job: port {port} of {hub.own_place[0]}, where ranks look for rank 0, is held by the "
+                f"user with uid {uid}, whose program claims to be rank 0.",
+                f"Give all ranks a {VARIABLE}: then nobody can guess their ports.",
+            )
 
 
 def _ready(roster: Roster) -> Ready:

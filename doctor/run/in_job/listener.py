@@ -16,8 +16,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from doctor.errors import UsageError
+from doctor.errors import NotExamined
 from doctor.run.in_job.handshake import HANDSHAKE, LONGEST_LINE, Greeting, Stranger, endpoint
+from doctor.run.in_job.job_key import VARIABLE
 from doctor.run.in_job.messages import MEMBER, SILENT, UNREADABLE, Hello
 from doctor.run.in_job.rank_env import JobRank
 from doctor.run.in_job.socket_owner import SocketTables, other_holder, peer_is_ours
@@ -76,17 +77,23 @@ class RankListener:
         for port in self._seat.ports:
             with contextlib.suppress(OSError):
                 return socket.create_server(("", port), family=family, backlog=BACKLOG, dualstack_ipv6=both)
-            holder = other_holder(port)
-            if holder is not None:
-                self.passed_over[port] = holder
+            self.look_for_others()
         ports = ", ".join(map(str, self._seat.ports))
         held = "".join(
             f"; {port} is held by the user with uid {uid}" for port, uid in self.passed_over.items()
         )
-        raise UsageError(
-            f"--in-job: none of the ports {ports} is free on the host of rank 0{held}.",
-            "See who holds them: ss -ltnpe. Another run of doctor may not have ended yet.",
+        raise NotExamined(
+            f"--in-job: none of the ports {ports} is free on {socket.gethostname()}, "
+            f"the host of rank 0{held}.",
+            "See who holds them: ss -ltnpe. Another run of doctor may not have ended yet. "
+            f"If all ranks share a {VARIABLE}, nobody can guess their ports.",
         )
+
+    def look_for_others(self) -> None:
+        """Note who else holds a port at which ranks look for rank 0."""
+        for port in self._seat.ports:
+            if (holder := other_holder(port)) is not None:
+                self.passed_over[port] = holder
 
     def _serve(self) -> None:
         while not self._closed:

@@ -14,8 +14,9 @@ from functools import partial
 
 import msgspec
 
+from doctor.errors import EXIT_INCONCLUSIVE
 from doctor.run.in_job import messages, proc
-from doctor.run.in_job.find_head import FoundHead, another_head, find_head
+from doctor.run.in_job.find_head import FoundHead, NoHead, another_head, find_head
 from doctor.run.in_job.job_key import VARIABLE
 from doctor.run.in_job.messages import BEAT, SILENT, SLEPT
 from doctor.run.in_job.own_programs import OwnPrograms
@@ -79,10 +80,11 @@ class Membership:
     def follow(self, seconds: float) -> MemberOutcome:
         """The verdict. `seconds` is the limit for finding rank 0."""
         found = find_head(self.seat, time.monotonic() + seconds)
-        if isinstance(found, str):
+        if isinstance(found, NoHead):
             place = " or ".join(self.seat.heads[:3])
-            what = f"rank 0 was not found at {place} within {seconds:.0f} s: {found}"
-            return MemberOutcome(LOST, (f"rank {self.seat.rank}: {what}.",))
+            what = f"rank 0 was not found at {place} within {seconds:.0f} s: {found.why}"
+            code = EXIT_INCONCLUSIVE if found.strangers else LOST
+            return MemberOutcome(code, (f"rank {self.seat.rank}: {what}.",))
         self.link = self.loop.link(found.connection, found.seals)
         self.link.tell(msgspec.structs.replace(self.me, sure=found.sure))
         self.loop.adopt(self.link)
@@ -94,7 +96,7 @@ class Membership:
         finally:
             self._end_programs()
         assert self._outcome is not None
-        if self._outcome.code == 0 and not found.sure:
+        if not found.sure:
             self._outcome = self._unless_two(found)
         if self.link is not None and not self.link.closed:
             self.link.tell(messages.VerdictReceipt())
@@ -103,13 +105,15 @@ class Membership:
         return self._outcome
 
     def _unless_two(self, found: FoundHead) -> MemberOutcome:
-        """The outcome for a good verdict from a rank 0 that nothing vouches for."""
+        """The outcome for the verdict, or the loss, of a rank 0 that nothing vouches for."""
         assert self._outcome is not None
         other = another_head(self.seat, found, RIVAL)
         if other is None:
             return self._outcome
         what = f"two processes claim to be rank 0, at {found.place} and at {other}"
-        return MemberOutcome(LOST, (f"rank {self.seat.rank}: {what}. Give all ranks a {VARIABLE}.",))
+        return MemberOutcome(
+            EXIT_INCONCLUSIVE, (f"rank {self.seat.rank}: {what}. Give all ranks a {VARIABLE}.",)
+        )
 
     def _wait_until_flushed(self, link: RankLink) -> None:
         """Rank 0 hangs up once everybody has the verdict; until then a launcher may end those without it."""

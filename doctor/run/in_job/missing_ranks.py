@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.run.in_job import proc
 from doctor.run.in_job.hub import Hub
+from doctor.run.in_job.job_key import VARIABLE
 from doctor.run.in_job.messages import SILENT, ProcessState
 from doctor.text.nodeset import is_host
 
@@ -114,10 +115,18 @@ class Roster:
             remedy = f"See who stopped it; kill -CONT {stopped[0]} on {host} resumes it."
         else:
             remedy = "Look at what the rank printed, and at what its launcher says about it."
+        kind, summary = UnreachedKind.RANK, _summary(gone, self.waited)
+        if (rivals := self.hub.rivals) and not any(each.came or each.state in proc.WORDS for each in gone):
+            port, uid = next(iter(rivals.items()))
+            kind, remedy = UnreachedKind.ASTRAY, f"Give all ranks a {VARIABLE}."
+            summary += (
+                f"; port {port} of {self.names[self.hub.own_place]}, where ranks look for rank 0, is held by "
+                f"the user with uid {uid}, whom they may have met instead. {remedy}"
+            )
         return UnreachedHost(
             host,
-            UnreachedKind.RANK,
-            _summary(gone, self.waited),
+            kind,
+            summary,
             remedy,
             commands if pids else (),
             ranks=tuple(each.rank for each in gone),

@@ -199,7 +199,7 @@ def test_a_training_is_given_no_program_variable_or_fault(
     assert says in head.texts(STDERR)
 
 
-@pytest.mark.parametrize(("sure", "both", "code"), [(False, True, 1), (False, False, 0), (True, True, 0)])
+@pytest.mark.parametrize(("sure", "both", "code"), [(False, True, 3), (False, False, 0), (True, True, 0)])
 def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
     sure: bool, both: bool, code: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

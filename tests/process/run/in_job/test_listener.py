@@ -14,7 +14,7 @@ from queue import SimpleQueue
 import msgspec
 import pytest
 
-from doctor.run.in_job.find_head import find_head
+from doctor.run.in_job.find_head import FoundHead, find_head
 from doctor.run.in_job.handshake import Introduction, Stranger, endpoint
 from doctor.run.in_job.listener import MOST_VISITORS, RankListener, RankVisitor
 from doctor.run.in_job.messages import Beat, Hello
@@ -45,7 +45,7 @@ def came(seat: JobRank) -> Iterator[SimpleQueue[RankVisitor]]:
 def come(seat: JobRank, said: msgspec.Struct | bytes = HELLO) -> socket.socket:
     """Connect as a rank of the job, with `said` as its first message."""
     found = find_head(seat, time.monotonic() + 20)
-    assert not isinstance(found, str), found
+    assert isinstance(found, FoundHead), found
     loop = Loop(lambda *_: None, lambda _: None, lambda _: None, lambda *_: None)
     link = loop.link(found.connection, found.seals)
     link.send(CONTROL, 0, said if isinstance(said, bytes) else msgspec.json.encode(said))
@@ -84,7 +84,7 @@ def test_one_that_proves_itself_and_says_nothing_is_let_go(
 ) -> None:
     monkeypatch.setattr("doctor.run.in_job.listener.SILENT", 0.5)
     found = find_head(seat, time.monotonic() + 20)
-    assert not isinstance(found, str)
+    assert isinstance(found, FoundHead)
     with found.connection as connection:
         connection.settimeout(10)
         assert connection.recv(1) == b""

@@ -37,4 +37,4 @@ def test_a_try_that_is_cut_short_says_nothing(
 
     monkeypatch.setattr(searching, "_connect", connect)
     monkeypatch.setattr(searching, "PAUSE", 0.01)
-    assert searching.find_head(SEAT, until) == why
+    assert searching.find_head(SEAT, until) == searching.NoHead(why)

@@ -23,8 +23,9 @@ from doctor.facts.processes import KERNEL_LOG, PROCESSES, DeviceProcess, KernelL
 APPLICATION_XIDS = {13, 31, 43, 45}
 """Xids that a faulty program causes: they do not count against the host."""
 
+_CRASH = r"segfault at .* in lib(?:nccl|hccl|torch|ascend)"
 _KINDS = (
-    ("the kernel ended processes for lack of memory", r"out of memory|oom-kill:|invoked oom-killer"),
+    ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
     ("an NPU's heartbeat was lost", r"heart.?beat lost"),
     ("the hardware reported errors", r"machine check|hardware error|edac [^:]*: \d+ [cu]e "),
     ("a network link went down", r"(?<!sata )link (?:is )?down"),
@@ -32,7 +33,7 @@ _KINDS = (
     ("the connection tracking table was full", r"nf_conntrack: table full"),
     ("a GPU reported a fault", r"nvrm: xid|fallen off the bus"),
     ("a CPU or task was stuck", r"soft lockup|blocked for more"),
-    ("a communication library crashed", r"segfault at .* in lib(?:nccl|hccl|torch|ascend)"),
+    ("a communication library crashed", _CRASH),
 )
 
 
@@ -55,7 +56,9 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
         found = [
             line
             for line in recent
-            if re.search(pattern, line.text, re.IGNORECASE) and not _harmless(line, lines)
+            if re.search(pattern, line.text, re.IGNORECASE)
+            and (pattern == _CRASH or not line.is_crash)
+            and not _harmless(line, lines)
         ]
         if found:
             yield Problem(

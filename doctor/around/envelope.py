@@ -37,7 +37,7 @@ class AttemptEntry(msgspec.Struct, frozen=True, kw_only=True):
     ended: str | None = None
     """Why doctor ended it; null if it did not."""
     elsewhere: tuple[str, ...] = ()
-    """What became of its ranks on other hosts when doctor ended it, each in a sentence."""
+    """What still ran, here and on other hosts, after doctor had ended it, each in a sentence."""
     by_others: str | None = None
     """Who else ended it: a signal, or a scheduler and its reason; null if nobody did."""
     why: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from doctor.agents.onhost.kernel_words import own_words, whole_lines
+from doctor.agents.onhost.kernel_words import is_crash, own_words, whole_lines
 from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.devices import every
 
@@ -71,6 +71,11 @@ class KernelLine:
 
     age: float | None
     text: str
+
+    @property
+    def is_crash(self) -> bool:
+        """Whether it says that a program crashed, and so nothing else."""
+        return is_crash(self.text)
 
 
 WORTH_READING = "|".join(

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterable, Iterator
 
 HIDDEN = "…"
-NAME = r"[\w.+@/:\\-]{1,255}"
-"""A name that cannot hold a message: it has no blanks, brackets or signs."""
+NAME = r"[\w.+@/:<>\\-]{1,255}"
+"""A name that cannot hold a message: it has no blanks."""
 MOST_OF_A_NAME = 4
 """The most lines that a name which holds line ends is looked for on."""
 _PLAIN = re.compile(rf"\(?{NAME}\)?\Z")

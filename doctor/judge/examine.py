@@ -117,9 +117,8 @@ def build_report(
     )
     needed = needed_on(recording.hosts, facts, expects, givens[LAUNCHES.name], reading.smoke)
     results = [weighed(result, needed) for result in judge(prepared.checks, case)]
-    folded = fold_findings(
-        results, {c.id: c for c in prepared.checks}, _views(facts), playbook.fill, _vendors(facts)
-    )
+    views = _views(facts)
+    folded = fold_findings(results, {c.id: c for c in prepared.checks}, views, playbook.fill, _vendors(facts))
     found = fitting(folded, recording, prepared.name, (check.id for check in prepared.checks), facts)
     no_smoke = ""
     if recording.smoke_wanted and not recording.smoke:
@@ -169,6 +168,7 @@ def build_report(
         no_smoke=no_smoke,
         untrained=unproved,
         running=_running(recording, facts),
+        inside=frozenset(host for host, view in views.views.items() if view is View.CONTAINER),
         hardware=hardware(facts, plan),
         net_seconds=recording.mesh.seconds if recording.mesh else None,
         mesh=recording.mesh,

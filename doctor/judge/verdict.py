@@ -154,6 +154,8 @@ class Report:
     """Who reached whom, if that was tried."""
     running: tuple[str, ...] = ()
     """Hosts that already ran a job of the user, other than the one that examines itself."""
+    inside: frozenset[str] = frozenset()
+    """The hosts that were seen from inside a container."""
     hardware: Mapping[str, Hardware] = field(default_factory=dict)
     """Host -> its serial numbers, slots and switch ports, for hosts that answered."""
     of_one_host: frozenset[str] = frozenset()

@@ -73,15 +73,9 @@ def _frames(finding: Finding) -> list[str]:
 
 
 def seen_inside(report: Report) -> str:
-    """Which hosts were seen from inside a container, for the first lines of a report; empty if none."""
-    inside = {
-        host
-        for finding in report.findings
-        if View.CONTAINER in (finding.view, finding.seen_from)
-        for host in finding.hosts
-    }
-    names = [name for name in report.plan.names if name in inside]
-    if not names:
+    """Which hosts were seen from inside a container, for the first lines of a report, if a finding was."""
+    names = [name for name in report.plan.names if name in report.inside]
+    if not names or not any(View.CONTAINER in (each.view, each.seen_from) for each in report.findings):
         return ""
     whom = "" if len(names) == len(report.plan.names) else f"{fold(names)}: "
     return f"{whom}seen from inside the container"

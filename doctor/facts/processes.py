@@ -75,7 +75,8 @@ class KernelLine:
     @property
     def is_crash(self) -> bool:
         """Whether it says that a program crashed, and so nothing else."""
-        return is_crash(self.text)
+        begin = _DECODED.match(self.text)
+        return is_crash(self.text[begin.end() if begin else 0 :])
 
 
 WORTH_READING = "|".join(
@@ -87,6 +88,8 @@ WORTH_READING = "|".join(
 )
 
 
+_DECODED = re.compile(r"(?:[a-z]{2,9} {0,5}:[a-z]{3,6} {0,5}: )?\d{4}-\d\d-\d\dT[\d:,.+-]{8,30} ")
+"""The beginning of a line of dmesg with options: the facility, the level, and the time."""
 LONGEST = 1000
 """How many characters of a line are read."""
 
@@ -103,7 +106,9 @@ def _kernel_log(capture: Capture) -> tuple[KernelLine, ...]:
             age = max(now - float(stamp[1]), 0.0) if now is not None else None
             lines.append(KernelLine(age, own_words(stamp[2])))
         else:
-            lines.append(KernelLine(None, own_words(line.strip())))
+            begin = _DECODED.match(line.strip())
+            head = begin.group() if begin else ""
+            lines.append(KernelLine(None, head + own_words(line.strip()[len(head) :])))
     return tuple(lines)
 
 

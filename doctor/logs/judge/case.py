@@ -14,7 +14,7 @@ from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
-from doctor.logs.judge.recovery import Recovery, forgiven, got_over, lacks_effect
+from doctor.logs.judge.recovery import Recovery, differing, forgiven, got_over, lacks_effect
 from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role
 from doctor.logs.steps import says_trained
 
@@ -165,6 +165,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     left = of_others(ranks, bool(starts), alone)
     aside = tuple(each for each in found if id(each.sighting) in left and "pid" in each.sighting.taken)
     found = [each for each in found if id(each.sighting) not in left]
+    found = differing(found)
     recovery = Recovery(found, files, steps, clocks)
     found = [recovery.weighed(each) for each in found]
     found = [each for each in found if not got_over(each, logs.sightings)]

@@ -143,7 +143,7 @@ def _on_device(taken: Mapping[str, str], by: Party, places: PartyMaps) -> tuple[
 
 def _counts(sighting: Sighting, file: LogFile | None) -> bool:
     needs = sighting.symptom.needs
-    if not needs or needs == "effect":
+    if needs in ("", "effect", "differs"):
         return True
     last = sighting.last
     if needs == "repeated" and (sighting.count > 1 or is_raised(last)):

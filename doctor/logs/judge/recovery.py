@@ -11,6 +11,7 @@ from dataclasses import replace
 from doctor.logs.judge.clocks import TOGETHER, Clocks
 from doctor.logs.judge.event import LAST_WORDS, Event, explains, is_raised
 from doctor.logs.judge.kinds import SuspectKind
+from doctor.logs.judge.parties import Key
 from doctor.logs.model import Form, LogFile, LogLine, Party, Role, Sighting
 
 HELD_BACK = 8192
@@ -24,9 +25,10 @@ _OVER = {
     "kubernetes-image": "kubernetes-started",
     "kubernetes-volume": "kubernetes-started",
     "ray-terminated": "ray-shut-down",
+    "nccl-connect-retrying": "nccl-ready",
 }
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
-events in their order."""
+events in their order, so only what one rank said is compared by its place."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _FORGIVEN = {
     SuspectKind.WAITS,
@@ -82,15 +84,35 @@ class Recovery:
 
 
 def got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
-    """Whether an event about the same pod shows that it went on after it."""
+    """Whether an event about the same pod, or a later line of the same rank, shows that it went on."""
     later = _OVER.get(event.id)
     pod = event.sighting.taken.get("pod")
     return later is not None and any(
         each.symptom.id == later
         and each.last.file == event.line.file
         and pod in (None, each.taken.get("pod"))
+        and (later != "nccl-ready" or _follows(each, event.sighting))
         for each in sightings
     )
+
+
+def _follows(one: Sighting, other: Sighting) -> bool:
+    return one.last.who == other.last.who and one.last.number > other.last.number
+
+
+def differing(found: Sequence[Event]) -> list[Event]:
+    """The events without those that count only if ranks differ, and do not: their line gives a value, and
+    that of another rank gives none."""
+    usual: dict[str, set[Key]] = {}
+    for each in found:
+        if not each.sighting.taken:
+            usual.setdefault(each.id, set()).update(each.keys)
+    return [
+        each
+        for each in found
+        if each.sighting.symptom.needs != "differs"
+        or (each.sighting.taken and usual.get(each.id, set()) - each.keys)
+    ]
 
 
 def _lasts(sighting: Sighting) -> bool:
@@ -163,7 +185,12 @@ def _steps_of(rank: int | None, file: str, steps: Steps) -> list[LogLine]:
 def _healthy_end(event: Event, file: LogFile | None, ended_badly: frozenset[str]) -> bool:
     """Whether healthy logs have such a warning, too, and its file goes on without another complaint."""
     needs, last = event.sighting.symptom.needs, event.sighting.last
-    if needs in ("", "no-step", "effect") or file is None or file.name in ended_badly or is_raised(last):
+    if (
+        needs in ("", "no-step", "effect", "differs")
+        or file is None
+        or file.name in ended_badly
+        or is_raised(last)
+    ):
         return False
     return file.lines - last.number > AFTER_END
 

@@ -28,7 +28,7 @@ _LISTS = (
     "not",
 )
 FIELDS = (*_TEXTS, "any", *_LISTS)
-NEEDS = ("repeated", "last", "end", "no-step", "effect")
+NEEDS = ("repeated", "last", "end", "no-step", "effect", "differs")
 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _FORMS = {form.value: form for form in Form}

@@ -36,7 +36,7 @@ FABRIC = "".join(f"node1:{pid}:{pid} [{pid % 8}] NCCL INFO Using network {{}}\n"
 NO_LIBRARY = "node2:100:100 [0] misc/ibvsymbols.cc:56 NCCL WARN Failed to open libibverbs.so[.1]\n"
 
 
-@pytest.mark.parametrize("fabric", ["IB", "AWS Libfabric"])
+@pytest.mark.parametrize("fabric", ["IB", "AWS Libfabric", "FasTrak", "GPUDirectTCPX_v7"])
 @pytest.mark.parametrize(
     "others", [*SOCKETS.replace("node1", "node2").splitlines(keepends=True)[::2], NO_LIBRARY]
 )
@@ -44,8 +44,10 @@ def test_it_is_told_if_only_some_ranks_use_sockets(fabric: str, others: str, tmp
     path = tmp_path / "train.log"
     path.write_text(FABRIC.format(fabric, fabric) + others)
     found = concluded(path)
-    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "nccl-sockets")
-    assert "node2" in found.charges[0].says
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "nccl-network-differs")
+    assert {each.host for each in found.charges[0].who} == {"node2"}
+    path.write_text(path.read_text() + STEPS)
+    assert concluded(path).outcome is LogOutcome.CLEAN  # ranks of one job that differ reach no step
 
 
 @pytest.mark.parametrize("network", ["IB", "AWS Libfabric", "Socket"])
@@ -53,6 +55,63 @@ def test_ranks_that_agree_are_healthy(network: str, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(FABRIC.format(network, network))
     assert concluded(path).outcome is LogOutcome.CLEAN
+
+
+TIMED_OUT = (
+    "[rank{0}]:[E1120 10:15:44.123 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation "
+    "timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600029 milliseconds."
+)
+
+
+@pytest.mark.parametrize("silent", [None, 3])
+@pytest.mark.parametrize("says", [("NET/IB : No device found.", "NET/IB : Using [0]mlx5_0:1/IB [RO]"),
+                                  ("Using network Socket", "Using network IB")])  # fmt: skip
+def test_the_rank_on_sockets_is_named_and_not_those_that_wait_for_it(
+    says: tuple[str, str], silent: int | None, tmp_path: Path
+) -> None:
+    for rank in range(4):
+        lines = [f"node{rank}:10{rank}:10{rank} [0] NCCL INFO {says[rank != 2]}"]
+        lines += [] if rank == silent else [TIMED_OUT.format(rank)]
+        (tmp_path / f"rank{rank}.log").write_text("".join(f"{each}\n" for each in lines))
+    found = concluded(tmp_path)
+    assert {each.rank for each in found.charges[0].who} == {2}
+
+
+@pytest.mark.parametrize("first", ["NET/IB : Using [0]mlx5_0:1/IB", "NET/IB : No device found."])
+@pytest.mark.parametrize("then", ["Socket", "AWS Libfabric"])
+def test_ranks_that_say_the_same_two_things_agree(first: str, then: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    each = "node{0}:10{0}:10{0} [0] NCCL INFO "
+    path.write_text("".join(f"{each}{first}\n{each}Using network {then}\n".format(rank) for rank in (1, 2)))
+    assert concluded(path).outcome is LogOutcome.CLEAN
+
+
+READY = "node{}:100:100 [0] NCCL INFO ncclCommInitRank comm 0x1 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+
+
+@pytest.mark.parametrize("address", ["", "to 10.0.0.2<4123> "])
+def test_retries_are_over_where_their_rank_has_connected(address: str, tmp_path: Path) -> None:
+    path = tmp_path / "train.log"
+    line = RETRY.replace("connect returned", f"connect {address}returned")
+    retries = "".join(line.format("socketPollConnect", REASONS[1], n) for n in (1, 2, 3))
+    path.write_text(retries + READY.format(1))
+    assert concluded(path).outcome is LogOutcome.CLEAN
+    for still in (READY.format(1) + retries, retries + READY.format(2)):
+        path.write_text(still)
+        assert concluded(path).charges[0].symptom == "nccl-connect-retrying"
+
+
+@pytest.mark.parametrize("why", ["Network is unreachable", "Invalid argument"])
+@pytest.mark.parametrize("function", ["socketStartConnect", "ncclOsSocketStartConnect"])
+def test_a_connection_that_cannot_be_made_in_the_spelling_of_nccl_2_27(
+    function: str, why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "train.log"
+    warns = "node1:100:100 [0] misc/socket.cc:484 NCCL WARN"
+    path.write_text(f"{warns} {function}: connect to 10.0.0.2<4123> failed : {why}\n")
+    found = concluded(path)
+    assert found.charges[0].symptom == "nccl-no-route"
+    assert "10.0.0.2" in found.charges[0].says
 
 
 RETRY = "node1:100:100 [0] NCCL INFO {}: connect returned {}, retrying ({}/34)\n"

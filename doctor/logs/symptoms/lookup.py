@@ -37,12 +37,15 @@ def spelled(code: str) -> str:
 class SymptomLookup:
     def __init__(self, symptoms: Iterable[Symptom]) -> None:
         self._codes: dict[str, list[Symptom]] = {}
+        self._names: dict[str, list[Symptom]] = {}
+        """The same for a name in one word, however its parts are joined: ParameterBroadcast."""
         self._words: list[tuple[Symptom, frozenset[str]]] = []
         self._seen: Counter[str] = Counter()
         self._messages: list[tuple[Symptom, tuple[str, ...]]] = []
         for symptom in symptoms:
             for key in dict.fromkeys(spelled(code) for code in symptom.codes):
                 self._codes.setdefault(key, []).append(symptom)
+                self._names.setdefault(key.replace(" ", ""), []).append(symptom)
             written = (*("…".join(each) for each in symptom.patterns), *symptom.examples, symptom.title)
             self._messages.append((symptom, tuple(map(_steady, written))))
             literals = (literal for pattern in symptom.patterns for literal in pattern)
@@ -54,6 +57,8 @@ class SymptomLookup:
         key = spelled(text)
         first, _, rest = key.partition(" ")
         found = self._codes.get(key) or (self._codes.get(rest) if first in _BEFORE_A_CODE else None)
+        if not found and text.replace("_", "").replace("-", "").isalpha():
+            found = self._names.get(key.replace(" ", ""))
         return tuple(found or ()) if key else ()
 
     def by_fragment(self, text: str) -> tuple[Symptom, ...]:

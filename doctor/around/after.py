@@ -6,6 +6,7 @@ import contextlib
 import glob
 import os
 import re
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.around.apart import apart
+from doctor.around.apart import StoppedPart, apart
 from doctor.around.folder import PART, both_ends
 from doctor.around.kernel import of_job, processes_of
 from doctor.around.lives import CommandLives
@@ -70,12 +71,21 @@ class PastCommand:
     seconds: float
     killed: bool
     printed_into: tuple[str, ...] = ()
+    asks: bool = True
+    """Whether its hosts are asked what they say."""
 
 
 def explained(request: Request, output: Output, past: PastCommand, parts: Path | None) -> EndReason:
-    """Why the command ended. In `parts` the instances on other hosts keep their output, if there are some."""
+    """Why the command ended. In `parts` the instances on other hosts keep their output, if there are some.
+    A signal that ends doctor ends the questions to the hosts; what the command printed is read all the same.
+    """
     asked = replace(request, command="logs")
-    return apart(partial(_explain, asked, output, past, parts))
+    try:
+        return apart(partial(_explain, asked, output, past, parts))
+    except StoppedPart as stop:
+        name = signal.Signals(stop.number).name
+        announce(f"{name} came while the end was being explained: only what was printed here is explained.")
+        return apart(partial(_explain, asked, output, replace(past, asks=False)))
 
 
 def printed_cause(request: Request, output: Output, *, lost: bool = False) -> EndReason | None:
@@ -141,7 +151,7 @@ def _explain(
     with private_folder() as folder:
         names = _written(output, folder)
         paths, origin = [str(folder / OWN)], LogOrigin()
-        if past is not None:
+        if past is not None and past.asks:
             if parts is not None:
                 time.sleep(OTHERS_END)
                 shared = {str(copy): name for copy, name in _parts_here(parts, past.began, folder / "parts")}
@@ -176,10 +186,10 @@ def _explain(
         )
         try:
             explanation, report = explanation_of(
-                paths, quiet, LogWishes(), fetched=origin, check=quiet if past else None
+                paths, quiet, LogWishes(), fetched=origin, check=quiet if past and past.asks else None
             )
         except DoctorError as error:  # the hosts cannot be examined; what was printed can
-            if past is None:
+            if past is None or not past.asks:
                 raise
             announce(f"the hosts could not be examined: {error.message}")
             explanation, report = explanation_of(paths, quiet, LogWishes(), fetched=origin)

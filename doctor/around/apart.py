@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import pickle
 import select
@@ -20,6 +21,9 @@ from doctor.text.terminal import tell
 T = TypeVar("T")
 _OURS: set[int] = set()
 """The PIDs of those whose results are awaited."""
+TICK = 1.0
+REMOVES = 10.0
+"""Seconds that the work has to end, after a signal."""
 STOPS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -104,14 +108,19 @@ def reap_orphans() -> None:
 
 
 def apart(work: Callable[[], T]) -> T:
-    """The result of the work; signals that end doctor go to the work, which ends as it ends on them."""
+    """The result of the work; signals that end doctor go to the work, which ends as it ends on them: it has
+    some seconds to remove what it made.
+    """
     child = Apart(work)
     before: dict[int, Any] = {}
 
     passed: list[int] = []
+    until = math.inf
 
     def pass_on(number: int, _frame: object) -> None:
+        nonlocal until
         passed.append(number)
+        until = min(until, time.monotonic() + REMOVES)
         with contextlib.suppress(ProcessLookupError):
             os.kill(child.pid, number)
 
@@ -119,7 +128,8 @@ def apart(work: Callable[[], T]) -> T:
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, pass_on)
     try:
-        child.poll(None)
+        while not child.poll(TICK) and time.monotonic() < until:
+            pass
         if passed and not child.has_result:
             child.end()
             raise StoppedPart(passed[0])
@@ -136,9 +146,7 @@ def _in_child(work: Callable[[], Any], answers: int, ends: int) -> None:
             os.setpgid(0, 0)
         for number in STOPS:
             if signal.getsignal(number) is not signal.SIG_IGN:
-                signal.signal(
-                    number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
-                )
+                signal.signal(number, _interrupt)
         os.dup2(2, 1)  # stdout belongs to the command
         threading.Thread(target=_until, args=(ends,), daemon=True).start()
         try:
@@ -159,6 +167,13 @@ def _in_child(work: Callable[[], Any], answers: int, ends: int) -> None:
             tell(traceback.format_exc())
     finally:
         os._exit(code)
+
+
+def _interrupt(_number: int, _frame: object) -> None:
+    """End the work once: what it does on its way out is not interrupted again."""
+    for number in STOPS:
+        signal.signal(number, signal.SIG_IGN)
+    raise KeyboardInterrupt
 
 
 def _until(ends: int) -> None:

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 import doctor
 from doctor.errors import DoctorError, InputErrors, Mistake
-from doctor.text.outfile import why_not_ours
+from doctor.text.outfile import why_not_ours, why_others_can_change
 
 if TYPE_CHECKING:
     from doctor.api import Check
@@ -86,39 +86,60 @@ def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
 
 
 def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[BrokenSource]:
-    """Add the checks of a folder; returns what cannot be used."""
-    if not os.path.isdir(folder):  # also if it may not be read
+    """Add the checks of a folder; returns what cannot be used. What was asked about is what runs: others may
+    exchange by name what the user gave.
+    """
+    try:
+        handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:  # also if it may not be read
         return [BrokenSource(str(folder), "it is not a folder")]
-    if number and (why := _why_not_run(folder)):
-        return [BrokenSource(str(folder), why)]
-    broken: list[BrokenSource] = []
-    found = 0
-    for path in sorted(folder.glob("*.py")):
-        if not os.path.isfile(path):  # reading a pipe might never end
-            broken.append(BrokenSource(str(path), "it is not a file"))
-            continue
-        if number and (why := why_not_ours(path)):
-            broken.append(BrokenSource(str(path), why))
-            continue
-        try:
-            load = _load if number else _load_bundled
-            module = load(path, f"_doctor_checks_{number}_{path.stem}")
-        except (Exception, SystemExit) as error:  # a check file may fail in any way
-            broken.append(BrokenSource(str(path), f"{type(error).__name__}: {error}"))
-            continue
-        own = _checks_of(module)
-        found += len(own)
-        broken += _take(own, str(path), checks)
-    return broken if broken or found else [BrokenSource(str(folder), NOTHING)]
+    try:
+        if number and (why := _why_not_run(folder, os.fstat(handle))):
+            return [BrokenSource(str(folder), why)]
+        broken: list[BrokenSource] = []
+        found = 0
+        for name in sorted(each for each in os.listdir(handle) if each.endswith(".py")):
+            path = folder / name
+            try:
+                source = _source(name, handle, path) if number else None
+                load = _load if number else _load_bundled
+                own = _checks_of(load(path, f"_doctor_checks_{number}_{path.stem}", source))
+            except _NotOurs as error:
+                broken.append(BrokenSource(str(path), str(error)))
+                continue
+            except (Exception, SystemExit) as error:  # a check file may fail in any way
+                broken.append(BrokenSource(str(path), f"{type(error).__name__}: {error}"))
+                continue
+            found += len(own)
+            broken += _take(own, str(path), checks)
+        return broken if broken or found else [BrokenSource(str(folder), NOTHING)]
+    finally:
+        os.close(handle)
 
 
-def _why_not_run(folder: Path) -> str:
+class _NotOurs(Exception):
+    pass
+
+
+def _source(name: str, folder: int, path: Path) -> bytes:
+    """The text of a file. Raises _NotOurs if it is not a file, which might never end, or not ours alone."""
+    with open(os.open(name, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder), "rb") as file:
+        about = os.fstat(file.fileno())
+        if not stat.S_ISREG(about.st_mode):
+            raise _NotOurs("it is not a file")
+        if why := why_not_ours(path) or why_others_can_change(about):
+            raise _NotOurs(why)
+        return file.read()
+
+
+def _why_not_run(folder: Path, about: os.stat_result) -> str:
     """Why the files of a folder must not run as the user who calls doctor. A sticky folder protects its
     files, but everybody can add more, including compiled ones.
     """
-    mode = folder.stat().st_mode
-    return why_not_ours(folder) or (
-        "others can add files to it" if mode & 0o022 and mode & stat.S_ISVTX else ""
+    return (
+        why_not_ours(folder)
+        or why_others_can_change(about)
+        or ("others can add files to it" if about.st_mode & 0o022 and about.st_mode & stat.S_ISVTX else "")
     )
 
 
@@ -131,13 +152,17 @@ def _take(found: Iterable[Check], origin: str, checks: dict[str, Check]) -> list
     return broken
 
 
-def _load(path: Path, name: str) -> ModuleType:
+def _load(path: Path, name: str, source: bytes | None = None) -> ModuleType:
+    """The module of a file; of its text, if that is given."""
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise ImportError("it is not a Python file")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module  # dataclasses look their module up by name
-    spec.loader.exec_module(module)
+    if source is None:
+        spec.loader.exec_module(module)
+    else:
+        exec(compile(source, path, "exec", dont_inherit=True), module.__dict__)
     return module
 
 

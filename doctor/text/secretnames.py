@@ -30,7 +30,7 @@ _KEYS = tuple(
     )
     for plural in ("", "s", "id")
 )
-_SHORT = frozenset({"pass", "pw", "pwd", "auth", "sig", "signature"})
+_SHORT = frozenset({"creds", "pass", "pw", "pwd", "auth", "sig", "signature"})
 _JOINED = ("sshpass", "dbpass", "userpass", "rootpass", "storepass", "keypass", "userpw", "dbpw")
 _CODES = frozenset({"otp", "totp", "psk"})
 _PAIR = frozenset({"ak", "sk", "aksk"})
@@ -97,6 +97,7 @@ HINTS = (
         "pw",
         "secret",
         "credential",
+        "creds",
         "key",
         "auth",
         "sig",

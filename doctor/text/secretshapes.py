@@ -68,6 +68,7 @@ SHAPES = {
     "lin_api": r"lin_api_\w{16,}",
     "ops_ey": r"ops_eyJ[\w=+/-]{20,}",
     "age-secret": r"AGE-SECRET-KEY-[A-Z0-9]{10,}",
+    "munge:": r"MUNGE:[\w+/=]{16,}",
     "eyj": r"eyJ[\w-]{10,}\.[\w.-]{10,}",
 }
 """Tokens with a prefix that their issuer gives them."""
@@ -82,7 +83,7 @@ PLACES = (
         r"""[^\s"']+""",
     ),
     ("bearer", r"\bbearer ", r"[A-Za-z0-9+/=._~-]{16,}"),
-    ("cookie", r"\bcookie: ?", r"""[^"'\n]+"""),
+    ("cookie", r"\bcookie: ?", r"""(?:[^"'\n]|(?<==)["'][^"'\n]{0,4096}["'])+"""),
     ("://", r"://", r"\w{20,256}(?::[^\s/]{1,1024})?(?=@)"),
     ("://", r"://[^\s:/@]{0,256}:", r"[^\s/]{1,1024}(?=@)"),
     ("key= sig= code=", r"[?&](?:key|sig|code)=", r"""[^\s"'&]+"""),
@@ -127,13 +128,20 @@ PLACES = (
     ),
     ("passin", r"\bpass:(?<=\s-passin pass:)", r"\S+"),
     ("passout", r"\bpass:(?<=\s-passout pass:)", r"\S+"),
+    (
+        "key",
+        r"""^(?:[ ]{1,32}|\t)(?:- )?["']?key["']?[ ]{0,4}[:=][ ]{0,4}["']?""",
+        r"(?:[a-f0-9]{32,64}|(?=\D{0,64}\d)(?-i:(?=[^a-z]{0,64}[a-z])(?=[^A-Z]{0,64}[A-Z]))[\w+/=-]{24,64})"
+        r"""(?=["',]{0,2}\s{0,8}\Z)""",
+    ),
+    ("password", r"^[ \t]{1,16}password[ \t]{1,4}", r"(?=\S{0,80}\d)\S{6,}(?=\s{0,8}\Z)"),
     ("login", r"\blogin[ \t]{1,4}\S{1,256}[ \t]{1,4}password[ \t]{1,4}", r"\S+"),
     ("bindpw", r"\bbindpw[ \t]{1,4}", r"\S+"),
     ("htpasswd", r"\bhtpasswd -\w{0,8}b\w{0,8} \S{1,256} \S{1,64} ", r"\S+"),
     (
-        "chpasswd",
-        r"""\becho[ ]["']?[\w.-]{1,64}:""",
-        r"""[^\s"'|]{1,256}(?=["']?\s{0,4}\|[^\n|]{0,40}chpasswd)""",
+        "chpasswd -stdin sudo",
+        r"""\becho[ ](?:-n[ ])?["']?(?:[\w.-]{1,64}:)?""",
+        r"""[^\s"'|]{1,256}(?=["']?\s{0,4}\|[^\n|]{0,80}(?:chpasswd|-stdin\b|sudo -S))""",
     ),
     ("alias host", r"\bmc (?:alias set|config host add) \S{1,100} \S{1,256} ", r"[^\n|;&]+"),
     ("wandb", r"\bwandb\b[^\n]{0,60}?\bkey[ :=]{1,3}", r"(?=[\w-]{40})[\w-]+"),
@@ -142,14 +150,22 @@ PLACES = (
 
 TAKEN = {
     "mysql mariadb 7z": (r"(?:mysql|mariadb)[\w-]*|7z[ar]?", "-p"),
-    "curl": ("curl", r"(?:-[uU]|--(?:proxy-)?user)[ \t=]{0,4}(?=[^\s:]{0,256}:)"),
+    "curl http xh etcdctl": (
+        "curl|https?|xh|etcdctl",
+        r"(?:-[uUa]|--(?:proxy-)?user)[ \t=]{0,4}(?=[^\s:]{0,256}:)",
+    ),
     "sshpass": ("sshpass", r"-p[ \t]{0,4}"),
-    " login mongo": (r"(?:docker|podman|oras|az) login|mongo\w*", r"-p[ \t]{1,4}"),
+    " login mongo cqlsh": (
+        r"(?:docker|podman|nerdctl|skopeo|buildah|oras|az|swanlab|crane auth|helm registry) login"
+        r"|mongo\w*|cqlsh",
+        r"-[pk][ \t]{1,4}(?!\d{1,5}\b)",
+    ),
     "redis-cli": ("redis-cli", r"-a[ \t]{1,4}"),
     "ldap": (r"ldap\w+", r"-w[ \t]{1,4}"),
-    "sqlcmd bcp ipmitool zip": ("sqlcmd|bcp|ipmitool|zip|unzip", r"-P[ \t]{1,4}"),
+    "sqlcmd bcp ipmitool zip mosquitto": (r"sqlcmd|bcp|ipmitool|zip|unzip|mosquitto_\w+", r"-P[ \t]{1,4}"),
     "wandb login": ("wandb login", r"(?=[\w-]{40})(?!-)"),
     "smb rpcclient": ("smbclient|smbget|rpcclient", r"-U[ \t]{0,4}[^\s%]{1,256}%"),
+    "lftp": ("lftp", r"-u[ \t]{0,4}[^\s,]{1,256},"),
     "snmp": (r"snmp\w+", r"-[AXc][ \t]{1,4}"),
     "openssl": ("openssl enc", r"-k[ \t]{1,4}"),
     "configure": (r"\w{1,20} configure set", r"(?:secret\w{2,20}|token)[ \t]{1,4}"),

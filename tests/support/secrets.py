@@ -45,6 +45,11 @@ def rows() -> list[str]:
     return _lines("secrets.txt")
 
 
+def in_a_line() -> list[str]:
+    """The rows that are found behind any words. An indented row is found only as a whole line."""
+    return [row for row in rows() if "⟦" in row and not row[0].isspace()]
+
+
 def marked(row: str) -> list[str]:
     """The secrets of a row, without the quotes around them."""
     return [found.strip("'\"") for found in re.findall("⟦(.*?)⟧", row)]

@@ -44,9 +44,9 @@ from tests.support.hang.reports import text as hang_text
 from tests.support.hang.written import evidence
 from tests.support.recordings import report
 from tests.support.reports import text
-from tests.support.secrets import bare, in_places, kinds, marked, rows
+from tests.support.secrets import bare, in_a_line, in_places, kinds, marked
 
-MARKED = [row for row in rows() if "⟦" in row]
+MARKED = in_a_line()
 LINES = [next(in_places(name, value)) for _, name, value in kinds()] + [bare(row) for row in MARKED]
 VALUES = {value for _, _, value in kinds()} | {value for row in MARKED for value in marked(row)}
 LONG = sorted(value for value in VALUES if len(value) >= 10 and '"' not in value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -13,6 +14,7 @@ from doctor.judge import registry
 from doctor.judge.playbook import ESSENTIAL
 from doctor.judge.registry import ENTRY_POINTS, NOTHING, BrokenSource, check_ids, find_checks
 from doctor.judge.verdict import refuse_without_essentials
+from doctor.text import outfile
 
 PLUG_IN = """\
 from doctor.api import PLAN, check
@@ -148,3 +150,28 @@ def test_checks_of_another_user_are_not_run(folder: Path) -> None:
     os.chown(folder, 65534, -1)
     with pytest.raises(InputErrors, match="more: it belongs to another user"):
         find_checks([folder])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root, to give a file away")
+def test_what_is_exchanged_after_the_question_is_not_run(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the owner of the folder above can do it, at the last moment."""
+    ran = tmp_path / "ran"
+    other = tmp_path / "other.py"
+    other.write_text(f"open({str(ran)!r}, 'w')\n" + PLUG_IN.format(id="plug-in"))
+    os.chown(other, 65534, -1)
+    asked = outfile.why_not_ours
+
+    def exchanges(path: Path) -> str:
+        why = asked(path)
+        if path == folder / "good.py":
+            path.rename(tmp_path / "away")
+            other.rename(path)
+        return why
+
+    monkeypatch.setattr(registry, "why_not_ours", exchanges)
+    with contextlib.suppress(InputErrors):
+        find_checks([folder])
+    assert (tmp_path / "away").exists()
+    assert not ran.exists()

@@ -109,6 +109,15 @@ def _short_of(what: str, words: str) -> CannotReach:
     )
 
 
+def too_few_descriptors(limit: int) -> CannotReach:
+    return CannotReach(
+        UnreachedKind.CONTROLLER,
+        f"This machine may open {limit} files, too few for connections to all hosts at once.",
+        "Raise its limit (ulimit -n), or ask fewer hosts in one run.",
+        ["ulimit -a"],
+    )
+
+
 def _no_descriptors() -> CannotReach | None:
     """The failure if no file can be opened: code that reads names or keys then rarely reports the reason."""
     try:

@@ -180,6 +180,7 @@ class LocalTransport(ThreadedTransport):
     """See `Transport`. Every host is this machine."""
 
     name = "local"
+    descriptors_each = 5
 
     def __init__(self, output_cap: int = OUTPUT_CAP) -> None:
         super().__init__(output_cap)

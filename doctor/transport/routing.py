@@ -17,9 +17,10 @@ class RoutedTransport(ThreadedTransport):
     """
 
     name = "ssh"
+    descriptors_each = 5
 
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
-        super().__init__(settings.output_cap)
+        super().__init__(settings.output_cap, len(hosts), settings.fanout)
         here = [host for host in hosts if host.enter_from == "controller"]
         there = [host for host in hosts if host.enter_from != "controller"]
         self._ways: list[ThreadedTransport] = []
@@ -40,6 +41,9 @@ class RoutedTransport(ThreadedTransport):
     @property
     def warnings(self) -> list[str]:
         return [warning for way in self._ways for warning in way.warnings]
+
+    def descriptors_of(self, host: str) -> int:
+        return self._way[host].descriptors_of(host)
 
     def program(self, host: str, command: str, turn: Turn) -> Program:
         return self._way[host].program(host, command, turn)

@@ -30,10 +30,16 @@ Start = Callable[[str, Script], Program]
 class Sessions:
     """See `Session`. Each host has a thread of its own; only this thread touches the host's program."""
 
-    def __init__(self, scripts: Mapping[str, Script], start: Start, cap: int = MOST_UNHEARD) -> None:
+    def __init__(
+        self,
+        scripts: Mapping[str, Script],
+        start: Start,
+        ended: Callable[[str], object] = lambda _: None,
+        cap: int = MOST_UNHEARD,
+    ) -> None:
         self._turns = _Turns()
         self._voices = {
-            host: _Voice(host, script, start, self._turns, min(cap, MOST_UNHEARD))
+            host: _Voice(host, script, start, ended, self._turns, min(cap, MOST_UNHEARD))
             for host, script in scripts.items()
         }
         for voice in self._voices.values():
@@ -107,14 +113,22 @@ def _cost(news: Line | SessionEnd) -> int:
 class _Voice:
     """One host's part of a session. `news`, `unheard` and `dropped` belong to the turns."""
 
-    def __init__(self, host: str, script: Script, start: Start, turns: _Turns, cap: int) -> None:
+    def __init__(
+        self,
+        host: str,
+        script: Script,
+        start: Start,
+        ended: Callable[[str], object],
+        turns: _Turns,
+        cap: int,
+    ) -> None:
         self.news: deque[Line | SessionEnd] = deque()
         self.unheard = 0
         self.dropped = False
         self.cap = cap
         self._host = host
         self._script = script
-        self._start = start
+        self._start, self._ended = start, ended
         self._turns = turns
         self._unsent = deque([memoryview(script.stdin)] if script.stdin else [])
         self._begun = bytearray()
@@ -160,6 +174,7 @@ class _Voice:
                     rc = program.status(1.0)
             finally:
                 program.end()
+                self._ended(self._host)
         except Exception as error:
             # The caller waits for this host's end.
             why = errors.explained(error)

@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 from doctor.errors import UsageError
 from doctor.model import Answer, AnswerEnd, UnreachedHost, UnreachedKind
 from doctor.transport import Script, Session, errors
+from doctor.transport.descriptors import Descriptors
 from doctor.transport.program import Program, converse
 from doctor.transport.session import Sessions
 
@@ -66,10 +67,13 @@ class ThreadedTransport(ABC):
     """`run` and `open` of `Transport`, given a way to start a program and to give up on one."""
 
     name: str
+    descriptors_each = 1
+    """The files that are open for a host, at most."""
 
-    def __init__(self, output_cap: int) -> None:
+    def __init__(self, output_cap: int, hosts: int = 1, fanout: int = MOST_WAITING) -> None:
         self._cap = output_cap
         self._warnings: list[str] = []
+        self.descriptors = Descriptors(hosts, self.descriptors_each, min(hosts, fanout), self.give_up)
 
     @property
     def warnings(self) -> list[str]:
@@ -79,6 +83,10 @@ class ThreadedTransport(ABC):
     @abstractmethod
     def program(self, host: str, command: str, turn: Turn) -> Program:
         """A running program. Called in the host's own thread; raises CannotReach."""
+
+    def descriptors_of(self, host: str) -> int:  # noqa: ARG002
+        """The files that are open for this host. Called in the host's own thread; raises CannotReach."""
+        return self.descriptors_each
 
     @abstractmethod
     def give_up(self, host: str) -> str:
@@ -100,18 +108,27 @@ class ThreadedTransport(ABC):
 
     def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
         def start(host: str, script: Script) -> Program:
-            return self.program(host, script.command, Turn(START_SECONDS, until))
+            self.descriptors.take(host, self.descriptors_of(host), waits=False)
+            try:
+                return self.program(host, script.command, Turn(START_SECONDS, until))
+            except BaseException:
+                self.descriptors.leave(host)
+                raise
 
-        return Sessions(scripts, start, self._cap)
+        return Sessions(scripts, start, self.descriptors.leave, self._cap)
 
     def ask(self, host: str, script: Script, turn: Turn) -> Outcome:
         try:
-            program = self.program(host, script.command, turn)
-            answer = converse(host, program, script, turn.begin(), self._cap)
-            if answer.end is AnswerEnd.FLOOD:
-                # The program may keep printing, even if nobody reads.
-                self.give_up(host)
-            return answer
+            self.descriptors.take(host, self.descriptors_of(host), waits=True)
+            try:
+                program = self.program(host, script.command, turn)
+                answer = converse(host, program, script, turn.begin(), self._cap)
+                if answer.end is AnswerEnd.FLOOD:
+                    # The program may keep printing, even if nobody reads.
+                    self.give_up(host)
+                return answer
+            finally:
+                self.descriptors.leave(host)
         except Exception as error:
             why = errors.explained(error)
             if isinstance(error, UsageError) and why.kind is not UnreachedKind.CONTROLLER:

@@ -131,7 +131,10 @@ class Readers:
         self._running.clear()
 
     def _listen(self) -> None:
-        ready = select.select(list(self._running), [], [], MOMENT)[0]
+        poll = select.poll()  # select() refuses descriptors from 1024 on
+        for pipe in self._running:
+            poll.register(pipe, select.POLLIN)
+        ready = [pipe for pipe, _ in poll.poll(MOMENT * 1000)]
         for reader in self._running.values():
             reader.pass_on()
         for pipe in ready:

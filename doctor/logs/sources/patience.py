@@ -79,7 +79,9 @@ class Patience:
         if self._until is None:
             return
         try:
-            select.select([pipe], [], [], max(0.0, self._until - time.monotonic()))
+            poll = select.poll()
+            poll.register(pipe, select.POLLIN)
+            poll.poll(max(0.0, self._until - time.monotonic()) * 1000)
         except (io.UnsupportedOperation, ValueError, OSError):
             return  # bytes in memory
         self.check()

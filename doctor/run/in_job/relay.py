@@ -54,6 +54,9 @@ class JobTransport(LocalTransport):
             for host, script in scripts.items()
         }
 
+    def descriptors_of(self, host: str) -> int:
+        return super().descriptors_of(host) if self._places.get(host) == self._hub.own_place else 0
+
     def program(self, host: str, command: str, turn: Turn) -> Program:
         turn.begin()
         if host not in self._places:

@@ -80,7 +80,7 @@ class SlurmTransport:
             return crew.voices[host]
 
         return Sessions(
-            {host: replace(script, stdin=b"") for host, script in scripts.items()}, start, self._cap
+            {host: replace(script, stdin=b"") for host, script in scripts.items()}, start, cap=self._cap
         )
 
     def close(self) -> None:

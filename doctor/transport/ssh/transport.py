@@ -26,18 +26,22 @@ class SshTransport(ThreadedTransport):
     """
 
     name = "ssh"
+    descriptors_each = 3
 
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
-        super().__init__(settings.output_cap)
+        super().__init__(settings.output_cap, len(hosts), settings.fanout)
         self._config = SshConfig(settings)
         self._shared = SharedState(warn=self._warn)
         self._hosts = {host.name: host for host in hosts}
         self._doors: dict[str, HostConnection] = {}
         self._jumps = Jumps(self._config, self._shared)
-        self._starts = threading.Semaphore(max(1, settings.fanout))
+        self._starts = threading.Semaphore(self.descriptors.starts)
 
     def program(self, host: str, command: str, turn: Turn) -> ChannelProgram:
         return self._program(self._door(host), command, turn)
+
+    def descriptors_of(self, host: str) -> int:
+        return self.descriptors_each if self._door(host).settings.proxy_command else 1
 
     def _door(self, host: str) -> HostConnection:
         """Settings are looked up in the host's own time: a command in ssh_config (Match exec) may hang."""

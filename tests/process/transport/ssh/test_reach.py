@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from doctor.model import Answer, Host, UnreachedHost, UnreachedKind
+from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.ssh import commands
 from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.settings import SshSettings
@@ -459,3 +460,52 @@ def test_a_shortage_of_descriptors_is_no_fault_of_a_host(tmp_path: Path, server:
     failed = [each for each in got if isinstance(each, UnreachedHost)]
     assert 0 < len(failed) < 30
     assert {each.summary for each in failed} == {"This machine ran out of file descriptors."}
+
+
+BASH_AS_PROXY = "ProxyCommand bash -c 'exec 3<>/dev/tcp/127.0.0.1/%p; cat <&3 & exec cat >&3'"
+
+
+@pytest.fixture
+def few_descriptors() -> Iterator[int]:
+    """A soft limit that leaves some 40 files to this process."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    few = len(os.listdir("/proc/self/fd")) + 40
+    resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
+    yield few
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_the_soft_limit_of_descriptors_is_raised(tmp_path: Path, server: Sshd, few_descriptors: int) -> None:
+    hosts = [server.host(f"b{n}") for n in range(60)]
+    transport = SshTransport(hosts, SshSettings(config_file=config(tmp_path, server)))
+    session = transport.open({host.name: Script("cat", b"hi\n", b"") for host in hosts})
+    heard = [session.receive(30) for _ in hosts]
+    session.close()
+    transport.close()
+    assert resource.getrlimit(resource.RLIMIT_NOFILE)[0] > few_descriptors
+    assert all(isinstance(each, Line) for each in heard), heard
+
+
+@pytest.mark.parametrize("by", ["", BASH_AS_PROXY])
+def test_hosts_wait_for_a_descriptor(
+    by: str, tmp_path: Path, server: Sshd, few_descriptors: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A question that is asked in turn reaches all; one for all at once says what is missing."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (few_descriptors, few_descriptors))
+    hosts = [server.host(f"b{n}") for n in range(60)]
+    settings = SshSettings(config_file=config(tmp_path, server, f"Host *\n{by}\n" if by else ""))
+    transport = SshTransport(hosts, settings)
+    for _ in range(2):
+        got = list(transport.run({host.name: sh("echo hi") for host in hosts}, 30))
+        assert sorted(each.host for each in got) == sorted(host.name for host in hosts)
+        assert all(isinstance(each, Answer) for each in got), got
+    session = transport.open({host.name: Script("cat", b"hi\n", b"") for host in hosts})
+    heard = [session.receive(30) for _ in hosts]
+    ends = [each for each in heard if isinstance(each, SessionEnd)]
+    assert 0 < len(ends) < len(hosts)
+    why = f"This machine may open {few_descriptors} files, too few for connections to all hosts at once."
+    assert {each.unreached.summary for each in ends if each.unreached} == {why}
+    session.close()
+    got = list(transport.run({host.name: sh("echo hi") for host in hosts}, 30))
+    assert all(isinstance(each, Answer) for each in got), got
+    transport.close()

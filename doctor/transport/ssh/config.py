@@ -29,12 +29,22 @@ DEEPEST_INCLUDE = 16
 DEEPEST_JUMP = 8
 NUMBER = re.compile(r"[0-9]{1,6}(\.[0-9]{1,6})?")
 SETTING = re.compile(r"(\w+)(?:\s*=\s*|\s+)(.+)")
+KNOWS_HOSTS = ("KnownHostsCommand", "VerifyHostKeyDNS")
+"""Keywords by which `ssh` knows a host, and we do not."""
+LOGS_IN = {
+    "GSSAPIAuthentication": ("gssapi-with-mic", "gssapi-keyex"),
+    "HostbasedAuthentication": ("hostbased",),
+    "PKCS11Provider": ("publickey",),
+    "SecurityKeyProvider": ("publickey",),
+    "ControlPath": ("password", "keyboard-interactive"),
+}
+"""Keywords by which `ssh` logs in, and we do not, and the methods of a server that they answer."""
 NOTHING = 'originalhost "!*"'
 
 
 @dataclass(frozen=True, slots=True)
 class HostSettings:
-    """Everything needed to dial one host. `known_as` are the names under which its key may be known."""
+    """Everything needed to dial one host. `only_ssh` are keywords that are set and that we do not have."""
 
     name: str
     address: str
@@ -53,10 +63,22 @@ class HostSettings:
     hash_known_hosts: bool = False
     connect_timeout: float = DEFAULT_CONNECT_TIMEOUT
     config_file: str | None = None
+    only_ssh: tuple[str, ...] = ()
     explicit: tuple[str, ...] = field(default=(), compare=False)
 
     def destination(self) -> Destination:
         return Destination(self.name, self.address, self.port, self.user, self.explicit)
+
+    def other_host_keys(self) -> list[str]:
+        return [key for key in KNOWS_HOSTS if key in self.only_ssh]
+
+    def other_logins(self, allowed: Sequence[str]) -> list[str]:
+        """What may let `ssh` in if the server allows these methods; if none is known, all that is set."""
+        return [
+            key
+            for key, methods in LOGS_IN.items()
+            if key in self.only_ssh and (not allowed or set(methods) & set(allowed))
+        ]
 
 
 class SshConfig:
@@ -123,6 +145,9 @@ class SshConfig:
             value = found.get(key)
             return "" if value is None else str(value)
 
+        def is_set(key: str) -> bool:
+            return text(key.lower()).lower() not in ("", "no", "none", "false")
+
         def number(key: str) -> float | None:
             value = text(key)
             if value in ("", "none"):
@@ -172,6 +197,7 @@ class SshConfig:
             or text("stricthostkeychecking").lower() in ("no", "off", "accept-new"),
             hash_known_hosts=text("hashknownhosts").lower() == "yes",
             connect_timeout=seconds,
+            only_ssh=tuple(key for key in (*KNOWS_HOSTS, *LOGS_IN) if is_set(key)),
             explicit=_ssh_options(flags, port),
         )
 

@@ -34,8 +34,11 @@ def login_refused(
     allowed: Sequence[str],
     server: str,
     locked: Sequence[str],
+    others: Sequence[str],
 ) -> CannotReach:
-    """`offered` and `unusable` name keys by their files; `locked` are those that need a passphrase."""
+    """`offered` and `unusable` name keys by their files; `locked` are those that need a passphrase; `others`
+    are keywords of ssh_config by which only `ssh` logs in.
+    """
     keys = f"offered {', '.join(offered)}" if offered else "there was no key to offer"
     left_out = f"; not usable: {', '.join(unusable)}" if unusable else ""
     methods = f"; the server allows {', '.join(quoted(m, 40) for m in allowed[:8])}" if allowed else ""
@@ -54,6 +57,7 @@ def login_refused(
     elif not offered:
         remedy = "Make a key and install it on the host, or name one (-i), or load it into an agent."
         commands = ["ssh-keygen -t ed25519", f"ssh-copy-id {shlex.quote(f'{to.user}@{to.name}')}", *commands]
+    remedy = _only_ssh(others, "give it a key, in a file or in an agent (ssh-add -s for a token)") + remedy
     return CannotReach(
         UnreachedKind.AUTH,
         f"Login as {to.user} refused: {keys}{left_out}{methods}{tail}.",
@@ -62,12 +66,18 @@ def login_refused(
     )
 
 
-def second_factor(to: Destination, key: str, allowed: Sequence[str]) -> CannotReach:
+def _only_ssh(keywords: Sequence[str], instead: str) -> str:
+    names = ", ".join(keywords)
+    return f"Doctor's own SSH does not have {names} of ssh_config: {instead}. " if keywords else ""
+
+
+def second_factor(to: Destination, key: str, allowed: Sequence[str], others: Sequence[str]) -> CannotReach:
     return CannotReach(
         UnreachedKind.AUTH,
         f"Login as {to.user}: the server accepted the key {key}, but also wants "
         f"{', '.join(quoted(m, 40) for m in allowed[:8])}.",
-        "Let this key suffice (AuthenticationMethods in the host's sshd_config): nobody is here to answer.",
+        _only_ssh(others, "a login that is already open there does not count")
+        + "Let this key suffice (AuthenticationMethods in the host's sshd_config): nobody is here to answer.",
         [to.ssh("-v")],
     )
 
@@ -77,16 +87,19 @@ def _scan(to: Destination, known_hosts: str) -> str:
     return f"ssh-keyscan {port}{shlex.quote(to.address)} >> {shlex.quote(known_hosts)}   # compare it first"
 
 
-def key_unknown(to: Destination, key: PresentedKey, known_hosts: str, only_authority: bool) -> CannotReach:
+def key_unknown(
+    to: Destination, key: PresentedKey, known_hosts: str, only_authority: bool, others: Sequence[str]
+) -> CannotReach:
     summary = "The host key is not known"
     if only_authority:
         summary += ": the host is known only by a certificate authority, which is not supported"
     return CannotReach(
         UnreachedKind.KEY_UNKNOWN,
-        summary + ".",
-        "Compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), "
+        f"{summary}.",
+        _only_ssh(others, "the key must be in a file of known hosts")
+        + "Compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), "
         "then accept it: connect once by hand, or --accept-new.",
-        [to.ssh(), _scan(to, known_hosts)],
+        [*([] if others else [to.ssh()]), _scan(to, known_hosts)],
         f"{key.known_as} {key.kind} {key.fingerprint}",
     )
 

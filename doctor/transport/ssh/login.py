@@ -61,7 +61,8 @@ class HostIdentity:
         files = settings.user_known_hosts
         if not settings.accept_new or self._known.only_authority():
             file = files[0] if files else default_known_hosts()
-            raise ssh_errors.key_unknown(to, shown, file, self._known.only_authority())
+            others = settings.other_host_keys()
+            raise ssh_errors.key_unknown(to, shown, file, self._known.only_authority(), others)
         if files:
             self._remember(name, key.get_name(), blob, files[0])
 
@@ -100,7 +101,8 @@ def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left:
             keys.worked(offer)
             return
         if isinstance(error, PartialAuthentication):
-            raise ssh_errors.second_factor(to, offer.label, error.allowed_types)
+            others = settings.other_logins(error.allowed_types)
+            raise ssh_errors.second_factor(to, offer.label, error.allowed_types, others)
         if isinstance(error, paramiko.BadAuthenticationType):
             allowed = error.allowed_types
             break
@@ -114,7 +116,8 @@ def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left:
         raise errors.lost(to, "the login")
     problems = [f"{name} ({why})" for name, why in unusable.items()]
     locked = [name for name, why in unusable.items() if "passphrase" in why]
-    raise ssh_errors.login_refused(to, [o.label for o in offered], problems, allowed, words, locked)
+    others = settings.other_logins(allowed)
+    raise ssh_errors.login_refused(to, [o.label for o in offered], problems, allowed, words, locked, others)
 
 
 def _ask(

@@ -145,7 +145,8 @@ def fingerprint(host: str) -> str:
 
 def unknown_key(host: str) -> CannotReach:
     shown = PresentedKey("ssh-ed25519", fingerprint(host), f"[{host}.lan]:2222")
-    return key_unknown(errors.Destination(host, host, 2222, "root"), shown, "/root/.ssh/known_hosts", False)
+    to = errors.Destination(host, host, 2222, "root")
+    return key_unknown(to, shown, "/root/.ssh/known_hosts", False, [])
 
 
 @pytest.mark.parametrize("count", [1, 2, 4])

@@ -121,6 +121,31 @@ def test_a_key_that_the_host_does_not_take(tmp_path: Path, server: Sshd) -> None
     assert why.commands == (f"ssh -F {path} -p {server.port} -v somebody@box true",)
 
 
+@pytest.mark.parametrize(
+    ("keywords", "server_allows", "said"),
+    [
+        ("GSSAPIAuthentication yes", "GSSAPIAuthentication yes", "GSSAPIAuthentication"),
+        ("GSSAPIAuthentication yes", "", None),
+        ("HostbasedAuthentication yes", "HostbasedAuthentication yes", "HostbasedAuthentication"),
+        ("PKCS11Provider /usr/lib/token.so", "", "PKCS11Provider"),
+        ("PKCS11Provider none\nGSSAPIAuthentication no", "GSSAPIAuthentication yes", None),
+        ("ControlMaster auto\nControlPath ~/.ssh/%C", "KbdInteractiveAuthentication yes", "ControlPath"),
+        ("ControlMaster auto\nControlPath ~/.ssh/%C", "KbdInteractiveAuthentication no", None),
+    ],
+)
+def test_how_only_ssh_can_log_in_is_named(
+    tmp_path: Path, keywords: str, server_allows: str, said: str | None
+) -> None:
+    with sshd(tmp_path / "sshd", server_allows) as server:
+        path = config(tmp_path, server, f"Host *\n{keywords}")
+        Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
+        why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is UnreachedKind.AUTH
+    if said:
+        assert f"does not have {said} of ssh_config: give it a key" in why.remedy
+    assert ("of ssh_config" in why.remedy) == (said is not None)
+
+
 def test_no_key_at_all(tmp_path: Path, server: Sshd) -> None:
     path = config(tmp_path, server)
     Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
@@ -171,6 +196,16 @@ def test_an_unknown_host_key(tmp_path: Path, server: Sshd) -> None:
     assert "SHA256:" in why.detail
     assert any(command.startswith(f"ssh-keyscan -p {server.port} 127.0.0.1") for command in why.commands)
     assert not (tmp_path / "known_hosts").exists()
+
+
+def test_a_host_key_that_only_ssh_looks_up(tmp_path: Path, server: Sshd) -> None:
+    path = config(tmp_path, server, "KnownHostsCommand /usr/bin/our-host-keys %H")
+    (tmp_path / "known_hosts").unlink()
+    why = failure(server.host(), SshSettings(config_file=path))
+    assert why.kind is UnreachedKind.KEY_UNKNOWN
+    assert "does not have KnownHostsCommand of ssh_config" in why.remedy
+    # `ssh` by hand would leave nothing in known_hosts.
+    assert not any(command.startswith("ssh ") for command in why.commands)
 
 
 @pytest.mark.parametrize("by_flag", [True, False])

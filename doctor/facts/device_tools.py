@@ -1,7 +1,8 @@
 """Device tools, which may hang or serve one caller at a time, are called one by one in one shell loop.
 
-Each call is framed: its output, then a line `@ KEY HOW`, where HOW is the exit code, `hung SECONDS`, `long`,
-or `unasked` with the reason. So the output up to the point where the fact was stopped can be read.
+Each call is framed: its output, then a line `@ KEY HOW`, where HOW is the exit code, `hung SECONDS`, `stuck
+SECONDS` if it could not even be killed, `long`, or `unasked` with the reason. So the output up to the point
+where the fact was stopped can be read.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ q() { # key words...: a call with these words; afterwards o is what it printed
   r=${o##*@rc } l=${#o} o=${o%@rc *}
   case $r in
     124|137) now; [ $((u-a)) -lt $((s-1)) ] || r=hung;;
-    ''|*[!0-9]*) r=hung; [ "$l" -lt $((B-1000)) ] || r=long;;
+    ''|*[!0-9]*) r=stuck; [ "$l" -lt $((B-1000)) ] || r=long;;
   esac
-  [ $r = hung ] || { printf '%s\\n@ %s %s\\n' "$o" "$k" "$r"; return; }
-  printf '@ %s hung %s\\n' "$k" "$s"
+  case $r in hung|stuck) ;; *) printf '%s\\n@ %s %s\\n' "$o" "$k" "$r"; return;; esac
+  printf '@ %s %s %s\\n' "$k" "$r" "$s"
   [ -z "$h" ] || w=hung
   h=1
 }"""
@@ -76,9 +77,11 @@ class ToolCall:
     unasked: str = ""
     hung: int = 0
     """How many seconds the call was waited for, in vain."""
+    stuck: bool = False
+    """It hung and could not even be killed: it waits in the kernel, for the driver."""
 
 
-_FRAME = re.compile(r"^@ (\S{1,64}) (?:(\d{1,3})|(hung|unasked|long)(?: (\w{1,8}))?)$", re.MULTILINE)
+_FRAME = re.compile(r"^@ (\S{1,64}) (?:(\d{1,3})|(hung|stuck|unasked|long)(?: (\w{1,8}))?)$", re.MULTILINE)
 
 
 def calls(text: str, tool: str) -> Iterator[ToolCall]:
@@ -90,13 +93,18 @@ def calls(text: str, tool: str) -> Iterator[ToolCall]:
             yield ToolCall(key, int(rc), text[start : frame.start()].strip("\n"))
         else:
             failed = why_not(tool, how, detail or "")
-            seconds = int(detail) if how == "hung" and (detail or "").isdecimal() else 0
-            yield ToolCall(key, 0, "", failed, detail if how == "unasked" else "", seconds)
+            seconds = int(detail) if how in ("hung", "stuck") and (detail or "").isdecimal() else 0
+            skipped = detail if how == "unasked" else ""
+            yield ToolCall(key, 0, "", failed, skipped, seconds, how == "stuck")
         start = frame.end()
 
 
 def why_not(tool: str, how: str, detail: str) -> str:
-    asked = {"hung": f"{tool} did not answer within {detail} s", "long": f"{tool} printed without end"}
+    asked = {
+        "hung": f"{tool} did not answer within {detail} s",
+        "stuck": f"{tool} did not answer within {detail} s, and could not be killed",
+        "long": f"{tool} printed without end",
+    }
     unasked = {
         "busy": f"{tool} was busy all the time",
         "hung": f"not asked: {tool} had hung twice before",

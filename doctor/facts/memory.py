@@ -78,6 +78,21 @@ def _swap(capture: Capture) -> Swap:
 SWAP = Fact("swap", Read(("/proc/swaps",)), _swap)
 
 
+_CONTROLLERS = "/sys/devices/system/edac/mc/mc[0-9]*/ue_count"
+
+
+def _lost_data(capture: Capture) -> int:
+    counts = [text.strip() for text in files(capture).values()]
+    known = [int(count) for count in counts if re.fullmatch(r"\d{1,9}", count)]
+    if not known:
+        raise UnreadableOutput("no memory controller counts errors")
+    return sum(known)
+
+
+LOST_DATA = Fact("lost-data", Read((_CONTROLLERS,)), _lost_data)
+"""Errors of the memory that were not corrected, since the start."""
+
+
 @dataclass(frozen=True, slots=True)
 class Space:
     """One directory: its file system, bytes, and whether this login may write there.

@@ -75,14 +75,20 @@ class KernelLine:
     @property
     def is_crash(self) -> bool:
         """Whether it says that a program crashed, and so nothing else."""
+        return is_crash(self.message)
+
+    @property
+    def message(self) -> str:
+        """The kernel's own words, without the facility and time that dmesg may put before them."""
         begin = _DECODED.match(self.text)
-        return is_crash(self.text[begin.end() if begin else 0 :])
+        return self.text[begin.end() if begin else 0 :]
 
 
 WORTH_READING = "|".join(
     (
         "out of memory|oom-kill|machine check|hardware error|link (is )?(up|down)|i/o error",
         "ext4-fs error|nf_conntrack: table full|segfault|edac|soft lockup|blocked for more",
+        "memory failure: 0x",
         *every("kernel_log"),
     )
 )

@@ -48,7 +48,7 @@ KERNEL = Fact(
 
 
 def _clock(capture: Capture) -> float:
-    match = re.fullmatch(r"(\d{9,11})(?:\.(\d{1,9}|%?N)?)?", capture.stdout.strip())
+    match = re.fullmatch(r"(\d{1,11})(?:\.(\d{1,9}|%?N)?)?", capture.stdout.strip())
     if not match:
         raise UnreadableOutput(f"date printed {capture.stdout[:80]!r} instead of seconds")
     fraction = match[2] if match[2] and match[2].isdigit() else "5"  # busybox has no %N: half a second

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from doctor.errors import UnreadableOutput
 from doctor.expect import Expect
 from doctor.job.plan import JobPlan
 from doctor.judge.hung_tools import HungTools, hung_tools
-from doctor.model import Capture, MissingFact, Problem, Result, Scope, Severity, Status
+from doctor.model import Capture, Confidence, MissingFact, Problem, Result, Scope, Severity, Status
 from doctor.probe import HostAnswer
 
 
@@ -57,6 +58,12 @@ class Facts:
         found = {host: self.get(host, fact) for host in self.hosts}
         return {host: value for host, value in found.items() if not isinstance(value, MissingFact)}
 
+    def of(self, host: str) -> Facts:
+        """The same facts of one host alone."""
+        alone = copy(self)
+        alone.hosts = (host,)
+        return alone
+
     def _parse(self, host: str, fact: Fact[Any]) -> Any:
         heard = self.heard[host]
         if fact.name in heard.missing:
@@ -96,6 +103,8 @@ class Inputs:
     common: Expect
     givens: Mapping[str, Any]
     severities: Mapping[str, Severity]
+    certain_only: bool = False
+    """Whether only what is certain is a fault."""
 
 
 SEVERAL = "only for jobs of several hosts"
@@ -245,4 +254,6 @@ def _failed(
     for problem in problems:
         culprits = problem.hosts if check.scope is Scope.CLUSTER else hosts
         severity = case.severities.get(check.id) or problem.severity or check.severity
+        if case.certain_only and problem.confidence is not Confidence.CERTAIN:
+            severity = Severity.WARN
         yield Result(check.id, culprits, Status(severity.value), problem=problem)

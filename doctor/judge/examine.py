@@ -18,6 +18,7 @@ from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, 
 from doctor.job.launch.unknowns import not_understood
 from doctor.job.plan import RUNNING, JobPlan
 from doctor.job.wishes import SLURM
+from doctor.judge.alone import judge_alone, without_job
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.fact_table import fact_table
@@ -83,7 +84,8 @@ class PreparedExam:
 
     @property
     def facts(self) -> tuple[Fact[Any], ...]:
-        return facts_of(self.checks)
+        """Which hosts run a job is said in any case, although it decides nothing."""
+        return (*facts_of(self.checks), *((PROCESSES_OF_JOBS,) if self.exam.alone else ()))
 
 
 def facts_of(checks: Iterable[Check]) -> tuple[Fact[Any], ...]:
@@ -101,6 +103,7 @@ def build_report(
     reading: Reading, prepared: PreparedExam, playbook: Playbook, *, replayed: bool = False
 ) -> Report:
     """Judge the recorded answers."""
+    reading = without_job(reading) if prepared.exam.alone else reading
     facts, plan = reading.facts, reading.plan
     recording = replace(reading.recording, way=_with_ranks(reading.recording.way, plan))
     own = {h.name: amend(prepared.expect, h.expected, f"inventory, {h.name}") for h in recording.hosts}
@@ -116,7 +119,9 @@ def build_report(
         severities=prepared.exam.severity,
     )
     needed = needed_on(recording.hosts, facts, expects, givens[LAUNCHES.name], reading.smoke)
-    results = [weighed(result, needed) for result in judge(prepared.checks, case)]
+    exam = prepared.exam
+    judged = judge_alone(prepared.checks, case, reading, exam) if exam.alone else judge(prepared.checks, case)
+    results = [weighed(result, needed) for result in judged]
     views = _views(facts)
     folded = fold_findings(results, {c.id: c for c in prepared.checks}, views, playbook.fill, _vendors(facts))
     found = fitting(folded, recording, prepared.name, (check.id for check in prepared.checks), facts)
@@ -140,6 +145,7 @@ def build_report(
             recording.transport,
             recording.hosts_from,
             recording.way,
+            prepared.exam.version,
         ),
         plan=plan,
         hosts=host_reports(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from doctor.api import Check, Fact, Group, OptionalNeed
 from doctor.facts.device_tools import calls
@@ -28,12 +29,21 @@ def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> Hung
     for host, answer in heard.items():
         for group, names in groups.items():
             waits = [wait for name in sorted(names) for wait in _waits(answer, name, group)]
-            if sum(seconds for seconds, _ in waits) >= PROOF_SECONDS:
+            if sum(wait.seconds for wait in waits) >= PROOF_SECONDS:
                 found[host, group] = _problem(group, waits)
     return found
 
 
-def _waits(answer: HostAnswer, fact: str, group: Group) -> Iterator[tuple[int, str]]:
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """A query that waited in vain; `stuck` is one that could not even be killed."""
+
+    seconds: int
+    said: str
+    stuck: bool
+
+
+def _waits(answer: HostAnswer, fact: str, group: Group) -> Iterator[Wait]:
     """How long each query waited in vain, and what it asked. A few slow queries among answered ones only show
     that they are slow.
     """
@@ -42,18 +52,18 @@ def _waits(answer: HostAnswer, fact: str, group: Group) -> Iterator[tuple[int, s
         answered = any(not call.failed for call in made)
         for call in made:
             if call.hung >= (PROOF_SECONDS if answered else 1):
-                yield call.hung, f"{fact} {call.key}: {call.failed}"
+                yield Wait(call.hung, f"{fact} {call.key}: {call.failed}", call.stuck)
     elif answer.missing.get(fact, MissingFact(fact, "")).reason.endswith(NOT_STOPPED):
-        yield group.seconds, f"{fact}: {answer.missing[fact].reason}"
+        yield Wait(group.seconds, f"{fact}: {answer.missing[fact].reason}", True)
 
 
-def _problem(group: Group, waits: Sequence[tuple[int, str]]) -> Problem:
-    longest = max(seconds for seconds, _ in waits)
+def _problem(group: Group, waits: Sequence[Wait]) -> Problem:
+    longest = max(wait.seconds for wait in waits)
     return Problem(
         f"its driver does not answer: {group.tool} hangs",
         expected="an answer within seconds",
         actual=f"none within {longest} s" + (f", {len(waits)} times" if len(waits) > 1 else ""),
-        evidence=tuple(Evidence(group.tool, said) for _, said in waits[:SHOWN]),
-        confidence=Confidence.STRONG,
+        evidence=tuple(Evidence(group.tool, wait.said) for wait in waits[:SHOWN]),
+        confidence=Confidence.CERTAIN if any(wait.stuck for wait in waits) else Confidence.STRONG,
         remedy=group.wake,
     )

@@ -57,6 +57,13 @@ class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     essential: tuple[str, ...] = ()
     mesh: MeshMode = "auto"
     smoke: bool = False
+    version: int | None = None
+    """The number of a closed list of checks, which changes with each change of what may be a fault."""
+    alone: bool = False
+    """Each host is judged by itself, for whatever job may come: only what is certain is a fault, and no job
+    has a say. What only a comparison with other hosts shows is a warning."""
+    of_host: tuple[str, ...] = ()
+    """Globs of checks whose findings in a container are about the container: there they are warnings."""
     severity: dict[str, Severity] = {}
     expect: dict[str, str | int | float] = {}
 
@@ -165,7 +172,7 @@ def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]
         text = f"{what} is called {name!r}" + (f"; {near}" if near else "")
         mistakes.append(Mistake(file, lines.get(path), text))
 
-    for key in ("checks", "skip", "essential"):
+    for key in ("checks", "skip", "essential", "of_host"):
         for index, glob in enumerate(getattr(exam, key)):
             if not any(matches(id, [glob]) for id in ids):
                 unknown(f"$.{key}[{index}]", glob, "no check", ids)

@@ -67,6 +67,7 @@ class RunInfo:
     """Who named the hosts, if it was not the command line."""
     way: Way | None = None
     """How the hosts were reached, for commands to type; older recordings do not have it."""
+    exam_version: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

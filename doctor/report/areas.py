@@ -23,7 +23,7 @@ OTHER = "other"
 """The area of checks that are not bundled."""
 
 _GLOBS = (
-    ("reach", ("host-*", "hostname-*", "names-disagree", "probe-incomplete", "clock-skew")),
+    ("reach", ("host-*", "hostname-*", "names-disagree", "probe-incomplete", "clock-*")),
     ("device network", ("device-ip-*", "device-link-*", "device-net-*", "device-tls-*", "device-netmask-*")),
     ("device network", ("device-speed-*", "device-gateway-*", "device-detect-*", "device-no-lldp")),
     ("device network", ("device-unreachable", "device-optical", "nvlink-*", "fabric-*", "ib-*")),

@@ -34,6 +34,8 @@ class EnvelopeRun(msgspec.Struct, frozen=True, kw_only=True):
     """The command that was typed, such as `check`, `preflight`, `hang`, `slow`, `explain` or `logs`."""
     exam: str | None = None
     """The exam; null if the command has none."""
+    exam_version: int | None = None
+    """The version of its closed list of checks, as 1 in `node/1`; null if its list is open."""
     started: str
     """When it began, in UTC: `2026-11-20T09:00:00Z`."""
     seconds: float = 0.0

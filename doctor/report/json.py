@@ -118,6 +118,7 @@ def check_report(report: Report) -> CheckReport:
         run=EnvelopeRun(
             command=report.run.command,
             exam=report.run.exam,
+            exam_version=report.run.exam_version,
             started=report.run.started,
             seconds=report.run.seconds,
             transport=report.run.transport,

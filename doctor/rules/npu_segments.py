@@ -30,7 +30,7 @@ def fabric_unused(plan: JobPlan, *products: str) -> bool:
 
     It is False on Atlas training servers, where HCCL and MindSpore need the address plan even on one server.
     """
-    alone = not plan.several_hosts and len(plan.servers) < 2
+    alone = not plan.several_hosts and len(plan.servers) < 2 and not plan.of_node
     return alone and "atlas-training" not in products
 
 

@@ -42,7 +42,7 @@ from doctor.run.collect import Collection, Order
 from doctor.run.flags import apply_flags, pairs
 from doctor.run.progress import progress_line
 from doctor.run.replay import as_recorded
-from doctor.run.request import SHAPES, Ready, Request, SmokeFlags
+from doctor.run.request import SHAPES, JobFlags, Ready, Request, SmokeFlags
 from doctor.run.signals import signal_of, stop_on_signals
 from doctor.run.smoke_rounds import QUICK, run_smoke
 from doctor.run.way import way_of
@@ -51,6 +51,7 @@ from doctor.targets.allocation import NAME_THEM
 from doctor.targets.inventory import COMMAND_LINE, LOCAL, Targets, local_if_alone, read_targets
 from doctor.text.announce import announce
 from doctor.text.interpreter import to_type
+from doctor.text.option import IN_JOB, options
 from doctor.transport.containers import enter_all
 
 DEFAULT_EXAM = "preflight"
@@ -107,6 +108,8 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     ids = [check.id for check in found.checks]
     refuse_without_essentials(ids)
     exam = load_exam(name, found.checks)
+    if exam.alone:
+        _refuse_a_job(request, name)
     shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
     training = request.command in TRAINING
     wanted = recorded.smoke_wanted if recorded else training and not request.smoke.refused
@@ -141,6 +144,19 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
         no_smoke=no_smoke,
         choices=choices,
     )
+
+
+def _refuse_a_job(request: Request, exam: str) -> None:
+    """Hosts that are examined for whatever job may come are not examined for a certain one."""
+    named = [known.name for known, _ in options(JobFlags) if known.name in request.typed]
+    if request.in_job:
+        named.append(IN_JOB)
+    if request.command in TRAINING or named:
+        what = f"doctor {request.command}" if request.command in TRAINING else named[0]
+        raise UsageError(
+            f"--exam {exam} examines hosts for no job in particular, and {what} is about one.",
+            f"A node: doctor check --exam {exam}. A job: doctor preflight.",
+        )
 
 
 def _choices(request: Request, known: Sequence[Check], made: Sequence[Check]) -> Iterator[CheckSelection]:

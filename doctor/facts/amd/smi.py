@@ -42,7 +42,7 @@ for n in {AMD_SMI} {ROCM_SMI}; do
   {AMD_SMI}) q $n {amd} --json ;;
   *) q $n {rocm} --json ;;
   esac
-  case $r in 0|hung|'') break ;; esac
+  case $r in 0|hung|stuck|'') break ;; esac
 done
 [ "$a" ] || {{ echo "there is neither {AMD_SMI} nor {ROCM_SMI}" >&2; exit 127; }}
 [ "$n$r" = {AMD_SMI}0 ] || exit 0

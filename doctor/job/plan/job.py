@@ -84,6 +84,8 @@ class JobPlan:
     """Which hosts have which framework, if they have none in common and nothing says which one is meant."""
     said_world: SourcedValue[int] | None = None
     """The largest number of ranks that the launch, the rank table or --plan gives for the whole job."""
+    of_node: bool = False
+    """The host is examined for whatever job may come, and not for one that stays inside it."""
 
     @cached_property
     def by_name(self) -> Mapping[str, PlannedHost]:

@@ -18,14 +18,18 @@ def about_section(report: Report) -> Html:
     plan = report.plan
     source = f" ({report.run.hosts_from})" if report.run.hosts_from else ""
     counts = ", ".join(f"{count} {word}" for word, count in report.counts().items() if count)
+    job = [
+        ("job", f"{plan.ranks} rank{'' if plan.ranks == 1 else 's'}, backend {_sourced(plan.carrier)}"),
+        ("head", f"{_sourced(plan.head)}, master port {_sourced(plan.master_port)}"),
+        ("launch", plan.launch),
+    ]
+    version = report.run.exam_version
     rows = [
         ("started", time_tag(report.run.started)),
         ("took", f"{report.run.seconds:.1f} s"),
         ("hosts", f"{fold(plan.names)}{source}, by {report.run.transport}"),
-        ("job", f"{plan.ranks} rank{'' if plan.ranks == 1 else 's'}, backend {_sourced(plan.carrier)}"),
-        ("head", f"{_sourced(plan.head)}, master port {_sourced(plan.master_port)}"),
-        ("launch", plan.launch),
-        ("exam", report.run.exam),
+        *([] if plan.of_node else job),
+        ("exam", report.run.exam if version is None else f"{report.run.exam}/{version}"),
         ("checks", f"{len(report.scopes)}; results: {counts}" if counts else str(len(report.scopes))),
         ("verdict", f"{report.verdict.value}, exit code {report.exit_code}"),
     ]

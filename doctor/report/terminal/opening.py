@@ -25,9 +25,8 @@ LONGEST = 400
 def print_opening(report: Report, console: Console) -> None:
     hosts = clean_line(t(_whom(report.plan, report.run)))
     if report.plan.hosts:
-        put_wrapped(
-            Text.assemble((hosts, "bold"), (clean_line(_spoken_job(report.plan)), "dim")), console, wide=True
-        )
+        said = " · ".join(map(t, _each(report) if report.plan.of_node else _job(report.plan)))
+        put_wrapped(Text.assemble((hosts, "bold"), (clean_line(said), "dim")), console, wide=True)
     if report.plan.launch:
         put_wrapped(Text(clean_line(t(f"launch: {report.plan.launch}")), style="dim"), console, wide=True)
     if report.running:
@@ -42,8 +41,9 @@ def print_opening(report: Report, console: Console) -> None:
         )
 
 
-def _spoken_job(plan: JobPlan) -> str:
-    return " · ".join(map(t, _job(plan)))
+def _each(report: Report) -> tuple[str, ...]:
+    """Hosts that are examined for no job in particular, and the version of the list of checks."""
+    return ("", count(len(report.plan.hosts), "host"), f"{report.run.exam}/{report.run.exam_version}")
 
 
 def _job(plan: JobPlan) -> tuple[str, ...]:

@@ -1,0 +1,229 @@
+"""The exam `node`: only what is certain about a host is a fault, whatever jobs and other hosts say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from doctor.judge.examine import build_report
+from doctor.judge.playbook import load_exam, load_remedies
+from doctor.judge.reading import read_recording
+from doctor.judge.registry import find_checks
+from doctor.judge.verdict import Report
+from doctor.model import Capture, HostStatus, Status, UnreachedHost, UnreachedKind
+from doctor.recording import Recording
+from doctor.report.json import check_report
+from tests.support.recordings import heard, recording, syllabus
+from tests.unit.judge.test_odd_host import sample
+
+CHECKS = find_checks().checks
+NODE = load_exam("node", CHECKS)
+NAMES = ("node1", "node2", "node3")
+
+
+def judged(of: Recording, **rules: Any) -> Report:
+    asked = replace(of, command="check", exam="node")
+    chosen = tuple(check for check in CHECKS if check.id in NODE.checks)
+    prepared = replace(syllabus(chosen, NODE, **rules), name="node")
+    return build_report(read_recording(asked), prepared, load_remedies())
+
+
+def told(report: Report) -> set[tuple[str, str, tuple[str, ...]]]:
+    return {
+        (found.check, found.status.value, found.hosts)
+        for found in report.findings
+        if found.status in (Status.FAIL, Status.WARN)
+    }
+
+
+def odd(of: Recording, host: str, **texts: str) -> Recording:
+    """The recording in which one host printed something else."""
+    answer = of.heard[host]
+    captures = {**answer.captures, **{k.replace("_", "-"): Capture(k, 0, t) for k, t in texts.items()}}
+    return replace(of, heard={**of.heard, host: replace(answer, captures=captures)})
+
+
+def alone(of: Recording, host: str) -> Recording:
+    return replace(
+        of, hosts=tuple(h for h in of.hosts if h.name == host), heard={host: of.heard[host]}, mesh=None
+    )
+
+
+def test_sound_hosts_are_healthy_and_the_list_has_a_version() -> None:
+    report = judged(recording(NAMES))
+    assert (report.exit_code, told(report)) == (0, set())
+    entry = check_report(report)
+    assert (entry.run.exam, entry.run.exam_version) == ("node", 1)
+    assert {host.status for host in report.hosts} == {HostStatus.HEALTHY}
+
+
+DISK = "/dev/vda 264212084 1 83035188 1% /\n"
+SHM = "path yes /dev/shm\ntmpfs 12342040 0 12342040 0% /dev/shm\n"
+FAULTS: Mapping[str, tuple[dict[str, Any], str]] = {
+    "the clock is in 1970": ({"clock": "3600.5", "clock_end": "3601.0"}, "clock-impossible"),
+    "the disk is full": (
+        {"spaces": f"path yes /tmp\n/dev/vda 264212084 1 100 99% /\n{SHM}"},
+        "disk-full",
+    ),
+    "/tmp is read-only": (
+        {"spaces": f"path no /tmp\n{DISK}{SHM}"},
+        "tmp-not-writable",
+    ),
+    "memory lost data, by the controller": (
+        {"lost_data": {"/sys/devices/system/edac/mc/mc0/ue_count": "2"}},
+        "memory-errors",
+    ),
+    "memory lost data, by the log": (
+        {
+            "kernel_log": "uptime 90000.0\n[89000.1] EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0"
+            "_Chan#1_DIMM#0 (channel:1 slot:0 page:0x12 offset:0x0 grain:32)\n"
+        },
+        "memory-errors",
+    ),
+    "a page was taken away": (
+        {
+            "kernel_log": "uptime 90000.0\n[89000.1] Memory failure: 0x1a2b3c: Sending SIGBUS to python:4711"
+            " due to hardware memory corruption\n"
+            "[89000.2] Memory failure: 0x1a2b3c: recovery action for dirty LRU page: Recovered\n"
+        },
+        "memory-errors",
+    ),
+    "loopback is gone": ({"addresses": "2: eth0 inet 10.0.0.2/24 scope global"}, "loopback-down"),
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_is_of_its_host_alone(name: str) -> None:
+    texts, check = FAULTS[name]
+    of = recording(NAMES, heard={"node2": heard(2, NAMES, **texts)})
+    for report in (judged(of), judged(alone(of, "node2"))):
+        failed = {found[0]: found[2] for found in told(report) if found[1] == "fail"}
+        assert (report.exit_code, failed) == (1, {check: ("node2",)})
+    report = judged(of)
+    assert [host.name for host in report.hosts if host.status is not HostStatus.HEALTHY] == ["node2"]
+
+
+SOUND: Mapping[str, dict[str, Any]] = {
+    "a crash of a program with a hostile name": {
+        "kernel_log": "uptime 90000.0\n[89000.1] trap[4711]: segfault at 0 ip 0 sp 0 error 4 in "
+        "EDAC MC0: 1 UE memory read error[7f00+1000]\n"
+    },
+    "a page that was taken away as a precaution": {
+        "kernel_log": "uptime 90000.0\n[89000.1] Memory failure: 0x1a2b3c: Injecting memory failure\n"
+    },
+    "errors two days ago": {
+        "kernel_log": "uptime 300000.0\n[100.1] EDAC MC0: 1 UE memory read error on DIMM_A1 (channel:1)\n"
+    },
+    "corrected errors": {"lost_data": {"/sys/devices/system/edac/mc/mc0/ue_count": "0"}},
+    "no swap, stock sysctl, a small limit of files": {
+        "limits": {"/proc/self/limits": "Max open files 256 256 files\nMax processes 100 100 processes"},
+        "ports": {
+            "/proc/sys/net/core/somaxconn": "8",
+            "/proc/sys/net/ipv4/tcp_max_syn_backlog": "8",
+            "/proc/sys/net/ipv4/ip_local_port_range": "32768 60999",
+            "/proc/sys/net/ipv4/ip_local_reserved_ports": "",
+        },
+    },
+    "no shared memory left": {
+        "spaces": "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\n"
+        "path yes /dev/shm\ntmpfs 65536 65536 0 100% /dev/shm\n"
+    },
+    "a home that nobody may write": {
+        "spaces": "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\npath no /root\n/dev/vda 264212084 1 "
+        "83035188 1% /\npath yes /dev/shm\ntmpfs 12342040 0 12342040 0% /dev/shm\n"
+    },
+}
+
+
+@pytest.mark.parametrize("name", SOUND)
+def test_what_only_looks_like_a_fault_ends_with_0(name: str) -> None:
+    of = recording(NAMES, heard={"node2": heard(2, NAMES, **SOUND[name])})
+    for report in (judged(of), judged(alone(of, "node2"))):
+        assert (report.exit_code, {found for found in told(report) if found[1] == "fail"}) == (0, set())
+
+
+JOBS = {
+    "a rank is missing": "jobs\n"
+    + "".join(
+        f"p {pid} 1 0\ne RANK={rank}\ne LOCAL_RANK={rank}\ne WORLD_SIZE=4\ne MASTER_ADDR=nowhere.invalid\n"
+        f"e MASTER_PORT=29500\na\tpython\ttrain.py\n"
+        for pid, rank in ((100, 0), (103, 3))
+    ),
+    "a rank twice, beyond the world": "jobs\n"
+    + "".join(
+        f"p {pid} 1 0\ne RANK=7\ne LOCAL_RANK=0\ne WORLD_SIZE=2\ne MASTER_ADDR=127.0.0.1\n"
+        "a\tpython\ttrain.py\n"
+        for pid in (100, 101)
+    ),
+}
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_on_the_host_is_one_line(job: str) -> None:
+    of = alone(recording(NAMES, heard={"node2": heard(2, NAMES, job_processes=JOBS[job])}), "node2")
+    report = judged(of)
+    assert (report.exit_code, told(report), report.running) == (0, set(), ("node2",))
+
+
+def test_a_host_in_a_container_is_not_blamed_for_its_container() -> None:
+    texts = {
+        "view": {"/.dockerenv": ""},
+        "spaces": f"path no /tmp\noverlay 9000 1 9 99% /\n{SHM}",
+        "addresses": "2: eth0 inet 10.0.0.2/24 scope global",
+    }
+    of = alone(recording(NAMES, heard={"node2": heard(2, NAMES, **texts)}), "node2")
+    report = judged(of)
+    assert report.inside
+    assert (report.exit_code, {found[1] for found in told(report)}) == (0, {"warn"})
+
+
+def test_an_unreached_host_is_a_fault() -> None:
+    why = UnreachedHost("node2", UnreachedKind.REFUSED, "Connection refused by 10.0.0.2:22.", "Start sshd.")
+    of = recording(NAMES)
+    of = replace(of, heard={n: a for n, a in of.heard.items() if n != "node2"}, unreached={"node2": why})
+    report = judged(of)
+    assert report.exit_code == 1
+    assert ("host-unreachable", "fail", ("node2",)) in told(report)
+
+
+@pytest.mark.parametrize("name", ["npu-healthy", "gpu-healthy"])
+def test_sound_accelerators_are_sound_each_alone_and_all_together(name: str) -> None:
+    of = sample(name)
+    assert (judged(of).exit_code, told(judged(of))) == (0, set())
+    for host in of.heard:
+        assert judged(alone(of, host)).exit_code == 0
+
+
+def test_a_driver_that_does_not_answer_is_certain_only_if_its_tool_cannot_be_killed() -> None:
+    of = sample("gpu-healthy")
+    slow = judged(odd(of, "node2", gpus="@ gpus hung 18\n"))
+    assert {found for found in told(slow) if found[0] == "gpu-unhealthy"} == {
+        ("gpu-unhealthy", "warn", ("node2",))
+    }
+    stuck = judged(odd(of, "node2", gpus="@ gpus stuck 18\n"))
+    assert ("gpu-unhealthy", "fail", ("node2",)) in told(stuck)
+    assert stuck.exit_code == 1
+
+
+def test_fewer_devices_than_the_others_is_a_warning_and_than_expected_a_fault() -> None:
+    of = sample("gpu-healthy")
+    fewer = odd(of, "node2", devices="", gpus="", gpu_health="")
+    report = judged(fewer)
+    assert {found[1] for found in told(report)} <= {"warn"}
+    assert ("gpu-missing", "warn", ("node2",)) in told(report)
+    expected = replace(fewer, expect={"devices": "8"})
+    assert ("gpu-missing", "fail", ("node2",)) in told(judged(expected))
+
+
+def test_a_link_that_is_down_beside_others_that_are_up() -> None:
+    """On a host whose links are all down nothing may be plugged in."""
+    of = sample("npu-healthy")
+    links = of.heard["node2"].captures["npu-links"].stdout
+    one = judged(alone(odd(of, "node2", npu_links=links.replace("UP", "DOWN", 1)), "node2"))
+    assert told(one) == {("device-link-down", "fail", ("node2",))}
+    assert {place.device for found in one.findings for place in found.where} == {0}
+    none = judged(alone(odd(of, "node2", npu_links=links.replace("UP", "DOWN")), "node2"))
+    assert (none.exit_code, told(none)) == (0, {("device-link-down", "warn", ("node2",))})

@@ -1,8 +1,8 @@
 #!/bin/sh
-# Prolog= in slurm.conf: runs as root on each node before a job starts there. An exit code other than 0 drains the
-# node and requeues the job, so only a fault of the node, never a problem of doctor, may give one.
-# It examines one host without the network, and ignores what Slurm says about the job in SLURM_*.
+# Prolog= and Epilog= in slurm.conf: runs as root on each node before a job starts there, or after it has ended. An exit
+# code other than 0 drains the node (and, as Prolog, requeues the job), so only a certain fault of the node may give one:
+# never a job, never a warning, never a problem of doctor.
 PATH=/opt/cluster-doctor/bin:/usr/sbin:/usr/bin:/sbin:/bin
-timeout 20 doctor check --local --mesh none --timeout 5 -q
+timeout 60 doctor check --local --exam node -q
 [ $? -ne 1 ] || exit 1
 exit 0

@@ -169,7 +169,7 @@ def test_a_job_on_the_host_is_one_line(job: str) -> None:
 
 
 def test_a_host_in_a_container_is_not_blamed_for_its_container() -> None:
-    texts = {
+    texts: dict[str, Any] = {
         "view": {"/.dockerenv": ""},
         "spaces": f"path no /tmp\noverlay 9000 1 9 99% /\n{SHM}",
         "addresses": "2: eth0 inet 10.0.0.2/24 scope global",

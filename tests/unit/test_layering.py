@@ -154,3 +154,18 @@ def test_what_runs_on_hosts_needs_nothing_but_python() -> None:
     for path in (ROOT / "mesh" / "agent.py", *(ROOT / "agents" / "onhost").glob("*.py")):
         used = {name for name, _ in imported(path) if not name.startswith("doctor.agents.onhost.")}
         assert {name.split(".")[0] for name in used} <= sys.stdlib_module_names
+
+
+CLIENTS = {"urllib.request", "http", "ftplib", "smtplib", "imaplib", "telnetlib", "xmlrpc", "webbrowser"}
+CLIENTS |= {"requests", "urllib3", "httpx", "aiohttp", "boto3", "sentry_sdk"}
+
+
+def test_nothing_can_report_to_a_service() -> None:
+    paths = [*MODULES.values(), *ROOT.parent.glob("checks/*.py")]
+    found = [
+        f"{path.name}:{line} imports {name}"
+        for path in paths
+        for name, line in imported(path)
+        if CLIENTS & {name.partition(".")[0], ".".join(name.split(".")[:2])}
+    ]
+    assert not found

@@ -49,10 +49,13 @@ def seen(python: str | None = None) -> HostEvidence:
 
 
 @pytest.mark.parametrize("version", ["3.6", "3.8", "3.13"])
-def test_every_python_sees_a_rank(version: str) -> None:
+def test_every_python_sees_a_rank(version: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And writes nothing."""
     python = interpreter(version)
     if python is None:
         pytest.skip(f"there is no Python {version} here")
+    for name in ("HOME", "TMPDIR", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
     env = {"PATH": "/usr/bin:/bin", "RANK": "1", "WORLD_SIZE": "2", "MASTER_PORT": str(free_port())}
     rank = subprocess.Popen([sys.executable, "-c", STEPS], env=env)
     try:
@@ -68,6 +71,7 @@ def test_every_python_sees_a_rank(version: str) -> None:
         else:
             assert host.stacks.endswith(", brought")
             assert found.b.python[0].frames
+        assert list(tmp_path.rglob("*")) == []
     finally:
         rank.kill()
         rank.wait()

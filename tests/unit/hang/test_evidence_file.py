@@ -7,9 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from doctor.errors import UsageError
-from doctor.hang.evidence import Frame, HangEvidence, HangMember, HostEvidence, Look, PythonThread
+from doctor.hang.evidence import (
+    FileLock,
+    Frame,
+    HangEvidence,
+    HangMember,
+    HostEvidence,
+    LockHolder,
+    Look,
+    PythonThread,
+)
 from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.redaction import redacted
 
@@ -43,6 +53,17 @@ def test_secrets_are_hidden_before_anything_is_kept() -> None:
     kept = redacted(a_host(unread=("TOKEN=swordfish",)))
     assert "swordfish" not in str(kept)
     assert str(kept).count("[hidden]") >= 3
+
+
+def test_who_holds_a_lock_shows_no_secret_either() -> None:
+    """It may be a process of anybody."""
+    holder = LockHolder(pid=99, command="mysqld --password=swordfish")
+    lock = FileLock(path="/tmp/token=swordfish.lock", by="kernel", holders=(holder,))
+    look = Look(pid=11, state="S", locks=(lock,))
+    member = replace(a_host().members[0], a=look, b=look)
+    kept = str(redacted(HostEvidence(host="node1", members=(member,))))
+    assert "mysqld" in kept
+    assert "swordfish" not in kept
 
 
 def changed(path: str, value: Any) -> bytes:

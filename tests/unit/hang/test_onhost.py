@@ -36,6 +36,7 @@ from doctor.hang.onhost import (
 )
 from doctor.hang.onhost.launchers import Launchers
 from doctor.job.launch.brief import brief
+from doctor.slow.onhost import record
 from doctor.transport.slurm.task import TOKEN
 
 ONHOST = Path(doctor.__file__).parent / "hang" / "onhost"
@@ -210,10 +211,16 @@ def test_long_stacks_lose_their_middle() -> None:
     assert (lines[0], lines[-1], len(lines)) == (0, 999, stacks.INNER + stacks.OUTER)
 
 
-def test_py_spy_never_stops_anybody() -> None:
-    argv = stacks.PySpy("/proc/self/fd/9", 9).argv(5)
-    assert {"--nonblocking", "--json", "--locals"} <= set(argv)
-    assert "--native" not in argv
+def test_py_spy_never_stops_anybody(monkeypatch: pytest.MonkeyPatch) -> None:
+    pyspy = stacks.PySpy("/proc/self/fd/9", 9)
+    started: list[list[str]] = []
+    monkeypatch.setattr(record, "Tool", lambda argv, *_, **__: started.append(argv))
+    os.close(record.StackRecord(pyspy, 5, 1.0).file)
+    for argv in (pyspy.argv(5), *started):
+        assert "--nonblocking" in argv
+        assert "--native" not in argv
+    assert {"--json", "--locals"} <= set(pyspy.argv(5))
+    assert started
 
 
 AFTER = 2.0**33

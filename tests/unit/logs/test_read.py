@@ -40,6 +40,12 @@ def test_a_line_counts_only_in_its_form(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(("before", "counts"), [(7800, True), (8000, False)])
+def test_the_end_of_a_very_long_line_is_not_examined(before: int, counts: bool, tmp_path: Path) -> None:
+    logs = one(tmp_path, RESET.replace(": ", f": {'x ' * (before // 2)}"))
+    assert bool(logs.sightings) is counts
+
+
 def test_what_a_symptom_takes(tmp_path: Path) -> None:
     (sighting,) = one(tmp_path, RESET).sightings
     assert dict(sighting.taken) == {"host": "10.0.0.7"}

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.support.paths import ROOT
 
 LIST = ROOT / "docs" / "security.md"
@@ -30,7 +28,6 @@ SCRIPT = "Script"
 NAMES = re.compile(rf"\b(?:{'|'.join({*FUNCTIONS, *METHODS, *set().union(*MODULES.values()), SCRIPT})})\b")
 
 
-@pytest.mark.slow
 def test_each_place_that_reads_is_in_the_list() -> None:
     listed, unlisted = places_listed(), {}
     for path in sources():

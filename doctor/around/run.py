@@ -44,6 +44,7 @@ from doctor.run.request import Request
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold, unfold
 from doctor.text.printable import clean_line
+from doctor.text.redact import redact
 from doctor.text.terminal import tell
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ class AroundRun:
                 f"{left_out} must not take part, but the command does not say where the hosts belong, so it"
                 " was not started. Type:"
             )
-        tell(f"        {clean_line(line)}\n")
+        tell(f"        {clean_line(redact(line))}\n")
         return self._ends(EXIT_FAULT, Whose.PREFLIGHT)
 
     def _write_hostfile(self, going: Go) -> str:

@@ -74,6 +74,7 @@ class Proxy:
     def __init__(self, command: str) -> None:
         self.command = command
         self.sock, theirs = socket.socketpair()
+        self._ended = threading.Lock()
         self._words = tempfile.TemporaryFile()  # noqa: SIM115  (closed in `end`)
         with theirs:
             self._process = subprocess.Popen(
@@ -101,7 +102,11 @@ class Proxy:
         return False
 
     def end(self) -> None:
-        """End it at once; a thread waits until the process is gone."""
+        """End it at once; a thread waits until the process is gone. Whoever gives up and whoever closes all
+        connections may both call this.
+        """
+        if not self._ended.acquire(blocking=False):
+            return
         sever(self.sock)
         self._signal(signal.SIGTERM)
         threading.Thread(target=self._reap, daemon=True).start()

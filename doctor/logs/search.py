@@ -30,14 +30,16 @@ class LogSearch:
     since: str = ""
     """When a file must have been written, in words; empty: at any time."""
     named: bool = False
+    outputs: frozenset[str] = frozenset()
+    """Files of the job itself, as its scheduler says, by the names that they have in the logs."""
 
 
 def read_a_job(logs: Logs, search: LogSearch) -> bool:
     """Whether a log of a job was read: by its name, its lines, or because the user named it."""
     if search.named or logs.earlier or logs.jobs:
         return bool(logs.files)
-    curves = {curve.file for curve in logs.curves}
-    return any(_is_of_a_job(file) or file.name in curves for file in logs.files if not _is_system(file))
+    known = {curve.file for curve in logs.curves} | search.outputs
+    return any(_is_of_a_job(file) or file.name in known for file in logs.files if not _is_system(file))
 
 
 def _is_of_a_job(file: LogFile) -> bool:

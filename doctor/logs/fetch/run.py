@@ -7,8 +7,9 @@ import glob
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
@@ -34,6 +35,8 @@ from doctor.text.outfile import make_folder, why_not_ours
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact
 from doctor.text.textfile import read_text
+from doctor.transport.advice import is_number
+from doctor.transport.slurm.squeue import JobOutput, SqueueRefusal, job_output
 
 DAY = 24 * 60
 """Minutes. Without --path and --since, files written in the last day are fetched."""
@@ -41,6 +44,8 @@ MOST_MINUTES = 10 * 365 * DAY
 _AGO = re.compile(r"(\d{1,6}(?:\.\d{1,3})?)\s*([smhdw]?)")
 _UNITS = {"s": 1 / 60, "": 60.0, "m": 1.0, "h": 60.0, "d": float(DAY), "w": 7.0 * DAY}
 SINCE = "Examples: --since 2h, 30m, 3d or '2026-01-31 10:00'."
+OF_JOB = "the job"
+"""The folder for files of the job itself. No host has such a name."""
 ROOM = 0.25
 """The share of a host's limit that one file may take."""
 
@@ -75,6 +80,7 @@ def fetched_logs(
     """The logs of the hosts, copied into the folder: the paths to read, and where they are from."""
     session = open_session(request, os.environ)
     try:
+        wanted = replace(wanted, output=_with_reader(wanted.output, session))
         taken, silent = _fetch_all(session, wanted, folder)
         transport = session.transport.name
     finally:
@@ -84,16 +90,40 @@ def fetched_logs(
     if empty and len(empty) < len(taken):
         announce(f"no logs were found on {fold(empty)}.")
     hosts = tuple(host for host, of in taken.items() if of.files)
-    names = {str(path): (host, name) for host, of in taken.items() for path, name in of.files.items()}
+    output = wanted.output
+    names = {
+        str(_of_job(path, name, output, folder) if host == output.host else path): (host, name)
+        for host, of in taken.items()
+        for path, name in of.files.items()
+    }
     if kept and names:
         files = "1 file was" if len(names) == 1 else f"{len(names)} files were"
         announce(f"{files} kept in {folder}")
     missed = tuple(f"{host}: {why}" for host, of in taken.items() for why in of.missed)
-    named = partial(_rename_files, names, str(folder), transport == "local")
-    search = LogSearch(wanted.globs(), _since(wanted.minutes), named=bool(wanted.paths))
+    local = transport == "local"
+    named = partial(_rename_files, names, str(folder), local, output.files if output.nodes > 1 else ())
+    search = LogSearch(
+        (*output.files, *wanted.globs()),
+        _since(wanted.minutes),
+        named=bool(wanted.paths),
+        outputs=frozenset(redact(_shown_name(each, output.host, local)) for each in output.files),
+    )
     asked = tuple(host.name for host in session.hosts)
     source = LogOrigin(hosts, silent, missed, named, transport, asked, search)
-    return [str(_of_host(folder, host)) for host in hosts], source
+    paths = [_of_host(folder, host) for host in hosts]
+    return [str(path) for path in (*paths, folder / OF_JOB) if path.exists()], source
+
+
+def _of_job(path: Path, name: str, output: JobOutput, folder: Path) -> Path:
+    """Where a copied file is to be read. The name and the folder of a file of the job do not say who wrote a
+    line of it: it gets a name that tells the job alone.
+    """
+    if name not in output.files:
+        return path
+    kind = ("out", "err")[output.files.index(name)]
+    place = folder / OF_JOB / f"slurm-{output.number}.{kind}"
+    place.parent.mkdir(mode=0o700, exist_ok=True)
+    return path.rename(place)
 
 
 def _since(minutes: float | None) -> str:
@@ -116,8 +146,44 @@ def _wanted(request: Request, wishes: FetchWishes) -> LogRequest:
         max(1, int(limit * ROOM)),
         limit,
         () if paths else tuple(_folders(request)),
+        JobOutput() if paths else _output(),
         wishes.rank_user or "",
     )
+
+
+def _output() -> JobOutput:
+    """Where the Slurm job writes in whose environment we run.
+
+    The number of a job in the environment proves nothing: another user, who chose the names of the files of
+    that user's job, must not choose what we read.
+    """
+    number, none = os.environ.get("SLURM_JOB_ID", ""), JobOutput()
+    if not is_number(number):
+        return none
+    try:
+        output = job_output(number) or none
+    except SqueueRefusal as error:
+        announce(f"where Slurm job {number} writes is not known: {error}.")
+        return none
+    files = tuple(path for path in output.files if path != os.devnull and path.isprintable())
+    if output.files and not files:
+        announce(f"the output of Slurm job {number} goes to {clean_line(output.files[0])}.")
+    elif files and output.uid != os.getuid():
+        announce(f"Slurm job {number} is of another user, so its output was not read: {', '.join(files)}")
+        return none
+    return replace(output, files=files)
+
+
+def _with_reader(output: JobOutput, session: HostSession) -> JobOutput:
+    """The same output, read by a host that was asked."""
+    asked = [host.name for host in session.hosts]
+    if not output.files or output.host in asked:
+        return output
+    if session.transport.name == "local":
+        return replace(output, host=asked[0])
+    files = ", ".join(output.files)
+    announce(f"{output.host} was not asked, so the output of the Slurm job there was not read: {files}")
+    return JobOutput()
 
 
 def _folders(request: Request) -> Iterator[str]:
@@ -160,7 +226,9 @@ def _fetch_all(
     hosts, way = session.hosts, session.request.way
     tokens = {host.name: new_token() for host in hosts}
     scripts = {
-        host.name: through(fetch_script(wanted, tokens[host.name], sudo=way.sudo, python=host.python), host)
+        host.name: through(
+            fetch_script(wanted, tokens[host.name], host.name, sudo=way.sudo, python=host.python), host
+        )
         for host in hosts
     }
     waiting = [host.name for host in hosts]
@@ -200,16 +268,24 @@ def _tell_left_out(taken: Mapping[str, HostLogs]) -> None:
         announce(f"{fold(hosts)}: {why}")
 
 
-def _rename_files(names: Mapping[str, tuple[str, str]], folder: str, local: bool, logs: Logs) -> Logs:
+def _shown_name(there: str, host: str, local: bool) -> str:
+    return there if local else f"{host}:{there}"
+
+
+def _rename_files(
+    names: Mapping[str, tuple[str, str]], folder: str, local: bool, of_all: Collection[str], logs: Logs
+) -> Logs:
     """Rename files to `node3:/var/log/messages`; for logs of this machine, to the plain path. What was left
-    out is a list of files.
+    out is a list of files. `of_all`: files into which all hosts write, so they are not of the one that read
+    them.
     """
     copied = re.compile(rf"{re.escape(str(folder))}/([^/]+)(/[^,]*)")
 
     def name(path: str) -> str:
         host, there = names.get(path, ("", ""))
         if host:
-            return there if local else f"{host}:{there}"
+            return _shown_name(there, host, local)
         return copied.sub(r"\2" if local else r"\1:\2", path)
 
-    return renamed(logs, name, lambda path: names[path][0] if path in names else None)
+    hosts = {path: host for path, (host, there) in names.items() if there not in of_all}
+    return renamed(logs, name, hosts.get)

@@ -8,10 +8,11 @@ ended the job.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.transport import Script
+from doctor.transport.slurm.squeue import JobOutput
 
 HOME = "doctor.logs.fetch.onhost"
 NEEDS = "fnmatch, grp, pwd, subprocess, threading"
@@ -42,6 +43,10 @@ class LogRequest:
     a_host: int = 64 * MEGABYTE
     folders: tuple[str, ...] = ()
     """The folders of the job, in which its program may have written logs."""
+    output: JobOutput = field(default_factory=JobOutput)
+    """The files of the job itself, which must exist and may have any age. Its host reads them; others may see
+    them too, and leave them to it.
+    """
     rank_user: str = ""
     """A user whose logs in world-writable places are read too, like those of the login."""
     kernel: bool = False
@@ -55,12 +60,16 @@ class LogRequest:
         return tuple(dict.fromkeys((*beside, *USUAL)))
 
 
-def fetch_script(wanted: LogRequest, token: str, *, sudo: bool = False, python: str | None = None) -> Script:
+def fetch_script(
+    wanted: LogRequest, token: str, host: str = "", *, sudo: bool = False, python: str | None = None
+) -> Script:
     """`python` is the preferred interpreter. `sudo`: run as root if `sudo -n` allows it."""
     script = agent_script(module_texts(HOME), f"{HOME}.agent", needs=NEEDS, python=python)
     asked = {
         "token": token,
         "globs": wanted.globs(),
+        "outputs": wanted.output.files,
+        "reads_outputs": host == wanted.output.host,
         "minutes": wanted.minutes,
         "a_file": wanted.a_file,
         "a_host": wanted.a_host,

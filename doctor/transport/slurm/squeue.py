@@ -1,8 +1,14 @@
-"""A Slurm job by its number: its nodes and its owner, as squeue shows them."""
+"""A Slurm job by its number, as squeue shows it: its nodes, its owner, and where its script writes.
+
+Names and paths of a job are chosen by its owner and may hold anything, even lines that look like those of
+Slurm. So a field is known by its width, never by what stands around it.
+"""
 
 from __future__ import annotations
 
 import os
+import posixpath
+import re
 import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +21,16 @@ from doctor.transport.slurm.step import own_environment
 SECONDS = 20.0
 FORMAT = "%A|%F|%K|%T|%U|%N"
 _ALIVE = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
+WIDTHS = {
+    **dict.fromkeys(("JobID", "ArrayJobID", "ArrayTaskID", "BatchFlag", "NumNodes", "UserID"), 20),
+    **dict.fromkeys(("BatchHost", "UserName"), 256),
+    "Name": 1024,
+    **dict.fromkeys(("WorkDir", "StdOut", "StdErr"), 4096),
+}
+"""Fields of `squeue --Format`, and the bytes that it prints of each."""
+_NO_FILE = ("", "N/A", "n/a", "(null)")
+_NO_TASK = "4294967294"
+"""What Slurm writes for %a outside of an array."""
 NAME_THEM = "Name its nodes as well: doctor hang HOSTS --job {}"
 
 
@@ -38,30 +54,96 @@ class SlurmJob:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class JobOutput:
+    """Where the script of a job writes, and all steps that it starts if they do not say otherwise."""
+
+    number: str = ""
+    files: tuple[str, ...] = ()
+    host: str = ""
+    """The node that runs the script."""
+    nodes: int = 1
+    """How many nodes may write there."""
+    uid: int = 0
+    """The owner's user number: who chose these names."""
+
+
 def slurm_job(number: str, environ: Mapping[str, str] = os.environ) -> SlurmJob:
     """The job with this number. Raises UsageError if it does not run, or squeue cannot be asked."""
+    try:
+        return read_squeue(number, _asked(number, f"--format={FORMAT}", environ).decode("utf-8", "replace"))
+    except SqueueRefusal as error:
+        hint = "squeue lists those that run." if error.unknown else NAME_THEM.format(number)
+        raise UsageError(f"--job {number}: {error}.", hint) from None
+
+
+def job_output(number: str, environ: Mapping[str, str] = os.environ) -> JobOutput | None:
+    """Where the script of a batch job writes; None if there is no script. Raises SqueueRefusal."""
+    form = ",".join(f"{name}:{width}" for name, width in WIDTHS.items())
+    return read_output(number, _asked(number, f"--Format={form}", environ))
+
+
+class SqueueRefusal(Exception):
+    """Why squeue says nothing of a job."""
+
+    def __init__(self, why: str, *, unknown: bool = False) -> None:
+        super().__init__(why)
+        self.unknown = unknown
+        """Slurm has no such job, or has it no longer."""
+
+
+def _asked(number: str, form: str, environ: Mapping[str, str]) -> bytes:
     own = {name: value for name, value in own_environment(environ).items() if not name.startswith("SQUEUE_")}
-    argv = ["squeue", "--noheader", "--states=all", f"--jobs={number}", f"--format={FORMAT}"]
-    hint = NAME_THEM.format(number)
+    argv = ["squeue", "--noheader", "--states=all", f"--jobs={number}", form]
     try:
         asked = subprocess.run(
             argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS, env=own, check=False
         )
     except FileNotFoundError:
-        raise UsageError(
-            f"--job {number}: there is no squeue on the PATH to ask for its nodes.", hint
-        ) from None
+        raise SqueueRefusal("there is no squeue on the PATH") from None
     except OSError as error:
-        raise UsageError(f"--job {number}: squeue could not be started: {error.strerror}.", hint) from None
+        raise SqueueRefusal(f"squeue could not be started: {error.strerror}") from None
     except subprocess.TimeoutExpired:
-        raise UsageError(f"--job {number}: squeue did not answer within {SECONDS:g} s.", hint) from None
+        raise SqueueRefusal(f"squeue did not answer within {SECONDS:g} s") from None
     said = asked.stderr.decode("utf-8", "replace")
     if asked.returncode:
         if "invalid job id" in said.lower():
-            raise UsageError(f"--job {number}: Slurm knows no such job.", "squeue lists those that run.")
+            raise SqueueRefusal("Slurm knows no such job", unknown=True)
         first = next((line for line in said.splitlines() if line.strip()), f"exit code {asked.returncode}")
-        raise UsageError(f"--job {number}: squeue says: {quoted(first)}", hint)
-    return read_squeue(number, asked.stdout.decode("utf-8", "replace"))
+        raise SqueueRefusal(f"squeue says: {quoted(first)}")
+    return asked.stdout
+
+
+def read_output(number: str, text: bytes) -> JobOutput | None:
+    """Pure: parses what squeue printed with WIDTHS."""
+    length = sum(WIDTHS.values()) + 1
+    for start in range(0, len(text), length):
+        fields, at = {}, start
+        for name, width in WIDTHS.items():
+            fields[name] = os.fsdecode(text[at : at + width]).rstrip(" \n")
+            at += width
+        if fields["JobID"] != number:  # another task of the array
+            continue
+        written = [fields[name] for name in ("StdOut", "StdErr")]
+        if fields["BatchFlag"] != "1" or not (fields["UserID"].isdigit() and fields["NumNodes"].isdigit()):
+            return None
+        files = (_place(each, fields) for each in written if each not in _NO_FILE)
+        names = tuple(dict.fromkeys(files))
+        return JobOutput(number, names, fields["BatchHost"], int(fields["NumNodes"]), int(fields["UserID"]))
+    raise SqueueRefusal("Slurm knows no such job", unknown=True)
+
+
+def _place(path: str, fields: Mapping[str, str]) -> str:
+    """The file that slurmd opens on the first node for a pattern such as `%x-%j.out`."""
+    if "\\" in path:
+        return posixpath.join(fields["WorkDir"], path.replace("\\", ""))
+    task = fields["ArrayTaskID"]
+    means = dict.fromkeys("nt", "0") | dict.fromkeys("jJ", fields["JobID"])
+    means |= {"%": "%", "s": "batch", "A": fields["ArrayJobID"], "a": task if task.isdigit() else _NO_TASK}
+    means |= {"N": fields["BatchHost"], "u": fields["UserName"], "x": fields["Name"]}
+    form = rf"%(\d{{0,2}})([{''.join(means)}])"
+    given = re.sub(form, lambda found: means[found[2]].zfill(int(found[1] or 0)), path)
+    return posixpath.join(fields["WorkDir"], given)
 
 
 def read_squeue(number: str, text: str) -> SlurmJob:

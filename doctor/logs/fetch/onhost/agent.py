@@ -107,9 +107,12 @@ class Fetch:
         self.seen: set[tuple[int, int]] = set()
 
     def run(self) -> None:
+        for path in self.wanted["outputs"]:
+            self._output(path)
         for pattern in self.wanted["globs"]:
             for found in self.finder.find(pattern):
-                self._found(found)
+                if found.about.st_mtime >= self.since:
+                    self._found(found, found.path)
         self._refused()
         of_users: dict[int, list[ForeignEntry]] = {}
         for each in self.finder.foreign:
@@ -149,9 +152,27 @@ class Fetch:
         self.out.left_out("", f"there is no user {name} here (--rank-user)", note=True)
         return set()
 
-    def _found(self, found: OpenFile) -> None:
+    def _output(self, path: str) -> None:
+        """A file of the job. It keeps the name that the scheduler gave, wherever links lead."""
+        refused = len(self.finder.refused)
+        exists = False
+        for found in self.finder.find(path, exact=True):
+            exists = True
+            if not self.wanted["reads_outputs"]:
+                self.seen.add((found.about.st_dev, found.about.st_ino))
+            elif found.about.st_size:
+                self._found(found, path)
+            else:
+                self.out.left_out(path, "is empty", note=True)
+        ways = self.finder.refused[refused:]
+        del self.finder.refused[refused:]
+        if not exists and self.wanted["reads_outputs"]:
+            why = "{} {}".format(*ways[-1]) if ways else "there is no such file"
+            self.out.left_out(path, f"the job writes there, but {why}")
+
+    def _found(self, found: OpenFile, name: str) -> None:
         key = (found.about.st_dev, found.about.st_ino)
-        if key in self.seen or found.about.st_mtime < self.since or not found.about.st_size:
+        if key in self.seen or not found.about.st_size:
             return
         if found.foreign:
             found.foreign.files += 1
@@ -160,12 +181,12 @@ class Fetch:
         try:
             fd = self.finder.read(found.fd)
         except OSError:
-            self.out.left_out(found.path, NOT_READ, note=found.path.startswith("/var/log/"))
+            self.out.left_out(name, NOT_READ, note=name.startswith("/var/log/"))
             return
         try:
-            self._take(fd, found.path)
+            self._take(fd, name)
         except OSError as error:
-            self.out.left_out(found.path, f"could not be read: {error.strerror}")
+            self.out.left_out(name, f"could not be read: {error.strerror}")
         finally:
             os.close(fd)
 

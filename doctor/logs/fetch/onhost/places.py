@@ -81,11 +81,12 @@ class Finder:
         self._left = 0
         self._counted = 0
 
-    def find(self, pattern: str) -> "Iterator[OpenFile]":
+    def find(self, pattern: str, exact: bool = False) -> "Iterator[OpenFile]":
+        """`exact`: it is the name of one file, whatever characters are in it."""
         self._left = MOST_SEEN
-        if pattern.startswith("~/"):
+        if pattern.startswith("~/") and not exact:
             pattern = pattern[2:]
-        parts = [(part, bool(MAGIC.search(part))) for part in _parts(pattern)]
+        parts = [(part, bool(MAGIC.search(part)) and not exact) for part in _parts(pattern)]
         if not pattern.startswith("/"):
             parts = [(part, False) for part in _parts(self.home)] + parts
         top = OpenFolder(os.open("/", LOOK | os.O_DIRECTORY), "/")

@@ -42,7 +42,7 @@ def ranks_elsewhere(found: Judgement, evidence: HangEvidence) -> tuple[RankElsew
 
     if found.job is None:
         return ()
-    reach = reach_of(evidence, found.job)
+    reach = reach_of(evidence)
     return tuple(
         RankElsewhere(each.host, each.pid, each.start, each.rank, reach.on(each.host, f"kill {each.pid}"))
         for each in found.job.ranks
@@ -59,19 +59,17 @@ def left_elsewhere(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[st
 def _left(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[str, ...]:
     from doctor.hang.run import see
     from doctor.run.host_session import open_session
-    from doctor.run.way import way_of
 
     quiet = replace(request, command="hang", outputs=replace(request.outputs, quiet=True))
     session = open_session(quiet, os.environ)
     try:
         asked = {each.host for each in ranks}
         hosts = [host for host in session.hosts if host.name in asked]
-        way = way_of(session.request, session.targets, session.transport.name)
         seen = see(
             hosts,
             session.transport,
             sudo=request.way.sudo,
-            way=way,
+            way=session.way,
             until=session.until,
             choose=lambda _: {},  # to find them is enough
         )

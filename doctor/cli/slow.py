@@ -17,7 +17,6 @@ from doctor.report.outputs import refuse_unwritable
 from doctor.report.pages import show_page, write_page
 from doctor.run.host_session import HostSession, open_session
 from doctor.run.request import Request
-from doctor.run.way import way_of
 from doctor.slow.evidence_file import encoded, load
 from doctor.slow.judge import judge
 from doctor.slow.options import SlowWishes
@@ -54,7 +53,7 @@ def _look(session: HostSession, wishes: SlowWishes) -> SlowSight:
         session.transport,
         partial(following, wishes=wishes),
         sudo=way.sudo,
-        way=way_of(session.request, session.targets, session.transport.name),
+        way=session.way,
         choice=wishes.choice(),
         until=session.until,
         patience=HangPatience(whole=whole(way.timeout, 0.0)),

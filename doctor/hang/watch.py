@@ -22,7 +22,6 @@ from doctor.hang.options import HangWishes, RunningJobWishes
 from doctor.hang.run import PATIENCE, Choose, Sight, see
 from doctor.run.host_session import HostSession
 from doctor.run.progress import ProgressLine
-from doctor.run.way import way_of
 from doctor.stage import Stage
 from doctor.text.announce import announce
 
@@ -47,7 +46,7 @@ def look_at(
         session.transport,
         wishes.apart,
         sudo=way.sudo,
-        way=way_of(session.request, session.targets, session.transport.name),
+        way=session.way,
         until=session.until,
         patience=HangPatience(whole=whole(way.timeout, wishes.apart)),
         progress=session.line,

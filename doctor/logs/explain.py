@@ -129,7 +129,7 @@ def explanation_of(
         command=request.command,
         started=started,
         seconds=round(time.monotonic() - began, 3),
-        way=_way(request),
+        way=_way(request, source.transport),
         fetched=source.hosts,
         asked=source.asked,
         in_vain=search,
@@ -238,10 +238,10 @@ def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
     return known_of(reading.plan, tables, addresses, offsets)
 
 
-def _way(request: Request) -> Way:
+def _way(request: Request, transport: str) -> Way:
     """How suggested commands reach the hosts: with the options of this command line."""
     who = replace(request.who, hosts=(), rank_table=None)
-    return way_to(replace(request, who=who))
+    return way_to(replace(request, who=who), transport=transport)
 
 
 def _examined(explained: Explanation, request: Request) -> ProofExam | None:

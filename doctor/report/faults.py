@@ -25,6 +25,7 @@ from doctor.report.rerun import can_verify, verify
 from doctor.report.similar_faults import Fault, fold_faults, single
 from doctor.rules.smoke import not_made
 from doctor.text.nodeset import fold
+from doctor.transport.way import IN_SLURM
 
 KINDS = {
     Status.FAIL: CardKind.FAIL,
@@ -37,7 +38,7 @@ VERDICTS = {
     Verdict.INCONCLUSIVE: ("Inconclusive", CardKind.OPEN),
     Verdict.HEALTHY: ("Healthy", CardKind.GOOD),
 }
-FROM_HERE = ("ssh ", "doctor ")
+FROM_HERE = ("ssh ", "doctor ", IN_SLURM)
 """Commands that begin like this are typed where doctor runs."""
 LONGEST = 90
 """The most characters of the names in the title."""

@@ -74,6 +74,7 @@ def _line(earlier: EarlierRun) -> str:
     usual = "smoke" if command == "smoke" else DEFAULT_EXAM
     named = earlier.exam == usual or any(option[0] == "--exam" for option in way.asked)
     options = (("--only", ",".join(checks)), *(() if named else (("--exam", earlier.exam),)))
+    way = replace(way, slurm_job="")  # a file does not choose the job in which this run takes place
     return way.typed(command, hosts, options, whole=not alone, job=True)
 
 

@@ -87,14 +87,20 @@ def _by_srun(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -
 
 
 def _refuse_srun(hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
-    """Refuse hosts outside the Slurm job: srun only reaches the nodes of its own job."""
+    """Refuse hosts outside the Slurm job: srun only reaches the nodes of its own job. If only the job is
+    known, srun itself refuses them.
+    """
     if not environ.get("SLURM_JOB_ID"):
-        hint = "Run it in an sbatch script or in salloc's shell, or use --transport ssh."
+        hint = (
+            "Run it in an sbatch script or in salloc's shell, put SLURM_JOB_ID=NUMBER before it, "
+            "or use --transport ssh."
+        )
         raise UsageError("--transport srun works inside a Slurm allocation only.", hint)
     if not shutil.which("srun"):
         raise UsageError("--transport srun: there is no srun on the PATH.", "--transport ssh needs none.")
-    nodes = set(unfold(environ.get("SLURM_JOB_NODELIST", "")))
-    strange = [host.name for host in hosts if host.name not in nodes]
+    listed = environ.get("SLURM_JOB_NODELIST", "")
+    nodes = set(unfold(listed)) if listed else set()
+    strange = [host.name for host in hosts if nodes and host.name not in nodes]
     if strange:
         hint = "Name nodes as SLURM_JOB_NODELIST does, or use --transport ssh."
         hint = f"{suggest(strange[0], sorted(nodes))} {hint}".strip()

@@ -14,11 +14,13 @@ from doctor.run.examination import targets_of
 from doctor.run.progress import ProgressLine, progress_line
 from doctor.run.request import Request
 from doctor.run.signals import stop_on_signals
+from doctor.run.way import way_of
 from doctor.targets.inventory import Targets
 from doctor.text.announce import announce
 from doctor.text.redact import redact
 from doctor.transport import Transport
 from doctor.transport.containers import enter_all
+from doctor.transport.way import Way
 
 
 @dataclass(slots=True)
@@ -27,9 +29,15 @@ class HostSession:
     targets: Targets
     hosts: tuple[Host, ...]
     transport: Transport
+    environ: Mapping[str, str]
     until: float
     line: ProgressLine
     closed: bool = False
+
+    @property
+    def way(self) -> Way:
+        """The way to record."""
+        return way_of(self.request, self.targets, self.transport.name, self.environ)
 
     def close(self) -> None:
         """Close the way to the hosts. May be called more than once."""
@@ -52,4 +60,4 @@ def open_session(request: Request, environ: Mapping[str, str]) -> HostSession:
         hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
     transport = choose_transport(way, targets, hosts, environ)
     stop_on_signals()
-    return HostSession(request, targets, hosts, transport, until, progress_line(request.outputs))
+    return HostSession(request, targets, hosts, transport, environ, until, progress_line(request.outputs))

@@ -40,19 +40,28 @@ ASKED = (
 )
 
 
-def way_of(request: Request, targets: Targets, transport: str) -> Way:
+def way_of(
+    request: Request, targets: Targets, transport: str, environ: Mapping[str, str] = os.environ
+) -> Way:
     """The way to record."""
     from doctor.targets.inventory import LOCAL
 
     if targets.source == LOCAL:  # this machine, whether it was named or not
         request = replace(request, who=replace(request.who, local=True))
-    if transport not in ("local", "ssh", "in-job"):  # SSH is the default for named hosts
+    return way_to(request, targets.hosts, transport, environ)
+
+
+def way_to(
+    request: Request,
+    hosts: Sequence[Host] = (),
+    transport: str = "",
+    environ: Mapping[str, str] = os.environ,
+) -> Way:
+    """The way to the hosts. It names files by absolute paths, so that its commands work in every folder. If
+    `transport` is srun, `environ` names its job.
+    """
+    if transport not in ("", "local", "ssh", "in-job"):  # SSH is the default for named hosts
         request = replace(request, way=replace(request.way, transport=transport))
-    return way_to(request, targets.hosts)
-
-
-def way_to(request: Request, hosts: Sequence[Host] = ()) -> Way:
-    """The way to the hosts. It names files by absolute paths, so that its commands work in every folder."""
     given = dict(_given_options(request))
 
     def typed(names: Iterable[str]) -> tuple[Typed, ...]:
@@ -67,6 +76,7 @@ def way_to(request: Request, hosts: Sequence[Host] = ()) -> Way:
         typed(ASKED),
         users,
         logins if request.who.inventory else {},
+        environ.get("SLURM_JOB_ID", "") if transport == "srun" else "",
         request.defaults,
     )
 

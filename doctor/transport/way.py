@@ -20,6 +20,9 @@ from doctor.transport.containers.command import HOST, PODS, tool_of
 
 Typed = tuple[str, ...]
 """An option, followed by its value if it takes one."""
+BY_SRUN = ("--transport", "srun")
+IN_SLURM = "SLURM_JOB_ID="
+"""Before a command: the Slurm job whose nodes srun reaches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,9 @@ class Way:
     """Host -> the user in front of its name."""
     logins: Mapping[str, tuple[Typed, ...]] = field(default_factory=dict)
     """Host -> how an inventory says to log in to it: ("--user", NAME), ("address", ADDRESS)."""
+    slurm_job: str = ""
+    """The number of the Slurm job through which srun reached the hosts. Commands name it, because they are
+    read outside the job, too."""
     defaults: str = ""
     """The file of the user's own defaults, and what it set; empty if it set nothing."""
 
@@ -65,17 +71,21 @@ class Way:
             words += [option[1] for option in self.reached if option[0] == "--rank-table"]
         if not self.local and not (whole and any(o[0] == "--hostfile" for o in self.named)):
             words += [self.node_set(hosts)] if hosts else []
-        return shlex.join([*words, *(word for option in (*options, *more) for word in option)])
+        line = shlex.join([*words, *(word for option in (*options, *more) for word in option)])
+        return f"{IN_SLURM}{self.slurm_job} {line}" if self.slurm_job and BY_SRUN in more else line
 
     def login(self, host: str, command: Sequence[str]) -> str:
-        """A command on a host, reached as this run did: by ssh with its options, or directly on this machine.
-        Empty if that cannot be known: process numbers inside a container differ from those outside.
+        """A command on a host, reached as this run did: by ssh with its options, by srun, or directly on this
+        machine. Empty if that cannot be known: process numbers inside a container differ from those outside.
         """
         given = {option[0]: option[1] for option in self.reached if len(option) == 2}
         try:
             entry = shlex.split(given.get("--enter", "").replace(HOST, shlex.quote(host)))
         except ValueError:  # one of two quotes was hidden, together with a secret
             return ""
+        if self.slurm_job and BY_SRUN in self.reached:
+            step = ["srun", f"--jobid={self.slurm_job}", "--overlap", "--nodes=1", "--ntasks=1"]
+            return shlex.join([*step, f"--nodelist={host}", *entry, *command])
         if self.local or (entry and tool_of(shlex.join(entry)) in PODS):
             return shlex.join([*entry, *command])
         if host in self.users:
@@ -140,6 +150,7 @@ def read_back(way: Way) -> Way:
         _our_options(way.asked),
         {host: user for host, user in way.users.items() if passes(check_user, user)},
         {host: of for host, own in way.logins.items() if is_host(host) and (of := _our_login_options(own))},
+        way.slurm_job if is_number(way.slurm_job) else "",
         way.defaults,
     )
 

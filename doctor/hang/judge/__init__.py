@@ -132,7 +132,7 @@ def _judge_job(
     hung = verdict in (HangState.HANG, HangState.UNKNOWN)
     below = hung and finding.below
     timeless = verdict is HangState.UNKNOWN and bool(case.inside) and not case.timed
-    reach = reach_of(evidence, job)
+    reach = reach_of(evidence)
     told = (
         advice(
             job,

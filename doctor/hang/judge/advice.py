@@ -45,8 +45,6 @@ class Reach:
     way: Way
     local: bool
     """Whether the only host is this machine."""
-    allocation: str = ""
-    """The Slurm job through which srun reached the hosts; empty if srun did not reach them."""
     nodes: tuple[str, ...] = ()
     """All hosts that were asked."""
     chosen: tuple[tuple[str, str], ...] = ()
@@ -54,11 +52,7 @@ class Reach:
 
     def check(self, hosts: Collection[str], only: str = "") -> str:
         in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
-        typed = self.way.typed("check", in_order, (("--only", only),) if only else ())
-        if not self.allocation:
-            return typed
-        inside = {"SLURM_JOB_ID": self.allocation, "SLURM_JOB_NODELIST": fold(self.nodes)}
-        return " ".join([*(f"{name}={shlex.quote(value)}" for name, value in inside.items()), typed])
+        return self.way.typed("check", in_order, (("--only", only),) if only else ())
 
     def again(self, job: HangJob) -> str:
         """The command that repeats this look with --sudo."""
@@ -70,20 +64,14 @@ class Reach:
         return self.way.typed(command, self.nodes, self.chosen)
 
     def on(self, host: str, command: str) -> str:
-        if self.allocation:
-            step = ["srun", f"--jobid={self.allocation}", "--overlap", "--nodes=1", "--ntasks=1"]
-            return shlex.join([*step, f"--nodelist={host}", *shlex.split(command)])
         way = replace(self.way, reached=(*self.way.reached, ("--local",))) if self.local else self.way
         return way.login(host, shlex.split(command))
 
 
-def reach_of(evidence: HangEvidence, job: HangJob) -> Reach:
-    way = evidence.way or Way()
-    number = next((rank.slurm_job.partition(" ")[0] for rank in job.ranks if rank.slurm_job), "")
-    by_srun = ("--transport", "srun") in way.reached and number.isdigit()
+def reach_of(evidence: HangEvidence) -> Reach:
     options = zip(("--pid", "--master-port", "--job", "--rank-user"), evidence.choice.of_job, strict=True)
     chosen = tuple((option, str(value)) for option, value in options if value is not None)
-    return Reach(way, evidence.local, number if by_srun else "", evidence.asked, chosen)
+    return Reach(evidence.way or Way(), evidence.local, evidence.asked, chosen)
 
 
 def advice(

@@ -38,7 +38,7 @@ def judge_start(
     found = [*faults(start, min(apart, default=LOOKS_APART), sorted(evidence.unreached))]
     lead = found[0] if found else StartFault((), f"{_who(start)} for each other; nothing shows for whom.")
     verdict = _verdict(start, lead, limit)
-    reach = reach_of(evidence, job)
+    reach = reach_of(evidence)
     checks = (reach.check(job.hosts, REACH),) if lead.check else ()
     return Judgement(
         verdict=verdict,

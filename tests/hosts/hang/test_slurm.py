@@ -73,8 +73,7 @@ def test_a_job_is_looked_at_from_outside_its_allocation(slurm: Slurm) -> None:
         while int(job.file("step.0") or 0) < 20:
             assert time.monotonic() < end, job.output
             time.sleep(0.2)
-        variables = f"SLURM_JOB_ID={job.number} SLURM_JOB_NODELIST='node[1-2]'"
-        check = f"{variables} doctor check 'node[1-2]' --only shm-small --transport srun"
+        check = f"SLURM_JOB_ID={job.number} doctor check 'node[1-2]' --only shm-small --transport srun"
         examined = slurm.run(["sh", "-c", check], env=environment({"PATH": f"{_bin(slurm)}:{PATH}"}))
         assert examined.returncode == 0, examined.stdout + examined.stderr
         assert "node[1-2]" in examined.stdout

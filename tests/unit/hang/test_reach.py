@@ -134,13 +134,8 @@ class TestSlurm:
 
     @staticmethod
     def judged(does: list[str]) -> tuple[str, ...]:
-        seen = evidence(does)
-        hosts = tuple(
-            replace(host, members=tuple(replace(m, slurm_job="4713 4712_2") for m in host.members))
-            for host in seen.hosts
-        )
-        way = Way(reached=(("--transport", "srun"),))
-        return judge(replace(seen, hosts=hosts, way=way)).commands
+        way = Way(reached=(("--transport", "srun"),), slurm_job="4713")
+        return judge(replace(evidence(does), way=way)).commands
 
     def test_a_command_is_a_step_of_the_job(self) -> None:
         (command,) = self.judged(["waits", "stopped"])
@@ -149,7 +144,7 @@ class TestSlurm:
 
     def test_a_check_is_told_the_job_and_is_still_found(self) -> None:
         (command,) = self.judged(["waits"] * 4)
-        begin = "SLURM_JOB_ID=4713 SLURM_JOB_NODELIST='node[1-2]' doctor check 'node[1-2]' --only "
+        begin = "SLURM_JOB_ID=4713 doctor check 'node[1-2]' --only "
         assert command.startswith(begin)
         assert command.endswith(" --transport srun")
 

@@ -53,6 +53,23 @@ def sick(over: Way | None, **more: object) -> Report:
     return report(replace(recording(NAMES, heard=seen), way=over, **more))  # type: ignore[arg-type]
 
 
+def test_what_srun_reached_is_reached_from_outside_the_allocation(typed: list[Request]) -> None:
+    """Wherever the report is read: a login node has no variables of the job."""
+    assert cli.run(["check", "node[1-4]"]) == 0
+    targets = read_targets(("node[1-4]",), None, None, False, (), {})
+    over = way_of(typed[-1], targets, "srun", {"SLURM_JOB_ID": "7"})
+    seen = sick(over)
+    (finding,) = [each for each in seen.findings if each.check == "shm-small"]
+    for line in (verify(seen, finding), again(seen, "hang"), again(seen, "slow"), again(seen, "logs")):
+        assert line.startswith("SLURM_JOB_ID=7 doctor "), line
+        assert line.endswith(" --transport srun")
+    assert not again(seen, "ranktable make").startswith("SLURM"), "it has no --transport"
+    assert read_back(over).slurm_job == "7"
+    assert not read_back(replace(over, slurm_job="7; rm -rf x")).slurm_job
+    by_ssh = way_of(typed[-1], targets, "ssh", {"SLURM_JOB_ID": "7"})
+    assert again(sick(by_ssh), "hang").startswith("doctor hang ")
+
+
 def test_all_options_that_reach_the_hosts_are_repeated(typed: list[Request], tmp_path: Path) -> None:
     config, key, python = tmp_path / "my config", tmp_path / "key", "/opt/train/bin/python"
     config.write_text("")

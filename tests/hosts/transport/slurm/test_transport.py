@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.lab.machine import PATH
 from tests.lab.slurm import Slurm
-from tests.lab.slurmjob import Job, submit
+from tests.lab.slurmjob import Job, environment, submit
 from tests.support.commands import doctor
 
 ALL = ["node1", "node2", "node3", "node4"]
@@ -99,6 +101,30 @@ def test_an_ended_allocation_blames_no_host(slurm: Slurm) -> None:
     assert job.file("code") == "1\n"
     assert faults(found) == {"host-unreachable": []}, job.output
     assert "srun cannot enter the allocation" in unreachable(found)["summary"]
+
+
+def test_suggested_commands_work_on_the_login_node(slurm: Slurm) -> None:
+    """Where the job was submitted, no variable says which allocation srun is to use."""
+    slurm.lab["node2"].shm("16m")
+    job = submit(slurm, "doctor check -v; echo examined; sleep 600\n", nodes=2)
+    job.await_word("examined")
+    said = " ".join(job.output.split())
+    lines = dict.fromkeys(re.findall(r"SLURM_JOB_ID=\d+ doctor [^:;]*? --transport srun", said))
+    assert any("--only shm-small" in line for line in lines), job.output
+    asked = f"SLURM_JOB_ID={job.number} doctor {{}} 'node[1-2]' --transport srun"
+    told = {
+        **{line: 1 for line in lines if "shm-small" in line},
+        **{asked.format(word): 3 for word in ("hang", "slow", "logs")},
+    }
+    here = environment({"PATH": f"{slurm.lab.directory}/shared/bin:{PATH}"})
+    try:
+        for line, code in told.items():
+            done = slurm.run(["sh", "-c", line], env=here)
+            assert done.returncode == code, f"{line}: {done.stdout}{done.stderr}"
+        bare = slurm.run(["sh", "-c", "doctor hang 'node[1-2]' --transport srun"], env=here)
+        assert (bare.returncode, "put SLURM_JOB_ID=NUMBER" in bare.stderr) == (2, True)
+    finally:
+        job.cancel()
 
 
 @pytest.fixture

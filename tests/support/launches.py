@@ -32,6 +32,7 @@ LINES = (
     "python3 /usr/bin/torchrun --nnodes=2 t.py k3y",
     "python -u -m torch.distributed.run --nnodes=2 t.py k3y",
     "python -m torch_npu.distributed.run --master_addr a t.py k3y",
+    "python3 -umtorch.distributed.launch --nnodes=2 --log_dir k3y t.py k3y",
     "python -X k3y -W ignore -mpkg.train k3y",
     "python -B train k3y",
     "python --check-hash-based-pycs t.py k3y",

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from doctor.job.launch.launcher import LaunchCommand, Launcher
 from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MODULES
-from doctor.job.launch.options import read_options
+from doctor.job.launch.options import is_open, read_options
 from doctor.job.launch.wrappers import PREFIXES, SCRIPTS, SHELLS, is_python, program_name
 from doctor.text.redact import redact
 
@@ -133,7 +133,8 @@ def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> 
         sets = {**given.sets, **inner.sets}
         return replace(inner, sets=sets, partly=inner.partly or given.partly, shown=shown, inside=True)
     program = inner.program if inner else program_name("".join(given.rest[:1]))
-    return LaunchCommand(known, known.derived(given.values), program, given.sets, given.partly, shown)
+    partly = given.partly or (inner is None and any(map(is_open, given.rest[:1])))
+    return LaunchCommand(known, known.derived(given.values), program, given.sets, partly, shown)
 
 
 def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
@@ -145,9 +146,10 @@ def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:
             return LaunchCommand(None, {}, "-c", shown=(*shown, "-c"))
         if module := re.fullmatch(f"{_SWITCHES}m(.*)", word, re.DOTALL):
             name = module[1] or "".join(words[position : position + 1])
-            if name in MODULES and not module[1]:
-                begun = (*shown, word, name)
-                return _launcher(MODULES[name], (*begun, *words[position + 1 :]), len(begun), depth)
+            if name in MODULES:
+                begun = (*shown, "-m" if module[1] else word, name)
+                rest = words[position if module[1] else position + 1 :]
+                return _launcher(MODULES[name], (*begun, *rest), len(begun), depth)
             return LaunchCommand(None, {}, name, shown=(*shown, "-m", name))
         if re.fullmatch(f"{_SWITCHES}[XW]", word):
             position += 1

@@ -30,7 +30,7 @@ _SIGNS = "|".join(
     (
         f"^({'|'.join(dict.fromkeys([*NUMBERS, *LOCAL_RANKS, *ROLES, *MASTERS]))}|{'|'.join(TABLES)})=",
         f"^(.*/)?({'|'.join(COMMANDS)})$",
-        f"^({'|'.join(MODULES)})$".replace(".", r"\."),
+        f"^(-[A-Za-z]*m)?({'|'.join(MODULES)})$".replace(".", r"\."),
     )
 )
 _WRAPPERS = (
@@ -77,12 +77,13 @@ function word(p, w, a) { a = at[p]; if (is_mine(p, w)) mine[p] = 1
   else if (a == "py") python(p, w)
   else if (a == "launch") { if (w == first[p]) { put(p, w); at[p] = begun[p] } else at[p] = "end" }
   else if (a == "code") { helper[p] = w ~ /^from multiprocessing/; at[p] = "end" }
-  else if (a == "module") { if (w in module) { put(p, w); at[p] = module[w] } else last(p, w) }
+  else if (a == "module") runs(p, w)
   else option(p, w, a) }
+function runs(p, w) { if (w in module) { put(p, w); at[p] = module[w] } else last(p, w) }
 function python(p, w) {
   if (w ~ /^-[bBdEiIOPqRsSuvx]*c/) { put(p, "-c"); at[p] = w ~ /c$/ ? "code" : "end" }
   else if (w ~ /^-[bBdEiIOPqRsSuvx]*m$/) { put(p, w); at[p] = "module" }
-  else if (w ~ /^-[bBdEiIOPqRsSuvx]*m/) { sub(/^-[^m]*m/, "", w); put(p, "-m"); last(p, w) }
+  else if (w ~ /^-[bBdEiIOPqRsSuvx]*m/) { sub(/^-[^m]*m/, "", w); put(p, "-m"); runs(p, w) }
   else if (w ~ /^-[bBdEiIOPqRsSuvx]*[XW]$/) skip[p] = 1
   else if (w ~ /^-[bBdEiIOPqRsSuvx]+$/) put(p, w)
   else if (w !~ /^-./) { if (is_launcher(w)) { put(p, w); enter(p, w) } else last(p, w) } }

@@ -80,7 +80,6 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
             shown += (word, *words[begin:position])
         elif any(map(is_open, words[begin:position])):
             shown += (option, *(NOT_KNOWN for _ in words[begin:position]))
-    partly |= any(map(is_open, words[position : position + 1]))
     return GivenOptions(values, sets, tuple(words[position:]), tuple(shown), partly)
 
 

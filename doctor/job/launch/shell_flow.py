@@ -267,7 +267,9 @@ class ShellFlow(ShellState):
                 self.close("{")
             elif word == "!":
                 self.negated = True
-            elif word not in ("then", "do", "time"):
+            elif word == "time":
+                words = words[1:] if words[1:] and words[1].plain == "-p" else words
+            elif word not in ("then", "do"):
                 break
             words = words[1:]
         if end == ")" and self.frames and self.frames[-1].kind == "case":

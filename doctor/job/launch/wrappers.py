@@ -161,6 +161,8 @@ def _behind_prefix(words: Sequence[str], deepest: int) -> InnerCommand | None:
             return inner and replace(inner, sets={**own, **inner.sets})
         elif name in COMMANDS or is_python(name):
             return None
+        elif is_open(word) and (known := _behind_unknown(words[at:])):
+            return InnerCommand(shlex.join(known), sets=sets)
     return None
 
 

@@ -25,6 +25,7 @@ TORCH = {"nnodes": "2", "nproc_per_node": "8"}
         ("python3.9 -m torch.distributed.launch --use_env --nnodes=2 t.py", "torchrun",
          {"nnodes": "2"}, "t.py"),
         ("python '$(which torchrun)' --nnodes=2 t.py", "torchrun", {"nnodes": "2"}, "t.py"),
+        ("python -umtorch.distributed.launch --nnodes=2 t.py", "torchrun", {"nnodes": "2"}, "t.py"),
         ("torchrun --standalone --nproc_per_node=gpu t.py", "torchrun", {"nproc_per_node": "gpu"}, "t.py"),
         ("torchrun --nnodes 1:4 --rdzv_backend c10d --rdzv_endpoint h:1 t.py", "torchrun",
          {"nnodes": "1:4", "rdzv_backend": "c10d", "rdzv_endpoint": "h:1"}, "t.py"),
@@ -90,6 +91,8 @@ def test_an_unknown_word_is_not_an_option() -> None:
     assert command.option("nnodes") is None
     assert command.partly
     assert not read_command(("torchrun", "--nnodes=2", "train.py", "$MORE")).partly  # type: ignore[union-attr]
+    assert not read_command(("srun", "$HOME/bin/torchrun", "train.py")).partly  # type: ignore[union-attr]
+    assert read_command(("srun", "$OPTIONS", "torchrun", "train.py")).partly  # type: ignore[union-attr]
 
 
 WORDS = (

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from doctor.api import (
     NEEDED,
     PLAN,
+    Confidence,
     Damage,
     Evidence,
     JobPlan,
@@ -69,15 +71,18 @@ def launch_hosts(
 
     Why it matters: a launch for one host that is started on several trains a separate model on each, and
     nothing says so. A launch for more hosts than it is started on waits until it times out, and so does one
-    whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere.
+    whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere. A
+    launch of mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host.
 
     How it is known: from the scripts and env files of --launch, and from the hosts that were named. A range
     (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are spare
-    ones. Choices that a script makes, and launches that it starts in a loop, are not judged. Jobs that run
-    are judged by launch-ranks.
+    ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF, gets its
+    hosts from the allocation; a script may also name a default hostfile. What `accelerate config` stored on
+    the hosts is not seen, so a missing --num_machines is a warning. Choices that a script makes, and launches
+    that it starts in a loop, are not judged. Jobs that run are judged by launch-ranks.
 
-    What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host. If
-    hosts have scripts of their own, give --launch all of them.
+    What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host, or
+    --hostfile. If hosts have scripts of their own, give --launch all of them.
     """
     book = directory(plan, addresses, resolved, identities)
     in_pods = View.CONTAINER in (views or {}).values()
@@ -132,12 +137,17 @@ def _number_of_hosts(
             remark(f"--need-hosts {most}, if the others are spare hosts"),
             severity=Severity.WARN,
         )
-    elif in_pods and _may_be_inherited(process):
+    elif in_pods and (process.hostless or _may_be_inherited(process)):
         yield f"{process.source} does not say for how many hosts it is, and its pods may ({said})"
     elif names.launch.unread:
         yield f"{process.source} is for one host, and another job or file of it was left out ({said})"
     elif not _is_meant_for_each(told):
-        yield _one_host(names, [process], plan, said, _hosts_option(process))
+        problem = _one_host(names, [process], plan, said, _hosts_option(process))
+        if process.hostless:
+            problem = _no_hosts(problem, hosts)
+        elif _may_be_configured(process):
+            problem = _no_number(problem, hosts)
+        yield problem
 
 
 def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
@@ -148,9 +158,13 @@ def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
         return (*nodes, f"NNODES={process.env['NNODES']}") if nodes else None
     if agent.standalone:
         return 1, 1, "--standalone"
+    if process.hostless:
+        return 1, 1, f"no option of {agent.launcher.name} names them"
     if nodes := nodes_of(process):
         number = agent.setting("nnodes")
         return (*nodes, _shown(number) if number else "")
+    if _may_be_configured(process):
+        return 1, 1, f"{_hosts_option(process)} is not given; a configuration file on the hosts may say it"
     if hosts := _listed(process):
         return len(hosts), len(hosts), f"it names {', '.join(hosts[:8])}"
     world, each = agent.world, agent.local_world or agent.setting("each")
@@ -158,6 +172,14 @@ def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
         number_of_hosts = world.value // each.value
         return number_of_hosts, number_of_hosts, f"{_shown(world)}, {_shown(each)}"
     return None
+
+
+def _may_be_configured(process: ProcessEnv) -> bool:
+    """Whether a configuration file on the hosts may say how many there are, because its options do not."""
+    agent = launcher(process)
+    if agent is None or agent.launcher.configured is None:
+        return False
+    return agent.nodes is None and not agent.unknown("nnodes")
 
 
 def _listed(process: ProcessEnv) -> list[str]:
@@ -227,6 +249,31 @@ def _one_host(
         f"one host, or a launch for {hosts}",
         f"{hosts}: {fold(plan.names)}; {said}",
         remark(f"start with {option}={hosts}, a master and node ranks; or name one host, or --need-hosts 1"),
+    )
+
+
+def _no_number(problem: Problem, hosts: int) -> Problem:
+    """A warning in place of the problem of one host."""
+    return replace(
+        problem,
+        summary=f"the launch may be for one host and {hosts} were named: each of them may train alone",
+        severity=Severity.WARN,
+        confidence=Confidence.SUSPECT,
+    )
+
+
+def _no_hosts(problem: Problem, hosts: int) -> Problem:
+    """The problem of ranks that all start on one host, in place of that of a launch on each host."""
+    return replace(
+        problem,
+        summary=f"the launch names no hosts and {hosts} were named: all its ranks start where it is started",
+        confidence=Confidence.STRONG,
+        commands=(
+            remark(
+                f"start with --hostfile and a file of the {hosts} hosts, also if an allocation or a default"
+                " hostfile that the script does not name has them; or --need-hosts 1"
+            ),
+        ),
     )
 
 

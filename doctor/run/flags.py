@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Framework, SourcedValue, TableFile
 from doctor.run.request import Request
+from doctor.targets.allocation import is_allocated
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inventory import table_file
 
@@ -30,7 +32,7 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
     if job.ranks_per_host is not None:
         wishes = replace(wishes, ranks_per_host=SourcedValue(job.ranks_per_host, "--ranks-per-host"))
     if job.launch:
-        launch = read_launch_files(job.launch, _slots)
+        launch = read_launch_files(job.launch, _slots, is_allocated(os.environ))
         wishes = replace(wishes, launch=launch, table=wishes.table or _table_beside(launch))
     if request.smoke.framework != "auto":
         named = cast("Framework", request.smoke.framework)

@@ -41,6 +41,11 @@ def allocation(environ: Mapping[str, str]) -> tuple[tuple[Host, ...], str] | Non
     return None
 
 
+def is_allocated(environ: Mapping[str, str]) -> bool:
+    """Whether this runs in a job of a scheduler, and what is started here is given its hosts by it."""
+    return any(environ.get(name) for name in ("SLURM_JOB_NODELIST", *NODE_FILES))
+
+
 def refuse_lost_nodes(environ: Mapping[str, str]) -> None:
     """Refuse to examine this machine in place of a Slurm job's nodes if their names are lost."""
     if environ.get("SLURM_JOB_ID") and environ.get("SLURM_JOB_NUM_NODES", environ.get("SLURM_NNODES")) != "1":

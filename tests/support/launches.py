@@ -45,6 +45,7 @@ LINES = (
     "mpirun -n 8 -H a:4,b:4 --output-filename k3y ./all_reduce_perf -b k3y",
     "mpirun -np 2 numactl -N 0 env A=k3y python t.py k3y",
     "mpiexec.hydra -ppn 8 -n 16 torchrun --nnodes=2 t.py k3y",
+    "horovodrun -np 8 -H a:4,b:4 --ssh-port k3y --verbose python t.py k3y",
     "srun -N2 -n16 -c8 --gres gpu:8 --export=ALL,A=k3y torchrun --nnodes 2 t.py k3y",
     "srun -n2 bash -c 'python t.py k3y'",
     "deepspeed --hostfile=k3y --master_addr a t.py --deepspeed k3y.json",

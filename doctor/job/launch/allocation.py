@@ -1,11 +1,24 @@
-"""The nodes of a Slurm job, from its variables."""
+"""The allocation of a scheduler: the nodes of a Slurm job, and scripts that run in one."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from doctor.errors import UsageError
 from doctor.text.nodeset import unfold
+
+_SCHEDULED = re.compile(
+    r"^#\s?(?:SBATCH|PBS|BSUB|COBALT|MSUB|OAR|PJM|DSUB|\$ -|flux:)"
+    r"|\b(?:SLURM|PBS|LSB|COBALT|OAR|PJM|FLUX)_[A-Z]|\bPE_HOSTFILE\b"
+    r"|\b(?:sbatch|salloc|srun|[bqd]sub|msub|oarsub|kubectl|flux (?:run|batch|submit|alloc))\b",
+    re.MULTILINE,
+)
+
+
+def is_scheduled(text: str) -> bool:
+    """Whether a script has a word of a scheduler or of pods, which then give launchers their hosts."""
+    return _SCHEDULED.search(text) is not None
 
 
 def allocated(environ: Mapping[str, str]) -> tuple[str, ...]:

@@ -75,6 +75,14 @@ def bare_program(words: Sequence[str]) -> str:
     return ""
 
 
+def only_looks(command: LaunchCommand) -> bool:
+    """Whether a launcher starts no ranks: `srun hostname`, `srun bash -c 'echo …'`, `torchrun --help`."""
+    known, program = command.launcher, command.program
+    if known is None or not known.outer or not program:
+        return known is not None and not program
+    return program in SHELLS or not bare_program((program,))
+
+
 def strange_start(words: Sequence[str]) -> str:
     """The beginning of a command of an unknown program, if it seems to start a launcher or Python."""
     name = program_name(words[0]) if words else ""
@@ -131,7 +139,7 @@ def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> 
     shown = (*words[:begin], *given.shown, *(inner.shown if inner else given.rest[:1]))
     if inner is not None and inner.launcher is not None:
         sets = {**given.sets, **inner.sets}
-        return replace(inner, sets=sets, partly=inner.partly or given.partly, shown=shown, inside=True)
+        return replace(inner, sets=sets, shown=shown, inside=True)
     program = inner.program if inner else program_name("".join(given.rest[:1]))
     partly = given.partly or (inner is None and any(map(is_open, given.rest[:1])))
     return LaunchCommand(known, known.derived(given.values), program, given.sets, partly, shown)

@@ -20,7 +20,7 @@ from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
-from doctor.job.launch.shares import Slots, share_of
+from doctor.job.launch.shares import Slots, lacks_hosts, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
@@ -41,8 +41,9 @@ def no_slots(_: Path) -> Sequence[int]:
     return ()
 
 
-def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
-    """The contents of all files together; `slots` reads the hostfiles that they mention.
+def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated: bool = False) -> Launch:
+    """The contents of all files together; `slots` reads the hostfiles that they mention. `allocated`: they
+    are started in an allocation.
 
     Raises InputErrors with every mistake of every file.
     """
@@ -63,6 +64,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots) -> Launch:
         beside += found.beside
         unread += found.unread
         mentions += found.mentioned
+    told = [replace(each, hostless=False) for each in told] if allocated else told
     told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
     refuse(
         mistakes,
@@ -147,7 +149,7 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Fil
     if commands is None:
         return _of_script(ShellScript((), {}), text, file, name, home, slots)
     found = _of_script(read_script(commands, home, _read_sourced), commands, file, name, home, slots)
-    told = [replace(each, source=name, folder=None) for each in found.told]
+    told = [replace(each, source=name, folder=None, hostless=False) for each in found.told]
     default = (
         [EndpointMention("port", PORT, 0, "a PyTorchJob's default", name)] if has_default_port(text) else []
     )
@@ -268,8 +270,9 @@ def _processes(
             folder=one.folder,
             unknown=tuple(sorted(one.names - one.env.keys())),
             behind=one.behind,
-            chosen=bool(one.branches) or one.one_of_hosts,
+            chosen=bool(one.branches) or one.one_of_hosts or ":" in one.words,
             share=share_of(one.words, one.command, home, slots),
+            hostless=lacks_hosts(one.command, script.text, slots),
         )
         for one in lines
     ]

@@ -311,6 +311,9 @@ class Launcher:
     """It may start its ranks on machines that its command line does not name."""
     forms: Mapping[str, LaunchForm] = field(default_factory=dict)
     """How `--print launch=FORM` prints it."""
+    hosts_besides: tuple[str, ...] = ()
+    """It starts the ranks of all hosts that an option names, or else these variables and hostfiles; without
+    any, all of them on its own host."""
     framework: Framework | None = None
     """The framework with which all jobs of this launcher train, if it starts no others."""
     ends_job: str = ""

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from doctor.job.launch.command import bare_program
+from doctor.job.launch.command import only_looks
 from doctor.job.launch.launchers import PORTS, RANK_NAMES
 from doctor.job.launch.shell_flow import ShellCommand
-from doctor.job.launch.wrappers import SHELLS
 
 
 def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[ShellCommand]]:
@@ -18,7 +17,7 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
     before any other program.
     """
     launchers = [line for line in lines if line.command.launcher is not None]
-    launchers = [line for line in launchers if not _only_looks(line)] or launchers
+    launchers = [line for line in launchers if not only_looks(line.command)] or launchers
     ranks = [line for line in lines if not line.bare and (line.names & RANK_NAMES or _of_many(line))]
     bare = [line for line in lines if line.bare and _of_many(line)]
     told = [line for line in lines if line.bare and not line.loop and not line.turn]
@@ -61,14 +60,6 @@ def _of_several_hosts(launchers: Sequence[ShellCommand]) -> list[ShellCommand]:
     open_choice = any(line.excludes(other) for line in narrow for other in wide)
     outer = any(known is not None and known.outer for known in kinds)
     return [] if open_choice or outer or len(kinds) > 1 else wide
-
-
-def _only_looks(line: ShellCommand) -> bool:
-    """Whether a launcher starts no ranks: `srun hostname`, `srun bash -c 'echo …'`, `torchrun --help`."""
-    known, program = line.command.launcher, line.command.program
-    if known is None or not known.outer or not program:
-        return known is not None and not program
-    return program in SHELLS or not bare_program((program,))
 
 
 def _is_alike(line: ShellCommand, other: ShellCommand) -> bool:

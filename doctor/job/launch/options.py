@@ -41,6 +41,10 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
     position, partly = 0, False
     while position < len(words):
         word = words[position]
+        if word == NOT_KNOWN:
+            partly, position = True, position + 1
+            shown.append(word)
+            continue
         if word == "--":
             position += 1
             shown.append(word)

@@ -32,10 +32,10 @@ class ProcessEnv:
     start from `folder`, if it is known; what lies below `home`, the folder of the script, may have another
     place on the hosts. `unknown` are variables that the script sets to unknown values; `seat` is known only
     after the rank table has been read. `share` is how many ranks its launcher starts on a host, according to
-    the hosts it is given; 0 if these are in a file that is not here, or differ. `behind`: its script starts
-    it only after another rank has ended. `chosen`: its script starts it in one branch of a choice only,
-    or has a line or a task of an array for each host. `marks` are the words of its script that mean
-    accelerators of one vendor.
+    the hosts it is given; 0 if these are in a file that is not here, or differ. `hostless`: it needs hosts,
+    and nothing that was read gives it any. `behind`: its script starts it only after another rank has ended.
+    `chosen`: its script starts it in one branch of a choice only, or has a line, a part of its line or a task
+    of an array for each host. `marks` are the words of its script that mean accelerators of one vendor.
     """
 
     source: str
@@ -51,6 +51,7 @@ class ProcessEnv:
     seat: TableSeat | None = None
     unknown: tuple[str, ...] = ()
     share: int | None = None
+    hostless: bool = False
     behind: bool = False
     chosen: bool = False
     marks: tuple[Mark, ...] = ()

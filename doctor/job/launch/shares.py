@@ -1,4 +1,4 @@
-"""How many ranks a launcher starts on each host, by the hosts in its command line or hostfile."""
+"""The hosts that a launcher is given on its command line or in a hostfile, and its ranks on each."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise, takewhile
 from pathlib import Path
 
+from doctor.job.launch.allocation import is_scheduled
+from doctor.job.launch.command import only_looks
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.wrappers import program_name
 
@@ -45,6 +47,18 @@ def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slot
     if slots[0]:
         return slots[0] if slots[0] * len(slots) == int(ranks) else 0
     return int(ranks) // len(slots) if int(ranks) % len(slots) == 0 else 0
+
+
+def lacks_hosts(command: LaunchCommand, text: str, read: Slots) -> bool:
+    """Whether it starts all its ranks on its own host, because nothing gives it others: no option, no
+    launcher around it, and no word in `text`, all that is read of its script. One rank may start the others.
+    """
+    besides = command.launcher.hosts_besides if command.launcher else ()
+    given = command.options.keys() & {"hosts", "hostfile", "include"} or command.option("ranks") == "1"
+    if not besides or given or command.partly or command.inside or only_looks(command):
+        return False
+    here = any(read(Path(name)) for name in besides if name.startswith("/"))
+    return not here and not is_scheduled(text) and not any(name in text for name in besides)
 
 
 def _hostfile(words: Sequence[str]) -> str:

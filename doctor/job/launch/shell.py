@@ -47,7 +47,7 @@ class ShellScript:
     """`env` holds what the script has set at its end, exported or not. `copied` are patterns for the names of
     files that it copies, `made` the folders that it creates. `unread`: what it needs that is not here.
     `strange`: the lines and words of programs that are not known and seem to start ranks. `last`: the last
-    program that is not known, and its first words.
+    program that is not known, and its first words. `text` includes that of other files that it reads.
     """
 
     lines: tuple[ShellCommand, ...]
@@ -57,6 +57,7 @@ class ShellScript:
     unread: tuple[tuple[str, str], ...] = ()
     strange: tuple[tuple[int, str], ...] = ()
     last: str = ""
+    text: str = ""
 
 
 def _none(_: str) -> str | None:
@@ -71,8 +72,9 @@ def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScr
     env = {n: v for n, v in shell.values.items() if isinstance(v, str) and START not in v}
     copied, made = frozenset(shell.copied), frozenset(shell.made)
     strange = tuple(shell.strange)[:_MOST_STRANGE]
+    whole = "\n".join((text, *shell.texts))
     return ShellScript(
-        tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)), strange, shell.last
+        tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)), strange, shell.last, whole
     )
 
 

@@ -38,6 +38,7 @@ class ShellWithScripts(ShellFlow):
         self.unread: list[tuple[str, str]] = []
         self.started: list[tuple[str, str]] = []
         self.open: list[Value] = []
+        self.texts: list[str] = []
         self.outside = 0
         self.prefix: tuple[str, ...] = ()
 
@@ -69,7 +70,9 @@ class ShellWithScripts(ShellFlow):
 
     def text_here(self, said: str) -> str | None:
         path = moved(self.values.get(FOLDER), said)
-        return None if path is None else self.read(self.placed(path))
+        text = None if path is None else self.read(self.placed(path))
+        self.texts += [text] if text else []
+        return text
 
     def inside(self, found: Blocks, line: int) -> None:
         """Read other commands; what they start counts as started by this line."""

@@ -12,13 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.job.launch.launchers import COMMANDS, MODULES
-from doctor.job.launch.options import PYTHON, is_open, read_options
+from doctor.job.launch.options import NOT_KNOWN, PYTHON, is_open, read_options
 
 MOST_WORDS = 20
 """The most words of a wrapper that are searched for a command if not all of them are known."""
 _PRINTS = frozenset({"echo", "printf", "trap"})
 _VARIABLE = re.compile(r"([A-Za-z_]\w{0,99})=(.*)", re.DOTALL)
 _FILLED = re.compile(r"%(hosts?|rank|[hnu])(?![\w%])")
+_IN_VARIABLE = r"\$\{?PY(?:THON)?\d?(?:_?(?:BIN|CMD|EXE|EXEC|EXECUTABLE))?(?::?[-=][^}]*)?\}?"
+"""A variable that holds a Python, by its name."""
 _LOOKED_UP = re.compile(r"[$`]\(?(?:which|command -v) ([\w.-]{1,60})[)`]?")
 
 
@@ -126,7 +128,7 @@ def program_name(word: str) -> str:
 
 
 def is_python(name: str) -> bool:
-    return re.fullmatch(PYTHON, name) is not None
+    return re.fullmatch(f"{PYTHON}|{_IN_VARIABLE}", name) is not None
 
 
 def unwrapped(words: Sequence[str], deepest: int = 4) -> InnerCommand | None:
@@ -137,7 +139,8 @@ def unwrapped(words: Sequence[str], deepest: int = 4) -> InnerCommand | None:
     if name in COMMANDS and COMMANDS[name].outer:
         rest = read_options(words[1:], COMMANDS[name].options).rest
         inner, before = unwrapped(rest, deepest - 1) or _script_in(rest), words[: len(words) - len(rest)]
-        return inner and replace(inner, outer=(*before, *inner.outer))
+        lost = (NOT_KNOWN,) if rest and is_open(rest[0]) and not _module_behind(rest) else ()
+        return inner and replace(inner, outer=(*before, *lost, *inner.outer))
     if name in WRAPPERS:
         return _taken_off(WRAPPERS[name], words[1:])
     known = _behind_unknown(words) if words and is_open(words[0]) else _shell_in(words)
@@ -232,11 +235,16 @@ def _is_program(words: Sequence[str], joins: bool) -> bool:
 
 
 def _behind_unknown(words: Sequence[str]) -> list[str]:
-    """What certainly starts ranks, whatever the first word may be: `$PYTHON -m torch.distributed.run`."""
+    """What certainly starts ranks, whatever the first word may be."""
+    return _module_behind(words) or _from_known(words[1:])
+
+
+def _module_behind(words: Sequence[str]) -> list[str]:
+    """`$PYTHON -u -m torch.distributed.run`: the first word is a Python."""
     for at, word in enumerate(words[1:4], start=1):
         if word == "-m" and "".join(words[at + 1 : at + 2]) in MODULES:
             return ["python", *words[at:]]
-    return _from_known(words[1:])
+    return []
 
 
 def _shell_in(words: Sequence[str]) -> list[str]:

@@ -106,6 +106,26 @@ def test_ranks_that_wait_for_a_master_of_nobody(master: str, says: str, examine:
     assert says in found["summary"]
 
 
+@pytest.mark.parametrize(
+    ("line", "says", "code"),
+    [
+        ("mpirun -n 4 python train.py", "names no hosts and 2 were named", 1),
+        ("exec $PYTHON -m torch.distributed.launch --nproc_per_node=2 train.py", "would train alone", 1),
+        ("accelerate launch --num_processes 4 train.py", "may be for one host", 0),
+        ("mpirun -n 4 -H node1:2,node2:2 python train.py", "", 0),
+        ("cd $PBS_O_WORKDIR; mpirun -n 4 python train.py", "", 0),
+    ],
+)
+def test_a_launch_that_stays_on_one_of_two_hosts(line: str, says: str, code: int, examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text(f"{line}\n")
+    outcome = examine(*ALONE, "--launch", str(path), hosts="node[1-2]")
+    assert [found["check"] for found in outcome.trouble] == (["launch-hosts"] if says else [])
+    assert all(says in found["summary"] for found in outcome.trouble)
+    assert outcome.hosts("faulty") == set()
+    assert outcome.code == code
+
+
 def test_a_launch_with_spare_hosts(examine: Examiner) -> None:
     path = examine.folder / "run.sh"
     path.write_text("torchrun --nproc_per_node=2 train.py\n")

@@ -6,7 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from doctor.model import Severity, View
+from doctor.job.launch.files import read_launch_files
+from doctor.job.wishes import JobWishes
+from doctor.model import Confidence, Severity, View
+from doctor.run.flags import apply_flags
+from doctor.run.request import JobFlags, Request
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,
@@ -17,6 +21,7 @@ from tests.support.launches import (
     judged,
     read,
     words,
+    written,
 )
 
 CHECK = "launch-hosts"
@@ -29,8 +34,9 @@ def loop(world: int, last: int, master: str = "node1") -> str:
     return RANKS.format(world=world, master=master) + LOOP.format(last=last)
 
 
-ALONE, IN_VAIN, FIXED, SAME, OTHERS = (
+ALONE, NO_HOSTS, IN_VAIN, FIXED, SAME, OTHERS = (
     "each of them would train alone",
+    "names no hosts and 2 were named: all its ranks start where it is started",
     "waits for the others in vain",
     "the script gives every host",
     "on every host",
@@ -44,7 +50,23 @@ WRONG = {
     "standalone under srun": ("srun torchrun --standalone train.py\n", ALONE, "--standalone"),
     "msrun for one host": ("msrun --worker_num=8 --local_worker_num=8 net.py\n", ALONE, "--worker_num=8"),
     "accelerate": ("accelerate launch --num_machines 1 t.py\n", ALONE, "--num_machines=1"),
-    "mpirun": ("mpirun -np 8 -npernode 8 python t.py\n", ALONE, "--n=8"),
+    "mpirun for one host": ("mpirun -np 8 -npernode 8 $HOSTS python t.py\n", ALONE, "--n=8"),
+    **{
+        line: (f"{line}\n", NO_HOSTS, "no option of")
+        for line in (
+            "mpirun -n 8 python train.py",
+            "mpirun python train.py --hostfile hosts",
+            "mpirun -np 8 -npernode 8 python t.py",
+            "mpiexec -n 16 -ppn 8 ./train -f hosts",
+            "nohup $MPI_HOME/bin/mpirun -np $N -x NCCL_DEBUG=INFO --bind-to none $PYTHON t.py &",
+            "orterun --map-by ppr:8:node -np 16 bash -c 'python t.py'",
+            "ssh node1 'cd /job && mpiexec.hydra -n 8 numactl -N0 python t.py'",
+            "horovodrun -np 8 python train.py",
+            "deepspeed train.py --deepspeed d.json",
+            "deepspeed --num_nodes 2 --num_gpus 8 train.py",
+            "python -m deepspeed.launcher.runner --num_gpus=8 train.py",
+        )
+    },
     "ranks that meet at loopback": (loop(8, 7, "127.0.0.1"), ALONE, "WORLD_SIZE=8"),
     "an env file": ("NNODES=1\nMASTER_ADDR=node1\nNPROC_PER_NODE=8\n", ALONE, "NNODES=1"),
     "four hosts": (f"torchrun --nnodes=4 --node_rank=$R {MASTER} train.py\n", IN_VAIN, "--nnodes=4"),
@@ -172,6 +194,48 @@ FITS = {
     ],
     "msrun that numbers by itself": [MSRUN.format(node=-1)],
     "mpirun": HEALTHY["mpirun"],
+    **{
+        text: [f"{text}\n"]
+        for text in (
+            "#SBATCH --nodes=2 --ntasks-per-node=8\nmpirun python t.py",
+            "#PBS -l select=2\nmpirun -n 16 python t.py",
+            "#BSUB -n 16\nhorovodrun -np 16 python t.py",
+            "#$ -pe mpi 16\nmpirun -np $NSLOTS python t.py",
+            "# sbatch -N2 run.sh\nmpirun -n 16 python t.py",
+            "salloc -N2 mpirun -n 16 python t.py",
+            "srun -N2 mpirun -n 16 python t.py",
+            "cd $PBS_O_WORKDIR\nmpirun -n 16 python t.py",
+            "kubectl exec launcher -- mpirun -n 16 python t.py",
+            "mpirun -n 16 -H node1:8,node2:8 python t.py",
+            "mpirun --host=$HOSTS -n 16 python t.py",
+            "mpirun -n 16 --hostfile hosts python t.py",
+            "mpirun -n 16 -machinefile hosts python t.py",
+            "mpiexec -f hosts -n 16 -ppn 8 python t.py",
+            "mpiexec -hosts node1,node2 -ppn 8 -n 16 python t.py",
+            "mpirun -n 16 --rankfile ranks python t.py",
+            "mpirun -n 16 -mca orte_default_hostfile hosts python t.py",
+            "export OMPI_MCA_orte_default_hostfile=hosts\nmpirun -n 16 python t.py",
+            "HYDRA_HOST_FILE=hosts mpiexec -n 16 python t.py",
+            "cp hosts /etc/openmpi/openmpi-default-hostfile\nmpirun -n 16 python t.py",
+            "mpirun -n 16 $OPTIONS python t.py",
+            "mpirun -n 16 ${HOSTS:+--hostfile $HOSTS} python t.py",
+            "mpirun -n 16 $OPTIONS -H node1,node2 python t.py",
+            "mpirun -n 8 -host node1 python a.py : -n 8 -host node2 python a.py",
+            "mpirun -n 1 hostname",
+            "mpirun -n 8 nvidia-smi",
+            "mpirun -n 1 python prepare.py",
+            "mpirun --version",
+            "for h in node1 node2; do ssh $h mpirun -n 8 python t.py & done",
+            "horovodrun -np 16 -H node1:8,node2:8 python t.py",
+            "horovodrun -np 16 --host-discovery-script hosts.sh python t.py",
+            "deepspeed --hostfile=hosts train.py",
+            "cp hosts /job/hostfile\ndeepspeed train.py",
+            "deepspeed --include node1:0,1@node2:0,1 train.py",
+            "python -m deepspeed.launcher.launch --world_info=e30= --node_rank=$R --master_addr=node1 t.py",
+            "accelerate launch --num_machines $N train.py",
+            "accelerate launch $OPTIONS train.py",
+        )
+    },
     "slurm": HEALTHY["slurm"],
     "a line for each host": [
         f"torchrun --nnodes=2 --node_rank=0 {MASTER} t.py\n# on node2:\n"
@@ -197,11 +261,53 @@ def test_a_launch_that_fits_two_hosts(name: str, tmp_path: Path) -> None:
     assert doubt == ""
 
 
+def test_hosts_in_a_file_that_the_script_sources(tmp_path: Path) -> None:
+    (tmp_path / "cluster.sh").write_text("export OMPI_MCA_orte_default_hostfile=$HOME/hosts\n")
+    launch = read(tmp_path, "source cluster.sh\nmpirun -n 16 python t.py\n")
+    assert judged(CHECK, [launch]) == ([], "")
+
+
+def test_the_hosts_of_an_allocation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is started in a job of a scheduler is given its hosts by it."""
+    request = Request("check", job=JobFlags(launch=tuple(written(tmp_path, "mpirun -n 16 python t.py\n"))))
+    for name in ("SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE"):
+        monkeypatch.delenv(name, raising=False)
+        launch = apply_flags(request, JobWishes()).launch
+        assert launch is not None
+        assert [each.hostless for each in launch.told] == [True]
+        with monkeypatch.context() as inside:
+            inside.setenv(name, "node[1-2]")
+            assert judged(CHECK, [apply_flags(request, JobWishes()).launch]) == ([], "")  # type: ignore[list-item]
+
+
+def test_an_operator_of_pods_gives_the_hosts(tmp_path: Path) -> None:
+    container = "containers: [{name: a, command: [mpirun, -n, '16', python, t.py]}]"
+    spec = f"{{mpiReplicaSpecs: {{Launcher: {{template: {{spec: {{{container}}}}}}}}}}}"
+    path = tmp_path / "job.yaml"
+    path.write_text(f"apiVersion: kubeflow.org/v2beta1\nkind: MPIJob\nspec: {spec}\n")
+    assert judged(CHECK, [read_launch_files([path])]) == ([], "")
+
+
+@pytest.mark.parametrize("options", ["", "--num_processes 16 ", "--main_process_ip node1 --machine_rank $R "])
+def test_what_is_configured_on_the_hosts_is_a_risk(options: str, tmp_path: Path) -> None:
+    """`accelerate config` stores the number of hosts in a file of the user."""
+    (problem,), _ = judged(CHECK, [read(tmp_path, f"accelerate launch {options}train.py\n")])
+    assert (problem.severity, problem.confidence) == (Severity.WARN, Confidence.SUSPECT)
+    assert "may be for one host and 2 were named" in problem.summary
+    assert "--num_machines is not given; a configuration file on the hosts may say it" in problem.actual
+    (tmp_path / "a.yaml").write_text("compute_environment: x\nnum_machines: 2\nnum_processes: 16\n")
+    named = read(tmp_path, f"accelerate launch --config_file a.yaml {options}train.py\n")
+    assert judged(CHECK, [named])[0] == []
+
+
 def test_hosts_beyond_a_range_wait_to_step_in(tmp_path: Path) -> None:
     assert judged(CHECK, [read(tmp_path, C10D)], a_plan(hosts=4)) == ([], "")
 
 
-@pytest.mark.parametrize("text", [*(text for text, *_ in WRONG.values() if "--nnodes=1" in text), C10D])
+FOR_ONE = [text for text, summary, _ in WRONG.values() if "--nnodes=1" in text or summary is NO_HOSTS]
+
+
+@pytest.mark.parametrize("text", [*FOR_ONE, C10D])
 def test_a_launch_for_one_of_the_hosts_with_spare_ones(text: str, tmp_path: Path) -> None:
     assert judged(CHECK, [read(tmp_path, text)], facts={"needed-hosts": 1}) == ([], "")
 
@@ -220,6 +326,9 @@ def test_pods_may_say_what_the_script_does_not(tmp_path: Path) -> None:
     assert "its pods may" in doubt
     problems, _ = judged(CHECK, [read(tmp_path, "torchrun --nnodes=1 train.py\n")], facts=pods)
     assert len(problems) == 1
+    problems, doubt = judged(CHECK, [read(tmp_path, "mpirun -n 16 python t.py\n")], facts=pods)
+    assert problems == []
+    assert "its pods may" in doubt
 
 
 def test_a_second_job_of_the_script_may_be_for_one_host(tmp_path: Path) -> None:

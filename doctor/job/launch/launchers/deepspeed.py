@@ -39,7 +39,8 @@ DEEPSPEED = Launcher(
             **dict.fromkeys(("exclude", "e"), "exclude"),
             **dict.fromkeys(("H", "hostfile"), "hostfile"),
             **unnamed("launcher", "launcher_args", "enable_each_rank_log", "autotuning"),
-            **unnamed("comment", "account", "bind_core_list", "ssh_port", "world_info", "save_pid_path"),
+            **unnamed("comment", "account", "bind_core_list", "ssh_port", "save_pid_path"),
+            "world_info": "hostfile",  # of the program on each host
             **unnamed("min_elastic_nodes", "max_elastic_nodes", "log_level"),
         },
         flags=frozenset({"module", "no_python", "no_local_rank", "no_ssh", "no_ssh_check", "force_multi"})
@@ -50,6 +51,7 @@ DEEPSPEED = Launcher(
     master=master_given,
     derived=_derived,
     on_hosts=("--hostfile", "{hostfile}"),
+    hosts_besides=("/job/hostfile",),
     ends_job="always",
     framework="torch",
 )

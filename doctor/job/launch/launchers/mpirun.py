@@ -72,10 +72,12 @@ MPIRUN = Launcher(
             **dict.fromkeys(("n", "np", "c"), "ranks"),
             **dict.fromkeys(("H", "host", "hosts"), "hosts"),
             **dict.fromkeys(("npernode", "N", "ppn", "perhost"), "each"),
-            **dict.fromkeys(("hostfile", "machinefile", "f"), "hostfile"),
+            **dict.fromkeys(("hostfile", "machinefile", "machine", "f", "rf", "rankfile"), "hostfile"),
+            **dict.fromkeys(("default_hostfile", "add_hostfile", "add_host", "host_list"), "hostfile"),
+            **dict.fromkeys(("app", "configfile", "dvm", "dvm_uri", "ompi_server"), "hostfile"),
             **unnamed("map_by", "bind_to", "rank_by"),
-            **unnamed("rf", "rankfile", "prefix", "wdir", "wd", "output_filename", "timeout", "launcher"),
-            **unnamed("x", "host_list", "iface", "mca_base_env_list", "env"),
+            **unnamed("prefix", "wdir", "wd", "output_filename", "timeout", "launcher"),
+            **unnamed("x", "iface", "mca_base_env_list", "env"),
         },
         flags=frozenset({"allow_run_as_root", "oversubscribe", "tag_output", "report_bindings", "q", "v"})
         | frozenset({"display_map", "nooversubscribe", "merge_stderr_to_stdout", "l", "genvall"})
@@ -111,5 +113,9 @@ MPIRUN = Launcher(
     own=r"(OMPI|ORTE|PMI|PMIX|MPI|MV2|HYDRA|HYDI)_\w+",
     forms={"mpirun": LaunchForm(_line)},
     on_hosts=("--hostfile", "{hostfile}"),
+    hosts_besides=(
+        *("default_hostfile", "mca-params.conf", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST"),
+        "/etc/openmpi/openmpi-default-hostfile",
+    ),
     ends_job="always",
 )

@@ -408,7 +408,7 @@ def test_both_lines_of_one_job_are_no_two_launches(tmp_path: Path) -> None:
         "ssh node1 <<EOF\ntorchrun --nnodes 2 train.py\nEOF",
         "./wrapper torchrun --nnodes 2 train.py",
         "alias t='torchrun --nnodes 2 train.py'\nt",
-        "horovodrun -np 8 python train.py",
+        "torchx run dist.ddp -j 2x8 --script train.py",
     ],
 )
 def test_what_was_not_understood_is_quoted(text: str, tmp_path: Path) -> None:
@@ -474,7 +474,7 @@ def test_what_only_looks_is_no_launch(before: str, tmp_path: Path) -> None:
 def test_a_strange_starter_beside_a_known_one_is_told(tmp_path: Path) -> None:
     for text in (
         "python prepare.py\njsrun -n 6 -a 1 python train.py --x 1",
-        "horovodrun -np 8 python train.py",
+        "torchx run dist.ddp -j 2x8",
     ):
         said = notes(read(tmp_path, f"#!/bin/bash\n{text}\n"))
         assert f"`{text.splitlines()[-1].removesuffix(' --x 1')}" in said

@@ -85,7 +85,7 @@ def test_a_python_that_was_named() -> None:
             "torchrun --nnodes=3 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint=10.0.0.1:29500 t.py",
             3,
         ),
-        ("mpirun -np 6 ./solver", 0),
+        ("mpirun -np 6 -H 10.0.0.1:2,10.0.0.2:2,10.0.0.3:2 ./solver", 0),
     ],
 )
 def test_the_launch_says_whether_python_is_needed(line: str, code: int, tmp_path: Any) -> None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from tests.lab.controller import REPOSITORY
+from tests.lab.host import Host
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import submit
 from tests.support.paths import ROOT
@@ -23,37 +25,111 @@ def test_a_shell_can_parse_it(script: Path) -> None:
     assert subprocess.run([shell, "-n", str(script)], capture_output=True).stderr == b""
 
 
-@pytest.mark.parametrize("script", ["prolog.sh", "healthcheck.sh"])
-def test_a_healthy_node_prints_one_line_and_a_sick_one_is_drained(script: str, slurm: Slurm) -> None:
-    """slurmd runs both as root on the node; a healthy node continues, a sick one is drained."""
-    host = slurm.lab["node2"]
-    host.do(
-        f'mkdir -p /opt/cluster-doctor/bin; cp "$1" /opt/{script}; chmod 755 /opt/{script}',
-        str(EXAMPLES / script),
-    )
+GATE = ("prolog.sh", "healthcheck.sh")
+
+
+def install(host: Host) -> None:
+    """The scripts, and doctor where they look for it."""
+    host.do("mkdir -p /opt/cluster-doctor/bin")
     host.write(
         "/opt/cluster-doctor/bin/doctor",
-        f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m doctor "$@" --only "shm-*"\n',
+        f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m doctor "$@"\n',
         0o755,
     )
-    well = host.ask(f"SLURM_JOB_NODELIST='node[1-4]' SLURM_JOB_ID=5 SLURMD_NODENAME=node2 /opt/{script}")
-    assert (well.returncode, well.stdout) == (0, "")
-    assert well.stderr.startswith("doctor: go: node2, ")
-    assert well.stderr.count("\n") == 1
+    for name in GATE:
+        host.write(f"/opt/{name}", (EXAMPLES / name).read_text(), 0o755)
+
+
+def gate(slurm: Slurm, script: str) -> subprocess.CompletedProcess[str]:
+    """As slurmd calls it: root, on the node, with the variables of a job."""
+    host = slurm.lab["node2"]
+    return host.ask(f"SLURM_JOB_NODELIST='node[1-4]' SLURM_JOB_ID=5 SLURMD_NODENAME=node2 /opt/{script}")
+
+
+@pytest.mark.parametrize(
+    ("fault", "check"),
+    [
+        ("mount -o remount,ro /tmp", "tmp-not-writable"),
+        ("ip link set lo down", "loopback-down"),
+    ],
+)
+def test_a_sick_node_is_drained_with_its_reason_and_resumed_when_it_is_well(
+    fault: str, check: str, slurm: Slurm
+) -> None:
+    host = slurm.lab["node2"]
+    install(host)
+    for script in GATE:
+        well = gate(slurm, script)
+        assert (well.returncode, well.stdout) == (0, "")
     assert state(slurm) == "idle"
-    host.shm("16m")
-    sick = host.ask(f"SLURM_JOB_NODELIST='node[1-4]' SLURM_JOB_ID=5 SLURMD_NODENAME=node2 /opt/{script}")
-    if script == "prolog.sh":
-        assert sick.returncode == 1
-        assert "shm-small" in sick.stdout
-    else:
-        assert sick.returncode == 0
+    host.do(fault)
+    sick = gate(slurm, "prolog.sh")
+    assert (sick.returncode, check in sick.stdout) == (1, True)
+    for _ in range(2):  # a second look keeps the first reason
+        assert gate(slurm, "healthcheck.sh").returncode == 0
         assert state(slurm) == "drained"
-        assert "shm-small" in slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout
+        assert check in slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout
+    repair = {"tmp-not-writable": "mount -o remount,rw /tmp", "loopback-down": "ip link set lo up"}
+    host.do(repair[check])
+    assert gate(slurm, "prolog.sh").returncode == 0
+    gate(slurm, "healthcheck.sh")
+    assert state(slurm) == "idle"
+
+
+def test_a_node_that_somebody_else_drained_stays_drained(slurm: Slurm) -> None:
+    install(slurm.lab["node2"])
+    slurm.run(["scontrol", "update", "nodename=node2", "state=drain", "reason=a disk is exchanged"])
+    gate(slurm, "healthcheck.sh")
+    assert state(slurm) == "drained"
+    assert "a disk is exchanged" in slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout
+
+
+SAVES = """
+import os, time
+if os.environ["RANK"] != "0":
+    raise SystemExit(0)
+open(os.environ["JOB"] + "/saving", "w").close()
+time.sleep(600)
+"""
+JOBS = {
+    "ranks 1 and 2 have ended, rank 0 saves": (
+        "torchrun --nproc-per-node=3 --nnodes=1 --standalone $JOB/saves.py",
+        "saving",
+    ),
+    "ranks that nobody counted": (
+        "for rank in 0 0 5 x; do RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank MASTER_ADDR=nowhere.invalid "
+        "MASTER_PORT=29500 python $JOB/sleeps.py & done; touch $JOB/ranks; wait",
+        "ranks",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_job_on_a_sound_node_changes_nothing(name: str, slurm: Slurm) -> None:
+    line, sign = JOBS[name]
+    install(slurm.lab["node2"])
+    script = (
+        f"cat >$JOB/saves.py <<'END'{SAVES}END\necho 'import time; time.sleep(600)' >$JOB/sleeps.py\n{line}\n"
+    )
+    job = submit(slurm, script, "--nodelist=node2", nodes=1)
+    try:
+        deadline = time.monotonic() + 60
+        while not (job.folder / sign).exists() and time.monotonic() < deadline:
+            time.sleep(0.2)
+        assert (job.folder / sign).exists(), job.output
+        time.sleep(1)
+        for script in GATE:
+            said = gate(slurm, script)
+            assert (said.returncode, said.stdout) == (0, "")
+        assert state(slurm) in ("allocated", "mixed")
+        assert slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout == ""
+    finally:
+        job.cancel()
 
 
 def state(slurm: Slurm) -> str:
-    return slurm.run(["sinfo", "-h", "-n", "node2", "-o", "%T"]).stdout.strip()
+    """Without the mark of a node that slurmctld has not heard from lately."""
+    return slurm.run(["sinfo", "-h", "-n", "node2", "-o", "%T"]).stdout.strip().rstrip("*")
 
 
 @pytest.mark.long

@@ -14,7 +14,9 @@ from tests.support.paths import ROOT
 from tests.support.schemas import misfits
 
 FOLDER = ROOT / "examples" / "kubernetes"
-MANIFESTS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+ALL = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+MANIFESTS = {name: manifest for name, manifest in ALL.items() if manifest["kind"] != "DaemonSet"}
+"""Those of a job."""
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (SAMPLES / "crd").glob("*.json")}
 each_manifest = pytest.mark.parametrize("name", MANIFESTS)
 
@@ -45,6 +47,14 @@ def test_it_fits_its_schema(name: str) -> None:
     group = f"{schema['group']}/{schema['version']}".lstrip("/")
     assert manifest["apiVersion"] == group
     assert list(misfits(manifest, schema["schema"])) == []
+
+
+def test_the_daemon_set_finds_its_own_pods() -> None:
+    spec = ALL["node"]["spec"]
+    assert spec["selector"]["matchLabels"] == spec["template"]["metadata"]["labels"]
+    (container,) = spec["template"]["spec"]["containers"]
+    assert container["readinessProbe"]["exec"]["command"][0] == "nsenter"
+    assert (spec["template"]["spec"]["hostPID"], container["securityContext"]["privileged"]) == (True, True)
 
 
 @each_manifest

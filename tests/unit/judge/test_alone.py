@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from doctor.judge.verdict import Report
 from doctor.model import Capture, HostStatus, Status, UnreachedHost, UnreachedKind
 from doctor.recording import Recording
 from doctor.report.json import check_report
+from tests.support.paths import ROOT
 from tests.support.recordings import heard, recording, syllabus
 from tests.unit.judge.test_odd_host import sample
 
@@ -227,3 +229,15 @@ def test_a_link_that_is_down_beside_others_that_are_up() -> None:
     assert {place.device for found in one.findings for place in found.where} == {0}
     none = judged(alone(odd(of, "node2", npu_links=links.replace("UP", "DOWN")), "node2"))
     assert (none.exit_code, told(none)) == (0, {("device-link-down", "warn", ("node2",))})
+
+
+def test_the_page_says_why_each_check_may_fail_a_node() -> None:
+    page = (ROOT / "docs" / "node.md").read_text()
+    first, _, second = page.partition("## What may fail a node")[2].partition("Only warnings come from")
+    listed = (ROOT / "playbooks" / "exams" / "node.yaml").read_text().partition("# Warnings in any case.")[0]
+    fails = set(re.findall(r"^ +- ([a-z-]+)$", listed, re.MULTILINE))
+    assert set(re.findall(r"`([a-z]+-[a-z-]+)`", second.partition("\n\n")[0])) == {*NODE.checks} - fails
+    assert {
+        id for row in re.findall(r"^\| (`.*?) \|", first, re.MULTILINE) for id in re.findall(r"`(.*?)`", row)
+    } == fails
+    assert f"`node/{NODE.version}`" in page

@@ -1,0 +1,57 @@
+"""What Kubernetes runs on each node by the examples, on a host as the node."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+
+import pytest
+import yaml
+
+from tests.lab import Lab
+from tests.lab.controller import REPOSITORY
+from tests.lab.host import Host
+from tests.support.paths import ROOT
+
+FOLDER = ROOT / "examples" / "kubernetes"
+DAEMON_SET = yaml.safe_load((FOLDER / "node.yaml").read_text())
+(PROBE,) = (
+    container["readinessProbe"]["exec"]["command"]
+    for container in DAEMON_SET["spec"]["template"]["spec"]["containers"]
+)
+DETECTOR = json.loads((FOLDER / "node-problem-detector.json").read_text())
+(RULE,) = DETECTOR["rules"]
+
+
+@pytest.fixture
+def node(lab: Lab) -> Host:
+    host = lab["node2"]
+    host.do("mkdir -p /opt/cluster-doctor/bin")
+    host.write(
+        "/opt/cluster-doctor/bin/doctor",
+        f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m doctor "$@"\n',
+        0o755,
+    )
+    host.write(RULE["path"], (FOLDER / "node-problem-detector.sh").read_text(), 0o755)
+    return host
+
+
+@pytest.mark.parametrize("command", [PROBE, [RULE["path"]]], ids=["DaemonSet", "node-problem-detector"])
+def test_only_a_certain_fault_of_the_node_counts(command: Sequence[str], node: Host) -> None:
+    well = node.ask('exec "$@"', *command)
+    assert well.returncode == 0, well.stderr
+    node.shm("16m")  # a job may not start there, and the node is sound
+    assert node.ask('exec "$@"', *command).returncode == 0
+    node.do("mount -o remount,ro /tmp")
+    sick = node.ask('exec "$@"', *command)
+    assert sick.returncode == 1
+    assert "/tmp cannot be written" in sick.stdout
+    node.do("mount -o remount,rw /tmp")
+    assert node.ask('exec "$@"', *command).returncode == 0
+
+
+def test_a_doctor_that_breaks_is_not_a_fault_of_the_node(node: Host) -> None:
+    node.write("/opt/cluster-doctor/bin/doctor", "#!/bin/sh\nexit 70\n", 0o755)
+    assert node.ask('exec "$@"', *PROBE).returncode == 0
+    assert node.ask('exec "$@"', RULE["path"]).returncode == 2

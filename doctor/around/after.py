@@ -20,6 +20,7 @@ from doctor.around.kernel import of_job, processes_of
 from doctor.around.lives import CommandLives
 from doctor.around.output import Output
 from doctor.around.page_files import in_files
+from doctor.logs.steps import says_step
 from doctor.run.request import Request
 from doctor.text.announce import announce
 from doctor.text.outfile import open_own, why_not_ours
@@ -55,7 +56,7 @@ class EndReason:
     cause: str = ""
     """The id of the symptom, or what happened in a few words."""
     blamed: tuple[str, ...] = ()
-    """The hosts that caused it, if that is proved or certain and not the script's own fault."""
+    """The hosts that caused it, if they themselves show that and it is not the script's own fault."""
     failed: bool = False
     """Whether the command failed by itself, for sure: being told to end is not a failure."""
 
@@ -103,16 +104,31 @@ def read_cause(request: Request, output: Output) -> EndReason | None:
 
 
 def lost_a_rank(output: Output) -> bool:
-    """Whether a launcher says that it lost a rank."""
-    return any(LOST_A_RANK.search(both_ends(stream)) for stream in output.streams.values())
+    """Whether a launcher says that it lost a rank, and the training does not go on below that."""
+    ends = (LOST_A_RANK.split(both_ends(stream))[1:] for stream in output.streams.values())
+    return any(end and not any(map(says_step, _lines(end[-1]))) for end in ends)
+
+
+def _lines(text: bytes) -> list[str]:
+    return text.decode(errors="replace").splitlines()
+
+
+@dataclass(frozen=True, slots=True)
+class LossLook:
+    """What is wrong with the losses that were printed so far, each in a sentence."""
+
+    says: tuple[str, ...]
+    why: EndReason | None = None
+    """The report, if one of them was not told before."""
+    lasts: bool = False
+    """Whether no line shows that the losses are sound after all, since the places that were named."""
 
 
 def curves_of(
-    request: Request, output: Output, told: Sequence[str]
-) -> tuple[tuple[str, ...], EndReason | None]:
-    """What is wrong with the losses that were printed so far, each in a sentence; with the report, if one of
-    them was not told before.
-    """
+    request: Request, output: Output, told: Sequence[str], since: Mapping[str, int] | None = None
+) -> LossLook:
+    """`since` are places in the streams at which the losses were bad."""
+    from doctor.around.lasting import kinds_of, shows_bad_losses
     from doctor.logs.explanation import headline
     from doctor.logs.fetch.private import private_folder
     from doctor.logs.loss.collect import LossCollector
@@ -126,11 +142,13 @@ def curves_of(
     with private_folder() as folder:
         names = _written(output, folder)
         logs = renamed(read([folder / OWN], matcher, loss=LossCollector), _by_stream(names))
-    found = judge_curves(logs.curves, matcher.symptoms)
-    says = tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
-    if set(says) <= set(told):
-        return says, None
-    return says, _explain(replace(request, command="logs"), output)
+        found = judge_curves(logs.curves, matcher.symptoms)
+        says = tuple(headline(each) for each in found if each.confidence is not Confidence.SUSPECT)
+        kinds = kinds_of(output, since) if says and since is not None else ()
+        lasts = [shows_bad_losses(lines, folder / str(number)) for number, lines in enumerate(kinds)]
+    new = not set(says) <= set(told)
+    why = _explain(replace(request, command="logs"), output) if new else None
+    return LossLook(says, why, bool(lasts) and all(lasts))
 
 
 def _explain(
@@ -272,18 +290,22 @@ def _fails(cause: LogCause) -> bool:
 
 
 def _blamed(explanation: Explanation) -> tuple[str, ...]:
-    """The hosts of the first cause, if it is proved or certain, and a check of hosts can show it."""
+    """The hosts of the first cause, if a check of them proves it, or it is certain and their own kernel says
+    so: what a job prints may be the text of others, and accuses no host.
+    """
     from doctor.logs.explanation import ProofState
+    from doctor.logs.fetch.onhost.agent import KERNEL
     from doctor.model import Confidence
 
     if not explanation.roots:
         return ()
     place = explanation.roots[0]
     charge, proof = explanation.conclusion.charges[place], explanation.proof_of(place)
-    sure = charge.confidence is Confidence.CERTAIN or (proof and proof.proved is ProofState.PROVED)
-    if not sure or not any(_of_hosts(check) for check in charge.checks):
-        return ()
-    return tuple(dict.fromkeys(each.host for each in charge.who if each.host))
+    hosts = tuple(dict.fromkeys(each.host for each in charge.who if each.host))
+    kernels = {f"{host}:{KERNEL}" for host in hosts} & {line.file for line in charge.lines}
+    certain = charge.confidence is Confidence.CERTAIN and len(kernels) == len(hosts)
+    proved = proof is not None and proof.proved is ProofState.PROVED
+    return hosts if (certain or proved) and any(map(_of_hosts, charge.checks)) else ()
 
 
 def _of_hosts(check: str) -> bool:

@@ -6,11 +6,11 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 
-from doctor.around.after import EndReason, curves_of
+from doctor.around.after import LossLook, curves_of
 from doctor.around.apart import Apart, reap_orphans
 from doctor.around.command import ENDS, Command, SentSignal
 from doctor.around.elsewhere import RankElsewhere, left_elsewhere
@@ -20,7 +20,7 @@ from doctor.around.look import LONGEST, JobLook, Watcher, look
 from doctor.around.news import Newsroom
 from doctor.around.options import END, AroundWishes
 from doctor.around.output import Output
-from doctor.around.pauses import OutputPauses, Passing
+from doctor.around.pauses import FACTOR, OutputPauses, Passing
 from doctor.errors import DoctorError
 from doctor.run.request import Request
 from doctor.text.announce import announce
@@ -34,6 +34,8 @@ the time between two looks grows with the time that the job runs.
 """
 ODD_LOSSES = 5.0
 """Seconds from a loss that is not finite to a look, so that what follows is seen too."""
+LASTS = 20.0
+"""Seconds that a bad loss lasts at least before the job is ended for it."""
 GRACE = 30.0
 """Seconds from TERM to KILL."""
 TAKES_TO_END = 600.0
@@ -90,9 +92,15 @@ class Watched:
         self._request, self._look = request, partial(look, request, command.pid, command.output)
         self._watcher = Watcher(self._pauses, self._look)
         self._stops = command.stopped
-        self._curves: Apart[tuple[tuple[str, ...], EndReason | None]] | None = None
+        self._curves: Apart[LossLook] | None = None
         self._began, self._curves_at, self._losses, self._odd = now, now + LOSSES, 0, 0
         self._read_losses = partial(curves_of, request, command.output)
+        self._loss_pauses, self._numbers = OutputPauses(now, LASTS), 0
+        """The pauses between losses that are numbers."""
+        self._bad_since: Mapping[str, int] | None = None
+        """How much the streams had printed when bad losses were found; None if there are none."""
+        self._bad_until = 0.0
+        """By then a job whose losses are sound has printed one."""
         self._ending: Ending | None = None
         self._kill_at = 0.0
         self._elsewhere: tuple[RankElsewhere, ...] = ()
@@ -160,25 +168,35 @@ class Watched:
             if self._curves.poll():
                 child, self._curves = self._curves, None
                 with contextlib.suppress(DoctorError):  # it told what broke
-                    self._bad_losses(*child.result(), now)
+                    self._bad_losses(child.result(), now)
             return
+        if self._passing.numbers != self._numbers:
+            self._numbers = self._passing.numbers
+            self._loss_pauses.moved(now)
         if self._passing.odd_losses and not self._odd:
             self._curves_at = now + ODD_LOSSES
         self._odd = self._passing.odd_losses
         if now > self._curves_at and self._passing.losses > self._losses:
             self._losses = self._passing.losses
             self._curves_at = now + (LOSSES if self._odd else max(LOSSES, (now - self._began) / 10))
-            self._curves = Apart(partial(self._read_losses, tuple(self.attempt.losses)))
+            since = self._bad_since if now > self._bad_until else None
+            self._curves = Apart(partial(self._read_losses, tuple(self.attempt.losses), since))
 
-    def _bad_losses(self, found: Sequence[str], why: EndReason | None, now: float) -> None:
-        new = [each for each in found if each not in self.attempt.losses]
-        if not new or why is None:
-            return
-        self.attempt.losses += new
-        self.attempt.parts += filter(None, (why.files.get(".json"),))
-        self._news.publish(f"loss-{len(self.attempt.losses)}", new[0], why.text, why.files)
-        if self._wishes.on_loss == END:
-            self._end(new[0], now, self._ranks_elsewhere())
+    def _bad_losses(self, found: LossLook, now: float) -> None:
+        new = [each for each in found.says if each not in self.attempt.losses]
+        if new and found.why:
+            self.attempt.losses += new
+            self.attempt.parts += filter(None, (found.why.files.get(".json"),))
+            self._news.publish(f"loss-{len(self.attempt.losses)}", new[0], found.why.text, found.why.files)
+        if not found.says:
+            self._bad_since = None
+        elif found.lasts and self._wishes.on_loss == END:
+            self._end(found.says[0], now, self._ranks_elsewhere())
+        elif self._bad_since is None or now > self._bad_until:  # the data of the job may quote losses
+            silent = self._loss_pauses.silent(now)
+            self._bad_since = dict(self._command.output.totals)
+            self._bad_until = now + max(self._loss_pauses.limit, FACTOR * silent)
+            self._curves_at = min(self._curves_at, self._bad_until)
 
     def _ranks_elsewhere(self) -> tuple[RankElsewhere, ...]:
         if self._request.who.local:

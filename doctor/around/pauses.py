@@ -19,6 +19,7 @@ LINES = 400
 KNOWN = 3
 """After so many steps, only steps and new sentences show that the job moves."""
 _ODD = re.compile(rb"[Ll]oss.{0,12}?\b(?:nan|NaN|inf|Infinity)\b")
+_NUMBER = re.compile(rb"[Ll]oss[\w/]{0,12}['\"]?\s{0,4}(?:is|[:=|])?\s{0,8}(?:tensor\()?[-+]?\.?\d")
 _COMPLAINT = re.compile(rb"^\W{0,8}[WE]\d{4} \d\d:|\b(?:WARN|WARNING|ERROR)\b")
 """A warning or an error, as glog and the logging module of Python mark them."""
 MOST = 4096
@@ -38,6 +39,8 @@ class Passing:
         """How many lines with a loss have passed."""
         self.odd_losses = 0
         """In how many of them it is not a finite number."""
+        self.numbers = 0
+        """In how many of them it is one."""
 
     def moved(self) -> bool:
         """Whether the job has printed something new since the last call."""
@@ -45,7 +48,9 @@ class Passing:
         for line in self._lines():
             if b"loss" in line or b"Loss" in line:
                 self.losses += 1
-                self.odd_losses += _ODD.search(line) is not None
+                odd = _ODD.search(line) is not None
+                self.odd_losses += odd
+                self.numbers += not odd and _NUMBER.search(line) is not None
             said = sentence(line)
             if said not in self._sentences:
                 self._remember(said)

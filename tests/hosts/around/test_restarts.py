@@ -30,6 +30,19 @@ exit 1
 RAISES = "exec python3 -c 'raise ValueError(\"shape of the batch\")'\n"
 
 
+QUOTES = """
+cat <<END
+Nov 24 10:00:00 node2 kernel: [ 12.3] Out of memory: Killed process 4711 (python3) total-vm:1419720kB
+torchrun: failed (exitcode: -9) local_rank: 0 (pid: 4711) of binary: /usr/bin/python3
+node2: [rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered
+node3:77:99 [0] NCCL WARN socketProgress: Connection closed by remote peer node2<37220>
+node1:77:99 [0] NCCL WARN socketProgress: Connection closed by remote peer node2<37220>
+END
+exit 3
+"""
+"""A rank that prints a text of strangers and ends by itself."""
+
+
 def attempts(
     lab: Lab, folder: Path, ranks: dict[str, str], restarts: int
 ) -> tuple[int, list[dict[str, Any]]]:
@@ -66,6 +79,11 @@ def test_never_after_a_fault_of_the_program(lab: Lab, tmp_path: Path) -> None:
     code, made = attempts(lab, tmp_path, {"node2": RAISES}, 5)
     assert (code, len(made)) == (1, 1)
     assert "ValueError: shape of the batch" in made[0]["why"]
+
+
+def test_never_for_words_that_only_the_output_holds(lab: Lab, tmp_path: Path) -> None:
+    code, made = attempts(lab, tmp_path, {"node1": QUOTES}, 5)
+    assert (code, len(made)) == (1, 1), made
 
 
 @pytest.mark.long

@@ -15,8 +15,7 @@ from tests.support.around import await_true, ran, relays, started
 from tests.support.commands import DOCTOR
 
 LEAVES = "trap '' TERM; sleep 600 & sleep 601 & echo ready; wait"
-LOSSES = "".join(f"echo step {step} loss nan; " for step in range(1, 5))
-SETS_FREE = f"trap 'setsid sleep 600 & exit 0' TERM; {LOSSES} sleep 600 & wait"
+SETS_FREE = "trap 'setsid sleep 600 & exit 0' TERM; while :; do echo step $((n+=1)) loss nan; sleep 1; done"
 """A script that is told to end starts something in a session of its own, and ends."""
 
 

@@ -236,6 +236,16 @@ def test_a_lost_rank_is_told_though_a_pipe_hides_the_exit_code(
     assert (json.loads((tmp_path / "run.json").read_text())["verdict"] == "faulty") == lost
 
 
+def test_a_quoted_end_of_a_launcher_is_not_one(tmp_path: Path) -> None:
+    lines = [
+        "srun: error: node2: task 5: Killed",
+        "[rank5]: torch.OutOfMemoryError: CUDA out of memory.",
+        "step 9 loss 2",
+    ]
+    run = ran([*DOCTOR, "run", "--no-preflight", "--", "printf", "%s\\n", *lines], cwd=tmp_path)
+    assert (run.code, b"rank" in run.err) == (0, False), run.err.decode()
+
+
 @pytest.mark.long
 def test_a_standstill_is_told_with_what_was_printed(tmp_path: Path) -> None:
     lines = [
@@ -258,6 +268,20 @@ def test_a_loss_that_is_no_number_ends_the_job(tmp_path: Path) -> None:
     assert report["whose"] == "ended by doctor"
     assert "NaN" in report["attempts"][0]["losses"][0]
     assert "NaN" in report["attempts"][0]["ended"]
+
+
+QUOTES = """
+n=0; while [ $n -lt 30 ]; do echo "step $((n += 1)) loss $((60 - n)).25"; done
+echo 'sample 17: "iter 200: loss = nan"'; echo 'my loss: nan'
+sleep 9; echo step 31 loss 29.25
+sleep 9; echo step 32 loss 28.25
+"""
+
+
+def test_a_loss_that_its_data_quotes_does_not_end_a_job(tmp_path: Path) -> None:
+    words = ["sh", "-c", QUOTES]
+    run = ran([*DOCTOR, "run", "--no-preflight", "--on-loss", "end", "--", *words], cwd=tmp_path)
+    assert run.code == 0, run.err.decode()
 
 
 MSRUN = """#!/bin/sh

@@ -42,8 +42,8 @@ def told(*curves: Sequence[float], before: Sequence[str] = ()) -> tuple[tuple[st
         for rank, loss in zip(ranks, losses, strict=True)
     ]
     output = Printed({"stdout": Text("".join(lines).encode()), "stderr": Text(b"ready\n")})
-    says, why = curves_of(LOCAL, output, before)  # type: ignore[arg-type]
-    return says, why is not None
+    look = curves_of(LOCAL, output, before)  # type: ignore[arg-type]
+    return look.says, look.why is not None
 
 
 def test_a_loss_that_falls_is_not_told() -> None:

@@ -20,6 +20,7 @@ from doctor.slow import messages
 from doctor.slow.devices import SCRIPTS
 from doctor.slow.evidence import (
     MOST_DEVICES,
+    MOST_PROFILES,
     DeviceText,
     HostSamples,
     Profile,
@@ -180,7 +181,8 @@ class SlowAgents(HangAgents):
             host.ranks[number].append(message.rank)
         elif isinstance(message, messages.ProfileMessage):
             kept = host.profiles.setdefault(number, [])
-            if message.profile.pid not in host.members or len(kept) > 2 * len(host.members):
+            most = min(2 * len(host.members) + 1, MOST_PROFILES)
+            if message.profile.pid not in host.members or len(kept) >= most:
                 return False
             kept.append(message.profile)
         elif isinstance(message, messages.DeviceMessage):

@@ -16,6 +16,9 @@ from doctor.hang.evidence import Count, Frame, HangEvidence, Long, Pid, Seconds,
 MOST_ROUNDS = 16
 MOST_PARTS = 64
 MOST_DEVICES = 8
+MOST_PROFILES = 4_096
+Length = Annotated[float, msgspec.Meta(ge=0.1, le=100_000)]
+"""Seconds of a round: no agent looks for less."""
 Counts = Annotated[tuple[Count, ...], msgspec.Meta(max_length=MOST_PARTS)]
 """A number for each part of a round."""
 
@@ -139,12 +142,12 @@ class SampleRound(msgspec.Struct, frozen=True, kw_only=True):
     number: Count
     began: Seconds
     """By the host's steady clock."""
-    seconds: Seconds
+    seconds: Length
     ranks: Annotated[tuple[RankSamples, ...], msgspec.Meta(max_length=20_000)] = ()
     links: Annotated[tuple[RankLink, ...], msgspec.Meta(max_length=1_024)] = ()
     busiest: Annotated[tuple[BusyProcess, ...], msgspec.Meta(max_length=16)] = ()
     owed: Annotated[tuple[OwedAnswers, ...], msgspec.Meta(max_length=256)] = ()
-    profiles: Annotated[tuple[Profile, ...], msgspec.Meta(max_length=4_096)] = ()
+    profiles: Annotated[tuple[Profile, ...], msgspec.Meta(max_length=MOST_PROFILES)] = ()
     devices: Annotated[tuple[DeviceText, ...], msgspec.Meta(max_length=MOST_DEVICES)] = ()
 
 

@@ -9,7 +9,7 @@ import msgspec
 from doctor.agents.session import Bye, Message, NoInterpreter
 from doctor.hang.evidence import Count, Seconds
 from doctor.hang.messages import HangMessage
-from doctor.slow.evidence import BusyProcess, DeviceText, OwedAnswers, Profile, RankLink, RankSamples
+from doctor.slow.evidence import BusyProcess, DeviceText, Length, OwedAnswers, Profile, RankLink, RankSamples
 
 
 class RankMessage(Message, frozen=True, tag="rank"):
@@ -32,7 +32,7 @@ class RoundEnd(Message, frozen=True, tag="round"):
 
     number: Count
     began: Seconds
-    seconds: Seconds
+    seconds: Length
     links: Annotated[tuple[RankLink, ...], msgspec.Meta(max_length=1_024)] = ()
     busiest: Annotated[tuple[BusyProcess, ...], msgspec.Meta(max_length=16)] = ()
     owed: Annotated[tuple[OwedAnswers, ...], msgspec.Meta(max_length=256)] = ()

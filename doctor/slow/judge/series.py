@@ -183,7 +183,7 @@ def _blocks(rounds: Sequence[tuple[Counts, Counts]], seconds: Sequence[float]) -
             middle = before + length * (at + 0.5) / len(all_of)
             block = min(BLOCKS - 1, int(middle / whole * BLOCKS))
             samples[block] += number
-            hits[block] += waits[at] if at < len(waits) else 0
+            hits[block] += min(waits[at], number) if at < len(waits) else 0
         before += length
     return tuple(h / n if n >= FEWEST else None for h, n in zip(hits, samples, strict=True))
 

@@ -59,9 +59,10 @@ def agent_script(
 
 
 def by_sudo(script: Script) -> Script:
-    """The same script, run as root if `sudo -n` allows it."""
+    """The same script, run as root if `sudo -n` allows it. A sudo that prints anything else is none."""
     plain = script.command.removeprefix("exec ")
-    words = f"sudo -n true >/dev/null 2>&1 </dev/null && exec sudo -n {plain}; exec {plain}"
+    root = '[ "$(sudo -n id -u 2>/dev/null </dev/null | head -c 9)" = 0 ]'
+    words = f"{root} && exec sudo -n {plain}; exec {plain}"
     return replace(script, command=f"exec sh -c {shlex.quote(words)}")
 
 

@@ -38,6 +38,9 @@ from doctor.transport import Script
 from doctor.transport.containers import entered
 from doctor.transport.question import ProbeQuestion
 
+MOST_OF_ROOT = 8 << 20
+"""Bytes that sudo may print: the shell keeps them in memory until it ends."""
+
 
 def script(facts: Sequence[Fact[Any]], ask: Ask, token: str, *, sudo: bool = False) -> Script:
     """The whole probe of one host."""
@@ -226,7 +229,8 @@ def _as_root(
         inner = "\n".join(["{", *start, *_lane(calls({})), "exit; }"])
         lines += [
             "else",
-            f"  s=$(printf '%s\\n' {shlex.quote(inner)} | sudo -n sh -s $P \"$N\" 2>&1)",
+            f"  s=$(printf '%s\\n' {shlex.quote(inner)} | sudo -n sh -s $P \"$N\" 2>&1 |",
+            f"    head -c {MOST_OF_ROOT})",
             '  case $s in (*"$T sudo ok"*) printf \'%s\\n\' "$s";;',
             "  (*) printf '\\n%s sudo refused\\n' $T",
             f"  say {NEEDS_ROOT} {' '.join(fact.name for fact in facts if not fact.group)}",

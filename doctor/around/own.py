@@ -72,7 +72,9 @@ def own_command(pid: int, hosts: Sequence[Host], local: bool, environ: Mapping[s
     listening, ends = set[int](), dict[str, None]()
     for each in tree:
         _sort_connections(each, listening, ends)
-    homes: dict[str, set[str]] = {}
+    here = frozenset(host.name for host in hosts if local or is_here(host.address or host.name))
+    peers = {each.split()[2] for each in ends}
+    homes = {address: {*here} for address in peers if is_here(address)}
     for host in hosts if ends else ():
         for address in _addresses(host.address or host.name):
             homes.setdefault(address, set()).add(host.name)
@@ -83,7 +85,7 @@ def own_command(pid: int, hosts: Sequence[Host], local: bool, environ: Mapping[s
         ends=tuple(ends),
         sruns=tuple((name, str(port)) for name in sorted(own_names) for port in sorted(listening)),
         uid=os.getuid(),
-        here=frozenset(host.name for host in hosts if local or is_here(host.address or host.name)),
+        here=here,
         homes={address: frozenset(names) for address, names in homes.items()},
         environ=environ,
     )
@@ -93,7 +95,7 @@ def _sort_connections(process: psutil.Process, listening: set[int], ends: dict[s
     import psutil
 
     with contextlib.suppress(psutil.Error):
-        for one in process.connections("tcp"):
+        for one in getattr(process, "net_connections", process.connections)("tcp"):  # before 6.0 the latter
             if one.status == psutil.CONN_LISTEN:
                 listening.add(one.laddr.port)
             elif one.raddr:

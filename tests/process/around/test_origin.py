@@ -13,11 +13,14 @@ from typing import Any
 
 import pytest
 
+from doctor.around.own import own_command
+from doctor.hang.evidence import HangMember
 from doctor.hang.onhost import origin, proc
 from doctor.hang.onhost.launchers import Launchers
 from doctor.hang.onhost.origin import BELOW, CAME, STEP
 from doctor.hang.onhost.tree import Tree
 from doctor.job.launch.brief import brief
+from doctor.model import Host
 from tests.support.around import started
 
 CHILD = """
@@ -152,3 +155,14 @@ def test_steps_of_slurm(slurm: dict[str, Any], how: str) -> None:
 def test_without_the_command_nothing_is_marked() -> None:
     with started(["sleep", "60"], stdout=subprocess.DEVNULL) as child:
         assert shown(asked(), child.pid) == ""
+
+
+def test_no_other_host_can_claim_a_connection_that_leads_back_here(stack: ExitStack) -> None:
+    """Ranks of one host talk over the loopback: a hostile host says that its processes came by that."""
+    child, ends = connected(stack, "127.0.0.1")
+    command = own_command(child, [Host("far", "192.0.2.1")], False, {})
+    assert command.ends == (" ".join(ends.split()[2:] + ends.split()[:2]),)
+    assert command.told("far") is None
+    assert not command.started(HangMember(host="far", pid=1, parent=0, job="j", started=CAME))
+    here = own_command(child, [Host("here", "localhost"), Host("far", "192.0.2.1")], False, {})
+    assert [here.told(name) is not None for name in ("here", "far")] == [True, False]

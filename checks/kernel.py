@@ -22,11 +22,10 @@ from doctor.api import (
     Severity,
     Skip,
     Sphere,
-    Undecided,
     check,
     maybe,
 )
-from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
+from doctor.facts.job import LAUNCHES
 from doctor.facts.limits import (
     INFINITE,
     LIMITS,
@@ -45,7 +44,6 @@ from doctor.facts.run import MESH
 from doctor.facts.software import VERSIONS, Versions, cann_version
 from doctor.facts.system import KERNEL, Kernel
 from doctor.job.launch.process_env import Launch
-from doctor.job.launch.processes import JobProcess
 from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
 from doctor.mesh import MeshResult
 
@@ -247,7 +245,6 @@ _ONLY_DEFAULT = " (it is only the default: with --master-port this would be a fa
     PLAN,
     HERE,
     maybe(LAUNCHES),
-    maybe(PROCESSES_OF_JOBS),
     maybe(PORTS),
     maybe(MESH),
     damage=Damage.BLOCKED,
@@ -259,7 +256,6 @@ def port_in_use(
     plan: JobPlan,
     here: Here,
     launches: tuple[Launch, ...] | None,
-    _jobs: tuple[JobProcess, ...] | None,
     ports: Ports | None,
     mesh: MeshResult | None,
 ) -> Iterator[Problem]:
@@ -271,16 +267,15 @@ def port_in_use(
     What to do: end the process if it is a leftover, or give the job another port (--master-port here,
     MASTER_PORT or HCCL_IF_BASE_PORT in the launch). When nobody chose the port, this is a warning only.
 
-    A job that runs holds its own ports: unless a job is about to start (preflight), its processes are not
-    accused of it.
+    A job that is examined while it runs (--launch live, --in-job) holds its own ports, and is not accused of
+    it.
     """
     own_pids = {
         each.pid
         for launch in launches or ()
         for each in launch.told
-        if launch.asked and each.host == here.name and each.pid is not None
+        if launch.live and each.host == here.name and each.pid is not None
     }
-    started = any(launch.asked and not launch.live for launch in launches or ())
     own = plan.data_address(here.name)
     wanted: dict[int, Severity] = {}
     if plan.backend.value is Backend.HCCL:
@@ -297,10 +292,6 @@ def port_in_use(
         if own_pids & {*listener.pids}:
             continue
         told.add(listener.port)
-        if started and not listener.process:
-            raise Undecided(
-                f"port {listener.port} is bound, perhaps by the job itself: only root may see the process"
-            )
         by = f" by {listener.process}" if listener.process else ""
         yield Problem(
             f"port {listener.port}, which the job will bind, is taken{by}",

@@ -19,7 +19,7 @@ from doctor.api import (
     check,
     maybe,
 )
-from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
+from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY
 from doctor.facts.tables import TABLE_FILES, HostFile
@@ -27,7 +27,6 @@ from doctor.job.launch.directory import Directory
 from doctor.job.launch.launchers import MASTER_OPTIONS, MASTERS
 from doctor.job.launch.options import NOT_GIVEN
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,
@@ -54,7 +53,6 @@ CHIEF = ("CM_CHIEF_IP", "CM_CHIEF_PORT", "CM_WORKER_SIZE")
     maybe(ADDRESSES),
     maybe(NAMES),
     maybe(IDENTITY),
-    maybe(PROCESSES_OF_JOBS),
     maybe(TABLE_FILES),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
@@ -65,7 +63,6 @@ def launch_inconsistent(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
-    _jobs: Mapping[str, tuple[JobProcess, ...]],
     files: Mapping[str, Mapping[str, HostFile]],
 ) -> Iterator[Problem]:
     """Ranks of one job get different settings.
@@ -74,9 +71,10 @@ def launch_inconsistent(
     exist, and the others wait for them. A different HCCL_ or NCCL_ value gives a rank another timeout, buffer
     or algorithm than its peers: it gives up first, or the first collective hangs.
 
-    How it is known: from the files of --launch, from the inventory, and from the variables and command lines
-    of your own running processes. The value of most ranks counts as right; without a majority all are named.
-    Values that may differ from host to host (interfaces, addresses, logging) are not compared.
+    How it is known: from the files of --launch and from the inventory; with --launch live from the variables
+    and command lines of your own running processes. The value of most ranks counts as right; without a
+    majority all are named. Values that may differ from host to host (interfaces, addresses, logging) are not
+    compared.
 
     What to do: give every rank the value that the finding names, best by setting it in one place only.
     """
@@ -220,7 +218,7 @@ def _workers(names: LaunchNames) -> Iterator[Problem]:
         return
     total, sum_of_all = wanted.pop() or 0, sum(value or 0 for value in each)
     everywhere = len(agents) > 1 and len(agents) == len(names.directory.hosts)
-    if sum_of_all > total or (sum_of_all < total and everywhere):
+    if sum_of_all > total or (sum_of_all < total and everywhere and not names.launch.live):
         how = f"more workers than {in_all} says: the surplus cannot register"
         if sum_of_all < total:
             how = f"fewer workers than {in_all} says: they wait for the others until they give up"

@@ -22,11 +22,10 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
+from doctor.facts.job import LAUNCHES
 from doctor.facts.system import DEVICES, VIEW, Devices
 from doctor.job.launch.marks import Mark, marks_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_starts import file_of
 
 NOBODY_SAID = ("no accelerator found", "devices found", "on the PCI bus")
@@ -40,7 +39,6 @@ SHOWN = 4
     PLAN,
     DEVICES,
     maybe(VIEW),
-    maybe(PROCESSES_OF_JOBS),
     scope=Scope.CLUSTER,
     damage=Damage.BLOCKED,
 )
@@ -49,7 +47,6 @@ def launch_devices_absent(
     plan: JobPlan,
     devices: Mapping[str, Devices],
     views: Mapping[str, View],
-    _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
     """The launch is written for accelerators that no host shows.
 

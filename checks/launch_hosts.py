@@ -22,13 +22,12 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
+from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch.directory import as_address
 from doctor.job.launch.launcher import LaunchNumber, nodes_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,
@@ -53,7 +52,6 @@ from doctor.rules.launch_ranks import goes_by_node_rank
     maybe(ADDRESSES),
     maybe(NAMES),
     maybe(IDENTITY),
-    maybe(PROCESSES_OF_JOBS),
     scope=Scope.CLUSTER,
     damage=Damage.BLOCKED,
 )
@@ -65,7 +63,6 @@ def launch_hosts(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
-    _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
     """The launch is for other hosts or another number of them, or starts the same ranks on each.
 
@@ -78,8 +75,8 @@ def launch_hosts(
     (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are spare
     ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF, gets its
     hosts from the allocation; a script may also name a default hostfile. What `accelerate config` stored on
-    the hosts is not seen, so a missing --num_machines is a warning. Choices that a script makes, and launches
-    that it starts in a loop, are not judged. Jobs that run are judged by launch-ranks.
+    the hosts is not seen, so a missing --num_machines is a warning. Choices that a script makes, launches that
+    it starts in a loop, and jobs that run are not judged.
 
     What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host, or
     --hostfile. If hosts have scripts of their own, give --launch all of them.

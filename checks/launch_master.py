@@ -23,7 +23,7 @@ from doctor.api import (
     is_host,
     maybe,
 )
-from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
+from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch.common import is_larger, spans_hosts
@@ -31,7 +31,6 @@ from doctor.job.launch.directory import as_address
 from doctor.job.launch.launcher import LaunchNumber, Master
 from doctor.job.launch.launchers import MASTERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import (
     is_loopback_name,
     launcher,
@@ -53,7 +52,6 @@ from doctor.rules.launch_names import LaunchNames, remark
     maybe(ADDRESSES),
     maybe(NAMES),
     maybe(IDENTITY),
-    maybe(PROCESSES_OF_JOBS),
     maybe(VIEW),
     maybe(ROUTES),
     damage=Damage.BLOCKED,
@@ -66,7 +64,6 @@ def master_not_here(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     resolved: Mapping[str, ResolvedNames],
     identities: Mapping[str, str],
-    _jobs: Mapping[str, tuple[JobProcess, ...]],
     views: Mapping[str, View],
     routes: Mapping[str, Routes],
 ) -> Iterator[Problem]:

@@ -19,6 +19,7 @@ from doctor.api import (
     Undecided,
     Vendor,
     check,
+    fold,
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
@@ -42,7 +43,6 @@ from doctor.job.launch.ranks import (
 )
 from doctor.rules.launch_names import LaunchNames, remark
 from doctor.rules.launch_ranks import (
-    absent_launcher,
     doubled_ranks,
     impossible_ranks,
     no_node_rank,
@@ -83,17 +83,14 @@ def launch_ranks(
     of memory. MindSpore needs exactly one scheduler and as many workers as MS_WORKER_NUM; for any other
     MS_ROLE it prints `Role name is invalid`.
 
-    How it is known: from the files of --launch, and from your own running processes. A missing rank is only
-    reported if all ranks should have been seen.
+    How it is known: from the files of --launch; with --launch live from your own running processes. A rank
+    that does not run is not reported, because it may have ended or come later: `doctor hang` looks for it.
 
     What to do: look at what the finding names: a loop that does not export the rank, a node rank that was
-    copied from the other host, a process that ended.
+    copied from the other host.
     """
     book = directory(plan, {}, {}, identities)
     silent = [host for host in plan.names if host not in jobs]
-    busy = {
-        host for launch in launches if launch.live for host in LaunchNames(launch, book).hosts(launch.told)
-    }
     entries = table.table.entries if table and table.table else ()
     in_table = {e.rank: e.device for e in entries if e.rank is not None and e.device is not None}
     doubts: list[str] = []
@@ -103,7 +100,6 @@ def launch_ranks(
         yield from doubled_ranks(names)
         yield from wrong_roles(names)
         yield from node_ranks(names)
-        yield from absent_launcher(names, silent)
         yield from not_in_table(names)
         yield from another_size(names)
         yield from _on_devices(names, plan, devices)
@@ -113,9 +109,11 @@ def launch_ranks(
                 yield found
             else:
                 doubts.append(found)
-        absent, doubt = missing_ranks(launch, plan.names, silent, busy)
+        absent, doubt = missing_ranks(launch, plan.names)
         yield from (_missing(names, each) for each in absent)
         doubts += [text for text in (doubt, no_node_rank(names)) if text]
+        if silent and launch.live and not launch.met:
+            doubts.append(f"{launch.name}: which ranks run on {fold(silent)} is not known")
     if doubts:
         raise Undecided("; ".join(doubts))
 
@@ -240,20 +238,16 @@ def _missing(names: LaunchNames, absent: MissingRanks) -> Problem:
     which = which if absent.ranks else f"{absent.count} of them"
     first = launch.told[0]
     said = world.said if world else "WORLD_SIZE"
-    if launch.live:
-        look = 'ps -u "$USER" -o pid,lstart,args'
-        commands = tuple(f"ssh {quote(host)} '{look}'" for host in absent.hosts[:8]) or (look,)
-    elif devices:
+    if devices:
         commands = tuple(
             remark(f"start a process with {DEVICE}={devices[rank]}") for rank in absent.ranks[:8]
         )
     else:
         commands = (f"export {said}={len(launch.told)}",)
-    summary = "ranks of the job do not run" if absent.certain else "ranks of the job were not found"
     whole = f"{said}={world.text}" if world and said in first.env else f"{world.text} {said}" if world else ""
     by_table = bool(devices) and not absent.by_device
     return Problem(
-        summary if launch.live else "some ranks are not assigned to any process",
+        "some ranks are not assigned to any process",
         expected=f"ranks 0 to {world.value - 1} ({whole})" if world and world.value else "",
         actual=f"{which} missing" + (f": {counted(devices.values(), 'device')}" if by_table else ""),
         subject=names.subject(which),
@@ -266,10 +260,9 @@ def _missing(names: LaunchNames, absent: MissingRanks) -> Problem:
             )
             for rank in absent.ranks[:64]
         ),
-        severity=None if absent.certain else Severity.WARN,
-        confidence=Confidence.STRONG if absent.certain else Confidence.SUSPECT,
+        confidence=Confidence.STRONG,
         evidence=(
-            Evidence("processes that run now" if launch.live else launch.name, f"{len(launch.told)} seen"),
+            Evidence(launch.name, f"{len(launch.told)} seen"),
             *(names.evidence([first], said) if said in first.env else ()),
         ),
         commands=commands,

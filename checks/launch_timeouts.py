@@ -7,10 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from doctor.api import PLAN, Backend, Damage, JobPlan, Problem, Scope, Severity, check, maybe
-from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
+from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.processes import JobProcess
 from doctor.job.launch.rank_env import launcher
 from doctor.job.launch.table_reference import VARIABLES as TABLE_VARIABLES
 from doctor.rules.launch_names import LaunchNames
@@ -46,7 +45,6 @@ class TimeoutFlaw:
     PLAN,
     maybe(DEVICES),
     maybe(IDENTITY),
-    maybe(PROCESSES_OF_JOBS),
     damage=Damage.RISK,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
@@ -57,7 +55,6 @@ def launch_timeouts(
     plan: JobPlan,
     devices: Mapping[str, Devices],
     identities: Mapping[str, str],
-    _jobs: Mapping[str, tuple[JobProcess, ...]],
 ) -> Iterator[Problem]:
     """HCCL's timeouts are out of range, or end in the wrong order.
 

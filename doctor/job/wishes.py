@@ -27,3 +27,5 @@ class JobWishes:
     table: TableFile | None = None
     layout: SourcedValue[Layout] | None = None
     framework: SourcedValue[Framework] | None = None
+    live: bool = False
+    """The job is the one that runs on the hosts: its processes say how it was started."""

@@ -82,15 +82,10 @@ class PreparedExam:
         checks = tuple(check for check in self.checks if SMOKE not in check.needs)
         return replace(self, checks=checks, rules=replace(self.rules, tentative=True))
 
-    @property
-    def facts(self) -> tuple[Fact[Any], ...]:
-        """Which hosts run a job is said in any case, although it decides nothing."""
-        return (*facts_of(self.checks), *((PROCESSES_OF_JOBS,) if self.exam.alone else ()))
-
 
 def facts_of(checks: Iterable[Check]) -> tuple[Fact[Any], ...]:
-    """The facts that a host is asked for, for these checks."""
-    wanted = (*ALWAYS, *(need for need in _needs(checks) if isinstance(need, Fact)))
+    """The facts that a host is asked for, for these checks. Whether a job runs there is said in any case."""
+    wanted = (*ALWAYS, PROCESSES_OF_JOBS, *(need for need in _needs(checks) if isinstance(need, Fact)))
     return tuple({fact.name: fact for fact in wanted}.values())
 
 
@@ -257,7 +252,8 @@ def _notes(prepared: PreparedExam, recording: Recording, facts: Facts, plan: Job
     if lab:
         notes.append(f"the devices of {fold(lab)} are emulated: this is a test lab")
     jobs = facts.all(PROCESSES_OF_JOBS)
-    if apart := [host for host in jobs if any(process.outside for process in jobs[host])]:
+    apart = [host for host in jobs if any(process.outside for process in jobs[host])]
+    if apart and recording.wishes.live:
         notes.append(
             f"a job on {fold(apart)} runs in another network namespace, such as a container's: its launch "
             "was not judged (--enter names the command that enters it)"

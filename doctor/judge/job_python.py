@@ -45,7 +45,7 @@ def needed_on(
 def _starts_python(launches: tuple[Launch, ...] | MissingFact) -> bool:
     if isinstance(launches, MissingFact):
         return False
-    told = (each for launch in launches if launch.asked or not launch.live for each in launch.told)
+    told = (each for launch in launches for each in launch.told)
     return any((command := read_command(each.command)) and runs_python(command) for each in told)
 
 

@@ -1,6 +1,6 @@
 """The launches of a run, completed with what only the hosts and the rank table know about their processes.
 
-They come from the named files, the inventory, and the running processes.
+They come from the named files, the inventory, or with --launch live from the running processes.
 """
 
 from __future__ import annotations
@@ -13,46 +13,40 @@ from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
 from doctor.facts.network import ADDRESSES
 from doctor.facts.system import IDENTITY
 from doctor.facts.tables import TABLE_FILES, JobTable
-from doctor.job.launch.command import read_command
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.process_env import Launch, ProcessEnv, TableSeat
-from doctor.job.launch.processes import launch_of_processes
 from doctor.job.launch.rank_env import DEVICE
 from doctor.job.launch.ranks import ranks_of, world_of_launch
 from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.plan import DEFAULT, JobPlan, ServersByName
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.judge.engine import Facts
-from doctor.judge.reading import TO_START, Reading
+from doctor.judge.reading import Reading
 from doctor.model import MissingFact
 
 
 def launches_of(reading: Reading, table: JobTable | MissingFact) -> tuple[Launch, ...] | MissingFact:
-    recording, plan, facts = reading.recording, reading.plan, reading.facts
-    wishes = recording.wishes
-    to_start = recording.exam == TO_START
-    given = _at_home(wishes.launch, plan) if wishes.launch else None
-    if given and not to_start and all(map(_is_dump, given.told)):
-        given = replace(given, asked=True)
-    found = [given] if given else []
+    plan, facts, wishes = reading.plan, reading.facts, reading.recording.wishes
+    found = [_at_home(wishes.launch, plan)] if wishes.launch else []
     if wishes.env:
         found.append(Launch("inventory", (ProcessEnv("inventory", None, wishes.env),), complete=False))
-    if not (given and given.live):  # a job that examines itself is already complete
-        running = launch_of_processes(facts.all(PROCESSES_OF_JOBS))
-        found += [replace(each, asked=not to_start and _may_be_one(given, each)) for each in running]
+    found += reading.running
     if found:
         return tuple(_Seats(plan, facts).given(each, table) for each in found)
-    unseen = [facts.get(host, PROCESSES_OF_JOBS) for host in facts.hosts]
-    if unseen and all(isinstance(value, MissingFact) for value in unseen):
-        return MissingFact(LAUNCHES.name, f"the processes on the hosts could not be read: {unseen[0].reason}")
-    return MissingFact(LAUNCHES.name, "nothing says how the job is started", absent=True)
+    if not wishes.live:
+        return MissingFact(LAUNCHES.name, "nothing says how the job is started", absent=True)
+    for host in facts.hosts:
+        unseen = facts.get(host, PROCESSES_OF_JOBS)
+        if isinstance(unseen, MissingFact):
+            return MissingFact(LAUNCHES.name, f"the processes on {host} could not be read: {unseen.reason}")
+    return MissingFact(LAUNCHES.name, "no job of this user runs on these hosts")
 
 
 def defaults_of(launch: Launch, plan: JobPlan) -> Iterator[str]:
     """The figures of the plan that are defaults because the launch lacks them, and how to give them."""
     if launch.live:
         return
-    tell = "or examine the job while it runs, or from inside with --in-job"
+    tell = "or --launch live while the job runs, or --in-job from inside"
     for ranks in {host.ranks.value for host in plan.hosts if host.ranks and host.ranks.source == DEFAULT}:
         many = f"{ranks} {'rank' if ranks == 1 else 'ranks'} a host"
         yield f"{many} is a default, because the launch does not say how many: give --ranks-per-host, {tell}"
@@ -76,18 +70,6 @@ def _at_home(launch: Launch, plan: JobPlan) -> Launch:
 def _is_dump(process: ProcessEnv) -> bool:
     """Whether it is the environment that a started process printed."""
     return process.whole and not process.command
-
-
-def _may_be_one(given: Launch | None, running: Launch) -> bool:
-    """Whether a running launch may be the given one: neither its program nor its size contradicts that."""
-    if given is None:
-        return True
-    programs = [
-        {command.program for each in launch.told if (command := read_command(each.command))}
-        for launch in (given, running)
-    ]
-    worlds = {world.value for launch in (given, running) if (world := world_of_launch(launch)) is not None}
-    return len(worlds) < 2 and (not all(programs) or bool(programs[0] & programs[1]))
 
 
 class _Seats:

@@ -16,14 +16,13 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.facts.software import PYTHON
 from doctor.facts.system import DEVICES, VIEW
+from doctor.job.launch.process_env import Launch
+from doctor.job.launch.processes import launch_of_processes
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.judge.engine import Facts
 from doctor.model import MissingFact, View
 from doctor.recording import Recording
 from doctor.smoke.judge import judge
-
-TO_START = "preflight"
-"""The exam of a job that does not run yet: running processes belong to another job, or are left over."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +35,8 @@ class Reading:
     """The plan, settled by what is known about the hosts that answered."""
     smoke: SmokeRounds | None
     """The smoke runs and what they prove."""
+    running: tuple[Launch, ...] = ()
+    """The jobs that run, if --launch live names them: otherwise they are not what is examined."""
 
 
 def read_recording(
@@ -44,22 +45,21 @@ def read_recording(
     """`before` is an earlier reading of the same run, `drafted` its plan before any host answered."""
     entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
     facts = Facts(recording.heard, {**(before.facts.kept(recording.heard) if before else {}), **entered})
-    others = recording.exam == TO_START or recording.smoke_wanted or recording.wishes.launch
-    sights = {host: _sight(host, facts, ours=not others) for host in facts.hosts}
+    sights = {host: _sight(host, facts) for host in facts.hosts}
+    running = launch_of_processes(facts.all(PROCESSES_OF_JOBS)) if recording.wishes.live else ()
     return Reading(
         recording,
         facts,
         sights,
         plan=before.plan
-        if before and before.sights == sights
-        else settle(drafted or draft(recording.hosts, recording.wishes), sights),
+        if before and (before.sights, before.running) == (sights, running)
+        else settle(drafted or draft(recording.hosts, recording.wishes), sights, running),
         smoke=_smoke(recording, before.smoke if before else None),
+        running=running,
     )
 
 
-def _sight(host: str, facts: Facts, *, ours: bool) -> HostView:
-    """`ours`: whether a job that runs there may be the one that is examined."""
-
+def _sight(host: str, facts: Facts) -> HostView:
     def get(fact: Fact[Any], otherwise: Any) -> Any:
         value = facts.get(host, fact)
         return otherwise if isinstance(value, MissingFact) else value
@@ -76,7 +76,6 @@ def _sight(host: str, facts: Facts, *, ours: bool) -> HostView:
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},
         frameworks=frozenset((*python.packages, *python.unversioned)) if python else frozenset(),
-        jobs=get(PROCESSES_OF_JOBS, ()) if ours else (),
     )
 
 

@@ -10,7 +10,6 @@ from doctor.job.launch.launchers.msrun import MSRUN
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import (
     launcher,
-    master_of,
     node_rank_of,
     nodes_of,
     rank_of,
@@ -19,9 +18,8 @@ from doctor.job.launch.rank_env import (
     world_of,
 )
 from doctor.job.launch.ranks import counted, may_be_inherited, ranks_of, world_of_launch
-from doctor.model import Confidence, Evidence, Place, Problem, Severity
+from doctor.model import Confidence, Evidence, Problem, Severity
 from doctor.rules.launch_names import LaunchNames, remark
-from doctor.text.nodeset import fold
 
 
 def impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
@@ -142,37 +140,6 @@ def node_ranks(names: LaunchNames) -> Iterator[Problem]:
         )
 
 
-def absent_launcher(names: LaunchNames, silent: Sequence[str]) -> Iterator[Problem]:
-    """Hosts without a launcher, while those of the others wait: no rank runs yet, and node ranks are free.
-    `silent`: hosts whose processes are not known.
-    """
-    told = names.launch.told
-    numbers = [_node_rank(each) for each in told if launcher(each) and goes_by_node_rank(each)]
-    spans = {nodes_of(each) for each in told}
-    if not names.launch.live or silent or len(numbers) < len(told) or len(spans) != 1:
-        return
-    (span,) = spans
-    held = {number.value for number in numbers if number is not None}
-    missing = sorted(set(range(span[0] if span else 0)) - held)
-    busy = names.hosts(told)
-    free = [host for host in names.directory.hosts if host not in busy]
-    if not missing or None in numbers or len(held) < len(told) or len(free) != len(missing):
-        return
-    agent = launcher(told[0])
-    option = agent.spelled("node_rank").replace("_", "-") if agent else ""
-    yield Problem(
-        f"no launcher of this job runs here: nobody has {counted(missing, 'node rank')}",
-        expected=f"{span[0] if span else 0} launchers",
-        actual=f"{len(told)}, on {fold(busy)}, and none of them has a rank yet",
-        subject=names.subject("launchers"),
-        hosts=tuple(free),
-        where=tuple(Place(host=host) for host in free),
-        confidence=Confidence.STRONG,
-        evidence=_number_evidence(names, told, numbers[0]) if numbers[0] else (),
-        commands=(remark(f"start it here too, with {option}={missing[0]}"),),
-    )
-
-
 def no_node_rank(names: LaunchNames) -> str:
     """Why a single script cannot be right for every host: it makes each of them node 0."""
     processes = names.launch.told
@@ -226,11 +193,11 @@ def wrong_roles(names: LaunchNames) -> Iterator[Problem]:
             actual=f"{len(schedulers)}: {', '.join(names.label(each) for each in schedulers[:6])}",
             commands=("export MS_ROLE=MS_WORKER",),
         )
-    yield from _worker_number(names, workers, bool(schedulers))
+    yield from _worker_number(names, workers)
 
 
-def _worker_number(names: LaunchNames, workers: Sequence[ProcessEnv], scheduled: bool) -> Iterator[Problem]:
-    """More workers than MS_WORKER_NUM allows, or all of them but no scheduler."""
+def _worker_number(names: LaunchNames, workers: Sequence[ProcessEnv]) -> Iterator[Problem]:
+    """More workers than MS_WORKER_NUM allows."""
     world = world_of_launch(names.launch)
     if world is None or world.value is None or any(process.loop for process in workers):
         return
@@ -244,17 +211,4 @@ def _worker_number(names: LaunchNames, workers: Sequence[ProcessEnv], scheduled:
             hosts=(),
             evidence=names.evidence(workers[:2], world.said),
             commands=(f"export {world.said}={len(workers)}",),
-        )
-    elif names.launch.live and len(workers) == world.value and not scheduled:
-        master = master_of(workers[0])
-        yield names.problem(
-            workers,
-            "MS_ROLE",
-            "all workers run and no scheduler does: they wait until they give up",
-            expected="one process with MS_ROLE=MS_SCHED",
-            actual="none among the processes that run",
-            hosts=(),
-            confidence=Confidence.STRONG,
-            evidence=names.evidence(workers[:2], master.said if master else "MS_ROLE"),
-            commands=("export MS_ROLE=MS_SCHED",),
         )

@@ -16,7 +16,6 @@ from typing import Any
 
 from doctor import __version__
 from doctor.api import Ask, Fact
-from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import ADDRESSES, LINKS, NAMES
 from doctor.facts.software import ENVIRONMENT
 from doctor.facts.tables import TABLE_FILES
@@ -109,8 +108,7 @@ class Collection:
     def run(self) -> None:
         try:
             self._probe()
-            self._tables()
-            self._masters()
+            self._of_running_ranks()
             self._mesh()
             self._try_offers()
             self._follow_up()
@@ -258,43 +256,32 @@ class Collection:
         scripts = {h.name: through(mesh_script(h.python), h) for h in taking_part}
         return self.transport.open(scripts, self.order.until)
 
-    def _tables(self) -> None:
-        """Ask for the rank tables of running processes, if only the first answers show where these are.
-
-        A host that does not answer this question keeps its first answer in full.
+    def _of_running_ranks(self) -> None:
+        """Ask for the rank tables of a job that runs, and for the names of its masters, if only the first
+        answers show these.
         """
-        if self.wishes.launch and self.wishes.launch.live:  # only the job's own table is needed
+        reading = self.read()
+        if not reading.running:
             return
-        if not {TABLE_FILES, PROCESSES_OF_JOBS} <= {*self.order.facts} or self.left() <= 0:
-            return
-        wanted = plan_table_round(self.read().facts, self.drafted)
+        if TABLE_FILES in self.order.facts:
+            tables = plan_table_round(reading.running, self.drafted)
+            self._ask_more(TABLE_FILES, {host: Ask(host, tables=paths) for host, paths in tables.items()})
+        names = NamesToAsk([host.name for host in self.order.hosts], self.drafted)
+        more = plan_name_round(reading.running, reading.facts)
+        self._ask_more(NAMES, {host: Ask(host, (*names.of(host), *own)) for host, own in more.items()})
+
+    def _ask_more(self, fact: Fact[Any], asks: Mapping[str, Ask]) -> None:
+        """A host that does not answer this question keeps its first answer in full."""
         token = new_token()
         scripts = {
-            host.name: through(script([TABLE_FILES], Ask(host.name, tables=wanted[host.name]), token), host)
+            host.name: through(script([fact], asks[host.name], token), host)
             for host in self.order.hosts
-            if host.name in wanted
+            if host.name in asks
         }
-        for answer in self.transport.run(scripts, self.order.timeout, self.order.until) if scripts else ():
-            heard = answer if isinstance(answer, UnreachedHost) else read(answer, [TABLE_FILES], token)
-            if not isinstance(heard, UnreachedHost):
-                self._add(answer.host, heard.captures, {})
-
-    def _masters(self) -> None:
-        """Ask hosts to resolve the masters of running jobs, if only the first answers name these."""
-        live = self.wishes.launch is not None and self.wishes.launch.live
-        if live or PROCESSES_OF_JOBS not in self.order.facts or self.left() <= 0:
+        if not scripts or self.left() <= 0:
             return
-        wanted, token = plan_name_round(self.read().facts), new_token()
-        names = NamesToAsk([host.name for host in self.order.hosts], self.drafted)
-        scripts = {
-            host.name: through(
-                script([NAMES], Ask(host.name, (*names.of(host.name), *wanted[host.name])), token), host
-            )
-            for host in self.order.hosts
-            if host.name in wanted
-        }
-        for answer in self.transport.run(scripts, self.order.timeout, self.order.until) if scripts else ():
-            heard = answer if isinstance(answer, UnreachedHost) else read(answer, [NAMES], token)
+        for answer in self.transport.run(scripts, self.order.timeout, self.order.until):
+            heard = answer if isinstance(answer, UnreachedHost) else read(answer, [fact], token)
             if not isinstance(heard, UnreachedHost) and all(each.rc == 0 for each in heard.captures.values()):
                 self._add(answer.host, heard.captures, {})
 

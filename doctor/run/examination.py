@@ -17,7 +17,7 @@ from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
 from doctor.job.launch.process_env import Launch
-from doctor.judge.examine import PreparedExam, build_report
+from doctor.judge.examine import PreparedExam, build_report, facts_of
 from doctor.judge.playbook import (
     Exam,
     MeshMode,
@@ -222,7 +222,7 @@ def _collect(
             hosts=hosts,
             wishes=wishes,
             expect=wishes.expect,
-            facts=tuple(dict.fromkeys((*syllabus.facts, *more))),
+            facts=tuple(dict.fromkeys((*facts_of(syllabus.checks), *more))),
             sudo=way.sudo,
             timeout=way.timeout,
             until=until,

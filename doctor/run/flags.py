@@ -15,10 +15,12 @@ from doctor.job.launch.table_reference import told_tables
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Framework, SourcedValue, TableFile
-from doctor.run.request import Request
+from doctor.run.request import LIVE, Request
 from doctor.targets.allocation import is_allocated
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inventory import table_file
+
+_ONE = "Give one of them; a file of that name is ./live."
 
 
 def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
@@ -31,8 +33,12 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
         wishes = replace(wishes, master_port=SourcedValue(job.master_port, "--master-port"))
     if job.ranks_per_host is not None:
         wishes = replace(wishes, ranks_per_host=SourcedValue(job.ranks_per_host, "--ranks-per-host"))
-    if job.launch:
-        launch = read_launch_files(job.launch, _slots, is_allocated(os.environ))
+    if LIVE in job.launch:
+        if len(job.launch) > 1:
+            raise UsageError("--launch live is the job that runs, so no file says how it is started.", _ONE)
+        wishes = replace(wishes, live=wishes.launch is None)  # inside a job, its ranks have said it already
+    elif job.launch:
+        launch = read_launch_files(job.launch_files, _slots, is_allocated(os.environ))
         wishes = replace(wishes, launch=launch, table=wishes.table or _table_beside(launch))
     if request.smoke.framework != "auto":
         named = cast("Framework", request.smoke.framework)

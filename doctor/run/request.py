@@ -22,6 +22,8 @@ BACKENDS = ("auto", "gloo", "nccl", "hccl")
 FRAMEWORK_NAMES = ("auto", "torch", "mindspore")
 TRANSPORTS = ("auto", "ssh", "srun", "local")
 SHAPES = ("auto", "full", "ring", "none")
+LIVE = "live"
+"""In place of a file of --launch: the job that runs on the hosts. A file of that name is ./live."""
 SECONDS: Mapping[str, Any] = {"min": 0.1, "max": 86_400.0}
 
 
@@ -58,14 +60,18 @@ class JobFlags:
     ranks_per_host: int | None = live_option(
         "--ranks-per-host N", "Ranks per host. Default: one per device; 2 without devices.", min=1, max=1024
     )
-    launch: tuple[Path, ...] = live_option(
+    launch: tuple[str, ...] = live_option(
         "--launch FILE...",
-        "How the ranks are started: scripts, manifests, env files, a dump of each rank.",
+        "How ranks are started: scripts, manifests, env files, a dump of each rank; or live, if they run.",
         default=(),
     )
     plan: tuple[str, ...] = live_option(
         "--plan KEY=VALUE,...", "How the model is spread: dp=4,tp=2,pp=1,...", default=()
     )
+
+    @property
+    def launch_files(self) -> tuple[Path, ...]:
+        return tuple(Path(each) for each in self.launch if each != LIVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +219,7 @@ class Request:
             "--ssh-config": Path(ssh_config) if ssh_config else None,
         }
         yield from ((option, path) for option, path in named.items() if path is not None)
-        yield from (("--launch", path) for path in self.job.launch)
+        yield from (("--launch", path) for path in self.job.launch_files)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from doctor.expect import Expect
@@ -11,10 +11,9 @@ from doctor.facts.ascend.job_npus import used
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.pings import NPU_PINGS, plan_pings
-from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import NAMES
 from doctor.facts.system import DEVICES
-from doctor.job.launch.processes import launch_of_processes
+from doctor.job.launch.process_env import Launch
 from doctor.job.launch.rank_env import is_loopback_name, master_of
 from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.plan import JobPlan
@@ -25,12 +24,12 @@ from doctor.text.nodeset import is_host, is_ip
 MOST_NAMES = 4
 
 
-def plan_table_round(facts: Facts, plan: JobPlan) -> Mapping[str, tuple[str, ...]]:
+def plan_table_round(running: Sequence[Launch], plan: JobPlan) -> Mapping[str, tuple[str, ...]]:
     """Host -> the rank tables given to its running processes, and those of the plan; only if a process is
     known by its device alone.
     """
     wanted: dict[str, list[str]] = {}
-    for launch in launch_of_processes(facts.all(PROCESSES_OF_JOBS)):
+    for launch in running:
         for process in filter(is_by_device, launch.told):
             paths = [table.path for table in told_tables([process]) if table.path]
             wanted.setdefault(process.host or "", []).extend(paths)
@@ -41,10 +40,10 @@ def plan_table_round(facts: Facts, plan: JobPlan) -> Mapping[str, tuple[str, ...
     }
 
 
-def plan_name_round(facts: Facts) -> Mapping[str, tuple[str, ...]]:
+def plan_name_round(running: Sequence[Launch], facts: Facts) -> Mapping[str, tuple[str, ...]]:
     """Host -> the names of masters of its running processes that it was not asked to resolve."""
     wanted: dict[str, dict[str, None]] = {}
-    for launch in launch_of_processes(facts.all(PROCESSES_OF_JOBS)):
+    for launch in running:
         for process in launch.told:
             master, host = master_of(process), process.host or ""
             known = facts.get(host, NAMES)

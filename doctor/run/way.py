@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from doctor.model import Host
-from doctor.run.request import Request
+from doctor.run.request import LIVE, Request
 from doctor.text.option import IN_JOB, KEY, NO_SMOKE, Option, options
 from doctor.text.redact import redact
 from doctor.transport.way import Typed, Way
@@ -151,4 +151,5 @@ def _word(known: Option, value: Any) -> str:
     text = redact(str(value))
     is_file = isinstance(value, Path) or known.name in ("--ssh-config", "--identity")
     is_file = is_file or (known.name == "--exam" and ("/" in text or "." in text))
+    is_file = is_file or (known.name == "--launch" and text != LIVE)
     return os.path.abspath(os.path.expanduser(text)) if is_file else text

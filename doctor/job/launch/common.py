@@ -68,12 +68,12 @@ def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most
 
     `hosts` are those of its processes. The plan has `several` hosts or one, and at most `most_on_a_host`
     ranks on one host (0: unknown). If ranks are missing on the only host that has any, this does not prove
-    that there are other hosts, unless the ranks present are exactly the share of one of several hosts.
+    that there are other hosts, unless the ranks present are exactly the share of one of several hosts. If the
+    job runs, it proves nothing: they may have ended, or come later.
     """
     if len({host for host in hosts if host is not None}) > 1:
         return True
-    here = None not in hosts
-    if launch.live and here and _is_all_here(launch):
+    if launch.live and _is_all_here(launch):
         return False
     for told in launch.told:
         nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
@@ -84,6 +84,9 @@ def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most
             return False
         if world and local and None not in (world.value, local.value):
             return (world.value or 0) > (local.value or 0)
+    if launch.live:
+        return False
+    here = None not in hosts
     world = next((w for told in launch.told if (w := world_of(told)) is not None), None)
     size = world.value if world is not None else None
     if launch.complete and here and not any(map(launcher, launch.told)):
@@ -94,7 +97,7 @@ def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most
         return size > most_on_a_host if fits else several and is_share(present, size)
     if size is not None and several and most_on_a_host:
         return size > most_on_a_host
-    return several and not (launch.live and here)
+    return several
 
 
 def _is_all_here(launch: Launch) -> bool:

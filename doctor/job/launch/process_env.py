@@ -75,17 +75,16 @@ class NearbyTable:
 class Launch:
     """Processes that belong to one job. `complete`: every rank that exists should be among `told`.
 
-    `live`: the processes run now, so a process that was not seen does not run where we looked. `asked`: the
-    job was started and the run is about it, so its processes may hold their resources. `beside`: the rank
-    tables that its script leaves behind. `unread`: the parts of it that could not be read, and other jobs.
-    `met`: its ranks have found each other. `mentioned`: the ports and addresses in its text, used or not.
+    `live`: the processes run now, and hold their resources; ranks that were not seen may have ended, or come
+    later. `beside`: the rank tables that its script leaves behind. `unread`: the parts of it that could not
+    be read, and other jobs. `met`: its ranks have found each other. `mentioned`: the ports and addresses in
+    its text, used or not.
     """
 
     name: str
     told: tuple[ProcessEnv, ...]
     complete: bool
     live: bool = False
-    asked: bool = False
     beside: tuple[NearbyTable, ...] = ()
     unread: tuple[str, ...] = ()
     met: bool = False

@@ -76,7 +76,7 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
     for each in told:
         jobs.setdefault(_program(each), []).append(each)
     launches = [
-        Launch(program, tuple(group), complete=True, live=True)
+        Launch(program, tuple(group), complete=False, live=True)
         for program, same in jobs.items()
         for by_id in _by_id(same)
         for group in _split(by_id)
@@ -188,7 +188,14 @@ def _is_whole(told: Sequence[ProcessEnv]) -> bool:
 
 
 def _side_by_side(parts: Sequence[Sequence[ProcessEnv]]) -> bool:
-    """Whether every two parts have the same rank on the same host, which one job never has."""
+    """Whether every two parts have the same rank on the same host, or at loopback addresses, which one job
+    never has.
+    """
+
+    def place(rank: ProcessEnv) -> str | None:
+        master = master_of(rank)
+        return "" if master is not None and is_loopback_name(master.address) else rank.host
+
     ranks = ([each for each in part if role_of(each) == "rank"] for part in parts)
-    seats = [{(each.host, rank.value) for each in part if (rank := rank_of(each))} for part in ranks]
+    seats = [{(place(each), rank.value) for each in part if (rank := rank_of(each))} for part in ranks]
     return all(one & other for i, one in enumerate(seats) for other in seats[:i])

@@ -70,28 +70,21 @@ def world_of_launch(launch: Launch) -> LaunchNumber | None:
 
 @dataclass(frozen=True, slots=True)
 class MissingRanks:
-    """Ranks that no process has. `ranks` is empty if they have no numbers; `hosts` should have them.
+    """Ranks that no process was given. `ranks` is empty if they have no numbers; `hosts` should have them.
 
-    If no table could be read that maps devices to ranks, `ranks` are devices: `by_device`. `certain`: the
-    processes of the host themselves say that there should be more, or all processes were given.
+    If no table could be read that maps devices to ranks, `ranks` are devices: `by_device`.
     """
 
     count: int
     ranks: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
-    certain: bool = True
     by_device: bool = False
 
 
-def missing_ranks(
-    launch: Launch, hosts: Collection[str], silent: Collection[str], busy: Collection[str] = ()
-) -> tuple[list[MissingRanks], str]:
-    """The missing ranks, and why others may be missing. `hosts` were looked at, `silent` could not be.
+def missing_ranks(launch: Launch, hosts: Collection[str]) -> tuple[list[MissingRanks], str]:
+    """The missing ranks, and why others may be missing. `hosts` are those that are examined.
 
-    A host that runs fewer ranks than it was asked to is certain. Whole hosts may be outside of what was
-    looked at: they count only if exactly as many hosts are idle as are missing; hosts that are `busy` with
-    any job are not idle. One process alone proves nothing: it may be another program that inherited the
-    variables.
+    Ranks that run prove nothing about others: these may have ended, or come later.
     """
     world, present = world_of_launch(launch), ranks_of(launch)
     by_device = bool(present) and all(is_by_device(each) and each.seat is None for each in present)
@@ -117,16 +110,15 @@ def missing_ranks(
     for absent in found:
         lacking -= set(absent.ranks)
         count -= absent.count
-    if count > 0 and launch.live and silent:
-        return found, f"{launch.name}: not every host could be asked which ranks it runs"
-    if count > 0:
-        rest = MissingRanks(count, tuple(sorted(lacking)))
-        if not found and (here := _lost_here(present, world.value, hosts)) is not None:
-            return [replace(rest, hosts=here)], ""
-        free = [host for host in hosts if host not in busy]
-        more, doubt = _elsewhere(launch, present, rest, world.value, free)
-        return found + more, doubt
-    return found, ""
+    if count <= 0:
+        return found, ""
+    rest = MissingRanks(count, tuple(sorted(lacking)))
+    if not found and (here := _lost_here(present, world.value, hosts)) is not None:
+        return [replace(rest, hosts=here)], ""
+    if _may_be_elsewhere(present, world.value):
+        what = f"{counted(rest.ranks)} of {world.value}" if rest.ranks else f"{count} of {world.value} ranks"
+        return found, f"{launch.name}: nothing was given of {what}; they may belong to other hosts"
+    return [*found, rest], ""
 
 
 def _no_table(launch: Launch, present: Sequence[ProcessEnv], world: LaunchNumber | None) -> str:
@@ -150,16 +142,12 @@ def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]
     """The host of a job that has only one and ran all its ranks there; None if it may have others.
 
     No one else can join ranks that meet at a loopback address. If the plan also has one host, another host
-    would have another number of ranks than this one. A process with its number from Slurm alone may be any
-    command of a step, and the commands of a step do not end together.
+    would have another number of ranks than this one.
     """
     seen = {process.host for process in present}
     if len(seen) != 1 or None in seen or any(map(local_world_of, present)):
         return None
     masters = [master_of(process) for process in present]
-    ranks = [rank_of(process) for process in present]
-    if not any(masters) and all(rank is not None and rank.said.startswith("SLURM") for rank in ranks):
-        return None
     loopback = all(master is not None and is_loopback_name(master.address) for master in masters)
     if len(hosts) > 1 and not loopback:
         return None
@@ -185,28 +173,11 @@ def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Missi
     return [MissingRanks(len(ranks), tuple(ranks), (host,)) for host, ranks in gaps.items() if ranks]
 
 
-def _elsewhere(
-    launch: Launch,
-    present: Sequence[ProcessEnv],
-    absent: MissingRanks,
-    world: int,
-    hosts: Collection[str],
-) -> tuple[list[MissingRanks], str]:
-    count = absent.count
-    what = f"{counted(absent.ranks)} of {world}" if absent.ranks else f"{count} of {world} ranks"
+def _may_be_elsewhere(present: Sequence[ProcessEnv], world: int) -> bool:
+    """Whether those that were given may be the ranks of one of several hosts."""
     shares = Counter(told.host for told in present if told.host is not None)
-    share = shares.most_common(1)[0][1] if shares else 0
-    if not launch.live:
-        if is_share(present, world) or (len(shares) == 1 and share and world % share == 0):
-            return [], f"{launch.name}: nothing was given of {what}; they may belong to other hosts"
-        return [absent], ""
-    idle = [host for host in hosts if host not in shares]
-    thin = tuple(host for host, own in shares.items() if own < share) if share and count % share else ()
-    if not thin and idle and share and len(idle) * share == count and len(present) > 1:
-        thin = tuple(idle)
-    if thin:
-        return [MissingRanks(count, absent.ranks, thin, certain=False)], ""
-    return [], f"{launch.name}: {what} may run on hosts that were not looked at, or not at all"
+    (share,) = shares.values() if len(shares) == 1 else (0,)
+    return is_share(present, world) or (share > 0 and world % share == 0)
 
 
 def is_share(present: Iterable[ProcessEnv], world: int) -> bool:

@@ -12,7 +12,7 @@ from doctor.devices import VENDORS, Vendor
 from doctor.job.framework import FOUND as FOUND_THERE
 from doctor.job.framework import common_framework
 from doctor.job.launch.launcher import LaunchNumber
-from doctor.job.launch.processes import JobProcess, launch_of_processes
+from doctor.job.launch.process_env import Launch
 from doctor.job.launch.rank_env import is_loopback_name, master_of
 from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
 from doctor.job.plan.job import (
@@ -50,15 +50,13 @@ class HostView:
     """The packages of its interpreter."""
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Name -> the addresses that this host resolves it to."""
-    jobs: Sequence[JobProcess] = ()
-    """Processes that may belong to the job."""
 
 
-def settle(plan: JobPlan, sights: Mapping[str, HostView]) -> JobPlan:
-    """The plan, completed with what only the hosts know: backend, ranks per host, data addresses, and where a
-    job that runs there meets.
+def settle(plan: JobPlan, sights: Mapping[str, HostView], running: Sequence[Launch] = ()) -> JobPlan:
+    """The plan, completed with what only the hosts know: backend, ranks per host, data addresses, and where
+    the job meets if it is one of the `running` ones.
     """
-    plan = replace(plan, **_meeting(plan, sights))
+    plan = replace(plan, **_meeting(plan, running))
     vendor, why = _vendor(plan.backend, sights)
     backend = plan.backend
     if backend.source == "default":
@@ -91,12 +89,11 @@ def _framework(plan: JobPlan, sights: Mapping[str, HostView]) -> Mapping[str, An
     return {"framework": SourcedValue(name, FOUND_THERE) if name else None, "frameworks_differ": differ}
 
 
-def _meeting(plan: JobPlan, sights: Mapping[str, HostView]) -> Mapping[str, Any]:
-    """The rendezvous of the only job over several hosts that runs there, if no file says where ranks meet."""
-    if plan.master_port.source != DEFAULT or plan.launch or plan.master:
+def _meeting(plan: JobPlan, running: Sequence[Launch]) -> Mapping[str, Any]:
+    """The rendezvous of the only job over several hosts that runs there, if no flag says where ranks meet."""
+    if plan.master_port.source != DEFAULT or plan.master:
         return {}
-    jobs = launch_of_processes({host: sight.jobs for host, sight in sights.items()})
-    masters = [{each for told in job.told if (each := master_of(told)) is not None} for job in jobs]
+    masters = [{each for told in job.told if (each := master_of(told)) is not None} for job in running]
     places = [{(each.address, each.port) for each in of} for of in masters]
     away = [of for of in places if of and not any(is_loopback_name(address) for address, _ in of)]
     if len(away) != 1 or len(ports := {port for _, port in away[0]}) != 1:

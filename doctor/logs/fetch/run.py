@@ -191,7 +191,7 @@ def _folders(request: Request) -> Iterator[str]:
 
     Raises InputErrors.
     """
-    for path in request.job.launch:
+    for path in request.job.launch_files:
         text = read_text(path, LIMIT)
         folders = re.finditer(r"(?:^|\n)(?:export )?PWD=(/[^\s\0]{1,500})", text)
         yield from (glob.escape(found[1]) for found in folders)

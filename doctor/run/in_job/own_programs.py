@@ -78,7 +78,7 @@ class OwnPrograms:
 
     @cached_property
     def _env(self) -> Mapping[str, str]:
-        launch = self._request.job.launch
+        launch = self._request.job.launch_files
         return {**self._variables, **(common_env(read_launch_files(launch)) if launch else {})}
 
     def _probe(self, question: ProbeQuestion) -> Script:

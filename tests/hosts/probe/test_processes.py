@@ -7,11 +7,9 @@ import subprocess
 import pytest
 
 from doctor.api import Ask
-from doctor.expect import Expect
-from doctor.judge.examine import PreparedExam
+from doctor.judge.examine import facts_of
 from doctor.judge.playbook import load_exam, select
 from doctor.judge.registry import find_checks
-from doctor.judge.verdict import Rules
 from doctor.model import Answer, AnswerEnd
 from doctor.probe import HostAnswer, read, script
 from tests.lab import Host, Lab
@@ -35,7 +33,7 @@ def test_an_exam_starts_few_processes(
     monkeypatch.setattr("doctor.probe.ask.QUICK_SECONDS", 60)
     exam = load_exam(name, found := find_checks().checks)
     chosen, _ = select(found, exam, (), ())
-    facts = PreparedExam(name, exam, chosen, (), Expect(), Rules(frozenset(), False, None)).facts
+    facts = facts_of(chosen)
     host = lab.hosts[0]
     asked = script(facts, Ask(host.name, lab.names, (29500,)), TOKEN)
     counts = []

@@ -400,35 +400,37 @@ def test_only_one_host_gave_dumps(tmp_path: Path) -> None:
     assert "ranks 8-15 of 16" in doubt
 
 
-def test_a_rank_that_has_died() -> None:
-    job = torch_job()
-    job["node2"] = [each for each in job["node2"] if each.pid != 110]
-    problem = only(running(**job), RANKS)
-    assert problem.summary == "ranks of the job do not run"
-    assert problem.hosts == ("node2",)
-    assert [(place.host, place.rank) for place in problem.where] == [("node2", 10)]
-    assert problem.commands == ("ssh node2 'ps -u \"$USER\" -o pid,lstart,args'",)
+def without(job: Jobs, *lost: int) -> Jobs:
+    return {host: [each for each in processes if each.pid not in lost] for host, processes in job.items()}
 
 
-def test_a_host_that_has_not_started() -> None:
-    job = torch_job()
-    problem = only(running(node1=job["node1"]), RANKS)
-    assert problem.hosts == ("node2",)
-    assert problem.actual == "ranks 8-15 missing"
-
-
-def test_the_other_ranks_may_run_on_hosts_that_were_not_examined() -> None:
-    """All examined hosts are full, so the other ranks are expected elsewhere."""
-    problems, doubt = judged(RANKS, running(**changed(torch_job(), range(100, 116), WORLD_SIZE=32)))
-    assert problems == []
-    assert "ranks 16-31 of 32 may run on hosts that were not looked at" in doubt
+@pytest.mark.parametrize(
+    "job",
+    [
+        without(torch_job(), 110),  # rank 10 has ended, or has not started
+        without(torch_job(), *range(101, 116)),  # all but rank 0
+        without(torch_job(), 99, *range(108, 116)),  # no rank of node2, and no launcher
+        {"node1": torch_job()["node1"]},
+        {"node1": torch_job()["node1"][:1]},
+        changed(torch_job(), range(100, 116), WORLD_SIZE=32),
+        of_one_host([worker(rank) for rank in range(8)]),  # the scheduler has ended, or comes later
+        of_one_host([table_rank(rank) for rank in (0, 3, 5)]),
+    ],
+)
+@pytest.mark.parametrize("backend", ["gloo", "hccl"])
+@pytest.mark.parametrize("hosts", [1, 2])
+def test_ranks_that_do_not_run_are_nothing(job: Jobs, backend: str, hosts: int) -> None:
+    """They may have ended with 0, or come later: `doctor hang` sees whether the others wait for them."""
+    facts, plan = the_facts(2), a_plan(backend, hosts)
+    found = {id: judged(id, running(**job), plan, facts)[0] for id in (INCONSISTENT, RANKS, MASTER)}
+    assert not any(found.values()), found
 
 
 def test_a_host_that_could_not_be_asked() -> None:
     heard = {"node1": ()}
     problems, doubt = judged(RANKS, running(node1=torch_job()["node1"]), facts={"job-processes": heard})
     assert problems == []
-    assert "not every host could be asked" in doubt
+    assert "which ranks run on node2 is not known" in doubt
 
 
 def test_two_processes_claim_one_rank() -> None:
@@ -491,11 +493,6 @@ def test_a_scheduler_is_not_called_by_the_rank_that_it_inherited() -> None:
     problem = only(running(**job), INCONSISTENT)
     assert problem.actual == "9000, for process 200 on node1"
     assert [place.rank for place in problem.where] == [None]
-
-
-def test_a_scheduler_that_is_gone() -> None:
-    problem = only(running(**of_one_host([worker(rank) for rank in range(8)])), RANKS)
-    assert "no scheduler" in problem.summary
 
 
 def test_more_workers_than_were_announced() -> None:

@@ -47,7 +47,7 @@ def written(folder: Path, text: str, name: str = "run.sh") -> Path:
 
 def examined(*scripts: Path, hosts: int = 1) -> Report:
     """The report on healthy hosts; a single host is this machine."""
-    wishes = apply_flags(Request("check", job=JobFlags(launch=scripts)), JobWishes())
+    wishes = apply_flags(Request("check", job=JobFlags(launch=tuple(map(str, scripts)))), JobWishes())
     names = [f"node{n}" for n in range(1, hosts + 1)]
     made = recording(names, wishes=wishes, command="check")
     if hosts == 1:

@@ -41,8 +41,11 @@ def runs(*words: str, port: int = PORT, first: int = 20) -> str:
     return "jobs\n" + "".join(ranks)
 
 
-def found(check: str, exam: str = "host", launch: Launch | None = None, **said: Any) -> list[Finding]:
-    wishes = JobWishes(launch=launch, master_port=None if launch else SourcedValue(PORT, "--master-port"))
+def found(
+    check: str, exam: str = "host", launch: Launch | None = None, live: bool = False, **said: Any
+) -> list[Finding]:
+    port = None if launch else SourcedValue(PORT, "--master-port")
+    wishes = JobWishes(launch=launch, master_port=port, live=live)
     run = recording(HOSTS, exam=exam, wishes=wishes, heard={"node1": heard(1, HOSTS, **said)})
     return list(build_report(read_recording(run), syllabus([CHECKS[check]]), load_remedies()).findings)
 
@@ -65,39 +68,32 @@ def script(folder: Path, program: str = "train.py") -> Launch:
 
 
 @pytest.mark.parametrize("pids", [(20, 7), (300, 20)], ids=["rank 0", "a child of its launcher"])
-@pytest.mark.parametrize("how", [None, dumps, script])
-def test_a_job_that_runs_holds_its_own_port(pids: tuple[int, int], how: Any, tmp_path: Path) -> None:
-    launch = how(tmp_path) if how else None
-    assert found(IN_USE, launch=launch, listeners=bound(*pids), job_processes=runs()) == []
+@pytest.mark.parametrize("exam", ["host", "preflight"])
+def test_a_job_that_is_named_while_it_runs_holds_its_own_port(pids: tuple[int, int], exam: str) -> None:
+    assert found(IN_USE, exam, live=True, listeners=bound(*pids), job_processes=runs()) == []
+    (finding,) = found(IN_USE, exam, listeners=bound(*pids), job_processes=runs())
+    assert finding.status is Status.FAIL, "it holds the port of another job, which was named"
 
 
 @pytest.mark.parametrize(
-    ("exam", "program", "listeners", "jobs"),
+    ("listeners", "jobs"),
     [
-        ("preflight", "train.py", bound(20, 7), runs()),  # left by the last run of the same job
-        ("host", "train.py", bound(20, 7), runs("python3", "other.py")),
-        ("host", "train.py", bound(55, 7), runs()),
-        ("host", "train.py", bound(55, 7), "jobs\n"),
-        ("host", "train.py", bound(), "jobs\n"),
+        (bound(20, 7), runs()),  # left by the last run of the same job
+        (bound(20, 7), runs("python3", "other.py")),
+        (bound(55, 7), runs()),
+        (bound(55, 7), "jobs\n"),
+        (bound(), "jobs\n"),
     ],
     ids=["a leftover", "another job", "another process beside it", "no job runs", "another user's"],
 )
-def test_whoever_else_holds_the_port_is_named(
-    exam: str, program: str, listeners: str, jobs: str, tmp_path: Path
+@pytest.mark.parametrize("exam", ["host", "preflight"])
+@pytest.mark.parametrize("how", [dumps, script])
+def test_whoever_holds_the_port_of_a_job_to_start_is_named(
+    how: Any, exam: str, listeners: str, jobs: str, tmp_path: Path
 ) -> None:
-    launch = script(tmp_path, program)
-    (finding,) = found(IN_USE, exam, launch, listeners=listeners, job_processes=jobs)
+    (finding,) = found(IN_USE, exam, how(tmp_path), listeners=listeners, job_processes=jobs)
     assert (finding.status, finding.hosts) == (Status.FAIL, ("node1",))
     assert "port 29500, which the job will bind, is taken" in finding.summary
-
-
-def test_dumps_of_a_job_beside_a_port_of_another_user(tmp_path: Path) -> None:
-    """The dumps show that the job was started, so this may be its own rank 0."""
-    (finding,) = found(IN_USE, launch=dumps(tmp_path), listeners=bound())
-    assert finding.status is Status.UNKNOWN
-    assert "perhaps by the job itself" in finding.summary + finding.actual
-    (finding,) = found(IN_USE, "preflight", dumps(tmp_path), listeners=bound())
-    assert finding.status is Status.FAIL
 
 
 def drawn(folder: Path) -> dict[str, Launch]:

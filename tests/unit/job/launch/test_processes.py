@@ -27,7 +27,8 @@ def test_one_job_over_two_hosts() -> None:
     (launch,) = running(**torch_job())
     assert (launch.name, len(launch.told)) == ("train.py", 18)
     assert launch.live
-    assert launch.complete
+    assert launch.live
+    assert not launch.complete, "a rank that does not run may have ended"
     assert {told.host for told in launch.told} == {"node1", "node2"}
     assert launch.told[1].source == "process 100"
 
@@ -79,6 +80,14 @@ def test_one_job_on_each_host() -> None:
         f"node{n}": ranks([torch_rank(r, WORLD_SIZE=8, MASTER_ADDR="127.0.0.1") for r in range(8)])
         for n in (1, 2)
     }
+    launches = running(**jobs)
+    assert [{told.host for told in launch.told} for launch in launches] == [{"node1"}, {"node2"}]
+
+
+def test_one_job_on_each_host_and_some_ranks_have_ended() -> None:
+    """As a loop starts them, with no word of the host."""
+    env: dict[str, str | int] = {"WORLD_SIZE": 8, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29500}
+    jobs = {f"node{n}": [process(r, {"RANK": r, **env}) for r in range(8 - n)] for n in (1, 2)}
     launches = running(**jobs)
     assert [{told.host for told in launch.told} for launch in launches] == [{"node1"}, {"node2"}]
 

@@ -9,7 +9,7 @@ import pytest
 
 from doctor.errors import UsageError
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.processes import JobProcess
+from doctor.job.launch.processes import JobProcess, launch_of_processes
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
@@ -54,7 +54,7 @@ def test_the_launch_overrides_the_inventory() -> None:
 def test_the_launch_sets_the_ranks_of_a_host(tmp_path: Path) -> None:
     script = tmp_path / "launch.sh"
     script.write_text("torchrun --nnodes=2 --nproc_per_node=4 --master_addr=node2 train.py\n")
-    said = draft(HOSTS, apply_flags(Request("check", job=JobFlags(launch=(script,))), JobWishes()))
+    said = draft(HOSTS, apply_flags(Request("check", job=JobFlags(launch=(str(script),))), JobWishes()))
     assert [host.ranks for host in said.hosts] == [SourcedValue(4, "--launch")] * 2
     assert said.head == SourcedValue("node2", "--launch MASTER_ADDR")
     assert plan(launch=told(LOCAL_WORLD_SIZE="2")).ranks == 4
@@ -116,11 +116,9 @@ def starting(node: int, port: int = 29511, master: str = "10.0.0.2") -> JobProce
 
 
 def beside(*jobs: tuple[JobProcess, ...], **wishes: object) -> JobPlan:
-    sights = {
-        host.name: HostView(addresses={"eth0": (host.address,)}, jobs=jobs[number])
-        for number, host in enumerate(HOSTS)
-    }
-    return settle(plan(HOSTS, **wishes), sights)
+    sights = {host.name: HostView(addresses={"eth0": (host.address,)}) for host in HOSTS}
+    running = launch_of_processes({host.name: job for host, job in zip(HOSTS, jobs, strict=True)})
+    return settle(plan(HOSTS, **wishes), sights, running)
 
 
 def test_a_job_that_runs_there_has_the_port_that_counts() -> None:

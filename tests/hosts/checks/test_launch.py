@@ -102,6 +102,9 @@ def test_ranks_that_wait_for_a_master_of_nobody(master: str, says: str, examine:
         env = (f"RANK={rank}", "WORLD_SIZE=2", f"MASTER_ADDR={master}", "MASTER_PORT=29611")
         host.spawn(["env", *env, sys.executable, "/job/train.py"])
     outcome = examine(*ALONE, hosts="node[1-2]")
+    assert not outcome.trouble, "nobody named this job"
+    assert "a job runs on node[1-2]" in outcome.text
+    outcome = examine(*ALONE, "--launch", "live", hosts="node[1-2]")
     (found,) = assert_only(outcome, "master-not-here", [])
     assert says in found["summary"]
 

@@ -1,0 +1,147 @@
+"""This machine, examined while jobs run on it: they decide nothing, unless --launch live names one."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.support.commands import doctor
+
+EXAM = """
+title: What jobs on this machine could decide, and a check that always applies
+mesh: none
+checks: [launch-*, master-not-here, port-in-use, rank-table-*, loopback-down]
+"""
+WAITS = "import time; print('up', flush=True); time.sleep(60)\n"
+SAVES = """
+import os, sys, time
+import torch
+import torch.distributed as dist
+dist.init_process_group("gloo")
+pids = torch.zeros(dist.get_world_size(), dtype=torch.int64)
+pids[dist.get_rank()] = os.getpid()
+dist.all_reduce(pids)
+pids = pids.tolist()
+if dist.get_rank():
+    sys.exit(0)
+def runs(pid):
+    try:
+        return open(f"/proc/{pid}/cmdline").read() != ""
+    except OSError:
+        return False
+while any(map(runs, pids[1:])):
+    time.sleep(0.1)
+open(sys.argv[1], "w").close()
+time.sleep(120)  # the last checkpoint is saved
+"""
+
+
+@dataclass
+class Jobs:
+    folder: Path
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    def start(self, env: Mapping[str, str | int], *words: str, user: int | None = None) -> None:
+        (self.folder / "train.py").write_text(WAITS)
+        clean = {"PATH": os.environ["PATH"], "HOME": "/tmp", **{name: str(env[name]) for name in env}}
+        process = subprocess.Popen(
+            words or (sys.executable, str(self.folder / "train.py")),
+            env=clean,
+            stdout=subprocess.PIPE,
+            start_new_session=True,
+            user=user,
+        )
+        self.started.append(process)
+        assert process.stdout
+        assert words or process.stdout.readline() == b"up\n"
+
+
+@pytest.fixture
+def jobs(tmp_path: Path) -> Iterator[Jobs]:
+    tmp_path.chmod(0o755)
+    made = Jobs(tmp_path)
+    yield made
+    for process in made.started:
+        process.terminate()  # torchrun ends its ranks, which have sessions of their own
+        process.wait(20)
+        assert process.stdout
+        process.stdout.close()
+
+
+def ranks(*numbers: int, world: int = 4, **more: str | int) -> list[dict[str, str | int]]:
+    env = {"WORLD_SIZE": world, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": 29677, **more}
+    return [{"RANK": number, "LOCAL_RANK": number, "LOCAL_WORLD_SIZE": world, **env} for number in numbers]
+
+
+BESIDE: dict[str, tuple[list[dict[str, str | int]], str]] = {
+    "a rank is missing": (ranks(0, 1, 3), ""),
+    "all but rank 0 have ended": (ranks(0), ""),
+    "a rank exists twice": (ranks(0, 1, 1, 3), "RANK=1 is given 2 times"),
+    "a rank is impossible": (ranks(0, 1, 2, 7), "RANK is out of range"),
+    "the master is impossible": (
+        ranks(0, 1, MASTER_ADDR="tcp://node1:29500"),
+        "neither an address nor the name",
+    ),
+    "the ranks differ": (ranks(0, 1, 2) + ranks(3, HCCL_BUFFSIZE=7), "HCCL_BUFFSIZE differs"),
+}
+
+
+def check(jobs: Jobs, *options: str) -> tuple[int, str]:
+    exam = jobs.folder / "exam.yaml"
+    exam.write_text(EXAM)
+    ran = doctor("check", "--local", "--exam", str(exam), *options)
+    return ran.returncode, " ".join((ran.stdout + ran.stderr).split())
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_job_that_runs_is_judged_only_if_it_is_named(name: str, jobs: Jobs) -> None:
+    envs, fault = BESIDE[name]
+    for env in envs:
+        jobs.start(env)
+    code, text = check(jobs)
+    assert (code, "a job runs on" in text, "train.py" in text) == (0, True, False), text
+    code, text = check(jobs, "--launch", "live")
+    assert (code, (fault or "a job runs on") in text) == (1 if fault else 0, True), text
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of somebody else")
+def test_a_job_of_another_user_is_not_read(jobs: Jobs) -> None:
+    for env in ranks(0, 1, 1):
+        jobs.start(env, "/bin/sh", "-c", "exec sleep 60", user=65534)
+    code, text = check(jobs)
+    assert (code, "a job runs on" in text) == (0, False), text
+    _, text = check(jobs, "--launch", "live")
+    assert "no job of this user runs on these hosts" in text
+
+
+def test_a_job_that_saves_its_last_checkpoint(jobs: Jobs) -> None:
+    """Ranks 1 and 2 have ended with 0, and torchrun waits for rank 0. The node was drained for it."""
+    script, saving = jobs.folder / "saves.py", jobs.folder / "saving"
+    script.write_text(SAVES)
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    torchrun = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node=3", f"--master_port={port}")
+    jobs.start({"OMP_NUM_THREADS": 1}, *torchrun, str(script), str(saving))
+    until = time.monotonic() + 60
+    while not saving.exists():
+        assert time.monotonic() < until, "the job did not start"
+        time.sleep(0.1)
+    for named in ((), ("--launch", "live")):
+        code, text = check(jobs, *named)
+        assert (code, "a job runs on" in text, "saves.py" in text) == (0, True, False), text
+
+
+def test_live_and_a_file_are_two_answers(tmp_path: Path) -> None:
+    (tmp_path / "live").write_text("export MASTER_ADDR=127.0.0.1\npython train.py\n")
+    both = doctor("check", "--local", "--launch", "live", "--launch", "./live", cwd=tmp_path)
+    assert (both.returncode, "a file of that name is ./live" in both.stderr) == (2, True)
+    file = doctor("check", "--local", "--launch", "./live", "--only", "launch-timeouts", cwd=tmp_path)
+    assert "launch: shell script in live" in file.stdout

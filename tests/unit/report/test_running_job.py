@@ -12,11 +12,15 @@ import pytest
 from rich.console import Console
 
 from doctor.job.wishes import SLURM, JobWishes
+from doctor.judge.examine import build_report
+from doctor.judge.playbook import load_exam, load_remedies, select
+from doctor.judge.reading import read_recording
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import SourcedValue, Status
 from doctor.recording import Recording
 from doctor.report.text import print_report
-from tests.support.recordings import heard, recording, report
+from tests.support.recordings import heard, recording, report, syllabus
 
 NAMES = ["node1", "node2", "node3"]
 
@@ -70,8 +74,13 @@ ALLOCATION = JobWishes(ranks_per_host=SourcedValue(8, SLURM))
 @pytest.mark.parametrize("wishes", [JobWishes(), ALLOCATION], ids=["no job", "an allocation"])
 @pytest.mark.parametrize("name", WRONG)
 def test_a_job_that_only_runs_there_decides_nothing(name: str, wishes: JobWishes, exam: str) -> None:
-    beside = report(runs(WRONG[name], wishes=wishes, exam=exam))
-    alone = report(recording(NAMES, wishes=wishes, exam=exam))
+    checks = find_checks().checks
+    known = load_exam(exam, checks)
+    asked = syllabus(select(checks, known, (), (), smoke=False)[0], known)
+    beside, alone = (
+        build_report(read_recording(replace(of, wishes=wishes, exam=exam)), asked, load_remedies())
+        for of in (runs(WRONG[name]), recording(NAMES))
+    )
     assert (beside.findings, beside.exit_code, beside.plan) == (alone.findings, alone.exit_code, alone.plan)
     assert printed(beside).count("a job runs on") == 1
 

@@ -15,10 +15,11 @@ from doctor.job.launch.table_reference import told_tables
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Framework, SourcedValue, TableFile
-from doctor.run.request import LIVE, Request
+from doctor.run.request import Request
 from doctor.targets.allocation import is_allocated
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inventory import table_file
+from doctor.text.option import LIVE
 
 _ONE = "Give one of them; a file of that name is ./live."
 

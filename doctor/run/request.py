@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from doctor.report.formats import Outputs
-from doctor.text.option import IN_JOB, NO_SMOKE, REPLAY, any_option, host_option, live_option, option
+from doctor.text.option import IN_JOB, LIVE, NO_SMOKE, REPLAY, any_option, host_option, live_option, option
 
 if TYPE_CHECKING:
     from doctor.model import UnreachedHost
@@ -22,8 +22,6 @@ BACKENDS = ("auto", "gloo", "nccl", "hccl")
 FRAMEWORK_NAMES = ("auto", "torch", "mindspore")
 TRANSPORTS = ("auto", "ssh", "srun", "local")
 SHAPES = ("auto", "full", "ring", "none")
-LIVE = "live"
-"""In place of a file of --launch: the job that runs on the hosts. A file of that name is ./live."""
 SECONDS: Mapping[str, Any] = {"min": 0.1, "max": 86_400.0}
 
 

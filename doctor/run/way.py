@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from doctor.model import Host
-from doctor.run.request import LIVE, Request
-from doctor.text.option import IN_JOB, KEY, NO_SMOKE, Option, options
+from doctor.run.request import Request
+from doctor.text.option import IN_JOB, KEY, LIVE, NO_SMOKE, Option, options
 from doctor.text.redact import redact
 from doctor.transport.way import Typed, Way
 

@@ -17,6 +17,8 @@ from doctor.errors import UsageError
 
 KEY = "option"
 IN_JOB, REPLAY, NO_SMOKE = "--in-job", "--replay", "--no-smoke"
+LIVE = "live"
+"""In place of a file of --launch: the job that runs on the hosts. A file of that name is ./live."""
 
 
 @dataclass(frozen=True, slots=True)

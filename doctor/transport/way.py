@@ -15,6 +15,7 @@ from itertools import groupby
 
 from doctor.text.interpreter import to_type
 from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
+from doctor.text.option import LIVE
 from doctor.transport.advice import is_entry, is_number, is_whole_path, passes
 from doctor.transport.containers.command import HOST, PODS, tool_of
 
@@ -184,8 +185,9 @@ def _looks(pattern: str) -> Callable[[str], bool]:
 _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     **dict.fromkeys(("--local", "--sudo", "--strict", "--no-smoke", "--in-job")),
     **dict.fromkeys(
-        ("--hostfile", "--inventory", "--rank-table", "--ssh-config", "--identity", "--launch"), is_whole_path
+        ("--hostfile", "--inventory", "--rank-table", "--ssh-config", "--identity"), is_whole_path
     ),
+    "--launch": lambda text: text == LIVE or is_whole_path(text),
     **dict.fromkeys(
         ("--port", "--fanout", "--master-port", "--ranks-per-host", "--need-hosts", "--steps", "--tp"),
         is_number,

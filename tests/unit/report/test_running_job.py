@@ -20,6 +20,8 @@ from doctor.judge.verdict import Report
 from doctor.model import SourcedValue, Status
 from doctor.recording import Recording
 from doctor.report.text import print_report
+from doctor.run.request import JobFlags, Request
+from doctor.run.way import retyped, way_to
 from tests.support.recordings import heard, recording, report, syllabus
 
 NAMES = ["node1", "node2", "node3"]
@@ -90,6 +92,10 @@ def test_the_same_job_if_it_is_named() -> None:
     (finding,) = [each for each in named.findings if each.status is Status.FAIL]
     assert (finding.check, finding.hosts) == ("launch-ranks", ("node2", "node3"))
     assert named.plan.master_port == SourcedValue(29677, "the running job")
+    way = way_to(Request("check", job=JobFlags(launch=("live",))))
+    assert way.asked == (("--launch", "live"),)
+    assert way.typed("check", NAMES, job=True) == "doctor check 'node[1-3]' --launch live"
+    assert retyped(Request("check"), way.asked).job.launch == ("live",)
 
 
 def test_a_job_that_is_named_and_does_not_run() -> None:

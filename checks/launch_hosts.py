@@ -75,8 +75,8 @@ def launch_hosts(
     (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are spare
     ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF, gets its
     hosts from the allocation; a script may also name a default hostfile. What `accelerate config` stored on
-    the hosts is not seen, so a missing --num_machines is a warning. Choices that a script makes, launches that
-    it starts in a loop, and jobs that run are not judged.
+    the hosts is not seen, so a missing --num_machines is a warning. Choices that a script makes, launches
+    that it starts in a loop, and jobs that run are not judged.
 
     What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host, or
     --hostfile. If hosts have scripts of their own, give --launch all of them.

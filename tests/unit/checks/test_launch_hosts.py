@@ -269,7 +269,8 @@ def test_hosts_in_a_file_that_the_script_sources(tmp_path: Path) -> None:
 
 def test_the_hosts_of_an_allocation(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is started in a job of a scheduler is given its hosts by it."""
-    request = Request("check", job=JobFlags(launch=tuple(written(tmp_path, "mpirun -n 16 python t.py\n"))))
+    scripts = map(str, written(tmp_path, "mpirun -n 16 python t.py\n"))
+    request = Request("check", job=JobFlags(launch=tuple(scripts)))
     for name in ("SLURM_JOB_NODELIST", "PBS_NODEFILE", "LSB_DJOB_HOSTFILE"):
         monkeypatch.delenv(name, raising=False)
         launch = apply_flags(request, JobWishes()).launch

@@ -7,7 +7,8 @@ set -eu
 cd "$(dirname "$0")"
 
 # On a no-go nothing is started: three lines on stderr say what is wrong, and the script ends with doctor's exit code.
-doctor preflight --local --ranks-per-host 4 --launch job.sh --python "$(command -v python)" -q || exit
+# With NPUs: --backend hccl.
+doctor preflight --local --backend gloo --ranks-per-host 4 --launch job.sh --python "$(command -v python)" -q || exit
 
 here=$(mktemp -d) # on several hosts: a new directory that all of them see
 trap 'rm -rf "$here"' EXIT

@@ -9,7 +9,8 @@
 # PYTHON    the interpreter that has torch on the hosts  (python3)
 # RUNS      keeps the whole report of each run           (runs)
 # LOGS      keeps the output of each host                (logs)
-# DOCTOR    more options of doctor preflight             (none; for example: --backend hccl)
+# BACKEND   what the ranks talk over: nccl, hccl or gloo (nccl)
+# DOCTOR    more options of doctor preflight             (none; for example: --steps 10)
 # SSH       how to log in                                (ssh -o BatchMode=yes)
 set -u
 if [ $# = 0 ]; then
@@ -21,7 +22,8 @@ read -ra ssh <<<"${SSH:-ssh -o BatchMode=yes}"
 read -ra more <<<"${NEED:+--need-hosts $NEED} ${DOCTOR:-}"
 
 # On a no-go this prints nothing on stdout, and stderr says what is wrong and where.
-job=$(doctor preflight -F "$hosts" --python "$python" -q --print launch=env --report-dir "$runs" "${more[@]}") || exit
+job=$(doctor preflight -F "$hosts" --backend "${BACKEND:-nccl}" --python "$python" -q --print launch=env \
+  --report-dir "$runs" "${more[@]}") || exit
 eval "$job" # MASTER_ADDR MASTER_PORT NNODES WORLD_SIZE NPROC_PER_NODE HOSTS
 : "${NPROC_PER_NODE:?hosts have different numbers of ranks}"
 

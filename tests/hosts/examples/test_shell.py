@@ -50,6 +50,7 @@ def launch(lab: Lab, tmp_path: Path) -> Launch:
         settings = {
             "HOSTFILE": str(desk / "hosts.txt"),
             "NEED": str(need),
+            "BACKEND": "gloo",
             "PYTHON": sys.executable,
             "RUNS": str(desk / "runs"),
             "LOGS": str(desk / "logs"),

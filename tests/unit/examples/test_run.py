@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,9 @@ from doctor.cli.options import _parameters
 from doctor.run.request import Request
 from tests.support.paths import ROOT
 
+EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("*.*")) if path.suffix not in (".md", ".py")]
+STARTS = re.compile(r"(?m)^(?!.*--exam node)[^#\n]*\bdoctor,? (?:preflight|run|check)\b.*$", re.MULTILINE)
+STARTING = [path for path in EXAMPLES if STARTS.search(path.read_text())]
 SCRIPTS = ("slurm/run.sbatch", "pbs/train.pbs", "lsf/train.lsf")
 
 
@@ -27,3 +31,12 @@ def test_the_command_starts_on_the_healthy_hosts(name: str) -> None:
     agent = agent_of(shlex.split(command), {})
     assert agent is not None
     assert named_in(shlex.split(command)) & OF_HOSTS
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in EXAMPLES if STARTS.search(path.read_text())], ids=lambda p: p.name
+)
+def test_each_example_names_the_backend(path: Path) -> None:
+    """If it did not, a job whose devices are gone would be examined as one for CPUs."""
+    for command in STARTS.findall(path.read_text().replace("\\\n", " ").replace(", ", " ")):
+        assert re.search(r"--backend (\"\$\{BACKEND:-[nh]ccl\}\"|nccl|hccl|gloo)", command), command

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 from doctor.api import (
     AMD,
     EXPECTS,
+    NO_ACCELERATOR,
     NVIDIA,
     PLAN,
     Backend,
@@ -30,9 +31,9 @@ from doctor.api import (
 )
 from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.gpus import Gpus, gpus_named, is_named
-from doctor.facts.nvidia.gpus import GPUS
+from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.system import DEVICES, VIEW, Devices, FoundDevices
-from doctor.rules.devices import unless_on_cpus
+from doctor.rules.devices import for_devices, unless_on_cpus
 from doctor.rules.gpus import cuda_words, hip_words
 
 NEARLY_ALL = 0.9
@@ -41,13 +42,11 @@ ENOUGH = 3
 CONTAINER = "container"
 UNSAID = ("devices found", "on the PCI bus", "default")
 """Sources of a number of ranks that the user did not give."""
-NOBODY_SAID = "no accelerator found"
-"""The source of the backend if a job counts as one without accelerators for no other reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuExpectation:
-    """How many GPUs a host must have, the source of this number, and the text if it has fewer."""
+    """How many GPUs a host must have, the same in words with its source, and the text if it has fewer."""
 
     count: int
     why: str
@@ -64,6 +63,7 @@ class GpuExpectation:
     PLAN,
     maybe(GPUS),
     maybe(VIEW),
+    maybe(GPU_HEALTH),
     damage=Damage.GONE,
     scope=Scope.CLUSTER,
     causes=("gpu-unhealthy", "gpu-xid"),
@@ -77,6 +77,7 @@ def gpu_missing(
     plan: JobPlan,
     listed: Mapping[str, Gpus],
     views: Mapping[str, str],
+    health: Mapping[str, Mapping[int, NvidiaHealth]] | None = None,
 ) -> Iterator[Problem]:
     """A host has fewer GPUs than it should have.
 
@@ -84,10 +85,14 @@ def gpu_missing(
     one with another rank (NCCL: "Duplicate GPU detected"), and all others wait for it.
 
     How it is known: the list of nvidia-smi is compared with /dev/nvidia*, with the expected number (--expect
-    devices=8), the ranks of the host, and the other hosts of the job that have the same GPUs (a warning if a
-    single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names must be present. GPUs
-    on the PCI bus without a driver count as GPUs of the job, unless --backend gloo says that it trains on
-    CPUs. If no host shows any, they must still be present if devices are expected, or for a job over nccl.
+    devices=8), what the container was to be given (NVIDIA_VISIBLE_DEVICES, AMD_VISIBLE_DEVICES), the GPUs
+    that Slurm allocated (SLURM_GPUS_ON_NODE), the ranks of the host, and the other hosts of the job that have
+    the same GPUs (a warning if a single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that
+    it names must be present. GPUs on the PCI bus without a driver count as GPUs of the job, unless --backend
+    gloo says that it trains on CPUs. If no host shows any, they must still be present if devices are
+    expected, or for a job over nccl. If no host shows a device of any kind and nobody named the backend, it
+    is undecided whether the job needs some if its torch is built for CUDA or ROCm, if torch_npu or CANN is
+    installed, or if --ranks-per-host asks for more than 2.
 
     What to do: if the driver is not loaded, the kernel log shows why (nouveau in its place, a module built
     for another kernel, Secure Boot). A GPU that fell off the bus comes back with a restart; if
@@ -99,7 +104,13 @@ def gpu_missing(
     asked = {host: expects.get(host, Expect()) for host in devices}
     if plan.backend.value is Backend.GLOO:
         asked = {host: expect for host, expect in asked.items() if expect.devices}
-        if not asked or plan.backend.source != NOBODY_SAID:
+        if not asked and plan.doubt:
+            needed = f"if it needs devices, --backend {plan.doubt.value.value} --expect devices=8"
+            raise Undecided(
+                f"{plan.doubt.source}, and no host shows a device: type --backend gloo if the job trains on "
+                f"CPUs; {needed}"
+            )
+        if not asked or plan.backend.source != NO_ACCELERATOR:
             raise Skip("only for nccl jobs")
     here = {host: found.of(NVIDIA) for host, found in devices.items()}
     shown = any(own.numbers or own.on_bus for own in here.values())
@@ -107,11 +118,13 @@ def gpu_missing(
         yield from _none_shown(plan, here, views)
         return
     if plan.only_plugged_in:
-        asked = {host: expect for host, expect in asked.items() if here[host].on_bus or expect.devices}
-        counted = words or any(e.devices or _ranks_are_given(plan, host) for host, e in asked.items())
+        told = {host for host, expect in asked.items() if expect.devices or plan.host(host).devices}
+        asked = {host: expect for host, expect in asked.items() if here[host].on_bus or host in told}
+        counted = words or told or any(_for_ranks(plan, host) for host in asked)
         if not counted and all(_outside(own, views.get(host)) for host, own in here.items()):
             raise Undecided("the GPUs may belong to others: no container of the job was given one")
-    scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES")
+    parts = {host for host, own in (health or {}).items() if any(gpu.mig for gpu in own.values())}
+    scene = Scene(NVIDIA, plan, here, listed, views, words, "CUDA_VISIBLE_DEVICES", parts)
     for host, expect in asked.items():
         yield from scene.lost(host, expect)
 
@@ -119,17 +132,21 @@ def gpu_missing(
 def _none_shown(
     plan: JobPlan, here: Mapping[str, FoundDevices], views: Mapping[str, str]
 ) -> Iterator[Problem]:
-    """The problems of a job over nccl without any GPU. Other containers of the job may have GPUs."""
-    for host in here:
-        if views.get(host) != CONTAINER:
+    """The problems of a job over nccl without any GPU. Other containers of the job may have GPUs, if nothing
+    says that this one does.
+    """
+    wanted = {host: for_devices(plan.host(host).devices) or _for_ranks(plan, host) for host in here}
+    inside = tuple(host for host, told in wanted.items() if views.get(host) == CONTAINER and not told)
+    for host, told in wanted.items():
+        if host not in inside:
+            least = told or f"at least one, for an nccl job ({plan.backend.source})"
             yield Problem(
                 "there is no GPU",
-                expected=f"at least one, for an nccl job ({plan.backend.source})",
+                expected=least + unless_on_cpus(plan),
                 actual="none",
                 hosts=(host,),
                 evidence=(Evidence("/dev/nvidia*, /dev/dri/renderD*", "none"),),
             )
-    inside = tuple(host for host in here if views.get(host) == CONTAINER)
     if inside:
         raise Undecided(
             "the job runs over nccl, and no host shows a GPU here: other containers may have them", inside
@@ -141,10 +158,12 @@ def _outside(own: FoundDevices, view: str | None) -> bool:
     return view == CONTAINER and bool(own.driver) and not own.numbers
 
 
-def _ranks_are_given(plan: JobPlan, host: str) -> bool:
-    """Whether the user said how many ranks the host has."""
+def _for_ranks(plan: JobPlan, host: str) -> str:
+    """The expected value if the user said how many ranks the host has."""
     ranks = plan.host(host).ranks
-    return bool(ranks and ranks.source not in UNSAID)
+    return (
+        f"{ranks.value}, one for each rank ({ranks.source})" if ranks and ranks.source not in UNSAID else ""
+    )
 
 
 @check(
@@ -207,6 +226,8 @@ class Scene:
     views: Mapping[str, str]
     words: Sequence[str] | None
     variable: str
+    parts: Collection[str] = ()
+    """Hosts with GPUs in parts (MIG), which schedulers count as GPUs."""
 
     def lost(self, host: str, expect: Expect) -> Iterator[Problem]:
         """The problems of a host that lacks GPUs."""
@@ -268,25 +289,26 @@ class Scene:
             )
 
     def _wanted(self, host: str, expect: Expect) -> GpuExpectation:
-        own, seen, ranks = self.here[host], self.listed.get(host), self.plan.host(host).ranks
-        name = self.vendor.prefix.rstrip("-")
+        own, seen, planned = self.here[host], self.listed.get(host), self.plan.host(host)
+        ranks, told = planned.ranks, for_devices(planned.devices)
+        name, least = self.vendor.prefix.rstrip("-"), told or "at least one"
         if not own.numbers and own.on_bus and self.views.get(host) == CONTAINER:
-            return GpuExpectation(1, "at least one", "no GPU was passed into the container")
+            return GpuExpectation(1, least, "no GPU was passed into the container")
         if self._undriven(host):
             summary = f"the {self.vendor.name} driver is not loaded"
-            return GpuExpectation(1, "at least one", summary, remedy=f"load-{name}-driver")
+            return GpuExpectation(1, least, summary, remedy=f"load-{name}-driver")
         usable = self._open(host)
         if own.numbers and not self._usable(host):
-            return GpuExpectation(
-                1, "at least one", "this login may use none of the GPUs", remedy=f"share-{name}"
-            )
+            return GpuExpectation(1, least, "this login may use none of the GPUs", remedy=f"share-{name}")
         if seen and self._count(host) < usable:
             why = f"{seen.tool} lists fewer GPUs than there are device files"
-            return GpuExpectation(usable, "as many as device files", why, Confidence.STRONG)
+            return GpuExpectation(usable, f"{usable}, as many as device files", why, Confidence.STRONG)
         if expect.devices:
-            return GpuExpectation(expect.devices, "as expected of this host")
-        if ranks and ranks.source not in UNSAID:
-            return GpuExpectation(ranks.value, f"one for each rank ({ranks.source})")
+            return GpuExpectation(expect.devices, f"{expect.devices}, as expected of this host")
+        if planned.devices and planned.devices.value > self._usable(host) and host not in self.parts:
+            return GpuExpectation(planned.devices.value, least)
+        if ranks and (each := _for_ranks(self.plan, host)):
+            return GpuExpectation(ranks.value, each)
         by_peers = None if seen and seen.denied else self._by_peers(host)
         if by_peers:
             return by_peers
@@ -319,7 +341,7 @@ class Scene:
         sure = not there or same[count] > 1 or votes >= max(ENOUGH, NEARLY_ALL * peers.total())
         return GpuExpectation(
             count,
-            f"as on {votes} other host{'s' if votes > 1 else ''} of the job",
+            f"{count}, as on {votes} other host{'s' if votes > 1 else ''} of the job",
             confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
             severity=None if sure else Severity.WARN,
         )
@@ -329,8 +351,7 @@ class Scene:
         bare = not own.numbers and not own.on_bus
         return Problem(
             "there is no GPU" if bare else wanted.summary,
-            expected=(wanted.why if wanted.why.startswith("at least") else f"{wanted.count}, {wanted.why}")
-            + unless_on_cpus(self.plan),
+            expected=wanted.why + unless_on_cpus(self.plan),
             actual=str(count) if count else "none",
             hosts=(host,),
             where=(Place(host=host),),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
+    NO_ACCELERATOR,
     PLAN,
     VENDORS,
     Confidence,
@@ -28,7 +29,7 @@ from doctor.job.launch.marks import Mark, marks_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_starts import file_of
 
-NOBODY_SAID = ("no accelerator found", "devices found", "on the PCI bus")
+NOBODY_SAID = (NO_ACCELERATOR, "devices found", "on the PCI bus")
 """Sources of a backend that nobody named."""
 SHOWN = 4
 

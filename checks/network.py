@@ -10,6 +10,7 @@ from doctor.api import (
     EXPECT,
     HERE,
     INTERFACE_VARIABLES,
+    NO_ACCELERATOR,
     PLAN,
     Damage,
     Evidence,
@@ -28,9 +29,6 @@ from doctor.api import (
 from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Routes
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.rules.login import environment_of
-
-NO_ACCELERATOR = "no accelerator found"
-"""The source of a backend that nobody named, on hosts that show no device."""
 
 
 @check(

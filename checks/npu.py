@@ -34,7 +34,7 @@ from doctor.facts.ascend.job_npus import VISIBLE, chosen, used
 from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SMI
 from doctor.facts.ascend.npus import NPU_OPENABLE, NPUS, Npu
 from doctor.facts.system import DEVICES, VIEW, Devices
-from doctor.model import View
+from doctor.model import SourcedValue, View
 from doctor.rules.devices import alike, problem_of, unless_on_cpus
 
 NEARLY_ALL = 0.9
@@ -79,17 +79,17 @@ def device_missing(
     others wait for it. A card that dropped off the bus is the usual reason; in a container, a device that was
     not passed in.
 
-    How it is known: /dev/davinci* is compared with the expected number (--expect devices=8), the ranks of the
-    host, the accelerators on its PCI bus, the other hosts of the job that have the same product (a warning if
-    only one host has more), and the number that servers of its product have, if the host has more than half
-    of it. Numbers that are left out between others are a warning. Without any of these, a job over hccl needs
-    one NPU. ASCEND_RT_VISIBLE_DEVICES is honoured; what a
-    container was not given is not missing.
+    How it is known: /dev/davinci* is compared with the expected number (--expect devices=8), what the
+    container was to be given (ASCEND_VISIBLE_DEVICES), the ranks of the host, the accelerators on its PCI
+    bus, the other hosts of the job that have the same product (a warning if only one host has more), and the
+    number that servers of its product have, if the host has more than half of it. Numbers that are left out
+    between others are a warning. Without any of these, a job over hccl needs one NPU.
+    ASCEND_RT_VISIBLE_DEVICES is honoured; what a container was not given is not missing.
 
     What to do: if `lspci -d 19e5:` does not list the card either, reseat it or power the host off and on; if
     it does, the driver could not start it: see the kernel log. Start containers with every device.
     """
-    outside = _outside(devices, expects, views)
+    outside = _outside(devices, expects, plan, views)
     counts = _counts(devices)
     for host, own in devices.items():
         if host in outside:
@@ -103,13 +103,20 @@ def device_missing(
 
 
 def _outside(
-    devices: Mapping[str, Devices], expects: Mapping[str, Expect], views: Mapping[str, str]
+    devices: Mapping[str, Devices], expects: Mapping[str, Expect], plan: JobPlan, views: Mapping[str, str]
 ) -> tuple[str, ...]:
     """The containers, if no host shows or expects an NPU: the job may run in other containers."""
     seen = any(own.npus or own.of(ASCEND).on_bus for own in devices.values())
     if seen or any(expect.devices for expect in expects.values()):
         return ()
-    return tuple(host for host in devices if views.get(host) == View.CONTAINER)
+    untold = (host for host in devices if not plan.host(host).devices and not _given_ranks(plan, host))
+    return tuple(host for host in untold if views.get(host) == View.CONTAINER)
+
+
+def _given_ranks(plan: JobPlan, host: str) -> SourcedValue[int] | None:
+    """The ranks of a host if somebody said how many they are."""
+    ranks = plan.host(host).ranks
+    return ranks if ranks and ranks.source not in ("devices found", "on the PCI bus", "default") else None
 
 
 def _wanted(
@@ -120,18 +127,20 @@ def _wanted(
     plan: JobPlan,
     view: str | None,
 ) -> NpuExpectation:
-    ids, ranks = chosen(plan), plan.host(host).ranks
+    ids, ranks = chosen(plan), _given_ranks(plan, host)
     there, on_bus = len(own.npus), own.of(ASCEND).on_bus
     if expect.devices:
         return NpuExpectation(expect.devices, "as expected of this host")
     if ids is not None:
         return NpuExpectation(max(ids, default=0) + 1, f"for {VISIBLE}={plan.env[VISIBLE]}")
+    if (told := plan.host(host).devices) and told.value > there:
+        return NpuExpectation(told.value, f"for {told.source}")
     if view == "host" and on_bus > there:
         lost = (
             "the driver made no device for NPUs on the PCI bus" if there else "the NPU driver is not loaded"
         )
         return NpuExpectation(on_bus, "as many as on the PCI bus", lost)
-    if ranks and ranks.source not in ("devices found", "on the PCI bus", "default"):
+    if ranks:
         return NpuExpectation(ranks.value, f"one for each rank ({ranks.source})")
     peers = counts[own.product if own.npus else ANY] - Counter([there])
     more = Counter({count: hosts for count, hosts in peers.items() if count > there})

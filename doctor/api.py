@@ -19,6 +19,7 @@ from doctor.expect import Expect
 from doctor.job.plan import (
     GUESSES,
     INTERFACE_VARIABLES,
+    NO_ACCELERATOR,
     JobPlan,
     is_loopback,
     matching_interfaces,
@@ -55,6 +56,7 @@ __all__ = [
     "HERE",
     "INTERFACE_VARIABLES",
     "NEEDED",
+    "NO_ACCELERATOR",
     "NVIDIA",
     "PLAN",
     "RANKS",

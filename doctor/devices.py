@@ -57,11 +57,15 @@ class Vendor:
     """The check that judges what its driver logs; kernel-log does if there is none."""
     also_visible: tuple[str, ...] = ()
     """Variables of other programs that choose devices."""
+    given: tuple[str, ...] = ()
+    """Variables that tell a runtime which devices a container is given: device plugins set them."""
     products: Mapping[str, str] = field(default_factory=dict)
     servers: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     """Product -> the possible numbers of devices in a server with it, fewest first."""
     replaces: tuple[Backend, ...] = ()
     """Backends that launches for its devices name too: its software puts its own in their place."""
+    torch: str = ""
+    """The name of its software in torch's version.py."""
     driver_version: str = ""
     """The pattern that finds the version in the file `driver`."""
     node_files: str = ""
@@ -99,6 +103,7 @@ ASCEND = Vendor(
     driver_version=r"^[Vv]ersion=(\S+)",
     visible=("ASCEND_RT_VISIBLE_DEVICES",),
     also_visible=("NPU_VISIBLE_DEVICES",),
+    given=("ASCEND_VISIBLE_DEVICES",),
     variables="(HCCL|ASCEND|NPU|P2P_HCCL)_[A-Z0-9_]+",
     launch_needs=(
         r"(?<!\S)\S*[Aa]scend\S{0,200}/set_env\.sh|\bASCEND_RT_VISIBLE_DEVICES=\w\S*|\bNPUS?_PER_NODE=\w+|\btorch_npu\w*"
@@ -134,9 +139,11 @@ NVIDIA = Vendor(
     on_bus="10de....(|(03|12)..)",
     screens="10de....0300",
     asked_with_driver=True,
+    torch="cuda",
     driver="/proc/driver/nvidia/version",
     driver_version=_NVIDIA_VERSION,
     visible=("CUDA_VISIBLE_DEVICES",),
+    given=("NVIDIA_VISIBLE_DEVICES",),
     launch_needs=r"--(?:\w+[-_])?backend[= ]+['\"]?nccl\b|--nproc[-_]per[-_]node[= ]+gpu\b",
     launch_hints=r"\bNCCL_(?:IB|NET_GDR|P2P|NVLS|CROSS_NIC)_?[A-Z0-9_]*=\S*|\bCUDA_VISIBLE_DEVICES=\w[\w,-]*",
     variables="NCCL_[A-Z0-9_]+|CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)",
@@ -169,9 +176,11 @@ AMD = Vendor(
     # Instinct MI100 to MI350 with virtual functions, and whatever calls itself an accelerator. Bridges, sound
     # and integrated graphics have vendor id 1002 too.
     on_bus="1002((738[ce]|740[8cf]|7410|74[ab].|75[ab].).*|....12..)",
+    torch="hip",
     driver="/dev/kfd",
     visible=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
     also_visible=("GPU_DEVICE_ORDINAL",),
+    given=("AMD_VISIBLE_DEVICES",),
     variables="(RCCL|NCCL|HSA|HIP|MIOPEN)_[A-Z0-9_]+",
     launch_needs=r"\b(?:HIP|ROCR)_VISIBLE_DEVICES=\w\S*",
     kernel_log="amdgpu.*(uncorrectable hardware errors|GPU reset)",

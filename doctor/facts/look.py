@@ -43,6 +43,14 @@ def packages(paths: "list[str]") -> "Iterator[tuple[str, str]]":
                 yield package.replace("_", "-"), "?"
 
 
+def built(paths: "list[str]") -> "Iterator[str]":
+    """What torch is built for, such as "cuda 12.4": the version of its metadata often lacks that."""
+    texts = (head(os.path.join(path or ".", "torch", "version.py")) for path in paths)
+    for line in next(filter(None, texts), "").split("\n"):
+        name, _, value = line.partition("=")
+        yield name.partition(":")[0].strip() + " " + value.strip(" '\"")
+
+
 def head(path: str) -> str:
     if not (os.path.isfile(path) and os.access(path, os.R_OK)):
         return ""
@@ -98,6 +106,8 @@ def print_own(own: "list[tuple[str, str]]") -> None:
     print("python", sys.version.split()[0], sys.executable)
     for name, version in own:
         print("package", name, version)
+    for line in built(sys.path):
+        print("built", line)
     near = [os.path.join(at, "libhccl.so") for at in os.environ.get("LD_LIBRARY_PATH", "").split(":") if at]
     for path in sys.path:
         if os.path.isdir(os.path.join(path or ".", "torch_npu")):

@@ -10,8 +10,8 @@ from functools import cache
 from importlib import resources
 
 from doctor.api import Ask, Capture, Fact, Read, Run, UnreadableOutput, files
-from doctor.devices import EVERY_VISIBLE, VENDORS
-from doctor.job.launch.variables import HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
+from doctor.devices import EVERY_VISIBLE, VENDORS, Vendor
+from doctor.job.launch.variables import GIVEN, HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
 from doctor.text.interpreter import to_type
 
 MOST = 8
@@ -39,6 +39,8 @@ class Python:
     """Whether it was found by its framework: nobody named it, and it is not what the login calls python3."""
     others: Mapping[str, str] = field(default_factory=dict)
     """Its other packages; hosts are compared by them in a table, and no check judges them."""
+    built: tuple[Vendor, str] | None = None
+    """For whose devices its torch is built, and the version of their software."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """If this one was named and lacks what is wanted: other interpreters that have it -> its version."""
 
@@ -68,6 +70,7 @@ def _python(capture: Capture) -> Python:
     there = re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE)
     found = {name: version for name, version in reversed(there) if version != "?"}  # the first counts
     packages = {name: found.pop(name) for name in JUDGED if name in found}
+    built = dict(re.findall(r"^built (\w+) (\d[\w.+-]{0,30})$", capture.stdout, re.MULTILINE))
     hccl = re.search(r"^hccl (True|False)$", capture.stdout, re.MULTILINE)
     return Python(
         head[2],
@@ -77,6 +80,7 @@ def _python(capture: Capture) -> Python:
         hccl and hccl[1] == "True",
         re.search(r"^chosen$", capture.stdout, re.MULTILINE) is not None,
         dict(sorted(found.items())[:MOST_OTHERS]),
+        next(((v, f"{v.torch} {built[v.torch]}") for v in VENDORS if v.torch in built), None),
         elsewhere,
     )
 
@@ -155,7 +159,7 @@ def cann_version(versions: Versions | None) -> tuple[int, int] | None:
     return max(((int(found[1]), int(found[2])) for found in numbers if found), default=None)
 
 
-_OF_ONE_HOST = re.compile("|".join(("HCCL_IF_IP|MS_WORKER_IP", HOW_MANY_HERE, *EVERY_VISIBLE)))
+_OF_ONE_HOST = re.compile("|".join(("HCCL_IF_IP|MS_WORKER_IP", HOW_MANY_HERE, GIVEN, *EVERY_VISIBLE)))
 
 
 def of_one_host(name: str) -> bool:

@@ -11,6 +11,11 @@ from doctor.model import Backend, Framework, SourcedValue, TableFile
 
 SLURM = "slurm"
 """The source of values from a Slurm allocation."""
+JOB_GPUS = "SLURM_JOB_GPUS"
+"""Slurm's list of the GPUs on one node."""
+UNEVEN = ("SLURM_GPUS", "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET")
+"""If GPUs were requested in one of these ways, nodes may have different numbers of them."""
+GPUS_OF_SLURM = ("SLURM_GPUS_PER_NODE", *UNEVEN, "SLURM_GPUS_ON_NODE", JOB_GPUS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,3 +34,12 @@ class JobWishes:
     framework: SourcedValue[Framework] | None = None
     live: bool = False
     """The job is the one that runs on the hosts: its processes say how it was started."""
+    allocated: Mapping[str, str] | None = None
+    """What the scheduler says about devices, if the hosts are those of its allocation."""
+
+    @property
+    def of_job(self) -> bool:
+        """Whether they are about one job, and not only about hosts."""
+        ranks = self.ranks_per_host
+        typed = ranks is not None and ranks.source.startswith("--")
+        return bool(self.launch or self.layout or self.table or typed) or self.allocated is not None

@@ -23,8 +23,9 @@ def without_job(reading: Reading) -> Reading:
     """The reading, with a plan that no file, flag, scheduler or running job had a say in."""
     wishes = JobWishes(expect=reading.recording.wishes.expect)
     recording = replace(reading.recording, wishes=wishes, smoke=(), smoke_wanted=False)
-    plan = replace(settle(draft(recording.hosts, wishes), reading.sights), of_node=True)
-    return Reading(recording, reading.facts, reading.sights, plan, None)
+    sights = {host: replace(sight, env={}, built_for=None) for host, sight in reading.sights.items()}
+    plan = replace(settle(draft(recording.hosts, wishes), sights), of_node=True)
+    return Reading(recording, reading.facts, sights, plan, None)
 
 
 def judge_alone(checks: Sequence[Check], case: Inputs, reading: Reading, exam: Exam) -> list[Result]:

@@ -14,13 +14,13 @@ from doctor.devices import VENDORS
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.smoke import JudgedRun, SmokeRounds
-from doctor.facts.software import PYTHON
+from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Python, Versions, cann_version
 from doctor.facts.system import DEVICES, VIEW
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.processes import launch_of_processes
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.judge.engine import Facts
-from doctor.model import MissingFact, View
+from doctor.model import Backend, MissingFact, SourcedValue, View
 from doctor.recording import Recording
 from doctor.smoke.judge import judge
 
@@ -45,7 +45,8 @@ def read_recording(
     """`before` is an earlier reading of the same run, `drafted` its plan before any host answered."""
     entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
     facts = Facts(recording.heard, {**(before.facts.kept(recording.heard) if before else {}), **entered})
-    sights = {host: _sight(host, facts) for host in facts.hosts}
+    of_job = recording.command == "preflight" or recording.transport == "in-job" or recording.wishes.of_job
+    sights = {host: _sight(host, facts, of_job=of_job) for host in facts.hosts}
     running = launch_of_processes(facts.all(PROCESSES_OF_JOBS)) if recording.wishes.live else ()
     return Reading(
         recording,
@@ -59,7 +60,9 @@ def read_recording(
     )
 
 
-def _sight(host: str, facts: Facts) -> HostView:
+def _sight(host: str, facts: Facts, *, of_job: bool) -> HostView:
+    """`of_job`: whether a job is examined."""
+
     def get(fact: Fact[Any], otherwise: Any) -> Any:
         value = facts.get(host, fact)
         return otherwise if isinstance(value, MissingFact) else value
@@ -68,6 +71,7 @@ def _sight(host: str, facts: Facts) -> HostView:
     routes = get(ROUTES, None)
     names = get(NAMES, None)
     python = get(PYTHON, None)
+    environment = get(ENVIRONMENT, None) if of_job else None
     return HostView(
         devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
         plugged_in={vendor: devices.of(vendor).on_bus for vendor in VENDORS if devices},
@@ -76,7 +80,19 @@ def _sight(host: str, facts: Facts) -> HostView:
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},
         frameworks=frozenset((*python.packages, *python.unversioned)) if python else frozenset(),
+        env=environment.variables if environment else {},
+        built_for=_built_for(python, get(VERSIONS, None)) if of_job else None,
     )
+
+
+def _built_for(python: Python | None, versions: Versions | None) -> SourcedValue[Backend] | None:
+    """The backend that its torch, or the toolkit of its image, is built for."""
+    if python and python.has_torch_npu:
+        return SourcedValue(Backend.HCCL, "torch_npu is installed")
+    if python and python.built:
+        vendor, software = python.built
+        return SourcedValue(vendor.backend, f"torch is built for {vendor.thing}s ({software})")
+    return SourcedValue(Backend.HCCL, "CANN is installed") if cann_version(versions) else None
 
 
 def _smoke(recording: Recording, before: SmokeRounds | None) -> SmokeRounds | None:

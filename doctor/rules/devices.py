@@ -7,9 +7,20 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from doctor.api import UNDECIDED, Confidence, Evidence, JobPlan, Place, Problem, Skip, Undecided, fold
+from doctor.api import (
+    UNDECIDED,
+    Confidence,
+    Evidence,
+    JobPlan,
+    Place,
+    Problem,
+    Skip,
+    Undecided,
+    fold,
+)
 from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice, devices, split_known
 from doctor.facts.ascend.job_npus import used
+from doctor.model import SourcedValue
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -99,8 +110,16 @@ def problem_of(
 
 
 def unless_on_cpus(plan: JobPlan) -> str:
-    """The advice for a job that does not use the plugged-in devices; it follows the expected value."""
-    return "; if the job trains on CPUs: --backend gloo" if plan.only_plugged_in else ""
+    """The advice for a job that does not use devices that nobody named; it follows the expected value."""
+    unsaid = plan.only_plugged_in or plan.only_wanted
+    return "; if the job trains on CPUs: --backend gloo" if unsaid else ""
+
+
+def for_devices(wanted: SourcedValue[int] | None) -> str:
+    """The expected value if a container, a launch or a scheduler says how many devices the job is to have."""
+    if wanted is None:
+        return ""
+    return f"{'at least one' if wanted.value == 1 else wanted.value}, for {wanted.source}"
 
 
 def without_link(links: PerDevice[bool] | None) -> set[int]:

@@ -16,6 +16,7 @@ from doctor.errors import UsageError, suggest
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
 from doctor.facts.smoke import SMOKE
+from doctor.facts.software import ENVIRONMENT
 from doctor.job.launch.process_env import Launch
 from doctor.judge.examine import PreparedExam, build_report, facts_of
 from doctor.judge.playbook import (
@@ -213,6 +214,7 @@ def _collect(
     amend(syllabus.expect, wishes.expect, "--expect")  # a typing error is reported before any host is asked
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
+    of_job = () if syllabus.exam.alone else (ENVIRONMENT,)  # what a job is given decides its plan
     transport = ready.transport if ready else choose_transport(way, targets, hosts)
     line = progress_line(request.outputs)
     collection = Collection(
@@ -222,7 +224,7 @@ def _collect(
             hosts=hosts,
             wishes=wishes,
             expect=wishes.expect,
-            facts=tuple(dict.fromkeys((*facts_of(syllabus.checks), *more))),
+            facts=tuple(dict.fromkeys((*facts_of(syllabus.checks), *of_job, *more))),
             sudo=way.sudo,
             timeout=way.timeout,
             until=until,

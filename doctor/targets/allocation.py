@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from doctor.devices import VENDORS
 from doctor.errors import InputErrors, UsageError
-from doctor.job.wishes import SLURM
+from doctor.job.wishes import GPUS_OF_SLURM, SLURM
 from doctor.model import Host, SourcedValue
 from doctor.targets.hostfile import read_hostfile
 from doctor.text.nodeset import unfold
@@ -44,6 +45,12 @@ def allocation(environ: Mapping[str, str]) -> tuple[tuple[Host, ...], str] | Non
 def is_allocated(environ: Mapping[str, str]) -> bool:
     """Whether this runs in a job of a scheduler, and what is started here is given its hosts by it."""
     return any(environ.get(name) for name in ("SLURM_JOB_NODELIST", *NODE_FILES))
+
+
+def devices_of(environ: Mapping[str, str]) -> Mapping[str, str]:
+    """What the scheduler says about the devices of the job."""
+    names = (*GPUS_OF_SLURM, *(name for vendor in VENDORS for name in vendor.visible))
+    return {name: environ[name] for name in names if name in environ}
 
 
 def refuse_lost_nodes(environ: Mapping[str, str]) -> None:

@@ -22,7 +22,14 @@ from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.job.ranktable import read_table
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.model import Host, TableFile
-from doctor.targets.allocation import NAME_THEM, allocation, refuse_lost_nodes, slurm_tasks
+from doctor.targets.allocation import (
+    NAME_THEM,
+    NODE_FILES,
+    allocation,
+    devices_of,
+    refuse_lost_nodes,
+    slurm_tasks,
+)
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.hostwords import refuse_nodeset, refuse_other_words
 from doctor.targets.inputkind import InputKind, refuse_other
@@ -80,6 +87,8 @@ def read_targets(
         raise UsageError(f"{len(hosts):,} hosts are named, but at most {MOST_HOSTS:,} are supported")
     left = _without(hosts, exclude, stock)
     wishes = _wishes(stock, hosts, left)
+    if named.source in (SLURM, *NODE_FILES):
+        wishes = replace(wishes, allocated=devices_of(environ))
     if named.source == SLURM and (ranks := slurm_tasks(environ)):
         wishes = replace(wishes, ranks_per_host=ranks)
     return Targets(left, named.source, named.local, wishes, unnamed=named.local and not local)

@@ -9,9 +9,13 @@ from doctor.job.launch import launchers
 from doctor.text.late import late
 from doctor.text.redact import redact_values
 
+GIVEN = "|".join(("SLURM_(JOB_GPUS|GPUS(_[A-Z_]+)?)", *every("given")))
+"""What a scheduler or a runtime says about the devices of a host."""
+
 _PLACE = (
     f"{launchers.KEPT}|RANK_[A-Z0-9_]+|MINDSPORE_[A-Z0-9_]+|DEVICE_ID|DEVICE_NUM|ASCEND_DEVICE_ID"
     "|CM_(CHIEF_IP|CHIEF_PORT|CHIEF_DEVICE|WORKER_SIZE|WORKER_IP)"
+    f"|{GIVEN}"
 )
 """Who a rank is, and where the others are. Other kinds of variables also begin with MS_."""
 

@@ -16,6 +16,7 @@ from doctor.job.plan.interfaces import (
 from doctor.job.plan.job import (
     GUESSES,
     HCCL_PORTS_UP_TO_8_0,
+    NO_ACCELERATOR,
     RUNNING,
     JobPlan,
     PlannedHost,
@@ -30,6 +31,7 @@ __all__ = [
     "HCCL_PORTS_UP_TO_8_0",
     "INTERFACE_VARIABLES",
     "LIBRARIES",
+    "NO_ACCELERATOR",
     "RUNNING",
     "HostView",
     "JobPlan",

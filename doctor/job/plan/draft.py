@@ -68,6 +68,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         env=env,
         master=master,
         layout=wishes.layout,
+        allocated=wishes.allocated or {},
         framework=told_framework(wishes),
         servers=table.servers if table else (),
         said_world=_said_world(wishes, table),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from doctor.devices import Vendor
@@ -23,6 +23,8 @@ GUESSES = ("default route", "only interface")
 """Sources of a data address that nobody chose: a fault that rests on them alone is a warning."""
 ON_BUS = "on the PCI bus"
 """The source of a backend that was derived only from devices without a driver."""
+NO_ACCELERATOR = "no accelerator found"
+"""The source of the backend gloo if nobody named one, on hosts that show no device."""
 FIRST_HOST = "first host"
 EXAMINED = "on the examined hosts"
 """The source of the number of ranks if nothing says that the job is larger."""
@@ -46,6 +48,8 @@ class PlannedHost:
     data: SourcedValue[str] | None
     server: Server | None = None
     """Its entry in the rank table."""
+    devices: SourcedValue[int] | None = None
+    """How many devices the job is to have there at least, if a container, launch or scheduler says so."""
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ class JobPlan:
     """Which hosts have which framework, if they have none in common and nothing says which one is meant."""
     said_world: SourcedValue[int] | None = None
     """The largest number of ranks that the launch, the rank table or --plan gives for the whole job."""
+    allocated: Mapping[str, str] = field(default_factory=dict)
+    """What the scheduler says about the devices of the job."""
+    doubt: SourcedValue[Backend] | None = None
+    """The backend that the job may be for, and why, if it is examined over gloo because nobody named one."""
     of_node: bool = False
     """The host is examined for whatever job may come, and not for one that stays inside it."""
 
@@ -177,6 +185,11 @@ class JobPlan:
     def only_plugged_in(self) -> bool:
         """Whether the backend was derived only from devices on the PCI bus without a driver."""
         return self.backend.source == ON_BUS
+
+    @cached_property
+    def only_wanted(self) -> bool:
+        """Whether the backend was derived only from what says that the job is to have devices."""
+        return any(host.devices and host.devices.source == self.backend.source for host in self.hosts)
 
     def interface_wish(self) -> tuple[str, str] | None:
         """The variable that names the job's interface, and its value."""

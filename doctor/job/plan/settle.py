@@ -19,6 +19,8 @@ from doctor.job.plan.job import (
     DEFAULT_RANKS,
     FOUND,
     MOST_RANKS,
+    NO_ACCELERATOR,
+    OF_FLAG,
     ON_BUS,
     RUNNING,
     JobPlan,
@@ -26,11 +28,13 @@ from doctor.job.plan.job import (
     ServersByName,
     find_head,
 )
+from doctor.job.plan.wanted import wanted_devices
 from doctor.model import Backend, SourcedValue
 
 DEFAULT = "default"
 """The source of a value that nobody gave."""
 DEFAULT_CPU_RANKS = 2
+BACKENDS = tuple(dict.fromkeys(vendor.backend for vendor in VENDORS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +54,10 @@ class HostView:
     """The packages of its interpreter."""
     names: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """Name -> the addresses that this host resolves it to."""
+    env: Mapping[str, str] = field(default_factory=dict)
+    """The variables that the job inherits there; empty if no job is examined."""
+    built_for: SourcedValue[Backend] | None = None
+    """The backend for which its software is built, and what shows that."""
 
 
 def settle(plan: JobPlan, sights: Mapping[str, HostView], running: Sequence[Launch] = ()) -> JobPlan:
@@ -58,9 +66,18 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView], running: Sequence[Laun
     """
     plan = replace(plan, **_meeting(plan, running))
     vendor, why = _vendor(plan.backend, sights)
-    backend = plan.backend
-    if backend.source == "default":
+    backend, doubt = plan.backend, None
+    if backend.source == DEFAULT:
         backend = SourcedValue(vendor.backend if vendor else Backend.GLOO, why)
+    wanted = {each: _wanted(plan, sights, each) for each in BACKENDS}
+    if backend.source == NO_ACCELERATOR:
+        said = [(of, each) for of in BACKENDS for each in wanted[of].values()]
+        of, most = max(said, key=lambda pair: pair[1].value, default=(backend.value, None))
+        if most is None:
+            doubt = _doubt(plan, sights)
+        elif most.value:
+            backend = SourcedValue(of, most.source)
+    given = {host: own for host, own in wanted.get(backend.value, {}).items() if own.value}
     servers = ServersByName(plan.servers)
     known = tuple(_with_server(host, servers, sights.get(host.name)) for host in plan.hosts)
     held = {
@@ -74,11 +91,14 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView], running: Sequence[Laun
             host,
             ranks=host.ranks or counts.ranks(sights.get(host.name)),
             data=host.data or _data_address(host, plan, sights.get(host.name), resolved.get(host.name)),
+            devices=given.get(host.name),
         )
         for host in known
     )
     head = find_head(known, plan.master, plan.wished_head, held)
-    return replace(plan, backend=backend, vendor=vendor, hosts=hosts, head=head, **_framework(plan, sights))
+    return replace(
+        plan, backend=backend, vendor=vendor, hosts=hosts, head=head, doubt=doubt, **_framework(plan, sights)
+    )
 
 
 def _framework(plan: JobPlan, sights: Mapping[str, HostView]) -> Mapping[str, Any]:
@@ -126,7 +146,25 @@ def _vendor(wished: SourcedValue[Backend], sights: Mapping[str, HostView]) -> tu
     most = max(plugged, key=plugged.__getitem__, default=None)
     if most and plugged[most]:
         return most, ON_BUS
-    return None, "no accelerator found" if sights else "default"
+    return None, NO_ACCELERATOR if sights else DEFAULT
+
+
+def _wanted(
+    plan: JobPlan, sights: Mapping[str, HostView], backend: Backend
+) -> Mapping[str, SourcedValue[int]]:
+    """Host -> how many devices the job is to have there, if something says so."""
+    by_scheduler = wanted_devices(plan.allocated, backend)
+    own = {host: wanted_devices({**sight.env, **plan.env}, backend) for host, sight in sights.items()}
+    said = {host: found if found and found.value else by_scheduler or found for host, found in own.items()}
+    return {host: found for host, found in said.items() if found}
+
+
+def _doubt(plan: JobPlan, sights: Mapping[str, HostView]) -> SourcedValue[Backend] | None:
+    """Why the job may need devices although nothing says so."""
+    built = next((sight.built_for for sight in sights.values() if sight.built_for), None)
+    many = (each.ranks for each in plan.hosts if each.ranks and each.ranks.source == OF_FLAG)
+    ranks = next((each.value for each in many if each.value > DEFAULT_CPU_RANKS), 0)
+    return built or (SourcedValue(Backend.NCCL, f"{OF_FLAG} {ranks} is typed") if ranks else None)
 
 
 def _count_on_bus(vendor: Vendor, sights: Mapping[str, HostView]) -> int:

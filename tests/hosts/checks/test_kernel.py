@@ -21,7 +21,17 @@ from tests.support.faults import (
     victim,
 )
 
-MANY = (*ALONE, "--ranks-per-host", "64", "--expect", "shm_mb=1", "--expect", "memory_mb_per_rank=1")
+MANY = (
+    *ALONE,
+    "--backend",
+    "gloo",
+    "--ranks-per-host",
+    "64",
+    "--expect",
+    "shm_mb=1",
+    "--expect",
+    "memory_mb_per_rank=1",
+)
 """A job of 256 ranks; the hosts need not really hold them."""
 NODES = "/sys/devices/system/node"
 

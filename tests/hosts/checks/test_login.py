@@ -8,7 +8,7 @@ from tests.lab import Host, Lab
 from tests.support.batches import batches, prove_each
 from tests.support.faults import ALONE, Examiner, Fault, assert_healthy
 
-MANY = (*ALONE, "--ranks-per-host", "4", "--expect", "shm_mb=1")
+MANY = (*ALONE, "--backend", "gloo", "--ranks-per-host", "4", "--expect", "shm_mb=1")
 GB = 1 << 30
 
 

@@ -20,7 +20,7 @@ table inet mine {
   }
 }
 """
-JOB = ("--ranks-per-host", "8", "--master-port", "29511", "--expect", "shm_mb=100")
+JOB = ("--backend", "gloo", "--ranks-per-host", "8", "--master-port", "29511", "--expect", "shm_mb=100")
 
 
 @pytest.mark.parametrize("form", ["--save", pytest.param("--json", marks=pytest.mark.long)])

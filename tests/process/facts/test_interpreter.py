@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.api import Ask, Run
+from doctor.api import AMD, NVIDIA, Ask, Run, Vendor
 from doctor.facts.software import PYTHON, Python
 from tests.support.captures import printed
 
@@ -68,6 +68,38 @@ def test_the_callers_environment_is_taken_if_it_has_torch(machine: Machine) -> N
     found = machine.look(pythons=("/nowhere/bin/python", own))
     assert (found.python.path, found.python.packages, found.python.chosen) == (own, {"torch": "2.7.0"}, True)
     assert found.started == [own], "the first that has torch is the only one that runs"
+
+
+VERSION_PY = """from typing import Optional
+
+__all__ = ['__version__', 'debug', 'cuda', 'git_version', 'hip']
+__version__ = {version!r}
+debug = False
+cuda: Optional[str] = {cuda!r}
+git_version = 'a8d6afb511a69687bbb2b7e88a3cf67917e1697e'
+hip: Optional[str] = {hip!r}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "cuda", "hip", "built"),
+    [
+        ("2.5.1+cu124", "12.4", None, (NVIDIA, "cuda 12.4")),
+        ("2.5.1", "12.1", None, (NVIDIA, "cuda 12.1")),  # as of conda
+        ("2.5.1+rocm6.2", None, "6.2.41133-dd7f95766", (AMD, "hip 6.2.41133-dd7f95766")),
+        ("2.5.1+cpu", None, None, None),
+    ],
+)
+def test_what_its_torch_is_built_for(
+    machine: Machine, version: str, cuda: str | None, hip: str | None, built: tuple[Vendor, str] | None
+) -> None:
+    """Wheels of PyPI and conda do not say so in their metadata."""
+    own = machine.environment("own", "2.5.1")
+    (site,) = own.parent.parent.glob("lib/python3*/site-packages")
+    (site / "torch").mkdir()
+    (site / "torch/__init__.py").touch()
+    (site / "torch/version.py").write_text(VERSION_PY.format(version=version, cuda=cuda, hip=hip))
+    assert machine.look(pythons=(str(own),)).python.built == built
 
 
 def test_one_without_torch_gives_way_to_python3(machine: Machine) -> None:

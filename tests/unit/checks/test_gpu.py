@@ -181,6 +181,17 @@ def test_gpus_are_missing(case: str) -> None:
     assert severity(MISSING, problem) is Severity.FAIL
 
 
+def test_slurm_counts_parts_of_a_gpu_as_gpus() -> None:
+    own = {"node1": devices(1)}
+    job = plan()
+    asked = replace(job.hosts[0], devices=SourcedValue(7, "SLURM_GPUS_PER_NODE=7"))
+    job = replace(job, hosts=(asked, *job.hosts[1:]))
+    for mig in (True, False):
+        health = {"node1": {0: NvidiaHealth(mig=mig)}}
+        problems = found(MISSING, own, {}, job, {"node1": gpus(1)}, {"node1": View.HOST}, health)
+        assert [problem.expected for problem in problems] == ([] if mig else ["7, for SLURM_GPUS_PER_NODE=7"])
+
+
 def on_bus_only() -> JobPlan:
     return replace(plan(), backend=SourcedValue(Backend.NCCL, "on the PCI bus"))
 

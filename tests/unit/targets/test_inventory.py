@@ -330,6 +330,18 @@ def test_slurm() -> None:
         targets(environ={"SLURM_JOB_NODELIST": "cn[1"})
 
 
+def test_what_a_scheduler_says_about_devices_is_kept_for_its_own_hosts(write: Write) -> None:
+    gpus = {"SLURM_GPUS_PER_NODE": "a100:8", "CUDA_VISIBLE_DEVICES": "0,1", "NVIDIA_VISIBLE_DEVICES": "all"}
+    slurm = {"SLURM_JOB_NODELIST": "node[1-2]", **gpus}
+    given = {"SLURM_GPUS_PER_NODE": "a100:8", "CUDA_VISIBLE_DEVICES": "0,1"}
+    assert targets(environ=slurm).wishes.allocated == given, "not what this container was given"
+    pbs = {"PBS_NODEFILE": str(write("b2\n", "nodes")), "CUDA_VISIBLE_DEVICES": "0,1"}
+    assert targets(environ=pbs).wishes.allocated == {"CUDA_VISIBLE_DEVICES": "0,1"}
+    assert targets(environ={"SLURM_JOB_NODELIST": "node1"}).wishes.allocated == {}
+    for other in (targets("c", environ=slurm), targets(local=True, environ=slurm)):
+        assert other.wishes.allocated is None
+
+
 @pytest.mark.parametrize("variable", ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE"])
 def test_a_job_of_pbs_or_lsf(variable: str, write: Write) -> None:
     """One line per slot, in rank order; slots may be processors, so they are not a number of ranks."""

@@ -249,7 +249,15 @@ class Nameplate:
     hidden: bool
     slots: Mapping[str, str]
 
+    @property
+    def virtual(self) -> bool:
+        """Whether a hypervisor wrote it: it is the same on its machines of any size."""
+        return _HYPERVISORS.search(f"{self.maker} {self.model}") is not None
 
+
+_HYPERVISORS = re.compile(
+    "QEMU|KVM|OpenStack|VMware|VirtualBox|Virtual Machine|Xen|Bochs|Google|Alibaba|Tencent|Huawei ?Cloud"
+)
 _DMI = "/sys/class/dmi/id/"
 _SERIAL = f"{_DMI}product_serial"
 _SLOT = re.compile(r"/sys/bus/pci/slots/([^/]+)/address")

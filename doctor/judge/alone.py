@@ -1,22 +1,24 @@
 """Hosts judged one by one, for whatever job may come, as in exam `node`: no job has a say.
 
-What only a comparison with the other hosts shows is a warning.
+What only a comparison with other hosts of its kind shows is a warning.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
 from doctor.api import EXPECTS, NEEDED, PLAN, Check, Fact, OptionalNeed, RunValue
+from doctor.facts.amd.gpus import AMD_GPUS
+from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.run import CLOCKS
-from doctor.facts.system import VIEW
+from doctor.facts.system import DEVICES, KERNEL, NAMEPLATE, VIEW
 from doctor.job.plan import draft, settle
 from doctor.job.wishes import JobWishes
-from doctor.judge.engine import Inputs, judge
+from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.playbook import Exam, matches
 from doctor.judge.reading import Reading
-from doctor.model import Result, Scope, Severity, Status, View
+from doctor.model import Host, MissingFact, Result, Scope, Severity, Status, View
 
 
 def without_job(reading: Reading) -> Reading:
@@ -32,45 +34,92 @@ def judge_alone(checks: Sequence[Check], case: Inputs, reading: Reading, exam: E
     """Each host by itself, then what hosts only show together."""
     local = [check for check in checks if _reads_hosts(check) and not check.several_hosts]
     of_host = {check.id: Severity.WARN for check in local if matches(check.id, exam.of_host)}
+    known = {host.name: host for host in reading.recording.hosts}
     results: list[Result] = []
     for host in case.facts.hosts:
         inside = case.facts.get(host, VIEW) == View.CONTAINER
         severities = {**case.severities, **(of_host if inside else {})}
-        results += judge(local, replace(_of(host, case, reading), severities=severities))
+        own = _of([known[host]], case, reading)
+        results += judge(local, replace(own, severities=severities, certain_only=True))
     failed = {
         (result.check, host) for result in results if result.status is Status.FAIL for host in result.hosts
     }
-    return [*results, *_together(checks, case, failed)]
+    results += judge([check for check in checks if not _reads_hosts(check)], case)
+    compared = [check for check in checks if _reads_hosts(check) and check.scope is Scope.CLUSTER]
+    of_all = [check for check in compared if CLOCKS in check.needs]  # one time, whatever the hosts are
+    results += _compared(of_all, case, failed)
+    for kind in kinds(case.facts):
+        together = _of([known[host] for host in kind], case, reading)
+        results += _compared([check for check in compared if check not in of_all], together, failed)
+    return results
 
 
-def _of(host: str, case: Inputs, reading: Reading) -> Inputs:
-    (asked,) = (each for each in reading.recording.hosts if each.name == host)
-    sight = reading.sights[host]
-    plan = replace(settle(draft((asked,), reading.recording.wishes), {host: sight}), of_node=True)
+def _of(hosts: Sequence[Host], case: Inputs, reading: Reading) -> Inputs:
+    """The same case, as if only these hosts were examined."""
+    names = [host.name for host in hosts]
+    sights = {name: reading.sights[name] for name in names}
+    plan = replace(settle(draft(tuple(hosts), reading.recording.wishes), sights), of_node=True)
     givens = {
         **case.givens,
         PLAN.name: plan,
-        EXPECTS.name: {host: case.expect[host]},
-        NEEDED.name: 1,
-        CLOCKS.name: {host: case.givens[CLOCKS.name].get(host)},
+        EXPECTS.name: {name: case.expect[name] for name in names},
+        NEEDED.name: len(names),
+        CLOCKS.name: {name: case.givens[CLOCKS.name].get(name) for name in names},
     }
-    return replace(case, plan=plan, facts=case.facts.of(host), givens=givens, certain_only=True)
+    return replace(case, plan=plan, facts=case.facts.of(names), givens=givens)
 
 
-def _together(checks: Sequence[Check], case: Inputs, failed: set[tuple[str, str]]) -> Iterator[Result]:
-    """The results about hosts that are only known together: unreached ones, and what comparing them shows."""
-    yield from judge([check for check in checks if not _reads_hosts(check)], case)
+def _compared(checks: Sequence[Check], case: Inputs, failed: set[tuple[str, str]]) -> Iterator[Result]:
+    """What comparing these hosts shows: warnings about those on which the check has not failed already."""
     if len(case.facts.hosts) < 2:
         return
-    compared = [check for check in checks if _reads_hosts(check) and check.scope is Scope.CLUSTER]
-    warned = replace(case, severities={check.id: Severity.WARN for check in compared})
-    only_compare = {check.id for check in compared if check.several_hosts}
-    for result in judge(compared, warned):
+    only_compare = {check.id for check in checks if check.several_hosts}
+    for result in judge(checks, replace(case, severities={check.id: Severity.WARN for check in checks})):
         new = tuple(host for host in result.hosts if (result.check, host) not in failed)
         if result.check in only_compare:
             yield result
         elif result.status is Status.WARN and new:
             yield replace(result, hosts=new)
+
+
+ODD = 0.1
+"""A smaller part of the hosts with the same hardware are odd ones among them, not hosts of another kind."""
+
+
+def kinds(facts: Facts) -> Iterator[list[str]]:
+    """The hosts to compare with each other: of the same hardware, with as many devices and the same system,
+    and the odd ones among them. A host without its like is compared with none.
+    """
+    alike: dict[Hashable, dict[Hashable, list[str]]] = {}
+    bodies = {host: _body(host, facts) for host in facts.hosts}
+    with_devices = {server: (server, product, names) for server, product, names in bodies.values() if product}
+    for host, body in bodies.items():
+        server, product, _ = body
+        hardware = body if product or not server else with_devices.get(server, body)
+        system = getattr(facts.get(host, KERNEL), "distribution", "")
+        alike.setdefault(hardware, {}).setdefault((_count(host, facts), system), []).append(host)
+    for variants in alike.values():
+        first, *others = sorted(variants.values(), key=len, reverse=True)
+        least = max(2, ODD * sum(map(len, variants.values())))
+        if len(first) > 1:
+            yield [*first, *(host for few in others if len(few) < least for host in few)]
+        yield from (many for many in others if len(many) >= least)
+
+
+def _body(host: str, facts: Facts) -> tuple[str, str, frozenset[str]]:
+    """The model of the server, its product if it has devices, and the names of its GPUs; empty if unknown."""
+    plate, found = facts.get(host, NAMEPLATE), facts.get(host, DEVICES)
+    listed = (gpu.name for fact in (GPUS, AMD_GPUS) for gpu in getattr(facts.get(host, fact), "listed", ()))
+    server = "" if isinstance(plate, MissingFact) or plate.virtual else f"{plate.maker} {plate.model}".strip()
+    bare = isinstance(found, MissingFact) or not any(
+        own.numbers or own.on_bus for own in found.found.values()
+    )
+    return server, "" if bare else found.product, frozenset(listed)
+
+
+def _count(host: str, facts: Facts) -> int:
+    found = facts.get(host, DEVICES)
+    return 0 if isinstance(found, MissingFact) else sum(len(own.numbers) for own in found.found.values())
 
 
 def _reads_hosts(check: Check) -> bool:

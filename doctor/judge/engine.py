@@ -58,10 +58,11 @@ class Facts:
         found = {host: self.get(host, fact) for host in self.hosts}
         return {host: value for host, value in found.items() if not isinstance(value, MissingFact)}
 
-    def of(self, host: str) -> Facts:
-        """The same facts of one host alone."""
+    def of(self, hosts: Sequence[str]) -> Facts:
+        """The same facts of some hosts alone."""
         alone = copy(self)
-        alone.hosts = (host,)
+        alone.heard = {host: self.heard[host] for host in hosts}
+        alone.hosts = tuple(hosts)
         return alone
 
     def _parse(self, host: str, fact: Fact[Any]) -> Any:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from doctor.facts.nvidia.gpus import GPUS
+from doctor.judge.engine import Facts
 from doctor.judge.examine import build_report
 from doctor.judge.playbook import load_exam, load_remedies
 from doctor.judge.reading import read_recording
@@ -17,6 +20,7 @@ from doctor.judge.verdict import Report
 from doctor.model import Capture, HostStatus, Status, UnreachedHost, UnreachedKind
 from doctor.recording import Recording
 from doctor.report.json import check_report
+from tests.support.captures import as_read
 from tests.support.paths import ROOT
 from tests.support.recordings import heard, recording, syllabus
 from tests.unit.judge.test_odd_host import sample
@@ -210,14 +214,108 @@ def test_a_driver_that_does_not_answer_is_certain_only_if_its_tool_cannot_be_kil
     assert stuck.exit_code == 1
 
 
-def test_fewer_devices_than_the_others_is_a_warning_and_than_expected_a_fault() -> None:
+def fleet(**texts: Mapping[str, str]) -> Recording:
+    """Copies of a sound GPU host, by name, each with what it printed otherwise."""
     of = sample("gpu-healthy")
-    fewer = odd(of, "node2", devices="", gpus="", gpu_health="")
-    report = judged(fewer)
-    assert {found[1] for found in told(report)} <= {"warn"}
-    assert ("gpu-missing", "warn", ("node2",)) in told(report)
-    expected = replace(fewer, expect={"devices": "8"})
-    assert ("gpu-missing", "fail", ("node2",)) in told(judged(expected))
+    model, answer = of.hosts[0], of.heard["node1"]
+    own = {"nameplate": as_read({f"{DMI}sys_vendor": "Supermicro", f"{DMI}product_name": "SYS-821GE"})}
+    made = {
+        name: replace(
+            answer,
+            host=name,
+            captures={**answer.captures, **{k: Capture(k, 0, t) for k, t in {**own, **changed}.items()}},
+        )
+        for name, changed in texts.items()
+    }
+    return replace(of, hosts=tuple(replace(model, name=n, address=n) for n in made), heard=made, mesh=None)
+
+
+DMI = "/sys/class/dmi/id/"
+ANSWER = {name: each.stdout for name, each in sample("gpu-healthy").heard["node1"].captures.items()}
+GPU = next(
+    gpu.name for gpu in Facts(sample("gpu-healthy").heard).get("node1", GPUS).listed
+)  # as nvidia-smi calls them
+OLD = {"kernel": ANSWER["kernel"].replace("12 (bookworm)", "11 (bullseye)").replace("6.1.0", "5.10.0")}
+OTHER = {name: ANSWER[name].replace(GPU, "NVIDIA L40S") for name in ("gpus", "gpu-health", "nvlinks")}
+LOGIN = {"devices": "", "gpus": "", "gpu-health": "", "nvlinks": "", "gpu-topology": ""}
+ODDLY = {"kernel": ANSWER["kernel"].replace("6.1.0-18", "6.1.0-17")}
+DESK = {"nameplate": as_read({f"{DMI}sys_vendor": "Dell Inc.", f"{DMI}product_name": "PowerEdge R450"})}
+VM = {"nameplate": as_read({f"{DMI}sys_vendor": "QEMU", f"{DMI}product_name": "Standard PC (Q35)"})}
+
+
+def named(letter: str, count: int, **texts: str) -> dict[str, dict[str, str]]:
+    return {f"{letter}{n}": texts for n in range(1, count + 1)}
+
+
+MIXED = {
+    "two kinds of GPUs": named("a", 3) | named("b", 3, **OTHER, **OLD),
+    "old and new systems": named("a", 4) | named("b", 3, **OLD),
+    "one of each system": named("a", 1) | named("b", 1, **OLD),
+    "a login node": named("a", 4) | named("l", 1, **LOGIN, **OLD, **DESK),
+    "login nodes of the same servers": named("a", 4) | named("l", 2, **LOGIN, **OLD),
+    "a login node among virtual machines": named("a", 4, **VM) | named("l", 1, **LOGIN, **VM),
+}
+
+
+@pytest.mark.parametrize("fleet_of", MIXED)
+def test_a_mixed_but_sound_fleet_is_silent(fleet_of: str) -> None:
+    report = judged(fleet(**MIXED[fleet_of]))
+    assert (report.exit_code, told(report)) == (0, set())
+
+
+ONE_ODD = {
+    "an older kernel": (named("a", 2) | named("o", 1, **ODDLY), "version-drift"),
+    "an older system": (named("a", 4) | named("o", 1, **OLD), "version-drift"),
+    "an older kernel, beside another kind": (
+        named("a", 3) | named("b", 5, **OLD) | named("o", 1, **ODDLY),
+        "version-drift",
+    ),
+    "no devices on the same server": (named("a", 3) | named("o", 1, **LOGIN), "gpu-missing"),
+}
+
+
+@pytest.mark.parametrize("case", ONE_ODD)
+def test_the_odd_host_of_a_kind_is_a_warning(case: str) -> None:
+    hosts, check = ONE_ODD[case]
+    report = judged(fleet(**hosts))
+    assert report.exit_code == 0
+    assert {(found[0], *found[2]) for found in told(report)} == {(check, "o1")}
+    assert {found[1] for found in told(report)} == {"warn"}
+
+
+def test_two_odd_hosts_of_many_are_no_kind_of_their_own() -> None:
+    report = judged(fleet(**named("a", 21), **named("o", 2, **LOGIN)))
+    assert {(found[0], *found[2]) for found in told(report)} == {("gpu-missing", "o1", "o2")}
+
+
+def test_clocks_are_compared_whatever_the_hosts_are() -> None:
+    late = {"clock": str(float(ANSWER["clock"]) - 20), "clock-end": str(float(ANSWER["clock-end"]) - 20)}
+    report = judged(fleet(**named("a", 3), **named("l", 1, **LOGIN, **DESK, **late)))
+    assert told(report) == {("clock-skew", "warn", ("l1",))}
+
+
+def test_fewer_devices_than_expected_are_a_fault() -> None:
+    of = fleet(**named("a", 3), **named("o", 1, **LOGIN))
+    assert ("gpu-missing", "fail", ("o1",)) in told(judged(replace(of, expect={"devices": "8"})))
+
+
+def test_a_sweep_reads_each_answer_once() -> None:
+    """Not all answers for each host: 1,250 hosts took over a minute."""
+    reads: Counter[str] = Counter()
+
+    class Counted(dict[str, Capture]):
+        def __getitem__(self, key: str) -> Capture:
+            reads[key] += 1
+            return super().__getitem__(key)
+
+    def count(hosts: int) -> int:
+        reads.clear()
+        of = fleet(**named("a", hosts))
+        of = replace(of, heard={n: replace(a, captures=Counted(a.captures)) for n, a in of.heard.items()})
+        judged(of)
+        return reads["gpus"]
+
+    assert count(20) <= 2 * count(10)
 
 
 def test_a_link_that_is_down_beside_others_that_are_up() -> None:

@@ -18,3 +18,9 @@ def run_name(started: str, job: str, pid: int, *, interrupted: bool = False) -> 
     when = "".join(filter(str.isalnum, started))
     parts = ("doctor", when, job, str(pid), "interrupted" if interrupted else "")
     return "-".join(part for part in parts if part)
+
+
+def host_file(name: str) -> str:
+    """The file of a host, whatever its name: `node1.json`; no two hosts share one, and none is hidden."""
+    safe = re.sub(r"^\.|[^A-Za-z0-9._-]", lambda odd: "".join(f"%{b:02X}" for b in odd[0].encode()), name)
+    return f"{safe}.json"

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from doctor.text.option import KEY, Option, option
+from doctor.text.option import IN_JOB, KEY, Option, option
 from doctor.text.printable import clean_line
 from doctor.text.terminal import AUTO, NEVER, WHEN
 
@@ -59,6 +59,10 @@ def _format(
 def _of_envelope(usage: str, help: str, write: Callable[[Envelope], bytes], **more: Any) -> Any:
     """A format that every command can write."""
     return _format(usage, help, partial(_of_check, write), of_envelope=write, **more)
+
+
+def json_of(report: Report) -> bytes:
+    return _of_check(_json, report)
 
 
 def _of_check(write: Callable[[Envelope], bytes], report: Report) -> bytes:
@@ -144,6 +148,10 @@ class Outputs:
     )
     report_dir: Path | None = option(
         "--report-dir DIR", "The whole report, in files of this run alone.", not_with=()
+    )
+    per_host: Path | None = option("--per-host DIR", "The JSON of each host, as HOST.json.", not_with=())
+    shadow: Path | None = option(
+        "--shadow FILE", "Always end with 0; add a line with the true exit code.", not_with=(IN_JOB,)
     )
     quiet: bool = option(
         "-q, --quiet",

@@ -23,6 +23,7 @@ from doctor.report.envelope import Envelope
 from doctor.report.file_names import job_id, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
 from doctor.report.go import Bound, chosen, decide_go, go_line
+from doctor.report.host_files import host_files
 from doctor.report.launch_line import (
     AUTO,
     FORMS,
@@ -34,10 +35,19 @@ from doctor.report.launch_line import (
     tasks_on_a_node,
 )
 from doctor.report.no_go import no_go
+from doctor.report.shadow import shadow_line, shadowed
 from doctor.text.announce import announce
 from doctor.text.console import drawn
 from doctor.text.nodeset import fold
-from doctor.text.outfile import add_files, is_stream, make_folder, why_not, why_not_ours, write_file
+from doctor.text.outfile import (
+    add_files,
+    append_line,
+    is_stream,
+    make_folder,
+    why_not,
+    why_not_ours,
+    write_file,
+)
 from doctor.text.printable import clean_line
 from doctor.text.speech import t
 from doctor.text.terminal import WIDTH, coloured, put, tell, width
@@ -72,7 +82,7 @@ def refuse_unwritable(
 
     `others` are further files that will be written, by the name of their option.
     """
-    files = dict(others)
+    files = {**others, "--shadow": outputs.shadow}
     on_stdout = []
     for form, path in outputs.files():
         if path == STDOUT and form.stdout:
@@ -101,6 +111,10 @@ def refuse_unwritable(
         named[place] = option
     if outputs.report_dir is not None:
         make_report_folder(outputs.report_dir)
+    if outputs.per_host is not None:
+        make_report_folder(outputs.per_host, "--per-host")
+    if outputs.shadow is not None:
+        _refuse_shadow(outputs.shadow, outputs.launch)
 
 
 def show(report: Report, outputs: Outputs, out: TextIO) -> None:
@@ -111,9 +125,9 @@ def show(report: Report, outputs: Outputs, out: TextIO) -> None:
         put(_rendered(report, outputs, coloured(out, outputs.colours), width(out)), out, drawn=True)
 
 
-def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> None:
-    """Writes everything, the terminal first. A file that cannot be written does not stop the others and is
-    reported at the end.
+def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> int:
+    """Writes everything, the terminal first, and returns the exit code. A file that cannot be written does
+    not stop the others and is reported at the end.
 
     The launch line comes last: it is printed only if everything else could be written.
     """
@@ -136,6 +150,9 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         if path != STDOUT:
             attempt(path, partial(write_file, path, form.write(report), for_all=form.for_all))
     tell_who_reads(outputs)
+    if (per_host := outputs.per_host) is not None:
+        for name, data in host_files(report):
+            attempt(per_host / name, partial(write_file, per_host / name, data))
     go, launcher = _going(report, reading, outputs)
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:
@@ -148,8 +165,14 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         start = LaunchParts(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
         tell(_spoken(start, launcher, outputs))
         attempt("The launch line", partial(put, launch_lines(start, launcher), sys.stdout))
+    if (shadow := outputs.shadow) is not None:
+        attempt(shadow, partial(append_line, shadow, shadow_line(report)))
     if failed:
         raise DoctorError("\n".join(failed), f"The verdict was: {report.verdict.value}.")
+    if shadow is None:
+        return report.exit_code
+    announce(f"shadow: this would have ended with {report.exit_code}; written to {shadow}")
+    return shadowed(report.exit_code)
 
 
 def write_formats(
@@ -263,16 +286,33 @@ def _rendered(report: Report, outputs: Outputs, colour: bool, columns: int) -> s
     return drawn(show, columns, colour=colour)
 
 
-def make_report_folder(path: Path) -> None:
+def _refuse_shadow(path: Path, launch: str | None) -> None:
+    """Raises UsageError if no line can be added to the file; it is made, so that this is certain."""
+    if launch is not None:
+        raise UsageError(
+            "--shadow cannot be combined with --print: it ends with 0 without a line to start.",
+            "Leave one of them out.",
+        )
+    try:
+        why = why_not_ours(path.parent)
+        if not why:
+            append_line(path, b"")
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why:
+        raise UsageError(f"--shadow {path}: {why}.", "Name a file of yours in a folder of yours.")
+
+
+def make_report_folder(path: Path, option: str = "--report-dir") -> None:
     """Makes sure before the run that the folder exists, is ours and is writable. Raises UsageError."""
     try:
         if why := why_not_ours(path):  # its owner could put other reports into their places
-            raise UsageError(f"--report-dir {path}: {why}.", "Name a folder of yours, or a new one.")
+            raise UsageError(f"{option} {path}: {why}.", "Name a folder of yours, or a new one.")
         make_folder(path.absolute())
         with tempfile.TemporaryFile(dir=path):
             pass
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or "that is not a name of a folder"
         raise UsageError(
-            f"--report-dir {path}: cannot be written: {why}.", "Name a folder that is writable."
+            f"{option} {path}: cannot be written: {why}.", "Name a folder that is writable."
         ) from None

@@ -21,8 +21,11 @@ from doctor.run.way import retyped
 from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 
-KNOWN = ("HOSTS", "--hostfile", "--local", "--exclude", "--only", "--skip", "--need-hosts")
-"""Options that cannot be given with the file, because it replaces them."""
+KNOWN = (
+    *("HOSTS", "--hostfile", "--local", "--exclude", "--only", "--skip", "--need-hosts"),
+    *("--shadow", "--per-host"),
+)
+"""Options that the file replaces, or whose output is about all that a run looks at."""
 
 
 def look_again(request: Request, path: Path) -> int:
@@ -45,8 +48,7 @@ def look_again(request: Request, path: Path) -> int:
     reading, report = run_and_judge(_rerun_request(request, line))
     found = compare(earlier.failed, report.results, _unheard(earlier.hosts, reading.recording))
     report = replace(report, again=found, again_from=path.name)
-    deliver(report, reading, request.outputs, request.save)
-    return report.exit_code
+    return deliver(report, reading, request.outputs, request.save)
 
 
 def _unheard(hosts: Iterable[str], now: Recording) -> dict[str, str]:

@@ -66,11 +66,10 @@ OF_ALL = ("/tmp/", "/var/tmp/", "/dev/shm/")
 
 
 def run_and_report(request: Request, ready: Ready | None = None) -> int:
-    """Run the examination and show it; the exit code is the report's."""
+    """Run the examination and show it; the exit code is the report's, unless it runs in the shadow."""
     refuse_unwritable(request.outputs, {"--save": request.save}, request.inputs())
     reading, report = run_and_judge(request, ready=ready)
-    deliver(report, reading, request.outputs, request.save)
-    return report.exit_code
+    return deliver(report, reading, request.outputs, request.save)
 
 
 def run_and_judge(

@@ -61,6 +61,22 @@ def add_files(folder: Path, name: str, contents: Mapping[str, bytes]) -> dict[st
     raise FileExistsError(errno.EEXIST, "every name for it is taken")
 
 
+def append_line(path: Path, line: bytes) -> None:
+    """Adds a line to a file of ours, in one piece even if others add theirs at the same time; none adds
+    nothing, but makes the file. Raises OSError.
+    """
+    flags = os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK
+    handle = os.open(path, _NEW | flags, PRIVATE_FILE)
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1 or why_others_can_change(about):
+            raise OSError(errno.EPERM, "it is not a file of ours alone")
+        if os.write(handle, line) != len(line):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    finally:
+        os.close(handle)
+
+
 def make_folder(path: Path) -> None:
     """Creates the folder and its missing parents, accessible only to their owner whatever the umask."""
     if not os.path.isdir(path):

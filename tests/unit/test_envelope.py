@@ -34,6 +34,7 @@ from doctor.report.json import CheckReport
 from doctor.report.markdown_page import as_markdown
 from doctor.report.prometheus import PREFIX
 from doctor.report.schema import schema_of
+from doctor.report.shadow import ShadowLine
 from doctor.run.demo import DEMOS, FOLDER, evidence_of
 from doctor.slow.envelope import SlowReport
 from tests.support.captures import SAMPLES
@@ -173,7 +174,9 @@ def test_the_schema_is_printed() -> None:
 
 def test_the_page_explains_each_field() -> None:
     before, _, _ = PAGE.read_text().partition(HERE)
-    tables = field_tables(schema_of(Envelope, CheckReport, LogsReport, HangReport, SlowReport, AroundReport))
+    tables = field_tables(
+        schema_of(Envelope, CheckReport, LogsReport, HangReport, SlowReport, AroundReport, ShadowLine)
+    )
     if os.environ.get("UPDATE_DOCS"):
         PAGE.write_text(f"{before}{HERE}\n{tables}")
     assert PAGE.read_text() == f"{before}{HERE}\n{tables}", "run with UPDATE_DOCS=1"

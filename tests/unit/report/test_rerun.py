@@ -119,7 +119,7 @@ def test_each_command_takes_what_is_repeated(command: str) -> None:
 NOT_REPEATED = (
     *("HOSTS", "--accept-new", "--deadline", "--inject", "--replay"),
     *("--color", "--no-color", "--print", "--quiet", "--verbose"),
-    *("--save", "--report-dir", "--healthy-hosts", "--faulty-hosts"),
+    *("--save", "--report-dir", "--per-host", "--shadow", "--healthy-hosts", "--faulty-hosts"),
     *("--json", "--junit", "--html", "--markdown", "--prometheus"),
 )
 """Hosts are written as they are chosen; the others say how a run is shown or kept, or are for one run."""

@@ -1,0 +1,47 @@
+"""`--per-host`: the report of a run, as each host's own."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import replace
+
+from doctor.judge.verdict import Report
+from doctor.model import Finding, Result
+from doctor.report.file_names import host_file
+from doctor.report.formats import json_of
+
+
+def host_files(report: Report) -> Iterator[tuple[str, bytes]]:
+    """The name and content of each host's file. All is sorted by host once: there may be thousands."""
+    results: dict[str, list[Result]] = defaultdict(list)
+    for result in report.results:
+        for host in result.hosts:
+            results[host].append(replace(result, hosts=(host,)))
+    findings: dict[str, list[Finding]] = defaultdict(list)
+    for finding in report.findings:
+        for host in finding.hosts:
+            findings[host].append(_on(host, finding))
+    for each in report.hosts:
+        named = {finding.id for finding in findings[each.name]}
+        own = replace(
+            report,
+            hosts=(each,),
+            results=tuple(results[each.name]),
+            findings=tuple(
+                finding if finding.because in named else replace(finding, because=None)
+                for finding in findings[each.name]
+            ),
+            facts=tuple(
+                replace(row, values={each.name: row.values[each.name]})
+                for row in report.facts
+                if each.name in row.values
+            ),
+            rules=replace(report.rules, need_hosts=None),
+        )
+        yield host_file(each.name), json_of(own)
+
+
+def _on(host: str, finding: Finding) -> Finding:
+    where = tuple(place for place in finding.where if place.host in (None, host))
+    return replace(finding, hosts=(host,), nodeset=host, where=where)

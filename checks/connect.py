@@ -359,7 +359,7 @@ def _blocked(
     *_, plan, here = case
     decision, _ = next(iter(stopped.values()))
     way = "from" if inbound else "to"
-    verb = {"reject": "rejects", "unknown": "may stop"}.get(decision.action.value, "drops")
+    verb = {"reject": "rejects", "unknown": "limits"}.get(decision.action.value, "drops")
     contrary = not decision.varies and _proved_contrary(stopped, inbound, here, plan.holders, mesh)
     stretches = {stretch for _, found in stopped.values() for stretch in found}
     peers = peers_in(stretches, here.name, plan, mesh)

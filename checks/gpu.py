@@ -9,6 +9,7 @@ from functools import cached_property
 
 from doctor.api import (
     AMD,
+    ASSUMED,
     EXPECTS,
     NO_ACCELERATOR,
     NVIDIA,
@@ -40,8 +41,6 @@ NEARLY_ALL = 0.9
 ENOUGH = 3
 """The number of other hosts that must agree if it is not known whether their GPUs are the same."""
 CONTAINER = "container"
-UNSAID = ("devices found", "on the PCI bus", "default")
-"""Sources of a number of ranks that the user did not give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +161,7 @@ def _for_ranks(plan: JobPlan, host: str) -> str:
     """The expected value if the user said how many ranks the host has."""
     ranks = plan.host(host).ranks
     return (
-        f"{ranks.value}, one for each rank ({ranks.source})" if ranks and ranks.source not in UNSAID else ""
+        f"{ranks.value}, one for each rank ({ranks.source})" if ranks and ranks.source not in ASSUMED else ""
     )
 
 
@@ -299,7 +298,9 @@ class Scene:
             return GpuExpectation(1, least, summary, remedy=f"load-{name}-driver")
         usable = self._open(host)
         if own.numbers and not self._usable(host):
-            return GpuExpectation(1, least, "this login may use none of the GPUs", remedy=f"share-{name}")
+            return GpuExpectation(
+                1, least, "this login has access to none of the GPUs", remedy=f"share-{name}"
+            )
         if seen and self._count(host) < usable:
             why = f"{seen.tool} lists fewer GPUs than there are device files"
             return GpuExpectation(usable, f"{usable}, as many as device files", why, Confidence.STRONG)

@@ -146,10 +146,10 @@ def _sick(trouble: str, indices: list[int]) -> Problem:
         indices,
         {
             "gpu is lost": "the GPU has fallen off the bus",
-            "gpu requires reset": "the GPU must be reset before it can be used",
+            "gpu requires reset": "the GPU must be reset before it is used",
         }.get(trouble, "nvidia-smi cannot read the GPU"),
         Evidence("nvidia-smi --query-gpu", f"{gpus_named(indices)}: [{trouble}]"),
-        expected="every value can be read",
+        expected="every value is readable",
         actual=trouble,
         severity=Severity.WARN if trouble == "unknown error" else None,
         remedy="revive-gpu" if trouble == "gpu is lost" else None,

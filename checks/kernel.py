@@ -48,9 +48,11 @@ from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
 from doctor.mesh import MeshResult
 
 
-def _on_head(here: Here) -> Severity:
-    """A fault on the head, which takes the connections of all ranks; a warning elsewhere."""
-    return Severity.FAIL if here.is_head else Severity.WARN
+def _for_head(here: Here, length: int, known: int) -> Severity:
+    """A fault on the head, which takes the connections of all ranks, if the queue is too short for those
+    that are known to start; a warning elsewhere, and if ranks were only counted by the devices found.
+    """
+    return Severity.FAIL if here.is_head and length < known else Severity.WARN
 
 
 def _for_ranks(plan: JobPlan, wished: int) -> str:
@@ -73,16 +75,18 @@ def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> It
 
     Why it matters: at start every rank connects to the head at once. Connections beyond net.core.somaxconn
     are dropped and retried after seconds, or the start fails. The stock value is enough for a small job.
+    It is a fault on the head if the ranks of the job are known (from flags, the launch, the scheduler or a
+    rank table), and a warning elsewhere or if devices were only counted: a sweep of all hosts is not a job.
 
     What to do: raise net.core.somaxconn, on the head above all. Huawei's advice for large clusters is 65535.
     """
     need = expect.somaxconn or plan.world.value
     if ports.somaxconn < need:
         yield Problem(
-            "fewer connections can wait than ranks will connect",
+            "the queue for new connections is shorter than the number of ranks",
             expected=f"net.core.somaxconn of {need} or more" + _for_ranks(plan, expect.somaxconn),
             actual=str(ports.somaxconn),
-            severity=_on_head(here),
+            severity=_for_head(here, ports.somaxconn, expect.somaxconn or plan.known_world),
             evidence=(Evidence("/proc/sys/net/core/somaxconn", str(ports.somaxconn)),),
             values={"value": max(need, 65535)},
         )
@@ -102,7 +106,8 @@ def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> 
     """Fewer half-open connections can be kept than ranks will connect at start.
 
     Why it matters: as for somaxconn-low, one step earlier: first packets beyond
-    net.ipv4.tcp_max_syn_backlog are dropped while all ranks connect to the head.
+    net.ipv4.tcp_max_syn_backlog are dropped while all ranks connect to the head. It is a fault or a warning
+    as there.
 
     What to do: raise net.ipv4.tcp_max_syn_backlog, on the head above all. Huawei's advice for large clusters
     is 65535.
@@ -110,17 +115,17 @@ def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> 
     need = expect.syn_backlog or plan.world.value
     if ports.syn_backlog < need:
         yield Problem(
-            "fewer half-open connections can wait than ranks will connect",
+            "the queue for half-open connections is shorter than the number of ranks",
             expected=f"net.ipv4.tcp_max_syn_backlog of {need} or more" + _for_ranks(plan, expect.syn_backlog),
             actual=str(ports.syn_backlog),
-            severity=_on_head(here),
+            severity=_for_head(here, ports.syn_backlog, expect.syn_backlog or plan.known_world),
             evidence=(Evidence("/proc/sys/net/ipv4/tcp_max_syn_backlog", str(ports.syn_backlog)),),
             values={"value": max(need, 65535)},
         )
 
 
-Unreserved = tuple[Sequence[range], str, "Severity | None"]
-"""Ports, whose they are, and how bad it is."""
+Unreserved = tuple[Sequence[range], str]
+"""Ports, and whose they are."""
 
 
 @check(
@@ -130,6 +135,7 @@ Unreserved = tuple[Sequence[range], str, "Severity | None"]
     HERE,
     maybe(VERSIONS),
     damage=Damage.RISK,
+    severity=Severity.WARN,
     remedy="reserve-ports",
     sphere=Sphere.NETWORK,
 )
@@ -141,9 +147,9 @@ def ports_not_reserved(
     Why it matters: the ephemeral range of most systems, 32768-60999, overlaps HCCL's ports, 60000-60031 or,
     up to CANN 8.0, 60000-60015. Any program that connects somewhere can get one of them as its source port,
     and HCCL then sometimes fails with "bind fail, error 98". The same holds for a master port inside the
-    ephemeral range. If the version of CANN is not known, ports that only later versions take are a warning.
-    Without devices, rank r of MindSpore listens on 8118 + 256 r, or on the next free port, which a firewall
-    may close: a warning.
+    ephemeral range. Without devices, rank r of MindSpore listens on 8118 + 256 r, or on the next free port,
+    which a firewall may close. That a port may be given away is a warning; one that was given away is the
+    fault port-in-use.
 
     What to do: put the ports into net.ipv4.ip_local_reserved_ports: programs that name a port still get it,
     the kernel no longer gives it away. The command in the remedy keeps what is reserved already.
@@ -152,13 +158,13 @@ def ports_not_reserved(
     if plan.backend.value is Backend.HCCL:
         wanted += _hccl_unreserved(ports, plan.hccl_ports, cann_version(versions))
     if lost := [*filter(ports.may_give_away, plan.mccl_ports.get(here.name, ()))]:
-        wanted.append(([range(port, port + 1) for port in lost], "MindSpore's ports", Severity.WARN))
+        wanted.append(([range(port, port + 1) for port in lost], "MindSpore's ports"))
     master = plan.master_port.value
     if here.is_head and not plan.master_port_drawn and ports.may_give_away(master):
-        wanted.append(([range(master, master + 1)], "the master port", Severity.WARN))
-    together = port_list([*ports.reserved, *(one for each, _, _ in wanted for one in each)])
-    for each, what, severity in wanted:
-        yield _unreserved(ports, each, what, severity, together)
+        wanted.append(([range(master, master + 1)], "the master port"))
+    together = port_list([*ports.reserved, *(one for each, _ in wanted for one in each)])
+    for each, what in wanted:
+        yield _unreserved(ports, each, what, together)
 
 
 def _hccl_unreserved(ports: Ports, latest: range, cann: tuple[int, int] | None) -> Iterator[Unreserved]:
@@ -167,15 +173,13 @@ def _hccl_unreserved(ports: Ports, latest: range, cann: tuple[int, int] | None) 
     taken = first if cann and cann <= (8, 0) else latest
     sure = taken if cann else first
     if any(map(ports.may_give_away, sure)):
-        yield [taken], "HCCL's ports", None
+        yield [taken], "HCCL's ports"
     elif any(map(ports.may_give_away, taken)):
         what = "the ports that HCCL takes as well if CANN is later than 8.0 (its version is not known)"
-        yield [taken[len(sure) :]], what, Severity.WARN
+        yield [taken[len(sure) :]], what
 
 
-def _unreserved(
-    ports: Ports, wanted: Sequence[range], what: str, severity: Severity | None, together: str
-) -> Problem:
+def _unreserved(ports: Ports, wanted: Sequence[range], what: str, together: str) -> Problem:
     reserved, span = port_list(ports.reserved), port_list([ports.ephemeral]) or "empty"
     return Problem(
         f"the kernel may give {what} to any other program",
@@ -183,7 +187,6 @@ def _unreserved(
         actual=f"reserved: {reserved or 'nothing'}; the ephemeral range is {span}",
         subject=f"port {port_list(wanted)}",
         where=(Place(port=next(filter(ports.may_give_away, chain(*wanted)))),),
-        severity=severity,
         evidence=(
             Evidence("/proc/sys/net/ipv4/ip_local_reserved_ports", reserved or "(empty)"),
             Evidence("/proc/sys/net/ipv4/ip_local_port_range", span),
@@ -262,7 +265,8 @@ def port_in_use(
     """A port that the job will bind is already bound by another process, or is for root only.
 
     Why it matters: the job fails at start with "address already in use" or "permission denied", or its ranks
-    join the rendezvous of another job.
+    join the rendezvous of another job. A port that the kernel gave to a connection of another process is
+    taken too, until that connection ends.
 
     What to do: end the process if it is a leftover, or give the job another port (--master-port here,
     MASTER_PORT or HCCL_IF_BASE_PORT in the launch). When nobody chose the port, this is a warning only.
@@ -285,7 +289,9 @@ def port_in_use(
     if here.is_head and not plan.master_port_held and not (drawn and plan.master_port_drawn):
         wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL
     told: set[int] = set()
-    for listener in listeners:
+    for listener in sorted(listeners, key=lambda each: each.peer != ""):
+        if listener.peer and not (ports and ports.may_give_away(listener.port)):
+            continue  # a server's end, which holds no port against its next listener
         everywhere = here.is_head and listener.port == plan.master_port.value  # torch binds every address
         if listener.port not in wanted or listener.port in told or not (everywhere or listener.covers(own)):
             continue
@@ -296,7 +302,11 @@ def port_in_use(
         yield Problem(
             f"port {listener.port}, which the job will bind, is taken{by}",
             expected="a free port" + ("" if wanted[listener.port] is Severity.FAIL else _ONLY_DEFAULT),
-            actual=f"{listener.address}:{listener.port} is bound{by}",
+            actual=(
+                f"the kernel gave it to {listener.process or 'a program'}, connected to {listener.peer}"
+                if listener.peer
+                else f"{listener.address}:{listener.port} is bound{by}"
+            ),
             subject=f"port {listener.port}",
             where=(Place(port=listener.port),),
             severity=wanted[listener.port],
@@ -309,7 +319,7 @@ def port_in_use(
         if door.host == here.name and door.kind != "ephemeral" and door.error == "denied":
             yield Problem(
                 f"port {door.asked}, which the job will bind, is for root only",
-                expected="a port that an ordinary user may bind",
+                expected="a port that is not kept for root",
                 actual=f"permission denied {door.detail}".strip(),
                 subject=f"port {door.asked}",
                 where=(Place(port=door.asked),),

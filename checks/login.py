@@ -194,7 +194,7 @@ def cpu_affinity_narrow(
     ranks = plan.ranks_on(here.name)
     if cpus.allowed < min(cpus.shared, ranks):
         yield Problem(
-            "the login may use fewer CPUs than it will have ranks",
+            "the login is bound to fewer CPUs than it will have ranks",
             expected=f"{min(cpus.shared, ranks)} CPUs or more, for {ranks} ranks",
             actual=f"{cpus.allowed} of {cpus.shared} CPUs",
             severity=None if ranks >= SHARING * cpus.allowed else Severity.WARN,

@@ -217,7 +217,7 @@ def tmp_not_writable(spaces: Spaces) -> Iterator[Problem]:
 def _unwritable(path: str, actual: str) -> Problem:
     return Problem(
         f"{path} cannot be written to",
-        expected="a directory that this login can write to",
+        expected="a directory that is writable for this login",
         actual=actual,
         subject=path,
         severity=None if path in ("/tmp", SHM) else Severity.WARN,  # a container may do without a home

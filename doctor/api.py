@@ -17,6 +17,7 @@ from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
 from doctor.errors import UnreadableOutput
 from doctor.expect import Expect
 from doctor.job.plan import (
+    ASSUMED,
     GUESSES,
     INTERFACE_VARIABLES,
     NO_ACCELERATOR,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AMD",
     "ASCEND",
+    "ASSUMED",
     "EXPECT",
     "EXPECTS",
     "GUESSES",

@@ -201,13 +201,15 @@ FIXED_NEIGHBOURS = Fact("fixed-neighbours", Read(("/proc/net/arp",)), _fixed_nei
 class BoundPort:
     """A bound TCP port. `process` is only known for the job's ports; it is empty if only root may see it.
 
-    `pids` are the numbers of that process and of its parent.
+    `pids` are the numbers of that process and of its parent. `peer` is empty for a listener.
     """
 
     address: str
     port: int
     process: str
     pids: tuple[int, ...] = ()
+    peer: str = ""
+    """The other end of the connection that holds the port; only the job's ports are looked up for this."""
 
     def covers(self, address: str | None) -> bool:
         """Whether binding `address` on the same port would collide."""
@@ -215,13 +217,23 @@ class BoundPort:
 
 
 _LISTENERS = r"""
-exec awk -v wanted='WANTED' 'BEGIN {
+exec awk -v wanted='WANTED' -v login="${SSH_CONNECTION##* }" 'BEGIN {
   print "listeners"
+  login = sprintf("%04X", login ? login : 22)
   split("/proc/net/tcp /proc/net/tcp6", file, " ")
-  for (k = 1; k <= 2; k++) while ((getline line < file[k]) > 0) if (line ~ / 0A /) {
-    print line
+  for (k = 1; k <= 2; k++) while ((getline line < file[k]) > 0) if (line ~ / 0[128A] /) {
     split(line, word, " "); port = word[2]; sub(/.*:/, "", port)
-    if (index(" " wanted " ", " " port " ")) taken[word[10]] }
+    peer = word[3]; sub(/.*:/, "", peer)
+    asked = index(" " wanted " ", " " port " ")
+    if (word[4] != "0A" && (!asked || peer == login || !word[10])) continue
+    print line
+    if (asked) taken[word[10]]
+    held += word[4] != "0A" }
+  pid = "self"
+  while (held && (getline stat < ("/proc/" pid "/stat")) > 0) {
+    sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); pid = stat
+    if (pid <= 1) break
+    print "ours", pid }
   for (inode in taken) {
     look = "find /proc/[0-9]*/fd -lname \"socket:\\[" inode "\\]\" 2>/dev/null"
     if ((look | getline found) > 0) {
@@ -232,7 +244,11 @@ exec awk -v wanted='WANTED' 'BEGIN {
         sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); print "parent", part[3], stat } }
     close(look) } }'
 """
-"""It does not call `ss`, which makes the kernel load a module. It looks up only owners of the job's ports."""
+"""It does not call `ss`, which makes the kernel load a module. It looks up only owners of the job's ports.
+
+Of connections, those on the job's ports count, other than logins over SSH and those of whoever asks: doctor
+itself may be given such a port for as long as it runs.
+"""
 
 
 def _ask_listeners(ask: Ask) -> str:
@@ -247,15 +263,23 @@ def _listeners(capture: Capture) -> tuple[BoundPort, ...]:
         for inode, pid, name in re.findall(r"^owner (\d+) (\d{1,10}) (.*)$", capture.stdout, re.MULTILINE)
     }
     parents = dict(re.findall(r"^parent (\d{1,10}) (\d{1,10})$", capture.stdout, re.MULTILINE))
+    ours = {*re.findall(r"^ours (\d{1,10})$", capture.stdout, re.MULTILINE)}
     found = []
     for row in (line.split() for line in capture.stdout.splitlines()):
-        local = re.fullmatch(r"([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})", row[1]) if len(row) > 9 else None
-        if local and row[3] == "0A":
-            pid, name = owners.get(row[9], ("", ""))
+        ends = [_END.fullmatch(word) for word in row[1:3]] if len(row) > 9 else []
+        local, remote = ends if len(ends) == 2 else (None, None)
+        pid, name = owners.get(row[9], ("", "")) if local else ("", "")
+        if local and remote and (row[3] == "0A" or (row[3] in _CONNECTED and pid not in ours)):
             pids = tuple(int(known) for known in (pid, parents.get(pid, "")) if known)
             process = f"{name} (pid {pid})" if pid else ""
-            found.append(BoundPort(_unpacked(local[1]), int(local[2], 16), process, pids))
+            peer = "" if row[3] == "0A" else f"{_unpacked(remote[1])}:{int(remote[2], 16)}"
+            found.append(BoundPort(_unpacked(local[1]), int(local[2], 16), process, pids, peer))
     return tuple(found)
+
+
+_END = re.compile(r"([0-9A-F]{8}|[0-9A-F]{32}):([0-9A-F]{4})")
+_CONNECTED = ("01", "02", "08")
+"""The states of a connection whose process still holds it."""
 
 
 def _unpacked(text: str) -> str:

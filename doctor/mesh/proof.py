@@ -10,7 +10,7 @@ from doctor.mesh.result import Kind, MeshResult
 
 _LISTENING = {
     "not-here": "its data address is not on any of its interfaces",
-    "denied": "it may not bind the port",
+    "denied": "it has no right to bind the port",
     "cannot-listen": "it has no Python 3.6 or later to listen with",
     "error": "its listener could not be bound",
 }

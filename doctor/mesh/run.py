@@ -242,7 +242,7 @@ class _Run(AgentSession[_MeshAgent, MeshMessage]):
             agent.ready = True
             if not message.agent.startswith("python"):
                 only = printable(message.agent)
-                why = f"only {only}: it can connect but not listen, so no host tried to reach it"
+                why = f"only {only}: it connects, but cannot listen, so no host tried to reach it"
                 self._trouble(agent.host, "no-python", why)
         elif isinstance(message, ListenerReport) and message.id in agent.ports:
             self.listeners.append(as_listener(message, agent.host, *agent.ports.pop(message.id)))

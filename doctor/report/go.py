@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence, Set
 from doctor.job.launch.forms import Go
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
-from doctor.model import Backend, Status
+from doctor.model import Backend
+from doctor.report.headline import warned_checks
 from doctor.text.nodeset import fold, quoted, unfold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, t
@@ -96,11 +97,11 @@ def _free_port(plan: JobPlan, bound: Set[int]) -> int:
 
 def go_line(report: Report, hosts: Sequence[str]) -> str:
     """A go in one line: the hosts, the seconds, and what must be known even if nothing else is read."""
-    warnings = sum(finding.status is Status.WARN for finding in report.findings)
+    warnings = warned_checks(report)
     spares = [name for name in report.healthy_hosts if name not in hosts]
     seconds = report.run.seconds
     said = [f"{fold(hosts)}, {seconds:.{0 if seconds >= 10 else 1}f} s"]
-    said += [f"{warnings} warning{'s' * (warnings > 1)}"] if warnings else []
+    said += [f"{len(warnings)} warning{'s' * (len(warnings) > 1)}: {', '.join(warnings)}"] if warnings else []
     said += ["the NPU network was not examined"] if report.npu_network_left_out else []
     said += [f"spare: {fold(spares)}"] if spares else []
     said += [f"left out: {fold(report.other_hosts)}"] if report.other_hosts else []

@@ -112,7 +112,7 @@ def _short_of(what: str, words: str) -> CannotReach:
 def too_few_descriptors(limit: int) -> CannotReach:
     return CannotReach(
         UnreachedKind.CONTROLLER,
-        f"This machine may open {limit} files, too few for connections to all hosts at once.",
+        f"This machine opens at most {limit} files, too few for connections to all hosts at once.",
         "Raise its limit (ulimit -n), or ask fewer hosts in one run.",
         ["ulimit -a"],
     )
@@ -296,8 +296,7 @@ def no_session(to: Destination, words: str) -> CannotReach:
 def no_command(to: Destination) -> CannotReach:
     return CannotReach(
         UnreachedKind.NO_SHELL,
-        f"Logged in as {to.user}, but the server refuses to run a command: the account or key may be limited "
-        "to file transfer or to one command.",
+        f"Logged in as {to.user}, but the server refuses to run a command.",
         "Use an account with a shell, or lift ForceCommand in sshd_config or command= and restrict in "
         "authorized_keys.",
         [to.ssh("-v")],
@@ -314,7 +313,7 @@ def not_started(error: OSError) -> CannotReach:
 
 
 def interrupted() -> CannotReach:
-    return CannotReach(UnreachedKind.OTHER, "Stopped before the host could be asked.", "Run it again.")
+    return CannotReach(UnreachedKind.OTHER, "Stopped before the host was asked.", "Run it again.")
 
 
 def explained(error: Exception) -> CannotReach:

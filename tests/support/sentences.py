@@ -49,19 +49,19 @@ def _of_code() -> Iterator[Sentence]:
         for path in sorted((ROOT / folder).rglob("*.py")):
             where = str(path.relative_to(ROOT))
             if not any(part in where for part in _NO_PROSE):
-                found = _Strings()
+                found = Strings()
                 found.visit(ast.parse(path.read_text()))
                 texts = (
                     comment[1] if (comment := _COMMENT.fullmatch(each)) else each for each in found.texts
                 )
-                yield from ((where, each) for each in dict.fromkeys(texts) if _is_prose(each))
+                yield from ((where, each) for each in dict.fromkeys(texts) if is_prose(each))
 
 
-def _is_prose(text: str) -> bool:
+def is_prose(text: str) -> bool:
     return bool(_WORDS.search(text)) and not _PROGRAM.search(text) and len(text) < 600
 
 
-class _Strings(ast.NodeVisitor):
+class Strings(ast.NodeVisitor):
     """Strings that may be said: no docstrings, nothing that is quoted, compared or looked up."""
 
     def __init__(self) -> None:

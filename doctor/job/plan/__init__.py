@@ -14,6 +14,7 @@ from doctor.job.plan.interfaces import (
     missing_interfaces,
 )
 from doctor.job.plan.job import (
+    ASSUMED,
     GUESSES,
     HCCL_PORTS_UP_TO_8_0,
     NO_ACCELERATOR,
@@ -26,6 +27,7 @@ from doctor.job.plan.offers import LIBRARIES, Library, Offer
 from doctor.job.plan.settle import DEFAULT, HostView, settle
 
 __all__ = [
+    "ASSUMED",
     "DEFAULT",
     "GUESSES",
     "HCCL_PORTS_UP_TO_8_0",

@@ -32,6 +32,9 @@ MOST_RANKS = 1024
 """The most ranks of one host."""
 DEFAULT_RANKS, FOUND, OF_FLAG, EXPECTED = "default", "devices found", "--ranks-per-host", "devices expected"
 """Sources of the number of ranks on a host that would be the same if it were examined alone."""
+LIKE_OTHERS = "like the other hosts"
+ASSUMED = (DEFAULT_RANKS, FOUND, EXPECTED, ON_BUS, LIKE_OTHERS)
+"""Sources of the number of ranks on a host if nobody said how many the job has."""
 RUNNING = "the running job"
 """The source of values that a running job was given: its launcher holds its port."""
 Held = Mapping[str, tuple[set[str], Mapping[str, Sequence[str]]]]
@@ -108,6 +111,12 @@ class JobPlan:
         """The ranks of the whole job, which may have more hosts than are examined."""
         said = self.said_world
         return said if said and said.value > self.ranks else SourcedValue(self.ranks, EXAMINED)
+
+    @property
+    def known_world(self) -> int:
+        """The ranks that somebody said will start: a device that was found need not get one."""
+        told = (host.ranks for host in self.hosts if host.ranks and host.ranks.source not in ASSUMED)
+        return max(sum(ranks.value for ranks in told), self.said_world.value if self.said_world else 0)
 
     @cached_property
     def names(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from doctor.job.plan.interfaces import VIRTUAL, is_loopback, matching_interfaces
 from doctor.job.plan.job import (
     DEFAULT_RANKS,
     FOUND,
+    LIKE_OTHERS,
     MOST_RANKS,
     NO_ACCELERATOR,
     OF_FLAG,
@@ -197,7 +198,7 @@ class _Counts:
         if count:
             return SourcedValue(min(count, self._most), FOUND)
         if count is None and self._usual:
-            return SourcedValue(self._usual, "like the other hosts")
+            return SourcedValue(self._usual, LIKE_OTHERS)
         plugged = min(sight.plugged_in.get(self._vendor, 0), self._most) if sight else 0
         return SourcedValue(plugged, ON_BUS) if plugged else SourcedValue(DEFAULT_CPU_RANKS, DEFAULT_RANKS)
 

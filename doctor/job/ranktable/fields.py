@@ -104,7 +104,7 @@ class Fields:
         elif needed and not value:
             self.complain(node, key, f"{key} is empty", "a text")
         elif not value.isprintable():
-            self.complain(node, key, f"{key} has invisible characters", "a text that can be read")
+            self.complain(node, key, f"{key} has invisible characters", "a readable text")
         elif len(value) > longest:
             self.complain(node, key, f"{key} is longer than {longest} characters", f"at most {longest}")
         else:

@@ -55,7 +55,7 @@ def _amount_examined(report: Report) -> str:
 
 
 def _print_next(report: Report, console: Console) -> None:
-    """Prints what to do first."""
+    """Prints what to mend first; a warning is only to be looked at."""
     if report.stopped_by is not None and report.outstanding:
         left = f"{for_the_rest(report)}    {t('(those that had not answered)')}"
         put_line(Text.assemble((t("Next: "), "dim"), clean_line(left)), console)
@@ -65,7 +65,8 @@ def _print_next(report: Report, console: Console) -> None:
         first = fold_faults(found)[0].first
         who = culprit(first, report.called)
         who = f"{first.check} on {who}" if are_counted(first.hosts) else who
-        named = Text("" if who == NOBODY else t(f"Fix first: {clean_line(who)}."), "bold")
+        todo = "Fix first" if report.rules.faults(first) else "Look at"
+        named = Text("" if who == NOBODY else t(f"{todo}: {clean_line(who)}."), "bold")
         more = Text.assemble((t("More: "), "dim"), clean_line(f"doctor explain {first.check}"))
         if named and named.cell_len + 3 + more.cell_len > columns(console):
             put_wrapped(named, console)

@@ -98,7 +98,7 @@ def _stalled(cell: EndedCell) -> Iterator[SmokeCharge]:
         if not proved:
             waiting = ranks_text(_waiting_for(cell, guilty))
             names = ranks_text(seen.rank for seen in guilty)
-            what = f"{waiting} wait for {names}, whose page could be read only once: that proves nothing"
+            what = f"{waiting} wait for {names}, whose page was read only once: that proves nothing"
             yield _nobody(cell, "unproved", what, guilty)
         for hosts, here in by_host(cell.plan, proved):
             yield _outside(cell, hosts, here, guilty)

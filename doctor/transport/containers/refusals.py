@@ -52,7 +52,7 @@ REFUSALS = (
     Refusal(
         r"permission denied while trying to connect to the docker|docker\.sock: connect: permission denied"
         r"|permission denied while trying to connect to the Docker daemon",
-        "this login may not use the engine",
+        "this login has no right to use the engine",
         "Put the login into the engine's group, or enter by sudo: --enter 'sudo -n docker exec -i NAME'.",
     ),
     Refusal(
@@ -104,7 +104,7 @@ REFUSALS = (
     ),
     Refusal(
         r"cannot (?:create|get) resource \"pods/exec\"",
-        "this account may not start anything in pods",
+        "this account has no right to start anything in pods",
         'Ask for a role with the verb "create" on "pods/exec".',
         "auth can-i create pods/exec",
     ),

@@ -185,7 +185,7 @@ FAULTS = {
     "files for root alone": Fault(
         "amd-missing",
         lambda host: host.only_for_root(),
-        says=("this login may use none of the GPUs", r"at least one \| none", "render,video"),
+        says=("this login has access to none of the GPUs", r"at least one \| none", "render,video"),
         unknown=("amd-reset", "firewall-blocks", "kernel-log"),
         user="trainee",
     ),

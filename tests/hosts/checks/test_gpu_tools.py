@@ -119,7 +119,7 @@ def test_gpus_that_only_root_may_use_are_missing_for_an_ordinary_user(examine: G
     host.only_for_root()
     name = host.host.name
     (found,) = assert_only(examine(*ALONE, user="trainee"), "gpu-missing", [name], devices=())
-    assert "this login may use none of the GPUs" in words(found)
+    assert "this login has access to none of the GPUs" in words(found)
     assert_healthy(examine(*ALONE))
 
 

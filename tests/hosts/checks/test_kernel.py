@@ -37,11 +37,11 @@ NODES = "/sys/devices/system/node"
 
 
 def queue(name: str, setting: str, value: int, on: str, args: tuple[str, ...], ranks: int) -> Fault:
-    """A kernel queue that is shorter than the number of ranks: a fault on the head only."""
+    """A kernel queue that is shorter than the number of ranks: a fault on the head if somebody said it."""
     return Fault(
         name,
         lambda host: host.sysctl(setting, value),
-        "fail" if on == HEAD else "warn",
+        "fail" if on == HEAD and args is MANY else "warn",
         (
             rf"{setting} of {ranks} or more, for {ranks} ranks \(on the examined hosts\) \| {value}\b",
             rf"sysctl -w {setting}=65535",
@@ -96,7 +96,7 @@ FAULTS = {
         "port-in-use",
         lambda host: host.listen(29500),
         "warn",
-        (r"port 29500, which the job will bind, is taken by python\S* \(pid \d+\)", "ss -lntp"),
+        (r"port 29500, which the job will bind, is taken by python\S* \(pid \d+\)", "ss -antp"),
         on=HEAD,
     ),
     "master port taken, chosen": Fault(
@@ -183,12 +183,14 @@ HCCL_FAULTS = {
     "ports not reserved": Fault(
         "ports-not-reserved",
         lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "8080"),
-        says=("HCCL's ports", "port 60000-60031", "reserved: 8080", "reserved_ports=8080,60000-60031"),
+        "warn",
+        ("HCCL's ports", "port 60000-60031", "reserved: 8080", "reserved_ports=8080,60000-60031"),
     ),
     "some of the ports reserved": Fault(
         "ports-not-reserved",
         lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60007"),
-        says=("HCCL's ports", "port 60000-60031", "reserved: 60000-60007;", "reserved_ports=60000-60031"),
+        "warn",
+        ("HCCL's ports", "port 60000-60031", "reserved: 60000-60007;", "reserved_ports=60000-60031"),
     ),
     "the ports of CANN 8.0 reserved": Fault(
         "ports-not-reserved",

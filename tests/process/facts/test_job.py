@@ -9,6 +9,7 @@ import re
 import resource
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -390,6 +391,37 @@ def test_who_holds_a_port_and_who_has_started_it() -> None:
     (bound,) = [each for each in found if each.port == port]
     assert bound.pids == (child.pid, os.getpid())
     assert bound.process.endswith(f"(pid {child.pid})")
+
+
+@pytest.mark.parametrize("whose", ["another program's", "a login over SSH", "whoever asks"])
+def test_a_port_that_the_kernel_gave_to_a_connection(whose: str) -> None:
+    """The kernel refuses a listener there. What doctor itself was given is free again when it ends."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server_port = server.getsockname()[1]
+        code = (
+            f"import socket, sys; s = socket.create_connection(('127.0.0.1', {server_port}));"
+            "print(s.getsockname()[1], flush=True); sys.stdin.read()"
+        )
+        command = [sys.executable, "-c", code]
+        with (
+            subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child,
+            socket.create_connection(("127.0.0.1", server_port)) as own,
+        ):
+            assert child.stdout
+            theirs = int(child.stdout.readline())
+            asked = own.getsockname()[1] if whose == "whoever asks" else theirs
+            login = server_port if whose == "a login over SSH" else 22
+            env = {"SSH_CONNECTION": f"127.0.0.1 {theirs} 127.0.0.1 {login}"}
+            heard = ask([LISTENERS], HERE[0], env, ports=(asked,))
+            with pytest.raises(OSError, match="in use"), socket.create_server(("127.0.0.1", asked)):
+                pass
+            child.communicate()
+    found = Facts({"here": heard}).get("here", LISTENERS)
+    assert not isinstance(found, MissingFact)
+    assert [each.peer for each in found if each.port == server_port] == [""]
+    held = [(each.pids[0], each.peer) for each in found if each.port == asked]
+    peer = f"127.0.0.1:{server_port}"
+    assert held == ([(child.pid, peer)] if whose == "another program's" else [])
 
 
 @NEEDS_NAMESPACES

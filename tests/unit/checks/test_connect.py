@@ -216,7 +216,7 @@ def test_a_limit_is_a_warning_that_leaves_the_host_unproved() -> None:
         None,
     )
     problem = next(found)
-    assert problem.summary == "the firewall may stop what the job needs from other hosts"
+    assert problem.summary == "the firewall limits what the job needs from other hosts"
     assert "depends on the number of connections" in problem.actual
     assert problem.severity is Severity.WARN
     with pytest.raises(Undecided, match="the number of connections") as caught:

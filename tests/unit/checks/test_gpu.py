@@ -147,7 +147,7 @@ LACK: dict[str, tuple[dict[str, Any], str, str, str]] = {
     "no GPU where the others have some": ({"own": BARE}, "there is no GPU", "8, as on 3 other hosts", "none"),
     "GPUs that are not handed to the job": (
         {"own": devices(), "seen": Gpus((), ("No devices were found",), denied=8)},
-        "this login may use none of the GPUs",
+        "this login has access to none of the GPUs",
         "at least one",
         "none",
     ),
@@ -311,7 +311,7 @@ ILL: dict[str, tuple[Gpus, dict[int, NvidiaHealth] | None, str, str | None, str]
     "to be reset": (
         with_gpu(3, trouble="GPU requires reset"),
         unwell(3, action="Reset"),
-        "the GPU must be reset before it can be used",
+        "the GPU must be reset before it is used",
         "GPU 3",
         "fail",
     ),

@@ -13,7 +13,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.examine import build_report
 from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
-from doctor.model import Finding, SourcedValue, Status
+from doctor.model import Backend, Finding, SourcedValue, Status
 from tests.support.launches import CHECKS, dump
 from tests.support.recordings import FILES, heard, recording, syllabus
 
@@ -94,6 +94,59 @@ def test_whoever_holds_the_port_of_a_job_to_start_is_named(
     (finding,) = found(IN_USE, exam, how(tmp_path), listeners=listeners, job_processes=jobs)
     assert (finding.status, finding.hosts) == (Status.FAIL, ("node1",))
     assert "port 29500, which the job will bind, is taken" in finding.summary
+
+
+HCCL = JobWishes(backend=SourcedValue(Backend.HCCL, "--backend"))
+RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
+
+
+def connected(port: int, *pids: int, state: str = "01", own: str = "0100000A") -> str:
+    """A program of the host is connected to 10.0.0.9:443 from this port."""
+    row = f"   0: {own}:{port:04X} 0900000A:01BB {state} 0:0 00:0 0     0        0 47"
+    owner = "".join(f"owner 47 {pid} curl\n" for pid in pids[:1])
+    return f"listeners\n{row} 1 00000000 20 4 30 10 -1\n{owner}"
+
+
+def hccl_findings(check: str, listeners: str, **more: Any) -> list[Finding]:
+    answer = heard(1, HOSTS, listeners=listeners, **more)
+    of = build_report(
+        read_recording(recording(HOSTS, exam="preflight", wishes=HCCL, heard={"node1": answer})),
+        syllabus([CHECKS[check]]),
+        load_remedies(),
+    )
+    return list(of.findings)
+
+
+def test_a_port_of_the_job_that_the_kernel_gave_to_a_connection_is_a_fault() -> None:
+    """The kernel then refuses HCCL's listener with error 98. That it may be given away is a warning."""
+    (finding,) = hccl_findings(IN_USE, connected(60003, 55))
+    assert (finding.status, finding.hosts) == (Status.FAIL, ("node1",))
+    assert finding.summary == "port 60003, which the job will bind, is taken by curl (pid 55)"
+    assert finding.actual == "the kernel gave it to curl (pid 55), connected to 10.0.0.9:443"
+    (risk,) = hccl_findings(NOT_RESERVED, connected(60003, 55))
+    assert risk.status is Status.WARN
+
+
+@pytest.mark.parametrize(
+    ("listeners", "more"),
+    [
+        (connected(60032, 55), {}),
+        (connected(59999, 55), {}),
+        (connected(60003, 55, state="06"), {}),
+        (connected(60003, 55, own="0100007F"), {}),
+        (connected(60003, 55), {"ports": {**FILES["ports"], RESERVED: "60000-60031"}}),
+        (connected(60003, 55) + "ours 55\n", {}),
+    ],
+    ids=["above", "below", "time-wait", "of the loopback", "the end of a server", "of doctor itself"],
+)
+def test_a_connection_that_does_not_hold_a_port_of_the_job(listeners: str, more: dict[str, Any]) -> None:
+    assert hccl_findings(IN_USE, listeners, **more) == []
+
+
+def test_a_port_that_is_listened_on_and_connected_from_is_told_once() -> None:
+    both = connected(60003, 55) + bound(20, port=60003).removeprefix("listeners\n")
+    (finding,) = hccl_findings(IN_USE, both)
+    assert finding.actual == "0.0.0.0:60003 is bound by python3 (pid 20)"
 
 
 def drawn(folder: Path) -> dict[str, Launch]:

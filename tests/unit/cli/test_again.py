@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from doctor.cli import run
-from doctor.model import MissingFact, UnreachedHost, UnreachedKind
+from doctor.job.wishes import JobWishes
+from doctor.model import MissingFact, SourcedValue, UnreachedHost, UnreachedKind
 from doctor.recording import Recording, save
 from doctor.run.examination import judge_again
 from doctor.run.request import Request
@@ -31,12 +32,14 @@ WAY = Way(
     reached=(("--user", "root"), ("--sudo",), ("--python", "/opt/bin/python")),
     asked=(("--backend", "gloo"), ("--master-port", "29511"), ("--need-hosts", "3")),
 )
+EIGHT = JobWishes(ranks_per_host=SourcedValue(2, "--ranks-per-host"))
+"""A job of 8 ranks: too many for the queue."""
 SMALL = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
 SHORT = {"node1": heard(1, NAMES, ports=QUEUE)}
 
 
 def made(**more: Any) -> Recording:
-    return recording(NAMES, **{"command": "check", "way": WAY, **more})
+    return recording(NAMES, **{"command": "check", "way": WAY, "wishes": EIGHT, **more})
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +110,7 @@ def test_what_failed_and_nothing_else_as_it_was_asked_for(look: Look, as_json: b
     assert (seen.asked.way.user, seen.asked.way.sudo) == ("root", True)
     assert seen.asked.smoke.python == "/opt/bin/python"
     assert seen.asked.what.need_hosts is None, "three healthy hosts do not mend the fourth"
-    assert "still there  node1: fewer connections can wait" in seen.out
+    assert "still there  node1: the queue for new connections" in seen.out
     assert "doctor check 'node[1-4]' --only somaxconn-low --backend gloo" in seen.err
 
 

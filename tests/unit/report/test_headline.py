@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from doctor.model import Confidence, Finding, Place, Status, View
-from doctor.report.headline import culprit, last_line, title, word
+from doctor.report.go import go_line
+from doctor.report.headline import culprit, last_line, title, warned_checks, word
 from doctor.report.similar_faults import fold_faults
+from doctor.text.language import Language
 from doctor.text.nodeset import fold
+from doctor.text.speech import speaking
 from tests.support.each import each
-from tests.support.recordings import heard, recording, report
-from tests.support.reports import reports, text
+from tests.support.recordings import FILES, heard, recording, report
+from tests.support.reports import NAMES, reports, text
 
 HEAD = re.compile(r"^(?:  └ )?(?:FAIL|WARN|HANG|BROKEN)  ", re.MULTILINE)
 
@@ -137,6 +140,26 @@ LAST = {
 @pytest.mark.parametrize("name", LAST)
 def test_the_last_line_names_every_culprit(name: str) -> None:
     assert last_line(reports()[name]) == LAST[name]
+
+
+@each("strict", [False, True])
+def test_a_warning_is_to_be_looked_at_and_a_fault_to_be_fixed_first(strict: bool) -> None:
+    """A go that says "fix first" contradicts itself."""
+    few = {"limits": {"/proc/self/limits": FILES["limits"]["/proc/self/limits"].replace("20000", "500")}}
+    used = {
+        "swap": {"/proc/swaps": "Filename Type Size Used Priority\n/dev/sda3 partition 8388604 2097152 -2"}
+    }
+    answers = {"node1": heard(1, NAMES, **used), "node2": heard(2, NAMES, **few, **used)}
+    made = report(recording(NAMES, heard=answers), strict=strict)
+    named = f"2 warnings: {', '.join(warned_checks(made))}"
+    assert sorted(warned_checks(made)) == ["nofile-low", "swap-active"]
+    assert named in go_line(made, NAMES)
+    with speaking(Language.ZH):
+        assert named.replace("2 warnings: ", "2 个告警：") in go_line(made, NAMES)
+    for width in (80, 200):
+        shown = " ".join(text(made, width).split())
+        assert ("Fix first: " in shown, "Look at: " in shown) == (strict, not strict)
+        assert ("Healthy, with 2 warnings: " in shown) is not strict
 
 
 def test_a_warning_is_not_green() -> None:

@@ -44,7 +44,7 @@ CULPRITS = {
         ("gpu-ecc", "node7"),
         ("shm-small", "node6"),
     },
-    "npus": {("device-link-down", "node2"), ("ports-not-reserved", "node[1-4,6]")},
+    "npus": {("device-link-down", "node2")},
     "hang": {("smoke-hang", "node2")},
     "healthy": set(),
 }

@@ -538,7 +538,7 @@ def test_hosts_wait_for_a_descriptor(
     heard = [session.receive(30) for _ in hosts]
     ends = [each for each in heard if isinstance(each, SessionEnd)]
     assert 0 < len(ends) < len(hosts)
-    why = f"This machine may open {few_descriptors} files, too few for connections to all hosts at once."
+    why = f"This machine opens at most {few_descriptors} files, too few for connections to all hosts at once."
     assert {each.unreached.summary for each in ends if each.unreached} == {why}
     session.close()
     got = list(transport.run({host.name: sh("echo hi") for host in hosts}, 30))

@@ -121,8 +121,8 @@ def test_two_hosts_cannot_share_one_pod() -> None:
 
 SENTENCES = {
     "bash_no_docker": "docker is not installed there",
-    "docker_denied": "this login may not use the engine",
-    "docker_denied_newer": "this login may not use the engine",
+    "docker_denied": "this login has no right to use the engine",
+    "docker_denied_newer": "this login has no right to use the engine",
     "docker_no_container": "there is no container train",
     "docker_no_container_older": "there is no container train",
     "docker_no_daemon": "the engine does not run",
@@ -136,7 +136,7 @@ SENTENCES = {
     "kubectl_completed": "the pod has ended (Succeeded)",
     "kubectl_container_down": "the pod has no running container trainer",
     "kubectl_container_unknown": "the pod has no running container foo",
-    "kubectl_forbidden": "this account may not start anything in pods",
+    "kubectl_forbidden": "this account has no right to start anything in pods",
     "kubectl_kubelet": "the API server does not reach the node of the pod",
     "kubectl_no_context": "there is no context nosuch",
     "kubectl_no_namespace": "there is no namespace team",

@@ -35,6 +35,7 @@ from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.devices import alike
 from doctor.rules.gpus import busy_gpus, gpu_problem, hip_gpus, logged
+from doctor.rules.kernel_log import read_log
 
 SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
 """Processes that use a GPU although no job runs there."""
@@ -216,7 +217,7 @@ def amd_reset(
     What to do: look at what came before the reset (`dmesg -T`): a ring that timed out points to a program,
     RAS errors point to the GPU. If it comes back, have the GPU examined.
     """
-    recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
+    log = read_log(lines, expect)
     listed = gpus.listed if gpus else ()
     where = {gpu.bus: gpu.index for gpu in listed if gpu.bus}
     mine = (
@@ -225,15 +226,17 @@ def amd_reset(
         else set(where.values())
     )
     kinds: dict[tuple[str, bool], list[AmdTrouble]] = {}
-    for trouble in troubles(recent):
+    for trouble in troubles(log.lines):
         index = where.get(trouble.bus)
         if index is None or index in mine:
             kinds.setdefault((trouble.meaning, trouble.fatal), []).append(trouble)
     for (meaning, fatal), found in kinds.items():
         yield logged(
+            log,
             found,
             f"kernel log: {meaning}",
             where,
+            1,
             expected="nothing of the kind",
             severity=None if fatal else Severity.WARN,
         )

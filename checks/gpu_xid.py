@@ -21,6 +21,7 @@ from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.nvidia.xid import Xid, xids
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.gpus import cuda_gpus, logged
+from doctor.rules.kernel_log import read_log
 
 NO_ACTION = "none"
 
@@ -52,11 +53,11 @@ def gpu_xid(
     back, have the GPU examined. Xids that a program causes (13, 31, 43, 45 and others) are not counted. If
     the driver reports that no action is needed any more, the Xid is only a warning.
     """
-    recent = [line for line in lines if line.age is None or line.age <= expect.kernel_log_hours * 3600]
+    log = read_log(lines, expect)
     where = {gpu.bus: gpu.index for gpu in gpus.listed if gpu.bus} if gpus else {}
     mine = {gpu.index for gpu in cuda_gpus(gpus, plan)} if gpus and not gpus.silent else set()
     kinds: dict[tuple[int, bool, str], list[Xid]] = {}
-    for xid in xids(recent):
+    for xid in xids(log.lines):
         index = where.get(xid.bus)
         if index is not None and index not in mine:
             continue
@@ -65,9 +66,11 @@ def gpu_xid(
         kinds.setdefault((xid.number, fatal, xid.meaning), []).append(xid)
     for (number, fatal, meaning), found in kinds.items():
         yield logged(
+            log,
             found,
             f"Xid {number}: {meaning}",
             where,
+            0,
             expected="no such Xid",
             severity=None if fatal else Severity.WARN,
         )

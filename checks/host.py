@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
 
 from doctor.api import (
     EXPECT,
@@ -19,22 +22,51 @@ from doctor.api import (
     check,
 )
 from doctor.facts.processes import KERNEL_LOG, PROCESSES, DeviceProcess, KernelLine, Processes
+from doctor.rules.kernel_log import GROUP, HOST, KernelLog, Kill, kills, read_log, when
+
+SHOWN = 3
 
 APPLICATION_XIDS = {13, 31, 43, 45}
 """Xids that a faulty program causes: they do not count against the host."""
 
 _CRASH = r"segfault at .* in lib(?:nccl|hccl|torch|ascend)"
+_OUT_OF_MEMORY = "out of memory|oom-kill"
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Lines about the same thing within `apart` seconds are one event; `about` finds the thing in a line."""
+
+    summary: str
+    pattern: str
+    apart: float = 0.0
+    about: str = ""
+
+    def thing(self, line: KernelLine) -> str:
+        found = re.search(self.about, line.text, re.IGNORECASE) if self.about else None
+        return found[1] if found else ""
+
+
 _KINDS = (
-    ("the kernel ended processes for lack of memory", r"out of memory|oom-kill"),
-    ("an NPU's heartbeat was lost", r"heart.?beat lost"),
-    ("the hardware reported errors", r"machine check|hardware error|edac [^:]*: \d+ [cu]e "),
-    ("a network link went down", r"(?<!sata )link (?:is )?down"),
-    ("a disk or file system reported errors", r"i/o error(?!.* dev (?:fd|sr)\d)|ext4-fs error"),
-    ("the connection tracking table was full", r"nf_conntrack: table full"),
-    ("a GPU reported a fault", r"nvrm: xid|fallen off the bus"),
-    ("a CPU or task was stuck", r"soft lockup|blocked for more"),
-    ("a communication library crashed", _CRASH),
+    Kind("an NPU's heartbeat was lost", r"heart.?beat lost", 60, r"device=(\d+)"),
+    Kind("the hardware reported errors", r"machine check|hardware error|edac [^:]*: \d+ [cu]e ", 1),
+    Kind("a network link went down", r"(?<!sata )link (?:is )?down", 0, "(.*)link"),
+    Kind(
+        "a disk or file system reported errors",
+        r"i/o error(?!.* dev (?:fd|sr)\d)|ext4-fs error",
+        1,
+        r"\bdev(?:ice)? (sd[a-z]+|nvme\d+|\w+)",
+    ),
+    Kind("the connection tracking table was full", r"nf_conntrack: table full", 60),
+    Kind("a GPU reported a fault", r"nvrm: xid|fallen off the bus", 1, r"((?:[0-9a-f]{2,8}:){2}[0-9a-f]{2})"),
+    Kind("a CPU or task was stuck", r"soft lockup|blocked for more", 150, r"(cpu#\d+|task .* blocked)"),
+    Kind("a communication library crashed", _CRASH, inf, r"\[(\d+)\]"),
 )
+_NODES = "their memory nodes were full"
+_REASONS = {
+    HOST: "the host had no memory left",
+    GROUP: "a cgroup was at its memory limit",
+}
 
 
 @check("kernel-log", KERNEL_LOG, EXPECT, PLAN, damage=Damage.LOAD, severity=Severity.WARN, sphere=Sphere.HOST)
@@ -44,31 +76,52 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
     Why it matters: memory that ran out, a device that reset or a link that flapped explains a job that died
     without a message.
 
-    What to do: read the lines in context with `dmesg -T`. Xids that a faulty program causes (13, 31, 43,
+    How it is known: events are counted, and not their lines: a process that the kernel ended, a link that
+    went down, reports of the hardware within a second. Processes that exceeded the limit of their control
+    group do not accuse the host; the finding names the group.
+
+    What to do: read the lines in context with `dmesg -T`; after the repair, `--expect kernel_log_since=TIME`
+    counts only what is newer, as the line of *verify* does. Xids that a faulty program causes (13, 31, 43,
     45) are not counted against the host.
     """
-    recent = [
-        line
-        for line in lines
-        if (line.age is None or line.age <= expect.kernel_log_hours * 3600) and not _has_own_check(line, plan)
-    ]
-    for summary, pattern in _KINDS:
+    log = read_log(lines, expect)
+    log = replace(log, lines=tuple(line for line in log.lines if not _has_own_check(line, plan)))
+    yield from _kills(log)
+    for kind in _KINDS:
         found = [
             line
-            for line in recent
-            if re.search(pattern, line.text, re.IGNORECASE)
-            and (pattern == _CRASH or not line.is_crash)
+            for line in log.lines
+            if re.search(kind.pattern, line.text, re.IGNORECASE)
+            and (kind.pattern == _CRASH or not line.is_crash)
             and not _harmless(line, lines)
         ]
         if found:
-            yield Problem(
-                f"kernel log: {summary}",
-                expected=f"nothing of the kind in {expect.kernel_log_hours} hours",
-                actual=f"{len(found)} times" if len(found) > 1 else "once",
-                subject="kernel log",
-                evidence=tuple(Evidence("dmesg", _when(line) + line.text[:300]) for line in found[-3:]),
-                commands=(f"dmesg -T | grep -iE {_shell(pattern)}",),
-            )
+            actual = log.times([(kind.thing(line), line) for line in found], kind.apart)
+            yield _problem(log, kind.summary, actual, found, kind.pattern)
+
+
+def _kills(log: KernelLog) -> Iterator[Problem]:
+    """The processes that the kernel ended, by what had no memory left."""
+    found: dict[str, list[Kill]] = defaultdict(list)
+    for kill in kills(line for line in log.lines if not line.is_crash):
+        found[_REASONS.get(kill.why, _NODES)].append(kill)
+    for reason, several in found.items():
+        groups = Counter(kill.group for kill in several if kill.group)
+        named = ", ".join(f"'{group}' ({number})" for group, number in groups.most_common(SHOWN))
+        actual = log.number(len(several), "kill") + (f": {named}" if named else "")
+        lines = [line for kill in several[-SHOWN:] for line in kill.lines[-2:]]
+        yield _problem(log, f"the kernel ended processes: {reason}", actual, lines, _OUT_OF_MEMORY)
+
+
+def _problem(log: KernelLog, summary: str, actual: str, lines: Sequence[KernelLine], pattern: str) -> Problem:
+    return Problem(
+        f"kernel log: {summary}",
+        expected=f"nothing of the kind {log.span}",
+        actual=actual,
+        subject="kernel log",
+        evidence=tuple(Evidence("dmesg", when(line) + line.text[:300]) for line in lines[-2 * SHOWN :]),
+        commands=(f"dmesg -T | grep -iE {_shell(pattern)}",),
+    )
 
 
 def _has_own_check(line: KernelLine, plan: JobPlan) -> bool:
@@ -88,10 +141,6 @@ def _harmless(line: KernelLine, log: Sequence[KernelLine]) -> bool:
 
 
 _LINK = re.compile(r"(\S+?):? (?:NIC |HINIC_)?link (?:is )?(up|down)", re.IGNORECASE)
-
-
-def _when(line: KernelLine) -> str:
-    return "" if line.age is None else f"{line.age / 3600:.1f} h ago: "
 
 
 def _shell(pattern: str) -> str:

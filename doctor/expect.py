@@ -9,6 +9,7 @@ import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
+from datetime import datetime, timezone
 
 from doctor.errors import UsageError
 
@@ -35,7 +36,9 @@ class Expect:
     clock_skew_s: float = 1.0
     clock_skew_fail_s: float = 30.0
     cpu_governor: str = "performance"
-    kernel_log_hours: int = 24
+    kernel_log_hours: float = 24.0
+    kernel_log_since: str = ""
+    """A time as 2026-11-24T20:15:00Z: older lines of a kernel's log do not count either."""
     nic_errors: int = 1000
     leftover_minutes: int = 5
     devices: int = 0
@@ -48,6 +51,7 @@ class Expect:
     """Memory that may be in use on a GPU that no job uses."""
 
 
+WRITTEN = "%Y-%m-%dT%H:%M:%SZ"
 FIELDS = {field.name: field for field in fields(Expect)}
 
 
@@ -59,6 +63,23 @@ def amend(expect: Expect, changes: Mapping[str, str], source: str) -> Expect:
         return replace(expect, **{key: read_value(key, text) for key, text in changes.items()})  # type: ignore[arg-type]
     except UsageError as error:
         raise UsageError(f"{source}: {error.message}", error.hint) from None
+
+
+def moment(text: str) -> datetime | None:
+    """A time in UTC as reports write it; None for another text."""
+    try:
+        return datetime.strptime(text, WRITTEN).replace(tzinfo=timezone.utc)
+    except ValueError:
+        return None
+
+
+def with_log_since(expect: Expect, asked: float) -> Expect:
+    """`kernel_log_since` as hours before the moment at which the host was asked."""
+    begin = moment(expect.kernel_log_since)
+    if begin is None:
+        return expect
+    hours = max(0.0, (asked - begin.timestamp()) / 3600)
+    return replace(expect, kernel_log_hours=min(hours, expect.kernel_log_hours))
 
 
 def read_value(key: str, text: str) -> int | float | str:
@@ -76,6 +97,8 @@ def read_value(key: str, text: str) -> int | float | str:
     except ValueError:
         wanted = {int: "a whole number", float: "a number"}.get(kind, "a text")
         raise UsageError(f"{key} must be {wanted}, not {text!r}.") from None
+    if key == "kernel_log_since" and moment(text) is None:
+        raise UsageError(f"{key} must be a time as 2026-11-24T20:15:00Z, not {text!r}.")
     if not finite:
         raise UsageError(f"{key} must be 0 or more, not {text!r}.")
     return value

@@ -96,6 +96,8 @@ WORTH_READING = "|".join(
 
 _DECODED = re.compile(r"(?:[a-z]{2,9} {0,5}:[a-z]{3,6} {0,5}: )?\d{4}-\d\d-\d\dT[\d:,.+-]{8,30} ")
 """The beginning of a line of dmesg with options: the facility, the level, and the time."""
+MOST_LINES = 200
+"""How many lines of a kernel's log are kept, the last ones."""
 LONGEST = 1000
 """How many characters of a line are read."""
 
@@ -124,8 +126,9 @@ KERNEL_LOG = Fact(
         "read -r u _ </proc/uptime; echo uptime $u\n"
         f"exec awk -v worth='{WORTH_READING.lower()}' '"
         'BEGIN { dmesg = "exec dmesg"\n'
-        "while ((dmesg | getline line) > 0) if (tolower(line) ~ worth) kept[n++ % 200] = line\n"
-        "if (close(dmesg)) exit 1; for (k = n > 200 ? n - 200 : 0; k < n; k++) print kept[k % 200] }'"
+        f"while ((dmesg | getline line) > 0) if (tolower(line) ~ worth) kept[n++ % {MOST_LINES}] = line\n"
+        f"if (close(dmesg)) exit 1; for (k = n > {MOST_LINES} ? n - {MOST_LINES} : 0; k < n; k++)"
+        f" print kept[k % {MOST_LINES}] }}'"
     ),
     _kernel_log,
     needs_root=True,

@@ -8,10 +8,11 @@ from typing import Any
 
 from doctor.api import EXPECTS, NEEDED, RANKS, Check, Fact, Need, OptionalNeed
 from doctor.devices import VENDORS
-from doctor.expect import Expect, amend
+from doctor.expect import Expect, amend, with_log_since
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
+from doctor.facts.processes import KERNEL_LOG
 from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
 from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
@@ -36,6 +37,7 @@ from doctor.judge.selection import CheckSelection, find_unapplied
 from doctor.judge.unread_facts import unread_facts, unread_packages
 from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
 from doctor.model import View
+from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
 from doctor.transport.way import Way
@@ -102,7 +104,10 @@ def build_report(
     facts, plan = reading.facts, reading.plan
     recording = replace(reading.recording, way=_with_ranks(reading.recording.way, plan))
     own = {h.name: amend(prepared.expect, h.expected, f"inventory, {h.name}") for h in recording.hosts}
-    expects = {name: amend(expect, recording.expect, "--expect") for name, expect in own.items()}
+    expects = {
+        name: _as_heard(amend(expect, recording.expect, "--expect"), recording.heard.get(name))
+        for name, expect in own.items()
+    }
     hung = _reported_hung_tools(prepared.checks, recording)
     givens = run_facts(reading, hung)
     case = Inputs(
@@ -176,9 +181,14 @@ def build_report(
         facts=() if tentative else fact_table(reading),
         unread=() if tentative else (*unread_facts(ASKED, (), (), facts, hung, ()), *unread_packages(facts)),
         of_one_host=frozenset(_of_one_host(prepared.checks, plan)),
+        logged=frozenset(check.id for check in prepared.checks if KERNEL_LOG in check.needs),
         unapplied=unapplied,
         nothing_examined=bool(asked) and len(unapplied) == len(asked),
     )
+
+
+def _as_heard(expect: Expect, heard: HostAnswer | None) -> Expect:
+    return with_log_since(expect, heard.started) if heard else expect
 
 
 def _with_ranks(way: Way | None, plan: JobPlan) -> Way | None:

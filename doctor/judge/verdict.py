@@ -161,6 +161,8 @@ class Report:
     """Host -> its serial numbers, slots and switch ports, for hosts that answered."""
     of_one_host: frozenset[str] = frozenset()
     """The checks that find the same on a host of this job if it is examined alone."""
+    logged: frozenset[str] = frozenset()
+    """The checks of the kernel's log, which goes back to before a repair."""
     unapplied: tuple[InapplicableSelection, ...] = ()
     """What was chosen by name, and applied to no host."""
     nothing_examined: bool = False

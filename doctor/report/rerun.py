@@ -5,15 +5,20 @@ They repeat the options that reach the hosts if the recording holds them; older 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
+from math import ceil
 
+from doctor.expect import WRITTEN, moment
 from doctor.judge.commands import pairs
 from doctor.judge.verdict import Report
 from doctor.model import Finding, Status
 from doctor.transport.way import Way
 
 DEFAULT_EXAM = "preflight"
+_SINCE = re.compile(r"(?:^|,)kernel_log_since=[^,]*")
 VERIFIES_ITSELF = ("name-torch",)
 """Remedies that run doctor in a different way; running it as before would only show the same again."""
 
@@ -24,6 +29,15 @@ def again(report: Report, command: str, *options: str, hosts: Sequence[str] = ()
     It is quoted for a shell. In `options`, each option is one word and its value the next.
     """
     return _way(report).typed(command, hosts or report.plan.names, pairs(options), whole=not hosts)
+
+
+def end_of(started: str, seconds: float) -> str:
+    """When a run ended, as `--expect` takes it; empty if its file holds another text in place of the time."""
+    begin = moment(started)
+    try:
+        return f"{begin + timedelta(seconds=ceil(seconds)):{WRITTEN}}" if begin else ""
+    except (OverflowError, ValueError):
+        return ""
 
 
 def for_the_rest(report: Report) -> str:
@@ -43,9 +57,11 @@ def can_verify(report: Report, finding: Finding) -> bool:
 
 def verify(report: Report, finding: Finding) -> str:
     """The command that runs the check of a finding again, with the options that describe the job: on all
-    hosts, unless the check would find the same on these alone. It fails while the fault or warning is there.
+    hosts, unless the check would find the same on these alone. It fails while the fault or warning is there;
+    what the kernel logged is there if it comes again.
     """
-    way = of_check(_way(report), report.run.command, [finding.check])
+    since = end_of(report.run.started, report.run.seconds) if finding.check in report.logged else ""
+    way = of_check(_way(report), report.run.command, [finding.check], since)
     strict = (("--strict",),) if finding.status is Status.WARN else ()
     if finding.check.startswith("smoke-"):
         return way.typed("smoke", report.plan.names, strict, whole=True, job=True)
@@ -66,11 +82,15 @@ def for_one_more_host(report: Report, named: Sequence[str]) -> str:
     )
 
 
-def of_check(way: Way, command: str, checks: Iterable[str]) -> Way:
+def of_check(way: Way, command: str, checks: Iterable[str], since: str) -> Way:
     """The way of a run of that command, for these checks alone: no host may fail them. A run with a training
-    expects torch by itself; `check` gets that expectation as an option.
+    expects torch by itself; `check` gets that expectation as an option. No repair takes a line out of the
+    kernel's log: what is older than `since` does not count, unless that is empty.
     """
     asked = [option for option in way.asked if option[0] != "--need-hosts"]
+    if since:
+        newer = [(*option[:-1], _SINCE.sub("", option[-1]).lstrip(",")) for option in asked]
+        asked = [*(option for option in newer if option[-1]), ("--expect", f"kernel_log_since={since}")]
     told = any(option[0] == "--expect" and option[1].startswith("torch=") for option in asked)
     if command != "check" and not told and any(check.startswith("torch-") for check in checks):
         asked.append(("--expect", "torch=any"))

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import datetime, timedelta
 
+from doctor.expect import moment
 from doctor.judge.verdict import Report
 from doctor.report.envelope import Envelope
 
 
 def began(report: Report | Envelope) -> datetime | None:
     return moment(report.run.started)
-
-
-def moment(text: str) -> datetime | None:
-    """The time, or None: a recording may hold any text in its place."""
-    try:
-        return datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=timezone.utc)
-    except ValueError:
-        return None
 
 
 def started(report: Report) -> str:

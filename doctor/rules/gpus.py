@@ -15,6 +15,7 @@ from doctor.facts.gpus import Gpu, Gpus, gpus_named, is_named
 from doctor.facts.nvidia.gpus import GpuProcess
 from doctor.facts.nvidia.xid import Xid
 from doctor.rules.devices import alike, problem_of
+from doctor.rules.kernel_log import KernelLog, when
 
 SHOWN = 8
 gpu_problem = partial(problem_of, what="GPU")
@@ -110,21 +111,26 @@ def busy_gpus(
             )
 
 
-def logged(found: Sequence[AmdTrouble | Xid], summary: str, where: Mapping[str, int], **more: Any) -> Problem:
-    """A problem from what the driver wrote to the kernel log; `where` maps PCI bus to GPU number."""
+def logged(
+    log: KernelLog,
+    found: Sequence[AmdTrouble | Xid],
+    summary: str,
+    where: Mapping[str, int],
+    apart: float,
+    **more: Any,
+) -> Problem:
+    """A problem from what the driver wrote to the kernel log; `where` maps PCI bus to GPU number. Lines about
+    one GPU within `apart` seconds are one event.
+    """
     buses = list(dict.fromkeys(each.bus for each in found if each.bus))
     indices = sorted({where[bus] for bus in buses if bus in where})
     strange = [f"GPU at {bus}" for bus in buses if bus not in where]
     return gpu_problem(
         indices,
         summary,
-        *(Evidence("dmesg", _when(each.line.age) + each.line.text[:300]) for each in found[-3:]),
-        actual="once" if len(found) == 1 else f"{len(found)} times",
+        *(Evidence("dmesg", when(each.line) + each.line.text[:300]) for each in found[-3:]),
+        actual=log.times([(each.bus, each.line) for each in found], apart),
         subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
         values={"gpu": tuple(map(str, indices))},
         **more,
     )
-
-
-def _when(age: float | None) -> str:
-    return "" if age is None else f"{age / 3600:.1f} h ago: "

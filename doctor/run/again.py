@@ -72,7 +72,8 @@ def _line(earlier: EarlierRun) -> str:
     guilty = {host for each in earlier.failed for host in each.hosts}
     alone = earlier.of_one_host.issuperset(checks) and all(each.hosts for each in earlier.failed)
     hosts = [host for host in earlier.hosts if not alone or host in guilty]
-    way = of_check(earlier.way, earlier.command if command == "check" else "check", checks)
+    since = "" if earlier.logged.isdisjoint(checks) else earlier.ended
+    way = of_check(earlier.way, earlier.command if command == "check" else "check", checks, since)
     usual = "smoke" if command == "smoke" else DEFAULT_EXAM
     named = earlier.exam == usual or any(option[0] == "--exam" for option in way.asked)
     options = (("--only", ",".join(checks)), *(() if named else (("--exam", earlier.exam),)))

@@ -9,12 +9,13 @@ import msgspec
 
 from doctor.api import RANKS
 from doctor.errors import UsageError
+from doctor.facts.processes import KERNEL_LOG
 from doctor.judge.again import EarlierFinding
 from doctor.judge.registry import find_checks
 from doctor.model import HostStatus, Place, Status, Verdict
 from doctor.recording import load
 from doctor.report.headline import culprit, title
-from doctor.report.rerun import DEFAULT_EXAM
+from doctor.report.rerun import DEFAULT_EXAM, end_of
 from doctor.run.examination import judge_again
 from doctor.run.request import Request
 from doctor.run.way import retyped
@@ -41,6 +42,9 @@ class EarlierRun:
     failed: tuple[EarlierFinding, ...]
     """What failed; if nothing did, whatever had to be decided but was left undecided."""
     healthy: bool
+    ended: str
+    logged: frozenset[str]
+    """The checks of the kernel's log."""
     of_one_host: frozenset[str]
     """The checks whose result for a host does not depend on the other hosts of the job."""
 
@@ -49,6 +53,8 @@ class _ReportRun(msgspec.Struct, frozen=True):
     command: str
     exam: str | None = None
     strict: bool = False
+    started: str = ""
+    seconds: float = 0.0
 
 
 class _ReportHost(msgspec.Struct, frozen=True):
@@ -112,6 +118,8 @@ def _of_recording(path: Path, request: Request) -> EarlierRun:
             for each in failed or tuple(filter(report.rules.open, report.findings))
         ),
         report.verdict is Verdict.HEALTHY,
+        end_of(report.run.started, report.run.seconds),
+        report.logged,
         report.of_one_host,
     )
 
@@ -143,6 +151,8 @@ def _of_report(path: Path, request: Request) -> EarlierRun:
             if each.check
         ),
         report.verdict is Verdict.HEALTHY,
+        end_of(report.run.started, report.run.seconds),
+        frozenset(each.id for each in known if KERNEL_LOG in each.needs),
         frozenset(each.id for each in known if each.of_one_host and RANKS not in each.needs),
     )
 

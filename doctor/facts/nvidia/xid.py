@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from doctor.facts.gpus import bus_id
 from doctor.facts.processes import KernelLine
 
+LOST = 79
 FATAL = {
     46: "the GPU stopped processing",
     48: "a memory error that could not be corrected (double-bit ECC)",
     62: "the GPU's microcontroller halted",
     64: "a bad memory row or page could not be retired",
-    79: "the GPU has fallen off the bus",
+    LOST: "the GPU has fallen off the bus",
     95: "a memory error that could not be contained",
     109: "a context switch timed out",
     110: "a security fault",
@@ -69,14 +70,22 @@ _LOST = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9A-Fa-f:.]{4,20})\b.{0,80}fal
 
 
 def xids(lines: Iterable[KernelLine]) -> tuple[Xid, ...]:
-    """The reports that accuse the hardware, in the order of the log."""
-    return tuple(xid for line in lines if (xid := _xid(line)))
+    """The reports that accuse the hardware, in the order of the log. The driver says in one more line that a
+    GPU fell off the bus, beside its Xid.
+    """
+    found = [xid for line in lines if (xid := _xid(line))]
+    told = {xid.bus for xid in found if xid.number == LOST and _XID.search(xid.line.text)}
+    return tuple(xid for xid in found if xid.bus not in told or not _is_remark(xid))
+
+
+def _is_remark(xid: Xid) -> bool:
+    return xid.number == LOST and not _XID.search(xid.line.text)
 
 
 def _xid(line: KernelLine) -> Xid | None:
     xid = _XID.search(line.text)
     lost = None if xid else _LOST.search(line.text)
-    number = int(xid[2]) if xid else 79 if lost else 0
+    number = int(xid[2]) if xid else LOST if lost else 0
     meaning = FATAL.get(number) or SERIOUS.get(number)
     if meaning is None:
         return None

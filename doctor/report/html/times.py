@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from doctor.expect import moment
 from doctor.report.html.markup import Html, tag
-from doctor.report.run_times import moment
 
 
 def time_tag(started: str) -> Html:

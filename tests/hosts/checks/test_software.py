@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 
 import pytest
@@ -126,7 +127,7 @@ def test_any_version_of_torch_passes_without_an_expectation(lab: Lab, examine: E
 
 LOGS = {
     "host_messages_oom_ext4_conntrack": {
-        "the kernel ended processes for lack of memory",
+        "the kernel ended processes: the host had no memory left",
         "a disk or file system reported errors",
         "the connection tracking table was full",
     },
@@ -165,6 +166,25 @@ def test_kernel_log_evidence_has_its_age(lab: Lab, examine: Examiner) -> None:
     (found,) = assert_only(examine(*ALONE), "kernel-log", ["node4"], "warn")
     assert found["actual"] == "once"
     assert [each["text"][:10] for each in found["evidence"]] == ["2.0 h ago:"]
+
+
+def test_what_the_kernel_logged_is_verified_by_what_it_logs_from_then_on(lab: Lab, examine: Examiner) -> None:
+    """The printed command passes after the repair, and fails if the fault comes again."""
+
+    def killed(seconds: float) -> str:
+        return f"[{2 * DAY - seconds:.6f}] Out of memory: Killed process 7 (python3) total-vm:1kB\n"
+
+    host = lab["node2"]
+    host.shadow("/proc/uptime", f"{2 * DAY}.00 9.00\n")
+    host.kernel_log(killed(3600))
+    outcome = examine(*ALONE)
+    (found,) = assert_only(outcome, "kernel-log", ["node2"], "warn")
+    assert found["actual"] == "1 kill"
+    line = found["verify"]
+    assert "kernel_log_since=20" in line
+    assert lab.doctor(*shlex.split(line)[1:]).returncode == 0
+    host.kernel_log(killed(3600) + killed(0))
+    assert lab.doctor(*shlex.split(line)[1:]).returncode == 1
 
 
 ORPHAN = """

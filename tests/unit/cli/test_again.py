@@ -12,7 +12,7 @@ import pytest
 
 from doctor.cli import run
 from doctor.job.wishes import JobWishes
-from doctor.model import MissingFact, SourcedValue, UnreachedHost, UnreachedKind
+from doctor.model import Backend, MissingFact, SourcedValue, UnreachedHost, UnreachedKind
 from doctor.recording import Recording, save
 from doctor.run.examination import judge_again
 from doctor.run.request import Request
@@ -134,6 +134,20 @@ def test_fixed(look: Look, as_json: bool) -> None:
     seen = look(made(heard=SMALL | SHORT), made(), as_json=as_json)
     assert (seen.code, seen.again, seen.report["verdict"]) == (0, ["fixed", "fixed"], "healthy")
     assert "Fixed: all 2 findings of" in seen.out
+
+
+@pytest.mark.parametrize("as_json", [False, True], ids=["recording", "JSON"])
+def test_of_the_kernel_s_log_only_what_is_newer_counts(look: Look, as_json: bool) -> None:
+    def lost(age: float) -> Recording:
+        log = f"uptime 90000.0\n[{90000 - age:.6f}] NVRM: Xid (PCI:0000:05:00): 79, pid=7, it is lost\n"
+        nccl = replace(EIGHT, backend=SourcedValue(Backend.NCCL, "--backend"))
+        way = replace(WAY, asked=(("--backend", "nccl"), ("--only", "gpu-xid")))
+        return made(heard={"node2": heard(2, NAMES, kernel_log=log)}, wishes=nccl, way=way)
+
+    seen = look(lost(3000.0), lost(3000.0), as_json=as_json)
+    assert (seen.code, seen.again) == (0, ["fixed"]), seen.out
+    seen = look(lost(3000.0), lost(60.0), as_json=as_json)
+    assert (seen.code, seen.again) == (1, ["still there"]), seen.out
 
 
 def test_one_fixed_and_one_still_there(look: Look) -> None:

@@ -14,6 +14,7 @@ from doctor.cli import app
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.judge.verdict import Report
 from doctor.model import SourcedValue, Status
+from doctor.probe import HostAnswer
 from doctor.report.rerun import again, for_the_rest, repeat, verify
 from doctor.run.request import Request
 from doctor.run.way import ASKED, NAMED, REACHED, retyped, way_of
@@ -189,6 +190,30 @@ def test_a_warning_is_verified_strictly(typed: list[Request]) -> None:
     warned = replace(small, status=Status.WARN)
     assert verify(found, warned) == "doctor check node2 --only shm-small --strict"
     assert verify(found, replace(warned, check="smoke-straggler")) == "doctor smoke 'node[1-4]' --strict"
+
+
+def killed(age: float) -> dict[str, HostAnswer]:
+    log = f"uptime 90000.0\n[{90000 - age:.6f}] Out of memory: Killed process 7 (python) total-vm:1kB\n"
+    return {"node2": heard(2, NAMES, kernel_log=log)}
+
+
+def test_what_the_kernel_logged_is_verified_by_what_it_logs_from_then_on(typed: list[Request]) -> None:
+    """No repair takes a line out of the log: the command could not pass for a day."""
+    over = way(typed, "check 'node[1-4]' --expect kernel_log_hours=48")
+    made = report(replace(recording(NAMES, heard=killed(3000.0)), way=over))
+    (found,) = (each for each in made.findings if each.check == "kernel-log")
+    line = verify(made, found)
+    assert line == (
+        "doctor check 'node[1-4]' --only kernel-log --strict"
+        " --expect kernel_log_hours=48 --expect kernel_log_since=2026-11-20T09:00:02Z"
+    )
+    over = way(typed, line.removeprefix("doctor "))
+    expect = dict(each.split("=", 1) for each in typed[-1].what.expect)
+    for age, there in ((2274.0, False), (2272.0, True)):  # its answer is of 09:37:55
+        seen = report(replace(recording(NAMES, heard=killed(age)), expect=expect), strict=True)
+        assert any(each.check == "kernel-log" for each in seen.findings) is there
+    later = report(replace(recording(NAMES, heard=killed(3000.0)), way=over, started="2026-11-20T11:00:00Z"))
+    assert verify(later, found).count("kernel_log_since") == 1
 
 
 def test_torch_is_expected_again_if_the_run_trained(typed: list[Request]) -> None:

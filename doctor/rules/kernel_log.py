@@ -69,7 +69,7 @@ def when(line: KernelLine) -> str:
 def _within(before: KernelLine, line: KernelLine, apart: float) -> bool:
     if before.age is None or line.age is None:
         return apart == float("inf")
-    return abs(before.age - line.age) <= apart
+    return abs(before.age - line.age) < apart
 
 
 @dataclass(slots=True)

@@ -117,6 +117,7 @@ EVENTS: dict[str, tuple[str, Block, float]] = {
         HOUR,
     ),
     "an Xid": ("gpu-xid", lambda n: (f"NVRM: Xid (PCI:0000:05:00): 74, pid={n}, Channel 1",), 0.1),
+    "Xids at once": ("gpu-xid", lambda n: (f"NVRM: Xid (PCI:0000:05:00): 74, pid={n}, Channel 1",), 0.0),
     "a GPU off the bus": (
         "gpu-xid",
         lambda n: (

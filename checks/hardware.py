@@ -19,7 +19,7 @@ _PAGE = re.compile(r"Memory failure: (0x[0-9a-f]{1,16}): ")
 _READ = re.compile(r"mce: Uncorrected hardware memory error in user-access at ([0-9a-f]{1,16})")
 
 
-@check("clock-impossible", CLOCK, damage=Damage.RISK, remedy="set-clock", sphere=Sphere.HOST)
+@check("clock-impossible", CLOCK, damage=Damage.BLOCKED, remedy="set-clock", sphere=Sphere.HOST)
 def clock_impossible(now: float) -> Iterator[Problem]:
     """The clock shows a time before this version of doctor was made.
 

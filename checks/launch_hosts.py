@@ -161,7 +161,11 @@ def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
         number = agent.setting("nnodes")
         return (*nodes, _shown(number) if number else "")
     if _may_be_configured(process):
-        return 1, 1, f"{_hosts_option(process)} is not given; a configuration file on the hosts may say it"
+        return (
+            1,
+            1,
+            f"{_hosts_option(process)} is not given, and a configuration file on the hosts was not read",
+        )
     if hosts := _listed(process):
         return len(hosts), len(hosts), f"it names {', '.join(hosts[:8])}"
     world, each = agent.world, agent.local_world or agent.setting("each")

@@ -149,7 +149,7 @@ def test_every_exam_loads(name: str) -> None:
 
 
 def test_every_expectation_is_used() -> None:
-    shared = [path for of in (plan, rules) for path in Path(of.__file__).parent.glob("*.py")]
+    shared = [path for of in (plan, rules) for path in Path(str(of.__file__)).parent.glob("*.py")]
     sources = "".join(file.read_text() for file in [*FILES, *shared])
     unused = [name for name in FIELDS if f"expect.{name}" not in sources and f'"{name}"' not in sources]
     assert unused == []

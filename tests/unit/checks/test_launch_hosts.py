@@ -295,7 +295,7 @@ def test_what_is_configured_on_the_hosts_is_a_risk(options: str, tmp_path: Path)
     (problem,), _ = judged(CHECK, [read(tmp_path, f"accelerate launch {options}train.py\n")])
     assert (problem.severity, problem.confidence) == (Severity.WARN, Confidence.SUSPECT)
     assert "may be for one host and 2 were named" in problem.summary
-    assert "--num_machines is not given; a configuration file on the hosts may say it" in problem.actual
+    assert "--num_machines is not given, and a configuration file on the hosts was not read" in problem.actual
     (tmp_path / "a.yaml").write_text("compute_environment: x\nnum_machines: 2\nnum_processes: 16\n")
     named = read(tmp_path, f"accelerate launch --config_file a.yaml {options}train.py\n")
     assert judged(CHECK, [named])[0] == []

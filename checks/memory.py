@@ -8,6 +8,7 @@ from shlex import quote
 from doctor.api import (
     EXPECT,
     RANKS,
+    Confidence,
     Damage,
     Evidence,
     Expect,
@@ -27,6 +28,8 @@ CONNECTIONS_PER_RANK = 4
 """Sending and receiving, with two neighbours."""
 FEW_INODES = 64
 """A rank with its data loaders creates more files than that."""
+SHARE_LEFT = 0.1
+"""With more than this share free, a file system is small and not full."""
 
 
 def _shm_need(ranks: int, expect: Expect) -> int:
@@ -158,7 +161,7 @@ def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
     """
     told: set[str] = set()
     for space in spaces.places:
-        if space.path == SHM or space.mount in told:
+        if space.path == SHM or space.mount in told or not space.writable:
             continue
         if space.inodes is not None and space.inodes < FEW_INODES:
             told.add(space.mount)
@@ -167,17 +170,24 @@ def disk_full(spaces: Spaces, expect: Expect) -> Iterator[Problem]:
         if space.free >= expect.disk_free_mb * MB:
             continue
         told.add(space.mount)
+        filled = space.free < space.total * SHARE_LEFT
         yield Problem(
-            f"{space.path} is nearly full",
+            f"{space.path} is nearly full" if filled else f"{space.path} has little room",
             expected=f"{expect.disk_free_mb} MB free",
             actual=f"{space.free // MB} MB free on {space.mount}",
             subject=space.path,
             severity=Severity.FAIL if space.free < expect.disk_fail_mb * MB else None,
+            confidence=_of_every_job(space) if filled else Confidence.STRONG,
             evidence=(Evidence(f"df -kP {space.path}", f"{space.free // 1024} kB free on {space.mount}"),),
             commands=(f"du -xh --max-depth=2 {quote(space.mount)} | sort -h | tail",),
         )
     if spaces.remote:
         raise Undecided(f"{', '.join(spaces.remote)} is on a network file system, which is not looked at")
+
+
+def _of_every_job(space: Space) -> Confidence:
+    """Certain if every job writes there; a home with a file system of its own is this login's alone."""
+    return Confidence.CERTAIN if space.path in ("/tmp", SHM) or space.mount == "/" else Confidence.STRONG
 
 
 def _no_inodes(space: Space) -> Problem:
@@ -188,6 +198,7 @@ def _no_inodes(space: Space) -> Problem:
         actual=f"{left} free on {space.mount}; {space.free // MB} MB are",
         subject=space.path,
         severity=Severity.FAIL,
+        confidence=_of_every_job(space),
         evidence=(Evidence(f"df -iP {space.path}", f"{space.inodes} inodes free on {space.mount}"),),
         commands=(
             f"du -x --inodes --max-depth=2 {quote(space.mount)} | sort -n | tail  # where the files are",

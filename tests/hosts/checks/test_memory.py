@@ -54,7 +54,7 @@ FAULTS = {
         "memory-low", lambda host: host.shadow("/proc/meminfo", free_memory(200)), says=("200 MB",)
     ),
     "full tmp": Fault(
-        "disk-full", nearly_full_tmp, says=("/tmp is nearly full", "24 MB free on /tmp", "du -xh")
+        "disk-full", nearly_full_tmp, says=("/tmp has little room", "24 MB free on /tmp", "du -xh")
     ),
     "no inodes in tmp": Fault(
         "disk-full",

@@ -74,6 +74,13 @@ FAULTS: Mapping[str, tuple[dict[str, Any], str]] = {
         {"spaces": f"path yes /tmp\n/dev/vda 264212084 1 100 99% /\n{SHM}"},
         "disk-full",
     ),
+    "the root of the login's home is full": (
+        {
+            "spaces": "path yes /tmp\ntmpfs 9000000 1 8999999 1% /tmp\n"
+            f"path yes /root\n/dev/vda 9000000 1 9 99% /\n{SHM}"
+        },
+        "disk-full",
+    ),
     "/tmp is read-only": (
         {"spaces": f"path no /tmp\n{DISK}{SHM}"},
         "tmp-not-writable",
@@ -136,6 +143,16 @@ SOUND: Mapping[str, dict[str, Any]] = {
     "no shared memory left": {
         "spaces": "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\n"
         "path yes /dev/shm\ntmpfs 65536 65536 0 100% /dev/shm\n"
+    },
+    "a small /tmp, half of it free": {
+        "spaces": f"path yes /tmp\ntmpfs 65536 32768 32768 50% /tmp\n{SHM}",
+    },
+    "a home of its own that is full": {
+        "spaces": f"path yes /tmp\n{DISK}path yes /root\n/dev/vdb 2048000 2048000 0 100% /root\n{SHM}",
+    },
+    "a root that is read-only and has no room, as a squashfs": {
+        "spaces": f"path yes /tmp\ntmpfs 9000000 1 8999999 1% /tmp\npath no /root\n"
+        f"/dev/loop0 2048000 2048000 0 100% /\n{SHM}",
     },
     "a home that nobody may write": {
         "spaces": "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\npath no /root\n/dev/vda 264212084 1 "

@@ -9,7 +9,7 @@ MINDSPORE ?=
 TRIALS_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-all test-mindspore lint check lab bench trials hang-trials slow-trials run-trials gpu-proof clean
+.PHONY: demo quick touched test test-all test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -81,6 +81,12 @@ slow-trials: $(VENV)/.ready
 # goes on; TRIALS_ARGS selects a part.
 run-trials: $(VENV)/.ready
 	$(BIN)/python -m tests.trials.around $(TRIALS_ARGS)
+
+# The exam `node` on sound hosts in every situation, many times; docs/proof/node.md is its page. It takes half an hour,
+# and goes on where it was cut short.
+node-trials: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m tests.trials.node $(TRIALS_ARGS)
 
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed

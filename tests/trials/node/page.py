@@ -1,0 +1,59 @@
+"""The page with the result: how often each situation was looked at, and what doctor said."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+from benchmarks.table import columns
+from tests.trials.node.situation import Group
+from tests.trials.outcome import Outcome
+from tests.trials.table import interval
+
+HEAD = ("situation", "runs", "exit codes", "median", "longest", "warnings over SSH")
+TEXT = """\
+# How often `--exam node` accuses a sound host
+
+`doctor check --exam node` may take a node out of service, so it must end with exit code 0 on a sound host,
+whatever runs there. `make node-trials` puts sound hosts of the lab (namespaces, each with its own sshd)
+into each of these situations. The exam looks at them as a prolog does (`doctor check --local --exam node
+-q`) and from another host over SSH, in turn. What is marked * is emulated: devices and their tools, the
+kernel log, the clock. The hosts share few cores. Exit code 3 means that something essential could not be
+read; prologs and health checks do not take it for a fault, and it is counted apart. The faults that must
+end with exit code 1 are in `tests/hosts/checks/test_node.py`.
+"""
+
+
+def page(outcomes: Sequence[Outcome], groups: Sequence[Group]) -> str:
+    wrong = [each for each in outcomes if each.code == 1]
+    unread = [each for each in outcomes if each.code not in (0, 1)]
+    _, most = interval(len(wrong), len(outcomes)) if outcomes else (0, 1)
+    parts = [
+        TEXT,
+        f"**{len(outcomes)} runs: {len(wrong)} accused a sound host (exit code 1), {len(unread)} ended with "
+        f"another code than 0 or 1.** At most {100 * most:.1f} % of such runs do, with 95 % certainty.\n",
+    ]
+    for group in groups:
+        rows = [
+            row for name in group.made if (row := _row(name, [one for one in outcomes if one.fault == name]))
+        ]
+        if rows:
+            parts.append(f"## {group.title}\n\n{columns(HEAD, rows)}\n")
+    return "\n".join(parts).rstrip()
+
+
+def _row(name: str, runs: Sequence[Outcome]) -> list[str]:
+    if not runs:
+        return []
+    codes = Counter(each.code for each in runs)
+    warned = Counter(word[1] for each in runs for said in each.said if (word := said.split())[0] == "WARN")
+    taken = [each.seconds for each in runs]
+    return [
+        name,
+        str(len(runs)),
+        ", ".join(f"{code}: {count}" for code, count in sorted(codes.items())),
+        f"{median(taken):.1f} s",
+        f"{max(taken):.1f} s",
+        ", ".join(f"{check}: {count}" for check, count in sorted(warned.items())),
+    ]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK
 from tests.lab import Lab, missing
 from tests.lab.errors import LabError
 from tests.lab.slurm import missing as no_slurm
@@ -48,7 +49,7 @@ def main() -> int:
             return 2
         outcomes += _trials(chosen, args.trials, {(each.fault, each.number) for each in outcomes}, args.out)
     print(page(outcomes, GROUPS))
-    return 0 if all(outcome.right for outcome in outcomes) else 1
+    return 0 if all(outcome.code in (EXIT_OK, EXIT_INCONCLUSIVE) for outcome in outcomes) else 1
 
 
 def _trials(

@@ -10,6 +10,7 @@ from doctor.api import EXPECT, Damage, Evidence, Expect, Problem, Sphere, Undeci
 from doctor.facts.memory import LOST_DATA
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.facts.system import CLOCK
+from doctor.rules.kernel_log import read_log
 
 MADE = datetime(2026, 11, 1, tzinfo=timezone.utc)
 """When this version was made: no clock that is right shows an earlier time."""
@@ -62,7 +63,7 @@ def memory_errors(
 
     What to do: have the module replaced that the kernel's log names; the count begins anew with the restart.
     """
-    recent = [line for line in lines or () if line.age is None or line.age <= expect.kernel_log_hours * 3600]
+    recent = read_log(lines or (), expect).lines
     told = [line for line in recent if not line.is_crash and _lost(line.message)]
     in_log = sum(int(found[1]) for line in told if (found := _COUNTED.match(line.message)))
     in_log = max(in_log, len({found[1] for line in told for found in (_page(line.message),) if found}))

@@ -49,7 +49,7 @@ class Kind:
 
 _KINDS = (
     Kind("an NPU's heartbeat was lost", r"heart.?beat lost", 60, r"device=(\d+)"),
-    Kind("the hardware reported errors", r"machine check|hardware error|edac [^:]*: \d+ [cu]e ", 1),
+    Kind("the hardware reported errors", r"machine check|hardware error|edac [^:]*: \d+ ce ", 1),
     Kind("a network link went down", r"(?<!sata )link (?:is )?down", 0, "(.*)link"),
     Kind(
         "a disk or file system reported errors",

@@ -50,7 +50,7 @@ def clock_impossible(now: float) -> Iterator[Problem]:
     sphere=Sphere.HOST,
 )
 def memory_errors(
-    counted: int | None, lines: tuple[KernelLine, ...] | None, expect: Expect
+    counts: tuple[int, ...] | None, lines: tuple[KernelLine, ...] | None, expect: Expect
 ) -> Iterator[Problem]:
     """The host's memory had errors that could not be corrected.
 
@@ -67,7 +67,8 @@ def memory_errors(
     told = [line for line in recent if not line.is_crash and _lost(line.message)]
     in_log = sum(int(found[1]) for line in told if (found := _COUNTED.match(line.message)))
     in_log = max(in_log, len({found[1] for line in told for found in (_page(line.message),) if found}))
-    count = max(counted or 0, in_log)
+    counted = sum(counts or ())
+    count = max(counted, in_log)
     if count:
         yield Problem(
             "its memory had errors that could not be corrected",
@@ -78,8 +79,8 @@ def memory_errors(
                 *(Evidence("dmesg", line.text[:300]) for line in told[-3:]),
             ),
         )
-    elif counted is None and lines is None:
-        raise Undecided("neither the memory controller's counts nor the kernel's log could be read")
+    elif not counts and lines is None:
+        raise Undecided("no memory controller counts errors, and the kernel's log needs root")
 
 
 def _page(message: str) -> re.Match[str] | None:

@@ -186,7 +186,7 @@ FAULTS = {
         "amd-missing",
         lambda host: host.only_for_root(),
         says=("this login has access to none of the GPUs", r"at least one \| none", "render,video"),
-        unknown=("amd-reset", "firewall-blocks", "kernel-log"),
+        unknown=("amd-reset", "firewall-blocks", "kernel-log", "memory-errors"),
         user="trainee",
     ),
 }

@@ -12,7 +12,7 @@ from tests.support.faults import ALONE, assert_healthy, assert_only, assert_unex
 from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, three_hosts, undecided_on, victim
 
 OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "nvlink-down"}
-OF_ROOT = {"firewall-blocks", "kernel-log", "gpu-xid"}
+OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors", "gpu-xid"}
 
 
 @pytest.fixture(scope="module")

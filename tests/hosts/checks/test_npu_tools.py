@@ -28,7 +28,7 @@ OF_HCCN = {
     "device-speed-mismatch",
     "device-unreachable",
 }
-OF_ROOT = {"firewall-blocks", "kernel-log"}
+OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors"}
 
 
 @pytest.fixture

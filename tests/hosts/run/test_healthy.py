@@ -7,7 +7,7 @@ import pytest
 from tests.lab import Lab
 from tests.support.faults import ALONE, Examiner, assert_healthy
 
-UNREADABLE = {"kernel-log", "firewall-blocks"}
+UNREADABLE = {"kernel-log", "memory-errors", "firewall-blocks"}
 """The facts that only root may read."""
 
 

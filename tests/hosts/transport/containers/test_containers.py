@@ -102,7 +102,7 @@ def test_a_container_has_settings_of_its_own_network(dock: Dock) -> None:
     for number in (1, 2):
         settings = {"net.core.somaxconn": 2} if number == 1 else None
         dock.engine.run(f"node{number}", f"pod{number}", net="pod", shm="1g", sysctls=settings)
-    seen = dock("check", *PODS)
+    seen = dock("check", *PODS, "--ranks-per-host", "2")
     assert seen.trouble.keys() == {"somaxconn-low"}, seen.text
     found = seen.trouble["somaxconn-low"]
     assert (found["hosts"], found["view"], found["status"]) == (["pod1"], "container", "fail")

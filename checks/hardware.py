@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from datetime import datetime, timezone
 
 from doctor.api import EXPECT, Damage, Evidence, Expect, Problem, Sphere, Undecided, check, maybe
@@ -15,8 +15,12 @@ from doctor.rules.kernel_log import read_log
 MADE = datetime(2026, 11, 1, tzinfo=timezone.utc)
 """When this version was made: no clock that is right shows an earlier time."""
 
-_COUNTED = re.compile(r"EDAC \S{1,20}: (\d{1,6}) UE ")
+_COUNTED = re.compile(
+    r"EDAC (?:\w{1,20} )?MC\d{1,3}: (\d{1,6}) UE .*? on \S.* ?\((?:channel|csrow|branch|page|slot)"
+)
+"""The whole of the kernel's own line: other lines begin with a name that a user may choose."""
 _PAGE = re.compile(r"Memory failure: (0x[0-9a-f]{1,16}): ")
+_INJECTED = re.compile(r"Injecting memory failure (?:for pfn|at pfn) (0x[0-9a-f]{1,16})")
 _READ = re.compile(r"mce: Uncorrected hardware memory error in user-access at ([0-9a-f]{1,16})")
 
 
@@ -64,7 +68,8 @@ def memory_errors(
     What to do: have the module replaced that the kernel's log names; the count begins anew with the restart.
     """
     recent = read_log(lines or (), expect).lines
-    told = [line for line in recent if not line.is_crash and _lost(line.message)]
+    tested = {found[1] for line in recent if (found := _INJECTED.match(line.message))}
+    told = [line for line in recent if not line.is_crash and _lost(line.message, tested)]
     in_log = sum(int(found[1]) for line in told if (found := _COUNTED.match(line.message)))
     in_log = max(in_log, len({found[1] for line in told for found in (_page(line.message),) if found}))
     counted = sum(counts or ())
@@ -87,8 +92,9 @@ def _page(message: str) -> re.Match[str] | None:
     return _PAGE.match(message) or _READ.match(message)
 
 
-def _lost(message: str) -> bool:
+def _lost(message: str, tested: Container[str]) -> bool:
     """A page that was taken away by a test, or as a precaution, lost nothing."""
-    if _PAGE.match(message):
-        return "hardware memory corruption" in message or "recovery action for" in message
+    if page := _PAGE.match(message):
+        lost = "hardware memory corruption" in message or "recovery action for" in message
+        return lost and page[1] not in tested
     return bool(_COUNTED.match(message) or _READ.match(message))

@@ -88,7 +88,7 @@ WORTH_READING = "|".join(
     (
         "out of memory|oom-kill|machine check|hardware error|link (is )?(up|down)|i/o error",
         "ext4-fs error|nf_conntrack: table full|segfault|edac|soft lockup|blocked for more",
-        "memory failure: 0x",
+        "memory failure",
         *every("kernel_log"),
     )
 )

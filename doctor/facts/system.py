@@ -94,7 +94,7 @@ class Devices:
 _NOTHING = FoundDevices()
 _PCI = "/proc/bus/pci/devices"
 _PCI_CLASS = "/sys/bus/pci/devices/*/class"
-_GIVEN_AWAY = ("vfio-pci", "pci-stub")
+_GIVEN_AWAY = ("vfio-pci", "pci-stub", "gim")
 """Drivers of devices that were passed to a virtual machine."""
 _LAB = "/run/cluster-doctor-lab/emulated"
 

@@ -22,10 +22,21 @@ from doctor.model import Host, MissingFact, Result, Scope, Severity, Status, Vie
 
 
 def without_job(reading: Reading) -> Reading:
-    """The reading, with a plan that no file, flag, scheduler or running job had a say in."""
+    """The reading, with a plan that no file, flag, scheduler or running job had a say in. A device that may
+    only drive a screen needs no driver.
+    """
     wishes = JobWishes(expect=reading.recording.wishes.expect)
     recording = replace(reading.recording, wishes=wishes, smoke=(), smoke_wanted=False)
-    sights = {host: replace(sight, env={}, built_for=None) for host, sight in reading.sights.items()}
+    sights = {
+        host: replace(
+            sight,
+            env={},
+            built_for=None,
+            plugged_in={v: count - sight.screens.get(v, 0) for v, count in sight.plugged_in.items()},
+            screens={},
+        )
+        for host, sight in reading.sights.items()
+    }
     plan = replace(settle(draft(recording.hosts, wishes), sights), of_node=True)
     return Reading(recording, reading.facts, sights, plan, None)
 

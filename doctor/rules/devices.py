@@ -111,7 +111,7 @@ def problem_of(
 
 def unless_on_cpus(plan: JobPlan) -> str:
     """The advice for a job that does not use devices that nobody named; it follows the expected value."""
-    unsaid = plan.only_plugged_in or plan.only_wanted
+    unsaid = (plan.only_plugged_in or plan.only_wanted) and not plan.of_node
     return "; if the job trains on CPUs: --backend gloo" if unsaid else ""
 
 

@@ -1,8 +1,12 @@
 #!/bin/sh
 # Prolog= and Epilog= in slurm.conf: runs as root on each node before a job starts there, or after it has ended. An exit
 # code other than 0 drains the node (and, as Prolog, requeues the job), so only a certain fault of the node may give one:
-# never a job, never a warning, never a problem of doctor.
+# never a job, never a warning, never a problem of doctor. So a fault must be printed, too: a Python that cannot start
+# also ends with 1.
 PATH=/opt/cluster-doctor/bin:/usr/sbin:/usr/bin:/sbin:/bin
-timeout 60 doctor check --local --exam node -q
-[ $? -ne 1 ] || exit 1
+said=$(LC_ALL=C timeout 60 doctor check --local --exam node -q --no-color)
+code=$?
+[ -z "$said" ] || printf '%s\n' "$said"
+[ $code -eq 1 ] || exit 0
+case $said in FAIL*) exit 1 ;; esac
 exit 0

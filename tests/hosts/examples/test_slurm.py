@@ -79,9 +79,22 @@ def test_a_sick_node_is_drained_with_its_reason_and_resumed_when_it_is_well(
 def test_a_node_that_somebody_else_drained_stays_drained(slurm: Slurm) -> None:
     install(slurm.lab["node2"])
     slurm.run(["scontrol", "update", "nodename=node2", "state=drain", "reason=a disk is exchanged"])
-    gate(slurm, "healthcheck.sh")
-    assert state(slurm) == "drained"
-    assert "a disk is exchanged" in slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout
+    host = slurm.lab["node2"]
+    for fault in ("true", "mount -o remount,ro /tmp", "mount -o remount,rw /tmp"):
+        host.do(fault)
+        gate(slurm, "healthcheck.sh")
+        assert state(slurm) == "drained"
+        assert slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout.strip() == "a disk is exchanged"
+
+
+def test_a_doctor_that_cannot_start_is_not_a_fault_of_the_node(slurm: Slurm) -> None:
+    """A Python that does not find our package ends with 1."""
+    install(slurm.lab["node2"])
+    broken = f"#!/bin/sh\nexec {sys.executable} -c 'import doctor_is_gone'\n"
+    slurm.lab["node2"].write("/opt/cluster-doctor/bin/doctor", broken, 0o755)
+    for script in GATE:
+        assert gate(slurm, script).returncode == 0
+    assert state(slurm) == "idle"
 
 
 SAVES = """

@@ -152,7 +152,7 @@ def test_a_call_that_cannot_be_killed_loses_only_its_own_answer(tool: Tool) -> N
     start = time.monotonic()
     assert split_known(tool.links(first="L=1")) == (
         {2: True, 10: True},
-        "device 0: hccn_tool did not answer within 1 s",
+        "device 0: hccn_tool did not answer within 1 s, and could not be killed",
     )
     assert time.monotonic() - start < 30
 

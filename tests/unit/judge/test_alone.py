@@ -125,7 +125,18 @@ SOUND: Mapping[str, dict[str, Any]] = {
         "EDAC MC0: 1 UE memory read error[7f00+1000]\n"
     },
     "a page that was taken away as a precaution": {
-        "kernel_log": "uptime 90000.0\n[89000.1] Memory failure: 0x1a2b3c: Injecting memory failure\n"
+        "kernel_log": "uptime 90000.0\n[89000.1] Injecting memory failure for pfn 0x1a2b3c at process "
+        "virtual address 0x7f0000000000\n[89000.2] Memory failure: 0x1a2b3c: recovery action for dirty "
+        "LRU page: Recovered\n"
+    },
+    "a program whose name begins like the kernel's line": {
+        "kernel_log": "uptime 90000.0\n[89000.1] EDAC MC0: 1 UE (4711): /proc/4711/oom_adj is "
+        "deprecated, please use /proc/4711/oom_score_adj instead.\n[89001.1] EDAC MC1: 1 UE : page "
+        "allocation failure: order:4\n"
+    },
+    "a card for a screen without its driver": {
+        "devices": "/proc/bus/pci/devices:0b00\t10de1287\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\tnouveau\n"
+        "/sys/bus/pci/devices/0000:0b:00.0/class:0x030000\n"
     },
     "errors two days ago": {
         "kernel_log": "uptime 300000.0\n[100.1] EDAC MC0: 1 UE memory read error on DIMM_A1 (channel:1)\n"

@@ -135,7 +135,7 @@ SOUND: Mapping[str, dict[str, Any]] = {
         "allocation failure: order:4\n"
     },
     "a card for a screen without its driver": {
-        "devices": "/proc/bus/pci/devices:0b00\t10de1287\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\t0\tnouveau\n"
+        "devices": "/proc/bus/pci/devices:0b00\t10de1287" + 16 * "\t0" + "\tnouveau\n"
         "/sys/bus/pci/devices/0000:0b:00.0/class:0x030000\n"
     },
     "errors two days ago": {

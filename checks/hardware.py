@@ -85,7 +85,9 @@ def memory_errors(
             ),
         )
     elif not counts and lines is None:
-        raise Undecided("no memory controller counts errors, and the kernel's log needs root")
+        raise Undecided(
+            "no memory controller counts errors, and the kernel's log needs root (--sudo uses sudo -n)"
+        )
 
 
 def _page(message: str) -> re.Match[str] | None:

@@ -10,13 +10,14 @@ node=${SLURMD_NODENAME:-$(hostname -s)}
 said=$(LC_ALL=C timeout 60 doctor check --local --exam node -q --no-color 2>/dev/null)
 code=$?
 reason=$(scontrol show node "$node" | sed -n 's/^ *Reason=//p' | head -n 1)
-case $code$said in
-  1FAIL*)
-    [ -z "$reason" ] || exit 0
-    why=$(printf '%s\n' "$said" | sed -n 's/^FAIL  *//p' | head -n 3 | tr -s ' \n' ' ' | cut -c 1-120)
-    scontrol update nodename="$node" state=drain reason="doctor: $why"
+why=$(printf '%s\n' "$said" | sed -n 's/^FAIL  *//p' | head -n 3 | tr -s ' \n' ' ' | cut -c 1-120)
+case $code in
+  1)
+    if [ -z "$reason" ] && [ -n "$why" ]; then
+      scontrol update nodename="$node" state=drain reason="doctor: $why"
+    fi
     ;;
-  0*)
+  0)
     case $reason in
       *gpu-xid* | *amd-reset* | *memory-errors*) ;;
       "doctor: "*) scontrol update nodename="$node" state=resume ;;

@@ -78,7 +78,7 @@ FAULTS = {
     "somaxconn, other": queue("somaxconn-low", "net.core.somaxconn", 4, "peer", ALONE, 8),
     "somaxconn, head, many ranks": queue("somaxconn-low", "net.core.somaxconn", 128, HEAD, MANY, 256),
     "somaxconn, other, many ranks": queue("somaxconn-low", "net.core.somaxconn", 128, "peer", MANY, 256),
-    "backlog, head": queue("syn-backlog-low", "net.ipv4.tcp_max_syn_backlog", 7, HEAD, ALONE, 8),
+    "backlog, head": queue("syn-backlog-low", "net.ipv4.tcp_max_syn_backlog", 255, HEAD, MANY, 256),
     "backlog, other": queue("syn-backlog-low", "net.ipv4.tcp_max_syn_backlog", 255, "peer", MANY, 256),
     "master port in the ephemeral range": Fault(
         "ports-not-reserved",

@@ -78,7 +78,7 @@ def test_a_name_accuses_nobody(head: str, tmp_path: Path) -> None:
 def test_a_true_message_stays(message: str, tmp_path: Path) -> None:
     assert own_words(message) == message
     up = "mlx5_core 0000:3b:00.0 eth1: Link up"
-    if "nfs" not in message:
+    if "nfs" not in message and " UE " not in message:  # memory-errors judges that one
         assert summaries(up, message)
     for head in HEADS[::2] if "Link" not in message and "mce" not in message else ():
         assert named(tmp_path / "dmesg", head, message), head

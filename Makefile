@@ -56,7 +56,7 @@ bench: $(VENV)/.ready
 	else echo "Without MindSpore (make test-mindspore installs it): msrun is left out."; fi
 	$(BIN)/python -m benchmarks.preflight
 	$(BIN)/python -m benchmarks.hang
-	$(BIN)/python -m benchmarks.around
+	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.explain
 	$(BIN)/python -m benchmarks.replay
 
@@ -80,7 +80,7 @@ slow-trials: $(VENV)/.ready
 # A training under `doctor run` on this machine, with each fault and a killed doctor, many times. A run that was cut short
 # goes on; TRIALS_ARGS selects a part.
 run-trials: $(VENV)/.ready
-	$(BIN)/python -m tests.trials.around $(TRIALS_ARGS)
+	$(BIN)/python -m tests.trials.command $(TRIALS_ARGS)
 
 # The exam `node` on sound hosts in every situation, many times; docs/proof/node.md is its page. It takes half an hour,
 # and goes on where it was cut short.

@@ -22,7 +22,7 @@ MARK = "split: "
 def main() -> None:
     began = time.time() - _age()
     from doctor.cli import run
-    from doctor.run import collect, examination
+    from doctor.exam import collect, examination
     from doctor.transport.routing import RoutedTransport
 
     clock = Clock()

@@ -16,16 +16,16 @@ import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
-from doctor.cli.around import run_command
 from doctor.cli.examine import ask_facts, ask_hang, ask_slow, check_hosts, examine
 from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
 from doctor.cli.mistakes import mistake
 from doctor.cli.options import group, takes
+from doctor.cli.run import run_command
 from doctor.cli.whichlanguage import LANGUAGE_HELP, chosen
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
+from doctor.exam.request import ExamFlags, Request
 from doctor.report.formats import FORMATS, Outputs
-from doctor.run.request import ExamFlags, Request
 from doctor.text.language import Language
 from doctor.text.option import any_option
 from doctor.text.speech import speak, t

@@ -70,14 +70,14 @@ def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
 
 def print_schema() -> int:
     """Prints the JSON Schema of every report that --json writes."""
-    from doctor.around.envelope import AroundReport
     from doctor.hang.envelope import HangReport
     from doctor.logs.envelope import LogsReport
     from doctor.report.json import CheckReport
     from doctor.report.schema import schema_of
+    from doctor.run.envelope import RunReport
     from doctor.slow.envelope import SlowReport
 
-    kinds = (CheckReport, LogsReport, HangReport, SlowReport, AroundReport)
+    kinds = (CheckReport, LogsReport, HangReport, SlowReport, RunReport)
     put(f"{json.dumps(schema_of(*kinds), indent=1)}\n", sys.stdout)
     return 0
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from doctor.cli.whichlanguage import config_path
 from doctor.errors import Mistake, UsageError, suggest
-from doctor.run.request import Request
+from doctor.exam.request import Request
 from doctor.text.announce import announce
 from doctor.text.language import Language
 from doctor.text.nodeset import check_jump, check_user

@@ -6,12 +6,7 @@ import sys
 from dataclasses import replace
 
 from doctor.errors import UsageError
-from doctor.facts.system import DEVICES
-from doctor.judge.reading import Reading
-from doctor.report.formats import STDOUT
-from doctor.report.outputs import deliver, refuse_unwritable
-from doctor.report.pages import terminal_of
-from doctor.run.demo import (
+from doctor.exam.demo import (
     ALL_DEMOS,
     DEMOS,
     HANGS,
@@ -23,9 +18,14 @@ from doctor.run.demo import (
     play,
     play_transcript,
 )
-from doctor.run.examination import judge_again
-from doctor.run.progress import progress_line
-from doctor.run.request import Request
+from doctor.exam.examination import judge_again
+from doctor.exam.progress import progress_line
+from doctor.exam.request import Request
+from doctor.facts.system import DEVICES
+from doctor.judge.reading import Reading
+from doctor.report.formats import STDOUT
+from doctor.report.outputs import deliver, refuse_unwritable
+from doctor.report.pages import terminal_of
 from doctor.text.speech import spoken, t
 from doctor.text.terminal import can_redraw, coloured, put, room
 

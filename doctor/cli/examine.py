@@ -14,9 +14,9 @@ from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
+from doctor.exam.request import HostFlags, Request
 from doctor.hang.options import HangWishes, RunningJobWishes
 from doctor.report.formats import Outputs
-from doctor.run.request import HostFlags, Request
 from doctor.slow.options import SlowWishes
 from doctor.text.announce import announce
 from doctor.text.option import IN_JOB, REPLAY, any_option, option, refuse_conflicts
@@ -55,10 +55,10 @@ def examine(request: Request) -> int:
         empty_lists(request.outputs, request.inputs())
         raise
     request = replace(request, smoke=smoke)
-    from doctor.run.examination import run_and_report
+    from doctor.exam.examination import run_and_report
 
     if request.in_job:
-        from doctor.run.in_job import in_job
+        from doctor.exam.in_job import in_job
 
         return to_its_end(partial(in_job, request))
     return to_its_end(partial(run_and_report, request))
@@ -78,8 +78,8 @@ def check_hosts(request: Request, wishes: AgainWishes) -> int:
     if wishes.again is None:
         return examine(request)
     from doctor.cli.defaults import with_defaults
+    from doctor.exam.again import look_again
     from doctor.report.outputs import empty_lists
-    from doctor.run.again import look_again
 
     empty_lists(request.outputs, [*request.inputs(), ("--again", wishes.again)])
     refuse_conflicts(request, wishes)

@@ -11,6 +11,8 @@ from typing import TextIO
 
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError, UsageError
+from doctor.exam.examination import run_and_judge
+from doctor.exam.request import Request
 from doctor.judge.fact_values import ASKED
 from doctor.judge.verdict import Report
 from doctor.recording import save
@@ -19,8 +21,6 @@ from doctor.report.facts_page import facts_html, facts_markdown
 from doctor.report.facts_text import print_facts
 from doctor.report.formats import STDOUT
 from doctor.report.outputs import refuse_unwritable, tell_who_reads
-from doctor.run.examination import run_and_judge
-from doctor.run.request import Request
 from doctor.text.console import drawn
 from doctor.text.outfile import write_file
 from doctor.text.terminal import coloured, put, width

@@ -14,6 +14,8 @@ from msgspec import structs
 
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError
+from doctor.exam.host_session import HostSession, open_session
+from doctor.exam.request import Request
 from doctor.hang.below import sentence, with_checks
 from doctor.hang.check import examine_below, suggested
 from doctor.hang.evidence import HangEvidence
@@ -31,8 +33,6 @@ from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
 from doctor.report.pages import show_page, terminal_of, write_page
 from doctor.report.spoken import spoken_command
-from doctor.run.host_session import HostSession, open_session
-from doctor.run.request import Request
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file

@@ -19,7 +19,7 @@ from doctor.cli.mistakes import WrongValue
 from doctor.cli.otherwords import VALUES
 from doctor.cli.whichlanguage import LanguageWish
 from doctor.errors import suggest
-from doctor.run.request import Request
+from doctor.exam.request import Request
 from doctor.text.option import KEY, Option, identifier
 
 T = TypeVar("T")

@@ -8,7 +8,7 @@ from pathlib import Path
 from doctor.cli.examine import examine
 from doctor.cli.options import group, takes
 from doctor.errors import UsageError
-from doctor.run.request import JobFlags, Request
+from doctor.exam.request import JobFlags, Request
 from doctor.text.option import any_option
 
 app = group()

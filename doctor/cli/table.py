@@ -11,6 +11,8 @@ from typing import Any, Literal, cast
 from doctor.api import Fact
 from doctor.cli.defaults import with_defaults
 from doctor.errors import EXIT_INCONCLUSIVE, DoctorError, UsageError, suggest
+from doctor.exam.examination import run_and_judge
+from doctor.exam.request import Request
 from doctor.expect import Expect
 from doctor.facts.ascend.network import NPU_ADDRESSES, Address
 from doctor.facts.ascend.npu_smi_card import NPU_SUPER_POD
@@ -34,8 +36,6 @@ from doctor.judge.verdict import Report, Rules, RunInfo
 from doctor.model import Host, MissingFact, Scope, Status, Verdict
 from doctor.report.formats import Outputs
 from doctor.report.outputs import deliver, refuse_unwritable, show
-from doctor.run.examination import run_and_judge
-from doctor.run.request import Request
 from doctor.targets.inventory import table_file
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold

@@ -8,12 +8,12 @@ import time
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
+from doctor.exam.examination import run_and_judge
+from doctor.exam.host_session import HostSession
+from doctor.exam.request import ExamFlags, Ready
 from doctor.hang.judge import Judgement
 from doctor.hang.judge.judgement import Cause
 from doctor.judge.verdict import Report
-from doctor.run.examination import run_and_judge
-from doctor.run.host_session import HostSession
-from doctor.run.request import ExamFlags, Ready
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from typing import Any
 import psutil
 from msgspec import structs
 
+from doctor.exam.host_session import HostSession
+from doctor.exam.progress import ProgressLine
 from doctor.hang.agents import HangPatience
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import LIMIT, HangState, Judgement, judged
@@ -20,8 +22,6 @@ from doctor.hang.judge.pace import StepPace
 from doctor.hang.judge.starting import starting_jobs
 from doctor.hang.options import HangWishes, RunningJobWishes
 from doctor.hang.run import PATIENCE, Choose, Sight, see
-from doctor.run.host_session import HostSession
-from doctor.run.progress import ProgressLine
 from doctor.stage import Stage
 from doctor.text.announce import announce
 

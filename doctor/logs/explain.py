@@ -14,6 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from doctor.errors import UsageError
+from doctor.exam.progress import progress_line
+from doctor.exam.request import Request
+from doctor.exam.way import way_to
 from doctor.logs.explanation import Explanation
 from doctor.logs.inputs import STDIN
 from doctor.logs.judge import JobFacts, known_of
@@ -29,9 +32,6 @@ from doctor.logs.search import LogSearch, read_a_job
 from doctor.logs.symptoms.match import Matcher, matcher_of
 from doctor.model import MissingFact
 from doctor.report.pages import show_page, terminal_of, write_page
-from doctor.run.progress import progress_line
-from doctor.run.request import Request
-from doctor.run.way import way_to
 from doctor.stage import Stage
 from doctor.text.announce import announce
 from doctor.text.redact import redact

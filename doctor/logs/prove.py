@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from doctor.exam.examination import run_and_judge
+from doctor.exam.request import ExamFlags, Ready, Request
 from doctor.facts.memory import FULL, MB, Space
 from doctor.facts.network import ADDRESSES, NAMES
 from doctor.job.launch.process_env import Launch, ProcessEnv
@@ -21,8 +23,6 @@ from doctor.logs.judge.parties import bare
 from doctor.logs.model import LogCause, LogLine, Logs
 from doctor.model import Confidence, Finding, Host, Status
 from doctor.report.headline import title
-from doctor.run.examination import run_and_judge
-from doctor.run.request import ExamFlags, Ready, Request
 from doctor.text.nodeset import fold, is_ip
 from doctor.transport.ssh.settings import SshSettings
 

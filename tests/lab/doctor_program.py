@@ -15,11 +15,11 @@ def load() -> None:
     """Everything that an examination over SSH imports."""
     import rich.console
 
-    import doctor.run.examination
+    import doctor.exam.examination
     import doctor.transport.ssh
 
     assert rich.console
-    assert doctor.run.examination
+    assert doctor.exam.examination
     assert doctor.transport.ssh
     with contextlib.redirect_stdout(io.StringIO()):
         cli.run(["list"])

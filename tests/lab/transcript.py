@@ -18,7 +18,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from doctor.run.demo import TRANSCRIPTS, transcript_of
+from doctor.exam.demo import TRANSCRIPTS, transcript_of
 from doctor.text.language import Language
 from tests.support.paths import ROOT
 

@@ -32,11 +32,14 @@ def test_heavy_modules_are_imported_only_when_needed(code: str, absent: set[str]
 @pytest.mark.parametrize(
     ("words", "absent"),
     [
-        ("'EI0006'", {"doctor.api", "doctor.facts", "doctor.judge.verdict", "doctor.run.collect"}),
-        ("'kernel-oom'", {"doctor.api", "doctor.facts", "doctor.judge.verdict", "doctor.run.collect"}),
-        ("'load task fail'", {"doctor.api", "doctor.facts", "doctor.judge.verdict", "doctor.run.collect"}),
-        ("'shm-small'", {"doctor.logs.reading", "doctor.run.collect"}),
-        (f"{__file__!r}", {"doctor.api", "doctor.judge.verdict", "doctor.report.html", "doctor.run.collect"}),
+        ("'EI0006'", {"doctor.api", "doctor.facts", "doctor.judge.verdict", "doctor.exam.collect"}),
+        ("'kernel-oom'", {"doctor.api", "doctor.facts", "doctor.judge.verdict", "doctor.exam.collect"}),
+        ("'load task fail'", {"doctor.api", "doctor.facts", "doctor.judge.verdict", "doctor.exam.collect"}),
+        ("'shm-small'", {"doctor.logs.reading", "doctor.exam.collect"}),
+        (
+            f"{__file__!r}",
+            {"doctor.api", "doctor.judge.verdict", "doctor.report.html", "doctor.exam.collect"},
+        ),
         (f"{__file__!r}", {"pydantic", "doctor.job.launch.files"}),
     ],
 )

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from doctor.exam.collect import Collection, Order
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
 from doctor.probe import HostAnswer, read
 from doctor.recording import save
-from doctor.run.collect import Collection, Order
 from tests.support.captures import every_fact
 from tests.support.probing import TOKEN, answer, start
 

@@ -28,7 +28,7 @@ AFFECTED = (
     "tests/unit/test_translated.py",
 )
 """Tests that look at all checks and facts, or compare the output of all checks with a file."""
-ALSO = ("tests/unit/cli", "tests/unit/facts", "tests/unit/report", "tests/unit/run")
+ALSO = ("tests/unit/cli", "tests/unit/facts", "tests/unit/report", "tests/unit/exam")
 """Tests that run all checks, but look at something else."""
 
 

@@ -6,7 +6,6 @@ import json
 from functools import cache
 from typing import Any
 
-from doctor.around.envelope import AroundReport
 from doctor.hang.envelope import HangReport
 from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import judge
@@ -19,6 +18,7 @@ from doctor.report import envelope, junit, prometheus
 from doctor.report.envelope import Envelope
 from doctor.report.json import CheckReport, check_report
 from doctor.report.schema import schema_of
+from doctor.run.envelope import RunReport
 from doctor.slow.envelope import SlowReport
 from tests.support.schemas import misfits
 
@@ -53,7 +53,7 @@ def as_prometheus(made: Made) -> bytes:
 @cache
 def schema() -> dict[str, Any]:
     """What `doctor list schema` prints."""
-    return schema_of(CheckReport, LogsReport, HangReport, SlowReport, AroundReport)
+    return schema_of(CheckReport, LogsReport, HangReport, SlowReport, RunReport)
 
 
 def wrong(data: dict[str, Any]) -> list[str]:

@@ -11,7 +11,7 @@ BASES = {
     "LogsReport": "Envelope",
     "HangReport": "Envelope",
     "SlowReport": "Envelope",
-    "AroundReport": "Envelope",
+    "RunReport": "Envelope",
     "LogFindingEntry": "FindingEntry",
     "HangFindingEntry": "FindingEntry",
     "SlowFindingEntry": "FindingEntry",

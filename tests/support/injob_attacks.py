@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 import msgspec
 
 from doctor.api import Ask
-from doctor.run.in_job.handshake import Greeting, endpoint
-from doctor.run.in_job.messages import RunVerdict, StartProgram, Welcome
-from doctor.run.in_job.wire import CONTROL, STDIN, FrameReader
+from doctor.exam.in_job.handshake import Greeting, endpoint
+from doctor.exam.in_job.messages import RunVerdict, StartProgram, Welcome
+from doctor.exam.in_job.wire import CONTROL, STDIN, FrameReader
 from doctor.transport.question import MeshQuestion, ProbeQuestion
 
 STRANGER = 4001

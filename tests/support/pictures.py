@@ -13,8 +13,8 @@ from rich.console import Console
 from rich.text import Text
 
 from doctor import cli
+from doctor.exam.demo import load_demo
 from doctor.judge.registry import FoundChecks
-from doctor.run.demo import load_demo
 from doctor.text.language import Language
 from doctor.text.speech import speaking
 from doctor.text.wrap import cells
@@ -50,7 +50,7 @@ PAGE = """\
 def picture(demo: str, lang: Language = Language.EN) -> str:
     """Asserts that the demo was shown. COLUMNS must be set: it determines the width of the report."""
     known = FoundChecks(answered(load_demo(demo)), ())
-    with patch("doctor.run.examination.find_checks", return_value=known):
+    with patch("doctor.exam.examination.find_checks", return_value=known):
         return _drawn(["demo", demo], 0, f"doctor demo {demo}", f"demo-{demo}", lang)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from doctor.__main__ import main
-from doctor.run import smoke_rounds
+from doctor.exam import smoke_rounds
 from tests.lab import doctor_program
 from tests.lab.warm import Warm
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
-from doctor.around.envelope import AroundReport
+from doctor.exam.demo import DEMOS, FOLDER, evidence_of
 from doctor.hang.below import with_checks
 from doctor.hang.envelope import HangReport
 from doctor.hang.judge import judge
@@ -35,7 +35,7 @@ from doctor.report.markdown_page import as_markdown
 from doctor.report.prometheus import PREFIX
 from doctor.report.schema import schema_of
 from doctor.report.shadow import ShadowLine
-from doctor.run.demo import DEMOS, FOLDER, evidence_of
+from doctor.run.envelope import RunReport
 from doctor.slow.envelope import SlowReport
 from tests.support.captures import SAMPLES
 from tests.support.envelopes import Made, as_data, as_prometheus, schema, wrong
@@ -175,7 +175,7 @@ def test_the_schema_is_printed() -> None:
 def test_the_page_explains_each_field() -> None:
     before, _, _ = PAGE.read_text().partition(HERE)
     tables = field_tables(
-        schema_of(Envelope, CheckReport, LogsReport, HangReport, SlowReport, AroundReport, ShadowLine)
+        schema_of(Envelope, CheckReport, LogsReport, HangReport, SlowReport, RunReport, ShadowLine)
     )
     if os.environ.get("UPDATE_DOCS"):
         PAGE.write_text(f"{before}{HERE}\n{tables}")

@@ -79,7 +79,7 @@ def test_every_module_of_an_ordered_folder_has_its_place(unit: str) -> None:
     assert len(TABLE[unit]) == len(set(TABLE[unit]))
 
 
-@pytest.mark.parametrize("unit", ["smoke", "transport", "facts", "job", "rules", "judge", "report", "run"])
+@pytest.mark.parametrize("unit", ["smoke", "transport", "facts", "job", "rules", "judge", "report", "exam"])
 def test_these_folders_are_ordered(unit: str) -> None:
     assert TABLE[unit]
 

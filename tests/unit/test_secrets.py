@@ -19,6 +19,10 @@ from msgspec.structs import replace
 from doctor import cli
 from doctor.api import Read
 from doctor.cli.defaults import with_defaults
+from doctor.exam import collect
+from doctor.exam.collect import Collection, Order
+from doctor.exam.request import Request
+from doctor.exam.way import way_of
 from doctor.hang.evidence import Frame, HangEvidence, HangMember, LibraryText
 from doctor.hang.judge import judge
 from doctor.hang.redaction import redacted
@@ -31,10 +35,6 @@ from doctor.recording import encoded
 from doctor.report.formats import FORMATS
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
-from doctor.run import collect
-from doctor.run.collect import Collection, Order
-from doctor.run.request import Request
-from doctor.run.way import way_of
 from doctor.smoke import events, messages
 from doctor.targets.inventory import COMMAND_LINE, Targets
 from doctor.transport import Script

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from doctor import cli
 from doctor.__main__ import main
-from doctor.run.progress import ProgressLine
+from doctor.exam.progress import ProgressLine
 from doctor.stage import Stage
 from doctor.text.printable import escaped
 from tests.support.paths import ROOT
@@ -179,7 +179,7 @@ def test_json_reads_back_as_what_it_was(value: Any) -> None:
     assert drawn(written) == []
 
 
-ON_HOSTS = ("agents", "facts/look.py", "mesh/agent.py", "smoke/onhost", "smoke/inject.py", "around/onhost")
+ON_HOSTS = ("agents", "facts/look.py", "mesh/agent.py", "smoke/onhost", "smoke/inject.py")
 """Programs of ours that run on hosts: their output is read here."""
 PRINTS = re.compile(r"\bprint\b|sys\.std(out|err)\.write|traceback\.print_\w+")
 

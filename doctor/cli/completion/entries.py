@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from doctor.cli.help import HelpEntry, below, entries
+from doctor.exam.demo import ALL_DEMOS
+from doctor.exam.request import Request
 from doctor.expect import FIELDS
 from doctor.judge.playbook import exams, load_remedies
 from doctor.judge.registry import find_checks
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.report.launch_line import AUTO, FORMS
-from doctor.run.demo import ALL_DEMOS
-from doctor.run.request import Request
 from doctor.smoke.inject import KINDS
 from doctor.text.option import options
 

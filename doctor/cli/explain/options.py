@@ -11,8 +11,8 @@ from doctor.cli import ranktable
 from doctor.cli.examine import to_its_end
 from doctor.cli.options import takes
 from doctor.errors import UsageError
+from doctor.exam.request import Request
 from doctor.logs.options import ExplainWishes, FetchWishes
-from doctor.run.request import Request
 from doctor.text.speech import spoken
 
 SHOWN = (

@@ -25,7 +25,7 @@ _NUMBERS = re.compile(r"^NSpid:\s*([\d\s]*)$", re.MULTILINE)
 _STEP = re.compile(r"/job_(\d+)/step_(\d+)(?:/|$)", re.MULTILINE)
 
 Asked = Any
-"""What the controller says of the command; see `doctor.around.own.OwnCommand`."""
+"""What the controller says of the command; see `doctor.run.own.OwnCommand`."""
 
 
 def boot() -> str:

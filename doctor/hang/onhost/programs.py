@@ -46,7 +46,7 @@ def is_doctor(command: "Sequence[str]") -> bool:
 
 def is_relay(command: "Sequence[str]") -> bool:
     """Whether it is the relay of `doctor run`: what it starts is the user's job."""
-    return any("doctor.around.relay" in word for word in command[:8])
+    return any("doctor.run.relay" in word for word in command[:8])
 
 
 def is_notebook(command: "Sequence[str]") -> bool:

@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 
 from doctor.errors import DoctorError, UsageError
+from doctor.exam.host_session import HostSession, open_session
+from doctor.exam.request import Request
 from doctor.job.launch.files import LIMIT
 from doctor.logs.explain import LogOrigin, explain_logs
 from doctor.logs.fetch.private import private_folder
@@ -26,8 +28,6 @@ from doctor.logs.options import FetchWishes
 from doctor.logs.search import LogSearch
 from doctor.model import Answer, UnreachedHost
 from doctor.probe import new_token, through
-from doctor.run.host_session import HostSession, open_session
-from doctor.run.request import Request
 from doctor.stage import Stage
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold

@@ -8,7 +8,7 @@ from importlib.metadata import distribution
 
 import pytest
 
-from doctor.run.examination import own_interpreters
+from doctor.exam.examination import own_interpreters
 from tests.lab import Lab
 from tests.trials.logs.capture import JOBS
 from tests.trials.logs.cases import CASES, CHECKPOINTS, Prepare

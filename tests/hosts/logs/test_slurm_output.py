@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.slurm import SHARED, Slurm
 from tests.lab.slurmjob import Job, environment, submit
-from tests.support.around import await_true
+from tests.support.command import await_true
 
 ODD = f"{SHARED}/out [%x] %j 100%%.txt"
 NAMED = ("--job-name=big run", f"--output={ODD}")

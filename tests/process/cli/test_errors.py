@@ -243,11 +243,11 @@ def test_a_library_that_is_broken(module: str, tmp_path: Path) -> None:
 )
 def test_an_internal_error(broken: str, code: int, word: str) -> None:
     program = (
-        "import doctor.run.examination, sys\n"
+        "import doctor.exam.examination, sys\n"
         "from doctor.errors import DoctorError\n"
         "from doctor.__main__ import main\n"
         f"def conduct(request):\n    {broken}\n"
-        "doctor.run.examination.run_and_report = conduct; sys.argv[1:] = ['check', '--local']; main()"
+        "doctor.exam.examination.run_and_report = conduct; sys.argv[1:] = ['check', '--local']; main()"
     )
     ran = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment(), check=False

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from doctor.exam.demo import ALL_DEMOS
 from doctor.judge.playbook import exams
 from doctor.judge.registry import find_checks
-from doctor.run.demo import ALL_DEMOS
 from tests.support.commands import doctor
 
 BASH = """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.run.pauses import PAUSE
+from doctor.exam.pauses import PAUSE
 from tests.support.commands import DOCTOR, environment
 from tests.support.transport_servers import SSHD, config, sshd
 

@@ -8,11 +8,11 @@ from collections.abc import Callable
 
 import pytest
 
+from doctor.exam.host_session import open_session
+from doctor.exam.request import HostFlags, Request
 from doctor.hang.check import HostSuggestion, examine_below
 from doctor.hang.options import HangWishes
 from doctor.hang.watch import look_at
-from doctor.run.host_session import open_session
-from doctor.run.request import HostFlags, Request
 from tests.support.commands import doctor
 from tests.support.hang.ranks import HangJob, make_job
 

@@ -10,8 +10,8 @@ import pytest
 
 from doctor.cli.hang import of_slurm
 from doctor.errors import UsageError
+from doctor.exam.request import HostFlags, Request, WayFlags
 from doctor.hang.options import HangWishes
-from doctor.run.request import HostFlags, Request, WayFlags
 from doctor.transport.slurm.squeue import slurm_job
 
 WISHES = HangWishes(slurm_job="4712_2")

@@ -7,7 +7,7 @@ from functools import cache
 
 from msgspec.structs import replace
 
-from doctor.run.demo import evidence_of
+from doctor.exam.demo import evidence_of
 from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence
 from doctor.slow.evidence_file import load
 from tests.support.paths import ROOT

@@ -18,6 +18,9 @@ from typing import Any
 from unittest.mock import patch
 
 from doctor.api import Fact, Read
+from doctor.exam import examination
+from doctor.exam.demo import FOLDER
+from doctor.exam.request import Request
 from doctor.judge.examine import facts_of
 from doctor.judge.reading import Reading
 from doctor.judge.registry import find_checks
@@ -28,9 +31,6 @@ from doctor.probe.frames import FILES, FRAME, THERE
 from doctor.recording import Recording, decoded
 from doctor.report.formats import FORMATS
 from doctor.report.text import print_report
-from doctor.run import examination
-from doctor.run.demo import FOLDER
-from doctor.run.request import Request
 from tests.support.paths import ROOT
 from tests.trials.fuzz.mutate import EVIL, spoilt
 from tests.trials.fuzz.target import Find, printed, refuse_unsafe

@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from doctor.exam.flags import apply_flags
+from doctor.exam.request import JobFlags, Request
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.examine import build_report
@@ -18,8 +20,6 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Finding, Host, SourcedValue, Status
 from doctor.report.text import print_report
-from doctor.run.flags import apply_flags
-from doctor.run.request import JobFlags, Request
 from tests.support.recordings import recording, syllabus
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "launches"

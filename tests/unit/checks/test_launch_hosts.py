@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from doctor.exam.flags import apply_flags
+from doctor.exam.request import JobFlags, Request
 from doctor.job.launch.files import read_launch_files
 from doctor.job.wishes import JobWishes
 from doctor.model import Confidence, Severity, View
-from doctor.run.flags import apply_flags
-from doctor.run.request import JobFlags, Request
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,

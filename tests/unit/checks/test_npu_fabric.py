@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from checks.npu_fabric import device_unreachable
 from doctor.api import Ask, Run, Undecided, UnreadableOutput
+from doctor.exam.second_round import plan_ping_round
 from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npus import NPUS
@@ -21,7 +22,6 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts
 from doctor.model import Capture, Host, MissingFact, Problem
 from doctor.probe import HostAnswer
-from doctor.run.second_round import plan_ping_round
 
 Addresses = dict[str, PerDevice[Address | None]]
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from doctor.cli import run
+from doctor.exam.examination import judge_again
+from doctor.exam.request import Request
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, MissingFact, SourcedValue, UnreachedHost, UnreachedKind
 from doctor.recording import Recording, save
-from doctor.run.examination import judge_again
-from doctor.run.request import Request
 from doctor.transport.way import Way
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, smoke_runs
@@ -76,7 +76,7 @@ def look(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest
             met = replace(now, hosts=tuple(hosts), heard=there, unreached=lost, mesh=mesh)
             return judge_again(request, met)
 
-        monkeypatch.setattr("doctor.run.again.run_and_judge", ask)
+        monkeypatch.setattr("doctor.exam.again.run_and_judge", ask)
         file, then, report = tmp_path / "run.json", tmp_path / "then.json", tmp_path / "now.json"
         save(before, file)
         if as_json:
@@ -242,7 +242,7 @@ def test_what_cannot_be_looked_at_again(
     def never(*_: object) -> None:
         raise AssertionError("it asks the hosts")
 
-    monkeypatch.setattr("doctor.run.again.run_and_judge", never)
+    monkeypatch.setattr("doctor.exam.again.run_and_judge", never)
 
     def refused(path: Path, *options: str) -> str:
         assert run(["check", "--again", str(path), *options]) == 2

@@ -13,8 +13,8 @@ from doctor.cli import run
 from doctor.cli.defaults import with_defaults
 from doctor.cli.whichlanguage import CONFIG
 from doctor.errors import InputErrors, UsageError
-from doctor.run.request import HostFlags, Request, WayFlags
-from doctor.run.way import way_of
+from doctor.exam.request import HostFlags, Request, WayFlags
+from doctor.exam.way import way_of
 from doctor.targets.inventory import read_targets
 from tests.support.recordings import recording
 from tests.support.reports import NAMES, report, text
@@ -47,8 +47,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         requests.append(request)
         return 0
 
-    monkeypatch.setattr("doctor.run.examination.run_and_report", keep)
-    monkeypatch.setattr("doctor.run.in_job.in_job", keep)
+    monkeypatch.setattr("doctor.exam.examination.run_and_report", keep)
+    monkeypatch.setattr("doctor.exam.in_job.in_job", keep)
     return requests
 
 

@@ -14,13 +14,13 @@ import typer
 
 from doctor.cli import app, run
 from doctor.cli.help import below
+from doctor.exam.request import Request
 from doctor.hang.options import HangWishes
 from doctor.judge.playbook import MeshMode
 from doctor.logs.options import ExplainWishes, FetchWishes
 from doctor.model import Backend
 from doctor.recording import save
 from doctor.report.formats import FORMATS, STDOUT, Format
-from doctor.run.request import Request
 from doctor.text.option import IN_JOB, KEY, NO_SMOKE, REPLAY, Option, options
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM

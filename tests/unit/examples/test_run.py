@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from doctor.around.launcher import agent_of
-from doctor.around.options import AroundWishes
-from doctor.around.placeholders import OF_HOSTS, named_in
 from doctor.cli.options import _parameters
-from doctor.run.request import Request
+from doctor.exam.request import Request
+from doctor.run.launcher import agent_of
+from doctor.run.options import RunWishes
+from doctor.run.placeholders import OF_HOSTS, named_in
 from tests.support.paths import ROOT
 
 EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("*.*")) if path.suffix not in (".md", ".py")]
@@ -26,7 +26,7 @@ def test_the_command_starts_on_the_healthy_hosts(name: str) -> None:
     text = (ROOT / "examples" / name).read_text().replace("\\\n", " ")
     (line,) = re.findall(r"^exec doctor run (.*)$", text, re.MULTILINE)
     ours, _, command = line.partition(" -- ")
-    known = {option.name for kind in (Request, AroundWishes) for option, _ in _parameters(kind)}
+    known = {option.name for kind in (Request, RunWishes) for option, _ in _parameters(kind)}
     assert {word for word in ours.split() if word.startswith("--")} <= known
     agent = agent_of(shlex.split(command), {})
     assert agent is not None

@@ -228,7 +228,7 @@ def test_doctors_own_processes_are_none() -> None:
 
 
 def test_what_doctor_run_starts_is_the_users_job() -> None:
-    relay = "/opt/python -I -S -c import sys;from doctor.around.relay.main import main;main(3,4,5) /opt"
+    relay = "/opt/python -I -S -c import sys;from doctor.run.relay.main import main;main(3,4,5) /opt"
     rows = [
         row(10, 1, "/opt/python -m doctor run -- torchrun train.py"),
         row(11, 10, relay),

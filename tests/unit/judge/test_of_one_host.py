@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from doctor.api import EXPECT, EXPECTS, HERE, PLAN, RANKS, Check, Fact, Read, Run, RunValue, check, maybe
+from doctor.exam.demo import DEMOS, load_demo
 from doctor.facts.network import LISTENERS, NAMES
 from doctor.facts.run import MESH
 from doctor.judge.examine import build_report
@@ -20,7 +21,6 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.model import Backend, Scope
 from doctor.recording import Recording
-from doctor.run.demo import DEMOS, load_demo
 from tests.support.recordings import HEALTHY, answered, heard, recording, syllabus
 from tests.support.reports import SMALL_SHM
 

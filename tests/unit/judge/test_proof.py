@@ -21,14 +21,14 @@ from msgspec.structs import replace as replace_in
 
 from doctor.api import HERE, PLAN, Check, Here, JobPlan, Problem, Scope, check
 from doctor.errors import UsageError
+from doctor.exam import examination
+from doctor.exam.request import ExamFlags, Request
 from doctor.judge.playbook import Exam
 from doctor.judge.registry import BrokenSource, FoundChecks, find_checks
 from doctor.judge.verdict import Report
 from doctor.model import Capture, MissingFact, Result, Severity, Status, UnreachedHost, UnreachedKind
 from doctor.probe import DAMAGED, HostAnswer
 from doctor.recording import Recording
-from doctor.run import examination
-from doctor.run.request import ExamFlags, Request
 from doctor.smoke.result import OmittedSmokeHost, SmokeResult
 from tests.support.recordings import HEALTHY, heard, mesh, recording
 from tests.support.reports import SMALL_SHM, seated

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from doctor.agents.onhost.kernel_words import own_words, whole_lines
-from doctor.around.kernel import of_job, processes_of
 from doctor.expect import Expect
 from doctor.facts.processes import KERNEL_LOG
 from doctor.hang.onhost.ends import _KILLED
@@ -16,6 +15,7 @@ from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.model import Host
+from doctor.run.kernel import of_job, processes_of
 from tests.support.captures import printed
 from tests.support.fault_logs import concluded
 

@@ -17,11 +17,11 @@ from pathlib import Path
 import pytest
 
 from doctor import cli
+from doctor.exam.demo import DEMOS, evidence_of, load_demo
+from doctor.exam.examination import judge_again
+from doctor.exam.request import Request
 from doctor.judge.verdict import Report
 from doctor.report.text import print_report
-from doctor.run.demo import DEMOS, evidence_of, load_demo
-from doctor.run.examination import judge_again
-from doctor.run.request import Request
 from doctor.text.console import drawn
 from doctor.text.language import Language
 from doctor.text.speech import speaking

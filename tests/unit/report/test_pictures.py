@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.run.demo import evidence_of
+from doctor.exam.demo import evidence_of
 from doctor.text.language import Language
 from tests.support.paths import ROOT
 from tests.support.pictures import COLUMNS, picture, picture_of_hang, picture_of_slow, uncounted

@@ -11,13 +11,13 @@ import typer
 
 from doctor import cli
 from doctor.cli import app
+from doctor.exam.request import Request
+from doctor.exam.way import ASKED, NAMED, REACHED, retyped, way_of
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.judge.verdict import Report
 from doctor.model import SourcedValue, Status
 from doctor.probe import HostAnswer
 from doctor.report.rerun import again, for_the_rest, repeat, verify
-from doctor.run.request import Request
-from doctor.run.way import ASKED, NAMED, REACHED, retyped, way_of
 from doctor.targets.inventory import read_targets
 from doctor.text.option import options
 from doctor.transport.way import _FORMS, Way, read_back
@@ -34,7 +34,7 @@ def typed(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
         requests.append(request)
         return 0
 
-    monkeypatch.setattr("doctor.run.examination.run_and_report", keep)
+    monkeypatch.setattr("doctor.exam.examination.run_and_report", keep)
     return requests
 
 

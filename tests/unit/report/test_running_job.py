@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
+from doctor.exam.request import JobFlags, Request
+from doctor.exam.way import retyped, way_to
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.judge.examine import build_report
 from doctor.judge.playbook import load_exam, load_remedies, select
@@ -20,8 +22,6 @@ from doctor.judge.verdict import Report
 from doctor.model import SourcedValue, Status
 from doctor.recording import Recording
 from doctor.report.text import print_report
-from doctor.run.request import JobFlags, Request
-from doctor.run.way import retyped, way_to
 from tests.support.recordings import heard, recording, report, syllabus
 
 NAMES = ["node1", "node2", "node3"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor import cli
-from doctor.run.demo import evidence_of
+from doctor.exam.demo import evidence_of
 from tests.support.html_page import parsed
 from tests.support.paths import ROOT
 

@@ -24,7 +24,7 @@ GUIDE = PACKAGE.parent / "docs" / "adding-a-launcher.md"
 
 USE = """
 import json, shlex, subprocess
-from doctor.run.in_job.rank_env import OWN, read_job_rank
+from doctor.exam.in_job.rank_env import OWN, read_job_rank
 from doctor.job.launch.command import kept_words, read_command
 from doctor.job.launch.forms import Go, LaunchParts
 from doctor.job.launch.onhost import LOOK, awk_words

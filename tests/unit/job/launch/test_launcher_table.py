@@ -19,7 +19,7 @@ from doctor.job.launch.launchers.srun import SRUN
 PACKAGE = Path(doctor.__file__).parent
 ROOT = PACKAGE.parent
 TABLE = Path(launchers.__file__).parent
-DEMOS = PACKAGE / "run" / "demo.py"
+DEMOS = PACKAGE / "exam" / "demo.py"
 """It shows the command of a recording."""
 REACHES_HOSTS = SRUN.commands
 """It is also a way to reach hosts, and is named wherever that is meant."""

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
+from doctor.exam.flags import apply_flags
+from doctor.exam.request import JobFlags, Request
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.processes import JobProcess, launch_of_processes
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue, TableFile
-from doctor.run.flags import apply_flags
-from doctor.run.request import JobFlags, Request
 from doctor.targets.inventory import Targets, read_targets
 
 FLAGGED = SourcedValue(2, "--ranks-per-host")

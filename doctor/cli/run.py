@@ -1,0 +1,28 @@
+"""`doctor run -- COMMAND`: the options of the pre-flight, and the command behind them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import typer
+
+from doctor.cli.examine import interpreter
+from doctor.errors import UsageError
+from doctor.exam.request import Request
+from doctor.run.options import RunWishes
+from doctor.text.option import refuse_conflicts
+
+
+def run_command(context: typer.Context, request: Request, wishes: RunWishes) -> int:
+    if not context.obj:
+        hint = "It goes after --: doctor run -- python train.py"
+        raise UsageError("No command is named.", hint)
+    from doctor.cli.defaults import with_defaults
+    from doctor.run.run import run_watched
+
+    request = with_defaults(request)
+    if (python := request.smoke.python) is not None:
+        named = interpreter(python, request.who.local)
+        request = replace(request, smoke=replace(request.smoke, python=named))
+    refuse_conflicts(request, wishes)
+    return run_watched(context.obj, request, wishes)

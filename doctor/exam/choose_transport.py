@@ -1,0 +1,107 @@
+"""How the hosts are reached: by SSH, through Slurm, or directly if the host is this machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.errors import InputErrors, UsageError, suggest
+from doctor.exam.request import WayFlags
+from doctor.job.wishes import SLURM
+from doctor.model import Host
+from doctor.targets.inputkind import refuse_other
+from doctor.targets.inventory import Targets
+from doctor.text.nodeset import check_jump, check_user, fold, unfold
+from doctor.text.textfile import read_text
+from doctor.transport.ssh.settings import SshSettings
+
+if TYPE_CHECKING:
+    from doctor.transport import Transport
+
+
+_PUBLIC_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[\w@.-]+ AAAA")
+
+
+def _identities(paths: Sequence[str]) -> tuple[str, ...]:
+    """The key files. Raises UsageError for a file that does not exist or is not a private key."""
+    for path in paths:
+        file = Path(path).expanduser()
+        if not file.is_file():
+            raise UsageError(f"--identity: there is no file {path!r}.")
+        try:
+            text = read_text(file)
+        except InputErrors:  # SSH explains better why a key cannot be read
+            continue
+        refuse_other(path, text)
+        if _PUBLIC_KEY.match(text):
+            raise UsageError(
+                f"--identity: {path} is a public key.", f"Give the private one: {file.with_suffix('')}."
+            )
+    return tuple(paths)
+
+
+def choose_transport(
+    way: WayFlags, targets: Targets, hosts: Sequence[Host], environ: Mapping[str, str] = os.environ
+) -> Transport:
+    """The transport to these hosts. `environ` names the Slurm job whose nodes are reached by srun."""
+    if way.transport == "local" and not targets.local:
+        raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
+    if targets.local and way.transport not in ("ssh", "srun"):
+        from doctor.transport.local import LocalTransport
+
+        return LocalTransport()
+    if way.transport == "srun" or (
+        way.transport == "auto" and targets.source == SLURM and _by_srun(way, hosts, environ)
+    ):
+        from doctor.transport.slurm.transport import SlurmTransport
+
+        _refuse_srun(hosts, environ)
+        return SlurmTransport(hosts, environ)
+    from doctor.transport.routing import RoutedTransport
+
+    return RoutedTransport(
+        hosts,
+        SshSettings(
+            user=check_user(way.user) if way.user else None,
+            port=way.port,
+            identities=_identities(way.identities),
+            jump=check_jump(way.jump) if way.jump else None,
+            config_file=way.ssh_config,
+            accept_new=way.accept_new,
+            fanout=way.fanout,
+            connect_timeout=way.connect_timeout,
+        ),
+    )
+
+
+def _by_srun(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -> bool:
+    """Whether srun is used: inside an allocation, unless an option asks for another way."""
+    elsewhere = any(host.jump or host.enter_from == "controller" for host in hosts)
+    return bool(environ.get("SLURM_JOB_ID") and shutil.which("srun")) and not (
+        way.asks_for_ssh() or elsewhere
+    )
+
+
+def _refuse_srun(hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
+    """Refuse hosts outside the Slurm job: srun only reaches the nodes of its own job. If only the job is
+    known, srun itself refuses them.
+    """
+    if not environ.get("SLURM_JOB_ID"):
+        hint = (
+            "Run it in an sbatch script or in salloc's shell, put SLURM_JOB_ID=NUMBER before it, "
+            "or use --transport ssh."
+        )
+        raise UsageError("--transport srun works inside a Slurm allocation only.", hint)
+    if not shutil.which("srun"):
+        raise UsageError("--transport srun: there is no srun on the PATH.", "--transport ssh needs none.")
+    listed = environ.get("SLURM_JOB_NODELIST", "")
+    nodes = set(unfold(listed)) if listed else set()
+    strange = [host.name for host in hosts if nodes and host.name not in nodes]
+    if strange:
+        hint = "Name nodes as SLURM_JOB_NODELIST does, or use --transport ssh."
+        hint = f"{suggest(strange[0], sorted(nodes))} {hint}".strip()
+        raise UsageError(f"--transport srun: {fold(strange)} is not in the allocation.", hint)

@@ -1,0 +1,174 @@
+"""What `doctor check --again FILE` needs to know about an earlier run: from a recording or a JSON report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from doctor.api import RANKS
+from doctor.errors import UsageError
+from doctor.exam.examination import judge_again
+from doctor.exam.request import Request
+from doctor.exam.way import retyped
+from doctor.facts.processes import KERNEL_LOG
+from doctor.judge.again import EarlierFinding
+from doctor.judge.registry import find_checks
+from doctor.model import HostStatus, Place, Status, Verdict
+from doctor.recording import load
+from doctor.report.headline import culprit, title
+from doctor.report.rerun import DEFAULT_EXAM, end_of
+from doctor.savedrun import read_saved
+from doctor.targets.inputkind import InputKind, input_kind
+from doctor.text.nodeset import is_host
+from doctor.text.outfile import why_not_ours
+from doctor.text.printable import clean_line
+from doctor.transport.way import Way, read_back
+
+COMMANDS = ("check", "smoke", "preflight")
+RULES = ("--exam", "--only", "--skip", "--expect", "--strict", "--mesh")
+"""Options that decide what counts as a fault."""
+OWN_FILES = ("--ssh-config", "--hostfile", "--inventory")
+"""Files that say which programs are run, and which hosts are asked."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    command: str
+    exam: str
+    hosts: tuple[str, ...]
+    way: Way
+    failed: tuple[EarlierFinding, ...]
+    """What failed; if nothing did, whatever had to be decided but was left undecided."""
+    healthy: bool
+    ended: str
+    logged: frozenset[str]
+    """The checks of the kernel's log."""
+    of_one_host: frozenset[str]
+    """The checks whose result for a host does not depend on the other hosts of the job."""
+
+
+class _ReportRun(msgspec.Struct, frozen=True):
+    command: str
+    exam: str | None = None
+    strict: bool = False
+    started: str = ""
+    seconds: float = 0.0
+
+
+class _ReportHost(msgspec.Struct, frozen=True):
+    name: str
+    status: HostStatus
+    reason: str | None = None
+
+
+class _ReportFinding(msgspec.Struct, frozen=True):
+    id: str
+    check: str | None
+    status: Status
+    hosts: tuple[str, ...]
+    where: tuple[Place, ...]
+    headline: str
+    open: bool = False
+
+
+class _EarlierOptions(msgspec.Struct, frozen=True):
+    """The options in the file of an earlier run, and nothing else of it."""
+
+    way: Way | None = None
+
+
+class _JsonReport(msgspec.Struct, frozen=True):
+    """The part of a JSON report that is used."""
+
+    run: _ReportRun
+    hosts: tuple[_ReportHost, ...]
+    findings: tuple[_ReportFinding, ...]
+    verdict: Verdict
+    way: Way | None = None
+
+
+def read_earlier(path: Path, request: Request) -> EarlierRun:
+    """The earlier run, judged by its own rules and those of the request. Raises UsageError."""
+    if why := why_not_ours(path):
+        raise UsageError(f"{path}: {why}.", "What it names is run: copy it to a file of yours first.")
+    kind = input_kind(read_saved(path).decode(errors="replace"))
+    earlier = _of_report(path, request) if kind is InputKind.REPORT else _of_recording(path, request)
+    for option, *value in (*earlier.way.named, *earlier.way.reached):
+        if option in OWN_FILES and option not in request.typed and (why := why_not_ours(Path(value[0]))):
+            raise UsageError(f"{path}: it names {option} {value[0]}, and {why}.", f"Type {option} yourself.")
+    return earlier
+
+
+def _of_recording(path: Path, request: Request) -> EarlierRun:
+    recorded = load(path)
+    _refuse_others(path, recorded.command)
+    _refuse_without_its_checks(path, request)
+    rules = [option for option in (recorded.way or Way()).asked if option[0] in RULES]
+    _, report = judge_again(retyped(replace(request, command=recorded.command), rules), recorded)
+    failed = tuple(filter(report.rules.faults, report.findings))
+    return EarlierRun(
+        recorded.command,
+        recorded.exam,
+        report.plan.names,
+        report.run.way or Way(),
+        tuple(
+            EarlierFinding(each.id, each.check, each.hosts, each.where, f"{culprit(each)}: {title(each)}")
+            for each in failed or tuple(filter(report.rules.open, report.findings))
+        ),
+        report.verdict is Verdict.HEALTHY,
+        end_of(report.run.started, report.run.seconds),
+        report.logged,
+        report.of_one_host,
+    )
+
+
+def _of_report(path: Path, request: Request) -> EarlierRun:
+    try:
+        report = msgspec.json.decode(read_saved(path), type=_JsonReport)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        why = f"its JSON does not fit ({clean_line(str(error))})"
+        raise UsageError(f"{path}: is a damaged report: {why}.") from None
+    _refuse_others(path, report.run.command)
+    names = tuple(host.name for host in report.hosts)
+    mentioned = {name for each in report.findings for name in each.hosts}
+    if not names or not all(map(is_host, names)) or not mentioned <= {*names}:
+        raise UsageError(f"{path}: is a damaged report: its hosts do not add up.")
+    strict = report.run.strict or request.what.strict
+    failing = {Status.FAIL, *([Status.WARN] if strict else [])}
+    known = find_checks(request.what.checks).checks
+    failed = [each for each in report.findings if each.status in failing]
+    undecided = [each for each in report.findings if each.open]
+    return EarlierRun(
+        report.run.command,
+        report.run.exam or DEFAULT_EXAM,
+        names,
+        read_back(report.way) if report.way else Way(),
+        tuple(
+            EarlierFinding(each.id, each.check, each.hosts, each.where, each.headline)
+            for each in failed or undecided
+            if each.check
+        ),
+        report.verdict is Verdict.HEALTHY,
+        end_of(report.run.started, report.run.seconds),
+        frozenset(each.id for each in known if KERNEL_LOG in each.needs),
+        frozenset(each.id for each in known if each.of_one_host and RANKS not in each.needs),
+    )
+
+
+def _refuse_without_its_checks(path: Path, request: Request) -> None:
+    """A recording holds answers: without the checks of that run, what they found would seem to pass."""
+    way = msgspec.json.decode(read_saved(path), type=_EarlierOptions).way
+    folders = [option[1] for option in (way.asked if way else ()) if option[0] == "--checks" and option[1:]]
+    if folders and "--checks" not in request.typed:
+        named = ", ".join(map(clean_line, folders))
+        raise UsageError(f"{path}: that run also ran the checks of {named}.", "Name them with --checks.")
+
+
+def _refuse_others(path: Path, command: str) -> None:
+    if command not in COMMANDS:
+        raise UsageError(
+            f"{path}: is of doctor {clean_line(command)}; --again takes those of {', '.join(COMMANDS)}.",
+            "Type that command again.",
+        )

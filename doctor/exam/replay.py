@@ -1,0 +1,27 @@
+"""The request of a replay: what the recorded run was asked to judge, unless it is typed anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from doctor.exam.request import Request
+from doctor.exam.way import retyped
+from doctor.recording import Recording
+
+EXAMINES = ("check", "smoke", "preflight")
+"""The commands whose options choose checks; others choose theirs by themselves."""
+CHOICE = ("--only", "--skip")
+STRICTNESS = ("--strict", "--need-hosts")
+
+
+def as_recorded(request: Request, recorded: Recording) -> Request:
+    """The request with the options of the recorded run that its verdict depends on.
+
+    Whoever names checks or an exam for the replay makes a choice of their own, without the recorded one.
+    """
+    if not {request.command, recorded.command} <= {*EXAMINES} or recorded.way is None:
+        return request
+    wanted = STRICTNESS if request.typed & {"--exam", *CHOICE} else (*CHOICE, *STRICTNESS)
+    given = [option for option in recorded.way.asked if option[0] in wanted]
+    typed = request.typed | {option[0] for option in given}
+    return replace(retyped(request, given), typed=typed)

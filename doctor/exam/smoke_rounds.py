@@ -1,0 +1,210 @@
+"""The smoke runs of one examination: on the hosts that passed, and again without those that a run names.
+
+Like `collect`, this drives the transport; what a run saw is added to the same recording.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from doctor.devices import VENDORS
+from doctor.errors import UsageError
+from doctor.exam.collect import Collection
+from doctor.exam.release import await_release
+from doctor.facts.ascend.job_npus import as_torch_counts, in_rank_order
+from doctor.facts.network import ADDRESSES, UNNAMED
+from doctor.facts.software import ENVIRONMENT, PYTHON, Python
+from doctor.facts.system import DEVICES, Devices
+from doctor.job.launch.variables import is_setting
+from doctor.job.plan import LIBRARIES, JobPlan, interface_with, is_untold
+from doctor.judge.reading import Reading
+from doctor.judge.verdict import Report
+from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
+from doctor.model import Backend, Host, HostStatus, MissingFact
+from doctor.probe import through
+from doctor.rules.interpreter import no_common_framework, other_framework
+from doctor.rules.login import environment_of
+from doctor.rules.offers import names_data_address
+from doctor.rules.smoke import named_by
+from doctor.smoke.agents import smoke_script
+from doctor.smoke.plan import HostDevices, NoGroup, SmokeWishes, plan_smoke
+from doctor.smoke.result import OmittedSmokeHost, SmokeResult
+from doctor.smoke.run import SmokeRun
+from doctor.stage import Stage
+from doctor.text.interpreter import to_type
+from doctor.text.nodeset import fold
+
+REPEATS = 2
+NETWORK = ("port-unreachable", "large-packets-lost")
+QUICK = MeshPatience(
+    start=5.0, connect=0.7, answer=1.5, tries=1, again=1.3, answer_again=2.0, slack=2.0, stop=1.0
+)
+"""For a mesh among hosts whose agents have just answered."""
+
+
+def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
+    """Train on the healthy hosts. `before` is the report of everything found without a smoke run."""
+    job = collection.read().plan
+    fit, left_out = _fit_hosts(before, collection)
+    late = "the deadline came before it" if collection.left() <= 0 else ""
+    collection.no_smoke = no_common_framework(job) or _obstacle(before, fit) or late
+    if collection.no_smoke:
+        return
+    for repeat in range(REPEATS + 1):
+        try:
+            result = _run(collection, job, fit, wishes, left_out)
+        except NoGroup as error:
+            collection.no_smoke = error.message
+            return
+        except UsageError as error:  # the request may fit all hosts, but not those that are left
+            if not left_out:
+                raise
+            collection.no_smoke = error.message
+            return
+        seen = collection.read().smoke
+        blamed = named_by(seen.runs[-1]) if seen else ()
+        fit = [host for host in fit if host not in blamed]
+        if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
+            return
+        left_out = [*left_out, *(OmittedSmokeHost(host, "an earlier smoke run named it") for host in blamed)]
+        wishes = replace(wishes, inject=())  # without those hosts, the number belongs to another rank
+        if repeat < REPEATS:
+            collection.progress(Stage("smoke", f"once more, without {fold(blamed)}"))
+            if job.backend.value is Backend.HCCL:
+                await_release(collection, fit)
+
+
+def _fit_hosts(report: Report, collection: Collection) -> tuple[list[str], list[OmittedSmokeHost]]:
+    """The hosts that take part, and the others: another interpreter than the job's proves nothing."""
+    reading, fit, others = collection.read(), [], []
+    pythons = reading.facts.all(PYTHON)
+    for host in report.hosts:
+        python = pythons.get(host.name)
+        if host.status is not HostStatus.HEALTHY:
+            why = ": ".join(filter(None, (host.status.value, host.reason)))
+        elif python and other_framework(python, reading.plan):
+            why = "its interpreter is not the job's, see torch-missing"
+        else:
+            fit.append(host.name)
+            continue
+        others.append(OmittedSmokeHost(host.name, why))
+    return fit, others
+
+
+def _obstacle(report: Report, fit: Sequence[str]) -> str:
+    """Why no smoke run can be made; empty if one can."""
+    if report.stopped_by is not None:
+        return "the run was interrupted before it"
+    if not fit:
+        return "no host passed the checks"
+    for finding in report.findings:
+        if finding.check in NETWORK and report.rules.faults(finding) and not finding.hosts:
+            return f"the hosts do not reach each other, see {finding.check}"
+    return ""
+
+
+def _run(
+    collection: Collection,
+    job: JobPlan,
+    hosts: Sequence[str],
+    wishes: SmokeWishes,
+    left_out: Sequence[OmittedSmokeHost],
+) -> SmokeResult:
+    plan = plan_smoke(
+        job,
+        hosts,
+        wishes,
+        _devices(collection.read(), hosts),
+        job.framework.value if job.framework else "torch",
+    )
+    known = {host.name: host for host in collection.order.hosts}
+    taking_part = [_with_python(known[name], collection) for name in plan.hosts]
+    until = collection.order.until
+    scripts = {h.name: through(smoke_script(h.python), h) for h in taking_part}
+    session = collection.transport.open(scripts, until)
+    run = SmokeRun(
+        session,
+        plan,
+        pythons={host.name: host.python for host in taking_part},
+        env={n: value for n, value in job.env.items() if is_setting(n) and not _is_untold(n, value)},
+        own_env={host: _interfaces(job, host, collection.read()) for host in plan.hosts},
+        timeout=wishes.timeout,
+        until=until,
+        meet=lambda: meet(collection, job, taking_part),
+        progress=collection.progress,
+    )
+    try:
+        run.conduct()
+    finally:
+        result = run.result(left_out)
+        collection.smoke.append(result)
+    return result
+
+
+def _with_python(host: Host, collection: Collection) -> Host:
+    """The host with the interpreter that was found to have torch, if none was named."""
+    found = collection.read().facts.get(host.name, PYTHON)
+    if host.python or collection.order.pythons is None or not isinstance(found, Python):
+        return host
+    return replace(host, python=found.path) if found.chosen and to_type(found.path) == found.path else host
+
+
+def _is_untold(name: str, value: str) -> bool:
+    """Whether the launch names an interface by something that only the hosts know."""
+    return name.endswith("_SOCKET_IFNAME") and is_untold(value)
+
+
+def _interfaces(job: JobPlan, host: str, reading: Reading) -> dict[str, str]:
+    """Variable of the ranks -> the interface with the data address.
+
+    It is set if the launch gives it a value that only the hosts know. If the inventory names the address that
+    ranks use, it is also set if neither the launch nor the login gives it a value.
+    """
+    held, login = (
+        None if isinstance(value, MissingFact) else value
+        for value in (reading.facts.get(host, ADDRESSES), reading.facts.get(host, ENVIRONMENT))
+    )
+    names = [name for name, value in job.env.items() if _is_untold(name, value)]
+    if names_data_address(job, host):
+        env = environment_of(job, login)
+        names += [each.variable for each in LIBRARIES.values() if not env.get(each.variable)]
+    interface = interface_with(job.data_address(host) or "", held or {})
+    return dict.fromkeys(names, interface) if interface not in ("", UNNAMED) else {}
+
+
+def _devices(reading: Reading, hosts: Sequence[str]) -> dict[str, HostDevices]:
+    """The job's NPUs on hosts that show them, and the GPUs of hosts on which ranks share them."""
+    plan, known = reading.plan, {}
+    for host, found in reading.facts.all(DEVICES).items():
+        if host not in hosts:
+            continue
+        if plan.backend.value is Backend.HCCL:
+            mine = in_rank_order(found.npus, plan, host)
+            known[host] = HostDevices(found.product, mine, as_torch_counts(found.npus, mine, plan))
+        elif plan.backend.value is Backend.NCCL and (shared := _shared_gpus(found, plan.ranks_on(host))):
+            known[host] = HostDevices(found.product, shared, shared)
+    return known
+
+
+def _shared_gpus(found: Devices, ranks: int) -> tuple[int, ...]:
+    """The GPU of each rank if ranks share GPUs evenly; () if they share none.
+
+    Ranks that cannot be spread evenly keep their own numbers, so the one without a GPU is named.
+    """
+    gpus = next((n for v in VENDORS if v.backend is Backend.NCCL and (n := len(found.of(v).numbers))), 0)
+    return tuple(rank % gpus for rank in range(ranks)) if gpus and ranks > gpus and not ranks % gpus else ()
+
+
+def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshResult | None:
+    """Connect these hosts to each other, to see who reaches whom right now."""
+    mesh = plan_mesh(
+        {host.name: job.data_address(host.name) for host in hosts},
+        shape="auto",
+        head=job.head.value,
+        master_port=job.master_port.value,
+        hccl_port=None,
+    )
+    if len(mesh.nodes) < 2:
+        return None
+    return run_mesh(collection.open_mesh(mesh), mesh, QUICK, until=collection.order.until)

@@ -1,0 +1,155 @@
+"""The way from a request to its hosts, as recorded: options to type again, without secrets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+
+from doctor.exam.request import Request
+from doctor.model import Host
+from doctor.text.option import IN_JOB, KEY, LIVE, NO_SMOKE, Option, options
+from doctor.text.redact import redact
+from doctor.transport.way import Typed, Way
+
+if TYPE_CHECKING:
+    from doctor.targets.inventory import Targets
+
+NAMED = ("--hostfile", "--exclude")
+REACHED = (
+    *("--local", "--inventory", "--rank-table", "--user", "--port", "--identity", "--jump", "--ssh-config"),
+    *("--transport", "--enter", "--python", "--sudo", "--fanout", "--connect-timeout", "--timeout"),
+)
+"""Options that reach hosts. --accept-new is left out: whether to trust a key is decided each time."""
+ASKED = (
+    *(
+        "--exam",
+        "--only",
+        "--skip",
+        "--checks",
+        "--expect",
+        "--strict",
+        "--mesh",
+        "--on-busy",
+        "--need-hosts",
+    ),
+    *("--backend", "--framework", "--master-port", "--ranks-per-host", "--launch", "--plan"),
+    *("--steps", "--tp", "--smoke-timeout", NO_SMOKE, IN_JOB),
+)
+
+
+def way_of(
+    request: Request, targets: Targets, transport: str, environ: Mapping[str, str] = os.environ
+) -> Way:
+    """The way to record."""
+    from doctor.targets.inventory import LOCAL
+
+    if targets.source == LOCAL:  # this machine, whether it was named or not
+        request = replace(request, who=replace(request.who, local=True))
+    return way_to(request, targets.hosts, transport, environ)
+
+
+def way_to(
+    request: Request,
+    hosts: Sequence[Host] = (),
+    transport: str = "",
+    environ: Mapping[str, str] = os.environ,
+) -> Way:
+    """The way to the hosts. It names files by absolute paths, so that its commands work in every folder. If
+    `transport` is srun, `environ` names its job.
+    """
+    if transport not in ("", "local", "ssh", "in-job"):  # SSH is the default for named hosts
+        request = replace(request, way=replace(request.way, transport=transport))
+    given = dict(_given_options(request))
+
+    def typed(names: Iterable[str]) -> tuple[Typed, ...]:
+        return tuple(each for name in names for each in given.get(name, ()))
+
+    by_hand = () if request.who.inventory else hosts
+    users = {host.name: host.user for host in by_hand if host.user}
+    logins = {host.name: own for host in hosts if (own := tuple(_login(host)))}
+    return Way(
+        typed(NAMED),
+        typed(REACHED),
+        typed(ASKED),
+        users,
+        logins if request.who.inventory else {},
+        environ.get("SLURM_JOB_ID", "") if transport == "srun" else "",
+        request.defaults,
+    )
+
+
+def retyped(request: Request, given: Iterable[Typed]) -> Request:
+    """The request with the options that another run was given, unless they were typed for this one."""
+    values: dict[str, list[str]] = {}
+    for name, *value in given:
+        if name not in request.typed:
+            values.setdefault(name, []).extend(value)
+    found: Request = _filled(request, values)
+    return found
+
+
+def _filled(group: Any, values: Mapping[str, list[str]]) -> Any:
+    kinds, changed = get_type_hints(type(group)), {}
+    for each in fields(group):
+        known: Option | None = each.metadata.get(KEY)
+        if known is None:
+            if is_dataclass(inner := getattr(group, each.name)):
+                changed[each.name] = _filled(inner, values)
+        elif known.name in values:
+            changed[each.name] = _value(known, kinds[each.name], values[known.name])
+    return replace(group, **changed)
+
+
+def _value(known: Option, kind: Any, words: Sequence[str]) -> Any:
+    """The value of an option; a switch has no words."""
+    kinds = (kind, *get_args(kind))
+    read = next((each for each in (int, float, Path) if each in kinds), str)
+    if bool in kinds:
+        return True
+    if get_origin(kind) is not tuple:
+        return read(words[-1])
+    return tuple(
+        map(read, (part for word in words for part in (word.split(",") if known.commas else [word])))
+    )
+
+
+def _login(host: Host) -> Iterator[Typed]:
+    """How an inventory says to log in to a host."""
+    if host.address != host.name:
+        yield "address", host.address
+    if host.user:
+        yield "--user", host.user
+    if host.port:
+        yield "--port", str(host.port)
+    if host.jump:
+        yield "--jump", host.jump
+
+
+def _given_options(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:
+    defaults = {known.name: default for known, default in options(type(request))}
+    for known, value in options(request):
+        if value != defaults[known.name]:
+            yield known.name, tuple(_words(known, value))
+
+
+def _words(known: Option, value: Any) -> Iterator[Typed]:
+    if value is True:
+        yield (known.name,)
+    elif isinstance(value, tuple):
+        for each in (",".join(value),) if known.commas else value:
+            yield (known.name, _word(known, each))
+    else:
+        yield (known.name, _word(known, value))
+
+
+def _word(known: Option, value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
+    text = redact(str(value))
+    is_file = isinstance(value, Path) or known.name in ("--ssh-config", "--identity")
+    is_file = is_file or (known.name == "--exam" and ("/" in text or "." in text))
+    is_file = is_file or (known.name == "--launch" and text != LIVE)
+    return os.path.abspath(os.path.expanduser(text)) if is_file else text

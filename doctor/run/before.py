@@ -1,0 +1,116 @@
+"""Before the command starts: its hosts, the pre-flight over them, and who takes part."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from doctor.errors import UsageError
+from doctor.exam.request import HostFlags, Request
+from doctor.job.launch.forms import Go
+from doctor.run.apart import apart
+from doctor.run.launcher import agent_of, named_hosts, spans_hosts
+
+PREFLIGHT = "preflight"
+PORT = 29500
+"""The port of the rendezvous, if no pre-flight found a free one."""
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeStart:
+    """What was found out. `going` are the hosts that take part; None if they are not known."""
+
+    code: int
+    going: Go | None
+    hosts: tuple[str, ...] = ()
+    """All hosts that were named."""
+    report: bytes = b""
+    """The pre-flight's report in JSON; empty if there was none."""
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The hosts that must not take part. Healthy ones that are not needed are not among them."""
+        return self.going.left_out if self.going else ()
+
+
+def with_hosts(request: Request, words: Sequence[str]) -> Request:
+    """The request with the hosts of the command. Raises UsageError if it starts ranks on unnamed machines."""
+    from doctor.targets.allocation import NAME_THEM, allocation
+
+    who = request.who
+    if who.hosts or who.hostfile or who.inventory or who.rank_table or who.local:
+        return request
+    agent = agent_of(words)
+    listed, file = named_hosts(agent)
+    if listed or file:
+        return replace(request, who=replace(who, hosts=listed, hostfile=file))
+    import os
+
+    if allocation(os.environ) is not None:
+        return request
+    if spans_hosts(agent) and agent is not None:
+        raise UsageError(
+            f"The hosts of the command are unknown: {agent.launcher.name} starts it on several.", NAME_THEM
+        )
+    return replace(request, who=HostFlags(local=True, exclude=who.exclude))
+
+
+def examined(request: Request, words: Sequence[str]) -> BeforeStart:
+    """The pre-flight over the hosts. It shows its findings on stderr, unless the command may start."""
+    return apart(partial(_examine, replace(request, command=PREFLIGHT), tuple(words)))
+
+
+def unexamined(request: Request, words: Sequence[str]) -> BeforeStart:
+    """The hosts without a pre-flight, for placeholders; called only if there are some."""
+    return apart(partial(_list, request, tuple(words)))
+
+
+def _examine(request: Request, words: tuple[str, ...]) -> BeforeStart:
+    from doctor.exam.examination import run_and_judge
+    from doctor.report.envelope import as_json
+    from doctor.report.go import go_line
+    from doctor.report.json import check_report
+    from doctor.report.outputs import going, show
+    from doctor.text.terminal import tell
+
+    reading, report = run_and_judge(request)
+    go = going(report, reading, _form(words))
+    outputs = request.outputs
+    if report.exit_code or outputs.verbose:
+        show(report, outputs, sys.stderr)
+    elif not outputs.quiet:
+        tell(go_line(report, go.hosts if go else report.healthy_hosts))
+    names = tuple(host.name for host in report.hosts)
+    return BeforeStart(report.exit_code, go, names, as_json(check_report(report)))
+
+
+def _form(words: Sequence[str]) -> str:
+    """The form of launch whose order of hosts counts: that of the command's launcher."""
+    from doctor.report.launch_line import FORMS
+
+    agent = agent_of(words)
+    return agent.launcher.name if agent and agent.launcher.name in FORMS else "hostfile"
+
+
+def _list(request: Request, words: tuple[str, ...]) -> BeforeStart:
+    import os
+
+    from doctor.exam.examination import targets_of
+    from doctor.report.launch_line import FORMS
+
+    targets = targets_of(replace(request, command=PREFLIGHT))
+    each = request.job.ranks_per_host or (
+        targets.wishes.ranks_per_host.value if targets.wishes.ranks_per_host else None
+    )
+    ranks = {host.name: each or host.ranks or 0 for host in targets.hosts}
+    names = tuple(ranks)
+    if "{nproc}" in "".join(words) and not all(ranks.values()):
+        raise UsageError("{nproc} cannot be filled in without a pre-flight.", "Give --ranks-per-host N.")
+    order = FORMS[_form(words)].order(names, os.environ)
+    names = tuple(sorted(names, key=[*order, *names].index))
+    address = next(host.data or host.address for host in targets.hosts if host.name == names[0])
+    port = request.job.master_port or PORT
+    going = Go(names, (), (), {name: max(ranks[name], 1) for name in names}, address, port)
+    return BeforeStart(0, going, names)

@@ -1,0 +1,168 @@
+"""A look at the ranks while nothing moves. `doctor hang` judges; a hang is named if two looks agree."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from doctor.errors import DoctorError
+from doctor.exam.request import Request
+from doctor.run.after import read_cause
+from doctor.run.apart import Apart
+from doctor.run.elsewhere import RankElsewhere, ranks_elsewhere
+from doctor.run.output import Output
+from doctor.run.page_files import in_files
+from doctor.run.pauses import LEAST, OutputPauses
+from doctor.text.nodeset import fold
+
+AGAIN = 10.0
+"""Seconds from the first look that finds a hang to the second."""
+LONGEST = 240.0
+"""Seconds for a look."""
+HANG, MOVES, WAITS, NO_JOB, FAILED = "hang", "moves", "waits", "no job", "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class JobLook:
+    """What `doctor hang` says. `files` are its report by suffix; `culprits` are hosts with PIDs."""
+
+    state: str
+    sentence: str
+    culprits: frozenset[tuple[str, int | None]] = frozenset()
+    text: str = ""
+    files: dict[str, bytes] = field(default_factory=dict)
+    elsewhere: tuple[RankElsewhere, ...] = ()
+    """Its ranks that do not run below the command."""
+    printed: str = ""
+    """The cause that the job's own words name, if nothing else says why it stands still."""
+    failed: bool = False
+    """Whether they show that it failed."""
+
+    @property
+    def hangs(self) -> bool:
+        return self.state == HANG
+
+    @property
+    def is_absent(self) -> bool:
+        return self.state == NO_JOB
+
+    @property
+    def is_normal(self) -> bool:
+        return self.state in (MOVES, WAITS)
+
+    def confirms(self, other: JobLook) -> bool:
+        """Whether both looks find the same."""
+        alike = self.state == other.state
+        return alike and (not self.hangs or not self.culprits or bool(self.culprits & other.culprits))
+
+
+class Watcher:
+    """Decides when to look, and what two looks say together. `ask` makes a look."""
+
+    def __init__(self, pauses: OutputPauses, ask: Callable[[float], Apart[JobLook]]) -> None:
+        self._pauses, self._ask = pauses, ask
+        self._child: Apart[JobLook] | None = None
+        self._began = 0.0
+        self._first: JobLook | None = None
+        self._next: float | None = None
+        """When to look again; None if that depends on the limit."""
+        self._told: JobLook | None = None
+
+    def moved(self, now: float) -> None:
+        """The job went on."""
+        self._pauses.moved(now)
+        self._first = self._next = self._told = None
+        self.close()
+
+    def close(self) -> None:
+        if self._child is not None:
+            self._child.end()
+            self._child = None
+
+    def found(self, now: float) -> JobLook | None:
+        """News that two looks agree on, once for each standstill."""
+        if self._child is None:
+            due = (
+                self._next if self._next is not None else now + self._pauses.limit - self._pauses.silent(now)
+            )
+            if now >= due:
+                self._began = now
+                self._child = self._ask(self._pauses.limit)
+            return None
+        if not self._child.poll():
+            if now - self._began > LONGEST:
+                self.close()
+                self._later(now)
+            return None
+        child, self._child = self._child, None
+        try:
+            look = child.result()
+        except DoctorError as error:
+            look = JobLook(FAILED, error.message)
+        return self._weighed(look, now)
+
+    def _weighed(self, look: JobLook, now: float) -> JobLook | None:
+        starting = look.is_absent and not look.failed and self._pauses.silent(now) < LEAST
+        if look.is_normal or starting:
+            self._first = None
+            self._later(now, LEAST - self._pauses.silent(now) if starting else math.inf)
+        elif self._first is None or not look.confirms(self._first):
+            self._first, self._next = look, now + AGAIN
+        else:
+            self._later(now)
+            if self._told is None or not look.confirms(self._told):
+                self._told = look
+                return look
+        return None
+
+    def _later(self, now: float, most: float = math.inf) -> None:
+        """Look again when the silence is twice as long, or after `most` seconds."""
+        self._next = now + min(self._pauses.silent(now), most)
+
+
+def look(request: Request, below: int, output: Output, limit: float) -> Apart[JobLook]:
+    """Look at the command's ranks on the hosts. `below` is its PID."""
+    return Apart(partial(_look_and_read, request, below, output, limit))
+
+
+def _look_and_read(request: Request, below: int, output: Output, limit: float) -> JobLook:
+    found = _look(replace(request, command="hang"), below, limit)
+    if found.hangs or found.is_normal:
+        return found
+    reason = read_cause(request, output)
+    return replace(found, printed=reason.says, failed=reason.failed) if reason else found
+
+
+def _look(request: Request, below: int, limit: float) -> JobLook:
+    from doctor.exam.host_session import open_session
+    from doctor.hang.evidence_file import encoded
+    from doctor.hang.judge import judged
+    from doctor.hang.judge.judgement import HangState
+    from doctor.hang.options import HangWishes
+    from doctor.hang.report import page_of
+    from doctor.hang.report_json import hang_report
+    from doctor.hang.watch import look_at
+    from doctor.run.own import own_command, own_part, own_pids
+
+    outputs = replace(request.outputs, quiet=True)
+    session = open_session(replace(request, outputs=outputs), os.environ)
+    try:
+        command = own_command(below, session.hosts, session.transport.name == "local", os.environ)
+        choose = partial(own_pids, started=command.started)
+        seen = look_at(session, HangWishes(limit=limit), choose, command.told).evidence
+    finally:
+        session.close()
+    evidence = own_part(seen, command.started)
+    found = judged(evidence)
+    if found.verdict is HangState.NO_JOB:
+        silent = f"; {fold(evidence.unreached)} did not answer" if evidence.unreached else ""
+        return JobLook(NO_JOB, f"No rank of the command was found{silent}.")
+    text, files = in_files(page_of(found), hang_report(found, evidence))
+    files[".evidence.json"] = encoded(evidence)
+    culprits = frozenset((each.host, each.pid) for each in found.culprits)
+    return JobLook(
+        found.verdict.value, found.sentence, culprits, text, files, ranks_elsewhere(found, evidence)
+    )

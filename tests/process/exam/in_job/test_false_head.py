@@ -1,0 +1,246 @@
+"""An attacker in place of rank 0, who knows all public variables of the job, cannot run a program.
+
+Without a secret, a false rank 0 on another host cannot be distinguished from the true one. Here it belongs to
+our own user, so that it is believed as that one would be.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor.api import Ask
+from doctor.exam.in_job.listener import RankListener
+from doctor.exam.in_job.member import LONGEST, SLACK, Membership, patience
+from doctor.exam.in_job.messages import Hello, RunVerdict, StartProgram, Welcome
+from doctor.exam.in_job.rank_env import JobRank, read_job_rank
+from doctor.exam.in_job.wire import CONTROL, STDERR, STDIN, STDOUT
+from doctor.exam.request import ExamFlags, Request, SmokeFlags, WayFlags
+from doctor.transport.question import MeshQuestion, ProbeQuestion, Question, SmokeQuestion
+from tests.support.injob import free_port
+from tests.support.injob_attacks import FalseHead
+
+PLAIN = Request("check")
+TOKEN = "0123456789abcdef" * 2
+OWN = {"NCCL_DEBUG": "INFO", "RANK_TABLE_FILE": "/etc/table.json"}
+START: dict[str, Any] = {
+    "do": "start",
+    "ranks": [],
+    "cell": 0,
+    "shape": {"dp": 1, "tp": 1, "hosts": [1], "steps": 1, "seed": 1, "backend": "gloo"},
+    "python": None,
+    "env": {"NCCL_DEBUG": "INFO"},
+    "timeout": 5.0,
+    "inject": [],
+    "address": "127.0.0.1",
+    "head": "127.0.0.1",
+    "store": False,
+    "lease": 5.0,
+}
+"""Which is what a true rank 0 may say."""
+
+
+HELLO = Hello(1, 2, "vm", "", 1, 1, 1, "0", env=OWN)
+
+
+def a_seat() -> JobRank:
+    """Rank 1 of 2."""
+    job = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
+    return read_job_rank({**job, "RANK": "1", "WORLD_SIZE": "2"})
+
+
+@pytest.fixture
+def asked() -> Callable[..., FalseHead]:
+    """The result of a question, and of lines for its program, once that program has ended."""
+
+    def ask(question: Question, *lines: bytes, request: Request = PLAIN) -> FalseHead:
+        seat = a_seat()
+        stdin = b"".join(line + b"\n" for line in lines)
+        head = FalseHead(
+            seat.token,
+            [Welcome("vm", "", 1, 1), StartProgram(1, question), (STDIN, 1, stdin)],
+            until=lambda head: '"ended"' in head.texts(CONTROL),
+        )
+        with socket.create_server(("127.0.0.1", seat.ports[0])) as server:
+            threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
+            outcome = Membership(seat, HELLO, request).follow(20)
+        assert outcome.code == 1
+        return head
+
+    return ask
+
+
+def probe(name: str = "clock", token: str = TOKEN, **more: Any) -> ProbeQuestion:
+    return ProbeQuestion(token, (name,), Ask(**{"host": "node1", **more}))
+
+
+def test_questions_of_the_probe_are_answered(asked: Callable[..., FalseHead]) -> None:
+    head = asked(probe(names=("localhost",), tables=("/etc/table.json",)))
+    assert f"{TOKEN[:16]} o clock 0" in head.texts(STDOUT)
+    assert head.texts(STDERR) == ""
+
+
+def test_a_sites_own_questions_are_answered_by_ranks_with_its_checks(
+    asked: Callable[..., FalseHead], tmp_path: Path
+) -> None:
+    """The checks that run there are those in the rank's own file."""
+    (tmp_path / "site.py").write_text(
+        "from doctor.api import Fact, Run, check\n"
+        "OWN = Fact('site-own', Run('echo of the site'), lambda capture: capture.stdout)\n"
+        "@check('site-check', OWN)\n"
+        "def site(own):\n    yield from ()\n"
+    )
+    own = Request("check", what=ExamFlags(checks=(tmp_path,)))
+    assert "of the site" in asked(probe("site-own"), request=own).texts(STDOUT)
+    assert "give every rank the same --checks" in asked(probe("site-own")).texts(STDERR)
+    gone = Request("check", what=ExamFlags(checks=(tmp_path / "gone",)))
+    assert "it is not a folder" in asked(probe(), request=gone).texts(STDERR)
+
+
+def test_an_interpreter_cannot_be_named(asked: Callable[..., FalseHead], tmp_path: Path) -> None:
+    """The rank uses the one of its own --python, or python3."""
+    ran, python = tmp_path / "ran", tmp_path / "python"
+    python.write_text(f"#!/bin/sh\ntouch {ran}\n")
+    python.chmod(0o755)
+    head = asked(probe("python", python=str(python)))
+    assert f"{TOKEN[:16]} o python 0" in head.texts(STDOUT)
+    assert not ran.exists()
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        probe(token="$(touch RAN)"),
+        probe(host="$(touch RAN)"),
+        probe(names=("a;touch RAN",)),
+        probe(names=("-oProxyCommand=touch RAN",)),
+        probe(tables=("/etc/shadow",)),
+        probe("npu-pings", pings=((0, "$(touch RAN)"),)),
+        probe("id >RAN"),
+    ],
+)
+def test_other_questions_are_refused(
+    question: ProbeQuestion, asked: Callable[..., FalseHead], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = asked(question)
+    assert head.texts(STDOUT) == ""
+    assert "a question that a rank does not answer" in head.texts(
+        STDERR
+    ) or "no check that needs" in head.texts(STDERR)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_probe_reads_no_commands_from_rank_0(asked: Callable[..., FalseHead], tmp_path: Path) -> None:
+    ran = tmp_path / "ran"
+    head = asked(probe("names", names=("localhost",)), f"touch {ran}".encode())
+    assert "sent more than a question" in head.texts(STDERR)
+    assert not ran.exists()
+
+
+def test_the_agents_of_a_mesh_do_what_they_are_told(asked: Callable[..., FalseHead]) -> None:
+    head = asked(MeshQuestion(), b"hello 00ff 0 10.0", b"listen 1 0 127.0.0.1", b"beat", b"stop")
+    assert '"say":"listener","id":1,"port":' in head.texts(STDOUT).replace(" ", "")
+    assert head.texts(STDERR) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"hello 00ff 0 a[$(touch RAN)]",
+        b"connect 1 a[$(touch RAN)] 1 1 0 1 127.0.0.1",
+        b"connect 1 1.0 1.0 1 0 1 $(touch RAN)",
+        b"listen 1 0 ../../etc",
+        b"eval touch RAN",
+        b"",
+    ],
+)
+def test_a_mesh_is_told_nothing_else(
+    line: bytes, asked: Callable[..., FalseHead], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert "sent the mesh an unknown command" in asked(MeshQuestion(), line).texts(STDERR)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_training_starts_as_this_rank_would(asked: Callable[..., FalseHead]) -> None:
+    """Here it has no rank to start; the agent reports that it was reached."""
+    head = asked(SmokeQuestion(), json.dumps(START).encode(), b'{"do":"stop"}')
+    assert '"say":"ready"' in head.texts(STDOUT)
+    assert head.texts(STDERR) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"python": "/tmp/evil"}, "another --python"),
+        ({"env": {"NCCL_NET_PLUGIN": "/tmp/evil.so"}}, "NCCL_NET_PLUGIN=/tmp/evil.so, which this rank lacks"),
+        ({"env": {"NCCL_DEBUG": "TRACE"}}, "NCCL_DEBUG=TRACE"),
+        ({"inject": [{"kind": "kill", "rank": 0, "step": 1}]}, "another --inject"),
+        ({"address": "evil.example"}, "no address"),
+        ({"head": "evil.example"}, "no address"),
+        ({"exec": "id"}, "unknown field"),
+        ({"do": "exec"}, "Invalid value"),
+        ({"ranks": "all"}, "Expected `array`"),
+    ],
+)
+def test_a_training_is_given_no_program_variable_or_fault(
+    change: dict[str, Any], says: str, asked: Callable[..., FalseHead]
+) -> None:
+    head = asked(SmokeQuestion(), json.dumps({**START, **change}).encode())
+    assert says in head.texts(STDERR)
+
+
+@pytest.mark.parametrize(("sure", "both", "code"), [(False, True, 3), (False, False, 0), (True, True, 0)])
+def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
+    sure: bool, both: bool, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The true rank 0 waits at the next port; a rank on another host cannot distinguish the two."""
+    monkeypatch.setattr("doctor.exam.in_job.find_head.peer_is_ours", lambda _: True if sure else None)
+    seat = a_seat()
+    says = [Welcome("vm", "", 1, 1), RunVerdict(0)]
+    head = FalseHead(seat.token, says, until=lambda head: '"taken"' in head.texts(CONTROL))
+    with ExitStack() as stack:
+        server = stack.enter_context(socket.create_server(("127.0.0.1", seat.ports[0])))
+        threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
+        if both:
+            listener = RankListener(replace(seat, ports=seat.ports[1:]), lambda _: None)
+            stack.callback(listener.close)
+        outcome = Membership(seat, HELLO, PLAIN).follow(20)
+    assert outcome.code == code, outcome
+    if code:
+        first, second = (f"127.0.0.1:{port}" for port in seat.ports[:2])
+        assert f"two processes claim to be rank 0, at {first} and at {second}" in outcome.words[0]
+
+
+def test_nobody_follows_a_rank_0_that_gives_no_verdict_for_longer_than_the_run_may_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("doctor.exam.in_job.member.SLACK", 0.0)
+    seat = a_seat()
+    head = FalseHead(
+        seat.token, [Welcome("x", "another", 7, 1)], until=lambda head: '"taken"' in head.texts(CONTROL)
+    )
+    with socket.create_server(("127.0.0.1", seat.ports[0])) as server:
+        threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
+        outcome = Membership(seat, HELLO, Request("check", way=WayFlags(deadline=1.0))).follow(20)
+    assert outcome.code == 1
+    assert outcome.words == (
+        "rank 1: no verdict from rank 0 (x, pid 7): "
+        "it gave none within 1 s of being found, though it still responds.",
+    )
+
+
+def test_a_run_without_a_deadline_has_an_hour_or_what_its_parts_may_last() -> None:
+    assert patience(PLAIN) == LONGEST
+    assert patience(Request("check", way=WayFlags(deadline=5.0))) == 5.0 + SLACK
+    assert patience(Request("check", smoke=SmokeFlags(timeout=4000.0))) > 3 * 4000.0
+    assert patience(Request("check", way=WayFlags(timeout=1000.0))) > 10 * 1000.0

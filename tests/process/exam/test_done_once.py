@@ -1,0 +1,57 @@
+"""A whole preflight drafts and settles its plan, judges its smoke run and parses each fact only once."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.support.commands import environment
+
+COUNTING = """
+import collections, json, sys
+from doctor.cli import run
+from doctor.judge import reading
+from doctor.judge.engine import Facts
+from doctor.exam import collect
+
+counted = collections.Counter()
+def count(owner, name, key):
+    inner = getattr(owner, name)
+    def counting(*args):
+        counted[key(*args)] += 1
+        return inner(*args)
+    setattr(owner, name, counting)
+
+for owner, name in ((collect, "draft"), (reading, "draft"), (reading, "settle"), (reading, "judge")):
+    count(owner, name, lambda *_, name=name: name)
+count(Facts, "_parse", lambda _, host, fact: f"{host} {fact.name}")
+sys.stdout = sys.stderr
+code = run(sys.argv[1:])
+print(json.dumps({"code": code, **counted}), file=sys.__stdout__)
+"""
+
+
+@pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None, reason="no torch in the interpreter of the tests"
+)
+def test_a_preflight_drafts_settles_and_judges_once() -> None:
+    options = ["--local", "--python", sys.executable, "--ranks-per-host", "2", "--steps", "5"]
+    ran = subprocess.run(
+        [sys.executable, "-c", COUNTING, "preflight", *options],
+        capture_output=True,
+        text=True,
+        timeout=200,
+        env=environment(),
+        check=False,
+    )
+    counted = json.loads(ran.stdout)
+    assert counted.pop("code") in (0, 1), ran.stderr
+    assert {name: counted[name] for name in ("draft", "settle", "judge")} == dict.fromkeys(
+        ("draft", "settle", "judge"), 1
+    )
+    assert len(counted) > 20, "facts were parsed"
+    assert set(counted.values()) == {1}, counted

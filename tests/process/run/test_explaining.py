@@ -1,0 +1,43 @@
+"""A signal that comes to `doctor run` while it asks the hosts why the command ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+from pathlib import Path
+
+import pytest
+
+from tests.support.command import SECONDS, await_true, started
+from tests.support.commands import DOCTOR
+
+FAILS = """
+echo '[rank0]: Traceback (most recent call last):'
+echo '[rank0]:   File "train.py", line 3, in <module>'
+echo '[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.'
+exit 3
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
+def test_what_was_printed_is_explained_and_nothing_stays(number: signal.Signals, tmp_path: Path) -> None:
+    """The host accepts the connection and says nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        silent.settimeout(SECONDS)
+        words = [*DOCTOR, "run", "127.0.0.1", "--no-preflight", "--port", str(silent.getsockname()[1])]
+        words += ["--connect-timeout", str(SECONDS), "--", "bash", "-c", FAILS]
+        env = {**os.environ, "TMPDIR": str(tmp_path)}
+        with started(words, env=env, cwd=tmp_path) as process:
+            held, _ = silent.accept()
+            await_true(lambda: list(tmp_path.glob("doctor-logs-*")), "the folder for the logs")
+            os.kill(process.pid, number)
+            _, err = process.communicate(timeout=SECONDS)
+            held.close()
+    said = err.decode()
+    assert process.returncode == 3, said
+    assert f"{number.name} came while the end was being explained" in said
+    assert "rank 0" in said.partition("came while")[2], said
+    assert list(tmp_path.glob("doctor-logs-*")) == []
+    (why,) = tmp_path.glob("doctor-runs/*/why.txt")
+    assert "rank 0" in why.read_text()

@@ -1,4 +1,5 @@
-# `make demo` shows on this machine what doctor does; `make quick` runs the tests that start nothing, `make test` all tests.
+# `make demo` shows on this machine what doctor does; `make quick` runs the tests that start nothing, `make test` those and
+# the main fault of each command on real hosts, `make test-all` all tests.
 # Each of them creates .venv and installs what it needs.
 
 VENV ?= .venv
@@ -9,7 +10,7 @@ MINDSPORE ?=
 TRIALS_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-all test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials gpu-proof clean
+.PHONY: demo quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -23,13 +24,23 @@ touched: $(VENV)/.ready
 	@scripts/system-packages
 	@$(BIN)/python -m tests.touched $(BASE) $(PYTEST_ARGS)
 
+# Every unit test, and the main fault of each command on real hosts.
 test: $(VENV)/.ready
 	@scripts/system-packages
-	@scripts/test $(BIN)/python $(PYTEST_ARGS)
+	@scripts/test $(BIN)/python main $(PYTEST_ARGS)
+
+# What `make test` leaves out; after both, every check has found its fault.
+test-rest: $(VENV)/.ready
+	@scripts/system-packages
+	@scripts/test $(BIN)/python rest $(PYTEST_ARGS)
+
+test-all: test
+	@$(MAKE) --no-print-directory test-rest
 
 # Every test, further variants of faults that are already covered, and the tests of the lab itself.
-test-all: PYTEST_ARGS += --long
-test-all: test
+test-long: $(VENV)/.ready
+	@scripts/system-packages
+	@scripts/test $(BIN)/python long $(PYTEST_ARGS)
 
 # The smoke run with the real MindSpore, in an environment of its own (2.8 GB). MINDSPORE=optional: go on without it.
 test-mindspore: $(VENV)/.ready
@@ -41,7 +52,7 @@ lint: $(VENV)/.ready
 	$(BIN)/mypy
 
 # The whole gate. The tests build the wheel and try it in a clean environment.
-check: lint test
+check: lint test-all
 
 lab: $(VENV)/.ready
 	@scripts/system-packages

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Generator
 
 import pytest
-from hypothesis import settings
+from hypothesis import is_hypothesis_test, settings
 
 from tests.support.left_out import pytest_terminal_summary
 
@@ -37,8 +37,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    for item in [] if config.getoption("--long") else items:
-        if item.get_closest_marker("long"):
+    for item in items:
+        if is_hypothesis_test(getattr(item, "function", None)):
+            item.add_marker("property")
+        if item.get_closest_marker("long") and not config.getoption("--long"):
             item.add_marker(pytest.mark.skip(reason="further variants of a fault run only with --long"))
 
 
@@ -59,7 +61,7 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"  # whoever runs the tests may have defaults of their own
 # No property test is about the momentary speed of this machine.
-# make quick tries few examples, make test some, make test-all a hundred.
+# make quick and make test try few examples, make test-all more, make test-long a hundred.
 for name, examples in (("quick", 20), ("some", 40), ("all", 100)):
     settings.register_profile(name, deadline=None, max_examples=examples)
 settings.load_profile("some")

@@ -53,6 +53,7 @@ def test_the_wheel_has_the_chinese_pages(doctor: Path, tmp_path: Path) -> None:
     assert page == run(sys.executable, "-m", "doctor", *explain, cwd=ROOT)
 
 
+@pytest.mark.main
 def test_the_wheel_examines_this_machine(doctor: Path, tmp_path: Path) -> None:
     done = subprocess.run(
         [doctor, "check", "--local", "--json", "-"], cwd=tmp_path, capture_output=True, timeout=60

@@ -72,6 +72,7 @@ class Examiner:
     folder: Path
     prepare: Callable[[Lab], object] | None = None
     """What turns a lab that has just booted into a healthy one."""
+    names: str = HOSTS
 
     @property
     def hosts(self) -> Lab:
@@ -83,11 +84,13 @@ class Examiner:
             self.prepare(self.lab)
 
     def __call__(
-        self, *args: str, hosts: str = HOSTS, user: str | None = None, timeout: float = 120
+        self, *args: str, hosts: str | None = None, user: str | None = None, timeout: float = 120
     ) -> Outcome:
         report, recording = self.folder / "report.json", self.folder / "recording.json"
         files = ("--json", str(report), "--save", str(recording))
-        done = self.lab.doctor("check", *hosts.split(), *args, *files, user=user, timeout=timeout)
+        done = self.lab.doctor(
+            "check", *(hosts or self.names).split(), *args, *files, user=user, timeout=timeout
+        )
         assert report.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         found = json.loads(report.read_bytes())
         skipped = tuple(word for pair in pairwise(args) if pair[0] == "--skip" for word in pair)
@@ -188,13 +191,14 @@ def kinds(faults: Mapping[str, Breaks[Any]]) -> list[str]:
     return [*first.values()]
 
 
-def some_of(every: Iterable[Any], *sample: Any) -> list[Any]:
-    """All names for parametrize; those outside the sample are marked long."""
+def some_of(every: Iterable[Any], *sample: Any, main: Collection[Any] = ()) -> list[Any]:
+    """All names for parametrize; those outside the sample are marked long, those of `main` main."""
 
-    def long(each: Any) -> Any:
-        return pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=pytest.mark.long)
+    def marked(each: Any) -> Any:
+        marks = pytest.mark.main if each in main else () if each in sample else pytest.mark.long
+        return pytest.param(*(each if isinstance(each, tuple) else (each,)), marks=marks)
 
-    return [each if each in sample else long(each) for each in every]
+    return [marked(each) for each in every]
 
 
 def victim(lab: Lab, on: str, seed: str, spared: Collection[str] = ()) -> Host:

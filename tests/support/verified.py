@@ -1,7 +1,7 @@
 """The `verify` lines of a report, typed as they are printed: they fail while the fault is there, and pass
 once it is mended.
 
-In `make test` each process types one line of each check and remedy; with --long every line is typed.
+In `make test-all` each process types one line of each check and remedy; with --long every line is typed.
 """
 
 from __future__ import annotations

@@ -120,6 +120,7 @@ def test_found_in_the_rules_and_fixed_by_the_remedy(names: list[str], examine: E
     prove_each({name: FAULTS[name] for name in names}, examine, mended=True)
 
 
+@pytest.mark.main
 def test_a_failed_connection_is_a_symptom_of_the_firewall(examine: Examiner) -> None:
     fault = FAULTS["nft drops"]
     found, *symptoms = prove(Fault(fault.check, fault.inject, args=()), "symptom", examine).trouble

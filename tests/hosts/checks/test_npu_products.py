@@ -174,7 +174,7 @@ SAMPLE = (
     "Atlas A3, a super pod does without addresses",
     "Atlas 950, no port is up",
 )
-"""Faults that show differently than on Atlas A2; `make test-all` tries the others."""
+"""Faults that show differently than on Atlas A2; `make test-long` tries the others."""
 INVALID_PLAN = "Atlas training, a card is missing"
 """HCCL does not support seven devices of a host: the whole job is wrong."""
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pytest
+
 from tests.lab import Lab
 
 ALL = "node[1-3]"
@@ -23,6 +25,7 @@ def write_logs(lab: Lab) -> None:
         subprocess.run(host.enter(["sh", "-c", script, "sh", said]), check=True, timeout=30)
 
 
+@pytest.mark.main
 def test_logs_are_fetched_from_the_hosts_and_name_one(lab: Lab) -> None:
     write_logs(lab)
     done = lab.doctor("logs", ALL, "--path", "/tmp/a job/*.log", "--json", "-")

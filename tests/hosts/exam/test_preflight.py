@@ -97,6 +97,7 @@ def assert_trained(outcome: Outcome, hosts: list[str]) -> None:
     assert outcome.healthy == hosts
 
 
+@pytest.mark.main
 def test_healthy_hosts_train_and_may_be_used_by_an_ordinary_user(run: Runner) -> None:
     outcome = run("preflight", HOSTS, user="trainee")
     assert (outcome.code, outcome.report["verdict"], outcome.faults) == (0, "healthy", {}), outcome.text
@@ -226,6 +227,7 @@ def test_the_ranks_use_what_gloo_would_take_by_itself(run: Runner, lab: Lab) -> 
     assert len(outcome.healthy) < 2, "one of them may train alone"
 
 
+@pytest.mark.main
 def test_a_firewall_is_named_within_seconds(run: Runner, lab: Lab) -> None:
     """Torch would wait for minutes, but the hosts test their connections before any rank is started."""
     no_new_connections(lab["node3"])

@@ -46,6 +46,7 @@ def gate(slurm: Slurm, script: str) -> subprocess.CompletedProcess[str]:
     return host.ask(f"SLURM_JOB_NODELIST='node[1-4]' SLURM_JOB_ID=5 SLURMD_NODENAME=node2 /opt/{script}")
 
 
+@pytest.mark.main
 @pytest.mark.parametrize(
     ("fault", "check"),
     [

@@ -57,6 +57,7 @@ def until(true: Callable[[], bool], job: Job) -> None:
         time.sleep(0.1)
 
 
+@pytest.mark.main
 def test_the_stopped_rank_of_a_job_over_two_hosts(lab: Lab) -> None:
     hosts = [lab["node1"], lab["node2"]]
     with torchrun(hosts, 2, FAULT="stop", VICTIM="3") as job:

@@ -25,6 +25,7 @@ def give_logins(lab: Lab, host: Host) -> str:
     return "/root/lab/ssh_config"
 
 
+@pytest.mark.main
 def test_the_first_host_leads(lab: Lab) -> None:
     hosts, job = lab.hosts[:2], Job()
     try:

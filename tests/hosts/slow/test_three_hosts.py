@@ -28,6 +28,7 @@ def the_one(said: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.main
 def test_a_job_over_three_hosts(lab: Lab) -> None:
     """A late rank, nobody, a slow link; as another user, by sockets alone."""
     hosts = [lab["node1"], lab["node2"], lab["node3"]]

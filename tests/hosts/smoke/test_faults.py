@@ -77,6 +77,7 @@ def assert_well(smoked: Smoked) -> None:
     assert (smoked.code, smoked.report["verdict"]) == (0, "healthy"), smoked.text
 
 
+@pytest.mark.main
 def test_healthy_hosts_pass_and_are_left_as_they_were(lab: Lab, smoke: Smoker) -> None:
     before = {host.name: host.snapshot() for host in lab}
     smoked = smoke("node[1-4]", "--ranks-per-host", "2")
@@ -140,13 +141,15 @@ def field() -> Iterator[Field]:
         yield Field(lab, ranks=2, steps=20)
 
 
-SAMPLE = ("skip", "mask-stray", "grad-bit", "nan", "wrong-result", "frozen")
-"""`make test-all` tries the others and, many times, `make trials`."""
+MAIN = ("stop", "mask-stray", "frozen")
+"""A hang, masks that disagree, and a loss that does not fall."""
+SAMPLE = (*MAIN, "skip", "grad-bit", "nan", "wrong-result")
+"""`make test-long` tries the others and, many times, `make trials`."""
 SHARED = ("mask", "same-data", "shuffled")
 """Kinds that take several ranks a replica; each other kind shows with one rank a host, in less time."""
 
 
-@pytest.mark.parametrize("kind", some_of([kind for kind in INSIDE if kind != "slow"], *SAMPLE))
+@pytest.mark.parametrize("kind", some_of([kind for kind in INSIDE if kind != "slow"], *SAMPLE, main=MAIN))
 def test_an_injected_fault_is_found_and_only_its_rank_is_named(kind: str, field: Field) -> None:
     if not kind.startswith(SHARED):
         field = replace(field, ranks=1, tp=1)

@@ -75,7 +75,7 @@ def field() -> Iterator[Field]:
 
 
 SAMPLE = ("cable", "broken-torch", "shm")
-"""`make test-all` tries the others and, many times, `make trials`."""
+"""`make test-long` tries the others and, many times, `make trials`."""
 
 
 @pytest.mark.parametrize("kind", some_of(OUTSIDE, *SAMPLE))

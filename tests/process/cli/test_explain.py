@@ -43,6 +43,7 @@ def piped(text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.main
 def test_a_log_a_folder_and_stdin_name_the_same_cause(log: Path) -> None:
     for ran in (
         doctor("explain", str(log)),

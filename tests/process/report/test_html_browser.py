@@ -104,6 +104,7 @@ def measured(made: bytes, folder: Path, colour: int, width: int) -> dict[str, An
     return answer
 
 
+@pytest.mark.main
 def test_the_browser_shows_what_was_written(tmp_path: Path) -> None:
     """The browser has nothing to repair and adds nothing."""
     written = check_html(reports()["smoke-hung"])

@@ -42,6 +42,7 @@ def trained(output: str) -> list[str]:
     return sorted(line.split()[-1] for line in output.splitlines() if line.startswith("trained on"))
 
 
+@pytest.mark.main
 def test_a_healthy_allocation_trains(slurm: Slurm) -> None:
     job = submit(slurm, script(nodes=2), nodes=2)
     assert job.ended() == 0, job.output

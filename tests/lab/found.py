@@ -1,8 +1,8 @@
 """Which checks found the fault that they are for: at the end of all tests, each check must have found one.
 
-`make test-all` names a folder in the environment. Every run of `doctor` records there which check blamed whom:
-a check that failed in no run is not proved by its tests. A check that can fail must have failed in a run that
-ended with exit code 1; for one that only warns, a warning suffices.
+`make test-all` names a folder in the environment. Every run of `doctor` records there which check blamed
+whom: a check that failed in no run is not proved by its tests. A check that can fail must have failed in a
+run that ended with exit code 1; for one that only warns, a warning suffices.
 """
 
 from __future__ import annotations

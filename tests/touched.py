@@ -29,6 +29,7 @@ MIRRORED = {
 }
 """Folders of sources, and the folders of tests for them."""
 PAGES = ("tests/hosts/test_docs.py", "tests/unit/test_readmes.py")
+MAIN = re.compile(r"^@pytest\.mark\.main\n(?:(?!def ).*\n)*def (\w+)", re.MULTILINE)
 ALWAYS = ("tests/unit/test_layering.py", "tests/unit/test_quoted_commands.py", "tests/unit/test_vendors.py")
 """Rules that apply to every source file."""
 
@@ -45,7 +46,7 @@ def changed(base: str) -> list[str]:
 def touched(paths: Iterable[str]) -> list[str]:
     """Files and folders of tests for these paths, none of them inside another."""
     found = {test for path in paths for test in _tests_of(PurePath(path))}
-    there = {test for test in (*found, *ALWAYS) if found and (ROOT / test).exists()}
+    there = {test for test in (*found, *ALWAYS) if found and (ROOT / test.partition("::")[0]).exists()}
     return sorted(test for test in there if not there & {str(parent) for parent in PurePath(test).parents})
 
 
@@ -58,20 +59,28 @@ def _tests_of(path: PurePath) -> set[str]:
 
 def _mirror(path: PurePath) -> set[str]:
     """For each tier, the folder that mirrors the folder of a source, or the nearest one above it. In tiers
-    that start programs or hosts, which takes time, only the files named after the module.
+    that start programs or hosts, which takes time, only the files named after the module, else the main
+    faults there, if there are any.
     """
     source = next((name for name in MIRRORED if path.is_relative_to(name)), None)
     if source is None:
         return set()
     inner = PurePath(MIRRORED[source]) / path.parent.relative_to(source)
     near = [folder for folder in (inner, *inner.parents) if folder.parts]
-    found = set[Path]()
+    found = set[str]()
     for tier in TIERS:
         folders = (ROOT / "tests" / tier / folder for folder in near)
         for folder in [folder for folder in folders if folder.is_dir()][:1]:
-            own = [] if tier == "unit" else [*folder.glob(f"test_{path.stem}*.py")]
-            found |= {*(own or [folder])}
-    return {str(test.relative_to(ROOT)) for test in found}
+            place = str(folder.relative_to(ROOT))
+            own = {str(file.relative_to(ROOT)) for file in folder.glob(f"test_{path.stem}*.py")}
+            found |= {place} if tier == "unit" else own or _main(place) or {place}
+    return found
+
+
+def _main(folder: str) -> set[str]:
+    """The tests below a folder that are marked `main`."""
+    below = {test: text for test, text in _sources().items() if test.startswith(f"{folder}/")}
+    return {f"{test}::{name}" for test, text in below.items() for name in MAIN.findall(text)}
 
 
 def _naming(path: PurePath) -> set[str]:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path, PurePath
+from pathlib import PurePath
 
 from tests.support.paths import ROOT
 

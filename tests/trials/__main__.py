@@ -1,38 +1,26 @@
-"""`python -m tests.trials`: runs the requested number of trials of each fault, and prints their table."""
+"""`python -m tests.trials`: every fault of the smoke run, at a drawn rank and step, and healthy runs."""
 
 from __future__ import annotations
 
 import argparse
+import os
+import platform
 import shutil
+import subprocess
 import sys
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
+from benchmarks.table import kernel
+from doctor import __version__
 from tests.lab import Lab, missing
-from tests.trials.kinds import INSIDE, NOT_JUDGED, OUTSIDE, fault_of, order
-from tests.trials.outcome import Outcome, append, load
+from tests.trials.kinds import HEALTHY, INSIDE, NOT_JUDGED, ORDER, OUTSIDE, fault_of
+from tests.trials.outcome import Outcome
 from tests.trials.run import HOGS, Field, healthy, trial
-from tests.trials.table import conditions, table
+from tests.trials.runner import Args, Case, Key, Series, main
 
 
-def main() -> int:
-    args = _arguments()
-    earlier = load(args.out)
-    if not args.table:
-        if reason := missing():
-            print(f"No trials: {reason}.", file=sys.stderr)
-            return 2
-        earlier += _hold(args, earlier)
-    print(conditions(args.hosts, args.ranks, args.steps, args.framework, args.python), end="\n\n")
-    print(table(earlier, order()))
-    return 0 if all(outcome.right for outcome in earlier) else 1
-
-
-def _arguments() -> argparse.Namespace:
-    known = [*INSIDE, *OUTSIDE]
-    parser = argparse.ArgumentParser(prog="python -m tests.trials", description=__doc__)
-    parser.add_argument("--faults", default="all", help=f"all, none, or some of {','.join(known)}")
-    parser.add_argument("--trials", type=int, default=20, help="so many of each fault, earlier ones included")
+def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--healthy", type=int, default=0, help="healthy runs, half of them beside CPU hogs")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=2, help="on each host")
@@ -40,42 +28,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--framework", choices=("torch", "mindspore"), default="torch")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has it")
     parser.add_argument("--hogs", type=int, default=HOGS, help="beside every other healthy run")
-    parser.add_argument(
-        "--out", type=Path, default=Path("trials.jsonl"), help="outcomes, added to line by line"
-    )
-    parser.add_argument("--table", action="store_true", help="no trials, only the table of those there are")
-    args = parser.parse_args()
-    lacking = NOT_JUDGED.get(args.framework, ())
-    fitting = [word for word in known if word not in lacking]
-    args.faults = {"all": fitting, "none": []}.get(args.faults, args.faults.split(","))
-    if asked := [word for word in args.faults if word in lacking]:
-        parser.error(f"a run with {args.framework} does not judge {', '.join(asked)}")
-    if unknown := [word for word in args.faults if word not in known]:
-        parser.error(f"no such fault: {', '.join(unknown)}; there are {', '.join(known)}")
-    return args
 
 
-def _hold(args: argparse.Namespace, earlier: Sequence[Outcome]) -> list[Outcome]:
-    """Use one lab for all trials, and try the faults in turn, so that a run that is cut short has results for
-    each.
-    """
-    held: list[Outcome] = []
-    done = {(outcome.fault, outcome.number) for outcome in earlier}
+def lacks(args: Args) -> str | None:
+    asked = [word for word in NOT_JUDGED.get(args.framework, ()) if word in args.kinds]
+    return f"a run with {args.framework} does not judge {', '.join(asked)}" if asked else missing()
 
-    def note(outcome: Outcome) -> None:
-        append(args.out, outcome)
-        held.append(outcome)
-        if not outcome.right and field.recording.exists():
-            name = f"{outcome.fault.rstrip(' *').replace(' ', '-')}-{outcome.number}.json"
-            shutil.copy(field.recording, args.out.with_name(f"{args.out.stem}-{name}"))
-        mark = "right" if outcome.right else "WRONG"
-        said = "" if outcome.right else f": {'; '.join(outcome.said) or 'nothing was found'}"
-        print(
-            f"{mark} {outcome.fault} {outcome.place} {outcome.seconds:.1f} s{said}",
-            file=sys.stderr,
-            flush=True,
-        )
 
+def usual(args: Args) -> list[str]:
+    return [word for word in (*INSIDE, *OUTSIDE) if word not in NOT_JUDGED.get(args.framework, ())]
+
+
+def cases(args: Args) -> Iterator[Case]:
     with Lab(args.hosts, data=True) as lab:
         field = Field(
             lab,
@@ -87,17 +51,52 @@ def _hold(args: argparse.Namespace, earlier: Sequence[Outcome]) -> list[Outcome]
             framework=args.framework,
         )
         for number in range(args.trials):
-            for word in args.faults:
+            for word in args.kinds:
                 fault = fault_of(word)
-                if (fault.name, number) not in done:
-                    note(trial(field, fault, number))
+                make = partial(trial, field, fault, number)
+                yield Case([(fault.name, number)], partial(judged, args, field, make))
         for number in range(args.healthy):
             beside = args.hogs * (number % 2)
-            name = "healthy beside hogs" if beside else "healthy"
-            if (name, number) not in done:
-                note(healthy(field, number, beside))
-    return held
+            make = partial(healthy, field, number, beside)
+            yield Case([(HEALTHY[beside > 0], number)], partial(judged, args, field, make))
 
 
+def judged(args: Args, field: Field, make: Callable[[], Outcome], _: Sequence[Key]) -> Iterator[Outcome]:
+    """The recording of a run that was not judged rightly is kept."""
+    outcome = make()
+    if not outcome.right and field.recording.exists():
+        name = f"{outcome.fault.rstrip(' *').replace(' ', '-')}-{outcome.number}.json"
+        shutil.copy(field.recording, args.out.with_name(f"{args.out.stem}-{name}"))
+    yield outcome
+
+
+def conditions(args: Args) -> str:
+    backend = "gloo" if args.framework == "torch" else "mccl"
+    ask = f"import importlib.metadata as m; print(m.version({args.framework!r}))"
+    version = subprocess.run([args.python, "-c", ask], check=True, capture_output=True, text=True).stdout
+    return (
+        f"{args.hosts} hosts (namespaces, each with its own sshd, a second network for the ranks) × "
+        f"{args.ranks} ranks, {args.steps} steps, {backend}, and the controller, "
+        f"on one machine with {os.cpu_count()} cores, {kernel()}.\n"
+        f"cluster-doctor {__version__}, Python {platform.python_version()}, "
+        f"{args.framework} {version.strip()}.\n"
+        "The victim and the step are drawn at random for each trial. Right is a trial in which the fault was "
+        "found, the culprit's host and rank were named, and nobody else was blamed; the intervals are those "
+        "of Clopper and Pearson. Latency is the time from the fault to the decision to end the run; a fault "
+        "without one is reported at its end. Faults marked * come from outside the run.\n\n"
+    )
+
+
+SERIES = Series(
+    "tests.trials",
+    "trials.jsonl",
+    kinds=(*INSIDE, *OUTSIDE),
+    cases=cases,
+    options=options,
+    lacks=lacks,
+    usual=usual,
+    head=conditions,
+    order=ORDER,
+)
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(SERIES, __doc__))

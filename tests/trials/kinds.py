@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct, convert
 
 from tests.lab import Host
 from tests.support.smoke.faults import (
@@ -20,6 +21,7 @@ from tests.support.smoke.faults import (
     without_package,
 )
 from tests.support.smoke.pages import Rank
+from tests.trials.kindfile import entries
 from tests.trials.outcome import Truth
 
 DATA = "eth1"
@@ -28,8 +30,7 @@ DATA = "eth1"
 Scope = Literal["rank", "replica", "host", "everybody"]
 
 
-@dataclass(frozen=True, slots=True)
-class Inside:
+class Inside(Struct, frozen=True, forbid_unknown_fields=True):
     """A fault that the run itself makes: `--inject KIND@rank[:step]`."""
 
     kind: str
@@ -43,8 +44,7 @@ class Inside:
         return self.kind
 
 
-@dataclass(frozen=True, slots=True)
-class Outside:
+class Outside(Struct, frozen=True, forbid_unknown_fields=True):
     """A fault that the trial makes: before the run, or during the run to a rank or to its host."""
 
     kind: str
@@ -60,38 +60,6 @@ class Outside:
         return f"{self.kind} *"
 
 
-def _inside(checks: str, kinds: str, scope: Scope = "rank", *, late: bool = True) -> list[Inside]:
-    return [Inside(kind, frozenset(checks.split()), scope, late) for kind in kinds.split()]
-
-
-INSIDE = {
-    each.kind: each
-    for each in (
-        *_inside("smoke-not-started", "never-join", late=False),
-        *_inside("smoke-crash", "kill exception exit"),
-        *_inside("smoke-hang", "stop stuck spin"),
-        *_inside("smoke-mismatch", "skip extra shape dtype op order"),
-        *_inside("smoke-mask-divergence", "mask mask-stray mask-hash mask-time mask-ahead"),
-        *_inside("smoke-mask-divergence", "same-data", "replica"),
-        *_inside("smoke-mask-divergence", "shuffled", "replica", late=False),
-        *_inside("smoke-desync", "no-sync", "replica"),
-        *_inside("smoke-desync", "param-bit"),
-        *_inside("smoke-desync", "other-init", late=False),
-        *_inside("smoke-corruption", "grad-bit stale"),
-        *_inside("smoke-loss-nan", "nan"),
-        *_inside("smoke-collective-wrong", "wrong-result"),
-        *_inside("smoke-loss-stall", "frozen", "everybody"),
-        *_inside("smoke-loss-stall", "lr-explode", "everybody", late=False),
-        *_inside("smoke-straggler", "slow", late=False),
-    )
-}
-
-STARTED, HANG, CRASH, REACH = (
-    frozenset({"smoke-not-started"}),
-    frozenset({"smoke-hang"}),
-    frozenset({"smoke-crash"}),
-    frozenset({"port-unreachable", "smoke-not-started"}),
-)
 BROKEN_IMPORT = """
 import sys
 
@@ -114,50 +82,44 @@ sys.meta_path.insert(0, Slow())
 """
 
 
-def _stop(host: Host, rank: Rank) -> None:
-    del host
-    rank.send(signal.SIGSTOP)
-
-
-def _kill(host: Host, rank: Rank) -> None:
-    del host
-    rank.send(signal.SIGKILL)
-
-
-def _hide(host: Host, python: JobPython) -> None:
-    without_package(host, python.framework, python)
-
-
 def _at_import(host: Host, code: str, python: JobPython) -> None:
     sitecustomize(host, code.replace("{name}", python.framework), python)
 
 
-MIDST = ("collectives", "train", "audit", "bandwidth")
-OUTSIDE = {
-    each.kind: each
-    for each in (
-        Outside("stopped", HANG, strike=_stop, scope="rank", phases=MIDST),
-        Outside("killed", CRASH, strike=_kill, scope="rank", phases=MIDST),
-        Outside("cable", HANG, strike=lambda host, _: host.link_down(DATA)),
-        Outside("blackhole", HANG, strike=lambda host, _: silence(host, DATA)),
-        Outside("hole", frozenset({"large-packets-lost"}), before=lambda host, _: swallow_large(host, DATA)),
-        Outside("late-hole", HANG, strike=lambda host, _: swallow_large(host, DATA, "output")),
-        Outside("reset", HANG | CRASH, strike=lambda host, _: reset_connections(host)),
-        Outside("lost", CRASH | HANG, strike=lambda host, _: host.power_off()),
-        Outside("closed", REACH, before=lambda host, _: no_new_connections(host, DATA)),
-        Outside("one-way", REACH, before=lambda host, _: no_way_out(host, DATA)),
-        Outside("no-torch", STARTED | {"torch-missing"}, before=_hide),
-        Outside("broken-torch", STARTED, before=lambda host, own: _at_import(host, BROKEN_IMPORT, own)),
-        Outside("stuck-import", STARTED, before=lambda host, own: _at_import(host, STUCK_IMPORT, own)),
-        Outside("shm", STARTED | CRASH, before=lambda host, _: full_shm(host)),
-        Outside(
-            "slow-link",
-            frozenset({"smoke-slow-link"}),
-            before=lambda host, _: host.slow_link("100mbit", DATA),
-        ),
-    )
+BEFORE: Mapping[str, Callable[[Host, JobPython], object]] = {
+    "hole": lambda host, _: swallow_large(host, DATA),
+    "closed": lambda host, _: no_new_connections(host, DATA),
+    "one-way": lambda host, _: no_way_out(host, DATA),
+    "no-torch": lambda host, python: without_package(host, python.framework, python),
+    "broken-torch": lambda host, python: _at_import(host, BROKEN_IMPORT, python),
+    "stuck-import": lambda host, python: _at_import(host, STUCK_IMPORT, python),
+    "shm": lambda host, _: full_shm(host),
+    "slow-link": lambda host, _: host.slow_link("100mbit", DATA),
+}
+STRIKES: Mapping[str, Callable[[Host, Rank], object]] = {
+    "stopped": lambda _, rank: rank.send(signal.SIGSTOP),
+    "killed": lambda _, rank: rank.send(signal.SIGKILL),
+    "cable": lambda host, _: host.link_down(DATA),
+    "blackhole": lambda host, _: silence(host, DATA),
+    "late-hole": lambda host, _: swallow_large(host, DATA, "output"),
+    "reset": lambda host, _: reset_connections(host),
+    "lost": lambda host, _: host.power_off(),
 }
 
+
+def _acts(kind: str) -> dict[str, Any]:
+    return {"before": BEFORE.get(kind), "strike": STRIKES.get(kind)}
+
+
+FAULTS = entries(__file__)
+INSIDE = {each.kind: each for each in convert(FAULTS["inside"], list[Inside])}
+OUTSIDE = {
+    each.kind: each
+    for each in convert([row | _acts(row["kind"]) for row in FAULTS["outside"]], list[Outside])
+}
+HEALTHY = ("healthy", "healthy beside hogs")
+ORDER = (*HEALTHY, *INSIDE, *(each.name for each in OUTSIDE.values()))
+"""All rows of the table."""
 NOT_JUDGED = {"mindspore": ("slow-link",)}
 """Framework -> the faults that its runs say they do not judge."""
 
@@ -175,8 +137,3 @@ def truth_of(fault: Inside | Outside, rank: int, host: str, tp: int) -> Truth:
     first = rank - rank % tp
     replica = range(first, first + tp) if fault.scope == "replica" else (rank,)
     return Truth(fault.checks, frozenset({host}), frozenset(replica))
-
-
-def order() -> list[str]:
-    """All faults as the table lists them."""
-    return ["healthy", "healthy beside hogs", *INSIDE, *(each.name for each in OUTSIDE.values())]

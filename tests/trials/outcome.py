@@ -1,4 +1,4 @@
-"""The outcome of one trial: the report of a smoke run, compared with the fault."""
+"""The outcome of one trial, and that of a smoke run: its report, compared with the fault."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+Verdict = Literal["right", "silent", "wrong", "falsely"]
+VERDICTS: tuple[Verdict, ...] = ("right", "silent", "wrong", "falsely")
 Found = Mapping[str, Any]
 MISSED = "the injected fault was not found"
 """How a run reports that it missed the fault: under the fault's own check, without a culprit."""
@@ -28,7 +30,7 @@ class Truth:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """One run; a healthy one is `detected` if nothing was found.
+    """One run; a healthy one is `detected` if nothing was found. `alone`: nobody else is blamed.
 
     `latency` is the time in seconds since the fault; None if the fault does not end the run.
     """
@@ -44,10 +46,22 @@ class Outcome:
     code: int
     said: tuple[str, ...]
 
+    @classmethod
+    def silent(cls, fault: str, number: int, place: str, seconds: float, code: int, *said: str) -> Outcome:
+        """Of a run that has no report."""
+        return cls(fault, number, place, False, False, True, None, seconds, code, said)
+
     @property
     def right(self) -> bool:
         """The fault is found, exactly its culprit is named, and nothing else is blamed."""
         return self.detected and self.named and self.alone
+
+    @property
+    def verdict(self) -> Verdict:
+        """An innocent one is accused, nothing is found, or the wrong thing is said about it."""
+        return (
+            "right" if self.right else "falsely" if not self.alone else "wrong" if self.detected else "silent"
+        )
 
 
 def trouble(report: Mapping[str, Any]) -> list[Found]:
@@ -71,7 +85,7 @@ def judged(
     """Compare a report with the truth; without a truth, nothing is broken."""
     if ran.report is None:
         why = f"no report: {ran.errors.strip()[-500:]}"
-        return Outcome(fault, number, place, False, False, False, None, ran.seconds, ran.code, (why,))
+        return Outcome.silent(fault, number, place, ran.seconds, ran.code, why)
     found = trouble(ran.report)
     said = tuple(map(sentence, found))
     if truth is None:

@@ -16,7 +16,7 @@ from doctor.smoke.onhost.page import PHASES
 from tests.lab import Host, Lab, found
 from tests.support.smoke.faults import JobPython, hogs
 from tests.support.smoke.pages import Rank, Watch, watching
-from tests.trials.kinds import Inside, Outside, truth_of
+from tests.trials.kinds import HEALTHY, Inside, Outside, truth_of
 from tests.trials.once import ONCE
 from tests.trials.outcome import Outcome, Ran, Truth, judged
 
@@ -92,8 +92,7 @@ def trial(field: Field, fault: Inside | Outside, number: int) -> Outcome:
 def healthy(field: Field, number: int, beside: int = 0) -> Outcome:
     with hogs(beside):
         ran = Run(field).finish()
-    name = "healthy beside hogs" if beside else "healthy"
-    return judged(name, number, "", None, ran)
+    return judged(HEALTHY[beside > 0], number, "", None, ran)
 
 
 def _inside(field: Field, fault: Inside, number: int, rank: int, draw: random.Random) -> Outcome:

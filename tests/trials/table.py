@@ -2,71 +2,45 @@
 
 from __future__ import annotations
 
-import os
-import platform
-import subprocess
+from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import groupby
 from math import comb
 from statistics import median
 
-from benchmarks.table import columns, kernel
-from doctor import __version__
-from tests.trials.outcome import Outcome
+from benchmarks.table import columns
+from tests.trials.outcome import VERDICTS, Outcome
 
-HEAD = ("fault", "trials", "detected", "culprit right", "nobody else", "95 % interval", "median", "worst")
-
-
-def conditions(hosts: int, ranks: int, steps: int, framework: str, python: str) -> str:
-    backend = "gloo" if framework == "torch" else "mccl"
-    return (
-        f"{hosts} hosts (namespaces, each with its own sshd, a second network for the ranks) × "
-        f"{ranks} ranks, {steps} steps, {backend}, and the controller, "
-        f"on one machine with {os.cpu_count()} cores, {kernel()}.\n"
-        f"cluster-doctor {__version__}, Python {platform.python_version()}, "
-        f"{framework} {_version(framework, python)}.\n"
-        "The victim and the step are drawn at random for each trial. The interval (Clopper-Pearson) is "
-        "that of the trials in which the fault was found, the culprit's host and rank were named, and "
-        "nobody else was blamed. Latency is the time from the fault to the decision to end the run; a "
-        "fault that does not end the run is reported at its end. Faults marked * come from outside the "
-        "run, and those without a latency were there before it."
-    )
+HEAD = ("kind", "trials", *VERDICTS, "right, 95 %", "falsely, 95 %", "latency", "longest")
 
 
-def table(outcomes: Sequence[Outcome], order: Sequence[str]) -> str:
-    def place(outcome: Outcome) -> int:
-        return order.index(outcome.fault) if outcome.fault in order else len(order)
+def table(
+    outcomes: Sequence[Outcome], order: Sequence[str], total: Callable[[str], str] = lambda _: "all"
+) -> str:
+    """A row for each kind in this order, others at the end, and then their sums. `total`: the name of the sum
+    to which the kind of this name belongs.
+    """
+    names = list(dict.fromkeys(outcome.fault for outcome in outcomes))
+    names.sort(key=lambda name: order.index(name) if name in order else len(order))
+    rows = [_row(name, [each for each in outcomes if each.fault == name]) for name in names]
+    titles = sorted({total(name) for name in names})
+    sums = [_row(title, [each for each in outcomes if total(each.fault) == title]) for title in titles]
+    return columns(HEAD, [*rows, *sums])
 
-    lines = []
-    for fault, group in groupby(sorted(outcomes, key=place), key=lambda outcome: outcome.fault):
-        lines.append(_line(fault, list(group)))
-    return columns(HEAD, lines)
 
-
-def _line(fault: str, trials: Sequence[Outcome]) -> list[str]:
-    def count(holds: Callable[[Outcome], bool]) -> str:
-        return f"{sum(map(holds, trials))}/{len(trials)}"
-
-    low, high = interval(sum(trial.right for trial in trials), len(trials))
+def _row(name: str, trials: Sequence[Outcome]) -> list[str]:
+    count, many = Counter(trial.verdict for trial in trials), len(trials)
+    low, high = interval(count["right"], many)
+    _, most = interval(count["falsely"], many)
     taken = [trial.latency for trial in trials if trial.latency is not None]
-    if fault.startswith("healthy"):
-        alarms = sum(not trial.right for trial in trials)
-        low, high = interval(alarms, len(trials))
-        return [fault, str(len(trials)), f"{alarms} false alarms", "", "", _percent(low, high), "", ""]
     return [
-        fault,
-        str(len(trials)),
-        count(lambda trial: trial.detected),
-        count(lambda trial: trial.named),
-        count(lambda trial: trial.alone),
-        _percent(low, high),
-        f"{median(taken):.2f} s" if taken else "at the end",
+        name,
+        str(many),
+        *(str(count[verdict]) for verdict in VERDICTS),
+        f"{100 * low:.1f}-{100 * high:.1f} %",
+        f"at most {100 * most:.1f} %",
+        f"{median(taken):.2f} s" if taken else "",
         f"{max(taken):.2f} s" if taken else "",
     ]
-
-
-def _percent(low: float, high: float) -> str:
-    return f"{100 * low:.1f}-{100 * high:.1f} %"
 
 
 def interval(hits: int, trials: int, doubt: float = 0.05) -> tuple[float, float]:
@@ -90,9 +64,3 @@ def _root(below: Callable[[float], bool]) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if below(middle) else (low, middle)
     return low
-
-
-def _version(framework: str, python: str) -> str:
-    """The version that this interpreter has."""
-    ask = f"import importlib.metadata as m; print(m.version({framework!r}))"
-    return subprocess.run([python, "-c", ask], check=True, capture_output=True, text=True).stdout.strip()

@@ -1,13 +1,15 @@
-"""The faults of the trials, and how long each makes its rank late."""
+"""What a fault of `kinds.yaml` is, and what is done to hosts from outside their job."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+
+from msgspec import Struct
 
 from tests.lab import Host
 from tests.support.slow import starving
+from tests.trials.kindfile import kinds
 
 LOSES = """
 table inet lossy {
@@ -16,8 +18,10 @@ table inet lossy {
 """
 
 
-@dataclass(frozen=True, slots=True)
-class SlowKind:
+Outside = Callable[[Host, int], Iterator[None]]
+
+
+class SlowKind(Struct, frozen=True, forbid_unknown_fields=True):
     fault: str = "none"
     """As the job calls it."""
     ms: float = 50
@@ -31,7 +35,7 @@ class SlowKind:
     """Only rank 0."""
     everybody: bool = False
     """Whether all ranks do what the fault says, and only one suffers from it."""
-    outside: Callable[[Host, int], Iterator[None]] | None = None
+    outside: str = ""
     """What is done to the host of the rank, or to its process."""
     cause: str = ""
     """What the report must give as the reason, if it is looked at."""
@@ -41,10 +45,8 @@ class SlowKind:
     """Whether the host is at fault and not its rank."""
     beside: SlowKind | None = None
     """What is wrong on another host at the same time."""
-
-    @property
-    def both(self) -> tuple[SlowKind, ...]:
-        return (self, self.beside) if self.beside else (self,)
+    pipeline: bool = False
+    """Only jobs of this kind have it."""
 
     def row(self, ranks: str, base: float, scaled: bool) -> str:
         """What the job reads; `base`: how many milliseconds a step sleeps."""
@@ -90,45 +92,16 @@ def _beside_hogs(host: Host, pid: int) -> Iterator[None]:
             each.stop()
 
 
-KINDS = {
-    "healthy": SlowKind(healthy=True),
-    "jitter": SlowKind("jitter", 60, healthy=True),
-    "beside-hogs": SlowKind(healthy=True, outside=_beside_hogs),
-    "loader": SlowKind("loader", cause="data loader"),
-    "reads": SlowKind("reads", cause="reads"),
-    "computes": SlowKind("computes", cause="computes"),
-    "uneven": SlowKind("uneven", cause="takes longer at the same line"),
-    "little": SlowKind("little", 15),
-    "gil": SlowKind("gil", 30, cause="GIL"),
-    "gc": SlowKind("gc", cause="garbage collection"),
-    "fsync": SlowKind("fsync", cause="writes"),
-    "checkpoint": SlowKind("checkpoint", first=True, cause="checkpoint", lag="pauses"),
-    "evaluation": SlowKind("evaluation", first=True, cause="evaluation", lag="pauses"),
-    "quota": SlowKind("computes", 0.12, everybody=True, outside=_quota, cause="CPU quota"),
-    "hogs": SlowKind("computes", 0.12, everybody=True, outside=_hogs, cause="other processes"),
-    "two": SlowKind("uneven", ranks=2),
-    "later": SlowKind("loader", later=4.0),
-    "stage": SlowKind("stage", 400, lag="slowest stage"),
-    "slow-link": SlowKind(outside=_slow_link, host_only=True, lag="slow link"),
-    "lossy-link": SlowKind(outside=_lossy_link, host_only=True, lag="lossy link"),
+OUTSIDE: Mapping[str, Outside] = {
+    "hogs-beside": _beside_hogs,
+    "quota": _quota,
+    "hogs": _hogs,
+    "slow-link": _slow_link,
+    "lossy-link": _lossy_link,
 }
-LINKS = ("slow-link", "lossy-link")
-LOADER, LINK = SlowKind("loader", 100, cause="data loader"), KINDS["slow-link"]
-PAIRS = {
-    "loader-and-quota": SlowKind("loader", 200, cause="data loader", beside=KINDS["quota"]),
-    "loader-and-fsync": replace(LOADER, beside=SlowKind("fsync", 70, cause="writes")),
-    "loader-and-little": replace(LOADER, beside=KINDS["little"]),
-    "late-and-later": replace(KINDS["uneven"], ms=120, beside=SlowKind("loader", 60, cause="data loader")),
-    "checkpoint-and-loader": replace(KINDS["checkpoint"], beside=replace(LOADER, ms=40)),
-    "link-and-little": replace(LINK, beside=KINDS["little"]),
-    "link-and-loader": replace(LINK, beside=replace(LOADER, ms=400)),
-    "lossy-and-loader": replace(KINDS["lossy-link"], beside=LOADER),
-}
-"""Two faults at once, on two hosts."""
-KINDS |= PAIRS
-"""Milliseconds below 1 are a share of the time that a step sleeps."""
+KINDS = kinds(__file__, SlowKind)
 
 
 @contextmanager
 def done_to(kind: SlowKind, host: Host, pid: int) -> Iterator[None]:
-    yield from kind.outside(host, pid) if kind.outside else iter((None,))
+    yield from OUTSIDE[kind.outside](host, pid) if kind.outside else iter((None,))

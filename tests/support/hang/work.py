@@ -26,7 +26,7 @@ import torch.distributed as dist
 RANK = int(os.environ.get("RANK", "0"))
 KIND, AT = os.environ.get("KIND", ""), int(os.environ.get("AT", "5"))
 BAD = int(os.environ.get("VICTIM", "1")) == RANK
-FOLDER = Path(os.environ["FOLDER"])
+FOLDER = Path(os.environ.get("FOLDER", "."))
 ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"
 LONG = float(os.environ.get("LONG", "900"))
 """Seconds that the work takes, unless something else limits it."""

@@ -10,24 +10,22 @@ import ctypes
 import os
 import signal
 import subprocess
-import sys
-import threading
 import time
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
-from filelock import FileLock
 from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
+from tests.support.hang import work
+from tests.trials.hang import strike
+
 MODE, FAULTS = os.environ.get("MODE", "ddp"), os.environ.get("FAULTS", "").split(",")
 VICTIMS, AT = os.environ.get("VICTIMS", "").split(","), int(os.environ.get("AT", "5"))
-FOLDER = Path(os.environ.get("FOLDER", "."))
-WIDTH, BATCH, LOGS = 32, 4, 10
+FOLDER, WIDTH, BATCH, LOGS = work.FOLDER, 32, 4, 10
 TIMES = "times"
 """A file of each rank: when it ended its steps."""
 
@@ -47,10 +45,7 @@ def mine() -> str:
 
 
 def mark(name: str, text: str = "1") -> None:
-    place = FOLDER / f"{name}.{dist_rank()}"
-    fresh = place.with_suffix(f"{place.suffix}.new")
-    fresh.write_text(text)
-    fresh.rename(place)
+    strike.mark(name, dist_rank(), text)
 
 
 class Samples(Dataset[Tensor]):
@@ -77,88 +72,8 @@ def run_dead_program() -> None:
     subprocess.run([FOLDER / "dead" / "shard"], check=True)
 
 
-def spin() -> None:
-    while True:
-        pass
-
-
-def wait_for_lock() -> None:
-    lock = threading.Lock()
-    lock.acquire()
-    lock.acquire()
-
-
 def hold_gil() -> None:
     ctypes.PyDLL(None).sleep(10_000)
-
-
-def doze() -> None:
-    time.sleep(10_000)
-
-
-HOLDS = """
-import fcntl, os, sys, time
-if os.fork():
-    os._exit(0)  # so that it is no child of the rank
-file = open(sys.argv[1], "a")
-fcntl.flock(file, fcntl.LOCK_EX)
-open(sys.argv[1] + ".held", "w").close()
-end = time.monotonic() + float(sys.argv[2])
-while time.monotonic() < end:
-    time.sleep(0.1)
-    if sys.argv[3] == "download":
-        file.write("x" * 9_000)
-"""
-"""Another program that holds a lock."""
-
-
-def wait_for_hub() -> None:
-    path = FOLDER / f"hub.{dist_rank()}.lock"
-    seconds = "3" if mine() == "briefly" else "300"
-    subprocess.run([sys.executable, "-c", HOLDS, str(path), seconds, mine()], check=True, timeout=60)
-    while not path.with_suffix(".lock.held").exists():
-        time.sleep(0.05)
-    with FileLock(str(path)):
-        pass
-
-
-TOKENS = threading.Lock()
-
-
-def tokenize() -> None:
-    with TOKENS:
-        pass
-
-
-def fork_with_lock() -> None:
-    """A thread holds the lock that the child needs."""
-    begun = threading.Event()
-
-    def hold() -> None:
-        with TOKENS:
-            begun.set()
-            time.sleep(2)
-
-    threading.Thread(target=hold).start()
-    begun.wait()
-    child = os.fork()
-    if child == 0:
-        tokenize()
-        os._exit(0)
-    os.waitpid(child, 0)
-
-
-class Left(Exception):
-    """Of a rank whose training is over."""
-
-
-def rest() -> None:
-    threading.Event().wait()
-
-
-def leave() -> None:
-    threading.Thread(target=rest).start()
-    raise Left
 
 
 def write_checkpoint() -> None:
@@ -170,20 +85,20 @@ def write_checkpoint() -> None:
 
 
 STOPS = {
-    "sleep": doze,
-    "spin": spin,
-    "lock": wait_for_lock,
+    "sleep": work.sleep,
+    "spin": work.spin,
+    "lock": work.lock,
     "fifo": read_shard,
     "gil": hold_gil,
     "stop": lambda: os.kill(os.getpid(), signal.SIGSTOP),
     "storage": read_dead_shard,
     "dstate": run_dead_program,
     "checkpoint": write_checkpoint,
-    "hub": wait_for_hub,
-    "download": wait_for_hub,
-    "briefly": wait_for_hub,
-    "fork": fork_with_lock,
-    "leave": leave,
+    "hub": work.hub_lock,
+    "download": work.lock_of_a_download,
+    "briefly": work.short_lock,
+    "fork": work.fork_lock,
+    "leave": work.leave,
 }
 
 
@@ -209,7 +124,7 @@ def misbehave() -> None:
         time.sleep(0.1 * dist_rank())
     if "over" in FAULTS and step == AT:
         mark("hit")
-        leave()
+        work.leave()
     if mine() in STOPS and step == AT:
         mark("hit")
         STOPS[mine()]()
@@ -303,5 +218,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    with suppress(Left):
+    with suppress(work.Left):
         main()

@@ -1,37 +1,33 @@
-"""`python -m tests.trials.hang`: the requested number of trials of each fault, and their table."""
+"""`python -m tests.trials.hang`: jobs of torchrun, mpirun, srun and frameworks that hang, or seem to."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
 from tests.lab import Lab, missing
-from tests.lab.errors import LabError
 from tests.lab.slurm import Slurm
-from tests.trials.hang.counts import counts
 from tests.trials.hang.drawn import draw
 from tests.trials.hang.kinds import KINDS
 from tests.trials.hang.launchers import LAUNCHERS, lacking
-from tests.trials.hang.run import NoTrial, Site, trial
+from tests.trials.hang.run import Site, trial
 from tests.trials.hang.scenes import frameworks, over_hosts, starts, work
-from tests.trials.hang.scenes.scene import LOOKS, HangScene, NoScene, looks_at, play
-from tests.trials.outcome import Outcome, append, load
+from tests.trials.hang.scenes.scene import LOOKS, HangScene, looks_at, play
+from tests.trials.runner import Args, Case, Series, main
 
 SCENES: Mapping[str, HangScene] = {
     scene.name: scene for of in (work, frameworks, starts, over_hosts) for scene in of.SCENES
 }
 LEAST = 3
 """The hosts that scenes need."""
+FAULTS = {f"{mode} {name}": kind for name, kind in KINDS.items() for mode in kind.modes}
+ROWS = {look.at(scene): scene for scene in SCENES.values() for look in LOOKS}
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m tests.trials.hang", description=__doc__)
-    kinds = f"some of {','.join(KINDS)}, or of {','.join(SCENES)}; or only the first word of these"
-    parser.add_argument("--faults", default=",".join((*KINDS, *SCENES)), help=kinds)
+def options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--launchers", default=",".join(LAUNCHERS), help="take turns from trial to trial")
     parser.add_argument(
         "--users", default="root,trainee", help="who owns a job of faults and looks at it, drawn"
@@ -39,82 +35,50 @@ def main() -> int:
     parser.add_argument(
         "--without", type=int, default=2, help="so many hosts without py-spy, in half of them"
     )
-    parser.add_argument("--trials", type=int, default=20, help="so many of each fault and mode")
     parser.add_argument("--hosts", type=int, default=4)
     parser.add_argument("--ranks", type=int, default=1, help="on each host")
-    parser.add_argument("--out", type=Path, default=Path("hang-trials.jsonl"), help="added to line by line")
-    parser.add_argument("--table", action="store_true", help="no trials, only the table of those there are")
-    args = parser.parse_args()
-    wanted = args.faults.split(",")
-    faults = [name for name in KINDS if name in wanted]
-    scenes = [name for name in SCENES if {name, name.partition(" ")[0]} & {*wanted}]
-    known = {*KINDS, *SCENES, *(name.partition(" ")[0] for name in SCENES)}
-    if unknown := [word for word in wanted if word not in known]:
-        parser.error(f"no such fault: {', '.join(unknown)}")
+
+
+def lacks(args: Args) -> str | None:
     launchers = args.launchers.split(",")
     if unknown := [word for word in launchers if word not in LAUNCHERS]:
-        parser.error(f"no such launcher: {', '.join(unknown)}")
-    outcomes = load(args.out)
-    if not args.table:
-        if reason := missing() or (faults and next(filter(None, map(lacking, launchers)), None)):
-            print(f"No trials: {reason}.", file=sys.stderr)
-            return 2
-        outcomes += _trials(args, faults, scenes, launchers, {(each.fault, each.number) for each in outcomes})
-    order = [f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes]
-    order += [look.at(scene) for scene in SCENES.values() for look in LOOKS]
-    healthy = {f"{mode} {fault}" for fault, kind in KINDS.items() for mode in kind.modes if kind.code == 0}
-    healthy |= {look.at(scene) for scene in SCENES.values() if scene.healthy for look in LOOKS}
-    print(counts(outcomes, order, healthy, [look.name for look in LOOKS]))
-    return 0 if all(outcome.right for outcome in outcomes) else 1
+        return f"there is no launcher {', '.join(unknown)}"
+    faults = any(name in KINDS for name in args.kinds)
+    return missing() or (faults and next(filter(None, map(lacking, launchers)), None)) or None
 
 
-def _trials(
-    args: argparse.Namespace,
-    faults: Sequence[str],
-    scenes: Sequence[str],
-    launchers: Sequence[str],
-    done: Collection[tuple[str, int]],
-) -> Iterator[Outcome]:
-    """The trials that were not made, in turn, so that a run that is cut short has some of each kind."""
-    users = args.users.split(",")
-    for name in scenes:
-        if why := SCENES[name].lacks():
-            print(f"No trial of {name}: {why}.", file=sys.stderr, flush=True)
-    scenes = [name for name in scenes if not SCENES[name].lacks()]
+def cases(args: Args) -> Iterator[Case]:
+    faults = [name for name in args.kinds if name in KINDS]
+    scenes = [SCENES[name] for name in args.kinds if name in SCENES]
+    for scene in scenes:
+        if why := scene.lacks():
+            print(f"No trial of {scene.name}: {why}.", file=sys.stderr, flush=True)
     hosts = max(args.hosts, LEAST) if scenes else args.hosts
-    with Lab(hosts, data=True) as lab, _slurm(lab, bool(faults) and "srun" in launchers) as slurm:
+    with Lab(hosts, data=True) as lab, _slurm(lab, bool(faults) and "srun" in args.launchers) as slurm:
         site = Site(lab, slurm)
         for number in range(args.trials):
-            for fault in faults:
-                for mode in KINDS[fault].modes:
-                    drawn = draw(
-                        mode,
-                        fault,
-                        number,
-                        hosts=hosts,
-                        ranks=args.ranks,
-                        launchers=launchers,
-                        users=users,
-                        without=args.without,
-                    )
-                    if drawn and (drawn.name, number) not in done:
-                        yield from _tried(
-                            partial(trial, site, drawn), f"{drawn.name} {drawn.place}", args.out
-                        )
-            for name in scenes:
-                if looks := looks_at(SCENES[name], number, done):
-                    yield from _tried(partial(play, lab, SCENES[name], number, looks), name, args.out)
+            for name in faults:
+                yield from _faults(args, site, name, number)
+            for scene in scenes:
+                if not scene.lacks():
+                    yield Case(looks_at(scene, number), partial(play, lab, scene))
 
 
-def _tried(make: Callable[[], Iterable[Outcome]], name: str, out: Path) -> Iterator[Outcome]:
-    try:
-        for outcome in make():
-            append(out, outcome)
-            mark = "right" if outcome.right else "unnamed" if outcome.alone else "WRONG"
-            print(f"{mark} {outcome.seconds:.0f} s", *outcome.said, sep="  ", file=sys.stderr, flush=True)
-            yield outcome
-    except (NoTrial, NoScene, LabError) as why:
-        print(f"No trial: {name}: {why}", file=sys.stderr, flush=True)
+def _faults(args: Args, site: Site, name: str, number: int) -> Iterator[Case]:
+    """In each mode."""
+    for mode in KINDS[name].modes:
+        drawn = draw(
+            mode,
+            name,
+            number,
+            hosts=len(site.lab.hosts),
+            ranks=args.ranks,
+            launchers=args.launchers.split(","),
+            users=args.users.split(","),
+            without=args.without,
+        )
+        if drawn:
+            yield Case([(drawn.name, number)], partial(trial, site, drawn))
 
 
 @contextmanager
@@ -127,5 +91,27 @@ def _slurm(lab: Lab, wanted: bool) -> Iterator[Slurm | None]:
             slurm.close()
 
 
+def is_fault(row: str) -> bool:
+    if row in FAULTS:
+        return FAULTS[row].code != 0
+    return row not in ROWS or not ROWS[row].healthy
+
+
+def part(row: str) -> str:
+    """How doctor looked."""
+    return next((look.name for look in LOOKS if look.name and row.endswith(look.name)), "")
+
+
+SERIES = Series(
+    "tests.trials.hang",
+    "hang-trials.jsonl",
+    kinds=(*KINDS, *SCENES),
+    cases=cases,
+    options=options,
+    lacks=lacks,
+    order=(*FAULTS, *ROWS),
+    is_fault=is_fault,
+    part=part,
+)
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(SERIES, __doc__))

@@ -15,7 +15,8 @@ import torch.distributed as dist
 from torch import Tensor, multiprocessing, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
-from tests.trials.hang.strike import BEFORE, strike
+from tests.trials.hang import BEFORE
+from tests.trials.hang.strike import strike
 
 WORLD = 3
 TIMEOUT = timedelta(seconds=1800)

@@ -1,67 +1,47 @@
-"""The launchers of a trial: torchrun on each host, mpirun over SSH, or srun of a real Slurm."""
+"""The launchers of `training.py`: torchrun on each host, mpirun over SSH, or srun of a real Slurm."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
 
-from tests.lab import Lab
 from tests.lab.needs import without
-from tests.lab.slurm import Slurm
 from tests.lab.slurm import missing as no_slurm
-from tests.support.injob import Job, environment, start_mpirun, torchrun_argv
+from tests.support.injob import environment, start_mpirun, torchrun_argv
+from tests.trials.hang.place import FOLDER, TRAINING, Place
 
-TRAINING = str(Path(__file__).with_name("training.py"))
-FOLDER = "/tmp/hang-trial"
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """The start of one job."""
-
-    lab: Lab
-    slurm: Slurm | None
-    ranks: int
-    """The number of ranks on each host."""
-    port: int
-    user: str
-    env: Mapping[str, str]
-
-    def variables(self) -> dict[str, str]:
-        return environment(FOLDER=FOLDER, **self.env)
-
-    def meeting(self) -> dict[str, str]:
-        """The variables that people export themselves if torchrun does not set them."""
-        return {"MASTER_ADDR": self.lab.hosts[0].address, "MASTER_PORT": str(self.port)}
+Env = dict[str, str]
 
 
-def torchrun(job: Job, start: Start) -> None:
-    hosts = start.lab.hosts
-    told = ["env", "-C", "/", *(f"{name}={text}" for name, text in start.variables().items())]
-    for number, host in enumerate(hosts):
-        words = [*told, *torchrun_argv(hosts, start.ranks, number, start.port), TRAINING]
-        job.start(host.enter(words, start.user), environment())
+def meeting(place: Place) -> Env:
+    """The variables that people export themselves if torchrun does not set them."""
+    return {"MASTER_ADDR": place.hosts[0].address, "MASTER_PORT": str(place.port)}
 
 
-def mpirun(job: Job, start: Start) -> None:
-    told = {**start.variables(), **start.meeting()}
-    hosts = start.lab.hosts
-    start_mpirun(job, start.lab, hosts, start.ranks, [sys.executable, TRAINING], told, start.user)
+def torchrun(place: Place, ranks: int, env: Env) -> None:
+    for number, host in enumerate(place.hosts):
+        place.run(host, [*torchrun_argv(place.hosts, ranks, number, place.port), TRAINING], env, "/")
 
 
-def srun(job: Job, start: Start) -> None:
+def mpirun(place: Place, ranks: int, env: Env) -> None:
+    told = environment(FOLDER=FOLDER, **env, **meeting(place))
+    argv = [sys.executable, TRAINING]
+    start_mpirun(place.job, place.lab, place.hosts, ranks, argv, told, place.user)
+
+
+def srun(place: Place, ranks: int, env: Env) -> None:
     """On the first host, where its user is logged in."""
-    told = {**start.variables(), **start.meeting()}
-    number = len(start.lab.hosts)
-    words = ["env", *(f"{name}={text}" for name, text in told.items())]
-    words += ["srun", f"--nodes={number}", f"--ntasks={number * start.ranks}", "--chdir=/"]
-    words += [f"--ntasks-per-node={start.ranks}", sys.executable, TRAINING]
-    job.start(start.lab.hosts[0].enter(words, start.user), environment())
+    number = len(place.hosts)
+    words = ["srun", f"--nodes={number}", f"--ntasks={number * ranks}", "--chdir=/"]
+    words += [f"--ntasks-per-node={ranks}", sys.executable, TRAINING]
+    place.run(place.hosts[0], words, {**env, **meeting(place)}, "/")
 
 
-LAUNCHERS: Mapping[str, Callable[[Job, Start], None]] = {"torchrun": torchrun, "mpirun": mpirun, "srun": srun}
+LAUNCHERS: Mapping[str, Callable[[Place, int, Env], None]] = {
+    "torchrun": torchrun,
+    "mpirun": mpirun,
+    "srun": srun,
+}
 
 
 def lacking(launcher: str) -> str | None:

@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable
 
 from tests.support.hang import work
+from tests.trials.hang import BEFORE
 
-BEFORE = -1
-"""The step before a job's first collective."""
 FAULT, AT = os.environ.get("FAULT", ""), int(os.environ.get("AT", "5"))
 VICTIM = int(os.environ.get("VICTIM", "1"))
 

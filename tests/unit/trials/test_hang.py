@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.trials.hang.answer import Answer
 from tests.trials.hang.drawn import Drawn, Victim, draw
 from tests.trials.hang.held import held
 from tests.trials.outcome import Outcome
@@ -16,8 +17,8 @@ GUILTY: dict[str, Any] = {
     "rank": 2,
     "host": "node3",
     "cause": "sleeps",
-    "place": "training.py:71",
-    "stack": [{"function": "doze"}],
+    "summary": "it sleeps",
+    "stack": [{"function": "sleep"}],
 }
 
 
@@ -27,6 +28,10 @@ NODES = ("node1", "node2", "node3", "node4")
 def drawn(fault: str, *victims: tuple[int, str], without: tuple[int, ...] = ()) -> Drawn:
     who = tuple(Victim(*each) for each in victims or ((2, fault),))
     return Drawn("ddp", fault, 0, "torchrun", "root", 1, who, 5, 29500, without)
+
+
+def answered(code: int, said: str) -> Answer:
+    return Answer("ddp sleep", 0, "", code, said, 1.0)
 
 
 def of(
@@ -41,7 +46,7 @@ def of(
     findings = [{**each, "status": status, "hang": each} for each, status in named]
     part = {"state": verdict, "notes": notes, "rights": {"unread": ["node2: why"]}}
     said = json.dumps({"headline": "", "findings": findings, "hang": part})
-    return held(fault if isinstance(fault, Drawn) else drawn(fault), NODES, code, said, 1.0)
+    return held(fault if isinstance(fault, Drawn) else drawn(fault), NODES, answered(code, said))
 
 
 def test_right_is_the_rank_its_host_what_it_does_and_where() -> None:
@@ -82,12 +87,12 @@ def test_an_endless_loop_is_to_be_named_and_not_accused() -> None:
 
 
 def test_no_answer_at_all_is_wrong() -> None:
-    assert not held(drawn("healthy"), NODES, 70, "Traceback", 1.0).right
+    assert not held(drawn("healthy"), NODES, answered(70, "Traceback")).right
 
 
 def test_both_of_two_victims_are_to_be_named_each_with_its_own_fault() -> None:
     two = drawn("two", (2, "sleep"), (3, "stop"))
-    other = {"rank": 3, "host": "node4", "cause": "stopped", "place": "training.py:9", "stack": []}
+    other = {"rank": 3, "host": "node4", "cause": "stopped", "summary": "", "stack": []}
     assert of(two, 1, GUILTY, other).right
     assert not of(two, 1, GUILTY).named
     assert not of(two, 1, other).named
@@ -96,7 +101,7 @@ def test_both_of_two_victims_are_to_be_named_each_with_its_own_fault() -> None:
 
 
 def test_without_a_stack_the_rank_has_to_be_named_and_not_the_function() -> None:
-    bare = {**GUILTY, "stack": [], "place": "", "cause": "is outside every collective"}
+    bare = {**GUILTY, "stack": [], "cause": "is outside every collective"}
     assert not of("sleep", 1, bare).right
     beside = {**GUILTY, "rank": 3, "host": "node4"}
     perhaps = ["rank 2 may be outside as well: no stack shows what it waits for"]
@@ -116,7 +121,7 @@ def test_of_a_mismatch_nobody_is_shown_alone() -> None:
     assert not of("skip", 1, GUILTY, innocent).right
     unknown = of("skip", 3, verdict="unknown")
     assert not unknown.right
-    assert "node2: why" in unknown.said[0]
+    assert "node2: why" in unknown.said
 
 
 def draws(fault: str, mode: str = "ddp", *, ranks: int = 1) -> list[Drawn]:

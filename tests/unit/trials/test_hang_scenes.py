@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.trials.hang.counts import counts
+from tests.trials.hang.__main__ import is_fault, part
+from tests.trials.hang.answer import Answer
 from tests.trials.hang.scenes.scene import LOOKS, HangScene, SceneTruth, held_to, looks_at
 from tests.trials.outcome import Outcome
+from tests.trials.table import table
 
 HANGS = SceneTruth((1,), frozenset({"node1"}), frozenset({40}), "sleep", rank=2)
 WORKS = SceneTruth((0, 3), frozenset({"node1"}), frozenset({40}), rank=2)
@@ -32,7 +34,7 @@ def of(
     named = [*((each, "fail") for each in culprits), *((each, "unknown") for each in suspects)]
     findings = [{**each, "status": status} for each, status in named]
     said = json.dumps({"headline": "", "findings": findings, "hang": {"notes": []}})
-    return held_to(truth, "work sleep", 0, "", code, said, 1.0)
+    return held_to(truth, Answer("work sleep", 0, "", code, said, 1.0))
 
 
 def test_right_is_the_process_its_number_and_its_line() -> None:
@@ -65,35 +67,39 @@ def test_all_hosts_of_a_start_are_named_and_for_the_right_reason() -> None:
 
 @pytest.mark.parametrize("said", ["", "no such option"])
 def test_no_report_names_nobody(said: str) -> None:
-    found = held_to(HANGS, "work sleep", 0, "", 2, said, 1.0)
+    found = held_to(HANGS, Answer("work sleep", 0, "", 2, said, 1.0))
     assert (found.right, found.alone) == (False, True)
 
 
-def test_the_table_states_how_many_were_made() -> None:
-    made = [of(HANGS, 1, RANK), of(HANGS, 3), of(HANGS, 1, {**RANK, "pid": 41})]
-    said = counts(made, ["work sleep"], ())
-    assert said.startswith("3 trials were made.")
-    row = next(line for line in said.splitlines() if "work sleep" in line)
-    assert [word.strip() for word in row.strip("| ").split("|")][1:5] == ["3", "1", "1", "1"]
+def test_every_run_is_counted_as_one_of_four() -> None:
+    made = [of(HANGS, 1, RANK), of(HANGS, 3), of(HANGS, 1, {**RANK, "pid": 41}), of(HANGS, 1)]
+    assert [each.verdict for each in made] == ["right", "silent", "falsely", "wrong"]
+    assert cells(table(made, ["work sleep"]), "work sleep")[1:6] == ["4", "1", "1", "1", "1"]
+
+
+def cells(text: str, name: str) -> list[str]:
+    row = next(line for line in text.splitlines() if line.startswith(f"| {name} "))
+    return [word.strip() for word in row.strip("| ").split("|")]
 
 
 def test_ways_to_look_are_counted_apart() -> None:
     made = [replace(of(HANGS, 1, RANK), fault=look.at(SCENE)) for look in LOOKS[:2]]
-    said = counts(made, [look.at(SCENE) for look in LOOKS], (), [look.name for look in LOOKS])
-    rows = [[word.strip() for word in line.strip("| ").split("|")][:2] for line in said.splitlines()]
-    assert [row for row in rows if row[0].startswith("every hang")] == [
-        ["every hang", "1"],
-        ["every hang, as its user", "1"],
-    ]
+    said = table(made, (), lambda name: f"every fault{part(name)}")
+    assert cells(said, "every fault")[1] == "1"
+    assert cells(said, "every fault, as its user")[1] == "1"
 
 
-def test_a_trial_that_goes_on_makes_the_looks_that_are_missing() -> None:
-    first, second = ({look.name for look in looks_at(SCENE, number, ())} for number in (0, 1))
-    assert first == {"", ", as its user", ", without py-spy"}
-    assert second == {"", ", as another user", ", without py-spy"}
-    assert [look.name for look in looks_at(SCENE, 0, {(SCENE.name, 0), ("work sleep, as its user", 0)})] == [
-        ", without py-spy"
-    ]
+def test_owners_take_turns_and_have_their_own_looks() -> None:
+    first, second = ([name for name, _ in looks_at(SCENE, number)] for number in (0, 1))
+    assert first == ["work sleep", "work sleep, as its user", "work sleep, without py-spy"]
+    assert second == ["work sleep", "work sleep, as another user", "work sleep, without py-spy"]
+
+
+def test_healthy_work_is_no_fault() -> None:
+    assert is_fault("ddp sleep")
+    assert not is_fault("tp checkpoint")
+    assert is_fault("work sleep, without py-spy")
+    assert not is_fault("work matmul, as its user")
 
 
 def test_without_stacks_no_line_is_asked_for_and_a_stranger_accuses_nobody() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.smoke.inject import KINDS
-from tests.trials.kinds import INSIDE, OUTSIDE, order
+from tests.trials.kinds import INSIDE, ORDER, OUTSIDE
 from tests.trials.outcome import Outcome, Ran, Truth, append, judged, load
 from tests.trials.table import interval, table
 
@@ -95,12 +95,13 @@ def test_outcomes_are_kept_between_runs_and_counted_in_one_table(tmp_path: Path)
     for each in (right, wrong):
         append(path, each)
     assert load(path) == [right, wrong]
-    *_, line = table(load(path), order()).splitlines()
-    assert [cell.strip() for cell in line.split("|")[1:6]] == ["stuck", "2", "2/2", "1/2", "1/2"]
+    *_, line, total = table(load(path), ORDER).splitlines()
+    assert [cell.strip() for cell in line.split("|")[1:7]] == ["stuck", "2", "1", "0", "0", "1"]
     assert "0.50 s" in line
+    assert [cell.strip() for cell in total.split("|")[1:4]] == ["all", "2", "1"]
 
 
 def test_every_fault_is_tried_and_has_a_unique_name() -> None:
     assert set(INSIDE) == set(KINDS)
     assert not set(INSIDE) & set(OUTSIDE)
-    assert len(order()) == len(set(order()))
+    assert len(ORDER) == len(set(ORDER))

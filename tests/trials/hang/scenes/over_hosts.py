@@ -12,7 +12,7 @@ from tests.lab import Host
 from tests.lab.processes import command, processes
 from tests.support.hang.lost import lose_everything
 from tests.support.injob import torchrun_argv
-from tests.trials.hang.scenes.frameworks import script
+from tests.trials.hang.scenes.frameworks import job
 from tests.trials.hang.scenes.scene import HangScene, ScenePlace, SceneTruth
 
 SIZE = 3
@@ -38,7 +38,7 @@ Strike = Callable[[ScenePlace, Host], SceneTruth]
 def torchrun(place: ScenePlace, hosts: Sequence[Host], **env: str) -> None:
     for node, host in enumerate(hosts):
         words = torchrun_argv(hosts, 1, node, place.port)
-        place.run(host, [*words, script("plain"), "torchrun"], more=env)
+        place.run(host, [*words, *job("plain")], env)
 
 
 def gone(host: Host, says: str = "half open") -> SceneTruth:
@@ -168,7 +168,7 @@ def spawned(place: ScenePlace) -> Iterator[SceneTruth]:
         "MASTER_PORT": str(place.port),
     }
     for node, host in enumerate(hosts):
-        place.run(host, [sys.executable, script("plain"), "spawn", "2", str(2 * node), "4"], more=env)
+        place.run(host, [sys.executable, *job("spawn"), "2", str(2 * node), "4"], env)
     home = hosts[victim // 2]
     pid = place.until_hit(home, victim)
     yield SceneTruth((1,), frozenset({home.name}), frozenset({pid}), "sleep", rank=victim)
@@ -184,7 +184,7 @@ def loses_its_link(place: ScenePlace) -> Iterator[SceneTruth]:
             word.replace(hosts[0].address, hosts[0].data_address)
             for word in torchrun_argv(hosts, 1, node, place.port)
         ]
-        place.run(each, [*words, script("plain"), "torchrun"], more={"GLOO_SOCKET_IFNAME": DATA})
+        place.run(each, [*words, *job("plain")], {"GLOO_SOCKET_IFNAME": DATA})
     place.until_trained(hosts, range(SIZE))
     host.link_down(DATA)
     try:

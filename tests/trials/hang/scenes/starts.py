@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import partial
 
 from tests.support.injob import torchrun_argv
-from tests.trials.hang.jobs import BEFORE
-from tests.trials.hang.scenes.frameworks import script
+from tests.trials.hang import BEFORE
+from tests.trials.hang.scenes.frameworks import job
 from tests.trials.hang.scenes.scene import HangScene, ScenePlace, SceneTruth
 
 SIZE = 3
@@ -25,7 +25,7 @@ def launch(place: ScenePlace, node: int, *changes: tuple[str, str]) -> None:
     words = torchrun_argv(place.hosts[:SIZE], 1, node, place.port)
     for old, new in changes:
         words = [word.replace(old, new) for word in words]
-    place.run(place.hosts[node], [*words, script("plain"), "torchrun"])
+    place.run(place.hosts[node], [*words, *job("plain")], {})
 
 
 def rest(place: ScenePlace, *without: int) -> None:
@@ -101,7 +101,7 @@ def one_does(place: ScenePlace, fault: str, codes: tuple[int, ...]) -> Iterator[
     for each in range(SIZE):
         words = torchrun_argv(place.hosts[:SIZE], 1, each, place.port)
         env = {"FAULT": fault, "VICTIM": str(node), "AT": str(BEFORE)}
-        place.run(place.hosts[each], [*words, script("plain"), "torchrun"], more=env)
+        place.run(place.hosts[each], [*words, *job("plain")], env)
     home = place.hosts[node]
     pid = place.until_hit(home, node)
     named = fault if 1 in codes else ""

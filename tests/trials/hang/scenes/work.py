@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -12,28 +12,15 @@ from pathlib import Path
 from tests.lab import Host
 from tests.support.hang import dead_files
 from tests.support.paths import ROOT
+from tests.trials.hang.place import FOLDER
 from tests.trials.hang.scenes.frameworks import PYTHON, installed
-from tests.trials.hang.scenes.scene import FOLDER, HangScene, ScenePlace, SceneTruth
+from tests.trials.hang.scenes.scene import HangScene, ScenePlace, SceneTruth
+from tests.trials.kindfile import entries
 
 SCRIPT = str(ROOT / "tests" / "support" / "hang" / "work.py")
 WORLD = 3
-HEALTHY = (
-    *("matmul", "decode", "collect", "count_words", "small_reads", "many_files", "checkpoint"),
-    *("slow_checkpoint", "upload", "slow_upload", "upload_by_child", "upload_by_polled_child"),
-    *("upload_by_thread", "judge_by_http", "judge_by_http_with_timeout", "judges_by_threads"),
-    *("judge_by_asyncio", "compile_model", "compile_by_gcc", "long_import", "evaluate", "threads_compute"),
-    *("pool_computes", "short_lock", "lock_of_a_download", "judge_by_curl", "compress_by_shell"),
-    *("slow_storage", "ask_local_service", "ask_local_service_by_threads", "queue_of_computing_child"),
-    *("ask_local_service_by_asyncio", "ask_local_service_with_timeout"),
-    *("ask_local_service_by_loop_of_thread", "read_pipe", "read_pipe_by_asyncio", "serve_by_asyncio"),
-    *("long_steps", "numpy_alone", "matmul_beside_evaluator", "upload_beside_evaluator"),
-)
-HANGS = (
-    *("sleep", "nap", "lock", "sleep_with_heartbeat", "lock_with_heartbeat", "child_sleeps", "hub_lock"),
-    *("flock_of_another", "sqlite_lock", "fork_lock", "leave", "file_lock", "build_lock"),
-    *("lock_over_collective", "pool_sleeps", "sleep_beside_evaluator", "asyncio_deadlock"),
-)
-UNDECIDED = ("spin", "spin_in_lines", "leave_all")
+KINDS: Mapping[str, Sequence[str]] = entries(__file__, "work.yaml")
+CODES = {"healthy": (0, 3), "hangs": (1,), "undecided": (3,)}
 BY_ALL = ("leave_all", "lock_over_collective")
 """What every rank does at once; the first one is not at fault."""
 
@@ -67,7 +54,7 @@ def worked(place: ScenePlace, kind: str, codes: tuple[int, ...]) -> Iterator[Sce
         }
         python = PYTHON if kind == "numpy_alone" else sys.executable
         own_log = ["sh", "-c", 'exec "$@" >"$FOLDER/log.$RANK"', "sh"] if kind == "long_steps" else []
-        place.run(host, [*own_log, python, SCRIPT], more=env)
+        place.run(host, [*own_log, python, SCRIPT], env)
     guilty = range(1, WORLD) if kind in BY_ALL else (victim,)
     pids = frozenset(place.until_hit(host, rank) for rank in guilty)
     named = FUNCTIONS.get(kind, kind) if codes != (0, 3) else ""
@@ -96,6 +83,6 @@ SCENES = tuple(
         healthy=1 not in codes,
         lacks=partial(lacks, kind),
     )
-    for kinds, codes in ((HEALTHY, (0, 3)), (HANGS, (1,)), (UNDECIDED, (3,)))
-    for kind in kinds
+    for what, codes in CODES.items()
+    for kind in KINDS[what]
 )

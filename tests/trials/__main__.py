@@ -17,7 +17,7 @@ from tests.lab import Lab, missing
 from tests.trials.kinds import HEALTHY, INSIDE, NOT_JUDGED, ORDER, OUTSIDE, fault_of
 from tests.trials.outcome import Outcome
 from tests.trials.run import HOGS, Field, healthy, trial
-from tests.trials.runner import Args, Case, Key, Series, main
+from tests.trials.runner import Args, Case, Cases, Key, Series, main
 
 
 def options(parser: argparse.ArgumentParser) -> None:
@@ -39,7 +39,7 @@ def usual(args: Args) -> list[str]:
     return [word for word in (*INSIDE, *OUTSIDE) if word not in NOT_JUDGED.get(args.framework, ())]
 
 
-def cases(args: Args) -> Iterator[Case]:
+def cases(args: Args) -> Cases:
     with Lab(args.hosts, data=True) as lab:
         field = Field(
             lab,

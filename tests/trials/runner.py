@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,6 +34,9 @@ class Case:
     make: Callable[[Sequence[Key]], Iterable[Outcome]]
 
 
+Cases = Generator[Case, None, None]
+
+
 def no_options(_: argparse.ArgumentParser) -> None: ...
 
 
@@ -50,7 +53,7 @@ class Series:
     out: str
     """The file that keeps the outcomes, if nothing else is said."""
     kinds: Sequence[str]
-    cases: Callable[[Args], Iterator[Case]]
+    cases: Callable[[Args], Cases]
     """Of `args.kinds`, in turn, so that a series that is cut short has some of each."""
     options: Callable[[argparse.ArgumentParser], None] = no_options
     trials: int = 20

@@ -3,85 +3,41 @@
 from __future__ import annotations
 
 import random
-import signal
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-STEPS, MANY = 12, 100_000
+from msgspec import Struct, convert
+
+from tests.trials.kindfile import entries
+
+ON_HOSTS = ("torchrun on hosts", "srun")
+SEVERAL = ("torchrun", "mpirun", "loop", "accelerate", "deepspeed", *ON_HOSTS)
+"""The launchers with two ranks."""
 
 
-@dataclass(frozen=True, slots=True)
-class CommandKind:
+class CommandKind(Struct, frozen=True, forbid_unknown_fields=True):
     """`ends` is how the bare command ends: it is killed, raises, or is ended by somebody."""
 
     fault: str = ""
     options: tuple[str, ...] = ()
     names: bool = False
     """Whether the victim is to be named."""
-    steps: int = STEPS
+    steps: int = 12
     ends: str = ""
     says: str = ""
     """What the report says of it."""
-    more: Mapping[str, str] = field(default_factory=dict)
+    more: Mapping[str, str] = {}
     """Variables of the job."""
     launchers: tuple[str, ...] = ()
     """Those that have this kind; all, if none is named."""
 
 
-ENDS = ("--on-hang", "end")
-ON_HOSTS = ("torchrun on hosts", "srun")
-SEVERAL = ("torchrun", "mpirun", "loop", "accelerate", "deepspeed", *ON_HOSTS)
-"""The launchers with two ranks. If a single rank sleeps, nobody waits for it, so no hang is named."""
-SAFE = {"PYTHONSAFEPATH": "1"}
-"""So that what numpy imports is not looked for beside the program."""
-MORE: Mapping[str, Mapping[str, str]] = {
-    "python": {"RANK": "0", "WORLD_SIZE": "1"},
-    "accelerate": SAFE,
-    "deepspeed": {"DS_ACCELERATOR": "cpu", **SAFE},
-}
-"""Variables for a launcher."""
-KINDS: Mapping[str, CommandKind] = {
-    "healthy": CommandKind(),
-    "killed": CommandKind("kill", names=True, ends="killed"),
-    "exception": CommandKind("raise", names=True, ends="raised"),
-    "hangs": CommandKind("sleep", ("--stall", "3", *ENDS), names=True, ends="doctor", launchers=SEVERAL),
-    "loader": CommandKind("loader", ("--stall", "3", *ENDS), names=True, ends="doctor", launchers=SEVERAL),
-    "NaN": CommandKind("nan", ("--on-loss", "end"), steps=MANY, ends="doctor"),
-    "interrupted": CommandKind(steps=MANY, ends="interrupted"),
-    "doctor killed": CommandKind(steps=40, ends="kill"),
-    "skips": CommandKind(
-        "skip", ("--stall", "3", *ENDS), ends="doctor", says="different collectives", launchers=SEVERAL
-    ),
-    "memory": CommandKind("memory", names=True, ends="killed"),
-    "shm": CommandKind("shm", names=True, ends="raised", says="shared memory of its host"),
-    "network": CommandKind(
-        "network", ("--stall", "3", *ENDS), steps=MANY, ends="network", launchers=ON_HOSTS, says="node2"
-    ),
-    "time limit": CommandKind(steps=MANY, ends="limit", says="time limit", launchers=("srun",)),
-    "compiles": CommandKind("compile", ENDS, more={"PAUSE": "150"}),
-    "writes": CommandKind("checkpoint", ENDS, more={"PAUSE": "200"}),
-    "pauses": CommandKind("checkpoint", ("--stall", "20", *ENDS), more={"PAUSE": "60,40"}),
-    "compiles again": CommandKind("compile", ("--stall", "20", *ENDS), more={"PAUSE": "60,40"}),
-    "silent": CommandKind("silent", ("--stall", "5", *ENDS), steps=400),
-    "floods": CommandKind(steps=4, more={"FLOOD": "500000", "EACH": "0"}),
-}
-CODES: Mapping[str, Mapping[str, frozenset[int]]] = {
-    "": {"": frozenset({0})},
-    "killed": {
-        "": frozenset({1}),
-        "mpirun": frozenset({137}),
-        "srun": frozenset({137}),
-        "python": frozenset({-signal.SIGKILL}),
-        "deepspeed": frozenset({247}),
-    },
-    "raised": {"": frozenset({1})},
-    "doctor": {"": frozenset({75})},
-    "interrupted": {"": frozenset({1, 130, -signal.SIGINT})},
-    "network": {"": frozenset({1, 130})},
-    "limit": {"": frozenset({130, 143})},
-    "kill": {"": frozenset({-signal.SIGKILL})},
-}
+TABLES = entries(__file__)
+KINDS = convert(TABLES["kinds"], dict[str, CommandKind])
+CODES = convert(TABLES["codes"], dict[str, dict[str, frozenset[int]]])
 """The exit codes that the command has without doctor, by launcher."""
+MORE = convert(TABLES["variables"], dict[str, dict[str, str]])
+"""Variables for a launcher."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +47,11 @@ class Draw:
     name: str
     launcher: str
     number: int
+
+    @property
+    def row(self) -> str:
+        """Of the table."""
+        return f"{self.name}, {self.launcher}"
 
     @property
     def kind(self) -> CommandKind:
@@ -129,8 +90,8 @@ class Draw:
 
     @property
     def codes(self) -> frozenset[int]:
-        by = CODES[self.kind.ends]
-        return by.get(self.launcher, by[""])
+        by = CODES[self.kind.ends or "by itself"]
+        return by.get(self.launcher, by["any"])
 
     @property
     def environment(self) -> dict[str, str]:

@@ -77,7 +77,7 @@ def judged(draw: Draw, seen: Seen, seconds: float) -> Outcome:
         }
     named = not kind.names or draw.victim in accused or (draw.launcher in MUTE and kind.ends != "doctor")
     return Outcome(
-        fault=f"{draw.name}, {draw.launcher}",
+        fault=draw.row,
         number=draw.number,
         place=draw.place,
         detected=not flaws,

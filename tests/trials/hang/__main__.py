@@ -16,7 +16,7 @@ from tests.trials.hang.launchers import LAUNCHERS, lacking
 from tests.trials.hang.run import Site, trial
 from tests.trials.hang.scenes import frameworks, over_hosts, starts, work
 from tests.trials.hang.scenes.scene import LOOKS, HangScene, looks_at, play
-from tests.trials.runner import Args, Case, Series, main
+from tests.trials.runner import Args, Case, Cases, Series, main
 
 SCENES: Mapping[str, HangScene] = {
     scene.name: scene for of in (work, frameworks, starts, over_hosts) for scene in of.SCENES
@@ -47,7 +47,7 @@ def lacks(args: Args) -> str | None:
     return missing() or (faults and next(filter(None, map(lacking, launchers)), None)) or None
 
 
-def cases(args: Args) -> Iterator[Case]:
+def cases(args: Args) -> Cases:
     faults = [name for name in args.kinds if name in KINDS]
     scenes = [SCENES[name] for name in args.kinds if name in SCENES]
     for scene in scenes:

@@ -8,14 +8,13 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 from tests.lab import Lab
 from tests.lab.controller import REPOSITORY
 from tests.support.slow.hosts import training
-from tests.trials.runner import Args, Case, Series, main
+from tests.trials.runner import Args, Case, Cases, Series, main
 from tests.trials.slow.kinds import KINDS
 from tests.trials.slow.run import trial
 
@@ -45,7 +44,7 @@ def usual(args: Args) -> list[str]:
     ]
 
 
-def cases(args: Args) -> Iterator[Case]:
+def cases(args: Args) -> Cases:
     setting = f"{args.kind} {args.hosts}x{args.ranks} {args.user}" + " without py-spy" * args.without_pyspy
     setting += f" {args.base_ms} ms" * (args.base_ms != BASE_MS)
     own = os.pathsep.join(filter(None, (str(REPOSITORY), os.environ.get("PYTHONPATH"))))

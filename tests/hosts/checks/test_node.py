@@ -17,7 +17,7 @@ from doctor.errors import EXIT_FAULT, EXIT_OK
 from tests.lab import Lab, missing
 from tests.support.faults import Examiner, Outcome, assert_consistent
 from tests.support.verified import PRINTED
-from tests.trials.node.odd import logged
+from tests.trials.node.acts import logged
 from tests.trials.node.situation import HOSTS, Kind, Stage
 
 NODE = ("--exam", "node")

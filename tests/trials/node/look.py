@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 
+from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK
 from tests.lab.container import Container
 from tests.lab.controller import REPOSITORY
 from tests.trials.node.situation import Situation, Stage, Way
@@ -31,7 +32,8 @@ def look(stage: Stage, situation: Situation, inside: Container | None, number: i
         code, said = -1, ("it did not end",)
     seconds = time.monotonic() - began
     alone = not any(each.startswith("FAIL") for each in said)
-    return Outcome(situation.name, number, way, code == 0, True, alone, None, seconds, code, said)
+    fine = code in (EXIT_OK, EXIT_INCONCLUSIVE)
+    return Outcome(situation.name, number, way, fine, True, alone, None, seconds, code, said)
 
 
 def _local(stage: Stage, situation: Situation, inside: Container | None) -> tuple[int, tuple[str, ...]]:

@@ -37,7 +37,9 @@ def page(outcomes: Sequence[Outcome], groups: Sequence[Group]) -> str:
     ]
     for group in groups:
         rows = [
-            row for name in group.made if (row := _row(name, [one for one in outcomes if one.fault == name]))
+            row
+            for name in (each.name for each in group.situations)
+            if (row := _row(name, [one for one in outcomes if one.fault == name]))
         ]
         if rows:
             parts.append(f"## {group.title}\n\n{columns(HEAD, rows)}\n")

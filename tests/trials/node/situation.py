@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from msgspec import Struct, convert
 
 from tests.lab import Host, Lab
 from tests.lab.amd import AmdGpus, AmdHost
-from tests.lab.container import Container
 from tests.lab.engine import Engine
 from tests.lab.gpus import GpuHost, Gpus
 from tests.lab.npus import NpuHost, Rack, fit_npus
 from tests.lab.slurm import Slurm
+from tests.trials.kindfile import entries
 
 Kind = Literal["plain", "gpus", "npus", "amd"]
 Way = Literal["local", "ssh"]
@@ -77,60 +79,74 @@ class Stage:
     def amd_gpu(self) -> AmdHost:
         return self.amd["node4"]
 
+    def devices(self, kind: Kind) -> Any:
+        """The host of this kind, with what is emulated on it."""
+        return {"plain": self.host, "gpus": self.gpu, "npus": self.npu, "amd": self.amd_gpu}[kind]
+
     @property
     def host(self) -> Host:
         """The host without devices."""
         return self.lab["node1"]
 
 
-Act = Callable[[Stage], "Container | None"]
+class Box(Struct, frozen=True, forbid_unknown_fields=True):
+    """A container."""
+
+    shm: str = "64m"
+    net: str = "host"
 
 
-@dataclass(frozen=True, slots=True)
-class Situation:
-    """`act` makes it; if it returns a container, the exam looks inside."""
+class Ranks(Struct, frozen=True, forbid_unknown_fields=True):
+    """Ranks that nobody counted: each has the variables that somebody gave it."""
+
+    world: int = 0
+    """How many there are; 0: one, which has only these variables."""
+    only: tuple[int, ...] = ()
+    env: Mapping[str, str] = {}
+
+    def envs(self) -> list[dict[str, str]]:
+        if not self.world:
+            return [{**self.env}]
+        plain = {"WORLD_SIZE": str(self.world), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+        numbers = self.only or range(self.world)
+        return [{**plain, "RANK": str(n), "LOCAL_RANK": str(n), **self.env} for n in numbers]
+
+
+class Situation(Struct, frozen=True, forbid_unknown_fields=True):
+    """What `situations.yaml` says about one."""
 
     name: str
-    act: Act
     kind: Kind = "plain"
     ways: tuple[Way, ...] = ("local", "ssh")
     shell: str = ""
-    """What the shell that starts doctor on the host does first."""
+    call: Mapping[str, Any] = {}
+    script: str = ""
+    log: tuple[str, ...] = ()
+    log_at: int = 89_000
+    uptime: int = 90_000
+    act: str = ""
+    busy: Mapping[str, int] = {}
+    job: str = ""
+    ranks: tuple[Ranks, ...] = ()
+    does: str = "sleeps"
+    """What the ranks do."""
+    user: str = "root"
+    """Whose they are."""
+    then: str = ""
+    box: Box | None = None
+    step: str = ""
+    """What the ranks of a step of Slurm do."""
 
     @property
     def node(self) -> str:
         return next(name for name, kind in HOSTS.items() if kind == self.kind)
 
 
-@dataclass(slots=True)
-class Group:
-    """The situations of one part of the table."""
+class Group(Struct, frozen=True, forbid_unknown_fields=True):
+    """The situations of one part of the page."""
 
     title: str
-    made: dict[str, Situation] = field(default_factory=dict)
+    situations: tuple[Situation, ...]
 
-    def add(
-        self,
-        name: str,
-        act: Act,
-        kind: Kind = "plain",
-        ways: tuple[Way, ...] = ("local", "ssh"),
-        shell: str = "",
-    ) -> None:
-        assert name not in self.made
-        self.made[name] = Situation(name, act, kind, ways, shell)
 
-    def on_host(self, name: str, act: Callable[[Host], object], shell: str = "", *ways: Way) -> None:
-        """Of the host without devices."""
-
-        def on_stage(stage: Stage) -> None:
-            act(stage.host)
-
-        self.add(name, on_stage, ways=ways or ("local", "ssh"), shell=shell)
-
-    def text(self, name: str, script: str, shell: str = "") -> None:
-        """Made by a shell on the host without devices."""
-        self.on_host(name, lambda host: host.do(script), shell)
-
-    def __iter__(self) -> Iterator[Situation]:
-        return iter(self.made.values())
+GROUPS = convert(entries(__file__, "situations.yaml"), tuple[Group, ...])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.trials.node.page import page
-from tests.trials.node.situation import Group
+from tests.trials.node.situation import Group, Situation
 from tests.trials.outcome import Outcome
 
 
@@ -13,9 +13,7 @@ def ran(number: int, code: int, *said: str) -> Outcome:
 
 
 def test_accusations_and_what_could_not_be_read_are_counted_apart() -> None:
-    group = Group("Idle hosts")
-    group.on_host("idle", lambda host: host)
-    group.on_host("never made", lambda host: host)
+    group = Group("Idle hosts", (Situation("idle"), Situation("never made")))
     said = page(
         [ran(0, 0), ran(1, 0, "WARN kernel-log a link went down"), ran(2, 1, "FAIL x"), ran(3, 3)], [group]
     )

@@ -1,4 +1,4 @@
-"""Runs one job in the lab to its end, and stores its logs in tests/samples/logs/jobs."""
+"""Runs one job in the lab to its end, and stores its logs without the paths of this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
@@ -37,15 +36,6 @@ LAYOUTS = {
     "redirects": ("--log-dir", REDIRECTED, "-r", "3"),
     "tee": ("--log-dir", REDIRECTED, "-t", "3"),
 }
-
-
-def capture(lab: Lab, name: str, case: Case) -> list[Path]:
-    """The files that were written; those of an earlier run are replaced."""
-    with tempfile.TemporaryDirectory() as folder:
-        raw = Path(folder)
-        run(lab, case, raw)
-        lab.reset()
-        return write(raw, JOBS / name)
 
 
 def run(lab: Lab, case: Case, raw: Path) -> None:
@@ -176,10 +166,9 @@ def rewritten(text: str) -> str:
     return text
 
 
-def write(raw: Path, folder: Path) -> list[Path]:
+def write(raw: Path, folder: Path) -> None:
     if folder.exists():
         shutil.rmtree(folder)
-    written = []
     for path in sorted(path for path in raw.rglob("*") if path.is_file()):
         target = folder / path.relative_to(raw)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -190,5 +179,3 @@ def write(raw: Path, folder: Path) -> list[Path]:
             target = target.with_name(f"{target.name}.gz")
             text = gzip.compress(text, mtime=0)
         target.write_bytes(text)
-        written.append(target)
-    return written

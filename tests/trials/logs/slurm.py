@@ -13,7 +13,7 @@ from tests.lab import Host, Lab
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import Job, submit
 from tests.support.injob import environment
-from tests.trials.logs.cases import PORT, Case
+from tests.trials.logs.cases import PORT, Case, do
 
 SILENT = 5
 """Seconds until Slurm considers a silent host lost."""
@@ -51,9 +51,9 @@ def run(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, training: Path, 
 
 def _to_its_end(job: Job, lab: Lab, case: Case) -> None:
     end = time.monotonic() + LONGEST
-    happened = case.during is None
+    happened = not case.during
     while not job.over and time.monotonic() < end:
-        if not happened and "step 20/" in job.output and case.during:
-            case.during(lab)
+        if not happened and "step 20/" in job.output:
+            do(lab, case.during)
             happened = True
         time.sleep(0.2)

@@ -27,104 +27,20 @@ from tests.support.recordings import recording
 from tests.trials.fuzz.recordings import checks, judged, refuse_broken, show
 from tests.trials.fuzz.target import Find, refuse_unsafe, samples
 
-INVENTORY = b"""\
-hosts:                          # in rank order
-  node1: {address: 198.18.0.11, data: 198.18.0.11, ranks: 8, expect: {nofile: 1024, devices: 8}}
-  node[2-4]: {port: 22, user: root, jump: 'me@gate:2222', enter: docker exec -i train, enter_from: controller}
-groups:
-  train: "node[1-3]"
-  all: "@train,node4"
-defaults:
-  user: root
-  python: /opt/python3
-backend: gloo
-head: node1
-master_port: 29500
-launch:
-  GLOO_SOCKET_IFNAME: eth0
-  HCCL_IF_BASE_PORT: 60000
-plan:
-  dp: 4
-  tp: 2
-expect: {nofile: 1024, clock_skew_s: 0.5}
-"""
-HOSTFILES = (
-    b"node1 slots=8\nnode2 slots=8 max_slots=9\n# a comment\nme@node[3-4] slots=4\n",
-    b"node1:8\nnode2:8\n10.0.0.3:2\n[fe80::1]:4\n",
-    b"node1\n\nnode[2-3] slots=8  # eight\nnode4\n",
-)
-NODESETS = (
-    *(b"node[1-4,7]", b"n[01-16]-ib[0-1] gpu7", b"node1..4", b"node[1-3],10.0.0.[1-8]"),
-    *(b"@train", b"node[1-9/2]", b"fe80::1", b"a-[001-100]-b-[1-3]", b"cn[1-2][3-4]"),
-)
-SSH_CONFIG = b"""\
-Host node* !node9
-    HostName %h.cluster
-    User trainee
-    Port 2222
-    IdentityFile ~/.ssh/id_%n
-    ProxyJump gate,me@inner:2200
-Match host node3 user root
-    ProxyCommand ssh -W %h:%p gate
-    ConnectTimeout 3
-Match originalhost node4 final
-    UserKnownHostsFile /dev/null "~/.ssh/known hosts"
-    StrictHostKeyChecking accept-new
-Host=gate
-    HostKeyAlias the-gate
-    CertificateFile ~/.ssh/id-cert.pub
-    IdentityAgent none
-Include config.d/*
-Host *
-    ServerAliveInterval 5
-"""
-ENV = b"""\
-RANK=3
-LOCAL_RANK=3
-WORLD_SIZE=16
-LOCAL_WORLD_SIZE=8
-MASTER_ADDR=node1
-MASTER_PORT=29500
-RANK_TABLE_FILE=/root/hccl.json
-HCCL_CONNECT_TIMEOUT=600
-OMPI_COMM_WORLD_RANK=3
-SLURM_NODELIST=node[1-2]
-"""
-SCRIPT = b"""\
-#!/bin/bash
-#SBATCH --nodes=2 --ntasks-per-node=8
-export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-MASTER_PORT=${PORT:-$((29500 + SLURM_JOB_ID % 100))}
-cd "$(dirname "$0")" && source ./env.sh
-for i in {0..7}; do
-  if [ "$i" -lt 4 ]; then
-    export ASCEND_RT_VISIBLE_DEVICES=$i RANK_ID=$i
-  fi
-  case $i in 0|1) LOG=a;; *) LOG=b;; esac
-  mpirun -np 16 -H node1:8,node2:8 -x MASTER_ADDR --mca btl tcp \\
-    bash -c "python train.py --tp 2 > $LOG/$i.log 2>&1" &
-done
-start() { torchrun --nnodes=2 --node_rank="$1" --nproc-per-node 8 --rdzv-endpoint node1:$MASTER_PORT t.py; }
-start 0; srun --mpi=pmix python -m torch.distributed.run --standalone --nproc_per_node=gpu train.py
-msrun --worker_num=16 --local_worker_num=8 --master_addr=node1 --join=True train.py <<EOF
-no words
-EOF
-wait
-"""
-EXAM = b"""\
-title: mine
-checks: ["*"]
-skip: [clock-skew, "smoke-*"]
-essential: [nofile-low]
-mesh: ring
-smoke: true
-severity: {nofile-low: fail, mtu-mismatch: warn}
-expect: {nofile: 65536, clock_skew_s: 0.5}
-"""
 HOSTS = ["node1", "node2"]
+GIVEN = Path(__file__).with_name("given")
 
 
-def _in_a_file(case: bytes, read: Callable[[Path], object], name: str = "given") -> None:
+def given(glob: str) -> Callable[[], Sequence[bytes]]:
+    """What somebody might give."""
+    return lambda: [path.read_bytes() for path in sorted(GIVEN.glob(glob))]
+
+
+def nodesets() -> Sequence[bytes]:
+    return (GIVEN / "nodesets").read_bytes().splitlines()
+
+
+def _in_a_file(case: bytes, read: Callable[[Path], object], name: str = "own") -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, name)
         path.write_bytes(case)
@@ -186,7 +102,8 @@ def read_ssh_config(case: bytes) -> None:
 
 def launches() -> Sequence[bytes]:
     of_others = [line.encode() for group in HEALTHY.values() for line in group]
-    return [*samples("launches/*.sh")(), *of_others, ENV, b"A=1\n" + ENV.replace(b"=", b"=$A"), SCRIPT]
+    (env,), (script,) = given("launch.env")(), given("launch.sh")()
+    return [*samples("launches/*.sh")(), *of_others, env, b"A=1\n" + env.replace(b"=", b"=$A"), script]
 
 
 def read_launch(case: bytes) -> None:

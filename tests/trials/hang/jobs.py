@@ -269,4 +269,5 @@ def transformers() -> None:
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    globals()[sys.argv[1]]()
+    own = [word for word in sys.argv[1:] if not word.startswith("--local_rank")]  # of DeepSpeed
+    globals()[own[0]]()

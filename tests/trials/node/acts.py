@@ -70,7 +70,10 @@ def made(stage: Stage, situation: Situation) -> Container | None:
         return box(stage, situation)
     devices, host = stage.devices(situation.kind), stage.lab[situation.node]
     for method, given in situation.call.items():
-        called(devices, host, method, given)
+        call(devices if hasattr(devices, method) else host, method, given)
+    for device in devices if situation.each else ():
+        for method, given in situation.each.items():
+            call(device, method, given)
     if situation.script:
         host.do(situation.script.format(**WORDS))
     if situation.log:
@@ -91,13 +94,11 @@ def made(stage: Stage, situation: Situation) -> Container | None:
     return None
 
 
-def called(devices: Any, host: Host, method: str, given: Any) -> None:
-    """The emulated devices have it, or else their host."""
-    call = getattr(devices, method, None) or getattr(host, method)
+def call(whose: Any, method: str, given: Any) -> None:
     if isinstance(given, dict):
-        call(**given)
+        getattr(whose, method)(**given)
     else:
-        call(*given)
+        getattr(whose, method)(*given)
 
 
 def box(stage: Stage, situation: Situation) -> Container:
@@ -227,11 +228,6 @@ def corrected(host: GpuHost) -> None:
     host.tell()
 
 
-def hot(host: GpuHost) -> None:
-    for gpu in host:
-        gpu.works(1200, 690.0, 0x20)
-
-
 def no_cable(host: NpuHost) -> None:
     for npu in host:
         npu.link_up = False
@@ -243,16 +239,6 @@ def npus_used(host: NpuHost) -> None:
         npu.processes(("python", 4711 + npu.device, 50_000))
 
 
-def unconfigured(host: NpuHost) -> None:
-    for npu in host:
-        npu.unconfigured()
-
-
-def corrected_npus(host: NpuHost) -> None:
-    for npu in host:
-        npu.ecc(single_bit_error_count=3)
-
-
 def amd_used(host: AmdHost) -> None:
     for index in range(host.count):
         host.runs(index, ("python", 4711 + index, 90_000))
@@ -262,7 +248,6 @@ ACTS: Mapping[str, Callable[[Any], None]] = {
     act.__name__: act
     for act in (
         *(long_log, huge_environment, ports_taken, remote, slow_files, own_network, hostile_names),
-        *(noisy_profiles, gpus_used, mig, corrected, hot, no_cable, npus_used, unconfigured),
-        *(corrected_npus, amd_used),
+        *(noisy_profiles, gpus_used, mig, corrected, no_cable, npus_used, amd_used),
     )
 }

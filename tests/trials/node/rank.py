@@ -124,11 +124,6 @@ def fills() -> None:
     sleeps()
 
 
-def stops() -> None:
-    mark("there")
-    os.kill(os.getpid(), 19)
-
-
 def gone() -> None:
     """Its folder and its program are deleted."""
     own = FOLDER / f"own.{os.getpid()}"

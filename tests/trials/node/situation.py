@@ -120,6 +120,7 @@ class Situation(Struct, frozen=True, forbid_unknown_fields=True):
     ways: tuple[Way, ...] = ("local", "ssh")
     shell: str = ""
     call: Mapping[str, Any] = {}
+    each: Mapping[str, Any] = {}
     script: str = ""
     log: tuple[str, ...] = ()
     log_at: int = 89_000

@@ -71,7 +71,8 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.explain
 	$(BIN)/python -m benchmarks.replay
 
-# Every fault of the smoke run, many times, in the lab. It takes an hour or two; TRIALS_ARGS selects a part.
+# Every fault of the smoke run, many times, in the lab. It takes an hour or two, and goes on where it was cut short;
+# TRIALS_ARGS selects a part.
 trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials $(TRIALS_ARGS)

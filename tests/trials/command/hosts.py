@@ -57,23 +57,32 @@ def _on_hosts(lab: Lab, draw: Draw) -> Seen:
                 host.shm("32m")
             job.start(host.enter(there), env)
         first = lab.hosts[0]
-        if draw.kind.fault == "network":
-            await_true(lambda: "step 3 " in _read(first, "out"))
-            lab.hosts[1].link_down()
-            await_true(lambda: _names_lost(_read(first, "err")), lambda: _read(first, "err"))
+        _cut_off(draw, lab, lambda name: _read(first, name))
         if draw.kind.ends in ("interrupted", "kill", "network"):
             runs = _strike(draw, mark, lambda: _read(first, "out"))
         code = job.starts[0].wait(PATIENCE)
         if draw.kind.fault == "network":  # nobody can end what runs there
             job.starts[1].kill()
         job.starts[1].wait(PATIENCE)
-        still = 0 if draw.kind.fault == "network" else left(mark)
-        code = -(code - 128) if draw.kind.ends == "kill" and code > 128 else code
-        report = parsed(_read(first, "run.json"))
-        return Seen(_read(first, "out"), code, report, still, runs, _read(first, "err"))
+        return _seen(draw, mark, code, runs, lambda name: _read(first, name))
     finally:
         job.close()
         lab.reset()
+
+
+def _cut_off(draw: Draw, lab: Lab, read: Callable[[str], str]) -> None:
+    """The other host loses its network, and doctor has to tell."""
+    if draw.kind.fault == "network":
+        await_true(lambda: "step 3 " in read("out"), lambda: read("err"))
+        lab.hosts[1].link_down()
+        await_true(lambda: _names_lost(read("err")), lambda: read("err"))
+
+
+def _seen(draw: Draw, mark: str, code: int, runs: bool, read: Callable[[str], str]) -> Seen:
+    """What is in the files of the job."""
+    still = 0 if draw.kind.fault == "network" else left(mark)
+    code = -(code - 128) if draw.kind.ends == "kill" and code > 128 else code
+    return Seen(read("out"), code, parsed(read("run.json")), still, runs, read("err"))
 
 
 def _strike(draw: Draw, mark: str, printed: Callable[[], str]) -> bool:
@@ -151,22 +160,16 @@ def _by_srun(slurm: Slurm, draw: Draw) -> Seen:
     limit = ["--time=1"] if draw.kind.ends == "limit" else []
     job, runs = submit(slurm, script, *limit, nodes=2), True
     try:
-        if draw.kind.fault == "network":
-            await_true(lambda: "step 3 " in job.file("out"), lambda: job.file("err"))
-            slurm.lab.hosts[1].link_down()
-            await_true(lambda: _names_lost(job.file("err")), lambda: job.file("err"))
+        _cut_off(draw, slurm.lab, job.file)
         if draw.kind.ends in ("interrupted", "network"):
             await_true(lambda: "step 3 " in job.file("out"), lambda: job.file("err"))
             job.cancel()
         elif draw.kind.ends == "kill":
             runs = _strike(draw, mark, lambda: job.file("out"))
         await_true(lambda: job.over or bool(job.file("code")), lambda: job.file("err"))
-        still = 0 if draw.kind.fault == "network" else left(mark)
         said = job.file("code").strip()
         code = int(said) if said else 130 if draw.kind.ends in ("interrupted", "network", "limit") else -1
-        code = -(code - 128) if draw.kind.ends == "kill" and code > 128 else code
-        report = parsed(job.file("run.json"))
-        return Seen(job.file("out"), code, report, still, runs, job.file("err"))
+        return _seen(draw, mark, code, runs, job.file)
     finally:
         job.cancel()
         if any(host.dirty for host in slurm.lab.hosts):

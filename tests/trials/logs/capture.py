@@ -19,7 +19,7 @@ import psutil
 from tests.lab import Host, Lab
 from tests.lab.container import Memory
 from tests.lab.controller import REPOSITORY
-from tests.support.injob import TORCHRUN, environment
+from tests.support.injob import TORCHRUN, Job, environment, start_mpirun
 from tests.trials.logs import slurm
 from tests.trials.logs.cases import PORT, Case
 
@@ -68,25 +68,19 @@ def since(before: Sequence[str]) -> list[str]:
     return lines[max((at + 1 for at, line in enumerate(lines) if line in before), default=0) :]
 
 
-def _jobs(starts: Sequence[tuple[Sequence[str], Path, dict[str, str]]]) -> None:
-    """All of them to their end, or until our patience ends."""
-    started: list[subprocess.Popen[bytes]] = []
+def _to_its_end(job: Job, paths: Sequence[Path]) -> None:
+    """Or until our patience ends; the outputs of its programs go to these files."""
     try:
-        for argv, path, env in starts:
-            with path.open("wb") as file:
-                started.append(
-                    subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=env)
-                )
         end = time.monotonic() + PATIENCE
-        while any(each.poll() is None for each in started) and time.monotonic() < end:
-            if any(each.poll() for each in started):
+        while any(each.poll() is None for each in job.starts) and time.monotonic() < end:
+            if any(each.poll() for each in job.starts):
                 end = min(end, time.monotonic() + ALONE)
             time.sleep(0.2)
-        _end(started)
+        _end(job.starts)
+        for file, path in zip(job.files, paths, strict=True):
+            shutil.copyfile(file.name, path)
     finally:
-        for each in started:
-            each.kill()
-            each.wait()
+        job.close()
 
 
 def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
@@ -100,7 +94,7 @@ def _end(started: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _torchruns(_: Lab, hosts: Sequence[Host], case: Case, raw: Path, shares: Mapping[int, Memory]) -> None:
-    starts = []
+    job, paths = Job(), []
     for index, host in enumerate(hosts):
         if index in case.absent:
             continue
@@ -119,18 +113,16 @@ def _torchruns(_: Lab, hosts: Sequence[Host], case: Case, raw: Path, shares: Map
         argv = host.enter(["env", "-C", "/", *words, *LAYOUTS[case.layout], str(TRAINING)])
         if index in shares:
             argv = ["sh", "-c", 'echo 0 >"$0"; exec "$@"', str(shares[index].folder / "cgroup.procs"), *argv]
-        starts.append((argv, raw / f"{host.name}.log", environment(TIMEOUT=str(TIMEOUT), **case.env)))
-    _jobs(starts)
+        job.start(argv, environment(TIMEOUT=str(TIMEOUT), **case.env))
+        paths.append(raw / f"{host.name}.log")
+    _to_its_end(job, paths)
 
 
 def _mpirun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, _: Mapping[int, Memory]) -> None:
     env = environment(TIMEOUT=str(TIMEOUT), MASTER_ADDR=hosts[0].address, MASTER_PORT=str(PORT), **case.env)
-    words = ["mpirun", "--allow-run-as-root", "--mca", "plm_rsh_agent", f"ssh -F {lab.ssh_config}"]
-    words += ["--host", ",".join(f"{host.name}:{case.ranks}" for host in hosts)]
-    words += ["-np", str(case.ranks * len(hosts))]
-    passed = [word for name in env if name != "HOME" for word in ("-x", name)]
-    argv = lab.enter([*words, *passed, sys.executable, str(TRAINING)], cwd="/")
-    _jobs([(argv, raw / "mpirun.log", {**env, "HOME": str(lab.home)})])
+    job = Job()
+    start_mpirun(job, lab, hosts, case.ranks, [sys.executable, str(TRAINING)], env)
+    _to_its_end(job, [raw / "mpirun.log"])
 
 
 def _srun(lab: Lab, hosts: Sequence[Host], case: Case, raw: Path, _: Mapping[int, Memory]) -> None:

@@ -142,7 +142,7 @@ def _order(set_to: Mapping[str, int], first: bool, unset: int) -> Iterator[Timeo
         yield TimeoutFlaw(
             EVENT,
             "torch_npu gives up waiting for an event before HCCL gives up the collective",
-            f"{EVENT}=0 (never)" if execute == NEVER else f"{EVENT} above {execute}",
+            f"{EVENT}=0 (never)" if execute == NEVER else f"{EVENT} above {really}",
             f"{EVENT}={event}, {said}{rounded}",
             NEVER if execute == NEVER else execute + 32,
         )

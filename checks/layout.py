@@ -303,7 +303,7 @@ def _tensor_parallel(job: ParallelJob) -> Iterator[Problem]:
     if small and job.plan.several_hosts and not superpods:
         yield job.wrong(
             "tensor parallel groups span hosts, which is slow unless one fast fabric joins the hosts",
-            f"tp of {max(small.values())} or less, the rest as dp or pp",
+            f"tp of {min(small.values())} or less, the rest as dp or pp",
             f"tp {tp}; devices: {_by_host(small)}",
             severity=Severity.WARN,
             confidence=Confidence.STRONG,

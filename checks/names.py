@@ -236,7 +236,8 @@ def names_disagree(
                     wrong.setdefault(viewer, []).append((name, _words(answer), _words(right)))
     for viewer, errors in wrong.items():
         name, found, truth_words = errors[0]
-        more = f" and {len(errors) - 1} more names" if len(errors) > 1 else ""
+        rest = len(errors) - 1
+        more = f" and {rest} more name{'s' if rest > 1 else ''}" if rest else ""
         yield Problem(
             f"resolves {name}{more} differently from its peers",
             expected=f"{name} is {truth_words}",

@@ -1,0 +1,362 @@
+"""Numbers in findings about GPUs and NPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from doctor.api import AMD, ASCEND, NVIDIA, Backend, Expect, Here, JobPlan, Vendor
+from doctor.facts.amd.gpus import AmdHealth, AmdProcess
+from doctor.facts.ascend.network import Address
+from doctor.facts.ascend.npu_smi_table import NpuProcess
+from doctor.facts.ascend.npus import Npu
+from doctor.facts.ascend.pings import Ping
+from doctor.facts.ascend.ports import LinkChange, LinkHistory, Optics
+from doctor.facts.gpus import Gpu, Gpus
+from doctor.facts.nvidia.gpus import GpuProcess, NvidiaHealth
+from doctor.facts.nvidia.nvlink import FabricManager, Links
+from doctor.facts.system import Devices, FoundDevices
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.model import Host, SourcedValue
+from tests.support.shown_numbers import Row
+
+
+def job(backend: Backend = Backend.HCCL, ranks: int = 0, hosts: int = 3) -> JobPlan:
+    each = SourcedValue(ranks, "--ranks-per-host") if ranks else None
+    wishes = JobWishes(backend=SourcedValue(backend, "--backend"), ranks_per_host=each)
+    return draft([Host(f"node{n}", f"node{n}") for n in range(1, hosts + 1)], wishes)
+
+
+def gpus(number: int, used: int | None = None, vendor: Vendor = NVIDIA) -> Gpus:
+    listed = (Gpu(n, f"GPU-{n}", f"{vendor.name} X", f"0000:{n:02x}:00", used) for n in range(number))
+    return Gpus(tuple(listed))
+
+
+def found(number: int, bus: int, vendor: Vendor = NVIDIA, product: str = "nvidia") -> Devices:
+    return Devices({vendor.name: FoundDevices(tuple(range(number)), bus, "550.54.15")}, product)
+
+
+def gpu_missing(own: int, usual: int, others: int, vendor: Vendor = NVIDIA, **expect: Any) -> tuple[Any, ...]:
+    """The first host has fewer GPUs than the others."""
+    hosts = ["node1", *(f"other{n}" for n in range(others))]
+    numbers = {host: own if host == "node1" else usual for host in hosts}
+    plan = draft([Host(h, h) for h in hosts], JobWishes(backend=SourcedValue(Backend.NCCL, "--backend")))
+    plan = replace(plan, vendor=vendor)
+    return (
+        {h: found(n, usual, vendor) for h, n in numbers.items()},
+        {"node1": replace(Expect(), **expect)},
+        plan,
+        {h: gpus(n, vendor=vendor) for h, n in numbers.items()},
+        dict.fromkeys(hosts, "host"),
+        {},
+    )
+
+
+def up_to(number: int) -> str:
+    """As the numbers of devices are told."""
+    return f"0 {number - 1}"
+
+
+def npus(number: int, **changes: Any) -> tuple[Npu, ...]:
+    own: dict[str, Any] = {"name": "910B", "health": "OK", "hbm_used_mb": 1, "hbm_total_mb": 65536}
+    return tuple(Npu(n, n, 0, bus=f"0000:{n:02x}:00.0", **own | changes) for n in range(number))
+
+
+def npu_missing(
+    own: int, bus: int, whole: int, others: int = 0, ranks: int = 0, **expect: Any
+) -> tuple[Any, ...]:
+    hosts = {"node1": found(own, bus, ASCEND, "atlas-a2")} | {
+        f"other{n}": found(whole, whole, ASCEND, "atlas-a2") for n in range(others)
+    }
+    each = SourcedValue(ranks, "--ranks-per-host") if ranks else None
+    wishes = JobWishes(backend=SourcedValue(Backend.HCCL, "--backend"), ranks_per_host=each)
+    return (
+        hosts,
+        {"node1": replace(Expect(), **expect)},
+        draft([Host(h, h) for h in hosts], wishes),
+        dict.fromkeys(hosts, "host"),
+    )
+
+
+HERE = Here("node1", is_head=True)
+NCCL, HCCL = job(Backend.NCCL), job()
+
+
+def rail(hosts: int) -> tuple[Any, ...]:
+    """The first device of the first host answers nobody."""
+    names = [f"node{n}" for n in range(1, hosts + 1)]
+    address = {host: {0: Address(f"10.20.0.{n}", 16)} for n, host in enumerate(names, 1)}
+    pings = {
+        host: tuple(
+            Ping(0, own[0].ip, "lost" if "node1" in (host, other) else "ok")
+            for other, own in address.items()
+            if other != host
+        )
+        for host in names
+    }
+    return pings, address, {}, {}
+
+
+def history(downs: int) -> LinkHistory:
+    return LinkHistory(0, downs, tuple(LinkChange("noon", 60.0 * n, False) for n in range(downs)))
+
+
+def counters(usual: int, worn: int) -> dict[str, dict[int, dict[str, int]]]:
+    return {"node1": {n: {"mac_rx_fcs_err_pkt_num": worn if n == 3 else usual} for n in range(8)}}
+
+
+def links(own: int, usual: int, others: int) -> tuple[Any, ...]:
+    """The first GPU of the first host has fewer links than on other hosts."""
+    whole = Links("NVIDIA X", tuple(range(usual)))
+    few = Links("NVIDIA X", tuple(range(own)), tuple(range(own, usual)))
+    return ({"node1": {0: few}} | {f"other{n}": {0: whole} for n in range(others)}, {}, {}, NCCL)
+
+
+def alone(own: int, usual: int, beside: int) -> tuple[Any, ...]:
+    whole = Links("NVIDIA X", tuple(range(usual)))
+    return (
+        {"node1": {0: Links("NVIDIA X", tuple(range(own)))} | dict.fromkeys(range(1, beside + 1), whole)},
+        {},
+        {},
+        NCCL,
+    )
+
+
+def segments(number: int) -> dict[str, dict[int, Address]]:
+    """Each device is in a segment of its own, on both hosts."""
+    return {f"node{h}": {n: Address(f"10.{n}.0.{h}", 24) for n in range(number)} for h in (1, 2)}
+
+
+def first_eight(number: int) -> str:
+    return " ".join([*(f"{n}!" for n in range(min(8, number))), *([str(number - 8)] if number > 8 else [])])
+
+
+def gap(last: int, there: int) -> str:
+    """The numbers of the devices that are there, that are lost, and that are there."""
+    own = f"0 {there - 2} {last}" if there > 2 else f"0 {last}"
+    return f"{own} {there - 1} {last - 1} {own}"
+
+
+def each_of(number: int) -> str:
+    return " ".join(f"{n}!" for n in range(number))
+
+
+def numbers(values: Sequence[object]) -> str:
+    return " ".join(map(str, values))
+
+
+ROWS: dict[str, Row] = {
+    "gpu-missing": lambda own=4, usual=16, others=4: (
+        gpu_missing(own, usual, others),
+        f"{usual} {others} {own} {up_to(own)} {usual} {own}",
+    ),
+    "gpu-missing: expected": lambda own=4, bus=8, wanted=16: (
+        gpu_missing(own, bus, 0, devices=wanted),
+        f"{wanted} {own} {up_to(own)} {bus} {own}",
+    ),
+    "gpu-missing: ranks": lambda own=4, ranks=16: (
+        ({"node1": found(own, own)}, {}, job(Backend.NCCL, ranks, 1), {}, {}, {}),
+        f"{ranks} {own} {up_to(own)} {own}",
+    ),
+    "gpu-missing: not listed": lambda listed=4, files=16: (
+        ({"node1": found(files, files)}, {}, job(Backend.NCCL, 0, 1), {"node1": gpus(listed)}, {}, {}),
+        f"{files} {listed} {up_to(files)} {files} {listed}",
+    ),
+    "gpu-missing: named": lambda own=4, named=64: (
+        ({"node1": found(own, own)}, {}, replace(NCCL, env={"CUDA_VISIBLE_DEVICES": f"{named}"}), {}, {}, {}),
+        f"{named} {own} {named} {up_to(own)} {own}",
+    ),
+    "amd-missing": lambda own=4, usual=16, others=4: (
+        gpu_missing(own, usual, others, AMD)[:5],
+        f"{usual} {others} {own} {up_to(own)} {usual} {own}",
+    ),
+    "gpu-busy": lambda used=4000, pid=4000, own=2000: (
+        (gpus(1, used), (GpuProcess("GPU-0", pid, own, "python"),), {}, NCCL, Expect()),
+        f"0 0 {used} {pid} {own}",
+    ),
+    "gpu-busy: memory": lambda used=4000, most=1024: (
+        (gpus(1, used), (), {}, NCCL, Expect(gpu_idle_mb=most)),
+        f"{most} 0 0 {used}",
+    ),
+    "amd-busy": lambda used=4000, pid=4000, own=2000: (
+        (gpus(1, used, AMD), (AmdProcess(0, pid, "python", own),), {}, None, NCCL, Expect()),
+        f"0 0 {used} {pid} {own} 0",
+    ),
+    "gpu-ecc": lambda count=4: (
+        ({0: NvidiaHealth(uncorrected=count)}, gpus(1), NCCL),
+        f"{count} 0 0 {count} 0",
+    ),
+    "amd-ras": lambda errors=4, pending=6, stuck=10: (
+        ({0: AmdHealth(errors, None, pending, stuck)}, gpus(1, vendor=AMD), None, NCCL),
+        " ".join(f"{count} 0 0 {count} 0" for count in (stuck, errors, pending)),
+    ),
+    "nvlink-down": lambda own=4, usual=16, others=4: (
+        links(own, usual, others),
+        f"{usual} {others} {own} 0 0 {own} {numbers(range(own, usual))}",
+    ),
+    "nvlink-down: beside": lambda own=4, usual=16, beside=8: (
+        alone(own, usual, beside),
+        f"{usual} {beside} {own} 0 0 {own}",
+    ),
+    "fabric-manager-down": lambda switches=4: ((FabricManager(switches, False), {}, "host"), f"{switches}"),
+    "device-missing": lambda own=4, whole=16, others=4: (
+        npu_missing(own, own, whole, others),
+        f"{whole} {others} {own} {up_to(own)} {own} {whole - 1} {up_to(own)} {own}",
+    ),
+    "device-missing: expected": lambda own=4, bus=4, wanted=16: (
+        npu_missing(own, bus, 0, devices=wanted),
+        f"{wanted} {own} {up_to(own)} {own} {wanted - 1} {up_to(own)} {bus}",
+    ),
+    "device-missing: bus": lambda own=4, bus=16: (
+        npu_missing(own, bus, 0),
+        f"{bus} {own} {up_to(own)} {own} {bus - 1} {up_to(own)} {bus}",
+    ),
+    "device-missing: ranks": lambda own=4, ranks=16: (
+        npu_missing(own, own, 0, ranks=ranks),
+        f"{ranks} {own} {up_to(own)} {own} {ranks - 1} {up_to(own)} {own}",
+    ),
+    "device-unhealthy": lambda errors=4: (
+        (npus(1), found(1, 1, ASCEND, "atlas-a2"), HCCL, HERE, {0: errors}, "host", None),
+        f"{errors} 0 {errors} 0",
+    ),
+    "device-unhealthy: hidden": lambda shown=4, there=16: (
+        (npus(shown), found(there, there, ASCEND, "atlas-a2"), HCCL, HERE, {}, "host", None),
+        f"{there} {shown} {shown} {there - 1} {shown} {there - 1}",
+    ),
+    "device-missing: left out": lambda last=10, there=4: (
+        (
+            {"node1": Devices({ASCEND.name: FoundDevices((*range(there - 1), last), there)}, "")},
+            {},
+            job(hosts=1),
+            {"node1": "host"},
+        ),
+        f"{last + 1} 0 {last} {there} {there} {there} {gap(last, there)} {there}",
+    ),
+    "device-unhealthy: alarm": lambda card=4, chip=2: (
+        (
+            tuple(replace(each, card=card, chip=chip) for each in npus(1, health="Alarm")),
+            found(1, 1, ASCEND, "atlas-a2"),
+            HCCL,
+            HERE,
+            {},
+            "host",
+            None,
+        ),
+        f"0 0 {card} {chip} {card} {chip}",
+    ),
+    "device-ip-not-applied": lambda number=16: (
+        (segments(number), {"node1": {n: {"address": "10.99.0.1"} for n in range(number)}}, HCCL, {}, {}, {}),
+        f"{first_eight(number)} {first_eight(number)} {up_to(number)} {each_of(number)} …",
+    ),
+    "device-ip-duplicate": lambda number=16: (
+        (
+            {f"node{h}": {n: Address(f"10.20.0.{n + 1}", 16) for n in range(number)} for h in (1, 2)},
+            HCCL,
+            {},
+            {},
+        ),
+        f"{first_eight(number)} {up_to(number)} {each_of(number)} …",
+    ),
+    "device-gateway-missing: some": lambda lack=4: (
+        (
+            {"node1": {n: "10.0.0.1" if n < lack else None for n in range(2 * lack)}},
+            {
+                "node1": {
+                    n: Address(f"10.0.0.{n + 2}" if n < lack else f"10.1.0.{n + 2}", 24)
+                    for n in range(2 * lack)
+                }
+            },
+            {"node1": found(2 * lack, 2 * lack, ASCEND, "atlas-a2")},
+            HCCL,
+            {},
+        ),
+        f"0 {lack - 1} {lack} 0 {2 * lack - 1} {each_of(2 * lack)} …",
+    ),
+    "device-busy": lambda used=4000, total=8000, pid=500, own=300: (
+        (
+            npus(1, hbm_used_mb=used, hbm_total_mb=total, processes=(NpuProcess(pid, "python", own),)),
+            found(1, 1, ASCEND, "atlas-a2"),
+            HCCL,
+            HERE,
+            Expect(),
+        ),
+        f"0 0 {used} {total} {pid} {own}",
+    ),
+    "device-busy: memory": lambda used=16000, total=32000, most=16: (
+        (
+            npus(1, hbm_used_mb=used, hbm_total_mb=total),
+            found(1, 1, ASCEND, "atlas-a2"),
+            HCCL,
+            HERE,
+            Expect(npu_idle_percent=most),
+        ),
+        f"{most} 0 0 {used} {total}",
+    ),
+    "device-unreachable": lambda hosts=8: (
+        rail(hosts),
+        f"0 {2 * (hosts - 1)} {hosts * (hosts - 1)} 0" + " 0" * min(6, 2 * hosts - 2) + " 0" * 2,
+    ),
+    "device-optical": lambda heat=96, most=44: (
+        (
+            {3: Optics(True, {"temperature": heat, "Temp High Thres": most, "Temp Low Thres": 0})},
+            HCCL,
+            HERE,
+            {3: True},
+        ),
+        f"3! 3! {heat} {most} 0 3!",
+    ),
+    "device-link-flaps": lambda downs=8, most=2: (
+        ({3: history(downs)}, HCCL, HERE, Expect(link_flaps=most)),
+        f"24! {most} {downs} 3! 3! 3!",
+    ),
+    "device-link-errors": lambda usual=50, worn=9000: (
+        (counters(usual, worn), HCCL, Expect()),
+        f"{usual} 3! {worn} 3! 3! {worn} 3!",
+    ),
+    "device-gateway-missing": lambda others=8: (
+        (
+            {"node1": {n: "10.0.0.1" if n < others else None for n in range(others + 1)}},
+            {"node1": {n: Address(f"10.0.0.{n + 2}", 24) for n in range(others + 1)}},
+            {"node1": found(others + 1, others + 1, ASCEND, "atlas-a2")},
+            HCCL,
+            {},
+        ),
+        f"{others} {others} {others} {others}",
+    ),
+    "device-net-unhealthy": lambda hosts=8: (
+        ({f"node{n}": {0: "Fault"} for n in range(1, hosts + 1)}, job(hosts=hosts), {}, {}, {}, {}),
+        f"0 {hosts} 0" + " 0" * min(4, hosts) + " 0",
+    ),
+    "device-ip-subnet": lambda number=8: (
+        (
+            segments(number),
+            {f"node{h}": found(number, number, ASCEND, "atlas-a2") for h in (1, 2)},
+            HCCL,
+            {h: dict.fromkeys(range(number)) for h in ("node1", "node2")},
+        ),
+        f"{number} {first_eight(number)} {up_to(number)} {first_eight(number)} {each_of(number)}",
+    ),
+    "device-netmask-mismatch": lambda others=8, narrow=12: (
+        (
+            {
+                "node1": {
+                    n: Address(f"10.0.0.{n + 1}", narrow if n == others else 16) for n in range(others + 1)
+                }
+            },
+            {"node1": found(others + 1, others + 1, ASCEND, "atlas-a2")},
+            HCCL,
+        ),
+        f"16! {others} {narrow} {others} {others} {narrow} {others}",
+    ),
+    "device-speed-mismatch": lambda slow=100000, fast=200000 * 4, others=8: (
+        (
+            {"node1": {n: slow if n == others else fast for n in range(others + 1)}},
+            {"node1": found(others + 1, others + 1, ASCEND, "atlas-a2")},
+            HCCL,
+            {},
+        ),
+        f"{fast} {others} {slow} {others} {others} {slow} {others}",
+    ),
+}

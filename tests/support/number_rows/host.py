@@ -1,0 +1,281 @@
+"""Numbers in findings about one host: its kernel, limits, memory, disks and clock."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from doctor.api import Expect, Here, JobPlan
+from doctor.facts.limits import CPUS, LIMITS, PACE, PORTS, Limits, Ports
+from doctor.facts.memory import LOST_DATA, MEMORY, SEGMENTS, SPACES, SWAP, Spaces
+from doctor.facts.network import BoundPort
+from doctor.facts.processes import KERNEL_LOG, PROCESSES
+from doctor.job.plan import draft
+from doctor.job.wishes import JobWishes
+from doctor.mesh import Listener, MeshResult
+from doctor.model import Backend, Host, SourcedValue
+from tests.support.captures import held, printed
+from tests.support.recordings import mesh
+from tests.support.shown_numbers import Row
+
+HERE = Here("node1", is_head=True)
+
+
+def plan(ranks: int = 8, hosts: int = 2, backend: Backend = Backend.GLOO, **more: object) -> JobPlan:
+    wishes = JobWishes(
+        backend=SourcedValue(backend, "--backend"), ranks_per_host=SourcedValue(ranks, "--ranks-per-host")
+    )
+    return draft([Host(f"node{n}", f"node{n}") for n in range(1, hosts + 1)], replace(wishes, **more))  # type: ignore[arg-type]
+
+
+def with_master(port: int) -> JobPlan:
+    return plan(master_port=SourcedValue(port, "--master-port"))
+
+
+def denied(port: int) -> MeshResult:
+    return replace(mesh(["node1"]), listeners=(Listener("node1", "master", port, None, "denied"),))
+
+
+def ports(
+    somaxconn: int = 4096, backlog: int = 4096, span: tuple[int, int] = (32768, 60999), reserved: str = ""
+) -> Ports:
+    return held(
+        PORTS,
+        {
+            "/proc/sys/net/core/somaxconn": str(somaxconn),
+            "/proc/sys/net/ipv4/tcp_max_syn_backlog": str(backlog),
+            "/proc/sys/net/ipv4/ip_local_port_range": f"{span[0]} {span[1]}",
+            "/proc/sys/net/ipv4/ip_local_reserved_ports": reserved,
+        },
+    )
+
+
+def limits(nofile: int = 65536, nproc: int = 65536, memlock: int | str = "unlimited", **more: int) -> Limits:
+    return held(
+        LIMITS,
+        {
+            "/proc/self/limits": "Limit                     Soft Limit           Hard Limit           Units\n"
+            f"Max open files            {nofile}    65536    files\n"
+            f"Max processes             {nproc}    65536    processes\n"
+            f"Max locked memory         {memlock}    unlimited    bytes\n"
+            f"Max address space         {more.get('space', 'unlimited')}    unlimited    bytes\n"
+            f"Max file size             {more.get('file', 'unlimited')}    unlimited    bytes\n"
+        },
+    )
+
+
+def spaces(path: str, total_mb: int, free_mb: int, inodes: int | None = None) -> Spaces:
+    """As df prints it."""
+    total, free = total_mb * 1024, free_mb * 1024
+    mount = "/dev/shm" if path == "/dev/shm" else "/"
+    text = f"path yes {path}\ntmpfs {total} {total - free} {free} 50% {mount}\n"
+    found = printed(SPACES, text)
+    return replace(found, places=tuple(replace(each, inodes=inodes) for each in found.places))
+
+
+def meminfo(total_mb: int, available_mb: int, limit_mb: int = 0) -> dict[str, str]:
+    host = {"/proc/meminfo": f"MemTotal: {total_mb * 1024} kB\nMemAvailable: {available_mb * 1024} kB"}
+    limited = {
+        "/sys/fs/cgroup/memory.max": str(limit_mb << 20),
+        "/sys/fs/cgroup/memory.current": "0",
+    }
+    return host | limited if limit_mb else host
+
+
+UPTIME = 90000.0
+SWAPS = "Filename Type Size Used Priority"
+EDAC = "EDAC MC0: {} UE memory read error on CPU_SrcID#0_Ha#0_Chan#0_DIMM#0 (channel:0 slot:0)"
+
+
+def pids(number: int) -> str:
+    return " ".join(f"{100 + n}!" for n in range(min(5, number)))
+
+
+MB = 1 << 20
+
+ROWS: dict[str, Row] = {
+    "somaxconn-low": lambda length=40, ranks=80: (
+        (ports(length), plan(ranks), HERE, Expect()),
+        f"{2 * ranks} {2 * ranks} {length} {length} 65535!",
+    ),
+    "somaxconn-low: expected": lambda length=40, need=200000: (
+        (ports(length), plan(), HERE, Expect(somaxconn=need)),
+        f"{need} {length} {length} {need}",
+    ),
+    "syn-backlog-low": lambda length=40, ranks=80: (
+        (ports(backlog=length), plan(ranks), HERE, Expect()),
+        f"{2 * ranks} {2 * ranks} {length} {length} 65535!",
+    ),
+    "ephemeral-ports-few": lambda first=32768, number=32, reserved=8, ranks=16: (
+        (ports(span=(first, first + number - 1), reserved=f"{first}-{first + reserved - 1}"), ranks),
+        f"{8 * ranks} {ranks} 8! {number - reserved} {first} {first + number - 1} {number} {reserved} "
+        f"{first} {first + number - 1} {first} {first + reserved - 1}",
+    ),
+    "port-in-use": lambda port=29500: (
+        ((BoundPort("0.0.0.0", port, "python"),), with_master(port), HERE, None, None, None),
+        f"{port} {port} {port}",
+    ),
+    "port-in-use: root": lambda port=400: (
+        ((), with_master(port), HERE, None, None, denied(port)),
+        f"{port} {port} {port} 1023!",
+    ),
+    "nofile-low": lambda limit=512, ranks=1000: (
+        (limits(nofile=limit), plan(ranks), Expect()),
+        f"{8 * ranks} {limit} {limit} 65535!",
+    ),
+    "nproc-low": lambda limit=64, need=1000: (
+        (limits(nproc=limit), 8, Expect(nproc=need)),
+        f"{need} {limit} {limit} 65535!",
+    ),
+    "memlock-low": lambda limit=8 * MB, wanted=64: (
+        (limits(memlock=limit), ("mlx5_0",), Expect(memlock_mb=wanted)),
+        f"{wanted} {limit // 1024} {limit}",
+    ),
+    "address-space-limited": lambda limit=800 * MB: (
+        (limits(space=limit), None, plan(), Expect()),
+        f"{limit // MB} {limit}",
+    ),
+    "file-size-limited": lambda limit=800 * MB, wanted=102400: (
+        (limits(file=limit), Expect(file_size_mb=wanted)),
+        f"{wanted} {limit // MB} {limit}",
+    ),
+    "arp-table-small": lambda size=4, hosts=32: (
+        (size, plan(hosts=hosts), Expect()),
+        f"{hosts} {hosts} {size} {size} {hosts} {2 * hosts} {4 * hosts}",
+    ),
+    "arp-table-small: job": lambda size=4, world=256, each=8: (
+        (size, replace(plan(each), said_world=SourcedValue(world, "--world")), Expect()),
+        f"{-(-world // each)} {-(-world // each)} {world} {each} {size} {size} "
+        + " ".join(str(n * -(-world // each)) for n in (1, 2, 4)),
+    ),
+    "cpu-governor": lambda slow=16, fast=4: (
+        (
+            held(
+                PACE,
+                {
+                    f"/sys/devices/system/cpu/cpu{n}/cpufreq/scaling_governor": "powersave"
+                    if n < slow
+                    else "performance"
+                    for n in range(slow + fast)
+                },
+            ),
+            Expect(),
+        ),
+        f"{slow} {fast} {slow}",
+    ),
+    "numa-balancing": lambda nodes=4: (
+        (
+            held(
+                PACE,
+                {"/proc/sys/kernel/numa_balancing": "1", "/sys/devices/system/node/online": f"0-{nodes - 1}"},
+            ),
+        ),
+        f"0! {nodes} 0!",
+    ),
+    "swap-active": lambda total=1600, used=400, most=64: (
+        (
+            held(SWAP, {"/proc/swaps": f"{SWAPS}\n/dev/sda2 partition {total * 1024} {used * 1024} -2"}),
+            Expect(swap_used_mb=most),
+        ),
+        f"{most} {used} {total} {used}",
+    ),
+    "cpu-affinity-narrow": lambda own=2, all=64, ranks=16: (
+        (
+            held(
+                CPUS,
+                {
+                    "/proc/self/status": f"Cpus_allowed_list:\t0-{own - 1}",
+                    "/sys/devices/system/cpu/online": f"0-{all - 1}",
+                },
+            ),
+            None,
+            plan(ranks),
+            HERE,
+        ),
+        f"{min(all, ranks)} {ranks} {own} {all} {own} {all}",
+    ),
+    "shm-small": lambda total=40, free=20, ranks=16: (
+        (spaces("/dev/shm", total, free), ranks, Expect()),
+        f"{40 * ranks} {ranks} {total} {total * 1024} {free * 1024} {max(1024, 80 * ranks)}",
+    ),
+    "shm-small: gone": lambda ranks=16: (
+        (Spaces((), (), ("/dev/shm",)), ranks, Expect()),
+        f"{40 * ranks} {max(1024, 80 * ranks)}",
+    ),
+    "shm-full": lambda total=4000, free=20, ranks=16, left=30: (
+        (
+            spaces("/dev/shm", total, free),
+            printed(SEGMENTS, f"-rw------- 1 job job {left * MB} Nov 24 10:00 torch_x"),
+            ranks,
+            Expect(),
+        ),
+        f"{40 * ranks} {ranks} {free} {total} {left} {free * 1024} {left * MB}",
+    ),
+    "shm-full: inodes": lambda free=4000, inodes=8: (
+        (spaces("/dev/shm", 8000, free, inodes), None, 1, Expect()),
+        f"64! {inodes} {free} {inodes} 2!",
+    ),
+    "memory-low": lambda total=64000, free=1000, ranks=16, each=512: (
+        (held(MEMORY, meminfo(total, free)), ranks, Expect(memory_mb_per_rank=each)),
+        f"{each * ranks} {ranks} {free} {total} {free * 1024}",
+    ),
+    "memory-low: limited": lambda host=64000, limit=1000, ranks=16: (
+        (held(MEMORY, meminfo(128000, host, limit)), ranks, Expect()),
+        f"{512 * ranks} {ranks} {limit} {limit} {host * 1024} {limit * 1024} {512 * ranks}",
+    ),
+    "disk-full": lambda free=400, wanted=1024: (
+        (spaces("/tmp", 80000, free), Expect(disk_free_mb=wanted)),
+        f"{wanted} {free} {free * 1024} 2!",
+    ),
+    "memory-errors": lambda count=4, more=2: (
+        (
+            held(
+                LOST_DATA,
+                {
+                    f"/sys/devices/system/edac/mc/mc{n}/ue_count": str(each)
+                    for n, each in enumerate((count, more))
+                },
+            ),
+            None,
+            Expect(),
+        ),
+        f"{count + more} {count + more}",
+    ),
+    "memory-errors: log": lambda count=4: (
+        (
+            None,
+            printed(KERNEL_LOG, f"uptime {UPTIME}\n[{UPTIME - 10}] {EDAC.format(count)}"),
+            Expect(),
+        ),
+        f"{count} {count} 0!",
+    ),
+    "stuck-process": lambda number=4, seconds=7200: (
+        (
+            printed(
+                PROCESSES,
+                "1 0 Ss root 90000 /sbin/init\n"
+                + "".join(f"{100 + n} 7 D root {seconds} python\n" for n in range(number)),
+            ),
+            Expect(),
+        ),
+        f"{number} {pids(number)} 100! " + " ".join(f"{100 + n}! {seconds}" for n in range(min(5, number))),
+    ),
+    "kernel-log": lambda kills=4, hours=6.0: (
+        (
+            printed(
+                KERNEL_LOG,
+                f"uptime {UPTIME}\n"
+                + "".join(
+                    f"[{UPTIME - hours * 3600 + n}] Out of memory: Killed process {n} (python)\n"
+                    for n in range(kills)
+                ),
+            ),
+            Expect(),
+            plan(),
+        ),
+        f"24! {kills} " + " ".join(f"{hours:.1f} {n}" for n in range(max(0, kills - 3), kills)),
+    ),
+    "clock-impossible": lambda minutes=10_000_000: (
+        (minutes * 60.0,),
+        f"{minutes * 60}",
+    ),
+}

@@ -1,0 +1,220 @@
+"""Numbers in findings about several hosts: their names, clocks, interfaces, versions and connections."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from ipaddress import IPv4Network
+
+from doctor.api import Expect, Here
+from doctor.facts.infiniband import InfinibandPort
+from doctor.facts.network import Counters, ResolvedNames, Route, Routes
+from doctor.facts.run import Offset
+from doctor.facts.system import Devices, Kernel
+from doctor.job.plan import JobPlan, draft
+from doctor.job.wishes import JobWishes
+from doctor.mesh import MeshResult
+from doctor.model import Host, SourcedValue, UnreachedHost, UnreachedKind
+from tests.support.recordings import mesh
+from tests.support.shown_numbers import Row
+
+Held = Mapping[str, Mapping[str, tuple[str, ...]]]
+
+
+def names(number: int, letter: str = "h") -> list[str]:
+    return [f"{letter}{n}" for n in range(1, number + 1)]
+
+
+def addresses(number: int, same: int = 0) -> dict[str, dict[str, tuple[str, ...]]]:
+    """Each host has an address of its own, except for the first few."""
+    return {
+        f"h{n}": {"eth0": ("10.0.0.250" if n <= same else f"10.0.{n // 200}.{n % 200 + 1}",)}
+        for n in range(1, number + 1)
+    }
+
+
+def cards(held: Held, odd: Counters, usual: Counters, number: int) -> dict[str, dict[str, Counters]]:
+    return {host: {"eth0": odd if n <= number else usual} for n, host in enumerate(held, 1)}
+
+
+def made(
+    number: int, same: int = 0, **wishes: object
+) -> tuple[JobPlan, dict[str, dict[str, tuple[str, ...]]]]:
+    """The plan and the addresses of hosts that name their data addresses."""
+    held = addresses(number, same)
+    hosts = [
+        Host(host, f"172.16.{n // 200}.{n % 200}", data=own["eth0"][0])
+        for n, (host, own) in enumerate(held.items(), 1)
+    ]
+    return draft(hosts, replace(JobWishes(), **wishes)), held  # type: ignore[arg-type]
+
+
+def lost(number: int, target: str = "h2", **changes: object) -> MeshResult:
+    """All connections to one host are lost; changes are of all links."""
+    seen = mesh(names(number), *((host, target) for host in names(number) if host != target))
+    return replace(seen, links=tuple(replace(link, **changes) for link in seen.links))  # type: ignore[arg-type]
+
+
+def unreachable(seen: MeshResult, plan: JobPlan) -> tuple[object, ...]:
+    return (seen, tuple(names(len(plan.hosts))), plan, {}, {}, {}, {}, {}, {}, {})
+
+
+def carried(number: int, load: int) -> MeshResult:
+    whole = mesh(names(number))
+    links = (
+        replace(link, carried="back" if link.source == "h2" else "out" if link.target == "h2" else "both")
+        for link in whole.links
+    )
+    return replace(whole, links=tuple(links), load=load)
+
+
+def unreached(
+    kind: UnreachedKind, failed: int, fine: int, detail: str = ""
+) -> dict[str, UnreachedHost | None]:
+    why = {host: UnreachedHost(host, kind, "it fails", "look", (), detail) for host in names(failed)}
+    return why | dict.fromkeys(names(fine, "f"))
+
+
+def infiniband(number: int, own: InfinibandPort | None) -> dict[str, list[InfinibandPort]]:
+    up = InfinibandPort("mlx5_0", 1, "active", "linkup", "400 Gb/sec", "infiniband")
+    other = replace(up, device="mlx5_1")
+    return {
+        host: [other, *([own] if host == "h1" and own else [up] if host != "h1" else [])]
+        for host in names(number)
+    }
+
+
+DOWN = InfinibandPort("mlx5_0", 1, "down", "polling", "400 Gb/sec", "infiniband")
+NET = Routes((Route("eth0", IPv4Network("10.0.0.0/8"), 0),))
+
+
+def resolved(number: int, wrong: int) -> tuple[object, ...]:
+    """The first host resolves the names of some others to an address that they do not have."""
+    plan, held = made(number)
+    right = {host: own["eth0"] for host, own in held.items()}
+    bad = {f"h{n}": ("10.9.9.9",) for n in range(2, wrong + 2)}
+    views = {host: ResolvedNames(right | bad if host == "h1" else right, host) for host in held}
+    return views, held, plan
+
+
+ROWS: dict[str, Row] = {
+    "data-address-duplicate": lambda same=4: (
+        (made(same + 2, same)[1], made(same + 2, same)[0], {}, {}, None),
+        f"{same}",
+    ),
+    "hostname-duplicate": lambda same=4: ((dict.fromkeys(names(same), "gpu"), {}, {}), f"{same}"),
+    "mac-address-twice": lambda same=4: (
+        (
+            {host: {"eth0": Counters(1500, 10000, 0, "02:00:00:00:00:01")} for host in names(same)},
+            made(same)[1],
+            dict.fromkeys(names(same), NET),
+            made(same)[0],
+            {},
+            None,
+        ),
+        f"{same}",
+    ),
+    "names-disagree": lambda wrong=8: (
+        resolved(30, wrong),
+        f"{wrong - 1}",
+    ),
+    "names-disagree: stale": lambda number=8: (
+        (
+            {h: ResolvedNames({"h1": ("10.9.9.9",)}, h) for h in names(number)},
+            made(number)[1],
+            made(number)[0],
+        ),
+        f"{number - 1}",
+    ),
+    "clock-skew": lambda skew=40.0, width=0.25, limit=1.0: (
+        (
+            {"h1": Offset(skew, skew + width), **dict.fromkeys(names(3, "f"), Offset(0.0, 0.0))},
+            Expect(clock_skew_s=limit),
+        ),
+        f"{skew:.0f} {limit:g} {skew:.1f} {skew:.3f} {skew + width:.3f}",
+    ),
+    "clock-skew: small": lambda skew=4.0: (
+        ({"h1": Offset(-skew, -skew), **dict.fromkeys(names(3, "f"), Offset(0.0, 0.0))}, Expect()),
+        f"{skew:.1f} 1! -{skew:.1f} -{skew:.3f} -{skew:.3f}",
+    ),
+    "clock-skew: set": lambda jump=4.0: (
+        ({"h1": Offset(0.0, 0.0, jump), **dict.fromkeys(names(3, "f"), Offset(0.0, 0.0))}, Expect()),
+        f"{jump:.1f} {jump:.1f} {jump:.3f}",
+    ),
+    "link-speed-mismatch": lambda slow=1000, fast=100000, others=8: (
+        (
+            cards(made(others + 1)[1], Counters(1500, slow, 0), Counters(1500, fast, 0), 1),
+            made(others + 1)[1],
+            made(others + 1)[0],
+        ),
+        f"{fast} {others} {slow} {slow} {fast}",
+    ),
+    "mtu-mismatch": lambda small=1500, large=9000: (
+        (cards(made(2)[1], Counters(small, 1, 0), Counters(large, 1, 0), 1), made(2)[1], made(2)[0]),
+        f"{small} {large} {small} {small} {small} {small} {large} {large} {large} {small}",
+    ),
+    "nic-errors": lambda errors=5000, most=1000: (
+        (
+            {"eth0": Counters(1500, 1, errors)},
+            made(2)[1]["h1"],
+            made(2)[0],
+            Here("h1", is_head=True),
+            Expect(nic_errors=most),
+        ),
+        f"{most} {errors} {errors}",
+    ),
+    "port-unreachable": lambda number=8, tries=4: (
+        unreachable(lost(number, tries=tries), made(number)[0]),
+        f"{number - 1} {number - 1}" + f" {tries}" * min(8, number - 1),
+    ),
+    "port-unreachable: master": lambda port=29500: (
+        unreachable(lost(6, kind="master"), made(6, master_port=SourcedValue(port, "--master-port"))[0]),
+        f"{port} 5! 5!",
+    ),
+    "port-unreachable: hccl": lambda port=20000: (
+        unreachable(lost(6, kind="hccl"), made(6, env={"HCCL_IF_BASE_PORT": str(port)})[0]),
+        f"{port} 5! 5!",
+    ),
+    "port-unreachable: mccl": lambda port=8118: (
+        unreachable(lost(6, kind="mccl", port=port), made(6)[0]),
+        f"{port} 5! 5!",
+    ),
+    "large-packets-lost": lambda number=8, load=65536: (
+        (carried(number, load), made(number)[0]),
+        f"{load // 1024} {number - 1} {2 * (number - 1)}" + f" {load // 1024}" * min(8, number - 1),
+    ),
+    "host-unreachable": lambda failed=40, fine=2: (
+        (unreached(UnreachedKind.REFUSED, failed, fine),),
+        f"{failed} {failed + fine}",
+    ),
+    "host-unreachable: keys": lambda failed=40: (
+        (unreached(UnreachedKind.KEY_UNKNOWN, failed, 0, "ED25519 key SHA256:" + "A" * 43),),
+        f"{failed} {failed} {failed - 16}",
+    ),
+    "ib-port-down": lambda hosts=8: ((infiniband(hosts, DOWN), made(hosts)[0]), f"{hosts - 1} 1! 400!"),
+    "ib-port-down: gone": lambda hosts=8: (
+        (infiniband(hosts, None), made(hosts)[0]),
+        f"{hosts - 1} 1!",
+    ),
+    "version-drift": lambda others=8: (
+        (
+            {h: Kernel("6.1.0" if h == "h1" else "6.2.0", "SMP", "Debian") for h in names(others + 1)},
+            {},
+            {},
+            dict.fromkeys(names(others + 1), Devices({}, "cpu")),
+        ),
+        f"{others}",
+    ),
+    "version-drift: tie": lambda half=4: (
+        (
+            {
+                h: Kernel("6.1.0" if n < half else "6.2.0", "SMP", "Debian")
+                for n, h in enumerate(names(2 * half))
+            },
+            {},
+            {},
+            dict.fromkeys(names(2 * half), Devices({}, "cpu")),
+        ),
+        f"{half} {half}",
+    ),
+}

@@ -26,6 +26,7 @@ _OVER = {
     "kubernetes-volume": "kubernetes-started",
     "ray-terminated": "ray-shut-down",
     "nccl-connect-retrying": "nccl-ready",
+    "nccl-ofi-setup": "nccl-ready",
 }
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order, so only what one rank said is compared by its place."""

@@ -1,0 +1,5 @@
+"""An exam of foreign cases: logs of strangers, with the truth about each, for which no rule was made.
+
+cases    what is asked, and which answers are right; the two halves
+answers  what `doctor explain` answers to each log
+"""

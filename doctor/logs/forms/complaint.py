@@ -16,6 +16,17 @@ TRIGGERS = (
     b"Exception",
     b"rror:",
     b"ailed",
+    b"ailure",
+    b"WTERMSIG",
+    b"XHAUSTED",
+    b"xhausted",
+    b"EXCEEDED",
+    b"UNAVAILABLE",
+    b"unreachable",
+    b"refused",
+    b"reset by peer",
+    b"No ",
+    b"Cannot allocate",
     b"FAILED",
     b"atal",
     b"anic:",
@@ -78,7 +89,14 @@ _POD = re.compile(
     r"|[\w.-]{1,120} {1,60}0/\d{1,2} {1,60}(?:Init:)?(?:\w{1,40})?Error\b"
 )
 """A container that ended with an error, as kubectl shows it."""
-_FAILED = re.compile(r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed)\b")
+_FAILED = re.compile(
+    r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed|(?:CUDA|NCCL|HIP|RCCL|HCCL|ACL|MPI) failure)\b"
+    r"|(?:RESOURCE_EXHAUSTED|Resource exhausted|DEADLINE_EXCEEDED|UNAVAILABLE|DATA_LOSS): "
+    r"|\bWTERMSIG [1-9]"
+    r"|(?:Network is unreachable|No route to host|Connection refused|Connection reset by peer"
+    r"|No space left on device|Cannot allocate memory)\W{0,9}$"
+)
+"""The program's own word, a status of gRPC, the end of a step of Slurm, and the errors of Linux."""
 _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")
 _LONE = re.compile(rb"0(?!\w)(?<!\w0)")
 _DIGITS = bytes.maketrans(b"0123456789", b"1" * 10)

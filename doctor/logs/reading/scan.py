@@ -18,7 +18,7 @@ from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.forms.unknown_prefix import with_learned
-from doctor.logs.model import Form, LogLine, Party, Role
+from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading import message
 from doctor.logs.reading.actors import DIED, with_actor
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
@@ -305,8 +305,7 @@ class _Scanner:
         decided = self._decide(text, facts)
         if decided:
             self._seen(decided, number, text, facts, around)
-        # advice on an exception does not say what it is
-        return any(symptom.role is not Role.ADVICE or facts.form is not Form.PYTHON for symptom, _ in decided)
+        return bool(decided)
 
     def _decide(self, text: str, facts: LineFacts) -> Decided:
         """The symptoms of a line. What a user chose is never the kernel's word."""

@@ -15,8 +15,6 @@ UNKNOWN = (
     "[2022-05-27T11:37:57.377] _job_complete: JobId=127441 WTERMSIG 9",
     "third_party/gloo/gloo/transport/tcp/socket.cc:142] rv != -1. -1 vs -1. connect: Network is unreachable.",
     "[1,13]<stdout>:192.168.0.138: Test CUDA failure common.cu:732 'invalid device ordinal'",
-    "ERROR 06-23 13:46:28 [serving_chat.py:911] vllm.engine.multiprocessing.MQEngineDeadError: Engine loop is "
-    "not running. Since the operator is called asynchronously, the stacktrace may be inaccurate.",
 )
 HEALTHY = (
     "restart policy: on failure",

@@ -15,7 +15,10 @@ JOB_GPUS = "SLURM_JOB_GPUS"
 """Slurm's list of the GPUs on one node."""
 UNEVEN = ("SLURM_GPUS", "SLURM_GPUS_PER_TASK", "SLURM_GPUS_PER_SOCKET")
 """If GPUs were requested in one of these ways, nodes may have different numbers of them."""
-GPUS_OF_SLURM = ("SLURM_GPUS_PER_NODE", *UNEVEN, "SLURM_GPUS_ON_NODE", JOB_GPUS)
+OF_ONE_NODE = ("SLURM_GPUS_ON_NODE", JOB_GPUS)
+"""They speak of the node on which Slurm set them, which it calls THIS_NODE: others may have more or fewer."""
+THIS_NODE = "SLURMD_NODENAME"
+GPUS_OF_SLURM = ("SLURM_GPUS_PER_NODE", *UNEVEN, *OF_ONE_NODE)
 
 
 @dataclass(frozen=True, slots=True)

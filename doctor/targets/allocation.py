@@ -9,7 +9,7 @@ from pathlib import Path
 
 from doctor.devices import VENDORS
 from doctor.errors import InputErrors, UsageError
-from doctor.job.wishes import GPUS_OF_SLURM, SLURM
+from doctor.job.wishes import GPUS_OF_SLURM, SLURM, THIS_NODE
 from doctor.model import Host, SourcedValue
 from doctor.targets.hostfile import read_hostfile
 from doctor.text.nodeset import unfold
@@ -49,7 +49,7 @@ def is_allocated(environ: Mapping[str, str]) -> bool:
 
 def devices_of(environ: Mapping[str, str]) -> Mapping[str, str]:
     """What the scheduler says about the devices of the job."""
-    names = (*GPUS_OF_SLURM, *(name for vendor in VENDORS for name in vendor.visible))
+    names = (*GPUS_OF_SLURM, THIS_NODE, *(name for vendor in VENDORS for name in vendor.visible))
     return {name: environ[name] for name in names if name in environ}
 
 

@@ -29,7 +29,8 @@ from doctor.job.plan.job import (
     ServersByName,
     find_head,
 )
-from doctor.job.plan.wanted import wanted_devices
+from doctor.job.plan.wanted import Wanted, wanted_devices
+from doctor.job.wishes import THIS_NODE
 from doctor.model import Backend, SourcedValue
 
 DEFAULT = "default"
@@ -73,12 +74,15 @@ def settle(plan: JobPlan, sights: Mapping[str, HostView], running: Sequence[Laun
     wanted = {each: _wanted(plan, sights, each) for each in BACKENDS}
     if backend.source == NO_ACCELERATOR:
         said = [(of, each) for of in BACKENDS for each in wanted[of].values()]
-        of, most = max(said, key=lambda pair: pair[1].value, default=(backend.value, None))
-        if most is None:
-            doubt = _doubt(plan, sights)
+        of, most = max(said, key=lambda pair: pair[1].strength, default=(backend.value, None))
+        if most is None or (most.value and not most.certain):
+            unsure = SourcedValue(of, f"{most.source} is set") if most else None
+            doubt = _doubt(plan, sights) or unsure
         elif most.value:
             backend = SourcedValue(of, most.source)
-    given = {host: own for host, own in wanted.get(backend.value, {}).items() if own.value}
+    bare = backend.source in (NO_ACCELERATOR, ON_BUS)
+    own = wanted.get(backend.value, {})
+    given = {host: each for host, each in own.items() if each.value and (each.certain or not bare)}
     servers = ServersByName(plan.servers)
     known = tuple(_with_server(host, servers, sights.get(host.name)) for host in plan.hosts)
     held = {
@@ -150,13 +154,13 @@ def _vendor(wished: SourcedValue[Backend], sights: Mapping[str, HostView]) -> tu
     return None, NO_ACCELERATOR if sights else DEFAULT
 
 
-def _wanted(
-    plan: JobPlan, sights: Mapping[str, HostView], backend: Backend
-) -> Mapping[str, SourcedValue[int]]:
+def _wanted(plan: JobPlan, sights: Mapping[str, HostView], backend: Backend) -> Mapping[str, Wanted]:
     """Host -> how many devices the job is to have there, if something says so."""
-    by_scheduler = wanted_devices(plan.allocated, backend)
-    own = {host: wanted_devices({**sight.env, **plan.env}, backend) for host, sight in sights.items()}
-    said = {host: found if found and found.value else by_scheduler or found for host, found in own.items()}
+    told, said = plan.allocated, {}
+    for host, sight in sights.items():
+        own = wanted_devices({**sight.env, **plan.env}, backend, plan.env)
+        by_scheduler = wanted_devices(told, backend, told, here=host == told.get(THIS_NODE))
+        said[host] = own if own and own.strength[0] else by_scheduler or own
     return {host: found for host, found in said.items() if found}
 
 

@@ -61,11 +61,6 @@ def allocated(**variables: str) -> JobWishes:
 
 
 ASKED: dict[str, tuple[dict[str, Any], str, str]] = {
-    "a CUDA image": (
-        {"env": "NVIDIA_VISIBLE_DEVICES=all", **POD},
-        "gpu-missing",
-        "at least one, for NVIDIA_V",
-    ),
     "a device plugin": (
         {"env": f"NVIDIA_VISIBLE_DEVICES={UUIDS}", **POD},
         "gpu-missing",
@@ -76,25 +71,35 @@ ASKED: dict[str, tuple[dict[str, Any], str, str]] = {
         "gpu-missing",
         "8, for NVIDIA_VISIBLE_DEVICES",
     ),
-    "AMD's runtime": (
-        {"env": "AMD_VISIBLE_DEVICES=all", **POD},
-        "gpu-missing",
-        "at least one, for AMD_VISIBLE",
-    ),
     "Ascend's plugin": (
         {"env": "ASCEND_VISIBLE_DEVICES=0-7", **POD},
         "device-missing",
         "8, for ASCEND_VISIBLE_DEVICES=0-7",
     ),
-    "a job that chooses GPUs": (
-        {"env": "CUDA_VISIBLE_DEVICES=0,1"},
+    "Slurm, in a smoke run": (
+        {"env": "SLURM_GPUS_ON_NODE=8", "command": "smoke"},
         "gpu-missing",
-        "at least one, for CUDA_V",
+        "8, for SLURM_GPUS_ON_NODE=8",
     ),
     "a launch that chooses NPUs": (
         {"wishes": JobWishes(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1"})},
         "device-missing",
         "2, for ASCEND_RT_VISIBLE_DEVICES=0,1",
+    ),
+    "a launch that chooses GPUs": (
+        {"wishes": JobWishes(env={"CUDA_VISIBLE_DEVICES": "0,1"}), "env": "CUDA_VISIBLE_DEVICES=0,1"},
+        "gpu-missing",
+        "at least one, for CUDA_VISIBLE_DEVICES=0,1",
+    ),
+    "a plugin, with an empty variable of another vendor": (
+        {"env": f"NVIDIA_VISIBLE_DEVICES={UUIDS}\nROCR_VISIBLE_DEVICES=", **POD},
+        "gpu-missing",
+        "8, for NVIDIA_VISIBLE_DEVICES",
+    ),
+    "Slurm, in an image for CUDA": (
+        {"env": "SLURM_GPUS_ON_NODE=8\nNVIDIA_VISIBLE_DEVICES=all\nCUDA_VISIBLE_DEVICES=0"},
+        "gpu-missing",
+        "8, for SLURM_GPUS_ON_NODE=8",
     ),
     "Slurm, on the host": ({"env": "SLURM_GPUS_ON_NODE=8"}, "gpu-missing", "8, for SLURM_GPUS_ON_NODE=8"),
     "Slurm, for the job": (
@@ -114,12 +119,12 @@ ASKED: dict[str, tuple[dict[str, Any], str, str]] = {
     ),
     "a check of a parallel plan": (
         {
-            "env": "NVIDIA_VISIBLE_DEVICES=all",
+            "env": "NVIDIA_VISIBLE_DEVICES=0,1",
             "command": "check",
             "wishes": JobWishes(layout=SourcedValue(Layout(dp=2), "--plan")),
         },
         "gpu-missing",
-        "at least one, for NVIDIA_VISIBLE_DEVICES=all",
+        "2, for NVIDIA_VISIBLE_DEVICES=0,1",
     ),
 }
 
@@ -153,6 +158,35 @@ def test_gpus_that_a_plugin_gave_and_that_are_gone() -> None:
     )
 
 
+def test_pods_for_cpus_on_hosts_with_gpus() -> None:
+    """They see the bus and the driver of their host, and images for CUDA set the variable."""
+    done = seen("NVIDIA_VISIBLE_DEVICES=all", devices=GPUS_ON_BUS, **POD)
+    (found,) = about_devices(done)
+    assert (found.check, found.status) == ("gpu-missing", Status.UNKNOWN)
+    named = JobWishes(backend=SourcedValue(Backend.NCCL, "--backend"))
+    done = seen("NVIDIA_VISIBLE_DEVICES=all", devices=GPUS_ON_BUS, wishes=named, **POD)
+    (found,) = about_devices(done)
+    assert (found.check, found.status) == ("gpu-missing", Status.FAIL)
+
+
+def test_what_slurm_counts_on_one_node_is_asked_of_that_node() -> None:
+    """Nodes of an allocation may have different numbers of GPUs."""
+    there = {
+        "/proc/driver/nvidia/version": GPUS_ON_BUS["/proc/driver/nvidia/version"],
+        **{f"/dev/nvidia{n}": "" for n in range(4)},
+    }
+    for node, hosts in (("node1", ["node1"]), ("node7", [])):
+        wishes = JobWishes(allocated={"SLURM_GPUS_ON_NODE": "8", "SLURMD_NODENAME": node})
+        found = about_devices(seen(python=CUDA, devices=there, wishes=wishes))
+        failed = [each for each in found if each.status is Status.FAIL]
+        assert [each.hosts for each in failed] == [(host,) for host in hosts]
+        assert all(each.expected == "8, for SLURM_GPUS_ON_NODE=8" for each in failed)
+    none = about_devices(seen(wishes=allocated(SLURM_GPUS_ON_NODE="8", SLURMD_NODENAME="node1")))
+    assert {each.hosts: each.status for each in none} == {(name,): Status.FAIL for name in NAMES}
+    each_says = about_devices(seen("SLURM_GPUS_ON_NODE=8", devices=there))
+    assert [found.hosts for found in each_says] == [NAMES]
+
+
 OPEN: dict[str, tuple[dict[str, Any], str, str]] = {
     "torch for CUDA": ({"python": CUDA}, "gpu-missing", "torch is built for NVIDIA GPUs (cuda 12.4), and no"),
     "torch for CUDA in a pod": (
@@ -174,6 +208,32 @@ OPEN: dict[str, tuple[dict[str, Any], str, str]] = {
     "CANN": ({"versions": CANN}, "gpu-missing", "CANN is installed, and no host shows a device"),
     "eight ranks": ({"wishes": ranks(8)}, "gpu-missing", "--ranks-per-host 8 is typed, and no host shows"),
     "eight ranks in a check": ({"wishes": ranks(8), "command": "check"}, "gpu-missing", "--ranks-per-host 8"),
+    "an image for CUDA": (
+        {"env": "NVIDIA_VISIBLE_DEVICES=all", **POD},
+        "gpu-missing",
+        "NVIDIA_VISIBLE_DEVICES=all is set, and no host shows a device",
+    ),
+    "an image for CUDA, with an empty variable of another vendor": (
+        {"env": "NVIDIA_VISIBLE_DEVICES=all\nHIP_VISIBLE_DEVICES=", **POD},
+        "gpu-missing",
+        "NVIDIA_VISIBLE_DEVICES=all is set, and no host shows a device",
+    ),
+    "AMD's runtime": (
+        {"env": "AMD_VISIBLE_DEVICES=all", **POD},
+        "gpu-missing",
+        "AMD_VISIBLE_DEVICES=all is set, and no host shows a device",
+    ),
+    "a variable of a start file": (
+        {"env": "CUDA_VISIBLE_DEVICES=0"},
+        "gpu-missing",
+        "CUDA_VISIBLE_DEVICES=0 is set, and no host shows a device",
+    ),
+    "an image for CUDA in a smoke run": (
+        {"env": "NVIDIA_VISIBLE_DEVICES=all", "command": "smoke", **POD},
+        "gpu-missing",
+        "NVIDIA_VISIBLE_DEVICES=all is set, and no host shows a device",
+    ),
+    "torch for CUDA in a smoke run": ({"python": CUDA, "command": "smoke"}, "gpu-missing", "torch is built"),
     "three ranks and void": (
         {"wishes": ranks(3), "env": "NVIDIA_VISIBLE_DEVICES=void", **POD},
         "gpu-missing",
@@ -218,6 +278,9 @@ SOUND: dict[str, dict[str, Any]] = {
     "two ranks": {"wishes": ranks(2)},
     "Slurm without GPUs": {"wishes": allocated()},
     "a job for no GPU": {"python": CUDA, "env": "CUDA_VISIBLE_DEVICES="},
+    "a container whose devices CDI gives": {"env": "NVIDIA_VISIBLE_DEVICES=void", **POD},
+    "a smoke run": {"command": "smoke"},
+    "a smoke run for no GPU": {"python": CUDA, "env": "CUDA_VISIBLE_DEVICES=", "command": "smoke"},
     "a container for no GPU": {"python": CUDA, "env": "NVIDIA_VISIBLE_DEVICES=none", **POD},
     "torch for CUDA, and no job": {"python": CUDA, "command": "check"},
     "a CUDA image, and no job": {

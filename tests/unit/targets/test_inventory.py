@@ -332,8 +332,12 @@ def test_slurm() -> None:
 
 def test_what_a_scheduler_says_about_devices_is_kept_for_its_own_hosts(write: Write) -> None:
     gpus = {"SLURM_GPUS_PER_NODE": "a100:8", "CUDA_VISIBLE_DEVICES": "0,1", "NVIDIA_VISIBLE_DEVICES": "all"}
-    slurm = {"SLURM_JOB_NODELIST": "node[1-2]", **gpus}
-    given = {"SLURM_GPUS_PER_NODE": "a100:8", "CUDA_VISIBLE_DEVICES": "0,1"}
+    slurm = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURMD_NODENAME": "node1", **gpus}
+    given = {
+        "SLURM_GPUS_PER_NODE": "a100:8",
+        "SLURMD_NODENAME": "node1",
+        "CUDA_VISIBLE_DEVICES": "0,1",
+    }
     assert targets(environ=slurm).wishes.allocated == given, "not what this container was given"
     pbs = {"PBS_NODEFILE": str(write("b2\n", "nodes")), "CUDA_VISIBLE_DEVICES": "0,1"}
     assert targets(environ=pbs).wishes.allocated == {"CUDA_VISIBLE_DEVICES": "0,1"}

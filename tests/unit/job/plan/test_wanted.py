@@ -32,6 +32,12 @@ GPUS: list[tuple[dict[str, str], int | None]] = [
     ({"CUDA_VISIBLE_DEVICES": "NoDevFiles"}, 0),
     ({"CUDA_VISIBLE_DEVICES": "", NVIDIA_GIVEN: "all"}, 0),
     ({"HIP_VISIBLE_DEVICES": "0"}, 1),
+    # The variable of one vendor says nothing about the devices of another.
+    ({"ROCR_VISIBLE_DEVICES": "", NVIDIA_GIVEN: "0,1"}, 2),
+    ({"HIP_VISIBLE_DEVICES": "-1", NVIDIA_GIVEN: "all"}, 1),
+    ({"HIP_VISIBLE_DEVICES": "", "AMD_VISIBLE_DEVICES": "0-3"}, 0),
+    ({"ROCR_VISIBLE_DEVICES": "", "SLURM_GPUS_ON_NODE": "8"}, 8),
+    ({"ROCR_VISIBLE_DEVICES": ""}, 0),
     ({"ROCR_VISIBLE_DEVICES": "GPU-4b2c1a9f"}, 1),
     # What Slurm allocated: as many on each node only if the request says so.
     ({"SLURM_GPUS_PER_NODE": "8"}, 8),
@@ -72,3 +78,32 @@ def test_a_short_value_is_shown() -> None:
     """Lists of UUIDs differ from host to host, so findings with them would not be folded."""
     said = [wanted_devices({NVIDIA_GIVEN: text}, Backend.NCCL) for text in ("all", UUID)]
     assert [each and each.source for each in said] == [f"{NVIDIA_GIVEN}=all", NVIDIA_GIVEN]
+
+
+CERTAIN = [
+    ({NVIDIA_GIVEN: "all"}, 1, False),
+    ({NVIDIA_GIVEN: "0"}, 1, True),
+    ({"CUDA_VISIBLE_DEVICES": "0,1"}, 1, False),
+    ({NVIDIA_GIVEN: "0,1", "CUDA_VISIBLE_DEVICES": "0"}, 2, True),
+    ({NVIDIA_GIVEN: "all", "SLURM_GPUS": "8"}, 1, True),
+    ({NVIDIA_GIVEN: "all", "SLURM_GPUS": "0"}, 1, False),
+]
+
+
+@pytest.mark.parametrize(("env", "count", "certain"), CERTAIN)
+def test_what_images_and_start_files_set_is_not_certain(
+    env: dict[str, str], count: int, certain: bool
+) -> None:
+    wanted = wanted_devices(env, Backend.NCCL)
+    assert wanted is not None
+    assert (wanted.value, wanted.certain) == (count, certain)
+    of_job = wanted_devices({"CUDA_VISIBLE_DEVICES": "0"}, Backend.NCCL, {"CUDA_VISIBLE_DEVICES"})
+    assert of_job is not None
+    assert of_job.certain
+
+
+@pytest.mark.parametrize("name", ["SLURM_GPUS_ON_NODE", "SLURM_JOB_GPUS"])
+def test_what_another_node_has_is_not_asked_of_this_one(name: str) -> None:
+    env = {name: "0,1,2,3" if name == "SLURM_JOB_GPUS" else "4"}
+    found = [wanted_devices(env, Backend.NCCL, here=here) for here in (True, False)]
+    assert [each and each.value for each in found] == [4, 1]

@@ -222,9 +222,9 @@ class Report:
     def npu_network_left_out(self) -> tuple[str, ...]:
         """The checks of the NPU network that were left out on request, if the job uses it without a proof.
 
-        `doctor ranktable` only asks about the table.
+        `doctor ranktable` only asks about the table, and the exam of a node about no job.
         """
-        if not self.rules.npu_network or self.run.command.startswith("ranktable"):
+        if not self.rules.npu_network or self.plan.of_node or self.run.command.startswith("ranktable"):
             return ()
         return tuple(id for id in NPU_NETWORK if id not in self.scopes)
 

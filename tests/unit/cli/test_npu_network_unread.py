@@ -119,6 +119,11 @@ def test_it_was_left_out_as_asked_for(options: tuple[str, str], left_out: str, j
     assert "was not examined" not in judged(lambda of: of, *options, "--backend", "gloo")[1]
 
 
+def test_the_exam_of_a_node_asks_about_no_job(judged: Judged) -> None:
+    code, said, _ = judged(lambda of: of, "--exam", "node")
+    assert (code, "Healthy: node[1-3]." in said, "on request" in said) == (0, True, False), said
+
+
 def test_in_the_log_of_a_job(judged: Judged) -> None:
     code, said, hosts = judged(without_root(*NAMES), "-q", "--print", "launch=hostfile")
     assert (code, hosts) == (3, [])

@@ -27,6 +27,7 @@ from doctor.api import (
     Skip,
     Undecided,
     Vendor,
+    View,
     check,
     maybe,
 )
@@ -40,7 +41,6 @@ from doctor.rules.gpus import cuda_words, hip_words
 NEARLY_ALL = 0.9
 ENOUGH = 3
 """The number of other hosts that must agree if it is not known whether their GPUs are the same."""
-CONTAINER = "container"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,12 +86,14 @@ def gpu_missing(
     How it is known: the list of nvidia-smi is compared with /dev/nvidia*, with the expected number (--expect
     devices=8), what the container was to be given (NVIDIA_VISIBLE_DEVICES, AMD_VISIBLE_DEVICES), the GPUs
     that Slurm allocated (SLURM_GPUS_ON_NODE), the ranks of the host, and the other hosts of the job that have
-    the same GPUs (a warning if a single host has more). CUDA_VISIBLE_DEVICES is honoured: only the GPUs that
-    it names must be present. GPUs on the PCI bus without a driver count as GPUs of the job, unless --backend
-    gloo says that it trains on CPUs. If no host shows any, they must still be present if devices are
+    the same GPUs (a warning if a single host has more). GPUs on the PCI bus for which a loaded driver made no
+    device file are a warning. CUDA_VISIBLE_DEVICES is honoured: only the GPUs that it names must be present.
+    GPUs on the PCI bus without a driver count as GPUs of the job, unless --backend gloo says that it trains
+    on CPUs. If no host shows any, they must still be present if devices are
     expected, or for a job over nccl. If no host shows a device of any kind and nobody named the backend, it
     is undecided whether the job needs some if its torch is built for CUDA or ROCm, if torch_npu or CANN is
-    installed, or if --ranks-per-host asks for more than 2.
+    installed, if --ranks-per-host asks for more than 2, or if only a variable that images and start files set
+    for every job (NVIDIA_VISIBLE_DEVICES=all, CUDA_VISIBLE_DEVICES) speaks of devices.
 
     What to do: if the driver is not loaded, the kernel log shows why (nouveau in its place, a module built
     for another kernel, Secure Boot). A GPU that fell off the bus comes back with a restart; if
@@ -135,7 +137,7 @@ def _none_shown(
     says that this one does.
     """
     wanted = {host: for_devices(plan.host(host).devices) or _for_ranks(plan, host) for host in here}
-    inside = tuple(host for host, told in wanted.items() if views.get(host) == CONTAINER and not told)
+    inside = tuple(host for host, told in wanted.items() if views.get(host) == View.CONTAINER and not told)
     for host, told in wanted.items():
         if host not in inside:
             least = told or f"at least one, for an nccl job ({plan.backend.source})"
@@ -154,7 +156,7 @@ def _none_shown(
 
 def _outside(own: FoundDevices, view: str | None) -> bool:
     """Whether this is a container without GPUs on a host whose driver is loaded."""
-    return view == CONTAINER and bool(own.driver) and not own.numbers
+    return view == View.CONTAINER and bool(own.driver) and not own.numbers
 
 
 def _for_ranks(plan: JobPlan, host: str) -> str:
@@ -253,8 +255,14 @@ class Scene:
     def _undriven(self, host: str) -> bool:
         """Whether the driver is not loaded: device files remain without it, and a container may hide it."""
         own = self.here[host]
-        hidden = own.numbers and self.views.get(host) == CONTAINER
+        hidden = own.numbers and self.views.get(host) == View.CONTAINER
         return bool(own.on_bus and not own.driver and not hidden)
+
+    def _without_file(self, host: str) -> int:
+        """How many GPUs on the bus have no device file. If most have none, they are virtual functions."""
+        own, there = self.here[host], max(len(self.here[host].numbers), self._count(host))
+        lost = own.on_bus - own.screens - own.unclear - there
+        return lost if self.views.get(host) == View.HOST and 0 < lost <= there else 0
 
     def _usable(self, host: str) -> int:
         if self._undriven(host):
@@ -291,7 +299,7 @@ class Scene:
         own, seen, planned = self.here[host], self.listed.get(host), self.plan.host(host)
         ranks, told = planned.ranks, for_devices(planned.devices)
         name, least = self.vendor.prefix.rstrip("-"), told or "at least one"
-        if not own.numbers and own.on_bus and self.views.get(host) == CONTAINER:
+        if not own.numbers and own.on_bus and self.views.get(host) == View.CONTAINER:
             return GpuExpectation(1, least, "no GPU was passed into the container")
         if self._undriven(host):
             summary = f"the {self.vendor.name} driver is not loaded"
@@ -313,6 +321,11 @@ class Scene:
         by_peers = None if seen and seen.denied else self._by_peers(host)
         if by_peers:
             return by_peers
+        if undriven := self._without_file(host):
+            count = len(own.numbers)
+            why = f"{count + undriven}, as on the PCI bus; if it is to have fewer: --expect devices={count}"
+            lost = "the driver made no device for GPUs on the PCI bus"
+            return GpuExpectation(count + undriven, why, lost, Confidence.STRONG, severity=Severity.WARN)
         why = "at least one, for an nccl job" if self.plan.backend.value is Backend.NCCL else "at least one"
         return GpuExpectation(1, why)
 

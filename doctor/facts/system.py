@@ -64,14 +64,15 @@ CLOCK_END = Fact("clock-end", Run("date +%s.%N"), _clock, timeout=2)
 class FoundDevices:
     """Devices of one vendor: the numbers of their files, and those plugged in, with or without a driver.
 
-    If the host does not show PCI classes, `on_bus` also counts NVIDIA's switches. `driver` is the version, or
-    "loaded" if it has none. `screens` counts devices on the bus that may only drive a screen.
+    `unclear` counts those on the bus whose class is not shown: they may be NVIDIA's switches. `driver` is the
+    version, or "loaded" if it has none. `screens` counts devices on the bus that may only drive a screen.
     """
 
     numbers: tuple[int, ...] = ()
     on_bus: int = 0
     driver: str = ""
     screens: int = 0
+    unclear: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +95,8 @@ class Devices:
 _NOTHING = FoundDevices()
 _PCI = "/proc/bus/pci/devices"
 _PCI_CLASS = "/sys/bus/pci/devices/*/class"
+_NO_CLASS = 8
+"""The length of vendor and device without a class."""
 _GIVEN_AWAY = ("vfio-pci", "pci-stub", "gim")
 """Drivers of devices that were passed to a virtual machine."""
 _LAB = "/run/cluster-doctor-lab/emulated"
@@ -106,15 +109,16 @@ def _devices(capture: Capture) -> Devices:
     kept = [row for row in rows if not row[2].endswith(_GIVEN_AWAY)]
     plugged = [pci + classes.get(place, "") for place, pci, _ in kept]
     idle = [pci + classes.get(place, "") for place, pci, rest in kept if _drives_screens(rest)]
-    found = {
-        vendor.name: FoundDevices(
+    found = {}
+    for vendor in VENDORS:
+        own = [pci for pci in plugged if re.fullmatch(vendor.on_bus, pci)]
+        found[vendor.name] = FoundDevices(
             _numbers(vendor, read),
-            sum(re.fullmatch(vendor.on_bus, pci) is not None for pci in plugged),
+            len(own),
             _driver(vendor, read),
             sum(re.fullmatch(vendor.screens, pci) is not None for pci in idle),
+            sum(len(pci) == _NO_CLASS for pci in own),
         )
-        for vendor in VENDORS
-    }
     return Devices(found, _product(found, plugged), _LAB in read)
 
 

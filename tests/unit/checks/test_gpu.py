@@ -44,8 +44,12 @@ def with_gpu(index: int, **changes: Any) -> Gpus:
     return Gpus(tuple(replace(gpu, **changes) if gpu.index == index else gpu for gpu in gpus().listed))
 
 
-def devices(count: int = 8, *, on_bus: int = 8, driver: str = "550.54.15") -> Devices:
-    found = {NVIDIA.name: FoundDevices(tuple(range(count)), on_bus, driver)}
+def devices(count: int = 8, *, on_bus: int | None = None, driver: str = "550.54.15", **more: int) -> Devices:
+    found = {
+        NVIDIA.name: FoundDevices(
+            tuple(range(count)), (count or 8) if on_bus is None else on_bus, driver, **more
+        )
+    }
     return Devices(found, "nvidia" if count else "cpu")
 
 
@@ -179,6 +183,32 @@ def test_gpus_are_missing(case: str) -> None:
     assert problem.expected.startswith(expected)
     assert problem.actual == actual
     assert severity(MISSING, problem) is Severity.FAIL
+
+
+ON_BUS: dict[str, tuple[Devices, dict[str, Any], bool]] = {
+    "one without a file": (devices(7, on_bus=8), {}, True),
+    "one of two without a file": (devices(1, on_bus=2), {}, True),
+    "as many as there are": (devices(8, on_bus=8), {}, False),
+    "one that may only drive a screen": (devices(8, on_bus=9, screens=1), {}, False),
+    "switches, if no class is shown": (devices(8, on_bus=12, unclear=12), {}, False),
+    "virtual functions": (devices(8, on_bus=8 + 8 * 16), {}, False),
+    "as many as expected": (devices(7, on_bus=8), {"expected": 7}, False),
+    "one for each rank": (devices(7, on_bus=8), {"job": plan(ranks=7)}, False),
+    "in a container": (devices(4, on_bus=8), {"views": {"node1": View.CONTAINER}}, False),
+    "in a job that has four": (devices(), {"seen": {"node1": gpus(4, denied=4)}}, False),
+    "files made since": (devices(7, on_bus=8), {"seen": {"node1": gpus(8)}}, False),
+}
+
+
+@pytest.mark.parametrize("case", ON_BUS)
+def test_gpus_on_the_bus_for_which_the_driver_made_no_device(case: str) -> None:
+    own, more, warns = ON_BUS[case]
+    problems = lacking({"node1": own}, **more)
+    said = [(p.summary, severity(MISSING, p), p.actual) for p in problems]
+    there = str(len(own.of(NVIDIA).numbers))
+    lost = ("the driver made no device for GPUs on the PCI bus", Severity.WARN, there)
+    assert said == ([lost] if warns else [])
+    assert all(problem.expected.endswith(f"--expect devices={there}") for problem in problems)
 
 
 def test_slurm_counts_parts_of_a_gpu_as_gpus() -> None:

@@ -7,11 +7,13 @@ from shlex import quote
 
 from doctor.api import (
     EXPECT,
+    PLAN,
     RANKS,
     Confidence,
     Damage,
     Evidence,
     Expect,
+    JobPlan,
     Problem,
     Severity,
     Skip,
@@ -206,23 +208,45 @@ def _no_inodes(space: Space) -> Problem:
     )
 
 
-@check("tmp-not-writable", SPACES, damage=Damage.BLOCKED)
-def tmp_not_writable(spaces: Spaces) -> Iterator[Problem]:
-    """The login cannot write to /tmp, its home directory or /dev/shm.
+@check("tmp-not-writable", SPACES, PLAN, damage=Damage.BLOCKED)
+def tmp_not_writable(spaces: Spaces, plan: JobPlan) -> Iterator[Problem]:
+    """The login cannot write to /tmp, its home directory or /dev/shm, or the kernel made a disk read-only.
 
     Why it matters: Python, compilers and communication libraries put locks, sockets and compiled kernels
     there, and fail at start when they cannot.
 
-    What to do: fix the permissions (/tmp and /dev/shm: 1777), or the file system that went read-only.
+    How it is known: by asking as the login. Root may write anywhere, so for a node the mode of /tmp and
+    /dev/shm counts, too. A disk that the kernel stopped writing to after an error has a mount for reading and
+    writing, and a superblock that is read-only (/proc/self/mountinfo); a root that is read-only by design has
+    not.
+
+    What to do: fix the permissions (/tmp and /dev/shm: 1777). If a file system went read-only, the kernel log
+    says why: check it (fsck) and its disk before it is mounted for writing again.
     """
     for path in spaces.gone:
-        if path != SHM:
+        if path != SHM or plan.of_node:  # shm-small has it for a job
             yield _unwritable(path, "it does not exist")
+    for mount in spaces.forced:
+        yield _forced(mount)
     for space in spaces.places:
-        if not space.writable:
+        if not space.writable and space.mount not in spaces.forced:
             yield _unwritable(space.path, "it cannot be written by this login, or is mounted read-only")
+        elif space.closed and plan.of_node:
+            yield _unwritable(space.path, "its mode lets nobody but its owner and group write there")
     if spaces.remote:
         raise Undecided(f"{', '.join(spaces.remote)} is on a network file system, which is not looked at")
+
+
+def _forced(mount: str) -> Problem:
+    actual = "it was mounted for writing, and the kernel made it read-only"
+    return Problem(
+        f"the file system at {mount} went read-only",
+        expected="a file system that can be written to",
+        actual=actual,
+        subject=mount,
+        evidence=(Evidence("/proc/self/mountinfo", actual),),
+        commands=(f"findmnt {quote(mount)}; dmesg -T | grep -iE 'read-?only|(ext4|xfs|btrfs|f2fs).*error'",),
+    )
 
 
 def _unwritable(path: str, actual: str) -> Problem:

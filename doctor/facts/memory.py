@@ -92,7 +92,8 @@ LOST_DATA = Fact("lost-data", Read((_CONTROLLERS,)), _lost_data)
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """One directory: its file system, bytes, and whether this login may write there.
+    """One directory: its file system, bytes, and whether this login may write there. `closed`: root may, but
+    the mode does not let others.
 
     `inodes` is how many more files fit; None if that is not known or not limited.
     """
@@ -103,48 +104,65 @@ class Space:
     free: int
     writable: bool
     inodes: int | None = None
+    closed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Spaces:
-    """The directories for tmp, home and shm. `remote` lists those on network file systems."""
+    """The directories for tmp, home and shm. `remote` lists those on network file systems, `forced` the
+    mounts of these directories, or of the root, that the kernel made read-only.
+    """
 
     places: tuple[Space, ...]
     remote: tuple[str, ...]
     gone: tuple[str, ...]
+    forced: tuple[str, ...] = ()
 
     def at(self, path: str) -> Space | None:
         return next((space for space in self.places if space.path == path), None)
 
 
 _SPACES = r"""
-A=/tmp B=${HOME:-/tmp} C=/dev/shm; export A B C
+A=/tmp B=${HOME:-/tmp} C=/dev/shm D=/; export A B C D
 exec awk 'BEGIN {
-  while ((getline line < "/proc/self/mounts") > 0) {
-    split(line, word, " "); mount[++mounts] = word[2]; type[mounts] = word[3]; sub(/\/$/, "", mount[mounts]) }
-  for (k = split("A B C", name, " "); k; k--) at[name[k]] = ENVIRON[name[k]]
+  while ((getline line < "/proc/self/mountinfo") > 0) {
+    split(line, word, " "); for (f = 7; f < 64 && word[f] != "-"; f++);
+    mount[++mounts] = word[5]; type[mounts] = word[f + 1]; sub(/\/$/, "", mount[mounts])
+    if (word[6] ~ /^rw/ && word[f + 1] ~ /^(ext[234]|xfs|btrfs|f2fs|jfs)$/ &&
+        word[f + 3] ~ /^ro(,|$)|,(emergency_ro|shutdown)(,|$)/) {
+      bit = ""; getline bit < ("/sys/dev/block/" word[3] "/ro"); forced[mounts] = bit != 1 } }
+  for (k = split("A B C D", name, " "); k; k--) at[name[k]] = ENVIRON[name[k]]
   local = "set --"; before = ""
-  for (k = 1; k <= 3; k++) {
+  for (k = 1; k <= 4; k++) {
     path = at[name[k]]; best = 0
     if (path == before) continue
     before = path
     for (m = 1; m <= mounts; m++)
       if (index(path "/", mount[m] "/") == 1 && (!best || length(mount[m]) >= length(mount[best]))) best = m
+    if (forced[best] && !told[best]++) print "forced " mount[best] (mount[best] ? "" : "/")
+    if (k == 4) continue
     if (type[best] ~ /^(nfs|smb|fuse|beegfs)/ ||
         type[best] ~ /^(cifs|lustre|ceph|gpfs|9p|afs|autofs|glusterfs|pvfs2|wekafs)$/)
       print "remote", type[best], path
     else local = local " \"$" name[k] "\"" }
   fflush()
   exit system(local "; for p; do shift; if [ -d \"$p\" ]; then w=no; [ ! -w \"$p\" ] || w=yes\n" \
+    "case $w$p:$(ls -ld \"$p\") in yes/tmp:????????[!w]?[!+]* | yes/dev/shm:????????[!w]?[!+]*)\n" \
+    "w=closed; esac\n" \
     "echo \"path $w $p\"; set -- \"$@\" \"$p\"; else echo \"gone $p\"; fi; done\n" \
     "[ $# = 0 ] && exit; df -kP \"$@\" || exit; echo inodes; df -iP \"$@\" 2>/dev/null; :") }'
 """
-"""The type is looked up first, because touching a path may hang. One `df` prints its lines in order."""
+"""The type is looked up first, because touching a path may hang. One `df` prints its lines in order.
+
+`forced`: if an error makes the kernel stop writing to a disk, the mount stays "rw" while its superblock is
+"ro", or says emergency_ro (since Linux 6.15, where even `test -w` believes the mount). If a file system is
+read-only by design, its mount is "ro", or its device is.
+"""
 
 
 def _spaces(capture: Capture) -> Spaces:
-    places, remote, gone = [], [], []
-    asked: list[tuple[str, bool]] = []
+    places, remote, gone, forced = [], [], [], []
+    asked: list[tuple[str, str]] = []
     text, _, files_left = capture.stdout.partition("\ninodes\n")
     for line in text.splitlines():
         word, _, rest = line.partition(" ")
@@ -152,20 +170,23 @@ def _spaces(capture: Capture) -> Spaces:
             remote.append(rest.partition(" ")[2])
         elif word == "gone":
             gone.append(rest)
+        elif word == "forced":
+            forced.append(rest)
         elif word == "path":
             writable, _, path = rest.partition(" ")
-            asked.append((path, writable == "yes"))
+            asked.append((path, writable))
         elif asked and not line.startswith("Filesystem "):
             row = re.search(r"\s(\d{1,18})\s+\d{1,18}\s+(-?\d{1,18})\s+(?:\d{1,3}%|-)\s+(/.*)$", line)
             if not row:
                 break
-            path, is_writable = asked.pop(0)
-            places.append(Space(path, row[3], int(row[1]) * 1024, int(row[2]) * 1024, is_writable))
+            path, writable = asked.pop(0)
+            total, free = int(row[1]) * 1024, int(row[2]) * 1024
+            places.append(Space(path, row[3], total, free, writable != "no", closed=writable == "closed"))
     if asked:
         raise UnreadableOutput(f"df printed no line for {asked[0][0][:80]}")
     if not (places or remote or gone):
         raise UnreadableOutput("df printed nothing that can be read")
-    return Spaces(tuple(_with_inodes(places, files_left)), tuple(remote), tuple(gone))
+    return Spaces(tuple(_with_inodes(places, files_left)), tuple(remote), tuple(gone), tuple(forced))
 
 
 def _with_inodes(places: list[Space], text: str) -> list[Space]:

@@ -5,6 +5,8 @@ only look faulty. `python -m tests.trials.node` looks at sound hosts many times.
 from __future__ import annotations
 
 import shlex
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ import pytest
 from doctor.errors import EXIT_FAULT, EXIT_OK
 from tests.lab import Lab, missing
 from tests.support.faults import Examiner, Outcome, assert_consistent
+from tests.support.paths import ROOT
 from tests.support.verified import PRINTED
 from tests.trials.node.acts import logged
 from tests.trials.node.situation import HOSTS, Kind, Stage
@@ -29,6 +32,10 @@ class NodeFault:
     check: str
     inject: Callable[[Stage], object]
     says: str = ""
+
+
+def no_shm(stage: Stage) -> None:
+    stage.host.do("umount /dev/shm; rmdir /dev/shm")
 
 
 def lost_memory(stage: Stage) -> None:
@@ -63,6 +70,8 @@ FAULTS: Mapping[Kind, tuple[NodeFault, ...]] = {
         NodeFault(
             "tmp-not-writable", lambda on: on.host.do("mount -o remount,ro /dev/shm"), "/dev/shm cannot"
         ),
+        NodeFault("tmp-not-writable", lambda on: on.host.do("chmod 755 /tmp"), "/tmp cannot"),
+        NodeFault("tmp-not-writable", no_shm, "/dev/shm cannot"),
         NodeFault("disk-full", lambda on: on.host.do(*FULL), "/tmp is nearly full"),
         NodeFault("loopback-down", lambda on: on.host.link_down("lo")),
         NodeFault("memory-errors", lost_memory),
@@ -165,3 +174,37 @@ def test_what_only_looks_like_a_full_disk_is_a_warning(name: str, stage: Stage, 
     outcome = Examiner(stage.lab, tmp_path)(*NODE)
     assert (outcome.code, failed(outcome)) == (EXIT_OK, set()), outcome.text
     assert outcome.trouble
+
+
+DISK = """set -e
+cd "$1"; truncate -s 16m disk; mkfs.ext4 -q disk; mkdir home
+mount -o loop,errors=remount-ro disk home; device=$(findmnt -no SOURCE home)
+"""
+ON_DISK = {
+    "the kernel found an error": "echo 1 > /sys/fs/ext4/${device#/dev/}/trigger_fs_error || :",
+    "a person mounted it for reading": "mount -o remount,ro home",
+    "it is sound": "",
+}
+
+
+@pytest.mark.parametrize("name", ON_DISK)
+def test_a_disk_to_which_the_kernel_stopped_writing(name: str, tmp_path: Path) -> None:
+    """On this machine, which may be a container, in a mount namespace that ends with the test."""
+    if reason := missing() or ("" if Path("/dev/loop-control").exists() else "no loop devices"):
+        pytest.skip(reason)
+    asked = f'HOME=$1/home exec "$2" -m doctor check --local {" ".join(NODE)} --only tmp-not-writable'
+    words = [
+        "unshare",
+        "--mount",
+        "sh",
+        "-c",
+        f"{DISK}{ON_DISK[name]}\n{asked}",
+        "sh",
+        tmp_path,
+        sys.executable,
+    ]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    shown = " ".join(done.stdout.split())
+    went = f"the file system at {tmp_path}/home went read-only" in shown
+    assert went == (name == "the kernel found an error"), done
+    assert (f"{tmp_path}/home cannot be written to" in shown) == ("a person" in name), done

@@ -95,6 +95,13 @@ def test_only_remote_file_systems_are_an_answer_too() -> None:
         printed(SPACES, "sh: not found\n")
 
 
+def test_what_the_kernel_made_read_only_and_what_only_root_may_write() -> None:
+    row = "tmpfs 9000 1 8999 1% /tmp"
+    spaces = printed(SPACES, f"forced /\nforced /my home\npath closed /tmp\n{row}\n")
+    assert spaces.forced == ("/", "/my home")
+    assert [(each.path, each.writable, each.closed) for each in spaces.places] == [("/tmp", True, True)]
+
+
 def test_segments() -> None:
     text = (
         "total 1234\n"

@@ -23,6 +23,7 @@ from doctor.report.json import check_report
 from tests.support.captures import as_read
 from tests.support.paths import ROOT
 from tests.support.recordings import heard, recording, syllabus
+from tests.support.recordings import report as reported
 from tests.unit.judge.test_odd_host import sample
 
 CHECKS = find_checks().checks
@@ -85,6 +86,16 @@ FAULTS: Mapping[str, tuple[dict[str, Any], str]] = {
         {"spaces": f"path no /tmp\n{DISK}{SHM}"},
         "tmp-not-writable",
     ),
+    "the kernel made the root read-only": (
+        {"spaces": f"forced /\npath yes /tmp\n{DISK}path no /root\n{DISK}{SHM}"},
+        "tmp-not-writable",
+    ),
+    "only root may write to /tmp": ({"spaces": f"path closed /tmp\n{DISK}{SHM}"}, "tmp-not-writable"),
+    "only root may write to /dev/shm": (
+        {"spaces": f"path yes /tmp\n{DISK}{SHM.replace('yes', 'closed')}"},
+        "tmp-not-writable",
+    ),
+    "there is no /dev/shm": ({"spaces": f"gone /dev/shm\npath yes /tmp\n{DISK}"}, "tmp-not-writable"),
     "memory lost data, by the controller": (
         {"lost_data": {"/sys/devices/system/edac/mc/mc0/ue_count": "2"}},
         "memory-errors",
@@ -212,6 +223,13 @@ def test_a_host_in_a_container_is_not_blamed_for_its_container() -> None:
     report = judged(of)
     assert report.inside
     assert (report.exit_code, {found[1] for found in told(report)}) == (0, {"warn"})
+
+
+def test_a_job_may_run_where_only_root_writes() -> None:
+    """A container with a /tmp of its own; and a missing /dev/shm has one check."""
+    texts = {"spaces": f"gone /dev/shm\npath closed /tmp\n{DISK}"}
+    done = reported(recording(NAMES, heard={"node2": heard(2, NAMES, **texts)}, command="preflight"))
+    assert {(check, *hosts) for check, _, hosts in told(done)} == {("shm-small", "node2")}
 
 
 def test_an_unreached_host_is_a_fault() -> None:

@@ -146,7 +146,7 @@ FACTS = (
 )
 NOT_AROUND = (
     *("--in-job", "--replay", "--save", "--print", "--healthy-hosts", "--faulty-hosts"),
-    *("--html", "--markdown", "--shadow", "--per-host"),
+    *("--html", "--markdown", "--per-host"),
 )
 """The options of a pre-flight that say nothing about a command, or are not for it."""
 HANG = (*FACTS, "--junit", "--prometheus")

@@ -151,7 +151,9 @@ class Outputs:
     )
     per_host: Path | None = option("--per-host DIR", "The JSON of each host, as HOST.json.", not_with=())
     shadow: Path | None = option(
-        "--shadow FILE", "Always end with 0; add a line with the true exit code.", not_with=(IN_JOB,)
+        "--shadow FILE",
+        "No fault decides (0 for 1 and 3); add a line with the true code.",
+        not_with=(IN_JOB,),
     )
     quiet: bool = option(
         "-q, --quiet",

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -151,8 +151,11 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
             attempt(path, partial(write_file, path, form.write(report), for_all=form.for_all))
     tell_who_reads(outputs)
     if (per_host := outputs.per_host) is not None:
-        for name, data in host_files(report):
+        own = dict(host_files(report))
+        for name, data in own.items():
             attempt(per_host / name, partial(write_file, per_host / name, data))
+        if report.run.transport != "local":  # one of many machines may add its own file to the others
+            attempt(per_host / SWEEP, partial(_forget_others, per_host, own))
     go, launcher = _going(report, reading, outputs)
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:
@@ -165,13 +168,19 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         start = LaunchParts(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
         tell(_spoken(start, launcher, outputs))
         attempt("The launch line", partial(put, launch_lines(start, launcher), sys.stdout))
+    code = report.exit_code
     if (shadow := outputs.shadow) is not None:
-        attempt(shadow, partial(append_line, shadow, shadow_line(report)))
+        attempt(shadow, lambda: in_shadow(report, shadow))
+        code = shadowed(code)
     if failed:
         raise DoctorError("\n".join(failed), f"The verdict was: {report.verdict.value}.")
-    if shadow is None:
-        return report.exit_code
-    announce(f"shadow: this would have ended with {report.exit_code}; written to {shadow}")
+    return code
+
+
+def in_shadow(report: Report, path: Path) -> int:
+    """The exit code of the run in the shadow, after its line was added to the file. Raises OSError."""
+    append_line(path, shadow_line(report))
+    announce(f"shadow: this would have ended with {report.exit_code}; written to {path}")
     return shadowed(report.exit_code)
 
 
@@ -215,6 +224,19 @@ def _in_a_log(report: Report, outputs: Outputs, whole: Path | None, go: Go | Non
     if outputs.quiet and outputs.launch is None:
         return f"doctor: {t(f'the whole report is {whole}')}\n" if whole else ""
     return no_go(report, whole) if outputs.for_a_script else ""
+
+
+SWEEP = ".sweep"
+"""The list of the files that the latest sweep over hosts wrote, in --per-host."""
+
+
+def _forget_others(folder: Path, names: Collection[str]) -> None:
+    """Removes the files of hosts that only an earlier sweep examined."""
+    listed = folder / SWEEP
+    earlier = listed.read_text(errors="replace").split() if listed.is_file() else ()
+    for name in {Path(each).name for each in earlier if each.endswith(".json")} - set(names):
+        (folder / name).unlink(missing_ok=True)
+    write_file(listed, lines(sorted(names)))
 
 
 HOSTS = ".hosts"

@@ -72,7 +72,7 @@ def _examine(request: Request, words: tuple[str, ...]) -> BeforeStart:
     from doctor.report.envelope import as_json
     from doctor.report.go import go_line
     from doctor.report.json import check_report
-    from doctor.report.outputs import going, show
+    from doctor.report.outputs import going, in_shadow, show
     from doctor.text.terminal import tell
 
     reading, report = run_and_judge(request)
@@ -83,7 +83,10 @@ def _examine(request: Request, words: tuple[str, ...]) -> BeforeStart:
     elif not outputs.quiet:
         tell(go_line(report, go.hosts if go else report.healthy_hosts))
     names = tuple(host.name for host in report.hosts)
-    return BeforeStart(report.exit_code, go, names, as_json(check_report(report)))
+    code, data = report.exit_code, as_json(check_report(report))
+    if outputs.shadow:
+        code, go = in_shadow(report, outputs.shadow), None
+    return BeforeStart(code, go, names, data)
 
 
 def _form(words: Sequence[str]) -> str:

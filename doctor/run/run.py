@@ -132,7 +132,8 @@ class CommandRun:
                 return self._ends(self.before.code, Whose.PREFLIGHT)
             if self._drops() and (self.on_each or not places & OF_HOSTS):
                 return self._refuse()
-        if places and (self.on_each or not examines):  # each instance must fill in the same
+        decides = examines and not self.request.outputs.shadow
+        if places and (self.on_each or not decides):  # each instance must fill in the same
             listed = unexamined(self.request, self.words)
             self.before = replace(self.before, going=listed.going, hosts=listed.hosts)
         words = list(self.words)
@@ -348,7 +349,7 @@ def run_watched(words: Sequence[str], request: Request, wishes: RunWishes) -> in
     for form, path in request.outputs.files():
         if path == STDOUT:
             raise UsageError(f"{form.option} -: stdout belongs to the command.", "Name a file.")
-    if any(request.outputs.files()) or request.outputs.report_dir:
+    if any(request.outputs.files()) or request.outputs.report_dir or request.outputs.shadow:
         from doctor.report.outputs import refuse_unwritable
 
         refuse_unwritable(request.outputs, {})

@@ -200,7 +200,7 @@ def test_a_disk_to_which_the_kernel_stopped_writing(name: str, tmp_path: Path) -
         "-c",
         f"{DISK}{ON_DISK[name]}\n{asked}",
         "sh",
-        tmp_path,
+        str(tmp_path),
         sys.executable,
     ]
     done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)

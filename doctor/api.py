@@ -154,9 +154,9 @@ class Ask:
 class Group:
     """Facts of one tool, which may hang and may not bear several calls at a time.
 
-    They are collected one after another, all within `seconds`, and only if one of the files in `where`
-    exists. Without such a file the host has no `thing`, and a check that needs one of these facts does not
-    apply.
+    They are collected one after another, or, once the first has an answer, all `together`; within `seconds`,
+    and only if one of the files in `where` exists. Without such a file the host has no `thing`, and a check
+    that needs one of these facts does not apply.
     """
 
     thing: str
@@ -165,6 +165,7 @@ class Group:
     tool: str = ""
     wake: str = ""
     """The remedy if the tool hangs."""
+    together: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -200,7 +200,10 @@ def _groups(runs: Iterable[Fact[Any]], texts: Mapping[str, str]) -> list[str]:
     """The commands of each group. They run only if there is anything for its tool to look at."""
     lines: list[str] = []
     for group, facts in _by_group(runs).items():
-        calls = [f"g{_call(fact, texts[fact.name], {})[1:]}" for fact in facts]
+        first, *rest = [f"g{_call(fact, texts[fact.name], {})[1:]}" for fact in facts]
+        if group.together:  # each passes on whole what those before it in the pipe have printed
+            rest = [" | ".join([*rest[:1], *(f"{{ {call}; cat; }}" for call in rest[1:])])] if rest else []
+        calls = [first, *rest]
         lines += [f"if any {' '.join(group.where)}; then now; E=$((u+{group.seconds})) H=", *calls, "fi"]
     return lines
 

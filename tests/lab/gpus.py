@@ -175,6 +175,10 @@ class GpuHost(Emulated):
         self.put("no_driver", says.NO_DRIVER)
         self.do("rm -rf /proc/driver/nvidia /proc/driver/nvidia-nvswitch /dev/nvidia*")
 
+    def slow(self, seconds: float) -> None:
+        """Every call of nvidia-smi takes so long, as without persistence mode."""
+        self.put("slow", str(seconds))
+
     def hang(self, kind: str = "all") -> None:
         """nvidia-smi hangs on a query (gpus, apps, nvlink or topo), or on every call."""
         self.put(f"hang/{kind}", "")

@@ -14,7 +14,7 @@ from doctor.devices import NVIDIA
 from doctor.facts.device_tools import ToolCall, calling, calls
 
 TOOL = "nvidia-smi"
-GPU = Group(NVIDIA.thing, NVIDIA.where, NVIDIA.tool_seconds, TOOL, "wake-nvidia-smi")
+GPU = Group(NVIDIA.thing, NVIDIA.where, NVIDIA.tool_seconds, TOOL, "wake-nvidia-smi", together=True)
 _ELSEWHERE = "/usr/bin/nvidia-smi"
 _MOST_COLUMNS = 64
 _NOTHING = re.compile(r"|\[.*\]|N/A|ERR!|Not Supported", re.IGNORECASE)

@@ -388,6 +388,27 @@ def test_the_rest_is_not_asked_of_a_tool_that_hung(tmp_path: Path) -> None:
     assert heard.missing["later"].reason == "not asked: tool had hung before"
 
 
+@shells
+def test_facts_of_a_tool_that_bears_it_are_asked_at_once(shell: str, tmp_path: Path) -> None:
+    """Each waits until all of them run, and prints more than a pipe holds."""
+    (tmp_path / "device0").touch()
+    group = Group("device", (f"{tmp_path}/device0",), 9, "tool", together=True)
+    meet = (
+        f"echo > {tmp_path}/seen-$$; until set -- {tmp_path}/seen-* && [ $# = 3 ]; do sleep 0.05; done;"
+        " head -c 100000 /dev/zero | tr '\\0' x; echo; echo end"
+    )
+    several = [fact(name, meet, group=group, timeout=8) for name in ("one", "two", "three")]
+    heard = ask([fact("first", "echo first", group=group), *several], shell)
+    assert (heard.complete, heard.missing, heard.captures["first"].stdout) == (True, {}, "first")
+    assert {heard.captures[each.name].stdout[-5:] for each in several} == {"x\nend"}
+    hung = [fact("first", "echo '@ all hung 10'", group=group), *several]
+    for seen in tmp_path.glob("seen-*"):
+        seen.unlink()
+    heard = ask(hung, shell)
+    assert {m.reason for m in heard.missing.values()} == {"not asked: tool had hung before"}
+    assert len(heard.missing) == 3
+
+
 def test_classes_of_pci_devices_arrive() -> None:
     """Their paths contain colons, like the separator between a path and a line of its file."""
     here = [*Path("/sys/bus/pci/devices").glob("*/class")]

@@ -241,7 +241,7 @@ def _forced(mount: str) -> Problem:
     actual = "it was mounted for writing, and the kernel made it read-only"
     return Problem(
         f"the file system at {mount} went read-only",
-        expected="a file system that can be written to",
+        expected="a writable file system",
         actual=actual,
         subject=mount,
         evidence=(Evidence("/proc/self/mountinfo", actual),),

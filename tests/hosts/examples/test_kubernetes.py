@@ -51,6 +51,23 @@ def test_only_a_certain_fault_of_the_node_counts(command: Sequence[str], node: H
     assert node.ask('exec "$@"', *command).returncode == 0
 
 
+IN_A_POD = 'exec unshare --mount sh -c "$2; exec $1"'
+CLOSED = "mount -t tmpfs -o ro none /tmp"
+
+
+def test_node_problem_detector_in_a_pod_examines_the_node(node: Host) -> None:
+    plugin = RULE["path"]
+    assert node.ask('exec "$@"', "sh", "-c", f"{CLOSED}; exec {plugin}").returncode == 1
+    node.do("umount /tmp")
+    assert node.ask(IN_A_POD, plugin, CLOSED).returncode == 0, "the /tmp of the pod counts for nothing"
+    node.do(CLOSED)
+    sick = node.ask(IN_A_POD, plugin, "umount /tmp")
+    assert (sick.returncode, "/tmp cannot be written" in sick.stdout) == (1, True)
+    node.do("umount /tmp")
+    alone = node.ask("KUBERNETES_SERVICE_HOST=10.96.0.1 exec $1", plugin)
+    assert (alone.returncode, "needs hostPID: true" in alone.stdout) == (2, True)
+
+
 def test_a_doctor_that_breaks_is_not_a_fault_of_the_node(node: Host) -> None:
     for code in (1, 70):  # a Python that cannot start ends with 1
         node.write("/opt/cluster-doctor/bin/doctor", f"#!/bin/sh\nexit {code}\n", 0o755)

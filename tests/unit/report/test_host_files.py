@@ -38,7 +38,7 @@ def test_each_file_is_the_report_of_its_host(name: str, tmp_path: Path) -> None:
     refuse_unwritable(outputs, {})
     assert deliver(judged(of), None, outputs) == 1
     folder = tmp_path / "made" / "here"
-    assert sorted(path.name for path in folder.iterdir()) == [f"{name}.json" for name in NAMES]
+    assert sorted(path.name for path in folder.iterdir()) == [".sweep", *(f"{name}.json" for name in NAMES)]
     assert {path.stat().st_mode & 0o777 for path in (folder, *folder.iterdir())} == {0o700, 0o600}
     read = {name: json.loads((folder / f"{name}.json").read_bytes()) for name in NAMES}
     assert [read[name]["exit_code"] for name in NAMES] == [0, 1, 1, 1]

@@ -95,8 +95,6 @@ class Devices:
 _NOTHING = FoundDevices()
 _PCI = "/proc/bus/pci/devices"
 _PCI_CLASS = "/sys/bus/pci/devices/*/class"
-_NO_CLASS = 8
-"""The length of vendor and device without a class."""
 _GIVEN_AWAY = ("vfio-pci", "pci-stub", "gim")
 """Drivers of devices that were passed to a virtual machine."""
 _LAB = "/run/cluster-doctor-lab/emulated"
@@ -117,7 +115,7 @@ def _devices(capture: Capture) -> Devices:
             len(own),
             _driver(vendor, read),
             sum(re.fullmatch(vendor.screens, pci) is not None for pci in idle),
-            sum(len(pci) == _NO_CLASS for pci in own),
+            sum(len(pci) == len("10de2330") for pci in own),
         )
     return Devices(found, _product(found, plugged), _LAB in read)
 

@@ -151,9 +151,7 @@ class Outputs:
     )
     per_host: Path | None = option("--per-host DIR", "The JSON of each host, as HOST.json.", not_with=())
     shadow: Path | None = option(
-        "--shadow FILE",
-        "No fault decides (0 for 1 and 3); add a line with the true code.",
-        not_with=(IN_JOB,),
+        "--shadow FILE", "End with 0, not 1 or 3; add a line with the true exit code.", not_with=(IN_JOB,)
     )
     quiet: bool = option(
         "-q, --quiet",

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -16,11 +16,11 @@ from doctor.facts.network import LISTENERS
 from doctor.job.launch.forms import Go, LaunchParts
 from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
-from doctor.judge.verdict import Report
+from doctor.judge.verdict import HostReport, Report
 from doctor.model import MissingFact
 from doctor.recording import encoded, save
 from doctor.report.envelope import Envelope
-from doctor.report.file_names import job_id, run_name
+from doctor.report.file_names import host_file, job_id, run_name
 from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
 from doctor.report.go import Bound, chosen, decide_go, go_line
 from doctor.report.host_files import host_files
@@ -151,11 +151,10 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
             attempt(path, partial(write_file, path, form.write(report), for_all=form.for_all))
     tell_who_reads(outputs)
     if (per_host := outputs.per_host) is not None:
-        own = dict(host_files(report))
-        for name, data in own.items():
+        for name, data in host_files(report):
             attempt(per_host / name, partial(write_file, per_host / name, data))
         if report.run.transport != "local":  # one of many machines may add its own file to the others
-            attempt(per_host / SWEEP, partial(_forget_others, per_host, own))
+            attempt(per_host / SWEEP, partial(_forget_others, per_host, report.hosts))
     go, launcher = _going(report, reading, outputs)
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:
@@ -230,11 +229,11 @@ SWEEP = ".sweep"
 """The list of the files that the latest sweep over hosts wrote, in --per-host."""
 
 
-def _forget_others(folder: Path, names: Collection[str]) -> None:
+def _forget_others(folder: Path, hosts: Iterable[HostReport]) -> None:
     """Removes the files of hosts that only an earlier sweep examined."""
-    listed = folder / SWEEP
+    listed, names = folder / SWEEP, {host_file(host.name) for host in hosts}
     earlier = listed.read_text(errors="replace").split() if listed.is_file() else ()
-    for name in {Path(each).name for each in earlier if each.endswith(".json")} - set(names):
+    for name in {Path(each).name for each in earlier if each.endswith(".json")} - names:
         (folder / name).unlink(missing_ok=True)
     write_file(listed, lines(sorted(names)))
 

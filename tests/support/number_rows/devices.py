@@ -19,7 +19,7 @@ from doctor.facts.nvidia.nvlink import FabricManager, Links
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
-from doctor.model import Host, SourcedValue
+from doctor.model import Host, SourcedValue, View
 from tests.support.shown_numbers import Row
 
 
@@ -52,6 +52,11 @@ def gpu_missing(own: int, usual: int, others: int, vendor: Vendor = NVIDIA, **ex
         dict.fromkeys(hosts, "host"),
         {},
     )
+
+
+def gpu_missing_files(own: int, bus: int) -> tuple[Any, ...]:
+    views = {"node1": View.HOST}
+    return {"node1": found(own, bus)}, {}, job(Backend.NCCL, 0, 1), {"node1": gpus(own)}, views, {}
 
 
 def up_to(number: int) -> str:
@@ -163,6 +168,10 @@ ROWS: dict[str, Row] = {
     "gpu-missing: not listed": lambda listed=4, files=16: (
         ({"node1": found(files, files)}, {}, job(Backend.NCCL, 0, 1), {"node1": gpus(listed)}, {}, {}),
         f"{files} {listed} {up_to(files)} {files} {listed}",
+    ),
+    "gpu-missing: without device files": lambda own=16, lost=4: (
+        gpu_missing_files(own, own + lost),
+        f"{own + lost} {own} {own} {up_to(own)} {own + lost} {own}",
     ),
     "gpu-missing: named": lambda own=4, named=64: (
         ({"node1": found(own, own)}, {}, replace(NCCL, env={"CUDA_VISIBLE_DEVICES": f"{named}"}), {}, {}, {}),

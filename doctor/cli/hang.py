@@ -18,16 +18,16 @@ from doctor.exam.host_session import HostSession, open_session
 from doctor.exam.request import Request
 from doctor.hang.below import sentence, with_checks
 from doctor.hang.check import examine_below, suggested
-from doctor.hang.evidence import HangEvidence
-from doctor.hang.evidence_file import encoded, load
 from doctor.hang.judge import Judgement, judged
 from doctor.hang.options import HangWishes, RunningJobWishes
-from doctor.hang.pyspy import check_given
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
-from doctor.hang.run import Sight
 from doctor.hang.watch import look_at, watch
 from doctor.judge.verdict import Report
+from doctor.live.evidence import HangEvidence
+from doctor.live.evidence_file import encoded, load
+from doctor.live.pyspy import check_given
+from doctor.live.sight import Sight
 from doctor.model import UnreachedHost, UnreachedKind
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import msgspec
 
-from doctor.hang.evidence import Pid, Rank, Seconds, Text, Word
+from doctor.live.evidence import Pid, Rank, Seconds, Text, Word
 
 
 class Source(str, Enum):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from doctor.text.option import any_option, live_option
 
 if TYPE_CHECKING:
-    from doctor.hang.evidence import HangChoice
+    from doctor.live.evidence import HangChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class RunningJobWishes:
 
     def choice(self, recorded: HangChoice | None = None) -> HangChoice:
         """What the judgement depends on. Options that were not given are those of the recording."""
-        from doctor.hang.evidence import HangChoice  # it takes long, and help needs only the options
+        from doctor.live.evidence import HangChoice  # it takes long, and help needs only the options
 
         limit = recorded.limit if self.limit is None and recorded else self.limit
         mine = HangChoice(

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from doctor.hang.durations import duration
-from doctor.hang.evidence import Frame
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     against_words,
@@ -23,6 +22,7 @@ from doctor.hang.words import (
     way_words,
     who,
 )
+from doctor.live.evidence import Frame
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text

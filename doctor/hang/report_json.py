@@ -24,7 +24,6 @@ from doctor.hang.envelope import (
     UnreachedEntry,
     WaitingRanks,
 )
-from doctor.hang.evidence import Frame, HangEvidence
 from doctor.hang.judge.judgement import (
     HangCulprit,
     HangJob,
@@ -35,6 +34,7 @@ from doctor.hang.judge.judgement import (
 )
 from doctor.hang.words import group_words, who
 from doctor.judge.verdict import Report
+from doctor.live.evidence import Frame, HangEvidence
 from doctor.model import Confidence, Remedy, Status
 from doctor.report.envelope import (
     EnvelopeRun,

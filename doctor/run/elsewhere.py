@@ -13,8 +13,8 @@ from doctor.exam.request import Request
 from doctor.run.apart import apart
 
 if TYPE_CHECKING:
-    from doctor.hang.evidence import HangEvidence
     from doctor.hang.judge import Judgement
+    from doctor.live.evidence import HangEvidence
 
 BY_THEMSELVES = 3.0
 """Seconds in which a launcher that was ended may end its own ranks."""
@@ -38,7 +38,7 @@ class RankElsewhere:
 def ranks_elsewhere(found: Judgement, evidence: HangEvidence) -> tuple[RankElsewhere, ...]:
     """The ranks of the command's job that do not run below the command."""
     from doctor.hang.judge.advice import reach_of
-    from doctor.hang.onhost.origin import BELOW
+    from doctor.live.onhost.origin import BELOW
 
     if found.job is None:
         return ()
@@ -58,7 +58,7 @@ def left_elsewhere(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[st
 
 def _left(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[str, ...]:
     from doctor.exam.host_session import open_session
-    from doctor.hang.run import see
+    from doctor.live.sight import see
 
     quiet = replace(request, command="hang", outputs=replace(request.outputs, quiet=True))
     session = open_session(quiet, os.environ)

@@ -138,13 +138,13 @@ def _look_and_read(request: Request, below: int, output: Output, limit: float) -
 
 def _look(request: Request, below: int, limit: float) -> JobLook:
     from doctor.exam.host_session import open_session
-    from doctor.hang.evidence_file import encoded
     from doctor.hang.judge import judged
     from doctor.hang.judge.judgement import HangState
     from doctor.hang.options import HangWishes
     from doctor.hang.report import page_of
     from doctor.hang.report_json import hang_report
     from doctor.hang.watch import look_at
+    from doctor.live.evidence_file import encoded
     from doctor.run.own import own_command, own_part, own_pids
 
     outputs = replace(request.outputs, quiet=True)

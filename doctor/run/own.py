@@ -12,13 +12,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from doctor.hang.onhost.origin import BELOW, CAME, IN_STEP, JOB, NAMES, STEP, boot, identity, plain_end
+from doctor.live.onhost.origin import BELOW, CAME, IN_STEP, JOB, NAMES, STEP, boot, identity, plain_end
 from doctor.run.placeholders import is_here
 
 if TYPE_CHECKING:
     import psutil
 
-    from doctor.hang.evidence import HangEvidence, HangMember
+    from doctor.live.evidence import HangEvidence, HangMember
     from doctor.model import Host
 
 Key = tuple[str, int]
@@ -148,7 +148,7 @@ def _bound(ranks: Sequence[HangMember], started: Callable[[HangMember], bool]) -
     """The ranks that the command started, those that are connected to them, and on hosts without such ones
     those with other numbers. In containers, one host may have several jobs of one name.
     """
-    from doctor.hang.judge.wires import key, wires
+    from doctor.live.wires import key, wires
 
     own = {key(each) for each in ranks if started(each)}
     if not own:

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 
 from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import RemoteAgent
-from doctor.hang.agents import HOME as HANG_HOME
-from doctor.hang.agents import NEEDS, HangAgents, HangHost
-from doctor.hang.evidence import LONGEST_LIBRARY_TEXT
-from doctor.hang.messages import ChildEnd
-from doctor.hang.redaction import clean, clean_frame
+from doctor.live.agents import HOME as HANG_HOME
+from doctor.live.agents import NEEDS, HangAgents, HangHost
+from doctor.live.evidence import LONGEST_LIBRARY_TEXT
+from doctor.live.messages import ChildEnd
+from doctor.live.redaction import clean, clean_frame
 from doctor.slow import messages
 from doctor.slow.devices import SCRIPTS
 from doctor.slow.evidence import (

@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from doctor.hang.evidence import Count, Frame, HangEvidence, Long, Pid, Seconds, Text, Word
+from doctor.live.evidence import Count, Frame, HangEvidence, Long, Pid, Seconds, Text, Word
 
 MOST_ROUNDS = 16
 MOST_PARTS = 64

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from doctor.hang.evidence_file import nonsense, with_our_commands
+from doctor.live.evidence_file import nonsense, with_our_commands
 from doctor.savedrun import SavedRun
 from doctor.slow.evidence import SlowEvidence
 from doctor.targets.inputkind import InputKind

@@ -7,8 +7,8 @@ from typing import Annotated
 import msgspec
 
 from doctor.agents.session import Bye, Message, NoInterpreter
-from doctor.hang.evidence import Count, Seconds
-from doctor.hang.messages import HangMessage
+from doctor.live.evidence import Count, Seconds
+from doctor.live.messages import HangMessage
 from doctor.slow.evidence import BusyProcess, DeviceText, Length, OwedAnswers, Profile, RankLink, RankSamples
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from doctor.hang.judge.wires import Key, key
+from doctor.live.wires import Key, key
 from doctor.slow.agents import RoundPlan
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge import SlowJudgement, SlowState, judge, lowest

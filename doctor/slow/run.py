@@ -12,9 +12,9 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
-from doctor.hang.agents import HangPatience
-from doctor.hang.evidence import HangChoice, HangEvidence
-from doctor.hang.run import evidence_of, tell_search
+from doctor.live.agents import HangPatience
+from doctor.live.evidence import HangChoice, HangEvidence
+from doctor.live.sight import evidence_of, tell_search
 from doctor.model import Host, UnreachedHost
 from doctor.probe import through
 from doctor.slow.agents import RoundPlan, SlowAgents, slow_script

@@ -67,7 +67,7 @@ def test_the_wheel_ships_its_demos(doctor: Path, tmp_path: Path) -> None:
 
 
 def test_a_plain_install_brings_py_spy(doctor: Path, tmp_path: Path) -> None:
-    code = "import os; from doctor.hang.pyspy import for_host; print(for_host(os.uname().machine)[1])"
+    code = "import os; from doctor.live.pyspy import for_host; print(for_host(os.uname().machine)[1])"
     assert run(doctor.parent / "python", "-c", code, cwd=tmp_path) == "\n", "nothing is missing"
 
 

@@ -7,10 +7,10 @@ from functools import cache
 from typing import Any
 
 from doctor.hang.envelope import HangReport
-from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_report
 from doctor.judge.verdict import Report
+from doctor.live.evidence import HangEvidence
 from doctor.logs.envelope import LogsReport
 from doctor.logs.explanation import Explanation
 from doctor.logs.report_json import logs_report

@@ -23,12 +23,12 @@ from doctor.exam import collect
 from doctor.exam.collect import Collection, Order
 from doctor.exam.request import Request
 from doctor.exam.way import way_of
-from doctor.hang.evidence import Frame, HangEvidence, HangMember, LibraryText
 from doctor.hang.judge import judge
-from doctor.hang.redaction import redacted
 from doctor.hang.report import page_of
 from doctor.job.wishes import JobWishes
 from doctor.judge.fact_values import ASKED
+from doctor.live.evidence import Frame, HangEvidence, HangMember, LibraryText
+from doctor.live.redaction import redacted
 from doctor.model import Answer, AnswerEnd, Host, TableFile, UnreachedHost
 from doctor.probe.frames import FILES, THERE
 from doctor.recording import encoded

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge.advice import advice, next_time, reach_of, stacks_for
 from doctor.hang.judge.case import HangCase, case_of, groups_of
 from doctor.hang.judge.claims import counted
@@ -17,15 +16,16 @@ from doctor.hang.judge.decide import HangFinding, decide
 from doctor.hang.judge.jobs import MOST_JOBS, chosen, chosen_starts, find_jobs
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding, Wait
 from doctor.hang.judge.pace import TIMES, logged_pace
-from doctor.hang.judge.places import short
 from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.start_judgement import job_of, judge_start
 from doctor.hang.judge.starting import starting_jobs
 from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
-from doctor.hang.judge.wires import Key, key
 from doctor.hang.libraries.consult import opinions
-from doctor.hang.onhost.ranks import RANKLESS
+from doctor.live.evidence import HangEvidence
+from doctor.live.onhost.ranks import RANKLESS
+from doctor.live.places import short
+from doctor.live.wires import Key, key
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 from doctor.waits import longest_way

@@ -6,11 +6,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from doctor.hang.evidence import Frame, HangMember, Look
-from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.leaving import forked_with_lock, leaves, leaving
-from doctor.hang.judge.places import (
+from doctor.hang.judge.position import stepped
+from doctor.hang.judge.progress import NONE, Ends, Progress, busy, progress
+from doctor.hang.judge.rights import silent
+from doctor.hang.judge.waiting import kernel_function, storage, waits_for
+from doctor.live import threads
+from doctor.live.evidence import Frame, HangMember, Look
+from doctor.live.places import (
     frames_of,
     lines_of,
     place_of,
@@ -19,10 +23,6 @@ from doctor.hang.judge.places import (
     user_frame,
     user_index,
 )
-from doctor.hang.judge.position import stepped
-from doctor.hang.judge.progress import NONE, Ends, Progress, busy, progress
-from doctor.hang.judge.rights import silent
-from doctor.hang.judge.waiting import kernel_function, storage, waits_for
 
 MOVED = 25_000
 """Bytes per second that count as work. It is low because a checkpoint may go to slow storage."""

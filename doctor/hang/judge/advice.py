@@ -6,11 +6,11 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.hang.evidence import HangEvidence, HangMember
-from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HeldLock
-from doctor.hang.judge.places import frames_of, shown_frames
-from doctor.hang.pyspy import fetch
+from doctor.live import threads
+from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.places import frames_of, shown_frames
+from doctor.live.pyspy import fetch
 from doctor.text.nodeset import fold, is_host, unfold
 from doctor.text.ranks import ranks_text
 from doctor.transport.way import Way

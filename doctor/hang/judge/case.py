@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from doctor.hang.evidence import HangEvidence, HangMember, Look
-from doctor.hang.judge import threads
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause, HangJob, RankStanding, WaitGroup
 from doctor.hang.judge.position import ENDED, standing
@@ -14,7 +12,9 @@ from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.unrecognised import unrecognised
 from doctor.hang.judge.waiting import SLOW, doubted, frozen, stuck_in_kernel
-from doctor.hang.judge.wires import (
+from doctor.live import threads
+from doctor.live.evidence import HangEvidence, HangMember, Look
+from doctor.live.wires import (
     Key,
     Wire,
     edges,

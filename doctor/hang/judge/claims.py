@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.hang.evidence import HangMember, Look
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.owners import joins
-from doctor.hang.judge.places import main_thread, user_index
+from doctor.live.evidence import HangMember, Look
+from doctor.live.places import main_thread, user_index
 from doctor.text.nodeset import fold
 
 MOST = 8

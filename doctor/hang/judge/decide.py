@@ -6,15 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.hang.durations import duration
-from doctor.hang.evidence import HangMember
-from doctor.hang.judge import threads
 from doctor.hang.judge.case import HangCase, groups_of
 from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, LostHost, RankStanding
-from doctor.hang.judge.places import short
 from doctor.hang.judge.position import RPC
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
-from doctor.hang.judge.wires import Key, key, pairs
+from doctor.live import threads
+from doctor.live.evidence import HangMember
+from doctor.live.places import short
+from doctor.live.wires import Key, key, pairs
 from doctor.text.ranks import ranks_text
 from doctor.waits import common_end, waited_for
 

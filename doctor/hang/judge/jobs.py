@@ -8,12 +8,12 @@ from dataclasses import replace as with_changes
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.lost_hosts import lost_hosts
 from doctor.hang.judge.owners import HERE, JobPart, parts, ranks_of
 from doctor.hang.judge.starting import StartingJob
-from doctor.hang.judge.wires import key
+from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.live.wires import key
 
 STORE = "pt_tcpstore_uv"
 """A thread of the process that holds the store in which ranks meet."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from doctor.hang.evidence import Frame, HangMember, Look, PythonThread
-from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Activity, Cause
-from doctor.hang.judge.places import (
+from doctor.live import threads
+from doctor.live.evidence import Frame, HangMember, Look, PythonThread
+from doctor.live.places import (
     is_library,
     main_thread,
     place_of,

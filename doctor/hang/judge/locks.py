@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from doctor.hang.evidence import FileLock, Frame, HangMember, LockHolder
-from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Activity, Cause, HeldLock
-from doctor.hang.judge.places import user_index
 from doctor.hang.judge.progress import BUSY, TICKS
+from doctor.live import threads
+from doctor.live.evidence import FileLock, Frame, HangMember, LockHolder
+from doctor.live.places import user_index
 
 _DATABASE = re.compile(r"execute|commit|rollback|sqlite|\bdbm\b|shelve")
 """In the line, or in a function, of one that asks a database in a file."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge.judgement import HangJob, LostHost
-from doctor.hang.judge.wires import unpaired
+from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.live.wires import unpaired
 
 MARGIN = 2.0
 """Seconds by which the ages of a host and of a job, or of an event, may be wrong."""

@@ -11,11 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from doctor.hang.evidence import HangEvidence, HangMember
-from doctor.hang.judge import threads
 from doctor.hang.judge.strangers import same_by_connections
-from doctor.hang.judge.wires import SHORT, Key, Wire, key, wires
-from doctor.hang.onhost.launchers import NAMELESS
+from doctor.live import threads
+from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.onhost.launchers import NAMELESS
+from doctor.live.wires import SHORT, Key, Wire, key, wires
 
 MOST_OWNERS = 64
 """The most owners of one name that are compared, to find one person under several names."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge.judgement import HangJob, Judgement
+from doctor.live.evidence import HangEvidence
 
 TIMES = 2.0
 """A step may take this many times as long as the steps before it."""

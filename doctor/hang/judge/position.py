@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from doctor.hang.evidence import Frame, HangMember, Look
-from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import RankStanding
-from doctor.hang.judge.places import (
+from doctor.live import threads
+from doctor.live.evidence import Frame, HangMember, Look
+from doctor.live.places import (
     WRAPPERS,
     frames_of,
     lines_of,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from doctor.hang.evidence import Connection, HangMember, Look
-from doctor.hang.judge import threads
-from doctor.hang.judge.places import lines_of, main_thread
-from doctor.hang.judge.wires import AGAIN, TICK, scoped
+from doctor.live import threads
+from doctor.live.evidence import Connection, HangMember, Look
+from doctor.live.places import lines_of, main_thread
+from doctor.live.wires import AGAIN, TICK, scoped
 
 BUSY = 0.15
 """A process counts as busy if it uses more than this share of a core."""

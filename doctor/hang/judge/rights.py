@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge.judgement import HangJob, Rights
-from doctor.hang.pyspy import MACHINES
+from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.live.pyspy import MACHINES
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 

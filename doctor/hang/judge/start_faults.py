@@ -20,7 +20,7 @@ from doctor.hang.judge.starting import (
     target_of,
     unresolved,
 )
-from doctor.hang.starters import Starter
+from doctor.live.starters import Starter
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges
 

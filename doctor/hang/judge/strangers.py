@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from doctor.hang.evidence import HangEvidence, HangMember, Look
-from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Cause, HangJob
-from doctor.hang.judge.wires import SHORT
-from doctor.hang.onhost.launchers import NAMELESS
+from doctor.live import threads
+from doctor.live.evidence import HangEvidence, HangMember, Look
+from doctor.live.onhost.launchers import NAMELESS
+from doctor.live.wires import SHORT
 from doctor.text.nodeset import fold
 
 BUSY = 0.15

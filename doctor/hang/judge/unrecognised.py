@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.hang.evidence import Connection, HangEvidence, HangMember, HostEvidence
 from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.owners import HERE
-from doctor.hang.judge.wires import SHORT, Key, key
+from doctor.live.evidence import Connection, HangEvidence, HangMember, HostEvidence
+from doctor.live.wires import SHORT, Key, key
 
 MOST = 20_000
 

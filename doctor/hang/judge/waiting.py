@@ -6,13 +6,13 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from doctor.hang.evidence import Connection, Frame, HangMember, Look, Thread
-from doctor.hang.judge import threads
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.locks import waits_for_lock
-from doctor.hang.judge.places import frames_of, main_thread, place_of, user_frame, user_index
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
-from doctor.hang.onhost.descriptors import OF_COLLECTIVES
+from doctor.live import threads
+from doctor.live.evidence import Connection, Frame, HangMember, Look, Thread
+from doctor.live.onhost.descriptors import OF_COLLECTIVES
+from doctor.live.places import frames_of, main_thread, place_of, user_frame, user_index
 
 _STORAGE = (
     *(

@@ -14,7 +14,7 @@ from statistics import mean, median_high
 from doctor.hang.judge import judged as judge_hang
 from doctor.hang.judge.judgement import HangJob, HangState, Judgement
 from doctor.hang.judge.position import made_step, step_of
-from doctor.hang.judge.wires import Key, key
+from doctor.live.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.culprits import culprit, of_hosts, several
 from doctor.slow.judge.devices import clocks_words, devices_of, devices_words, slow_devices, thirsty

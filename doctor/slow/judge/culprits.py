@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean
 
-from doctor.hang.judge.wires import Key, key
+from doctor.live.wires import Key, key
 from doctor.slow.judge.devices import devices_of, devices_words, slow_devices
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from doctor.facts.device_pace import DevicePace
-from doctor.hang.judge.wires import Key
+from doctor.live.wires import Key
 from doctor.slow.devices import read
 from doctor.slow.judge.judgement import DeviceShare
 from doctor.slow.judge.series import Sampled

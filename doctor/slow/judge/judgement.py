@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
-from doctor.hang.evidence import Frame
 from doctor.hang.judge.judgement import HangJob, Judgement
-from doctor.hang.judge.wires import Key
+from doctor.live.evidence import Frame
+from doctor.live.wires import Key
 
 
 class SlowState(str, Enum):

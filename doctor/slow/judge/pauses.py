@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median
 
-from doctor.hang.judge.wires import Key
+from doctor.live.wires import Key
 from doctor.slow.judge.series import Sampled, is_pipeline
 
 SHORTEST = 0.3

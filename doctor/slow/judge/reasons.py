@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from doctor.hang.evidence import Frame, HangMember
-from doctor.hang.judge.places import place_of
 from doctor.hang.judge.position import waits_in
-from doctor.hang.judge.wires import Key
+from doctor.live.evidence import Frame, HangMember
+from doctor.live.places import place_of
+from doctor.live.wires import Key
 from doctor.slow.evidence import Profile, RankSamples
 from doctor.slow.judge.judgement import Lag, LateReason, Where
 from doctor.slow.judge.series import Sampled, own_line, stacks_of

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from doctor.hang.evidence import Frame
 from doctor.hang.judge.judgement import HangJob
-from doctor.hang.judge.places import is_library, user_frame
 from doctor.hang.judge.position import waits_in
-from doctor.hang.judge.threads import uses_device
-from doctor.hang.judge.wires import Key, key
+from doctor.live.evidence import Frame
+from doctor.live.places import is_library, user_frame
+from doctor.live.threads import uses_device
+from doctor.live.wires import Key, key
 from doctor.slow.evidence import Counts, HostSamples, Profile, RankSamples, SampleRound, SlowEvidence
 
 BLOCKS = 8

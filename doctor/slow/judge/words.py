@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from doctor.hang.judge.judgement import HangJob
-from doctor.hang.judge.wires import Key
+from doctor.live.wires import Key
 from doctor.slow.judge.judgement import SlowCulprit
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text

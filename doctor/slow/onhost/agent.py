@@ -9,8 +9,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from doctor.hang.onhost import look, stacks
-from doctor.hang.onhost.agent import OF_VERSION, HangAgent, MessageWriter, seconds_of
+from doctor.live.onhost import look, stacks
+from doctor.live.onhost.agent import OF_VERSION, HangAgent, MessageWriter, seconds_of
 from doctor.slow.onhost.devices import DeviceReading, used
 from doctor.slow.onhost.record import START, StackRecord, finish
 from doctor.slow.onhost.sampling import Round

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doctor.hang.onhost import proc
-from doctor.hang.onhost.careful import Tool, run_all
+from doctor.live.onhost import proc
+from doctor.live.onhost.careful import Tool, run_all
 
 MOST = 600_000
 MOST_RANKS = 64

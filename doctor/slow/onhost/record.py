@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doctor.hang.onhost.careful import Tool, run_all
-from doctor.hang.onhost.stacks import PySpy
+from doctor.live.onhost.careful import Tool, run_all
+from doctor.live.onhost.stacks import PySpy
 
 RATE = 20
 GIL_RATE = 50

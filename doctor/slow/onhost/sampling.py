@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from doctor.hang.onhost import proc
+from doctor.live.onhost import proc
 from doctor.slow.onhost.netlink import TcpTable
 from doctor.slow.onhost.watch import RankWatch
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 from typing import Any
 
-from doctor.hang.onhost import proc, syscalls
+from doctor.live.onhost import proc, syscalls
 
 WORKER = "pt_gloo_runloop"
 """A thread of gloo, which waits with a time limit if and only if its rank is inside a collective."""

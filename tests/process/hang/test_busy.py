@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from doctor.hang import pyspy
-from doctor.hang.agents import HangPatience
 from doctor.hang.judge import Judgement, judge
-from doctor.hang.run import see
+from doctor.live import pyspy
+from doctor.live.agents import HangPatience
+from doctor.live.sight import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.support.hang.ranks import HangJob, make_job

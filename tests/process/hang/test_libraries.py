@@ -20,10 +20,10 @@ import pytest
 
 from doctor.hang.libraries import recorder
 from doctor.hang.libraries.consult import opinions
-from doctor.hang.onhost import ask, libraries, proc
-from doctor.hang.onhost.careful import carefully
 from doctor.hang.opinions import OpinionKind, Trust
-from doctor.hang.run import see
+from doctor.live.onhost import ask, libraries, proc
+from doctor.live.onhost.careful import carefully
+from doctor.live.sight import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.support.injob import free_port

@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from doctor.hang.evidence import HangMember
-from doctor.hang.onhost import origin, proc
-from doctor.hang.onhost.launchers import Launchers
-from doctor.hang.onhost.origin import BELOW, CAME, STEP
-from doctor.hang.onhost.tree import Tree
 from doctor.job.launch.brief import brief
+from doctor.live.evidence import HangMember
+from doctor.live.onhost import origin, proc
+from doctor.live.onhost.launchers import Launchers
+from doctor.live.onhost.origin import BELOW, CAME, STEP
+from doctor.live.onhost.tree import Tree
 from doctor.model import Host
 from doctor.run.own import own_command
 from tests.support.command import started

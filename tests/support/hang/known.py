@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from doctor.hang.onhost.launchers import Launchers
 from doctor.job.launch.brief import brief
+from doctor.live.onhost.launchers import Launchers
 
 KNOWN = Launchers(brief())

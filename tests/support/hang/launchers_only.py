@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from doctor.hang.evidence import (
+from doctor.live.evidence import (
     Connection,
     Frame,
     HangEvidence,

@@ -10,7 +10,7 @@ from functools import cache
 import msgspec
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence, Look
+from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, Look
 from tests.support.paths import ROOT
 
 TRIALS = ROOT / "tests" / "samples" / "hang" / "trials.json.gz"

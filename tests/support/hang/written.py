@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import (
+from doctor.live.evidence import (
     Connection,
     Frame,
     HangEvidence,

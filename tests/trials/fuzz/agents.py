@@ -12,12 +12,12 @@ from typing import Any
 
 import msgspec
 
-from doctor.hang.agents import HangAgents, HangPatience
-from doctor.hang.evidence import HangEvidence, Look
-from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
-from doctor.hang.run import evidence_of
+from doctor.live.agents import HangAgents, HangPatience
+from doctor.live.evidence import HangEvidence, Look
+from doctor.live.evidence_file import decoded, encoded
+from doctor.live.sight import evidence_of
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
 from doctor.report import envelope
 from doctor.report.card import Page

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangChoice, HangEvidence
-from doctor.hang.evidence_file import decoded, encoded
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
+from doctor.live.evidence import HangChoice, HangEvidence
+from doctor.live.evidence_file import decoded, encoded
 from doctor.transport.way import Way
 from tests.support.hang.reports import NODES, text
 from tests.support.hang.written import evidence

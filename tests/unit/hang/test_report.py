@@ -15,11 +15,11 @@ from msgspec.structs import replace
 
 from doctor import cli
 from doctor.hang.durations import duration
-from doctor.hang.evidence import Frame, HangEvidence, HangMember, PythonThread
-from doctor.hang.evidence_file import encoded
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_part, hang_report
+from doctor.live.evidence import Frame, HangEvidence, HangMember, PythonThread
+from doctor.live.evidence_file import encoded
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
 from doctor.report.markdown_text import inline

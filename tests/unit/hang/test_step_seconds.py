@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, LibraryText
 from doctor.hang.judge import judge
 from doctor.hang.judge.pace import StepPace
-from doctor.hang.onhost.step_seconds import step_seconds
+from doctor.live.evidence import HangEvidence, LibraryText
+from doctor.live.onhost.step_seconds import step_seconds
 from tests.support.hang.written import evidence
 
 EPOCHS = b"\repoch:  33%|###       | 1/3 [30:00<1:00:00, 1800.00s/it]"

@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from doctor.cli import run
 from doctor.exam.progress import ProgressLine
 from doctor.hang.check import HostSuggestion, suggested
-from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import HangState, Judgement, judged
 from doctor.hang.options import HangWishes
-from doctor.hang.run import Sight
 from doctor.hang.watch import watch, whole
+from doctor.live.evidence import HangEvidence
+from doctor.live.sight import Sight
 from tests.support.hang.written import both, evidence
 
 WISHES = HangWishes()

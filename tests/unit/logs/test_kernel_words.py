@@ -10,10 +10,10 @@ import pytest
 from doctor.agents.onhost.kernel_words import own_words, whole_lines
 from doctor.expect import Expect
 from doctor.facts.processes import KERNEL_LOG
-from doctor.hang.onhost.ends import _KILLED
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
+from doctor.live.onhost.ends import _KILLED
 from doctor.model import Host
 from doctor.run.kernel import of_job, processes_of
 from tests.support.captures import printed

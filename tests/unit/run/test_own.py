@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember
 from doctor.hang.judge import HangState, judged
-from doctor.hang.onhost.origin import BELOW, CAME, STEP
+from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.onhost.origin import BELOW, CAME, STEP
 from doctor.run.elsewhere import RankElsewhere, still_runs
 from doctor.run.own import OwnCommand, own_part, own_pids
 from tests.support.hang.written import both, evidence

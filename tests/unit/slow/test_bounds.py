@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.agents import HangPatience
+from doctor.live.agents import HangPatience
 from doctor.slow.agents import RoundPlan, SlowAgents
 from doctor.slow.evidence import HostSamples, RankSamples, SampleRound, SlowEvidence
 from doctor.slow.evidence_file import FILE, encoded
@@ -17,7 +17,7 @@ from doctor.slow.judge import judge
 from doctor.slow.report import page_of
 from tests.support.paths import ROOT
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
-from tests.unit.hang.test_bounds import FOUND, NAMES, Said, member
+from tests.unit.live.test_bounds import FOUND, NAMES, Said, member
 
 MOST = 2**62
 ROUND = {"say": "round", "number": 0, "began": 5.0, "seconds": 6.0}

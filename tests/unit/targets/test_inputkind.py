@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import InputErrors
-from doctor.hang.evidence_file import load as load_hang
+from doctor.live.evidence_file import load as load_hang
 from doctor.recording import load
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inputkind import InputKind, input_kind

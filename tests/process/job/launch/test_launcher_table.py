@@ -64,7 +64,7 @@ print(json.dumps({
 
 HANG = """
 import json, os, sys, zipfile
-from doctor.hang.run import see
+from doctor.live.sight import see
 from doctor.model import Host
 from doctor.smoke.hook_impl import archive, place
 from doctor.transport.local import LocalTransport

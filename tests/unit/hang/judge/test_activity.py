@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Frame, HangMember, Look, PythonThread, Thread
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause
+from doctor.live.evidence import Frame, HangMember, Look, PythonThread, Thread
 from tests.support.hang.written import FORWARD, MAIN
 
 STACK = (FORWARD, MAIN)

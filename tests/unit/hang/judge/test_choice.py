@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import HangState
+from doctor.live.evidence import HangEvidence
 from tests.support.hang.known import KNOWN
 from tests.support.hang.written import both, evidence
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import (
+from doctor.hang.judge import judge
+from doctor.hang.judge.activity import doing
+from doctor.hang.judge.judgement import Cause
+from doctor.hang.judge.leaving import forked_with_lock
+from doctor.live.evidence import (
     FileLock,
     Frame,
     HangEvidence,
@@ -15,10 +19,6 @@ from doctor.hang.evidence import (
     PythonThread,
     Thread,
 )
-from doctor.hang.judge import judge
-from doctor.hang.judge.activity import doing
-from doctor.hang.judge.judgement import Cause
-from doctor.hang.judge.leaving import forked_with_lock
 from tests.support.hang.written import MAIN, evidence
 from tests.unit.hang.judge.test_activity import seen
 from tests.unit.hang.judge.test_work import did, kind

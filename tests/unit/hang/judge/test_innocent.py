@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Connection, Frame, HangEvidence, HangMember, Look, Thread
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
+from doctor.live.evidence import Connection, Frame, HangEvidence, HangMember, Look, Thread
 from tests.support.hang.trials import of, without_stacks
 from tests.support.hang.written import COLLECTIVE, EVALUATE, MAIN, evidence, look
 

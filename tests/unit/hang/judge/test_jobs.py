@@ -7,10 +7,10 @@ from collections.abc import Callable
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence, Thread
 from doctor.hang.judge import judge
 from doctor.hang.judge.jobs import find_jobs
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
+from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, Thread
 from tests.support.hang.written import both, evidence
 
 NODES = ["node1", "node2", "node3", "node4"]

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Connection, HangEvidence, HangMember, HostEnds, HostEvidence
 from doctor.hang.judge import HangState, judge
 from doctor.hang.judge.judgement import Cause, HangConfidence
+from doctor.live.evidence import Connection, HangEvidence, HangMember, HostEnds, HostEvidence
 from tests.support.hang.written import evidence
 
 NODES = ("node1", "node2", "node3", "node4")

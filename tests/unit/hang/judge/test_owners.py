@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
+from doctor.live.evidence import HangEvidence, HangMember
 from tests.support.hang.reports import text
 from tests.support.hang.written import evidence, look
 

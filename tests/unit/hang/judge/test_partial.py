@@ -7,10 +7,10 @@ import random
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember, HostEvidence, Look
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause
 from doctor.hang.report_json import hang_part
+from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, Look
 from tests.support.hang.reports import text
 from tests.support.hang.trials import Trial, over_two_hosts, trials
 

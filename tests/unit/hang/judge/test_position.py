@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.hang.evidence import Frame, HangMember, Look, PythonThread, Thread
 from doctor.hang.judge.position import standing
-from doctor.hang.judge.threads import gloo_groups
+from doctor.live.evidence import Frame, HangMember, Look, PythonThread, Thread
+from doctor.live.threads import gloo_groups
 from tests.support.hang.written import IMPORT, LIB, MAIN, OWN
 
 WAITING, IDLE = "0x7f00", "0x0"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember, ResolvedName
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
 from doctor.hang.report_json import hang_report
+from doctor.live.evidence import HangEvidence, HangMember, ResolvedName
 from tests.support.hang.launchers_only import address, launcher, starting, words
 from tests.support.hang.written import evidence
 

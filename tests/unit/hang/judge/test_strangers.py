@@ -7,8 +7,8 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence
 from doctor.hang.judge import judge
+from doctor.live.evidence import HangEvidence
 from tests.support.hang.written import evidence, seen_from_outside
 
 HERE = ("node1",)

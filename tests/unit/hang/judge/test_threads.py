@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Frame, HangEvidence, HangMember, Look, PythonThread
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangState
+from doctor.live.evidence import Frame, HangEvidence, HangMember, Look, PythonThread
 from tests.support.hang.written import FORWARD, LIB, MAIN, NANOSLEEP, evidence
 
 SITE = LIB.removesuffix("/torch")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import Connection, Frame, HangMember, Look, PythonThread, Thread
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.progress import ends_of_ranks
+from doctor.live.evidence import Connection, Frame, HangMember, Look, PythonThread, Thread
 from tests.support.hang.written import MAIN
 from tests.unit.hang.judge.test_activity import seen
 

@@ -9,9 +9,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangEvidence, HangMember
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import Cause, HangState
+from doctor.live.evidence import HangEvidence, HangMember
 from tests.support.hang.trials import without_stacks
 from tests.support.paths import ROOT
 

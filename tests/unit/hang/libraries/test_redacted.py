@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from doctor.hang.evidence import HangEvidence, LibraryText
-from doctor.hang.evidence_file import encoded
 from doctor.hang.libraries.ras import RasAnswer, read
-from doctor.hang.messages import DECODER, LibraryMessage
-from doctor.hang.redaction import redacted
+from doctor.live.evidence import HangEvidence, LibraryText
+from doctor.live.evidence_file import encoded
+from doctor.live.messages import DECODER, LibraryMessage
+from doctor.live.redaction import redacted
 from tests.support.library_texts import job_of, sample, seen
 
 SECRET = "hf_" + "a1B2c3D4" * 4

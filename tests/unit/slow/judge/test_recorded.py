@@ -8,7 +8,7 @@ from dataclasses import replace as replace_fields
 import pytest
 from msgspec.structs import replace
 
-from doctor.hang.evidence import HangMember
+from doctor.live.evidence import HangMember
 from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.judge import TOO_FEW, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState

@@ -1,0 +1,114 @@
+"""The messages that an agent of `doctor hang` sends."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from doctor.agents.session import Bye, Message, NoInterpreter
+from doctor.live.evidence import (
+    Connection,
+    Count,
+    HangMember,
+    HostEnds,
+    LibraryText,
+    Look,
+    Pid,
+    Rank,
+    ResolvedName,
+    Seconds,
+    Text,
+    Word,
+)
+
+Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)]
+
+
+class MemberMessage(Message, frozen=True, tag="member"):
+    member: HangMember
+
+
+class MembersEnd(Message, frozen=True, tag="found"):
+    """The search is over, and all members were sent."""
+
+    ranks: Count
+    machine: Word = ""
+    memory: bool = False
+    """Whether the host can run a program from memory."""
+    unread: Texts = ()
+    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
+    may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+
+
+class PySpyStatus(Message, frozen=True, tag="armed"):
+    """py-spy has arrived, or could not be used."""
+
+    problem: Word = ""
+
+
+class LookMessage(Message, frozen=True, tag="look"):
+    which: Literal["a", "between", "b"]
+    look: Look
+
+
+class LibraryMessage(Message, frozen=True, tag="library"):
+    text: LibraryText
+
+
+class RankNumbers(msgspec.Struct, frozen=True):
+    """Rank and world size from the local variables of a process that has none in its environment."""
+
+    pid: Pid
+    rank: Rank | None = None
+    local: Rank | None = None
+    """Its number on its host."""
+    world: Rank | None = None
+
+
+class LooksEnd(Message, frozen=True, tag="seen"):
+    """The looks are over, and all of them were sent."""
+
+    at: Seconds
+    apart: Seconds
+    root: bool = False
+    stacks: Word = ""
+    ages: bool = True
+    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
+    unread: Texts = ()
+    unplugged: Annotated[tuple[Word, ...], msgspec.Meta(max_length=16)] = ()
+    loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
+    names: Annotated[tuple[ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
+    told: Annotated[tuple[RankNumbers, ...], msgspec.Meta(max_length=20_000)] = ()
+
+
+class Ends(Message, frozen=True, tag="ends"):
+    """The answer about connections of ranks of other hosts."""
+
+    ends: HostEnds
+
+
+class ChildEnd(Message, frozen=True, tag="done"):
+    """The agent's child has ended and sends nothing more."""
+
+    what: Literal["find", "look", "ends", "sample"]
+
+
+class Trouble(Message, frozen=True, tag="trouble"):
+    text: Text = ""
+
+
+HangMessage = (
+    MemberMessage
+    | MembersEnd
+    | PySpyStatus
+    | LookMessage
+    | LibraryMessage
+    | LooksEnd
+    | Ends
+    | ChildEnd
+    | Trouble
+)
+DECODER: msgspec.json.Decoder[HangMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
+    HangMessage | NoInterpreter | Bye
+)

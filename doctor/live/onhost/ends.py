@@ -1,0 +1,133 @@
+"""What a host knows of connections that ranks of other hosts have to it: which of them it has no socket for,
+and what happened to it.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import socket
+import struct
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+from doctor.agents.onhost.kernel_words import whole_lines
+from doctor.live.onhost import proc, sockets
+from doctor.live.onhost.careful import Tool, carefully, run_all
+
+SECONDS = 5.0
+MOST_OUTPUT = 16 << 20
+MOST_SPACES = 128
+"""The most other network namespaces, such as those of containers, that are looked into."""
+MOST_TRIED = 3
+"""The most processes of a namespace by which it is entered: one may end meanwhile."""
+MOST_KILLED = 4
+ALL = ("ss", "-tan")
+_KILLED = re.compile(
+    r"^(?:<\d{1,3}>)?\[\s*(\d{1,12}\.\d+)\] (?:Memory cgroup out|Out) of memory[^\[]{0,80}: "
+    r"Kill(?:ed)? process (\d{1,7}),? \(([^)]{1,64})\)",
+    re.MULTILINE,
+)
+
+NETS = "/sys/class/net"
+DOWN = ("down", "lowerlayerdown")
+GET_ADDRESS = 0x8915
+"""SIOCGIFADDR: the IPv4 address of an interface."""
+
+
+def asked(ends: "Sequence[Sequence[str]]") -> "dict[str, Any]":
+    """The answer about these connections: the address and port on this host, and those of the peer."""
+    own = set(proc.addresses())
+    here = {(str(local), str(peer)) for local, peer in ends if _address(str(local)) in own}
+    answer = {"lacks": [], "unsure": ""}  # type: dict[str, Any]
+    if not here:
+        return answer
+    known, why = _all_ends()
+    if why:
+        return dict(answer, unsure="its connections could not be listed: " + why)
+    # Where addresses are translated for a container, only the peer is the same in there.
+    inside, unsure = _peers_inside() if here - known else (set(), "")
+    lacks = sorted(end for end in here - known if end[1] not in inside)
+    return {
+        "lacks": [" ".join(end) for end in lacks],
+        "unsure": unsure or _hidden(),
+        "uptime": proc.uptime(),
+        "killed": list(_killed()),
+    }
+
+
+def _address(place: str) -> str:
+    return place.rpartition(":")[0].strip("[]")
+
+
+def _all_ends(inside: "Sequence[str]" = ()) -> "tuple[set[tuple[str, str]], str]":
+    """Both ends of all TCP connections, whoever has them, and why they are unknown."""
+    try:
+        ((_, tool, code),) = run_all([partial(Tool, [*inside, *ALL], SECONDS, MOST_OUTPUT)], 1)
+    except OSError as error:
+        return set(), f"ss: {error.strerror}"
+    if code != 0:
+        return set(), "ss: " + (tool.why or f"exit status {code}")
+    rows = (line.split() for line in bytes(tool.out).decode("utf-8", "replace").splitlines())
+    return {(sockets.plain(row[3]), sockets.plain(row[4])) for row in rows if len(row) > 4}, ""
+
+
+def _peers_inside() -> "tuple[set[str], str]":
+    """The peers of connections in other network namespaces, and why some of these are unknown."""
+    spaces = {}  # type: dict[str, list[int]]
+    for pid in proc.pids():
+        spaces.setdefault(_space(pid), []).append(pid)
+    for known in ("", _space("self")):
+        spaces.pop(known, None)
+    found = set()  # type: set[str]
+    for space, pids in list(spaces.items())[:MOST_SPACES]:
+        for pid in pids[:MOST_TRIED]:
+            ends, why = _all_ends(["nsenter", "-t", str(pid), "-n", "--"])
+            if not why:
+                found |= {peer for _, peer in ends}
+                break
+        else:
+            if any(_space(pid) == space for pid in pids):  # else it ended meanwhile
+                return found, "the connections of a container could not be listed"
+    return found, "it has too many containers" if len(spaces) > MOST_SPACES else ""
+
+
+def _space(pid: "int | str") -> str:
+    """The network namespace of a process; empty if it may not be seen."""
+    with contextlib.suppress(OSError):
+        return os.readlink(f"{proc.PROC}/{pid}/ns/net")
+    return ""
+
+
+def _hidden() -> str:
+    """Why one of its processes may be a rank that was not recognised; empty if none may be."""
+    pids = [(pid, True) for pid in proc.pids()]
+    rows = [row for _, row in carefully(proc.row, pids, until=time.monotonic() + SECONDS)]
+    named = [" ".join([row["name"], *row["command"][:1]]) for row in rows if row and row["hidden"]]
+    number = sum("python" in name for name in named)
+    return f"{number} Python processes there may not be looked into" if number else ""
+
+
+def _killed() -> "Iterator[str]":
+    """Processes that the kernel killed, the last ones: the seconds since then, PID and name."""
+    with contextlib.suppress(OSError):
+        ((_, tool, _),) = run_all([lambda: Tool(["dmesg"], SECONDS, MOST_OUTPUT)], 1)
+        now = proc.uptime()
+        text = "\n".join(whole_lines(bytes(tool.out).decode("utf-8", "replace").splitlines()))
+        for stamp, pid, name in _KILLED.findall(text)[-MOST_KILLED:]:
+            yield f"{max(0.0, now - float(stamp)):.0f} {pid} {name}"
+
+
+def unplugged() -> "list[str]":
+    """Interfaces without a link that have an address: "eth1 10.0.0.3"."""
+    found = []
+    with contextlib.suppress(OSError), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asks:
+        for name in sorted(os.listdir(NETS)):
+            if proc.lenient(f"{NETS}/{name}/operstate", 32).strip() in DOWN:
+                with contextlib.suppress(OSError):
+                    request = struct.pack("256s", os.fsencode(name)[:15])
+                    answer = fcntl.ioctl(asks.fileno(), GET_ADDRESS, request)
+                    found.append(f"{name} {socket.inet_ntoa(answer[20:24])}")
+    return found[:16]

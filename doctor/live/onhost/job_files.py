@@ -1,0 +1,128 @@
+"""Files that a job writes: status files, dumps, logs. Reading them may block, so careful.py calls this.
+
+The paths come from the environment of a process that anybody may have written. So only regular files with the
+expected name and the owner of the process are read, and only the expected content is passed on.
+"""
+
+import contextlib
+import json
+import os
+import re
+import stat
+from typing import Any
+
+from doctor.live.onhost.recorder import MOST as MOST_DUMP
+from doctor.live.onhost.recorder import UnreadableDump, numbers
+from doctor.live.onhost.step_seconds import step_seconds
+
+TAIL = 65536
+MOST_NAMES = 20000
+MOST_LINES = 40
+LONGEST_LINE = 1500
+_LOST = re.compile(rb"Cluster Exception Location\[")
+_TIMED_OUT = re.compile(rb"The node: \S{1,64} is timed out")
+
+
+def status(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """torch_npu's status file of one process. `item`: kind, folder, PIDs of the process, user, start."""
+    _, folder, pids, uid, start = item
+    ending = re.compile(
+        r"torch_hccl_status-\d+_.+_\d+_\d+_(?:{})_\d+\.log\Z".format("|".join(map(str, pids)))
+    )
+    path = _newest(folder, ending)
+    data, at = _read(path, TAIL, uid, start) if path else (None, 0.0)
+    if data is None:
+        return None
+    try:
+        told = json.loads(data.decode("utf-8", "replace"))
+        kept = {"last_comm_op": told["last_comm_op"][:1000]}
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return {"name": path, "at": at, "problem": "it is cut off, or has an unknown form"}
+    return {"name": path, "at": at, "text": json.dumps(kept)}
+
+
+def dump(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """A dump of the flight recorder; empty if there is none. `item`: kind, path, user, process's start."""
+    _, path, uid, start = item
+    data, at = _read(path, MOST_DUMP + 1, uid, start)
+    if data is None:
+        return {}
+    try:
+        return {"name": path, "at": at, "text": numbers(data)}
+    except UnreadableDump as error:
+        return {"name": path, "at": at, "problem": str(error)}
+
+
+def plog(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """Lines of a process's newest plog that name a place. `item`: kind, log folder, PIDs, user, start."""
+    _, folder, pids, uid, start = item
+    ending = re.compile(r"plog-(?:{})_\d+\.log\Z".format("|".join(map(str, pids))))
+    path = _newest(os.path.join(folder, "debug", "plog"), ending)
+    return _lines(path, _LOST, uid, start) if path else None
+
+
+def scheduler(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    _, path, uid, start = item
+    return _lines(path, _TIMED_OUT, uid, start)
+
+
+def pace(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """Seconds for a step, by the end of a rank's own log. `item`: kind, path, user, process's start."""
+    _, path, uid, start = item
+    data, at = _read(path, TAIL, uid, start, tail=True)
+    seconds = step_seconds(data or b"")
+    return None if seconds is None else {"name": path, "at": at, "text": f"{seconds:.3f}"}
+
+
+WORK = {"status": status, "dump": dump, "plog": plog, "scheduler": scheduler, "pace": pace}
+
+
+def attempt(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
+    """Read one item; None if there is nothing to read. `careful.carefully` runs this."""
+    return WORK[item[0]](item)
+
+
+def _newest(folder: str, ending: "Any") -> str:
+    found = ("", -1.0)
+    with contextlib.suppress(OSError), os.scandir(folder) as entries:
+        for count, entry in enumerate(entries):
+            if count > MOST_NAMES:
+                break
+            if ending.match(entry.name):
+                with contextlib.suppress(OSError):
+                    at = entry.stat(follow_symlinks=False).st_mtime
+                    found = max(found, (entry.path, at), key=lambda pair: pair[1])
+    return found[0]
+
+
+def _lines(path: str, wanted: "Any", uid: int, start: float) -> "dict[str, Any] | None":
+    data, at = _read(path, TAIL, uid, start, tail=True)
+    lines = [line[:LONGEST_LINE] for line in (data or b"").split(b"\n") if wanted.search(line)][-MOST_LINES:]
+    if not lines:
+        return None
+    return {"name": path, "at": at, "text": b"\n".join(lines).decode("utf-8", "replace")}
+
+
+def _read(path: str, most: int, uid: int, start: float, tail: bool = False) -> "tuple[bytes | None, float]":
+    """The first or last bytes of a file that was written after `start`, and its time; None if unusable."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
+    except (OSError, ValueError):
+        return None, 0.0
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or about.st_uid != uid or about.st_mtime < start:
+            return None, 0.0
+        if tail:
+            os.lseek(handle, max(0, about.st_size - most), os.SEEK_SET)
+        data = b""
+        while len(data) < most:
+            piece = os.read(handle, min(1 << 20, most - len(data)))
+            if not piece:
+                break
+            data += piece
+        return data, about.st_mtime
+    except OSError:
+        return None, 0.0
+    finally:
+        os.close(handle)

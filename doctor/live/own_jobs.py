@@ -1,0 +1,16 @@
+"""Jobs without a name of their own are named after a process, so the host is added to the name."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from doctor.live.evidence import HangMember, HostEvidence
+from doctor.live.onhost.launchers import NAMELESS
+
+
+def own_jobs(seen: HostEvidence) -> HostEvidence:
+    return replace(seen, members=tuple(_with_host(member, seen.host) for member in seen.members))
+
+
+def _with_host(member: HangMember, host: str) -> HangMember:
+    return replace(member, job=f"{member.job} on {host}"[:256]) if member.job.startswith(NAMELESS) else member

@@ -1,0 +1,92 @@
+"""Which frame of a stack is the user's own code, and how a place is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from doctor.live.evidence import Frame, Look, PythonThread
+
+_LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/python", "/torch/", "/mindspore/")
+WRAPPERS = ("/vllm/distributed/", "/sglang/srt/distributed/", "/megatron/core/", "/deepspeed/comm/")
+"""Files of frameworks around torch's collectives, which may lie in a checkout of the user."""
+_RPC, _RAY = "torch/distributed/rpc/", "/ray/_private/"
+FRAMES = 3
+"""The most frames of a stack that a report shows."""
+
+
+def is_library(file: str) -> bool:
+    return file.startswith("<") or any(part in file for part in (*_LIBRARIES, *WRAPPERS))
+
+
+def main_thread(look: Look | None) -> PythonThread | None:
+    """The thread that trains: the main thread, unless that only serves another one, as in actors of Ray and
+    in workers of RPC.
+    """
+    main = _first_thread(look)
+    others = [thread for thread in (look.python if look else ()) if thread is not main]
+    at_work = [thread for thread in others if _has_own_code(thread)]
+    if main is None or len(at_work) != 1:
+        return main
+    remote = any(_RPC in frame.file for frame in main.frames[: user_index(main.frames)])
+    called = any(_RPC in frame.file for frame in at_work[0].frames)
+    serves = not _has_own_code(main) and any(_RAY in frame.file for frame in main.frames)
+    return at_work[0] if serves or (remote and called) else main
+
+
+def _has_own_code(thread: PythonThread) -> bool:
+    return user_index(thread.frames) < len(thread.frames)
+
+
+def _first_thread(look: Look | None) -> PythonThread | None:
+    """The thread whose TID is the PID. py-spy may list other threads first."""
+    threads = [thread for thread in look.python if thread.frames] if look else []
+    found = [thread for thread in threads if look and thread.tid == look.pid]
+    found += [thread for thread in threads if thread.name == "MainThread"]
+    return next(iter(found or threads[:1]), None)
+
+
+def frames_of(look: Look | None) -> tuple[Frame, ...]:
+    """The stack of the main thread; empty if it is unknown."""
+    thread = main_thread(look)
+    return thread.frames if thread else ()
+
+
+def user_index(frames: Sequence[Frame]) -> int:
+    """The index of the innermost frame outside libraries; the number of frames if all are in libraries."""
+    return next((at for at, frame in enumerate(frames) if not is_library(frame.file)), len(frames))
+
+
+def user_frame(frames: Sequence[Frame]) -> Frame | None:
+    at = user_index(frames)
+    if at < len(frames):
+        return frames[at]
+    beneath = ("/torch/", *WRAPPERS)
+    beyond = (frame for frame in frames if not frame.file.startswith("<"))
+    named = (frame for frame in beyond if not any(part in frame.file for part in beneath))
+    return next(named, frames[0] if frames else None)
+
+
+def place_of(frame: Frame | None) -> str:
+    """ "train.py:57" """
+    return f"{frame.file.rpartition('/')[2]}:{frame.line}" if frame else ""
+
+
+def short(function: str) -> str:
+    """The name without its class, which only some versions of Python include."""
+    return function.rpartition(".")[2]
+
+
+def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The user's innermost frames, or the libraries' if the user has none."""
+    own = [frame for frame in frames if not is_library(frame.file)]
+    return tuple((own or list(frames))[:FRAMES])
+
+
+def chain_of(frames: Sequence[Frame]) -> tuple[tuple[str, str], ...]:
+    """The functions of a stack without their lines."""
+    return tuple((frame.name, frame.file) for frame in frames)
+
+
+def lines_of(frames: Sequence[Frame]) -> tuple[object, ...]:
+    """The functions and lines of a stack, to compare it with another."""
+    return (chain_of(frames), tuple(frame.line for frame in frames))

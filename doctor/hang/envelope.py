@@ -8,7 +8,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from doctor.hang.judge.judgement import HangConfidence, HangState
-from doctor.hang.opinions import OpinionKind, Source, Trust
+from doctor.live.libraries.opinions import OpinionKind, Source, Trust
 from doctor.report.envelope import Envelope, FindingEntry
 from doctor.report.json import CheckReport
 

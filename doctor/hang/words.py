@@ -17,7 +17,7 @@ from doctor.hang.judge.judgement import (
     WaitGroup,
 )
 from doctor.hang.judge.position import step_of
-from doctor.hang.opinions import OpinionKind, Trust
+from doctor.live.libraries.opinions import OpinionKind, Trust
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text
 

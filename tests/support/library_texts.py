@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from doctor.hang.opinions import Source
 from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, LibraryText
+from doctor.live.libraries.opinions import Source
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "libraries"
 NOW = 1_795_284_720.0

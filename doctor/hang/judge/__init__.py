@@ -21,8 +21,8 @@ from doctor.hang.judge.start_judgement import job_of, judge_start
 from doctor.hang.judge.starting import starting_jobs
 from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
-from doctor.hang.libraries.consult import opinions
 from doctor.live.evidence import HangEvidence
+from doctor.live.libraries.consult import opinions
 from doctor.live.onhost.ranks import RANKLESS
 from doctor.live.places import short
 from doctor.live.wires import Key, key

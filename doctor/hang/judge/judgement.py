@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
-from doctor.hang.opinions import Opinion
 from doctor.live.evidence import Frame, HangMember
+from doctor.live.libraries.opinions import Opinion
 
 
 class HangState(str, Enum):

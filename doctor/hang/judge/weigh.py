@@ -12,9 +12,9 @@ from dataclasses import replace
 from doctor.hang.judge.case import HangCase
 from doctor.hang.judge.decide import HangFinding
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit, WeighedOpinion
-from doctor.hang.libraries.consult import contradict
-from doctor.hang.libraries.groups import named
-from doctor.hang.opinions import Opinion, OpinionKind, Subject, Trust
+from doctor.live.libraries.consult import contradict
+from doctor.live.libraries.groups import named
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Subject, Trust
 from doctor.text.ranks import ranks_text
 
 

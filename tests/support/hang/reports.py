@@ -8,9 +8,9 @@ from functools import cache
 from msgspec.structs import replace
 
 from doctor.hang.judge import Judgement, judge
-from doctor.hang.opinions import Source
 from doctor.hang.report import page_of
 from doctor.live.evidence import HangEvidence, LibraryText
+from doctor.live.libraries.opinions import Source
 from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
 from tests.support.hang.trials import of, of_another_user

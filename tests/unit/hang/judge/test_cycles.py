@@ -7,8 +7,8 @@ from dataclasses import replace
 from doctor.hang.judge.case import case_of
 from doctor.hang.judge.decide import decide
 from doctor.hang.judge.jobs import find_jobs
-from doctor.hang.libraries.groups import GroupStanding, culprits
-from doctor.hang.opinions import OpinionKind, Subject
+from doctor.live.libraries.groups import GroupStanding, culprits
+from doctor.live.libraries.opinions import OpinionKind, Subject
 from tests.support.hang.written import evidence
 
 LINKED = ((0, 1), (1, 0), (0, 2), (2, 3), (3, 4), (4, 3))

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
-from doctor.hang.opinions import Source
 from doctor.hang.report_json import hang_part
 from doctor.live.evidence import HangEvidence, HangMember, LibraryText, Look
+from doctor.live.libraries.opinions import Source
 from tests.support.hang.reports import NODES
 from tests.support.hang.reports import text as drawn
 from tests.support.hang.trials import of, of_another_user

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from doctor.hang.libraries.consult import opinions
-from doctor.hang.libraries.ras import read
-from doctor.hang.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
 from doctor.live.evidence import LibraryText
+from doctor.live.libraries.consult import opinions
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
+from doctor.live.libraries.ras import read
 from tests.support.library_texts import SmallJob, job_of, sample, seen, text
 
 Counts = Mapping[int, int | Mapping[str, int]]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import msgspec
 
-from doctor.hang.libraries.groups import GroupStanding, culprits, named
-from doctor.hang.libraries.rank_finder import HostText, RankFinder, pairs
-from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 from doctor.live.evidence import Count, Word
+from doctor.live.libraries.groups import GroupStanding, culprits, named
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 FILE = re.compile(
     r"(?:.*/)?torch_hccl_status-(\d{1,7})_[^/]{1,256}_\d{1,5}_(\d{1,7})_(\d{1,7})_\d{1,20}\.log\Z"

@@ -19,10 +19,10 @@ from typing import Annotated, Any
 
 import msgspec
 
-from doctor.hang.libraries.groups import GroupStanding, Key, culprits, named
-from doctor.hang.libraries.rank_finder import HostText, RankFinder
-from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 from doctor.live.evidence import Word
+from doctor.live.libraries.groups import GroupStanding, Key, culprits, named
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.rank_finder import HostText, RankFinder
 
 WAITED = 5.0
 """Seconds after which an unfinished collective counts: a younger one may be about to end."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from doctor.hang.opinions import OpinionKind, Subject
+from doctor.live.libraries.opinions import OpinionKind, Subject
 from doctor.waits import cycles, roots
 
 Key = tuple[object, ...]

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from doctor.hang.opinions import Source, Subject, SubjectState
 from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, LibraryText
+from doctor.live.libraries.opinions import Source, Subject, SubjectState
 from doctor.text.printable import clean_line
 
 LOOPBACK = ("127.", "::1", "localhost")

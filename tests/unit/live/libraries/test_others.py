@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from doctor.hang.judge.jobs import find_jobs
-from doctor.hang.libraries.consult import opinions
-from doctor.hang.libraries.torch_npu import FILE
-from doctor.hang.libraries.utilisation import npu, nvidia
-from doctor.hang.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
 from doctor.live.evidence import LibraryText
+from doctor.live.libraries.consult import opinions
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
+from doctor.live.libraries.torch_npu import FILE
+from doctor.live.libraries.utilisation import npu, nvidia
 from tests.support.library_texts import SAMPLES, SmallJob, job_of, sample, seen, text
 
 STATUS = "torch_hccl_status-0_10.0.0.1_0_2_4711_1795284713000.log"

@@ -18,9 +18,9 @@ from typing import Any
 
 import pytest
 
-from doctor.hang.libraries import recorder
-from doctor.hang.libraries.consult import opinions
-from doctor.hang.opinions import OpinionKind, Trust
+from doctor.live.libraries import recorder
+from doctor.live.libraries.consult import opinions
+from doctor.live.libraries.opinions import OpinionKind, Trust
 from doctor.live.onhost import ask, libraries, proc
 from doctor.live.onhost.careful import carefully
 from doctor.live.sight import see

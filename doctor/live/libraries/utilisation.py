@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
-from doctor.hang.libraries.groups import named
-from doctor.hang.libraries.rank_finder import HostText, RankFinder, pairs
-from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.groups import named
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 BUSY = 50
 _GPU = re.compile(r"(\d{1,3}), ?(GPU-[\w-]{1,60}|MIG-[\w/-]{1,80}), ?(\d{1,3})(?:,|\s*$)")

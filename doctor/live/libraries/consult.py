@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from doctor.hang.libraries import logs, ras, recorder, torch_npu, utilisation
-from doctor.hang.libraries.groups import named
-from doctor.hang.libraries.rank_finder import HasRanks, RankFinder
-from doctor.hang.opinions import Opinion, OpinionKind, Trust
 from doctor.live.evidence import HangEvidence
+from doctor.live.libraries import logs, ras, recorder, torch_npu, utilisation
+from doctor.live.libraries.groups import named
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Trust
+from doctor.live.libraries.rank_finder import HasRanks, RankFinder
 from doctor.text.printable import clean_line
 
 ASKED: tuple[Callable[[RankFinder], Opinion | None], ...] = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from doctor.hang.libraries.ras import RasAnswer, read
 from doctor.live.evidence import HangEvidence, LibraryText
 from doctor.live.evidence_file import encoded
+from doctor.live.libraries.ras import RasAnswer, read
 from doctor.live.messages import DECODER, LibraryMessage
 from doctor.live.redaction import redacted
 from tests.support.library_texts import job_of, sample, seen

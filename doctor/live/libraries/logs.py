@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import re
 
-from doctor.hang.libraries.groups import named, unique
-from doctor.hang.libraries.rank_finder import HostText, RankFinder
-from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.groups import named, unique
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.rank_finder import HostText, RankFinder
 from doctor.text.printable import clean_line
 
 _PLACE = re.compile(

@@ -17,10 +17,10 @@ from typing import Annotated
 
 import msgspec
 
-from doctor.hang.libraries.groups import GroupStanding, Key, culprits, named, unique
-from doctor.hang.libraries.rank_finder import HostText, RankFinder, pairs
-from doctor.hang.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
 from doctor.live.evidence import Count, Word
+from doctor.live.libraries.groups import GroupStanding, Key, culprits, named, unique
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 NUMBERED_ALIKE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "AllToAll")
 """Collectives that all ranks of a communicator launch. Sends and receives involve only two ranks."""

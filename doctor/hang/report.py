@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from doctor.hang.durations import duration
-from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding
+from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     against_words,
     alike,
@@ -23,6 +23,7 @@ from doctor.hang.words import (
     who,
 )
 from doctor.live.evidence import Frame
+from doctor.live.jobs.job import HangJob
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text

@@ -24,17 +24,11 @@ from doctor.hang.envelope import (
     UnreachedEntry,
     WaitingRanks,
 )
-from doctor.hang.judge.judgement import (
-    HangCulprit,
-    HangJob,
-    Judgement,
-    RankStanding,
-    WaitGroup,
-    WeighedOpinion,
-)
+from doctor.hang.judge.judgement import HangCulprit, Judgement, RankStanding, WaitGroup, WeighedOpinion
 from doctor.hang.words import group_words, who
 from doctor.judge.verdict import Report
 from doctor.live.evidence import Frame, HangEvidence
+from doctor.live.jobs.job import HangJob
 from doctor.model import Confidence, Remedy, Status
 from doctor.report.envelope import (
     EnvelopeRun,

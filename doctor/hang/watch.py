@@ -14,13 +14,13 @@ from msgspec import structs
 from doctor.exam.host_session import HostSession
 from doctor.exam.progress import ProgressLine
 from doctor.hang.judge import LIMIT, HangState, Judgement, judged
-from doctor.hang.judge.jobs import chosen, chosen_starts, find_jobs
-from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.pace import StepPace
-from doctor.hang.judge.starting import starting_jobs
 from doctor.hang.options import HangWishes, RunningJobWishes
 from doctor.live.agents import HangPatience
 from doctor.live.evidence import HangEvidence
+from doctor.live.jobs.find import chosen, chosen_starts, find_jobs
+from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.starting import starting_jobs
 from doctor.live.sight import PATIENCE, Choose, Sight, see
 from doctor.stage import Stage
 from doctor.text.announce import announce

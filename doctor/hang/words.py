@@ -9,7 +9,6 @@ from doctor.hang.durations import duration
 from doctor.hang.judge.judgement import (
     Cause,
     HangCulprit,
-    HangJob,
     HangState,
     Judgement,
     RankStanding,
@@ -17,6 +16,7 @@ from doctor.hang.judge.judgement import (
     WaitGroup,
 )
 from doctor.hang.judge.position import step_of
+from doctor.live.jobs.job import HangJob
 from doctor.live.libraries.opinions import OpinionKind, Trust
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text

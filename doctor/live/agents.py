@@ -23,9 +23,9 @@ from doctor.live.evidence import (
     LibraryText,
     Look,
 )
+from doctor.live.jobs.starters import called
 from doctor.live.onhost.room import WHOLE, weight
 from doctor.live.redaction import redacted
-from doctor.live.starters import called
 from doctor.live.wires import unpaired
 from doctor.model import UnreachedHost
 from doctor.transport import Line, Script, Session

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from doctor.live.agents import HangAgents, HangPatience, hang_script
 from doctor.live.evidence import HangEvidence, HostEvidence
-from doctor.live.own_jobs import own_jobs
+from doctor.live.jobs.nameless import own_jobs
 from doctor.model import Host, UnreachedHost
 from doctor.probe import through
 from doctor.stage import Stage, Tell

@@ -111,7 +111,7 @@ def _addresses(name: str) -> set[str]:
 
 def own_pids(evidence: HangEvidence, started: Callable[[HangMember], bool]) -> dict[str, list[int]]:
     """Whom to look at on each host: ranks of the names that the command's have, launchers without ranks."""
-    from doctor.hang.judge.jobs import find_jobs
+    from doctor.live.jobs.find import find_jobs
 
     names = {rank.job for job in find_jobs(evidence) for rank in job.ranks if started(rank)}
     found: dict[str, list[int]] = {}
@@ -125,8 +125,8 @@ def own_part(evidence: HangEvidence, started: Callable[[HangMember], bool]) -> H
     """The evidence without processes that are not the command's."""
     from msgspec.structs import replace
 
-    from doctor.hang.judge.jobs import find_jobs
-    from doctor.hang.judge.starting import starting_jobs
+    from doctor.live.jobs.find import find_jobs
+    from doctor.live.jobs.starting import starting_jobs
 
     jobs = find_jobs(evidence)
     kept = {each for job in jobs for each in _bound(job.ranks, started)}

@@ -11,17 +11,18 @@ from itertools import pairwise
 
 from doctor.hang.judge.advice import advice, next_time, reach_of, stacks_for
 from doctor.hang.judge.case import HangCase, case_of, groups_of
-from doctor.hang.judge.claims import counted
 from doctor.hang.judge.decide import HangFinding, decide
-from doctor.hang.judge.jobs import MOST_JOBS, chosen, chosen_starts, find_jobs
-from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HangState, Judgement, RankStanding, Wait
+from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, Judgement, RankStanding, Wait
 from doctor.hang.judge.pace import TIMES, logged_pace
 from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.start_judgement import job_of, judge_start
-from doctor.hang.judge.starting import starting_jobs
-from doctor.hang.judge.strangers import may_be_one
 from doctor.hang.judge.weigh import weigh
 from doctor.live.evidence import HangEvidence
+from doctor.live.jobs.claims import counted
+from doctor.live.jobs.find import MOST_JOBS, chosen, chosen_starts, find_jobs
+from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.starting import starting_jobs
+from doctor.live.jobs.strangers import may_be_one
 from doctor.live.libraries.consult import opinions
 from doctor.live.onhost.ranks import RANKLESS
 from doctor.live.places import short

@@ -6,9 +6,10 @@ import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.hang.judge.judgement import Cause, HangCulprit, HangJob, HeldLock
+from doctor.hang.judge.judgement import Cause, HangCulprit, HeldLock
 from doctor.live import threads
 from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.jobs.job import HangJob
 from doctor.live.places import frames_of, shown_frames
 from doctor.live.pyspy import fetch
 from doctor.text.nodeset import fold, is_host, unfold

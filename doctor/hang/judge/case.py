@@ -6,14 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from doctor.hang.judge.activity import doing
-from doctor.hang.judge.judgement import Cause, HangJob, RankStanding, WaitGroup
+from doctor.hang.judge.judgement import Cause, RankStanding, WaitGroup
 from doctor.hang.judge.position import ENDED, standing
 from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
-from doctor.hang.judge.unrecognised import unrecognised
 from doctor.hang.judge.waiting import SLOW, doubted, frozen, stuck_in_kernel
 from doctor.live import threads
 from doctor.live.evidence import HangEvidence, HangMember, Look
+from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.unrecognised import unrecognised
 from doctor.live.wires import (
     Key,
     Wire,

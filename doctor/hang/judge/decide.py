@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 
 from doctor.hang.durations import duration
 from doctor.hang.judge.case import HangCase, groups_of
-from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, LostHost, RankStanding
+from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, RankStanding
 from doctor.hang.judge.position import RPC
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
 from doctor.live import threads
 from doctor.live.evidence import HangMember
+from doctor.live.jobs.job import LostHost
 from doctor.live.places import short
 from doctor.live.wires import Key, key, pairs
 from doctor.text.ranks import ranks_text

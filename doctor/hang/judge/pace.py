@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from doctor.hang.judge.judgement import HangJob, Judgement
+from doctor.hang.judge.judgement import Judgement
 from doctor.live.evidence import HangEvidence
+from doctor.live.jobs.job import HangJob
 
 TIMES = 2.0
 """A step may take this many times as long as the steps before it."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from doctor.hang.judge.judgement import HangJob, Rights
+from doctor.hang.judge.judgement import Rights
 from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.live.jobs.job import HangJob
 from doctor.live.pyspy import MACHINES
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text

@@ -10,7 +10,8 @@ from posixpath import basename
 
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit
-from doctor.hang.judge.starting import (
+from doctor.live.jobs.starters import Starter
+from doctor.live.jobs.starting import (
     StartingJob,
     Target,
     address_of,
@@ -20,7 +21,6 @@ from doctor.hang.judge.starting import (
     target_of,
     unresolved,
 )
-from doctor.live.starters import Starter
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges
 

@@ -6,11 +6,12 @@ from collections.abc import Iterator
 
 from doctor.hang.judge.advice import reach_of
 from doctor.hang.judge.case import LOOKS_APART
-from doctor.hang.judge.judgement import HangJob, HangState, Judgement
+from doctor.hang.judge.judgement import HangState, Judgement
 from doctor.hang.judge.rights import rights_of
 from doctor.hang.judge.start_faults import REACH, StartFault, faults
-from doctor.hang.judge.starting import StartingJob, has_come
 from doctor.live.evidence import HangEvidence
+from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.starting import StartingJob, has_come
 from doctor.text.nodeset import fold
 
 

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
-from doctor.hang.judge.judgement import HangJob, Judgement
+from doctor.hang.judge.judgement import Judgement
 from doctor.live.evidence import Frame
+from doctor.live.jobs.job import HangJob
 from doctor.live.wires import Key
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from doctor.hang.judge.judgement import HangJob
 from doctor.hang.judge.position import waits_in
 from doctor.live.evidence import Frame
+from doctor.live.jobs.job import HangJob
 from doctor.live.places import is_library, user_frame
 from doctor.live.threads import uses_device
 from doctor.live.wires import Key, key

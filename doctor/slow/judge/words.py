@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doctor.hang.judge.judgement import HangJob
+from doctor.live.jobs.job import HangJob
 from doctor.live.wires import Key
 from doctor.slow.judge.judgement import SlowCulprit
 from doctor.text.nodeset import fold

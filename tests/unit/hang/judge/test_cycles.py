@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from doctor.hang.judge.case import case_of
 from doctor.hang.judge.decide import decide
-from doctor.hang.judge.jobs import find_jobs
+from doctor.live.jobs.find import find_jobs
 from doctor.live.libraries.groups import GroupStanding, culprits
 from doctor.live.libraries.opinions import OpinionKind, Subject
 from tests.support.hang.written import evidence

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from doctor.hang.judge.jobs import find_jobs
 from doctor.live.evidence import LibraryText
+from doctor.live.jobs.find import find_jobs
 from doctor.live.libraries.consult import opinions
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
 from doctor.live.libraries.torch_npu import FILE

@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from doctor.hang.judge.strangers import same_by_connections
 from doctor.live import threads
 from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.jobs.strangers import same_by_connections
 from doctor.live.onhost.launchers import NAMELESS
 from doctor.live.wires import SHORT, Key, Wire, key, wires
 

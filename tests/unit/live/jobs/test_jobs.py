@@ -8,9 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.hang.judge import judge
-from doctor.hang.judge.jobs import find_jobs
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
 from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, Thread
+from doctor.live.jobs.find import find_jobs
 from tests.support.hang.written import both, evidence
 
 NODES = ["node1", "node2", "node3", "node4"]

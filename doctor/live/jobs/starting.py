@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from doctor.hang.judge.judgement import HangJob
-from doctor.hang.judge.owners import HERE
 from doctor.job.launch.rank_env import is_loopback_name
 from doctor.live.evidence import Connection, HangEvidence, HostEvidence, Look
+from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.owners import HERE
+from doctor.live.jobs.starters import Starter, starter_of
 from doctor.live.places import frames_of
-from doctor.live.starters import Starter, starter_of
 from doctor.text.nodeset import is_ip
 
 _MEETS = ("/distributed/elastic/rendezvous/", "/distributed/elastic/utils/store.py")

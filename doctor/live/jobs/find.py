@@ -8,11 +8,11 @@ from dataclasses import replace as with_changes
 
 from msgspec.structs import replace
 
-from doctor.hang.judge.judgement import HangJob
-from doctor.hang.judge.lost_hosts import lost_hosts
-from doctor.hang.judge.owners import HERE, JobPart, parts, ranks_of
-from doctor.hang.judge.starting import StartingJob
 from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.lost_hosts import lost_hosts
+from doctor.live.jobs.owners import HERE, JobPart, parts, ranks_of
+from doctor.live.jobs.starting import StartingJob
 from doctor.live.wires import key
 
 STORE = "pt_tcpstore_uv"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.hang.judge.judgement import HangJob
-from doctor.hang.judge.owners import HERE
 from doctor.live.evidence import Connection, HangEvidence, HangMember, HostEvidence
+from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.owners import HERE
 from doctor.live.wires import SHORT, Key, key
 
 MOST = 20_000

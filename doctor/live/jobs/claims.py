@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.hang.judge.judgement import HangJob
-from doctor.hang.judge.owners import joins
 from doctor.live.evidence import HangMember, Look
+from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.owners import joins
 from doctor.live.places import main_thread, user_index
 from doctor.text.nodeset import fold
 

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from doctor.hang.judge.judgement import HangJob, LostHost
 from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
+from doctor.live.jobs.job import HangJob, LostHost
 from doctor.live.wires import unpaired
 
 MARGIN = 2.0

@@ -1,0 +1,1 @@
+"""Which processes are one job, and what is known of it."""

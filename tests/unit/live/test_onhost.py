@@ -39,7 +39,7 @@ from doctor.live.onhost.launchers import Launchers
 from doctor.slow.onhost import record
 from doctor.transport.slurm.task import TOKEN
 
-ONHOST = Path(doctor.__file__).parent / "hang" / "onhost"
+ONHOST = Path(doctor.__file__).parent / "live" / "onhost"
 ONE_LINE = (
     "ESTAB 0 0 [::ffff:127.0.0.1]:43614 [::ffff:127.0.0.1]:29500 ino:4711 sk:3 cgroup:/ <-> ts sack cubic"
     " wscale:10,10 rto:204 rtt:0.1/0.05 bytes_sent:900 bytes_acked:900 bytes_received:1234 lastsnd:5004"

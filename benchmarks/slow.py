@@ -18,9 +18,9 @@ from statistics import mean, median
 
 from msgspec.structs import replace
 
-from doctor.hang.watch import narrowed
 from doctor.live.agents import HangPatience
 from doctor.live.evidence import HangChoice
+from doctor.live.look import narrowed
 from doctor.model import Host
 from doctor.slow.judge import judge
 from doctor.slow.options import SlowWishes

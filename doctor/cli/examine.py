@@ -15,7 +15,8 @@ from pathlib import Path
 from doctor.cli.options import split
 from doctor.errors import UsageError
 from doctor.exam.request import HostFlags, Request
-from doctor.hang.options import HangWishes, RunningJobWishes
+from doctor.hang.options import HangWishes
+from doctor.live.options import RunningJobWishes
 from doctor.report.formats import Outputs
 from doctor.slow.options import SlowWishes
 from doctor.text.announce import announce

@@ -19,13 +19,15 @@ from doctor.exam.request import Request
 from doctor.hang.below import sentence, with_checks
 from doctor.hang.check import examine_below, suggested
 from doctor.hang.judge import Judgement, judged
-from doctor.hang.options import HangWishes, RunningJobWishes
+from doctor.hang.options import HangWishes
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
-from doctor.hang.watch import look_at, watch
+from doctor.hang.watch import watch
 from doctor.judge.verdict import Report
 from doctor.live.evidence import HangEvidence
 from doctor.live.evidence_file import encoded, load
+from doctor.live.look import look_at
+from doctor.live.options import RunningJobWishes
 from doctor.live.pyspy import check_given
 from doctor.live.sight import Sight
 from doctor.model import UnreachedHost, UnreachedKind
@@ -85,7 +87,7 @@ def of_slurm(request: Request, wishes: W) -> tuple[Request, W, Mapping[str, str]
 
 
 def _look(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]:
-    look = partial(look_at, session, wishes)
+    look = partial(look_at, session, wishes, apart=wishes.apart)
     if wishes.watch:
         quiet = session.request.outputs.quiet
         return watch(look, wishes, session.line, quiet=quiet, until=session.until)

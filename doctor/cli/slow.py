@@ -12,8 +12,8 @@ from doctor.cli.defaults import with_defaults
 from doctor.cli.hang import of_slurm, tell_remedies, tell_unread, write_evidence
 from doctor.exam.host_session import HostSession, open_session
 from doctor.exam.request import Request
-from doctor.hang.watch import narrowed, whole
 from doctor.live.agents import HangPatience
+from doctor.live.look import narrowed, whole
 from doctor.live.pyspy import check_given
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.pages import show_page, write_page

@@ -1,57 +1,11 @@
-"""The options of `doctor hang`, and those that choose a job."""
+"""The options of `doctor hang`."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
 
-from doctor.text.option import any_option, live_option
-
-if TYPE_CHECKING:
-    from doctor.live.evidence import HangChoice
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningJobWishes:
-    """Which of the jobs that run on the hosts is meant, and what shows its stacks."""
-
-    PANEL: ClassVar[str] = "The job"
-
-    limit: float | None = any_option(
-        "--limit S", "Seconds without progress that count as a hang. Default: 60.", min=1, max=86_400
-    )
-    pid: int | None = any_option("--pid PID", "Only the job of this process.", min=1, max=2**22)
-    master_port: int | None = any_option(
-        "--master-port PORT", "Only the job that meets at this port.", min=1, max=65_535
-    )
-    slurm_job: str | None = any_option("--job ID", "Only this Slurm job; without HOSTS, look at its nodes.")
-    user: str | None = any_option("--rank-user NAME", "Only the job of this user.")
-    pyspy: tuple[Path, ...] = live_option(
-        "--pyspy FILE", "py-spy, or its wheel, for hosts with another CPU.", default=()
-    )
-
-    def choice(self, recorded: HangChoice | None = None) -> HangChoice:
-        """What the judgement depends on. Options that were not given are those of the recording."""
-        from doctor.live.evidence import HangChoice  # it takes long, and help needs only the options
-
-        limit = recorded.limit if self.limit is None and recorded else self.limit
-        mine = HangChoice(
-            limit=limit,
-            pid=self.pid,
-            master_port=self.master_port,
-            slurm_job=self.slurm_job,
-            user=self.user,
-        )
-        if recorded is None or any(each is not None for each in mine.of_job):
-            return mine
-        return HangChoice(
-            limit=limit,
-            pid=recorded.pid,
-            master_port=recorded.master_port,
-            slurm_job=recorded.slurm_job,
-            user=recorded.user,
-        )
+from doctor.live.options import RunningJobWishes
+from doctor.text.option import live_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

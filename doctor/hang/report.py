@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
@@ -13,17 +12,15 @@ from doctor.hang.words import (
     alike,
     chain_words,
     group_words,
-    job_words,
     library_words,
-    missing_words,
     rights_words,
     silent_words,
     still_words,
     way_words,
     who,
 )
-from doctor.live.evidence import Frame
 from doctor.live.jobs.job import HangJob
+from doctor.live.words import frame_words, job_words, missing_words
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -36,8 +33,6 @@ WORDS = {
     HangState.NO_JOB: ("No job", CardKind.OPEN),
     HangState.SEVERAL: ("Several jobs", CardKind.OPEN),
 }
-_INSTALLED = re.compile(r"^.*/(?:(?:site|dist)-packages|lib(?:64)?/python3[\d.]*)/")
-"""The installation folder before the path of a library's file."""
 GROUPS = 6
 ALONE = 16
 """The most ranks that each have a row in the table without -v, and the most rows if there are more."""
@@ -161,12 +156,6 @@ def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> C
         (Row("stack", tuple(map(frame_words, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),
         ids=(id,),
     )
-
-
-def frame_words(frame: Frame) -> str:
-    source = f": {frame.source.strip()}" if frame.source.strip() else ""
-    source = " (the file was changed since)" if frame.changed else source
-    return f"{_INSTALLED.sub('', frame.file)}:{frame.line} in {frame.name}{source}"
 
 
 def _rows(judgement: Judgement) -> Iterator[Row]:

@@ -1,27 +1,20 @@
-"""One look of `doctor hang`, or with `--watch` one after another until a job hangs or the job has ended."""
+"""`doctor hang --watch`: one look after another until a job hangs or the job has ended."""
 
 from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
-import psutil
 from msgspec import structs
 
-from doctor.exam.host_session import HostSession
 from doctor.exam.progress import ProgressLine
 from doctor.hang.judge import LIMIT, HangState, Judgement, judged
 from doctor.hang.judge.pace import StepPace
-from doctor.hang.options import HangWishes, RunningJobWishes
-from doctor.live.agents import HangPatience
-from doctor.live.evidence import HangEvidence
-from doctor.live.jobs.find import chosen, chosen_starts, find_jobs
+from doctor.hang.options import HangWishes
 from doctor.live.jobs.job import HangJob
-from doctor.live.jobs.starting import starting_jobs
-from doctor.live.sight import PATIENCE, Choose, Sight, see
+from doctor.live.sight import Sight
 from doctor.stage import Stage
 from doctor.text.announce import announce
 
@@ -29,65 +22,6 @@ EVERY = 10.0
 """Seconds from the start of one look to the start of the next."""
 LEAST = 1.0
 """The least pause in seconds between two looks, even if a look took long."""
-
-
-def look_at(
-    session: HostSession,
-    wishes: HangWishes,
-    choose: Choose | None = None,
-    command: Callable[[str], Any] = lambda _: None,
-) -> Sight:
-    """Look at the ranks of these hosts, or at those that the options or `choose` choose. `command`: what each
-    host is told of the command whose ranks are to be marked.
-    """
-    way = session.request.way
-    sight = see(
-        session.hosts,
-        session.transport,
-        wishes.apart,
-        sudo=way.sudo,
-        way=session.way,
-        until=session.until,
-        patience=HangPatience(whole=whole(way.timeout, wishes.apart)),
-        progress=session.line,
-        choose=choose or (lambda evidence: narrowed(evidence, wishes)),
-        pyspy=wishes.pyspy,
-        command=command,
-    )
-    sight.evidence = structs.replace(sight.evidence, choice=wishes.choice())
-    return sight
-
-
-def whole(timeout: float, apart: float, age: float | None = None) -> float:
-    """Seconds for the looks, so that the whole answer takes no longer than --timeout, if that leaves at least
-    half of it. `age`: seconds since this program was started. Writing the report takes about half as long as
-    the start. An age above --timeout is not that of a start alone, so it does not count.
-    """
-    age = _age() if age is None else age
-    startup = age if age < timeout else 0.0
-    return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)
-
-
-def _age() -> float:
-    return max(0.0, time.time() - psutil.Process().create_time())
-
-
-def narrowed(evidence: HangEvidence, wishes: RunningJobWishes) -> Mapping[str, Collection[int]] | None:
-    """The PIDs of the chosen ranks and of all ranks with the same job name, by host: only connections show
-    which of these belong to the same job. None if no option chooses a job.
-    """
-    asked = wishes.pid, wishes.master_port, wishes.slurm_job, wishes.user
-    if all(each is None for each in asked):
-        return None
-    jobs = find_jobs(evidence)
-    names = {rank.job for job in chosen(jobs, *asked) for rank in job.ranks}
-    pids: dict[str, list[int]] = {}
-    for rank in (rank for job in jobs for rank in job.ranks if rank.job in names):
-        pids.setdefault(rank.host, []).append(rank.pid)
-    for start in chosen_starts(starting_jobs(evidence, jobs), *asked):
-        for each in start.starters:
-            pids.setdefault(each.host, []).append(each.member.pid)
-    return pids
 
 
 def watch(

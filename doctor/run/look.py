@@ -140,11 +140,11 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
     from doctor.exam.host_session import open_session
     from doctor.hang.judge import judged
     from doctor.hang.judge.judgement import HangState
-    from doctor.hang.options import HangWishes
     from doctor.hang.report import page_of
     from doctor.hang.report_json import hang_report
-    from doctor.hang.watch import look_at
     from doctor.live.evidence_file import encoded
+    from doctor.live.look import look_at
+    from doctor.live.options import RunningJobWishes
     from doctor.run.own import own_command, own_part, own_pids
 
     outputs = replace(request.outputs, quiet=True)
@@ -152,7 +152,7 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
     try:
         command = own_command(below, session.hosts, session.transport.name == "local", os.environ)
         choose = partial(own_pids, started=command.started)
-        seen = look_at(session, HangWishes(limit=limit), choose, command.told).evidence
+        seen = look_at(session, RunningJobWishes(limit=limit), choose, command.told).evidence
     finally:
         session.close()
     evidence = own_part(seen, command.started)

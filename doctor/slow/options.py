@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from doctor.hang.options import RunningJobWishes
+from doctor.live.options import RunningJobWishes
 from doctor.text.option import live_option
 
 

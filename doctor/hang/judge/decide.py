@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from doctor.hang.durations import duration
 from doctor.hang.judge.case import HangCase, groups_of
 from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, RankStanding
-from doctor.hang.judge.position import RPC
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
 from doctor.live import threads
+from doctor.live.collectives import RPC
 from doctor.live.evidence import HangMember
 from doctor.live.jobs.job import LostHost
 from doctor.live.places import short

@@ -2,39 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from doctor.hang.judge.judgement import RankStanding
 from doctor.live import threads
+from doctor.live.collectives import NOTICES, WAITS, collective_of, synchronises
 from doctor.live.evidence import Frame, HangMember, Look
 from doctor.live.places import (
     WRAPPERS,
     frames_of,
     lines_of,
-    main_thread,
     place_of,
     shown_frames,
     user_frame,
     user_index,
 )
+from doctor.live.steps import made_step, step_of
 
-RPC, RPC_CALLS = "rpc.", "torch/distributed/rpc/api.py"
-"""Before the name of a call that waits for another rank's answer, and the file of such calls."""
-_VLLM = ("parallel_state", "communication_op")
-"""Files of vLLM, and of its descendants, whose functions are collectives, with or without torch."""
-_COLLECTIVES = (
-    "torch/distributed/distributed_c10d.py",
-    "torch/distributed/_functional_collectives.py",
-    "torch/distributed/rendezvous.py",
-    "torch/distributed/elastic/utils/store.py",
-    RPC_CALLS,
-    *(f"{of}/distributed/{file}.py" for of in ("vllm", "sglang/srt") for file in _VLLM),
-    "mindspore/ops/communication.py",
-    "mindspore/communication/",
-)
 _MAY_WAIT = (
     "torch/nn/parallel/distributed.py",
     "torch/distributed/utils.py",
@@ -46,21 +32,10 @@ _MAY_WAIT = (
     *WRAPPERS,
 )
 """These files call C++ code that may or may not wait in a collective."""
-_SYNCHRONISES = {"synchronize": ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")}
-_CLIPS = "torch/nn/utils/clip_grad.py"
-_NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_grad_norm_\(|\.to\(['\"]cpu")
-"""Lines at which the host waits for its device."""
-_WAITS = re.compile(
-    r"\.wait\(|\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier)\w*)\(", re.I
-)
 
 
 ENDED = ("", "Z", "X")
 """States of a process that has ended."""
-
-
-FASTEST = 10_000
-"""A counter that changes by at least this much between two looks does not count steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,16 +87,6 @@ def stepped(member: HangMember) -> bool:
     return any(made_step(before, now) for before, now in pairwise(map(step_of, _all_looks(member))))
 
 
-def made_step(before: int | None, now: int | None) -> bool:
-    """Whether a counter shows training steps. The counter of an endless loop rises too fast."""
-    return before is not None and now is not None and 0 < abs(now - before) < FASTEST
-
-
-def step_of(look: Look | None) -> int | None:
-    thread = main_thread(look)
-    return thread.step if thread else None
-
-
 def _seen(look: Look | None, member: HangMember) -> LookPosition:
     if look is None or look.state in ENDED:
         return LookPosition(None)
@@ -145,7 +110,7 @@ def _by_stack(look: Look, member: HangMember, frames: Sequence[Frame]) -> LookPo
     library = frames[:cut]
     if any(frame.file.startswith("<frozen importlib") for frame in library):
         return LookPosition(False, "stack")
-    if operation := _operation(library):
+    if operation := collective_of(library):
         return LookPosition(True, "stack", operation)
     if any(frame.name == "_engine_run_backward" for frame in library):
         return _ask(look, member, "backward")
@@ -154,45 +119,11 @@ def _by_stack(look: Look, member: HangMember, frames: Sequence[Frame]) -> LookPo
     device = threads.uses_device(look) or not threads.uses_gloo(look)
     main = threads.main(look)
     busy_elsewhere = main is not None and ("nanosleep" in main.waits or threads.polls(main))
-    if name := _synchronises(library):
+    if name := synchronises(library):
         return LookPosition(True, "stack", name, noticed=True) if device else LookPosition(False, "stack")
     if cut == 0 and not busy_elsewhere:
         return _at_own_line(look, frames[0].source, device)
     return LookPosition(False, "stack")
-
-
-def waits_in(frames: Sequence[Frame]) -> str:
-    """The operation in which a stack waits for other ranks or for its device, by the stack alone; empty if it
-    shows none.
-    """
-    cut = user_index(frames)
-    if operation := _operation(frames[:cut]) or _synchronises(frames[:cut]):
-        return operation
-    source = frames[0].source if cut == 0 and frames else ""
-    found = _WAITS.search(source) or _NOTICES.search(source)
-    return found[0].strip(".(").rpartition(".")[2] if found else ""
-
-
-def _operation(library: Sequence[Frame]) -> str:
-    """The outermost function of a collective, which is the one that the user called."""
-    named = ""
-    for frame in library:
-        if any(part in frame.file for part in _COLLECTIVES):
-            name = frame.name.rpartition(".")[2]
-            if RPC_CALLS in frame.file:
-                name = RPC + name if name not in ("wrapper", "_invoke_rpc") else named
-            named = name if not name.startswith("_") or not named else named
-    return named
-
-
-def _synchronises(library: Sequence[Frame]) -> str:
-    for frame in library:
-        name = frame.name.rpartition(".")[2]
-        if any(part in frame.file for part in _SYNCHRONISES.get(name, ())):
-            return name
-        if _CLIPS in frame.file:
-            return "clip_grad_norm_"
-    return ""
 
 
 def _ask(look: Look, member: HangMember, operation: str) -> LookPosition:
@@ -210,11 +141,11 @@ def _at_own_line(look: Look, source: str, device: bool) -> LookPosition:
     """The position if the innermost frame is the user's: C code called there may wait in a collective."""
     waits = threads.gloo_groups(look)
     main = threads.main(look)
-    if found := _WAITS.search(source):
+    if found := WAITS.search(source):
         if waits or waits is None or threads.waits_with_limit(main):
             return LookPosition(True, "stack", found[0].strip(".(").rpartition(".")[2])
         return LookPosition(False if not threads.uses_device(look) else None, "stack")
-    if device and (found := _NOTICES.search(source)):
+    if device and (found := NOTICES.search(source)):
         return LookPosition(True, "stack", found[0].strip(".("), noticed=True)
     if source:
         return LookPosition(False, "stack")

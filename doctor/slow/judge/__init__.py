@@ -13,8 +13,8 @@ from statistics import mean, median_high
 
 from doctor.hang.judge import judged as judge_hang
 from doctor.hang.judge.judgement import HangState, Judgement
-from doctor.hang.judge.position import made_step, step_of
 from doctor.live.jobs.job import HangJob
+from doctor.live.steps import made_step, step_of
 from doctor.live.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.culprits import culprit, of_hosts, several

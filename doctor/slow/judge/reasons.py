@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from doctor.hang.judge.position import waits_in
+from doctor.live.collectives import waits_in
 from doctor.live.evidence import Frame, HangMember
 from doctor.live.places import place_of
 from doctor.live.wires import Key

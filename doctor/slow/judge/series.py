@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
-from doctor.hang.judge.position import waits_in
+from doctor.live.collectives import waits_in
 from doctor.live.evidence import Frame
 from doctor.live.jobs.job import HangJob
 from doctor.live.places import is_library, user_frame

@@ -11,8 +11,8 @@ import pytest
 from doctor.exam.host_session import open_session
 from doctor.exam.request import HostFlags, Request
 from doctor.hang.check import HostSuggestion, examine_below
-from doctor.hang.options import HangWishes
-from doctor.hang.watch import look_at
+from doctor.live.look import look_at
+from doctor.live.options import RunningJobWishes
 from tests.support.commands import doctor
 from tests.support.hang.ranks import HangJob, make_job
 
@@ -38,7 +38,7 @@ def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., HangJob]
 def test_a_check_goes_the_way_of_the_looks() -> None:
     session = open_session(Request("hang", who=HostFlags(local=True)), os.environ)
     here = session.hosts[0].name
-    look_at(session, HangWishes(apart=0.2))
+    look_at(session, RunningJobWishes(), apart=0.2)
     report = examine_below(HostSuggestion((here,), ("shm-small", "nofile-low")), session)
     assert [host.name for host in report.hosts] == [here]
     assert {result.check for result in report.results} >= {"shm-small"}

@@ -13,8 +13,9 @@ from doctor.exam.progress import ProgressLine
 from doctor.hang.check import HostSuggestion, suggested
 from doctor.hang.judge import HangState, Judgement, judged
 from doctor.hang.options import HangWishes
-from doctor.hang.watch import watch, whole
+from doctor.hang.watch import watch
 from doctor.live.evidence import HangEvidence
+from doctor.live.look import whole
 from doctor.live.sight import Sight
 from tests.support.hang.written import both, evidence
 

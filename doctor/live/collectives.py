@@ -1,0 +1,77 @@
+"""Whether a stack waits in a collective, or for its device, by its frames alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from doctor.live.evidence import Frame
+from doctor.live.places import user_index
+
+RPC, RPC_CALLS = "rpc.", "torch/distributed/rpc/api.py"
+"""Before the name of a call that waits for another rank's answer, and the file of such calls."""
+
+
+_VLLM = ("parallel_state", "communication_op")
+"""Files of vLLM, and of its descendants, whose functions are collectives, with or without torch."""
+
+
+_COLLECTIVES = (
+    "torch/distributed/distributed_c10d.py",
+    "torch/distributed/_functional_collectives.py",
+    "torch/distributed/rendezvous.py",
+    "torch/distributed/elastic/utils/store.py",
+    RPC_CALLS,
+    *(f"{of}/distributed/{file}.py" for of in ("vllm", "sglang/srt") for file in _VLLM),
+    "mindspore/ops/communication.py",
+    "mindspore/communication/",
+)
+
+
+_SYNCHRONISES = {"synchronize": ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")}
+
+
+_CLIPS = "torch/nn/utils/clip_grad.py"
+
+
+NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_grad_norm_\(|\.to\(['\"]cpu")
+"""Lines at which the host waits for its device."""
+
+
+WAITS = re.compile(
+    r"\.wait\(|\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier)\w*)\(", re.I
+)
+
+
+def waits_in(frames: Sequence[Frame]) -> str:
+    """The operation in which a stack waits for other ranks or for its device, by the stack alone; empty if it
+    shows none.
+    """
+    cut = user_index(frames)
+    if operation := collective_of(frames[:cut]) or synchronises(frames[:cut]):
+        return operation
+    source = frames[0].source if cut == 0 and frames else ""
+    found = WAITS.search(source) or NOTICES.search(source)
+    return found[0].strip(".(").rpartition(".")[2] if found else ""
+
+
+def collective_of(library: Sequence[Frame]) -> str:
+    """The outermost function of a collective, which is the one that the user called."""
+    named = ""
+    for frame in library:
+        if any(part in frame.file for part in _COLLECTIVES):
+            name = frame.name.rpartition(".")[2]
+            if RPC_CALLS in frame.file:
+                name = RPC + name if name not in ("wrapper", "_invoke_rpc") else named
+            named = name if not name.startswith("_") or not named else named
+    return named
+
+
+def synchronises(library: Sequence[Frame]) -> str:
+    for frame in library:
+        name = frame.name.rpartition(".")[2]
+        if any(part in frame.file for part in _SYNCHRONISES.get(name, ())):
+            return name
+        if _CLIPS in frame.file:
+            return "clip_grad_norm_"
+    return ""

@@ -18,8 +18,8 @@ from statistics import mean, median
 
 from msgspec.structs import replace
 
-from doctor.live.agents import HangPatience
-from doctor.live.evidence import HangChoice
+from doctor.live.agents import LookPatience
+from doctor.live.evidence import JobChoice
 from doctor.live.look import narrowed
 from doctor.model import Host
 from doctor.slow.judge import judge
@@ -63,8 +63,8 @@ def _round(job: SlowJob, number: int, seconds: float) -> tuple[float, float, flo
         (Host("here", "127.0.0.1"),),
         LocalTransport(),
         partial(following, wishes=wishes),
-        choice=HangChoice(master_port=job.port),
-        patience=HangPatience(),
+        choice=JobChoice(master_port=job.port),
+        patience=LookPatience(),
         choose=lambda evidence: narrowed(evidence, wishes),
     )
     ended = time.monotonic()

@@ -24,7 +24,7 @@ from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
 from doctor.hang.watch import watch
 from doctor.judge.verdict import Report
-from doctor.live.evidence import HangEvidence
+from doctor.live.evidence import LiveEvidence
 from doctor.live.evidence_file import encoded, load
 from doctor.live.look import look_at
 from doctor.live.options import RunningJobWishes
@@ -134,7 +134,7 @@ def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report 
     return report
 
 
-def tell_unread(evidence: HangEvidence) -> None:
+def tell_unread(evidence: LiveEvidence) -> None:
     """Reports why a job may have been overlooked."""
     hosts: dict[str, list[str]] = {}
     for seen in evidence.hosts:

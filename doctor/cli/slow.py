@@ -12,7 +12,7 @@ from doctor.cli.defaults import with_defaults
 from doctor.cli.hang import of_slurm, tell_remedies, tell_unread, write_evidence
 from doctor.exam.host_session import HostSession, open_session
 from doctor.exam.request import Request
-from doctor.live.agents import HangPatience
+from doctor.live.agents import LookPatience
 from doctor.live.look import narrowed, whole
 from doctor.live.pyspy import check_given
 from doctor.report.outputs import refuse_unwritable
@@ -56,7 +56,7 @@ def _look(session: HostSession, wishes: SlowWishes) -> SlowSight:
         way=session.way,
         choice=wishes.choice(),
         until=session.until,
-        patience=HangPatience(whole=whole(way.timeout, 0.0)),
+        patience=LookPatience(whole=whole(way.timeout, 0.0)),
         progress=session.line,
         choose=lambda evidence: narrowed(evidence, wishes),
         pyspy=wishes.pyspy,

@@ -19,7 +19,7 @@ from doctor.hang.words import (
     way_words,
     who,
 )
-from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.job import RunningJob
 from doctor.live.words import frame_words, job_words, missing_words
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.text.nodeset import fold
@@ -113,7 +113,7 @@ def job_lines(judgement: Judgement) -> Iterator[tuple[str, str]]:
         yield "", f"and {len(judgement.jobs) - JOBS} more"
 
 
-def _job_line(job: HangJob, judgement: Judgement) -> str:
+def _job_line(job: RunningJob, judgement: Judgement) -> str:
     """The job in words, with its owner if the jobs have different owners."""
     owner = f", of {job.owner}" if len({each.owner for each in judgement.jobs}) > 1 else ""
     return job_words(job, judgement.started, name=True) + owner

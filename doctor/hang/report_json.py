@@ -27,8 +27,8 @@ from doctor.hang.envelope import (
 from doctor.hang.judge.judgement import HangCulprit, Judgement, RankStanding, WaitGroup, WeighedOpinion
 from doctor.hang.words import group_words, who
 from doctor.judge.verdict import Report
-from doctor.live.evidence import Frame, HangEvidence
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import Frame, LiveEvidence
+from doctor.live.jobs.job import RunningJob
 from doctor.model import Confidence, Remedy, Status
 from doctor.report.envelope import (
     EnvelopeRun,
@@ -45,7 +45,7 @@ BY_HAND = "by-hand"
 SURE = {each.value: each for each in Confidence}
 
 
-def unseen(judgement: Judgement, evidence: HangEvidence) -> dict[str, str]:
+def unseen(judgement: Judgement, evidence: LiveEvidence) -> dict[str, str]:
     """Hosts about which the judgement shows nothing, with the reason: no rank runs there, or no answer."""
     jobs = (*judgement.jobs, *((judgement.job,) if judgement.job else ()))
     ranks = {host for job in jobs for host in job.hosts}
@@ -53,7 +53,7 @@ def unseen(judgement: Judgement, evidence: HangEvidence) -> dict[str, str]:
     return idle | dict(evidence.unreached)
 
 
-def envelope_run(command: str, evidence: HangEvidence) -> EnvelopeRun:
+def envelope_run(command: str, evidence: LiveEvidence) -> EnvelopeRun:
     return EnvelopeRun(
         command=command,
         started=evidence.started,
@@ -62,7 +62,7 @@ def envelope_run(command: str, evidence: HangEvidence) -> EnvelopeRun:
     )
 
 
-def hang_report(judgement: Judgement, evidence: HangEvidence, checked: Report | None = None) -> HangReport:
+def hang_report(judgement: Judgement, evidence: LiveEvidence, checked: Report | None = None) -> HangReport:
     """`checked`: the report of the suggested checks, if they were run. Their findings count as well."""
     below = check_report(checked) if checked else None
     found_more = below is not None and below.exit_code == EXIT_FAULT
@@ -154,7 +154,7 @@ def _jobs(judgement: Judgement) -> Iterator[HangJobEntry]:
         yield job_entry(job, one)
 
 
-def job_entry(job: HangJob, one: Judgement | None = None) -> HangJobEntry:
+def job_entry(job: RunningJob, one: Judgement | None = None) -> HangJobEntry:
     first = job.first
     return HangJobEntry(
         name=job.name,

@@ -13,7 +13,7 @@ from doctor.exam.progress import ProgressLine
 from doctor.hang.judge import LIMIT, HangState, Judgement, judged
 from doctor.hang.judge.pace import StepPace
 from doctor.hang.options import HangWishes
-from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.job import RunningJob
 from doctor.live.sight import Sight
 from doctor.stage import Stage
 from doctor.text.announce import announce
@@ -35,7 +35,7 @@ def watch(
 ) -> tuple[Sight, Judgement]:
     """Look again and again. Returns the last look and its judgement, even if an interrupt ended the watch."""
     last: tuple[Sight, Judgement] | None = None
-    job: HangJob | None = None
+    job: RunningJob | None = None
     number = absent = 0
     pace = StepPace()
     try:
@@ -66,7 +66,7 @@ def watch(
         return last
 
 
-def _of_the_same(before: HangJob | None, sight: Sight, wishes: HangWishes) -> Judgement:
+def _of_the_same(before: RunningJob | None, sight: Sight, wishes: HangWishes) -> Judgement:
     """The judgement of the watched job, even if another job has started on these hosts. The evidence keeps
     what was chosen.
     """
@@ -81,5 +81,5 @@ def _of_the_same(before: HangJob | None, sight: Sight, wishes: HangWishes) -> Ju
     return _of_the_same(None, sight, replace(wishes, pid=pids[0])) if len(same) == 1 and pids else found
 
 
-def _ranks(job: HangJob) -> set[tuple[str, int]]:
+def _ranks(job: RunningJob) -> set[tuple[str, int]]:
     return {(rank.host, rank.pid) for rank in job.ranks}

@@ -17,9 +17,9 @@ from doctor.job.launch.brief import brief
 from doctor.live import messages, pyspy
 from doctor.live.evidence import (
     MOST_LIBRARIES,
-    HangMember,
     HostEnds,
     HostEvidence,
+    JobMember,
     LibraryText,
     Look,
 )
@@ -44,7 +44,7 @@ ARMING = 10.0
 """Seconds for py-spy to reach a host after its ranks are found. Longer delays shorten the look."""
 
 
-def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
+def look_script(python: str | None = None, *, sudo: bool = False) -> Script:
     """The script that starts the agent. The session's stdin must stay open afterwards.
 
     `python` is the preferred interpreter. `sudo`: run as root if `sudo -n` allows it, else as the same user.
@@ -54,7 +54,7 @@ def hang_script(python: str | None = None, *, sudo: bool = False) -> Script:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class HangPatience(AgentPatience):
+class LookPatience(AgentPatience):
     """Time limits in seconds. `whole` limits the entire run, without the time between the two looks. The
     search for ranks comes first and may take the share `SEARCH` of it.
     """
@@ -67,8 +67,8 @@ class HangPatience(AgentPatience):
 
 
 @dataclass(slots=True)
-class HangHost(RemoteAgent):
-    members: dict[int, HangMember] = field(default_factory=dict)
+class LookHost(RemoteAgent):
+    members: dict[int, JobMember] = field(default_factory=dict)
     looks: dict[tuple[int, str], Look] = field(default_factory=dict)
     between: dict[int, list[Look]] = field(default_factory=dict)
     found: messages.MembersEnd | None = None
@@ -122,7 +122,7 @@ class HangHost(RemoteAgent):
             )
         )
 
-    def with_looks(self) -> list[HangMember]:
+    def with_looks(self) -> list[JobMember]:
         told = {each.pid: each for each in (self.seen.told if self.seen else ())}
         return [
             msgspec.structs.replace(
@@ -139,7 +139,7 @@ class HangHost(RemoteAgent):
         """The message, with the reason why py-spy was not sent: the host does not know it."""
         return unread.replace("no py-spy was brought", self.no_tool) if self.no_tool else unread
 
-    def _with_numbers(self, member: HangMember, told: messages.RankNumbers | None) -> HangMember:
+    def _with_numbers(self, member: JobMember, told: messages.RankNumbers | None) -> JobMember:
         """The member. A rank without a number gets the one that was found among its local variables. If that
         is its number on its host, `rank` may be a variable for just that.
         """
@@ -149,21 +149,21 @@ class HangHost(RemoteAgent):
         return msgspec.structs.replace(member, rank=rank, local=told.local, world=member.world or told.world)
 
 
-def _is_ready(host: HangHost) -> bool:
+def _is_ready(host: LookHost) -> bool:
     """Whether its ranks are found and py-spy has arrived or has taken too long."""
     return host.found is not None and (host.armed or time.monotonic() > host.found_at + ARMING)
 
 
-class HangAgents(AgentSession[HangHost, messages.HangMessage]):
+class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
     decoder: ClassVar[msgspec.json.Decoder[Any]] = messages.DECODER
     beat, last = b'{"do":"beat"}', b'{"do":"stop"}'
-    kind: ClassVar[type[HangHost]] = HangHost
+    kind: ClassVar[type[LookHost]] = LookHost
 
     def __init__(
         self,
         session: Session,
         hosts: Collection[str],
-        patience: HangPatience,
+        patience: LookPatience,
         until: float,
         pyspy: Sequence[Path] = (),
     ) -> None:
@@ -224,27 +224,27 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         over = min(time.monotonic() + ENDS, self.over)
         self.await_all(over, lambda host: not host.asked_ends or host.half_open is not None, tell)
 
-    def await_all(self, deadline: float, over: Callable[[HangHost], bool], tell: Callable[[], None]) -> None:
+    def await_all(self, deadline: float, over: Callable[[LookHost], bool], tell: Callable[[], None]) -> None:
         """Listen until it is over for all hosts that are left."""
         deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:
             self.hear(min(deadline, time.monotonic() + 0.5))
             tell()
 
-    def _line(self, host: HangHost, line: Line) -> None:
+    def _line(self, host: LookHost, line: Line) -> None:
         host.received += weight(line.text)
         if host.received > WHOLE:
             self._silence(host, f"it sent more than {WHOLE >> 20} MB")
         else:
             super()._line(host, line)
 
-    def _silence(self, host: HangHost, why: str) -> None:
+    def _silence(self, host: LookHost, why: str) -> None:
         """Drop everything that this host sent: an honest host never sends this much."""
         for kept in (host.members, host.looks, host.between, host.libraries):
             kept.clear()
         self._fail(host, f"{why}, so it counts as not seen")
 
-    def take(self, host: HangHost, message: messages.HangMessage, size: int) -> bool:
+    def take(self, host: LookHost, message: messages.LiveMessage, size: int) -> bool:
         del size  # _line has already counted it
         host.ready = True
         if isinstance(message, messages.MemberMessage) and host.found is None:
@@ -283,7 +283,7 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
             return False
         return True
 
-    def _bring(self, host: HangHost, found: messages.MembersEnd) -> None:
+    def _bring(self, host: LookHost, found: messages.MembersEnd) -> None:
         if not found.ranks:
             return
         if not found.memory:
@@ -294,11 +294,11 @@ class HangAgents(AgentSession[HangHost, messages.HangMessage]):
         for line in lines:
             self.session.send(host.host, line)
 
-    def _fail(self, host: HangHost, why: str) -> None:
+    def _fail(self, host: LookHost, why: str) -> None:
         self.unreached[host.host] = why
         self.ignore(host)
 
-    def lose(self, agent: HangHost, how: Loss, detail: str, unreached: UnreachedHost | None) -> None:
+    def lose(self, agent: LookHost, how: Loss, detail: str, unreached: UnreachedHost | None) -> None:
         if self.excused:
             detail = "this program was stopped for longer than an agent waits"
         agent.lost = printable(detail)

@@ -150,7 +150,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """What could not be read, and why: "stack: not permitted"."""
 
 
-class HangMember(msgspec.Struct, frozen=True, kw_only=True):
+class JobMember(msgspec.Struct, frozen=True, kw_only=True):
     """A process of a job: a rank, or a helper of a rank (a data loader's worker, a compiler)."""
 
     host: Word
@@ -247,8 +247,8 @@ class HostEnds(msgspec.Struct, frozen=True, kw_only=True):
 
 class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     host: Word
-    members: Annotated[tuple[HangMember, ...], msgspec.Meta(max_length=20_000)] = ()
-    starters: Annotated[tuple[HangMember, ...], msgspec.Meta(max_length=256)] = ()
+    members: Annotated[tuple[JobMember, ...], msgspec.Meta(max_length=20_000)] = ()
+    starters: Annotated[tuple[JobMember, ...], msgspec.Meta(max_length=256)] = ()
     """Launchers without ranks."""
     may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
     """Users with other Python programs here that may be ranks or launchers."""
@@ -278,7 +278,7 @@ class HostEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Connections of users whose processes may not be read, from the second look."""
 
 
-class HangChoice(msgspec.Struct, frozen=True, kw_only=True):
+class JobChoice(msgspec.Struct, frozen=True, kw_only=True):
     """The options of a run that its judgement depends on."""
 
     limit: Seconds | None = None
@@ -294,7 +294,7 @@ class HangChoice(msgspec.Struct, frozen=True, kw_only=True):
         return self.pid, self.master_port, self.slurm_job, self.user
 
 
-class HangEvidence(msgspec.Struct, frozen=True, kw_only=True):
+class LiveEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that the judgement is made from: the same evidence always gives the same judgement."""
 
     started: Word
@@ -312,5 +312,5 @@ class HangEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """How long the run took; 0 if it was not recorded."""
     way: Way | None = None
     """The options with which the hosts were reached; None if they were not recorded."""
-    choice: HangChoice = HangChoice()
+    choice: JobChoice = JobChoice()
     schema: int = 1

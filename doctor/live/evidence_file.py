@@ -8,24 +8,24 @@ from typing import TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from doctor.live.evidence import HangEvidence
+from doctor.live.evidence import LiveEvidence
 from doctor.savedrun import SavedRun
 from doctor.targets.inputkind import InputKind
 from doctor.text.nodeset import is_host
 from doctor.transport.way import read_back
 
-E = TypeVar("E", bound=HangEvidence)
+E = TypeVar("E", bound=LiveEvidence)
 
 
-def _read(head: Mapping[str, msgspec.Raw]) -> HangEvidence:
-    return msgspec.json.decode(msgspec.json.encode(head), type=HangEvidence)
+def _read(head: Mapping[str, msgspec.Raw]) -> LiveEvidence:
+    return msgspec.json.decode(msgspec.json.encode(head), type=LiveEvidence)
 
 
 def with_our_commands(evidence: E) -> E:
     return replace(evidence, way=read_back(evidence.way)) if evidence.way else evidence
 
 
-def nonsense(evidence: HangEvidence) -> Iterator[str]:
+def nonsense(evidence: LiveEvidence) -> Iterator[str]:
     """Reasons why no real run can have saved this evidence."""
     asked, seen = {*evidence.asked}, [host.host for host in evidence.hosts]
     if not asked or not all(map(is_host, asked)):

@@ -10,8 +10,8 @@ import psutil
 from msgspec import structs
 
 from doctor.exam.host_session import HostSession
-from doctor.live.agents import HangPatience
-from doctor.live.evidence import HangEvidence
+from doctor.live.agents import LookPatience
+from doctor.live.evidence import LiveEvidence
 from doctor.live.jobs.find import chosen, chosen_starts, find_jobs
 from doctor.live.jobs.starting import starting_jobs
 from doctor.live.options import RunningJobWishes
@@ -37,7 +37,7 @@ def look_at(
         sudo=way.sudo,
         way=session.way,
         until=session.until,
-        patience=HangPatience(whole=whole(way.timeout, apart)),
+        patience=LookPatience(whole=whole(way.timeout, apart)),
         progress=session.line,
         choose=choose or (lambda evidence: narrowed(evidence, wishes)),
         pyspy=wishes.pyspy,
@@ -61,7 +61,7 @@ def _age() -> float:
     return max(0.0, time.time() - psutil.Process().create_time())
 
 
-def narrowed(evidence: HangEvidence, wishes: RunningJobWishes) -> Mapping[str, Collection[int]] | None:
+def narrowed(evidence: LiveEvidence, wishes: RunningJobWishes) -> Mapping[str, Collection[int]] | None:
     """The PIDs of the chosen ranks and of all ranks with the same job name, by host: only connections show
     which of these belong to the same job. None if no option chooses a job.
     """

@@ -10,8 +10,8 @@ from doctor.agents.session import Bye, Message, NoInterpreter
 from doctor.live.evidence import (
     Connection,
     Count,
-    HangMember,
     HostEnds,
+    JobMember,
     LibraryText,
     Look,
     Pid,
@@ -26,7 +26,7 @@ Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)]
 
 
 class MemberMessage(Message, frozen=True, tag="member"):
-    member: HangMember
+    member: JobMember
 
 
 class MembersEnd(Message, frozen=True, tag="found"):
@@ -98,7 +98,7 @@ class Trouble(Message, frozen=True, tag="trouble"):
     text: Text = ""
 
 
-HangMessage = (
+LiveMessage = (
     MemberMessage
     | MembersEnd
     | PySpyStatus
@@ -109,6 +109,6 @@ HangMessage = (
     | ChildEnd
     | Trouble
 )
-DECODER: msgspec.json.Decoder[HangMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
-    HangMessage | NoInterpreter | Bye
+DECODER: msgspec.json.Decoder[LiveMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
+    LiveMessage | NoInterpreter | Bye
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, ClassVar
 from doctor.text.option import any_option, live_option
 
 if TYPE_CHECKING:
-    from doctor.live.evidence import HangChoice
+    from doctor.live.evidence import JobChoice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +31,12 @@ class RunningJobWishes:
         "--pyspy FILE", "py-spy, or its wheel, for hosts with another CPU.", default=()
     )
 
-    def choice(self, recorded: HangChoice | None = None) -> HangChoice:
+    def choice(self, recorded: JobChoice | None = None) -> JobChoice:
         """What the judgement depends on. Options that were not given are those of the recording."""
-        from doctor.live.evidence import HangChoice  # it takes long, and help needs only the options
+        from doctor.live.evidence import JobChoice  # it takes long, and help needs only the options
 
         limit = recorded.limit if self.limit is None and recorded else self.limit
-        mine = HangChoice(
+        mine = JobChoice(
             limit=limit,
             pid=self.pid,
             master_port=self.master_port,
@@ -45,7 +45,7 @@ class RunningJobWishes:
         )
         if recorded is None or any(each is not None for each in mine.of_job):
             return mine
-        return HangChoice(
+        return JobChoice(
             limit=limit,
             pid=recorded.pid,
             master_port=recorded.master_port,

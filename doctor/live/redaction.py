@@ -11,8 +11,8 @@ from doctor.live.evidence import (
     LONGEST_LIBRARY_TEXT,
     FileLock,
     Frame,
-    HangMember,
     HostEvidence,
+    JobMember,
     LibraryText,
     Look,
 )
@@ -42,7 +42,7 @@ def _library(said: LibraryText) -> LibraryText:
     return replace(said, name=clean(said.name), text=text, problem=clean(said.problem))
 
 
-def _member(member: HangMember) -> HangMember:
+def _member(member: JobMember) -> JobMember:
     a, b = (look and _look(look) for look in (member.a, member.b))
     return replace(
         member,

@@ -13,8 +13,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from doctor.live.agents import HangAgents, HangPatience, hang_script
-from doctor.live.evidence import HangEvidence, HostEvidence
+from doctor.live.agents import LookAgents, LookPatience, look_script
+from doctor.live.evidence import HostEvidence, LiveEvidence
 from doctor.live.jobs.nameless import own_jobs
 from doctor.model import Host, UnreachedHost
 from doctor.probe import through
@@ -22,15 +22,15 @@ from doctor.stage import Stage, Tell
 from doctor.transport import Transport
 from doctor.transport.way import Way
 
-PATIENCE = HangPatience()
-Choose = Callable[[HangEvidence], Mapping[str, Collection[int]] | None]
+PATIENCE = LookPatience()
+Choose = Callable[[LiveEvidence], Mapping[str, Collection[int]] | None]
 
 
 @dataclass(slots=True)
 class Sight:
     """What a run saw, even if it was interrupted."""
 
-    evidence: HangEvidence
+    evidence: LiveEvidence
     reasons: dict[str, UnreachedHost] = field(default_factory=dict)
     """More about the reason for each host that was not reached, and what to do."""
 
@@ -43,7 +43,7 @@ def see(
     sudo: bool = False,
     way: Way | None = None,
     until: float = math.inf,
-    patience: HangPatience = PATIENCE,
+    patience: LookPatience = PATIENCE,
     progress: Tell = lambda _: None,
     choose: Choose = lambda _: None,
     pyspy: Sequence[Path] = (),
@@ -58,9 +58,9 @@ def see(
     began = time.monotonic()
     started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
     names = [host.name for host in hosts]
-    scripts = {host.name: through(hang_script(host.python, sudo=sudo), host) for host in hosts}
+    scripts = {host.name: through(look_script(host.python, sudo=sudo), host) for host in hosts}
     session = transport.open(scripts, until)
-    agents = HangAgents(session, names, patience, until, pyspy)
+    agents = LookAgents(session, names, patience, until, pyspy)
 
     def looking_at() -> None:
         waiting = [a.host for a in agents.live() if a.looking and a.seen is None]
@@ -91,7 +91,7 @@ def see(
     return Sight(evidence, agents.reasons)
 
 
-def tell_search(agents: HangAgents, progress: Tell) -> None:
+def tell_search(agents: LookAgents, progress: Tell) -> None:
     """Show how far the search for ranks is."""
     names = agents.agents
     answered = sum(agent.found is not None for agent in names.values())
@@ -100,13 +100,13 @@ def tell_search(agents: HangAgents, progress: Tell) -> None:
     progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=agents.patience.search))
 
 
-def evidence_of(started: str, names: Sequence[str], agents: HangAgents) -> HangEvidence:
+def evidence_of(started: str, names: Sequence[str], agents: LookAgents) -> LiveEvidence:
     seen: list[HostEvidence] = [
         agent.evidence()
         for agent in agents.agents.values()
         if agent.found is not None and agent.host not in agents.unreached
     ]
     unreached = {name: agents.unreached[name] for name in names if name in agents.unreached}
-    return HangEvidence(
+    return LiveEvidence(
         started=started, hosts=tuple(map(own_jobs, seen)), unreached=unreached, asked=tuple(names)
     )

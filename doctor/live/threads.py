@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doctor.live.evidence import HangMember, Look, Thread
+from doctor.live.evidence import JobMember, Look, Thread
 from doctor.live.onhost import syscalls
 from doctor.live.places import main_thread
 
@@ -25,7 +25,7 @@ def main(look: Look | None) -> Thread | None:
     return next((each for each in look.threads if found and each.tid == found.tid), look.threads[0])
 
 
-def waiting(member: HangMember) -> Look | None:
+def waiting(member: JobMember) -> Look | None:
     """The last look in which its main thread waits. One that tries again and again may run, or wait for a
     processor, in any of them.
     """

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.live.evidence import Connection, HangMember
+from doctor.live.evidence import Connection, JobMember
 
 TICK = 4
 """The resolution of the kernel's clock in milliseconds. Smaller differences do not count."""
@@ -31,13 +31,11 @@ class Wire:
     there: Connection
 
 
-def key(member: HangMember) -> Key:
+def key(member: JobMember) -> Key:
     return member.host, member.pid
 
 
-def wires(
-    members: Sequence[HangMember], *, first: bool = False, rendezvous: bool = False
-) -> tuple[Wire, ...]:
+def wires(members: Sequence[JobMember], *, first: bool = False, rendezvous: bool = False) -> tuple[Wire, ...]:
     """Both directions of each connection between ranks; those of the rendezvous only if `rendezvous` is set.
     An end that is seen on two hosts is left out: in a private network, anybody can use any address.
     """
@@ -73,7 +71,7 @@ def _paired(ends: Mapping[tuple[str, str, str], tuple[Key, Connection]]) -> Iter
             yield Wire(of, other[0], here, other[1])
 
 
-def unpaired(members: Iterable[HangMember]) -> list[tuple[HangMember, Connection]]:
+def unpaired(members: Iterable[JobMember]) -> list[tuple[JobMember, Connection]]:
     """Connections of ranks that have carried data and whose other end belongs to no rank. Those of the
     rendezvous and those that stay on the host do not count.
     """

@@ -6,7 +6,7 @@ import re
 from datetime import datetime, timezone
 
 from doctor.live.evidence import Frame
-from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.job import RunningJob
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -16,7 +16,7 @@ _INSTALLED = re.compile(r"^.*/(?:(?:site|dist)-packages|lib(?:64)?/python3[\d.]*
 """The installation folder before the path of a library's file."""
 
 
-def job_words(job: HangJob, now: str = "", *, name: bool = False) -> str:
+def job_words(job: RunningJob, now: str = "", *, name: bool = False) -> str:
     """ "torchrun, 8 ranks on node[1-4], since 10:02 UTC". `now` begins with the date of the judgement; if the
     job started on that date, the date is left out.
     """
@@ -28,7 +28,7 @@ def job_words(job: HangJob, now: str = "", *, name: bool = False) -> str:
     return ", ".join(filter(None, (job.launcher, where, begun, port, pid)))
 
 
-def _master(job: HangJob) -> str:
+def _master(job: RunningJob) -> str:
     return next((rank.master for rank in job.ranks if rank.master), job.name if job.starters else "")
 
 
@@ -40,7 +40,7 @@ def _clock(since_1970: float, today: str) -> str:
     return shown.removeprefix(f"{today} ")
 
 
-def missing_words(job: HangJob) -> str:
+def missing_words(job: RunningJob) -> str:
     """The ranks that were not found, in words; empty if there are none."""
     gone = [rank for rank, _ in job.gone]
     elsewhere = [rank for rank in job.missing if rank not in gone]

@@ -14,7 +14,7 @@ from doctor.run.apart import apart
 
 if TYPE_CHECKING:
     from doctor.hang.judge import Judgement
-    from doctor.live.evidence import HangEvidence
+    from doctor.live.evidence import LiveEvidence
 
 BY_THEMSELVES = 3.0
 """Seconds in which a launcher that was ended may end its own ranks."""
@@ -25,7 +25,7 @@ class RankElsewhere:
     host: str
     pid: int
     start: int
-    """As in `HangMember`."""
+    """As in `JobMember`."""
     rank: int | None
     line: str
     """What ends it; empty if that is unknown."""
@@ -35,7 +35,7 @@ class RankElsewhere:
         return f"rank {self.rank} on {self.host}" if self.rank is not None else f"{self.host} pid {self.pid}"
 
 
-def ranks_elsewhere(found: Judgement, evidence: HangEvidence) -> tuple[RankElsewhere, ...]:
+def ranks_elsewhere(found: Judgement, evidence: LiveEvidence) -> tuple[RankElsewhere, ...]:
     """The ranks of the command's job that do not run below the command."""
     from doctor.hang.judge.advice import reach_of
     from doctor.live.onhost.origin import BELOW
@@ -78,7 +78,7 @@ def _left(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[str, ...]:
     return tuple(still_runs(ranks, seen.evidence))
 
 
-def still_runs(ranks: Sequence[RankElsewhere], evidence: HangEvidence) -> Iterator[str]:
+def still_runs(ranks: Sequence[RankElsewhere], evidence: LiveEvidence) -> Iterator[str]:
     answered = {host.host for host in evidence.hosts}
     there = {(each.host, each.pid, each.start) for host in evidence.hosts for each in host.members}
     for each in ranks:

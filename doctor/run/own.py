@@ -18,7 +18,7 @@ from doctor.run.placeholders import is_here
 if TYPE_CHECKING:
     import psutil
 
-    from doctor.live.evidence import HangEvidence, HangMember
+    from doctor.live.evidence import JobMember, LiveEvidence
     from doctor.model import Host
 
 Key = tuple[str, int]
@@ -58,7 +58,7 @@ class OwnCommand:
         step = self.environ.get(IN_STEP, "") if shared else ""
         return {"job": job, "step": step, "sruns": self.sruns} if job else None
 
-    def started(self, member: HangMember) -> bool:
+    def started(self, member: JobMember) -> bool:
         """Whether its host shows that the command started it, by what the host was told."""
         told = self.told(member.host) or {}
         by = {BELOW: "processes", CAME: "ends", STEP: "slurm"}.get(member.started)
@@ -109,7 +109,7 @@ def _addresses(name: str) -> set[str]:
     return set()
 
 
-def own_pids(evidence: HangEvidence, started: Callable[[HangMember], bool]) -> dict[str, list[int]]:
+def own_pids(evidence: LiveEvidence, started: Callable[[JobMember], bool]) -> dict[str, list[int]]:
     """Whom to look at on each host: ranks of the names that the command's have, launchers without ranks."""
     from doctor.live.jobs.find import find_jobs
 
@@ -121,7 +121,7 @@ def own_pids(evidence: HangEvidence, started: Callable[[HangMember], bool]) -> d
     return {host: pids for host, pids in found.items() if pids}
 
 
-def own_part(evidence: HangEvidence, started: Callable[[HangMember], bool]) -> HangEvidence:
+def own_part(evidence: LiveEvidence, started: Callable[[JobMember], bool]) -> LiveEvidence:
     """The evidence without processes that are not the command's."""
     from msgspec.structs import replace
 
@@ -144,7 +144,7 @@ def own_part(evidence: HangEvidence, started: Callable[[HangMember], bool]) -> H
     return replace(evidence, hosts=tuple(hosts))
 
 
-def _bound(ranks: Sequence[HangMember], started: Callable[[HangMember], bool]) -> set[Key]:
+def _bound(ranks: Sequence[JobMember], started: Callable[[JobMember], bool]) -> set[Key]:
     """The ranks that the command started, those that are connected to them, and on hosts without such ones
     those with other numbers. In containers, one host may have several jobs of one name.
     """

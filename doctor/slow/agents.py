@@ -11,8 +11,8 @@ from msgspec.structs import replace
 
 from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import RemoteAgent
-from doctor.live.agents import HOME as HANG_HOME
-from doctor.live.agents import NEEDS, HangAgents, HangHost
+from doctor.live.agents import HOME as LIVE_HOME
+from doctor.live.agents import NEEDS, LookAgents, LookHost
 from doctor.live.evidence import LONGEST_LIBRARY_TEXT
 from doctor.live.messages import ChildEnd
 from doctor.live.redaction import clean, clean_frame
@@ -44,8 +44,8 @@ STACKS = 4
 
 
 def slow_script(python: str | None = None, *, sudo: bool = False) -> Script:
-    """As hang_script."""
-    modules = {**module_texts(HANG_HOME), **module_texts(HOME)}
+    """As look_script."""
+    modules = {**module_texts(LIVE_HOME), **module_texts(HOME)}
     script = agent_script(modules, f"{HOME}.agent", needs=NEEDS, python=python)
     return by_sudo(script) if sudo else script
 
@@ -63,7 +63,7 @@ class RoundPlan:
 
 
 @dataclass(slots=True)
-class SlowHost(HangHost):
+class SlowHost(LookHost):
     pongs: dict[int, tuple[float, float]] = field(default_factory=dict)
     """For each ping: its time there, and ours."""
     ranks: dict[int, list[RankSamples]] = field(default_factory=dict)
@@ -105,7 +105,7 @@ def _clean_devices(said: DeviceText) -> DeviceText:
     return replace(said, text=redact(said.text)[:LONGEST_LIBRARY_TEXT], problem=clean(said.problem))
 
 
-class SlowAgents(HangAgents):
+class SlowAgents(LookAgents):
     decoder = messages.DECODER
     kind = SlowHost
 
@@ -156,7 +156,7 @@ class SlowAgents(HangAgents):
         over = time.monotonic() + plan.seconds + START + 2 * within
         self.await_all(min(over, self.until), _sampled, tell)
 
-    def take(self, host: HangHost, message: messages.SlowMessage, size: int) -> bool:
+    def take(self, host: LookHost, message: messages.SlowMessage, size: int) -> bool:
         assert isinstance(host, SlowHost)
         if isinstance(message, messages.Pong):
             if message.number in host.pongs or message.number >= PINGS:

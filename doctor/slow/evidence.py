@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from doctor.live.evidence import Count, Frame, HangEvidence, Long, Pid, Seconds, Text, Word
+from doctor.live.evidence import Count, Frame, LiveEvidence, Long, Pid, Seconds, Text, Word
 
 MOST_ROUNDS = 16
 MOST_PARTS = 64
@@ -160,7 +160,7 @@ class HostSamples(msgspec.Struct, frozen=True, kw_only=True):
     """The numbers of those that it did not answer in time."""
 
 
-class SlowEvidence(HangEvidence, frozen=True, kw_only=True):
+class SlowEvidence(LiveEvidence, frozen=True, kw_only=True):
     """Everything that the judgement is made from: the same evidence always gives the same judgement."""
 
     samples: tuple[HostSamples, ...]

@@ -8,7 +8,7 @@ import msgspec
 
 from doctor.agents.session import Bye, Message, NoInterpreter
 from doctor.live.evidence import Count, Seconds
-from doctor.live.messages import HangMessage
+from doctor.live.messages import LiveMessage
 from doctor.slow.evidence import BusyProcess, DeviceText, Length, OwedAnswers, Profile, RankLink, RankSamples
 
 
@@ -45,7 +45,7 @@ class Pong(Message, frozen=True, tag="pong"):
     at: Seconds
 
 
-SlowMessage = HangMessage | RankMessage | ProfileMessage | DeviceMessage | RoundEnd | Pong
+SlowMessage = LiveMessage | RankMessage | ProfileMessage | DeviceMessage | RoundEnd | Pong
 DECODER: msgspec.json.Decoder[SlowMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
     SlowMessage | NoInterpreter | Bye
 )

@@ -12,8 +12,8 @@ from pathlib import Path
 
 from msgspec.structs import asdict, replace
 
-from doctor.live.agents import HangPatience
-from doctor.live.evidence import HangChoice, HangEvidence
+from doctor.live.agents import LookPatience
+from doctor.live.evidence import JobChoice, LiveEvidence
 from doctor.live.sight import evidence_of, tell_search
 from doctor.model import Host, UnreachedHost
 from doctor.probe import through
@@ -23,7 +23,7 @@ from doctor.stage import Stage, Tell
 from doctor.transport import Transport
 from doctor.transport.way import Way
 
-Choose = Callable[[HangEvidence], Mapping[str, Collection[int]] | None]
+Choose = Callable[[LiveEvidence], Mapping[str, Collection[int]] | None]
 Next = Callable[[SlowEvidence], RoundPlan | None]
 
 
@@ -42,9 +42,9 @@ def see(
     *,
     sudo: bool = False,
     way: Way | None = None,
-    choice: HangChoice,
+    choice: JobChoice,
     until: float = math.inf,
-    patience: HangPatience,
+    patience: LookPatience,
     progress: Tell = lambda _: None,
     choose: Choose = lambda _: None,
     pyspy: Sequence[Path] = (),

@@ -10,7 +10,7 @@ from doctor.hang.envelope import HangReport
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_report
 from doctor.judge.verdict import Report
-from doctor.live.evidence import HangEvidence
+from doctor.live.evidence import LiveEvidence
 from doctor.logs.envelope import LogsReport
 from doctor.logs.explanation import Explanation
 from doctor.logs.report_json import logs_report
@@ -22,7 +22,7 @@ from doctor.run.envelope import RunReport
 from doctor.slow.envelope import SlowReport
 from tests.support.schemas import misfits
 
-Made = Report | Explanation | HangEvidence | Envelope
+Made = Report | Explanation | LiveEvidence | Envelope
 
 
 def envelope_of(made: Made) -> Envelope:

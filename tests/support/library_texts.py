@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, LibraryText
+from doctor.live.evidence import HostEvidence, JobMember, LibraryText, LiveEvidence
 from doctor.live.libraries.opinions import Source
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "libraries"
@@ -16,7 +16,7 @@ NOW = 1_795_284_720.0
 
 @dataclass(frozen=True)
 class SmallJob:
-    ranks: tuple[HangMember, ...]
+    ranks: tuple[JobMember, ...]
 
 
 def sample(name: str) -> str:
@@ -28,7 +28,7 @@ def job_of(count: int, hosts: int = 1) -> SmallJob:
     each = count // hosts
     return SmallJob(
         tuple(
-            HangMember(
+            JobMember(
                 host=f"node{rank // each + 1}",
                 pid=100 + rank,
                 parent=1,
@@ -45,11 +45,11 @@ def text(source: Source, body: str, name: str = "x", **more: Any) -> LibraryText
     return LibraryText(source=source.value, name=name, text=body, **{"at": NOW, **more})
 
 
-def seen(job: SmallJob, *said: LibraryText, of: Sequence[tuple[str, LibraryText]] = ()) -> HangEvidence:
+def seen(job: SmallJob, *said: LibraryText, of: Sequence[tuple[str, LibraryText]] = ()) -> LiveEvidence:
     """`said` for node1, `of` for hosts by name."""
     names = list(dict.fromkeys(member.host for member in job.ranks))
     texts = [("node1", each) for each in said] + list(of)
-    return HangEvidence(
+    return LiveEvidence(
         started="2026-11-20T09:00:00Z",
         asked=tuple(names),
         hosts=tuple(

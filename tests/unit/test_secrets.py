@@ -27,7 +27,7 @@ from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.job.wishes import JobWishes
 from doctor.judge.fact_values import ASKED
-from doctor.live.evidence import Frame, HangEvidence, HangMember, LibraryText
+from doctor.live.evidence import Frame, JobMember, LibraryText, LiveEvidence
 from doctor.live.redaction import redacted
 from doctor.model import Answer, AnswerEnd, Host, TableFile, UnreachedHost
 from doctor.probe.frames import FILES, THERE
@@ -157,8 +157,8 @@ def test_what_hosts_said(collected: Collection) -> None:
     assert [way for way in quoting if "[hidden]" not in shown[way]] == []
 
 
-def hanging() -> HangEvidence:
-    def tells(member: HangMember, few: Sequence[str]) -> HangMember:
+def hanging() -> LiveEvidence:
+    def tells(member: JobMember, few: Sequence[str]) -> JobMember:
         frames = tuple(Frame(name="main", file=line, line=7, source=line) for line in few)
         looks = {
             which: look

@@ -17,10 +17,10 @@ from doctor.hang.judge.pace import TIMES, logged_pace
 from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.start_judgement import job_of, judge_start
 from doctor.hang.judge.weigh import weigh
-from doctor.live.evidence import HangEvidence
+from doctor.live.evidence import LiveEvidence
 from doctor.live.jobs.claims import counted
 from doctor.live.jobs.find import MOST_JOBS, chosen, chosen_starts, find_jobs
-from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.starting import starting_jobs
 from doctor.live.jobs.strangers import may_be_one
 from doctor.live.libraries.consult import opinions
@@ -45,7 +45,7 @@ _OPEN = ("is not decided", "are not decided")
 
 
 def judge(
-    evidence: HangEvidence,
+    evidence: LiveEvidence,
     *,
     pid: int | None = None,
     master_port: int | None = None,
@@ -91,7 +91,7 @@ def judge(
     )
 
 
-def judged(evidence: HangEvidence) -> Judgement:
+def judged(evidence: LiveEvidence) -> Judgement:
     """The judgement by the options that the evidence holds."""
     choice = evidence.choice
     return judge(
@@ -122,7 +122,11 @@ def _no_such(pid: int | None, master_port: int | None, slurm_job: str | None, us
 
 
 def _judge_job(
-    evidence: HangEvidence, job: HangJob, jobs: tuple[HangJob, ...], limit: float, notes: tuple[str, ...] = ()
+    evidence: LiveEvidence,
+    job: RunningJob,
+    jobs: tuple[RunningJob, ...],
+    limit: float,
+    notes: tuple[str, ...] = (),
 ) -> Judgement:
     case, pace = case_of(evidence, job), logged_pace(evidence, job)
     limit = max(limit, TIMES * pace)
@@ -225,7 +229,7 @@ def _unproved(named: tuple[HangCulprit, ...], still: str, pace: float) -> str:
     return f"Others have waited for {who} for {still}; what it does may be work that goes on."
 
 
-def _rankless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:
+def _rankless(evidence: LiveEvidence, job: RunningJob) -> Iterator[str]:
     """Notes about hosts that run no rank of this job but a launcher without ranks: it may be this job's."""
     for host in evidence.hosts if job.missing else ():
         if host.host not in job.hosts:

@@ -13,7 +13,7 @@ from doctor.hang.judge.progress import NONE, Ends, Progress, busy, progress
 from doctor.hang.judge.rights import silent
 from doctor.hang.judge.waiting import kernel_function, storage, waits_for
 from doctor.live import threads
-from doctor.live.evidence import Frame, HangMember, Look
+from doctor.live.evidence import Frame, JobMember, Look
 from doctor.live.places import (
     frames_of,
     lines_of,
@@ -43,7 +43,7 @@ _FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE}
 """Causes that may be a wait for a child process, even for one that waits itself."""
 
 
-def doing(member: HangMember, helpers: Sequence[HangMember], apart: float, ranks: Ends = NONE) -> Activity:
+def doing(member: JobMember, helpers: Sequence[JobMember], apart: float, ranks: Ends = NONE) -> Activity:
     """What this process is doing. Its `helpers` may do its work. `ranks`: what its job's connections use."""
     frames = frames_of(member.b) or frames_of(member.a)
     if _loads(frames):
@@ -60,7 +60,7 @@ def doing(member: HangMember, helpers: Sequence[HangMember], apart: float, ranks
 
 
 def _for_a_child(
-    own: Activity, member: HangMember, helpers: Sequence[HangMember], apart: float, ranks: Ends
+    own: Activity, member: JobMember, helpers: Sequence[JobMember], apart: float, ranks: Ends
 ) -> Activity | None:
     """The activity of child processes that may do its work (an upload, a pool); None if there is none.
 
@@ -85,7 +85,7 @@ def _for_a_child(
     return _of_child(waited, stands, member) if waited and stands else None
 
 
-def _waited_for(member: HangMember, children: Sequence[HangMember]) -> HangMember | None:
+def _waited_for(member: JobMember, children: Sequence[JobMember]) -> JobMember | None:
     """The child that its system call names, or its only one."""
     main = threads.main(member.b)
     named = main.syscall[1] if main and len(main.syscall) > 1 else ""
@@ -93,7 +93,7 @@ def _waited_for(member: HangMember, children: Sequence[HangMember]) -> HangMembe
     return by_call or (children[0] if len(children) == 1 else None)
 
 
-def _of_child(child: HangMember, does: Activity, parent: HangMember) -> Activity:
+def _of_child(child: JobMember, does: Activity, parent: JobMember) -> Activity:
     """The activity of a rank whose child stands still."""
     frames = frames_of(child.b) or frames_of(child.a)
     at = user_frame(frames)
@@ -113,7 +113,7 @@ def _state_of(look: Look | None) -> str:
     return look.state if look else ""
 
 
-def _own(member: HangMember, apart: float, ranks: Ends) -> Activity:
+def _own(member: JobMember, apart: float, ranks: Ends) -> Activity:
     frames = frames_of(member.b) or frames_of(member.a)
     imports = any(frame.file.startswith("<frozen importlib") for frame in frames[: user_index(frames)])
     did = progress(member, apart, ranks)
@@ -142,7 +142,7 @@ def _moves(frames: Sequence[Frame], did: Progress) -> str:
     return "loads data" if "load" in names else "moves data"
 
 
-def _computing(member: HangMember) -> Activity:
+def _computing(member: JobMember) -> Activity:
     """It is never proved that a computation has no end."""
     stacks = [frames for look in member.looks if (frames := frames_of(look))]
     if any(_EVALUATES.search(frame.name) for frames in stacks for frame in frames):
@@ -165,7 +165,7 @@ def _loads(frames: Sequence[Frame]) -> bool:
     )
 
 
-def _loading(member: HangMember, helpers: Sequence[HangMember], apart: float, ranks: Ends) -> Activity:
+def _loading(member: JobMember, helpers: Sequence[JobMember], apart: float, ranks: Ends) -> Activity:
     """The activity of a rank that waits for its data loader: what one of the workers at work is doing."""
     says = "waits for its data loader"
     workers = [each for each in helpers if each.helps == member.pid]
@@ -195,7 +195,7 @@ def _loading(member: HangMember, helpers: Sequence[HangMember], apart: float, ra
     )
 
 
-def _state(worker: HangMember) -> Activity | None:
+def _state(worker: JobMember) -> Activity | None:
     state = (worker.b or worker.a or Look(pid=worker.pid, state="")).state
     words = {"T": "is stopped", "t": "is held by a debugger", "Z": "has ended", "": "has ended"}.get(state)
     if state == "D" and not storage(worker):
@@ -203,7 +203,7 @@ def _state(worker: HangMember) -> Activity | None:
     return Activity(Cause.LOADER, words) if words else None
 
 
-def _idle_worker(worker: HangMember) -> bool:
+def _idle_worker(worker: JobMember) -> bool:
     """Whether it waits for its rank to request data."""
     frames = frames_of(worker.b) or frames_of(worker.a)
     waits_there = {frame.name.rpartition(".")[2] for frame in frames[:4]} & _IDLE_WORKER

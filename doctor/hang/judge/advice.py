@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from doctor.hang.judge.judgement import Cause, HangCulprit, HeldLock
 from doctor.live import threads
-from doctor.live.evidence import HangEvidence, HangMember
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import JobMember, LiveEvidence
+from doctor.live.jobs.job import RunningJob
 from doctor.live.places import frames_of, shown_frames
 from doctor.live.pyspy import fetch
 from doctor.text.nodeset import fold, is_host, unfold
@@ -55,7 +55,7 @@ class Reach:
         in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
         return self.way.typed("check", in_order, (("--only", only),) if only else ())
 
-    def again(self, job: HangJob) -> str:
+    def again(self, job: RunningJob) -> str:
         """The command that repeats this look with --sudo."""
         options = (("--pid", str(job.first.pid if job.first else 0)), ("--sudo",))
         return self.way.typed("hang", self.nodes, options)
@@ -69,14 +69,14 @@ class Reach:
         return way.login(host, shlex.split(command))
 
 
-def reach_of(evidence: HangEvidence) -> Reach:
+def reach_of(evidence: LiveEvidence) -> Reach:
     options = zip(("--pid", "--master-port", "--job", "--rank-user"), evidence.choice.of_job, strict=True)
     chosen = tuple((option, str(value)) for option, value in options if value is not None)
     return Reach(evidence.way or Way(), evidence.local, evidence.asked, chosen)
 
 
 def advice(
-    job: HangJob,
+    job: RunningJob,
     named: Sequence[HangCulprit],
     unreached: Collection[str],
     reach: Reach,
@@ -137,12 +137,12 @@ def _of_lock(held: HeldLock) -> str:
     return f"look for who holds {path} on the other hosts, if they share it; if nobody does, remove it"
 
 
-def _all_commands(job: HangJob, named: Sequence[HangCulprit], reach: Reach, sure: bool) -> Iterator[str]:
+def _all_commands(job: RunningJob, named: Sequence[HangCulprit], reach: Reach, sure: bool) -> Iterator[str]:
     for each in named[:MOST]:
         yield from _commands(each, job, named, reach, sure)
 
 
-def _without(job: HangJob, named: Sequence[HangCulprit]) -> Iterator[str]:
+def _without(job: RunningJob, named: Sequence[HangCulprit]) -> Iterator[str]:
     """How to leave out hosts that may keep every job waiting."""
     sick = list(dict.fromkeys(each.host for each in named if each.cause in _OF_HOST))
     rest = [host for host in job.hosts if host not in sick]
@@ -151,7 +151,7 @@ def _without(job: HangJob, named: Sequence[HangCulprit]) -> Iterator[str]:
         yield f"to leave {fold(sick)} out, start the job again on {fold(rest)}{by_slurm}"
 
 
-def _check(job: HangJob, reach: Reach) -> str:
+def _check(job: RunningJob, reach: Reach) -> str:
     npu = any(threads.uses_npu(rank.b) for rank in job.ranks)
     device = any(threads.uses_device(rank.b) for rank in job.ranks)
     only = _NPU if npu else _NVIDIA if device else _NETWORK
@@ -183,7 +183,7 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
 
 
 def _commands(
-    each: HangCulprit, job: HangJob, named: Sequence[HangCulprit], reach: Reach, sure: bool
+    each: HangCulprit, job: RunningJob, named: Sequence[HangCulprit], reach: Reach, sure: bool
 ) -> Iterable[str]:
     if each.cause is Cause.LINK:
         hosts = dict.fromkeys(other.host for other in named)
@@ -218,20 +218,20 @@ def _commands(
             yield f"{end}    # ends the job, with an error in its log"
 
 
-def _stack_again(each: HangCulprit, job: HangJob, reach: Reach) -> str:
+def _stack_again(each: HangCulprit, job: RunningJob, reach: Reach) -> str:
     """How to see whether it is still there. This neither stops the process nor needs it to run."""
     held = next((one.pid for one in job.helpers if each.place and _is_at(one, each)), each.pid)
     typed = reach.on(each.host, f"py-spy dump --nonblocking --pid {held}")
     return f"{typed}    # is it still there?" if typed and each.frames else typed
 
 
-def _is_at(helper: HangMember, each: HangCulprit) -> bool:
+def _is_at(helper: JobMember, each: HangCulprit) -> bool:
     """Whether the stack of the culprit is that of this helper, for which it waits."""
     same = (helper.host, helper.helps) == each.key
     return same and shown_frames(frames_of(helper.b) or frames_of(helper.a)) == each.frames
 
 
-def next_time(job: HangJob, named: Sequence[HangCulprit], *, stacks: bool) -> tuple[str, ...]:
+def next_time(job: RunningJob, named: Sequence[HangCulprit], *, stacks: bool) -> tuple[str, ...]:
     """Environment variables with which more would have been seen of this hang. Nothing has to be installed.
     `stacks`: whether Python stacks were seen.
     """

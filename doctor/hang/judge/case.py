@@ -12,8 +12,8 @@ from doctor.hang.judge.progress import ends_of_ranks
 from doctor.hang.judge.strangers import MOVING, silence
 from doctor.hang.judge.waiting import SLOW, doubted, frozen, stuck_in_kernel
 from doctor.live import threads
-from doctor.live.evidence import HangEvidence, HangMember, Look
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import JobMember, LiveEvidence, Look
+from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.unrecognised import unrecognised
 from doctor.live.wires import (
     Key,
@@ -39,10 +39,10 @@ ANSWERED = 3.0
 
 @dataclass(frozen=True, slots=True)
 class HangCase:
-    job: HangJob
+    job: RunningJob
     standings: tuple[RankStanding, ...]
     """One for each rank whose process has not ended."""
-    lost: tuple[tuple[HangMember, Cause], ...]
+    lost: tuple[tuple[JobMember, Cause], ...]
     """Ranks whose process cannot continue: it has ended, is stopped or is stuck in the kernel."""
     edges: frozenset[tuple[Key, Key]]
     """Pairs of ranks: the first waits for the second. Empty if collectives do not use TCP."""
@@ -89,7 +89,7 @@ class HangCase:
 
     def told(self, of: Sequence[RankStanding]) -> tuple[RankStanding, ...]:
         """These standings, each completed with what the rank is doing."""
-        helpers: dict[Key, list[HangMember]] = {}
+        helpers: dict[Key, list[JobMember]] = {}
         for each in self.job.helpers:
             helpers.setdefault((each.host, each.helps or 0), []).append(each)
         ranks = ends_of_ranks(self.job.ranks)
@@ -122,7 +122,7 @@ class HangCase:
         return replace(each, doing=replace(found, frames=does.frames or each.frames))
 
 
-def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
+def case_of(evidence: LiveEvidence, job: RunningJob) -> HangCase:
     apart = [host.apart for host in evidence.hosts if host.host in job.hosts and host.apart > 0]
     lost = tuple((member, cause) for member in job.ranks if (cause := _lost(member)))
     ended = {key(member) for member, cause in lost if cause is Cause.ENDED}
@@ -155,7 +155,7 @@ def case_of(evidence: HangEvidence, job: HangJob) -> HangCase:
 
 
 def _still(
-    job: HangJob, standings: Sequence[RankStanding], after: Sequence[Wire], apart: float
+    job: RunningJob, standings: Sequence[RankStanding], after: Sequence[Wire], apart: float
 ) -> tuple[bool, float | None]:
     """Whether the connections show for how long the job has stood still, and the seconds; None if unknown.
 
@@ -194,7 +194,7 @@ def _connections_seen(look: Look | None) -> bool:
     return look is not None and bool(look.connections) and not refused
 
 
-def _lost(member: HangMember) -> Cause | None:
+def _lost(member: JobMember) -> Cause | None:
     first, last = _state(member.a), _state(member.b)
     if first in ENDED and last in ENDED:
         return Cause.ENDED

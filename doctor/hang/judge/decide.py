@@ -12,7 +12,7 @@ from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
 from doctor.live import threads
 from doctor.live.collectives import RPC
-from doctor.live.evidence import HangMember
+from doctor.live.evidence import JobMember
 from doctor.live.jobs.job import LostHost
 from doctor.live.places import short
 from doctor.live.wires import Key, key, pairs
@@ -100,7 +100,7 @@ def _claims_to_be_lost(case: HangCase) -> HangFinding | None:
 
 
 def _cannot_go_on(
-    case: HangCase, lost: Sequence[tuple[HangMember, Cause]], sure: HangConfidence
+    case: HangCase, lost: Sequence[tuple[JobMember, Cause]], sure: HangConfidence
 ) -> HangFinding:
     at = {each.key: each for each in case.standings}
     named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in lost)
@@ -122,7 +122,7 @@ def _all_lost(causes: set[Cause]) -> str:
     return f"Every rank has {what}: the job is over, and its log says why."
 
 
-def _belongs(case: HangCase, of: HangMember, cause: Cause) -> bool:
+def _belongs(case: HangCase, of: JobMember, cause: Cause) -> bool:
     """Whether more than its variables shows that it is a rank. A process that has ended has no connections,
     so its variables suffice.
     """
@@ -137,7 +137,7 @@ def _unproved_claims(case: HangCase, found: HangFinding) -> Iterator[str]:
             yield f"process {of.pid} is {cause.value}: nothing but its variables shows that it is {who}"
 
 
-def _culprit_lost(of: HangMember, cause: Cause, at: RankStanding | None) -> HangCulprit:
+def _culprit_lost(of: JobMember, cause: Cause, at: RankStanding | None) -> HangCulprit:
     words = {
         Cause.ENDED: "has ended, and its launcher has not noticed",
         Cause.STOPPED: "is stopped (state T)",
@@ -223,7 +223,7 @@ def _cut(case: HangCase) -> HangFinding | None:
     return HangFinding(tuple(named), HangConfidence.STRONG, sentence=said)
 
 
-def _direction(case: HangCase, members: Mapping[Key, HangMember]) -> str:
+def _direction(case: HangCase, members: Mapping[Key, JobMember]) -> str:
     """Of one lost connection: who sends in vain, for how long, and whether that arrives."""
     senders = sorted({wire.of for wire in case.lossy})
     ends = sorted({end for wire in case.lossy for end in (wire.of, wire.to)})

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
-from doctor.live.evidence import Frame, HangMember
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import Frame, JobMember
+from doctor.live.jobs.job import RunningJob
 from doctor.live.libraries.opinions import Opinion
 
 
@@ -101,7 +101,7 @@ class Activity:
 class RankStanding:
     """Where a rank stands, and what it is doing if it is outside collectives."""
 
-    member: HangMember
+    member: JobMember
     inside: bool | None
     """Whether it is in a collective; None if unknown."""
     by: str = ""
@@ -206,8 +206,8 @@ class Judgement:
     sentence: str
     """The judgement in one sentence."""
     confidence: HangConfidence = HangConfidence.UNDECIDED
-    job: HangJob | None = None
-    jobs: tuple[HangJob, ...] = ()
+    job: RunningJob | None = None
+    jobs: tuple[RunningJob, ...] = ()
     each: tuple[Judgement, ...] = ()
     """If there are several jobs, the judgement of each, in the order of `jobs`."""
     named: tuple[HangCulprit, ...] = ()

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.live import threads
-from doctor.live.evidence import Frame, HangMember, Look, PythonThread
+from doctor.live.evidence import Frame, JobMember, Look, PythonThread
 from doctor.live.places import (
     is_library,
     main_thread,
@@ -34,7 +34,7 @@ def leaves(frames: Sequence[Frame]) -> bool:
     return outer is not None and _EXITS.get(short(outer.name), "\n") in outer.file
 
 
-def leaving(own: Activity, member: HangMember) -> Activity:
+def leaving(own: Activity, member: JobMember) -> Activity:
     """The activity of a rank that leaves: what keeps it. `own`: what its main thread does."""
     says = "has ended its training and cannot exit"
     left = "; the others still train: it left before them"
@@ -61,7 +61,7 @@ def _keeps(look: Look | None) -> PythonThread | None:
     return next((one for one in others if not all(is_library(frame.file) for frame in one.frames)), None)
 
 
-def forked_with_lock(child: HangMember, parent: HangMember) -> bool:
+def forked_with_lock(child: JobMember, parent: JobMember) -> bool:
     """Whether it waits for a lock that no thread of it can release: its only thread waits, and nothing but
     this process uses the lock. It was forked while another thread of its parent held it.
     """

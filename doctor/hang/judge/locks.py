@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from doctor.hang.judge.judgement import Activity, Cause, HeldLock
 from doctor.hang.judge.progress import BUSY, TICKS
 from doctor.live import threads
-from doctor.live.evidence import FileLock, Frame, HangMember, LockHolder
+from doctor.live.evidence import FileLock, Frame, JobMember, LockHolder
 from doctor.live.places import user_index
 
 _DATABASE = re.compile(r"execute|commit|rollback|sqlite|\bdbm\b|shelve")
@@ -18,7 +18,7 @@ LONGEST = 60
 
 
 def waits_for_lock(
-    member: HangMember, frames: Sequence[Frame], apart: float, *, woken: bool
+    member: JobMember, frames: Sequence[Frame], apart: float, *, woken: bool
 ) -> Activity | None:
     """The activity of a process that waits for a lock on a file; None if nothing shows that it does.
     `woken`: its main thread ran between the looks, as one does that tries again and again.
@@ -43,7 +43,7 @@ def waits_for_lock(
     )
 
 
-def _waited(member: HangMember, frames: Sequence[Frame], woken: bool) -> FileLock | None:
+def _waited(member: JobMember, frames: Sequence[Frame], woken: bool) -> FileLock | None:
     look, waits = member.b, threads.waiting(member)
     sleeps = woken and (threads.in_kernel(waits, ("nanosleep",)) or threads.polls(threads.main(waits)))
     for by in ("kernel", "library", "own", "open"):

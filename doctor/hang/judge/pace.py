@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 
 from doctor.hang.judge.judgement import Judgement
-from doctor.live.evidence import HangEvidence
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import LiveEvidence
+from doctor.live.jobs.job import RunningJob
 
 TIMES = 2.0
 """A step may take this many times as long as the steps before it."""
@@ -15,7 +15,7 @@ SOURCE = "step-pace"
 _SECONDS = re.compile(r"\d{1,5}\.\d{3}\Z")
 
 
-def logged_pace(evidence: HangEvidence, job: HangJob) -> float:
+def logged_pace(evidence: LiveEvidence, job: RunningJob) -> float:
     """Seconds for a step, by the logs of the job's ranks; 0 if they do not show it."""
     ranks = {(rank.host, rank.pid) for rank in job.ranks}
     texts = [

@@ -9,7 +9,7 @@ from itertools import pairwise
 from doctor.hang.judge.judgement import RankStanding
 from doctor.live import threads
 from doctor.live.collectives import NOTICES, WAITS, collective_of, synchronises
-from doctor.live.evidence import Frame, HangMember, Look
+from doctor.live.evidence import Frame, JobMember, Look
 from doctor.live.places import (
     WRAPPERS,
     frames_of,
@@ -48,7 +48,7 @@ class LookPosition:
     noticed: bool = False
 
 
-def standing(member: HangMember) -> RankStanding:
+def standing(member: JobMember) -> RankStanding:
     """Where a rank stands by all looks. It is outside only if it is outside in the first and the last look
     and never inside between them.
     """
@@ -79,15 +79,15 @@ def standing(member: HangMember) -> RankStanding:
     )
 
 
-def _all_looks(member: HangMember) -> tuple[Look | None, ...]:
+def _all_looks(member: JobMember) -> tuple[Look | None, ...]:
     return member.a, *member.between, member.b
 
 
-def stepped(member: HangMember) -> bool:
+def stepped(member: JobMember) -> bool:
     return any(made_step(before, now) for before, now in pairwise(map(step_of, _all_looks(member))))
 
 
-def _seen(look: Look | None, member: HangMember) -> LookPosition:
+def _seen(look: Look | None, member: JobMember) -> LookPosition:
     if look is None or look.state in ENDED:
         return LookPosition(None)
     frames = frames_of(look)
@@ -105,7 +105,7 @@ def _by_threads(look: Look) -> LookPosition:
     return LookPosition(None) if may_wait else LookPosition(False, "threads")
 
 
-def _by_stack(look: Look, member: HangMember, frames: Sequence[Frame]) -> LookPosition:
+def _by_stack(look: Look, member: JobMember, frames: Sequence[Frame]) -> LookPosition:
     cut = user_index(frames)
     library = frames[:cut]
     if any(frame.file.startswith("<frozen importlib") for frame in library):
@@ -126,7 +126,7 @@ def _by_stack(look: Look, member: HangMember, frames: Sequence[Frame]) -> LookPo
     return LookPosition(False, "stack")
 
 
-def _ask(look: Look, member: HangMember, operation: str) -> LookPosition:
+def _ask(look: Look, member: JobMember, operation: str) -> LookPosition:
     """The position by the threads, since this Python frame does not show whether it waits or computes."""
     waits = threads.gloo_groups(look)
     if waits or (waits is not None and threads.waits_with_limit(threads.main(look))):

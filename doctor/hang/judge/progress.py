@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.live import threads
-from doctor.live.evidence import Connection, HangMember, Look
+from doctor.live.evidence import Connection, JobMember, Look
 from doctor.live.places import lines_of, main_thread
 from doctor.live.wires import AGAIN, TICK, scoped
 
@@ -40,7 +40,7 @@ class Progress:
     """Another Python thread of it was seen at different lines, or computes."""
 
 
-def ends_of_ranks(ranks: Iterable[HangMember]) -> Ends:
+def ends_of_ranks(ranks: Iterable[JobMember]) -> Ends:
     found = set()
     for rank in ranks:
         port = rank.master.rpartition(":")[2]
@@ -50,7 +50,7 @@ def ends_of_ranks(ranks: Iterable[HangMember]) -> Ends:
     return frozenset(found)
 
 
-def progress(member: HangMember, apart: float, ranks: Ends = NONE) -> Progress:
+def progress(member: JobMember, apart: float, ranks: Ends = NONE) -> Progress:
     a, b = member.a, member.b
     if a is None or b is None:
         return Progress()
@@ -70,7 +70,7 @@ def progress(member: HangMember, apart: float, ranks: Ends = NONE) -> Progress:
     )
 
 
-def _network(member: HangMember, a: Look, b: Look, ranks: Ends) -> int:
+def _network(member: JobMember, a: Look, b: Look, ranks: Ends) -> int:
     """Bytes over its connections to others than ranks. A new connection counts with all its bytes."""
     had = {(each.local, each.peer): each.received + each.acknowledged for each in a.connections}
     return sum(
@@ -79,7 +79,7 @@ def _network(member: HangMember, a: Look, b: Look, ranks: Ends) -> int:
     )
 
 
-def elsewhere(member: HangMember, look: Look | None, ranks: Ends) -> Iterator[Connection]:
+def elsewhere(member: JobMember, look: Look | None, ranks: Ends) -> Iterator[Connection]:
     """Its connections to others than ranks and their rendezvous."""
     for each in look.connections if look else ():
         ports = {("", f":{place.rpartition(':')[2]}") for place in (each.local, each.peer)}
@@ -87,7 +87,7 @@ def elsewhere(member: HangMember, look: Look | None, ranks: Ends) -> Iterator[Co
             yield each
 
 
-def asked(member: HangMember, ranks: Ends) -> Connection | None:
+def asked(member: JobMember, ranks: Ends) -> Connection | None:
     """A connection to somebody else on which it spoke last, so that an answer is due; None if there is none.
     The connection of the latest request comes first.
     """
@@ -108,7 +108,7 @@ def lost(connection: Connection) -> bool:
     return connection.unacknowledged > 0 and connection.backoff >= AGAIN and not connection.persist
 
 
-def _other_threads(member: HangMember, a: Look, b: Look, apart: float) -> Iterator[bool]:
+def _other_threads(member: JobMember, a: Look, b: Look, apart: float) -> Iterator[bool]:
     """For each other Python thread: whether it was seen at different lines, or computes."""
     mains = {thread.tid for look in member.looks if (thread := main_thread(look))}
     seen: dict[int, set[object]] = {}
@@ -123,7 +123,7 @@ def _other_threads(member: HangMember, a: Look, b: Look, apart: float) -> Iterat
             yield len(seen[now.tid]) > 1 or used > BUSY
 
 
-def busy(member: HangMember, apart: float) -> bool:
+def busy(member: JobMember, apart: float) -> bool:
     """Whether it computes. State R in both looks counts as well: on a crowded host it may get no CPU time.
     Threads of libraries that spin, as NCCL's do, do not count beside a main thread that sleeps.
     """

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from doctor.hang.judge.judgement import Rights
-from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence
+from doctor.live.jobs.job import RunningJob
 from doctor.live.pyspy import MACHINES
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -18,7 +18,7 @@ _SILENT = re.compile(r"^Python stacks?: .*no answer within (\S+ s)\b")
 """The message that a host or a process gave no stack in time."""
 
 
-def rights_of(evidence: HangEvidence, job: HangJob) -> Rights:
+def rights_of(evidence: LiveEvidence, job: RunningJob) -> Rights:
     hosts = [host for host in evidence.hosts if host.host in job.hosts]
     looks = [look for each in job.ranks or job.starters for look in (each.a, each.b) if look]
     if not looks:
@@ -56,7 +56,7 @@ def _raises(
         yield "ss (iproute2) on the hosts: for how long the job has stood still"
 
 
-def silent(member: HangMember, of_host: Iterable[str] = ()) -> str:
+def silent(member: JobMember, of_host: Iterable[str] = ()) -> str:
     """The time within which its host, being busy, gave no stack of it; empty if there is a stack, or if it
     is missing for another reason.
     """
@@ -66,10 +66,10 @@ def silent(member: HangMember, of_host: Iterable[str] = ()) -> str:
     return next((found[1] for each in said if (found := _SILENT.search(each))), "")
 
 
-def stackless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:
+def stackless(evidence: LiveEvidence, job: RunningJob) -> Iterator[str]:
     """ "no stacks of rank 3 within 10 s: it is judged by /proc alone" """
     hosts = {host.host: host.unread for host in evidence.hosts}
-    waited: dict[str, list[HangMember]] = {}
+    waited: dict[str, list[JobMember]] = {}
     for rank in job.ranks:
         if seconds := silent(rank, hosts.get(rank.host, ())):
             waited.setdefault(seconds, []).append(rank)
@@ -81,7 +81,7 @@ def stackless(evidence: HangEvidence, job: HangJob) -> Iterator[str]:
         yield f"no stacks of {_named(members)} within {seconds}: {they} judged by /proc alone"
 
 
-def _named(members: Sequence[HangMember]) -> str:
+def _named(members: Sequence[JobMember]) -> str:
     """ "ranks 2-3 on node2" """
     ranks = [member.rank for member in members if member.rank is not None]
     named = len(ranks) == len(members)

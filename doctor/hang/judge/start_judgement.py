@@ -9,16 +9,16 @@ from doctor.hang.judge.case import LOOKS_APART
 from doctor.hang.judge.judgement import HangState, Judgement
 from doctor.hang.judge.rights import rights_of
 from doctor.hang.judge.start_faults import REACH, StartFault, faults
-from doctor.live.evidence import HangEvidence
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import LiveEvidence
+from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.starting import StartingJob, has_come
 from doctor.text.nodeset import fold
 
 
-def job_of(start: StartingJob) -> HangJob:
+def job_of(start: StartingJob) -> RunningJob:
     first, seen = start.starters[0], {host.host: host for host in start.seen}
     begun = [seen[each.host].at - each.member.age for each in start.starters if seen[each.host].at]
-    return HangJob(
+    return RunningJob(
         name=f"{first.master.address}:{first.master.port}",
         launcher=start.name,
         world=start.nodes * first.each if first.each else None,
@@ -32,7 +32,7 @@ def job_of(start: StartingJob) -> HangJob:
 
 
 def judge_start(
-    evidence: HangEvidence, start: StartingJob, jobs: tuple[HangJob, ...], limit: float
+    evidence: LiveEvidence, start: StartingJob, jobs: tuple[RunningJob, ...], limit: float
 ) -> Judgement:
     job = job_of(start)
     apart = [host.apart for host in start.seen if host.apart > 0]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from doctor.hang.judge.judgement import Cause
 from doctor.live import threads
-from doctor.live.evidence import HangEvidence, HangMember, Look
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import JobMember, LiveEvidence, Look
+from doctor.live.jobs.job import RunningJob
 from doctor.live.wires import SHORT
 
 BUSY = 0.15
@@ -22,7 +22,7 @@ FEWEST = 3
 """The fewest processes in which one can be the odd one: if there are two, either could be."""
 
 
-def silence(evidence: HangEvidence, job: HangJob) -> tuple[bool, float | None]:
+def silence(evidence: LiveEvidence, job: RunningJob) -> tuple[bool, float | None]:
     """Whether the connections show for how long the job has been silent, and the seconds; None if unknown.
 
     A job is silent while its user's processes exchange no data. It is unknown which process a connection
@@ -48,12 +48,12 @@ def silence(evidence: HangEvidence, job: HangJob) -> tuple[bool, float | None]:
     return True, min(still, job.age or still)
 
 
-def _woken(member: HangMember) -> bool:
+def _woken(member: JobMember) -> bool:
     first, last = threads.main(member.a), threads.main(member.b)
     return first is not None and last is not None and first.switches != last.switches
 
 
-def odd(ranks: Sequence[HangMember], apart: float) -> Iterator[tuple[HangMember, Cause, str]]:
+def odd(ranks: Sequence[JobMember], apart: float) -> Iterator[tuple[JobMember, Cause, str]]:
     """The only busy or the only idle process among several equal ones, with the cause in words."""
     if len(ranks) < FEWEST or len({each.command for each in ranks}) > 1:
         return
@@ -67,14 +67,14 @@ def odd(ranks: Sequence[HangMember], apart: float) -> Iterator[tuple[HangMember,
         yield idle[0], Cause.ELSEWHERE, "does nothing, and the others use their processors"
 
 
-def _busy(member: HangMember, apart: float) -> bool:
+def _busy(member: JobMember, apart: float) -> bool:
     a, b = member.a, member.b
     if a is None or b is None:
         return False
     return (b.cpu - a.cpu) / TICKS / max(apart, 0.1) > BUSY or a.state == b.state == "R"
 
 
-def _idle(member: HangMember) -> bool:
+def _idle(member: JobMember) -> bool:
     """Whether its main thread slept and was not woken between the looks."""
     a, b = member.a, member.b
     first, last = threads.main(a), threads.main(b)

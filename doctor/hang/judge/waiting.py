@@ -10,7 +10,7 @@ from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.locks import waits_for_lock
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
 from doctor.live import threads
-from doctor.live.evidence import Connection, Frame, HangMember, Look, Thread
+from doctor.live.evidence import Connection, Frame, JobMember, Look, Thread
 from doctor.live.onhost.descriptors import OF_COLLECTIVES
 from doctor.live.places import frames_of, main_thread, place_of, user_frame, user_index
 
@@ -84,7 +84,7 @@ FILES = 3
 
 
 def waits_for(
-    member: HangMember, frames: Sequence[Frame], did: Progress, apart: float, ranks: Ends = NONE
+    member: JobMember, frames: Sequence[Frame], did: Progress, apart: float, ranks: Ends = NONE
 ) -> Activity:
     """What it waits for. It is unproved if it may be work that goes on, or an answer that may still come."""
     if locked := waits_for_lock(member, frames, apart, woken=did.woken):
@@ -102,7 +102,7 @@ def doubted(found: Activity, doubt: str) -> Activity:
     return replace(found, words=f"{words}{doubt}", unproved=True)
 
 
-def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ranks: Ends) -> str:
+def _doubt(found: Activity, member: JobMember, did: Progress, apart: float, ranks: Ends) -> str:
     """Why it may work all the same, in words that follow what it waits for; empty if it stands still."""
     sleeps = found.cause is Cause.SLEEPS and not did.woken
     if did.calls:
@@ -129,7 +129,7 @@ def _doubt(found: Activity, member: HangMember, did: Progress, apart: float, ran
     return ""
 
 
-def _waits_for(member: HangMember, frames: Sequence[Frame], ranks: Ends) -> Activity:
+def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activity:
     look = threads.waiting(member)
     main = threads.main(look)
     waits = main.waits if main else ""
@@ -200,7 +200,7 @@ def _may_answer(peer: Connection) -> bool:
     return min(peer.last_sent, peer.last_received) < 1000 * PATIENCE
 
 
-def _flushes(member: HangMember) -> bool:
+def _flushes(member: JobMember) -> bool:
     return threads.in_kernel(member.b, _FLUSHES) and not threads.in_kernel(member.b, _DEAD_STORAGE)
 
 
@@ -208,7 +208,7 @@ def _talks(frames: Sequence[Frame], libraries: Sequence[str] = _TALKS) -> bool:
     return any(part in frame.file for frame in frames[: user_index(frames)] for part in libraries)
 
 
-def _thread_asks(member: HangMember) -> bool:
+def _thread_asks(member: JobMember) -> bool:
     """Whether a thread of it, other than those of libraries of collectives, reads a socket, by the kernel."""
     look = member.b
     return any(
@@ -218,14 +218,14 @@ def _thread_asks(member: HangMember) -> bool:
     )
 
 
-def _pool_asks(member: HangMember) -> bool:
+def _pool_asks(member: JobMember) -> bool:
     """Whether it waits for a thread of a pool that waits for a local process: ss shows no such socket."""
     pool = [thread.frames for thread in (member.b.python if member.b else ())]
     pool = [frames for frames in pool if any(_POOL in frame.file for frame in frames) and _talks(frames)]
     return bool(pool) and _talks(frames_of(member.b), (_POOL, _LOOP))
 
 
-def _thread_polls(member: HangMember) -> bool:
+def _thread_polls(member: JobMember) -> bool:
     """Whether one of its threads waits for a local process, as a loop of asyncio in a thread does. Without
     stacks, threads of Python are known by their name, which is that of the main thread.
     """
@@ -237,7 +237,7 @@ def _thread_polls(member: HangMember) -> bool:
     return any(each.tid in talking or each.name.startswith(names) for each in waits)
 
 
-def _asked_by_a_thread(member: HangMember, ranks: Ends) -> Connection | None:
+def _asked_by_a_thread(member: JobMember, ranks: Ends) -> Connection | None:
     """The connection over which one of its threads waits for an answer. If no stack is known, any may do so.
 
     Many processes keep a connection that is idle, so it must have spoken last. With TLS, the other end does:
@@ -261,7 +261,7 @@ def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> b
     return stdin and (not frames or bool(re.search(r"\binput\(|\bstdin\b", frames[0].source)))
 
 
-def frozen(member: HangMember) -> bool:
+def frozen(member: JobMember) -> bool:
     """Whether a control group keeps it from running in both looks. Kernels show this in different ways."""
     looks = (member.a, member.b)
     return all(look is not None and _frozen(look) for look in looks)
@@ -275,7 +275,7 @@ def _frozen(look: Look) -> bool:
     return look.state == "D" and (waits in _FROZEN or any(each in waits for each in _INTERRUPTIBLE))
 
 
-def stuck_in_kernel(member: HangMember) -> bool:
+def stuck_in_kernel(member: JobMember) -> bool:
     """Whether it stayed in state D: not woken and no bytes moved between the looks, and not for storage."""
     first, last = member.a, member.b
     if first is None or last is None or first.state != "D" or last.state != "D":
@@ -285,24 +285,24 @@ def stuck_in_kernel(member: HangMember) -> bool:
     return not woken and first.bytes_moved == last.bytes_moved and not storage(member)
 
 
-def storage(member: HangMember) -> bool:
+def storage(member: JobMember) -> bool:
     return threads.in_kernel(member.b, _STORAGE) or threads.in_kernel(member.a, _STORAGE)
 
 
-def kernel_function(member: HangMember) -> str:
+def kernel_function(member: JobMember) -> str:
     look = member.b or member.a
     main = threads.main(look)
     named = main.waits if main and main.waits not in ("", "0") else ""
     return named or next(iter(look.kernel if look else ()), "")
 
 
-def _holds_gil(member: HangMember) -> bool:
+def _holds_gil(member: JobMember) -> bool:
     first, last = main_thread(member.a), main_thread(member.b)
     asleep = member.b is not None and member.b.state == "S"
     return bool(first and last and first.owns_gil and last.owns_gil and asleep)
 
 
-def _gil_holder(member: HangMember) -> str:
+def _gil_holder(member: JobMember) -> str:
     """The line at which another thread holds the GIL in both looks; empty if there is none."""
     holders = []
     for look in (member.a, member.b):

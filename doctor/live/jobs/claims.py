@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.live.evidence import HangMember, Look
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import JobMember, Look
+from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.owners import joins
 from doctor.live.places import main_thread, user_index
 from doctor.text.nodeset import fold
@@ -16,7 +16,9 @@ MOST = 8
 _NUMBERS = {2: "two", 3: "three", 4: "four"}
 
 
-def counted(jobs: Sequence[HangJob], known: Sequence[HangJob]) -> tuple[tuple[HangJob, ...], tuple[str, ...]]:
+def counted(
+    jobs: Sequence[RunningJob], known: Sequence[RunningJob]
+) -> tuple[tuple[RunningJob, ...], tuple[str, ...]]:
     """The jobs that count, and notes about the others. If there were no looks, or if no job would count, all
     jobs count. `known`: all jobs that were found.
     """
@@ -32,7 +34,7 @@ def counted(jobs: Sequence[HangJob], known: Sequence[HangJob]) -> tuple[tuple[Ha
     return found, (*_owners(jobs, known), *left[:MOST], *more)
 
 
-def _counts(job: HangJob, held: Mapping[str, float]) -> bool:
+def _counts(job: RunningJob, held: Mapping[str, float]) -> bool:
     """Whether a job counts: its ranks are bound to it, or they may still be starting.
 
     Ranks that are starting must be the complete world, or must not be younger than the bound ranks with the
@@ -44,7 +46,7 @@ def _counts(job: HangJob, held: Mapping[str, float]) -> bool:
     return free and not job.stray and any(map(_may_begin, job.ranks))
 
 
-def _may_begin(rank: HangMember) -> bool:
+def _may_begin(rank: JobMember) -> bool:
     return rank.hidden or joins(rank) or any(map(_imports, rank.looks))
 
 
@@ -56,11 +58,11 @@ def _imports(look: Look) -> bool:
     return look.state == "D" or any(frame.file.startswith("<frozen importlib") for frame in inner)
 
 
-def _oldest(job: HangJob) -> float:
+def _oldest(job: RunningJob) -> float:
     return max((rank.age for rank in job.ranks), default=0.0)
 
 
-def _owners(jobs: Sequence[HangJob], known: Sequence[HangJob]) -> Iterator[str]:
+def _owners(jobs: Sequence[RunningJob], known: Sequence[RunningJob]) -> Iterator[str]:
     """ "two users have ranks of 10.0.0.1:29500: root (4) and alice (1)" """
     ranks = {job.ranks[0].job: Counter[str]() for job in jobs[:MOST]}
     for job in known:
@@ -74,7 +76,7 @@ def _owners(jobs: Sequence[HangJob], known: Sequence[HangJob]) -> Iterator[str]:
             yield f"{number} users have ranks of {name}: {', '.join(most)} and {last}{more}"
 
 
-def _claim(job: HangJob) -> str:
+def _claim(job: RunningJob) -> str:
     """ "process 163 of alice on node2 says that it is rank 4 of 10.0.0.1:29500, and does not count: ..." """
     first, number = job.ranks[0], len(job.ranks)
     which = f"rank {first.rank}" if number == 1 and first.rank is not None else "ranks"

@@ -8,8 +8,8 @@ from dataclasses import replace as with_changes
 
 from msgspec.structs import replace
 
-from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence
+from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.lost_hosts import lost_hosts
 from doctor.live.jobs.owners import HERE, JobPart, parts, ranks_of
 from doctor.live.jobs.starting import StartingJob
@@ -22,13 +22,13 @@ MOST_MISSING = 20_000
 """The largest world whose missing ranks are listed: a host may claim a world of any size."""
 
 
-def find_jobs(evidence: HangEvidence) -> tuple[HangJob, ...]:
+def find_jobs(evidence: LiveEvidence) -> tuple[RunningJob, ...]:
     """All jobs, in the order of the hosts."""
     seen = {host.host: host for host in evidence.hosts}
     return tuple(_with_lost(_job(part, seen), evidence) for part in _limited(parts(evidence)))
 
 
-def _with_lost(job: HangJob, evidence: HangEvidence) -> HangJob:
+def _with_lost(job: RunningJob, evidence: LiveEvidence) -> RunningJob:
     """The job with the hosts that lost its ranks without a word."""
     lost = lost_hosts(evidence, job)
     gone = ((rank, each.host) for each in lost if not each.unsure for rank in each.ranks)
@@ -50,12 +50,12 @@ def _limited(found: Iterable[JobPart]) -> list[JobPart]:
 
 
 def chosen(
-    jobs: Sequence[HangJob],
+    jobs: Sequence[RunningJob],
     pid: int | None,
     master_port: int | None,
     slurm_job: str | None = None,
     user: str | None = None,
-) -> tuple[HangJob, ...]:
+) -> tuple[RunningJob, ...]:
     """The jobs that match all given options."""
     found = list(jobs)
     if pid is not None:
@@ -91,19 +91,19 @@ def chosen_starts(
     )
 
 
-def _parent(rank: HangMember) -> tuple[int, ...]:
+def _parent(rank: JobMember) -> tuple[int, ...]:
     """Its parent, unless that is process 1, which adopts all orphans."""
     return (rank.parent,) if rank.parent > 1 else ()
 
 
-def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
+def _job(part: JobPart, seen: dict[str, HostEvidence]) -> RunningJob:
     ranks = _numbered(_counted(ranks_of(part.members)), part.world)
     ranks.sort(key=lambda each: (each.rank is None, each.rank or 0, each.host, each.pid))
     here = {each.host for each in ranks}
     world = part.world
     missing = _missing(ranks, world)
     begun = [seen[each.host].at - each.age for each in ranks if each.age and seen[each.host].at]
-    return HangJob(
+    return RunningJob(
         name=part.name,
         launcher=next((each.launcher for each in ranks if each.launcher), ""),
         world=world,
@@ -119,7 +119,7 @@ def _job(part: JobPart, seen: dict[str, HostEvidence]) -> HangJob:
     )
 
 
-def _counted(ranks: list[HangMember]) -> list[HangMember]:
+def _counted(ranks: list[JobMember]) -> list[JobMember]:
     """The ranks. One with only a number on its host gets that of the job if the first host is known, and no
     other host lies between them.
     """
@@ -132,7 +132,7 @@ def _counted(ranks: list[HangMember]) -> list[HangMember]:
     return [replace(each, rank=numbers.get(key(each), each.rank)) for each in ranks]
 
 
-def _firsts(ranks: Sequence[HangMember]) -> dict[str, int]:
+def _firsts(ranks: Sequence[JobMember]) -> dict[str, int]:
     """Host -> the number of its first rank, as far as that is known."""
     hosts = list(dict.fromkeys(each.host for each in ranks))
     if len(hosts) < 2:
@@ -145,16 +145,16 @@ def _firsts(ranks: Sequence[HangMember]) -> dict[str, int]:
     return {head: 0, **({host: size for host in hosts if host != head} if len(hosts) == 2 else {})}
 
 
-def _runs_store(rank: HangMember) -> bool:
+def _runs_store(rank: JobMember) -> bool:
     return any(thread.name == STORE for look in rank.looks for thread in look.threads) or _holds_store(rank)
 
 
-def _numbered(ranks: list[HangMember], world: int | None) -> list[HangMember]:
+def _numbered(ranks: list[JobMember], world: int | None) -> list[JobMember]:
     """The ranks. One without a number is rank 0 if it holds the store, or has the only number left."""
     left = set(range(min(world or 0, MOST_MISSING))) - {each.rank for each in ranks}
     without = [each for each in ranks if each.rank is None]
     store = [each for each in without if _holds_store(each)]
-    chosen: HangMember | None = None
+    chosen: JobMember | None = None
     if len(store) == 1 and all(each.rank != 0 for each in ranks):
         chosen, number = store[0], 0
     elif len(without) == len(left) == 1 and len(ranks) == world:
@@ -164,14 +164,14 @@ def _numbered(ranks: list[HangMember], world: int | None) -> list[HangMember]:
     return _numbered([replace(each, rank=number) if each is chosen else each for each in ranks], world)
 
 
-def _holds_store(rank: HangMember) -> bool:
+def _holds_store(rank: JobMember) -> bool:
     """Whether others reach it at the port of the rendezvous. A launcher would hold that itself."""
     port = rank.master.rpartition(":")[2]
     ends = (each.local.rpartition(":")[2] for look in rank.looks for each in look.connections)
     return bool(port) and rank.launched is None and port in ends
 
 
-def _missing(ranks: Sequence[HangMember], world: int | None) -> tuple[int, ...]:
+def _missing(ranks: Sequence[JobMember], world: int | None) -> tuple[int, ...]:
     """The ranks that were not found. Empty if a rank without a number was found: it may be one of these."""
     found = {each.rank for each in ranks}
     if world is None or world > MOST_MISSING or None in found:
@@ -179,7 +179,7 @@ def _missing(ranks: Sequence[HangMember], world: int | None) -> tuple[int, ...]:
     return tuple(rank for rank in range(world) if rank not in found)
 
 
-def _homes(missing: Sequence[int], ranks: Sequence[HangMember], world: int) -> Iterator[tuple[int, str]]:
+def _homes(missing: Sequence[int], ranks: Sequence[JobMember], world: int) -> Iterator[tuple[int, str]]:
     """Missing ranks with the host on which they must have run, if each host has an equal block of ranks."""
     of_host: dict[str, list[int]] = {}
     for each in ranks:

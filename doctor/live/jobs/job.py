@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from doctor.live.evidence import HangMember
+from doctor.live.evidence import JobMember
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,14 @@ class LostHost:
 
 
 @dataclass(frozen=True, slots=True)
-class HangJob:
+class RunningJob:
     """Processes that belong together."""
 
     name: str
     launcher: str
     world: int | None
-    ranks: tuple[HangMember, ...]
-    helpers: tuple[HangMember, ...]
+    ranks: tuple[JobMember, ...]
+    helpers: tuple[JobMember, ...]
     hosts: tuple[str, ...]
     missing: tuple[int, ...] = ()
     """Ranks that were not found."""
@@ -51,11 +51,11 @@ class HangJob:
     stray: bool = False
     """Other ranks hold the numbers that these processes claim."""
     lost: tuple[LostHost, ...] = ()
-    starters: tuple[HangMember, ...] = ()
+    starters: tuple[JobMember, ...] = ()
     """Its launchers, if it has no rank yet."""
 
     @property
-    def first(self) -> HangMember | None:
+    def first(self) -> JobMember | None:
         """Its first rank, or its first launcher."""
         return next(iter((*self.ranks, *self.starters)), None)
 

@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 
-from doctor.live.evidence import HangEvidence, HangMember, HostEvidence
-from doctor.live.jobs.job import HangJob, LostHost
+from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence
+from doctor.live.jobs.job import LostHost, RunningJob
 from doctor.live.wires import unpaired
 
 MARGIN = 2.0
 """Seconds by which the ages of a host and of a job, or of an event, may be wrong."""
 
 
-def lost_hosts(evidence: HangEvidence, job: HangJob) -> tuple[LostHost, ...]:
+def lost_hosts(evidence: LiveEvidence, job: RunningJob) -> tuple[LostHost, ...]:
     missing = sorted({*job.missing} - {rank for rank, _ in job.gone})
     own = {host.host: {*host.addresses} for host in evidence.hosts}
     leads = [
@@ -25,7 +25,7 @@ def lost_hosts(evidence: HangEvidence, job: HangJob) -> tuple[LostHost, ...]:
     ]
     # Several hosts may have one address, such as that of a bridge for containers.
     claims = Counter(end for host in evidence.hosts if host.ends for end in {*host.ends.lacks})
-    found: list[tuple[HostEvidence, list[HangMember], str]] = []
+    found: list[tuple[HostEvidence, list[JobMember], str]] = []
     for host in evidence.hosts:
         gone = {end for end in (host.ends.lacks if host.ends else ()) if claims[end] == 1}
         waiting = [(end, rank) for end, rank in leads if end in gone and rank.host != host.host]
@@ -42,7 +42,7 @@ def lost_hosts(evidence: HangEvidence, job: HangJob) -> tuple[LostHost, ...]:
 
 def _lost(
     host: HostEvidence,
-    waiting: Sequence[HangMember],
+    waiting: Sequence[JobMember],
     address: str,
     ranks: tuple[int, ...],
     age: float,
@@ -67,7 +67,7 @@ def _killed(lines: Sequence[str], age: float) -> str:
 
 
 def _homes(
-    hosts: Sequence[HostEvidence], asked: Sequence[str], ranks: Sequence[HangMember], missing: Sequence[int]
+    hosts: Sequence[HostEvidence], asked: Sequence[str], ranks: Sequence[JobMember], missing: Sequence[int]
 ) -> dict[str, tuple[int, ...]]:
     """The missing ranks of each of these hosts, if all hosts have as many ranks and these hosts explain all
     that are missing: one host, or several if the order of the hosts is that of the ranks.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from doctor.live.evidence import HangMember, HostEvidence
+from doctor.live.evidence import HostEvidence, JobMember
 from doctor.live.onhost.launchers import NAMELESS
 
 
@@ -12,5 +12,5 @@ def own_jobs(seen: HostEvidence) -> HostEvidence:
     return replace(seen, members=tuple(_with_host(member, seen.host) for member in seen.members))
 
 
-def _with_host(member: HangMember, host: str) -> HangMember:
+def _with_host(member: JobMember, host: str) -> JobMember:
     return replace(member, job=f"{member.job} on {host}"[:256]) if member.job.startswith(NAMELESS) else member

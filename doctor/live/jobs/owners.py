@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from doctor.live import threads
-from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.evidence import JobMember, LiveEvidence
 from doctor.live.jobs.strangers import same_by_connections
 from doctor.live.onhost.launchers import NAMELESS
 from doctor.live.wires import SHORT, Key, Wire, key, wires
@@ -28,7 +28,7 @@ class JobPart:
     """Processes with one name and one owner."""
 
     name: str
-    members: tuple[HangMember, ...]
+    members: tuple[JobMember, ...]
     world: int | None
     bound: frozenset[Key]
     """Its ranks that a launcher started, or that are connected to other ranks of their owner."""
@@ -36,18 +36,18 @@ class JobPart:
     """Other ranks hold the numbers that these processes claim."""
 
 
-def parts(evidence: HangEvidence) -> Iterator[JobPart]:
+def parts(evidence: LiveEvidence) -> Iterator[JobPart]:
     """All parts, in the order of the hosts."""
     for name, owned in _by_name(evidence).items():
         for members in _persons(owned):
             yield from _split(name, members)
 
 
-def _by_name(evidence: HangEvidence) -> dict[str, list[list[HangMember]]]:
+def _by_name(evidence: LiveEvidence) -> dict[str, list[list[JobMember]]]:
     """The members of each name, one list for each owner. A helper has the owner of its rank."""
     same = {**same_by_connections(evidence), **_same_by_wires(evidence)}
     owners = {key(m): m.user for host in evidence.hosts for m in host.members if m.helps is None}
-    found: dict[str, dict[str, list[HangMember]]] = {}
+    found: dict[str, dict[str, list[JobMember]]] = {}
     for host in evidence.hosts:
         for each in host.members:
             owner = owners.get((each.host, each.helps or each.pid), each.user)
@@ -55,11 +55,11 @@ def _by_name(evidence: HangEvidence) -> dict[str, list[list[HangMember]]]:
     return {name: list(owned.values()) for name, owned in found.items()}
 
 
-def _same_by_wires(evidence: HangEvidence) -> dict[str, str]:
+def _same_by_wires(evidence: LiveEvidence) -> dict[str, str]:
     """The name of the whole job for each job without a name of its own that is connected to other ranks of
     its user, such as actors of Ray on several hosts.
     """
-    owned: dict[str, list[HangMember]] = {}
+    owned: dict[str, list[JobMember]] = {}
     for host in evidence.hosts:
         for each in ranks_of(host.members):
             if not each.hidden:
@@ -88,14 +88,14 @@ def _named_first(name: str) -> tuple[bool, str]:
     return _is_nameless(name), name
 
 
-def ranks_of(members: Sequence[HangMember]) -> list[HangMember]:
+def ranks_of(members: Sequence[JobMember]) -> list[JobMember]:
     return [each for each in members if each.helps is None]
 
 
 # Several owners that are one person.
 
 
-def _persons(owned: list[list[HangMember]]) -> list[list[HangMember]]:
+def _persons(owned: list[list[JobMember]]) -> list[list[JobMember]]:
     """Owners merged if they are one person: one launcher started their ranks, or a user has different names
     on different hosts.
     """
@@ -107,9 +107,9 @@ def _persons(owned: list[list[HangMember]]) -> list[list[HangMember]]:
 
 
 def _merged(
-    owned: list[list[HangMember]], same: Callable[[list[HangMember], list[HangMember]], bool]
-) -> list[list[HangMember]]:
-    merged: list[list[HangMember]] = []
+    owned: list[list[JobMember]], same: Callable[[list[JobMember], list[JobMember]], bool]
+) -> list[list[JobMember]]:
+    merged: list[list[JobMember]] = []
     for members in owned:
         before = next((other for other in merged if same(other, members)), None)
         if before is None:
@@ -119,13 +119,13 @@ def _merged(
     return merged
 
 
-def _same_launcher(one: list[HangMember], other: list[HangMember]) -> bool:
+def _same_launcher(one: list[JobMember], other: list[JobMember]) -> bool:
     """Whether one launcher started ranks of both. Other users' processes cannot be below it."""
     starts = ({(m.host, m.launched) for m in of if m.launched is not None} for of in (one, other))
     return not set.isdisjoint(*starts)
 
 
-def _same_person(one: list[HangMember], other: list[HangMember], between: Sequence[Wire]) -> bool:
+def _same_person(one: list[JobMember], other: list[JobMember], between: Sequence[Wire]) -> bool:
     """Whether they are on different hosts, have different ranks of the same world, and have sent data to each
     other. Anybody can connect to a port of a rank, so a connection alone proves nothing.
     """
@@ -144,14 +144,14 @@ def _same_person(one: list[HangMember], other: list[HangMember], between: Sequen
     )
 
 
-def _hosts(members: Sequence[HangMember]) -> set[str]:
+def _hosts(members: Sequence[JobMember]) -> set[str]:
     return {each.host for each in members}
 
 
 # Several processes that claim one rank.
 
 
-def _split(name: str, members: list[HangMember]) -> Iterator[JobPart]:
+def _split(name: str, members: list[JobMember]) -> Iterator[JobPart]:
     """The ranks, and for each host the processes that claim numbers of other ranks."""
     for called, own in _by_loopback(name, members):
         ranks = ranks_of(own)
@@ -167,12 +167,12 @@ def _split(name: str, members: list[HangMember]) -> Iterator[JobPart]:
             yield JobPart(f"{called} on {host}", left, _world(ranks_of(left), bound), bound, stray=True)
 
 
-def _rank_key(member: HangMember) -> Key:
+def _rank_key(member: JobMember) -> Key:
     """The key of the rank that it is or helps."""
     return member.host, member.helps or member.pid
 
 
-def _by_loopback(name: str, members: list[HangMember]) -> Iterator[tuple[str, list[HangMember]]]:
+def _by_loopback(name: str, members: list[JobMember]) -> Iterator[tuple[str, list[JobMember]]]:
     """Ranks with a loopback rendezvous form one job on each host."""
     hosts = _of_hosts(members)
     if len(hosts) < 2 or not all(m.master.startswith(HERE) for m in members):
@@ -181,30 +181,30 @@ def _by_loopback(name: str, members: list[HangMember]) -> Iterator[tuple[str, li
     yield from ((f"{name} on {host}", own) for host, own in hosts.items())
 
 
-def _of_hosts(members: Sequence[HangMember]) -> dict[str, list[HangMember]]:
-    found: dict[str, list[HangMember]] = {}
+def _of_hosts(members: Sequence[JobMember]) -> dict[str, list[JobMember]]:
+    found: dict[str, list[JobMember]] = {}
     for each in members:
         found.setdefault(each.host, []).append(each)
     return found
 
 
-def _connected(ranks: list[HangMember]) -> frozenset[Key]:
+def _connected(ranks: list[JobMember]) -> frozenset[Key]:
     """Ranks with a connection to another rank of the same user; the rendezvous counts as well."""
     owner = {key(m): m.user for m in ranks}
     pairs = (wire for first in (True, False) for wire in wires(ranks, first=first, rendezvous=True))
     return frozenset(wire.of for wire in pairs if owner[wire.of] == owner[wire.to])
 
 
-def _world(ranks: Sequence[HangMember], bound: frozenset[Key]) -> int | None:
+def _world(ranks: Sequence[JobMember], bound: frozenset[Key]) -> int | None:
     """The world size that most bound ranks give, or most ranks if none is bound. A tie gives the smallest."""
     said = Counter(m.world for m in ranks if m.world is not None and key(m) in bound)
     said = said or Counter(m.world for m in ranks if m.world is not None)
     return min((world for world, n in said.items() if n == max(said.values())), default=None)
 
 
-def _strays(ranks: list[HangMember], connected: frozenset[Key], world: int | None) -> frozenset[Key]:
+def _strays(ranks: list[JobMember], connected: frozenset[Key], world: int | None) -> frozenset[Key]:
     """Processes whose number is outside the world, or is held by one with more signs of being the rank."""
-    claims: dict[int, list[HangMember]] = {}
+    claims: dict[int, list[JobMember]] = {}
     for each in ranks:
         if each.rank is not None:
             claims.setdefault(each.rank, []).append(each)
@@ -224,14 +224,14 @@ def _more(one: tuple[bool, ...], other: tuple[bool, ...]) -> bool:
     return one != other and all(a >= b for a, b in zip(one, other, strict=True))
 
 
-def joins(rank: HangMember) -> bool:
+def joins(rank: JobMember) -> bool:
     """Whether it takes part in process groups or could do so."""
     looks = (rank.a, rank.b)
     return rank.joins or any(threads.uses_gloo(look) or threads.uses_device(look) for look in looks)
 
 
 def _apart(
-    name: str, members: list[HangMember], world: int | None, bound: frozenset[Key]
+    name: str, members: list[JobMember], world: int | None, bound: frozenset[Key]
 ) -> Iterator[JobPart]:
     """One part for each host if a rank number exists twice: then several jobs have the same name."""
     numbers = Counter(each.rank for each in ranks_of(members) if each.rank is not None)

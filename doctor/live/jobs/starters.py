@@ -8,7 +8,7 @@ from doctor.job.launch.command import kept_words
 from doctor.job.launch.launcher import Launcher, Master
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import launcher, master_of
-from doctor.live.evidence import HangMember
+from doctor.live.evidence import JobMember
 from doctor.text.nodeset import is_host, is_ip
 
 
@@ -16,7 +16,7 @@ from doctor.text.nodeset import is_host, is_ip
 class Starter:
     """A launcher without ranks."""
 
-    member: HangMember
+    member: JobMember
     launcher: Launcher
     program: str
     nodes: tuple[int, int]
@@ -36,7 +36,7 @@ class Starter:
         return self.launcher.name
 
 
-def starter_of(member: HangMember) -> Starter | None:
+def starter_of(member: JobMember) -> Starter | None:
     """None if its ranks need no other host, or nothing says where they meet."""
     told = _told(member)
     agent, master = launcher(told), master_of(told)
@@ -51,13 +51,13 @@ def starter_of(member: HangMember) -> Starter | None:
     )
 
 
-def called(member: HangMember) -> tuple[str, ...]:
+def called(member: JobMember) -> tuple[str, ...]:
     """The name that a launcher without ranks calls; empty if it calls an address, or is no such launcher."""
     master = master_of(_told(member)) if member.words else None
     return (master.address,) if master and is_host(master.address) and not is_ip(master.address) else ()
 
 
-def _told(member: HangMember) -> ProcessEnv:
+def _told(member: JobMember) -> ProcessEnv:
     return ProcessEnv(
         f"process {member.pid}", member.host, member.env, kept_words(member.words), pid=member.pid
     )

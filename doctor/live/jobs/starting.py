@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from doctor.job.launch.rank_env import is_loopback_name
-from doctor.live.evidence import Connection, HangEvidence, HostEvidence, Look
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import Connection, HostEvidence, LiveEvidence, Look
+from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.owners import HERE
 from doctor.live.jobs.starters import Starter, starter_of
 from doctor.live.places import frames_of
@@ -68,7 +68,7 @@ def most_common(values: Sequence[str]) -> str:
     return Counter(values).most_common(1)[0][0]
 
 
-def starting_jobs(evidence: HangEvidence, jobs: Sequence[HangJob] = ()) -> tuple[StartingJob, ...]:
+def starting_jobs(evidence: LiveEvidence, jobs: Sequence[RunningJob] = ()) -> tuple[StartingJob, ...]:
     """The jobs that start, apart from launchers of jobs with ranks elsewhere."""
     running = {rank.master for job in jobs for rank in job.ranks}
     alike: dict[tuple[object, ...], list[Starter]] = {}

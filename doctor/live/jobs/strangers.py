@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from doctor.live.evidence import HangEvidence
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import LiveEvidence
+from doctor.live.jobs.job import RunningJob
 from doctor.live.onhost.launchers import NAMELESS
 from doctor.live.wires import SHORT
 from doctor.text.nodeset import fold
 
 
-def nameless(evidence: HangEvidence) -> dict[str, dict[str, list[str]]]:
+def nameless(evidence: LiveEvidence) -> dict[str, dict[str, list[str]]]:
     """Jobs whose ranks may not be read and whose name is only valid on their host, by user and host."""
     found: dict[str, dict[str, list[str]]] = {}
     for host in evidence.hosts:
@@ -22,7 +22,7 @@ def nameless(evidence: HangEvidence) -> dict[str, dict[str, list[str]]]:
     return found
 
 
-def same_by_connections(evidence: HangEvidence) -> dict[str, str]:
+def same_by_connections(evidence: LiveEvidence) -> dict[str, str]:
     """The name of the whole job for each nameless job that is a part of it. Two nameless jobs belong together
     if they are the only ones of their user on their hosts and this user's processes there exchange data.
     """
@@ -44,7 +44,7 @@ def same_by_connections(evidence: HangEvidence) -> dict[str, str]:
     return same
 
 
-def may_be_one(evidence: HangEvidence, jobs: Sequence[HangJob]) -> Iterator[str]:
+def may_be_one(evidence: LiveEvidence, jobs: Sequence[RunningJob]) -> Iterator[str]:
     """Notes about jobs that may be one: nothing shows whether they belong together."""
     names = {job.name for job in jobs}
     for user, of in nameless(evidence).items():

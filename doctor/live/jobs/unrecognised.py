@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.live.evidence import Connection, HangEvidence, HangMember, HostEvidence
-from doctor.live.jobs.job import HangJob
+from doctor.live.evidence import Connection, HostEvidence, JobMember, LiveEvidence
+from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.owners import HERE
 from doctor.live.wires import SHORT, Key, key
 
 MOST = 20_000
 
 
-def unrecognised(evidence: HangEvidence, job: HangJob) -> tuple[Key, ...]:
+def unrecognised(evidence: LiveEvidence, job: RunningJob) -> tuple[Key, ...]:
     """The ranks with such a connection. If every number of the world is held, no rank can be missing."""
     numbers = {rank.rank for rank in job.ranks}
     if job.world is not None and job.world <= MOST and numbers >= {*range(job.world)}:
@@ -25,7 +25,7 @@ def unrecognised(evidence: HangEvidence, job: HangJob) -> tuple[Key, ...]:
     )
 
 
-def _leads_away(rank: HangMember, host: HostEvidence) -> Iterator[bool]:
+def _leads_away(rank: JobMember, host: HostEvidence) -> Iterator[bool]:
     known = {(each.local, each.peer) for member in host.members for each in _connections(member)}
     port = rank.master.rpartition(":")[2]
     for each in _connections(rank):
@@ -35,5 +35,5 @@ def _leads_away(rank: HangMember, host: HostEvidence) -> Iterator[bool]:
             yield (each.peer, each.local) not in known
 
 
-def _connections(member: HangMember) -> tuple[Connection, ...]:
+def _connections(member: JobMember) -> tuple[Connection, ...]:
     return member.b.connections if member.b else ()

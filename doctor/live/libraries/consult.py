@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
-from doctor.live.evidence import HangEvidence
+from doctor.live.evidence import LiveEvidence
 from doctor.live.libraries import logs, ras, recorder, torch_npu, utilisation
 from doctor.live.libraries.groups import named
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Trust
@@ -23,7 +23,7 @@ ASKED: tuple[Callable[[RankFinder], Opinion | None], ...] = (
 )
 
 
-def opinions(evidence: HangEvidence, job: HasRanks) -> tuple[Opinion, ...]:
+def opinions(evidence: LiveEvidence, job: HasRanks) -> tuple[Opinion, ...]:
     """All opinions on this job: strong ones first, silent ones last."""
     who = RankFinder(evidence, tuple(job.ranks))
     found = [_printable(each) for ask in ASKED if (each := ask(who)) is not None]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, LibraryText
+from doctor.live.evidence import HostEvidence, JobMember, LibraryText, LiveEvidence
 from doctor.live.libraries.opinions import Source, Subject, SubjectState
 from doctor.text.printable import clean_line
 
@@ -20,7 +20,7 @@ class HasRanks(Protocol):
     """The part of a job that is needed here: its ranks, without their helpers."""
 
     @property
-    def ranks(self) -> Sequence[HangMember]: ...
+    def ranks(self) -> Sequence[JobMember]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,11 +35,11 @@ class HostText:
 class RankFinder:
     """Finds the ranks of one job by the names that libraries use for them."""
 
-    evidence: HangEvidence
-    ranks: tuple[HangMember, ...]
+    evidence: LiveEvidence
+    ranks: tuple[JobMember, ...]
     hosts: dict[str, HostEvidence] = field(init=False)
-    _by_process: dict[tuple[str, int], HangMember] = field(init=False)
-    _by_rank: dict[int, HangMember] = field(init=False)
+    _by_process: dict[tuple[str, int], JobMember] = field(init=False)
+    _by_rank: dict[int, JobMember] = field(init=False)
     _by_address: dict[str, set[str]] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -56,7 +56,7 @@ class MessageWriter:
         self.out.flush()
 
 
-class HangAgent(HostAgent):
+class LookAgent(HostAgent):
     def __init__(self) -> None:
         HostAgent.__init__(self, STUCK)
         self.ear = None  # type: int | None
@@ -313,4 +313,4 @@ def seconds_of(told: Any, otherwise: float) -> float:
 
 def main(program: bytes, head: int) -> None:
     del program, head
-    HangAgent().live()
+    LookAgent().live()

@@ -13,7 +13,7 @@ from statistics import mean, median_high
 
 from doctor.hang.judge import judged as judge_hang
 from doctor.hang.judge.judgement import HangState, Judgement
-from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.job import RunningJob
 from doctor.live.steps import made_step, step_of
 from doctor.live.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
@@ -97,7 +97,7 @@ def _entered(entries: Sequence[int], found: Series | None) -> int | None:
     return median_high(entries) if found is not None and found.by == "threads" else None
 
 
-def _steps(evidence: SlowEvidence, job: HangJob) -> tuple[int | None, float | None]:
+def _steps(evidence: SlowEvidence, job: RunningJob) -> tuple[int | None, float | None]:
     """How many steps were made between the first and the last look, and how long one takes; None if the
     ranks do not agree: a number that was read while it changed may be any.
     """

@@ -8,7 +8,7 @@ from enum import Enum
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.hang.judge.judgement import Judgement
 from doctor.live.evidence import Frame
-from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.job import RunningJob
 from doctor.live.wires import Key
 
 
@@ -143,8 +143,8 @@ class SlowJudgement:
     sentence: str
     hang: Judgement
     """What `doctor hang` says of the looks before and after the samples."""
-    job: HangJob | None = None
-    jobs: tuple[HangJob, ...] = ()
+    job: RunningJob | None = None
+    jobs: tuple[RunningJob, ...] = ()
     late: tuple[SlowCulprit, ...] = ()
     seconds: float = 0.0
     samples: int = 0

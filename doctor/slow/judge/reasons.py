@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from doctor.live.collectives import waits_in
-from doctor.live.evidence import Frame, HangMember
+from doctor.live.evidence import Frame, JobMember
 from doctor.live.places import place_of
 from doctor.live.wires import Key
 from doctor.slow.evidence import Profile, RankSamples
@@ -292,7 +292,7 @@ def _worker(seen: Sampled, who: Key) -> str:
 
 def _files(seen: Sampled, who: Key) -> list[str]:
     """What it has open and no other rank has."""
-    members: dict[Key, HangMember] = {(each.host, each.pid): each for each in seen.job.ranks}
+    members: dict[Key, JobMember] = {(each.host, each.pid): each for each in seen.job.ranks}
     opened = {of: {f for look in m.looks for f in look.files} for of, m in members.items()}
     others = set[str]().union(*(files for of, files in opened.items() if of != who))
     return sorted(opened.get(who, set()) - others)

@@ -8,7 +8,7 @@ from statistics import median
 
 from doctor.live.collectives import waits_in
 from doctor.live.evidence import Frame
-from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.job import RunningJob
 from doctor.live.places import is_library, user_frame
 from doctor.live.threads import uses_device
 from doctor.live.wires import Key, key
@@ -41,7 +41,7 @@ class Series:
 class Sampled:
     """All rounds that every host of a job answered. A host that answers late lacks some."""
 
-    job: HangJob
+    job: RunningJob
     hosts: Mapping[str, HostSamples]
     rounds: tuple[int, ...]
     lost: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class Sampled:
         return [key(each) for each in self.job.ranks]
 
 
-def sampled(evidence: SlowEvidence, job: HangJob) -> Sampled:
+def sampled(evidence: SlowEvidence, job: RunningJob) -> Sampled:
     hosts = {each.host: each for each in evidence.samples if each.host in job.hosts}
     numbers = [{each.number for each in host.rounds} for host in hosts.values()]
     complete = set.intersection(*numbers) if numbers and len(hosts) == len(job.hosts) else set[int]()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from doctor.live.jobs.job import HangJob
+from doctor.live.jobs.job import RunningJob
 from doctor.live.wires import Key
 from doctor.slow.judge.judgement import SlowCulprit
 from doctor.text.nodeset import fold
@@ -26,7 +26,7 @@ def milliseconds(seconds: float) -> str:
     return f"{seconds:.3g} s" if seconds >= 1 else f"{1000 * seconds:.0f} ms"
 
 
-def keys_words(job: HangJob, keys: Sequence[Key]) -> str:
+def keys_words(job: RunningJob, keys: Sequence[Key]) -> str:
     """ "rank 5 on node3", "ranks 4-7 on node2" """
     ranks = sorted(m.rank for m in job.ranks if (m.host, m.pid) in keys and m.rank is not None)
     hosts = fold(dict.fromkeys(host for host, _ in keys))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from doctor.live.onhost import look, stacks
-from doctor.live.onhost.agent import OF_VERSION, HangAgent, MessageWriter, seconds_of
+from doctor.live.onhost.agent import OF_VERSION, LookAgent, MessageWriter, seconds_of
 from doctor.slow.onhost.devices import DeviceReading, used
 from doctor.slow.onhost.record import START, StackRecord, finish
 from doctor.slow.onhost.sampling import Round
@@ -22,9 +22,9 @@ SHORTER = 1.0
 """Seconds of a round that py-spy takes to start."""
 
 
-class SlowAgent(HangAgent):
+class SlowAgent(LookAgent):
     def __init__(self) -> None:
-        HangAgent.__init__(self)
+        LookAgent.__init__(self)
         self.first = 0.0
         """When the first look began."""
         self.scripts = None  # type: list[Mapping[str, Any]] | None

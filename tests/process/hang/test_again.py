@@ -14,14 +14,14 @@ from doctor.hang.check import HostSuggestion, examine_below
 from doctor.live.look import look_at
 from doctor.live.options import RunningJobWishes
 from tests.support.commands import doctor
-from tests.support.hang.ranks import HangJob, make_job
+from tests.support.hang.ranks import RunningJob, make_job
 
 __all__ = ["make_job"]
 
 pytestmark = pytest.mark.slow
 
 
-def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., HangJob]) -> None:
+def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(FAULT="sleep")
     job.hangs()
     limits = ("--for", "1", "--limit", "1")

@@ -11,11 +11,11 @@ import pytest
 
 from doctor.hang.judge import Judgement, judge
 from doctor.live import pyspy
-from doctor.live.agents import HangPatience
+from doctor.live.agents import LookPatience
 from doctor.live.sight import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
-from tests.support.hang.ranks import HangJob, make_job
+from tests.support.hang.ranks import RunningJob, make_job
 
 __all__ = ["make_job"]
 
@@ -27,14 +27,14 @@ LATE = 'case " $* " in *" --pid "{}" "*) exec sleep 600;; esac\n'
 
 @pytest.fixture
 def looked(
-    make_job: Callable[..., HangJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Callable[[str], tuple[HangJob, Judgement]]:
+    make_job: Callable[..., RunningJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[[str], tuple[RunningJob, Judgement]]:
     """Look at a job whose rank 1 sleeps. py-spy gives no answer for `late`, a PID as {RANK}."""
     own = pyspy.find()
     if own is None:
         pytest.skip("py-spy is not installed")
 
-    def look(late: str) -> tuple[HangJob, Judgement]:
+    def look(late: str) -> tuple[RunningJob, Judgement]:
         job = make_job(3, FAULT="sleep")
         job.hangs()
         slow = late and LATE.format(late.format(*job.pids))
@@ -46,7 +46,7 @@ def looked(
         monkeypatch.setattr(pyspy, "for_host", lambda *_: ((), "none is brought"))
         transport, began = LocalTransport(), time.monotonic()
         try:
-            sight = see([Host("here", "localhost")], transport, 0.5, patience=HangPatience(whole=WHOLE))
+            sight = see([Host("here", "localhost")], transport, 0.5, patience=LookPatience(whole=WHOLE))
         finally:
             transport.close()
         assert time.monotonic() - began < NEVER
@@ -56,7 +56,7 @@ def looked(
 
 
 @pytest.mark.long
-def test_one_rank_whose_stack_does_not_come(looked: Callable[[str], tuple[HangJob, Judgement]]) -> None:
+def test_one_rank_whose_stack_does_not_come(looked: Callable[[str], tuple[RunningJob, Judgement]]) -> None:
     _, found = looked("{0}")
     stacks = {each.rank: bool(each.member.b and each.member.b.python) for each in found.ranks}
     assert stacks == {0: False, 1: True, 2: True}
@@ -65,7 +65,7 @@ def test_one_rank_whose_stack_does_not_come(looked: Callable[[str], tuple[HangJo
 
 
 def test_ranks_are_judged_by_proc_alone_where_no_stack_comes(
-    looked: Callable[[str], tuple[HangJob, Judgement]],
+    looked: Callable[[str], tuple[RunningJob, Judgement]],
 ) -> None:
     job, found = looked("*")
     assert not any(look.python for rank in found.ranks for look in rank.member.looks)

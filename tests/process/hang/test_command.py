@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.support.hang.named import culprits
-from tests.support.hang.ranks import JOB, HangJob, make_job
+from tests.support.hang.ranks import JOB, RunningJob, make_job
 from tests.support.paths import ROOT
 
 __all__ = ["make_job"]
@@ -26,7 +26,7 @@ def hang(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=100)
 
 
-def judged(job: HangJob, *words: str) -> tuple[int, dict[str, Any]]:
+def judged(job: RunningJob, *words: str) -> tuple[int, dict[str, Any]]:
     done = hang("--local", "--master-port", str(job.port), "--for", "1", "--json", "-", *words)
     assert not done.stderr.startswith("doctor: "), done.stderr
     said: dict[str, Any] = json.loads(done.stdout)
@@ -34,7 +34,7 @@ def judged(job: HangJob, *words: str) -> tuple[int, dict[str, Any]]:
 
 
 def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
-    make_job: Callable[..., HangJob], tmp_path: Path
+    make_job: Callable[..., RunningJob], tmp_path: Path
 ) -> None:
     job = make_job(FAULT="sleep")
     job.hangs()
@@ -63,7 +63,7 @@ def test_a_rank_that_sleeps_is_named_and_again_from_a_file(
 
 
 def test_the_line_of_a_file_that_was_edited_since_is_not_shown(
-    make_job: Callable[..., HangJob], tmp_path: Path
+    make_job: Callable[..., RunningJob], tmp_path: Path
 ) -> None:
     script = tmp_path / "train.py"
     script.write_text(JOB.read_text())
@@ -78,7 +78,7 @@ def test_the_line_of_a_file_that_was_edited_since_is_not_shown(
 
 @pytest.mark.long
 @pytest.mark.parametrize("chain", ["irecv", "recv"])
-def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob], chain: str) -> None:
+def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., RunningJob], chain: str) -> None:
     """As in a pipeline. gloo's worker threads are idle then, and for irecv the stack only shows `wait`."""
     job = make_job(FAULT="sleep", CHAIN=chain)
     job.hangs()
@@ -93,7 +93,7 @@ def test_who_waits_in_a_receive_is_not_accused(make_job: Callable[..., HangJob],
 
 @pytest.mark.long
 def test_only_the_job_that_is_asked_for_is_looked_at(
-    make_job: Callable[..., HangJob], tmp_path: Path
+    make_job: Callable[..., RunningJob], tmp_path: Path
 ) -> None:
     """A process beside it that looks like a rank costs nothing and is not kept."""
     job = make_job(world=2, FAULT="sleep")
@@ -114,7 +114,7 @@ def test_only_the_job_that_is_asked_for_is_looked_at(
         other.wait()
 
 
-def test_a_healthy_job_moves(make_job: Callable[..., HangJob]) -> None:
+def test_a_healthy_job_moves(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(FAULT="")
     job.runs()
     code, said = judged(job)
@@ -130,7 +130,7 @@ def test_a_healthy_job_moves(make_job: Callable[..., HangJob]) -> None:
         pytest.param("stop", "stopped", marks=pytest.mark.long),
     ],
 )
-def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., HangJob]) -> None:
+def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., RunningJob]) -> None:
     job = make_job(FAULT=fault)
     job.hangs()
     code, said = judged(job, "--limit", "1")
@@ -147,7 +147,7 @@ def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., HangJ
     ],
 )
 def test_a_given_py_spy_that_shows_nothing(
-    own: str, make_job: Callable[..., HangJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    own: str, make_job: Callable[..., RunningJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The job is judged without stacks, or with the installed py-spy if the file is for other hosts."""
     monkeypatch.setenv("PATH", "/usr/bin:/bin")

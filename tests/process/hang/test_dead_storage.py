@@ -17,13 +17,13 @@ import pytest
 from tests.support.commands import doctor
 from tests.support.hang import dead_files
 from tests.support.hang.named import culprits
-from tests.support.hang.ranks import HangJob
+from tests.support.hang.ranks import RunningJob
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def make_job(tmp_path: Path) -> Iterator[Callable[..., HangJob]]:
+def make_job(tmp_path: Path) -> Iterator[Callable[..., RunningJob]]:
     """Its ranks see the dead file system as FOLDER/dead; no other process does."""
     if os.geteuid() != 0 or not os.access("/dev/fuse", os.R_OK | os.W_OK):
         pytest.skip("a file system of its own needs root and /dev/fuse")
@@ -39,9 +39,9 @@ def make_job(tmp_path: Path) -> Iterator[Callable[..., HangJob]]:
     if server.stdout.readline() != "mounted\n":
         said = server.communicate()[1]
         pytest.skip(f"a file system cannot be mounted here: {said}")
-    job = HangJob(tmp_path, 3, become=("nsenter", f"--mount=/proc/{server.pid}/ns/mnt", "--"))
+    job = RunningJob(tmp_path, 3, become=("nsenter", f"--mount=/proc/{server.pid}/ns/mnt", "--"))
 
-    def make(**more: str) -> HangJob:
+    def make(**more: str) -> RunningJob:
         job.start(**more)
         return job
 
@@ -59,7 +59,7 @@ def state(pid: int) -> str:
     ("fault", "shown"), [("storage", "S"), pytest.param("storage-behind", "D", marks=pytest.mark.long)]
 )
 def test_the_rank_is_named_and_nothing_waits(
-    fault: str, shown: str, make_job: Callable[..., HangJob]
+    fault: str, shown: str, make_job: Callable[..., RunningJob]
 ) -> None:
     job = make_job(FAULT=fault)
     job.hangs()

@@ -13,21 +13,21 @@ import pytest
 from tests.process.hang.test_command import judged
 from tests.process.hang.test_work import SCRIPT, each
 from tests.support.hang.named import culprits, suspects
-from tests.support.hang.ranks import HangJob, make_job
+from tests.support.hang.ranks import RunningJob, make_job
 
 __all__ = ["make_job"]
 
-Look = Callable[..., tuple[HangJob, int, dict[str, Any]]]
+Look = Callable[..., tuple[RunningJob, int, dict[str, Any]]]
 
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def look(make_job: Callable[..., HangJob]) -> Iterator[Look]:
+def look(make_job: Callable[..., RunningJob]) -> Iterator[Look]:
     """A job of two ranks in which one does this, and what is said of it."""
-    made: list[HangJob] = []
+    made: list[RunningJob] = []
 
-    def looked(kind: str, *words: str) -> tuple[HangJob, int, dict[str, Any]]:
+    def looked(kind: str, *words: str) -> tuple[RunningJob, int, dict[str, Any]]:
         job = make_job(world=2, script=SCRIPT, KIND=kind)
         made.append(job)
         job.hangs()
@@ -40,7 +40,7 @@ def look(make_job: Callable[..., HangJob]) -> Iterator[Look]:
             os.kill(holder(job), signal.SIGKILL)
 
 
-def holder(job: HangJob) -> int:
+def holder(job: RunningJob) -> int:
     return int((job.folder / "held.1").read_text())
 
 
@@ -72,7 +72,7 @@ def test_whose_lock_is_held_by_one_that_works(kind: str, look: Look) -> None:
     assert suspect["summary"].split(", which ")[1].startswith("reads or writes")
 
 
-def test_a_lock_that_is_held_for_a_short_while(make_job: Callable[..., HangJob]) -> None:
+def test_a_lock_that_is_held_for_a_short_while(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(world=2, script=SCRIPT, KIND="short_lock")
     job.until((job.folder / "held.1").exists)
     code, said = judged(job)

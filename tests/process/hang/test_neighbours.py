@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from tests.support.hang.named import culprits
-from tests.support.hang.ranks import HangJob
+from tests.support.hang.ranks import RunningJob
 from tests.support.paths import ROOT
 
 OWNER = 61_300 + int("0" + os.environ.get("PYTEST_XDIST_WORKER", "").removeprefix("gw"))
@@ -29,13 +29,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(os.geteuid() != 0, reason="on
 
 
 @pytest.fixture
-def make_job() -> Iterator[Callable[..., HangJob]]:
-    made: list[HangJob] = []
+def make_job() -> Iterator[Callable[..., RunningJob]]:
+    made: list[RunningJob] = []
 
-    def make(**more: str) -> HangJob:
+    def make(**more: str) -> RunningJob:
         folder = Path(tempfile.mkdtemp())
         folder.chmod(0o777)
-        made.append(HangJob(folder, 2, become=BECOME))
+        made.append(RunningJob(folder, 2, become=BECOME))
         made[-1].start(**more)
         (folder / "fifo").chmod(0o666)
         return made[-1]
@@ -60,7 +60,7 @@ def judged(*words: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, said
 
 
-def test_of_two_jobs_the_one_that_hangs_is_named(make_job: Callable[..., HangJob]) -> None:
+def test_of_two_jobs_the_one_that_hangs_is_named(make_job: Callable[..., RunningJob]) -> None:
     hung, moving = make_job(FAULT="sleep"), make_job(FAULT="")
     hung.hangs()
     moving.runs()
@@ -74,7 +74,7 @@ def test_of_two_jobs_the_one_that_hangs_is_named(make_job: Callable[..., HangJob
 
 
 @pytest.mark.long
-def test_a_worker_of_a_data_loader_chooses_its_job(make_job: Callable[..., HangJob]) -> None:
+def test_a_worker_of_a_data_loader_chooses_its_job(make_job: Callable[..., RunningJob]) -> None:
     hung, moving = make_job(FAULT="loader"), make_job(FAULT="")
     hung.hangs()
     moving.runs()
@@ -84,7 +84,7 @@ def test_a_worker_of_a_data_loader_chooses_its_job(make_job: Callable[..., HangJ
     assert [each["rank"] for each in culprits(said)] == [1]
 
 
-def test_a_prompt_and_a_notebook_that_kept_a_rank_are_none(make_job: Callable[..., HangJob]) -> None:
+def test_a_prompt_and_a_notebook_that_kept_a_rank_are_none(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(FAULT="")
     job.runs()
     env = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(job.port)}

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.hang.named import culprits, suspects
-from tests.support.hang.ranks import HangJob
+from tests.support.hang.ranks import RunningJob
 from tests.support.paths import ROOT
 
 OWNER, NOBODY = 61_234, 65_534
@@ -27,12 +27,12 @@ def become(uid: int) -> tuple[str, ...]:
 
 
 @pytest.fixture
-def make_job() -> Iterator[Callable[..., HangJob]]:
+def make_job() -> Iterator[Callable[..., RunningJob]]:
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o777)
-        job = HangJob(Path(folder), 3, become=become(OWNER))
+        job = RunningJob(Path(folder), 3, become=become(OWNER))
 
-        def make(**more: str) -> HangJob:
+        def make(**more: str) -> RunningJob:
             job.start(**more)
             (job.folder / "fifo").chmod(0o666)
             return job
@@ -41,7 +41,7 @@ def make_job() -> Iterator[Callable[..., HangJob]]:
         job.close()
 
 
-def as_nobody(job: HangJob, *words: str) -> tuple[int, dict[str, Any]]:
+def as_nobody(job: RunningJob, *words: str) -> tuple[int, dict[str, Any]]:
     argv = [*become(NOBODY), sys.executable, "-m", "doctor", "hang", "--local", "--pid", str(job.pids[0])]
     done = subprocess.run(
         [*argv, "--for", "1", "--limit", "1", "--json", "-", *words],
@@ -58,7 +58,7 @@ def as_nobody(job: HangJob, *words: str) -> tuple[int, dict[str, Any]]:
     return done.returncode, said
 
 
-def test_a_stopped_rank_is_a_suspect(make_job: Callable[..., HangJob]) -> None:
+def test_a_stopped_rank_is_a_suspect(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(FAULT="stop")
     job.hangs()
     code, said = as_nobody(job)
@@ -69,7 +69,7 @@ def test_a_stopped_rank_is_a_suspect(make_job: Callable[..., HangJob]) -> None:
     assert said["hang"]["job"]["found"] == 3
 
 
-def test_ranks_that_are_alike_are_no_suspects(make_job: Callable[..., HangJob]) -> None:
+def test_ranks_that_are_alike_are_no_suspects(make_job: Callable[..., RunningJob]) -> None:
     """One sleeps and the others wait: from outside, the difference is invisible."""
     job = make_job(FAULT="sleep")
     job.hangs()
@@ -79,7 +79,7 @@ def test_ranks_that_are_alike_are_no_suspects(make_job: Callable[..., HangJob]) 
 
 
 @pytest.mark.long
-def test_a_job_that_moves_is_said_to_move(make_job: Callable[..., HangJob]) -> None:
+def test_a_job_that_moves_is_said_to_move(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(FAULT="")
     job.runs()
     code, said = as_nobody(job)

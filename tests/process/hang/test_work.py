@@ -10,7 +10,7 @@ import pytest
 
 from tests.process.hang.test_command import judged
 from tests.support.hang.named import culprits, suspects
-from tests.support.hang.ranks import HangJob, make_job
+from tests.support.hang.ranks import RunningJob, make_job
 from tests.support.paths import ROOT
 
 __all__ = ["make_job"]
@@ -25,7 +25,7 @@ def each(quick: str, *long: str) -> list[Any]:
     return [quick, *(pytest.param(kind, marks=LONG) for kind in long)]
 
 
-def seen(make_job: Callable[..., HangJob], kind: str) -> tuple[int, dict[str, Any]]:
+def seen(make_job: Callable[..., RunningJob], kind: str) -> tuple[int, dict[str, Any]]:
     job = make_job(script=SCRIPT, KIND=kind)
     job.hangs()
     return judged(job, "--limit", "1")
@@ -39,7 +39,7 @@ def seen(make_job: Callable[..., HangJob], kind: str) -> tuple[int, dict[str, An
         *("upload_by_thread", "compile_model", "long_import"),
     ),
 )
-def test_who_gets_something_done_works(kind: str, make_job: Callable[..., HangJob]) -> None:
+def test_who_gets_something_done_works(kind: str, make_job: Callable[..., RunningJob]) -> None:
     code, said = seen(make_job, kind)
     assert culprits(said) == []
     assert (code, said["hang"]["state"]) == (0, "waits"), said
@@ -67,7 +67,7 @@ def test_who_gets_something_done_works(kind: str, make_job: Callable[..., HangJo
         *("evaluate", "threads_compute", "pool_computes", "compile_by_gcc"),
     ),
 )
-def test_what_may_be_work_is_not_accused(kind: str, make_job: Callable[..., HangJob]) -> None:
+def test_what_may_be_work_is_not_accused(kind: str, make_job: Callable[..., RunningJob]) -> None:
     needs = {"judge_by_curl": "curl", "compile_by_gcc": "gcc"}.get(kind)
     if needs and not shutil.which(needs):
         pytest.skip(f"{needs} is not installed")
@@ -80,7 +80,7 @@ def test_what_may_be_work_is_not_accused(kind: str, make_job: Callable[..., Hang
 
 
 @pytest.mark.parametrize("kind", each("spin", "spin_in_lines"))
-def test_an_endless_loop_is_named_with_its_line(kind: str, make_job: Callable[..., HangJob]) -> None:
+def test_an_endless_loop_is_named_with_its_line(kind: str, make_job: Callable[..., RunningJob]) -> None:
     code, said = seen(make_job, kind)
     assert (code, culprits(said)) == (3, [])
     (suspect,) = suspects(said)
@@ -102,6 +102,6 @@ def test_an_endless_loop_is_named_with_its_line(kind: str, make_job: Callable[..
         "asyncio_deadlock",
     ),
 )
-def test_what_looks_like_work_excuses_nobody(kind: str, make_job: Callable[..., HangJob]) -> None:
+def test_what_looks_like_work_excuses_nobody(kind: str, make_job: Callable[..., RunningJob]) -> None:
     code, said = seen(make_job, kind)
     assert (code, [one["rank"] for one in culprits(said)]) == (1, [1])

@@ -12,13 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from doctor.live.agents import HOME, hang_script
+from doctor.live.agents import HOME, look_script
 from doctor.live.evidence import HostEvidence
 from doctor.live.sight import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.process.mesh.test_agent import interpreter
-from tests.support.hang.ranks import HangJob, make_job
+from tests.support.hang.ranks import RunningJob, make_job
 from tests.support.injob import free_port
 from tests.support.paths import ROOT
 
@@ -96,7 +96,7 @@ def test_ranks_of_multiprocessing_are_found_without_variables(start: str, tmp_pa
         parent.communicate()
 
 
-def test_nothing_is_left_of_a_controller_that_was_killed(make_job: Callable[..., HangJob]) -> None:
+def test_nothing_is_left_of_a_controller_that_was_killed(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(world=2, FAULT="sleep")
     job.hangs()
     before = {process.pid for process in psutil.process_iter()}
@@ -120,7 +120,7 @@ def _agents(before: set[int]) -> list[str]:
 
 def test_the_command_goes_through_any_login_shell() -> None:
     for sudo in (False, True):
-        command = hang_script(sudo=sudo).command
+        command = look_script(sudo=sudo).command
         assert command.startswith("exec sh -c ")
         done = subprocess.run(["sh", "-c", command], input=b"", capture_output=True, timeout=30)
         assert done.returncode in (0, 4), done.stderr

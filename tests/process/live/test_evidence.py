@@ -13,21 +13,21 @@ import psutil
 import pytest
 from msgspec.structs import replace
 
-from doctor.live.evidence import HangMember, HostEvidence
+from doctor.live.evidence import HostEvidence, JobMember
 from doctor.live.onhost import proc
 from doctor.live.onhost.look import MOST_BETWEEN
 from doctor.live.sight import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.support.hang.known import KNOWN
-from tests.support.hang.ranks import HangJob, make_job
+from tests.support.hang.ranks import RunningJob, make_job
 
 __all__ = ["make_job"]
 
 pytestmark = pytest.mark.slow
 
 
-def seen(job: HangJob, apart: float = 1.0) -> HostEvidence:
+def seen(job: RunningJob, apart: float = 1.0) -> HostEvidence:
     """The evidence about this job alone, because others may run on the machine."""
     transport = LocalTransport()
     try:
@@ -39,11 +39,11 @@ def seen(job: HangJob, apart: float = 1.0) -> HostEvidence:
     return replace(host, members=tuple(m for m in host.members if m.master.endswith(f":{job.port}")))
 
 
-def ranks(host: HostEvidence) -> dict[int, HangMember]:
+def ranks(host: HostEvidence) -> dict[int, JobMember]:
     return {member.rank: member for member in host.members if member.rank is not None}
 
 
-def innermost(member: HangMember) -> list[tuple[str, str]]:
+def innermost(member: JobMember) -> list[tuple[str, str]]:
     """The function and line of the user's code in the main thread, in the second look."""
     assert member.b
     (main,) = [thread for thread in member.b.python if thread.tid == member.pid]
@@ -69,7 +69,7 @@ def test_what_runs_with_rights_of_its_file_is_no_rank_of_their_owner(mode: int, 
 
 
 @pytest.mark.long
-def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., HangJob]) -> None:
+def test_a_healthy_job_is_seen_and_goes_on(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(FAULT="")
     job.runs()
     before, files = [job.step(rank) for rank in range(3)], set(Path("/tmp").iterdir())
@@ -118,7 +118,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("fault", "state", "where", "line"), FAULTS)
 def test_a_rank_that_stands_still_is_seen(
-    fault: str, state: str, where: str, line: str, make_job: Callable[..., HangJob]
+    fault: str, state: str, where: str, line: str, make_job: Callable[..., RunningJob]
 ) -> None:
     job = make_job(FAULT=fault)
     job.hangs()
@@ -142,7 +142,7 @@ def test_a_rank_that_stands_still_is_seen(
     )
 
 
-def test_the_worker_of_a_loader_is_a_helper(make_job: Callable[..., HangJob]) -> None:
+def test_the_worker_of_a_loader_is_a_helper(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(world=2, FAULT="loader")
     job.hangs()
     host = seen(job)
@@ -152,7 +152,7 @@ def test_the_worker_of_a_loader_is_a_helper(make_job: Callable[..., HangJob]) ->
     assert any("partner" in thread.waits for thread in worker.b.threads)  # type: ignore[union-attr]
 
 
-def test_far_apart_looks_have_others_between(make_job: Callable[..., HangJob]) -> None:
+def test_far_apart_looks_have_others_between(make_job: Callable[..., RunningJob]) -> None:
     job = make_job(world=2, FAULT="sleep")
     job.hangs()
     host = seen(job, apart=8.0)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from doctor.job.launch.brief import brief
-from doctor.live.evidence import HangMember
+from doctor.live.evidence import JobMember
 from doctor.live.onhost import origin, proc
 from doctor.live.onhost.launchers import Launchers
 from doctor.live.onhost.origin import BELOW, CAME, STEP
@@ -163,6 +163,6 @@ def test_no_other_host_can_claim_a_connection_that_leads_back_here(stack: ExitSt
     command = own_command(child, [Host("far", "192.0.2.1")], False, {})
     assert command.ends == (" ".join(ends.split()[2:] + ends.split()[:2]),)
     assert command.told("far") is None
-    assert not command.started(HangMember(host="far", pid=1, parent=0, job="j", started=CAME))
+    assert not command.started(JobMember(host="far", pid=1, parent=0, job="j", started=CAME))
     here = own_command(child, [Host("here", "localhost"), Host("far", "192.0.2.1")], False, {})
     assert [here.told(name) is not None for name in ("here", "far")] == [True, False]

@@ -7,9 +7,9 @@ from collections.abc import Mapping, Sequence
 from doctor.live.evidence import (
     Connection,
     Frame,
-    HangEvidence,
-    HangMember,
     HostEvidence,
+    JobMember,
+    LiveEvidence,
     Look,
     PythonThread,
     ResolvedName,
@@ -48,7 +48,7 @@ def launcher(
     does: str = "meets",
     pid: int = 400,
     syn: str = "",
-) -> HangMember:
+) -> JobMember:
     """`syn`: the place to which it sends first packets in vain."""
     frame = IMPORTS if does == "imports" else MEETS
     sent = (Connection(state="SYN-SENT", local=f"{address(node)}:40000", peer=syn, backoff=4),) if syn else ()
@@ -59,7 +59,7 @@ def launcher(
         connections=sent,
         python=(PythonThread(tid=pid, name="MainThread", frames=(frame,)),),
     )
-    return HangMember(
+    return JobMember(
         host=f"node{node + 1}",
         pid=pid,
         parent=1,
@@ -75,13 +75,13 @@ def launcher(
 
 
 def starting(
-    launchers: Sequence[HangMember],
+    launchers: Sequence[JobMember],
     of: int = 4,
     *,
     may_be: Mapping[str, str] | None = None,
     names: Mapping[str, ResolvedName] | None = None,
     unreached: Sequence[str] = (),
-) -> HangEvidence:
+) -> LiveEvidence:
     hosts = [f"node{node + 1}" for node in range(of)]
     seen = tuple(
         HostEvidence(
@@ -99,4 +99,4 @@ def starting(
         if host not in unreached
     )
     lost = dict.fromkeys(unreached, "connection refused")
-    return HangEvidence(started="2025-11-20T09:00:00Z", hosts=seen, unreached=lost, asked=tuple(hosts))
+    return LiveEvidence(started="2025-11-20T09:00:00Z", hosts=seen, unreached=lost, asked=tuple(hosts))

@@ -21,7 +21,7 @@ PATIENCE = 90.0
 
 
 @dataclass(slots=True)
-class HangJob:
+class RunningJob:
     folder: Path
     world: int
     port: int = field(default_factory=free_port)
@@ -91,12 +91,12 @@ class HangJob:
 
 
 @pytest.fixture
-def make_job(tmp_path: Path) -> Iterator[Callable[..., HangJob]]:
+def make_job(tmp_path: Path) -> Iterator[Callable[..., RunningJob]]:
     """Start ranks, with the same variables for all of them."""
-    made: list[HangJob] = []
+    made: list[RunningJob] = []
 
-    def make(world: int = 3, script: Path = JOB, **more: str) -> HangJob:
-        made.append(HangJob(tmp_path, world, script=script))
+    def make(world: int = 3, script: Path = JOB, **more: str) -> RunningJob:
+        made.append(RunningJob(tmp_path, world, script=script))
         made[-1].start(**more)
         return made[-1]
 

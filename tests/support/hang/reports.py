@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.report import page_of
-from doctor.live.evidence import HangEvidence, LibraryText
+from doctor.live.evidence import LibraryText, LiveEvidence
 from doctor.live.libraries.opinions import Source
 from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
@@ -46,7 +46,7 @@ def judgements() -> dict[str, Judgement]:
     }
 
 
-def _status(seen: HangEvidence, behind: int) -> HangEvidence:
+def _status(seen: LiveEvidence, behind: int) -> LiveEvidence:
     """torch_npu's status files of a job in which one rank is a collective behind."""
     said = []
     for rank in range(8):
@@ -64,7 +64,7 @@ def library(source: Source, body: str, name: str, *, which: str) -> LibraryText:
     )
 
 
-def _fleet() -> HangEvidence:
+def _fleet() -> LiveEvidence:
     return evidence(["storage" if rank in (77, 300) else "waits" for rank in range(512)], FLEET)
 
 

@@ -10,7 +10,7 @@ from functools import cache
 import msgspec
 from msgspec.structs import replace
 
-from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, Look
+from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence, Look
 from tests.support.paths import ROOT
 
 TRIALS = ROOT / "tests" / "samples" / "hang" / "trials.json.gz"
@@ -22,7 +22,7 @@ class Trial:
     """ddp, or tp: tensor and data parallel groups of two"""
     fault: str
     victim: tuple[int, ...]
-    evidence: HangEvidence
+    evidence: LiveEvidence
 
 
 @cache
@@ -34,12 +34,12 @@ def of(fault: str, mode: str | None = None) -> list[Trial]:
     return [trial for trial in trials() if trial.fault == fault and mode in (None, trial.mode)]
 
 
-def without_stacks(evidence: HangEvidence) -> HangEvidence:
+def without_stacks(evidence: LiveEvidence) -> LiveEvidence:
     """The evidence as on hosts without py-spy."""
     return _looks(evidence, lambda look: replace(look, python=(), unread=("stack: py-spy not found",)))
 
 
-def of_another_user(evidence: HangEvidence) -> HangEvidence:
+def of_another_user(evidence: LiveEvidence) -> LiveEvidence:
     """The evidence as another user without root sees it: states, names, CPU time and connections."""
 
     def seen(look: Look) -> Look:
@@ -49,7 +49,7 @@ def of_another_user(evidence: HangEvidence) -> HangEvidence:
     return _hosts(_looks(evidence, seen), lambda host: replace(host, root=False, stacks=""))
 
 
-def over_two_hosts(evidence: HangEvidence, later: int = 300) -> HangEvidence:
+def over_two_hosts(evidence: LiveEvidence, later: int = 300) -> LiveEvidence:
     """The last ranks moved to a second host, which was looked at `later` milliseconds after the first."""
     (only,) = evidence.hosts
     half = max(each.world or 0 for each in only.members) // 2
@@ -80,7 +80,7 @@ def over_two_hosts(evidence: HangEvidence, later: int = 300) -> HangEvidence:
             ),
         )
 
-    def member(each: HangMember) -> HangMember:
+    def member(each: JobMember) -> JobMember:
         there = each.pid in second
         by = later if there else 0
         name = "node2" if there else "node1"
@@ -94,12 +94,12 @@ def over_two_hosts(evidence: HangEvidence, later: int = 300) -> HangEvidence:
     return replace(evidence, hosts=hosts, asked=("node1", "node2"))
 
 
-def _looks(evidence: HangEvidence, change: Callable[[Look], Look]) -> HangEvidence:
-    def member(each: HangMember) -> HangMember:
+def _looks(evidence: LiveEvidence, change: Callable[[Look], Look]) -> LiveEvidence:
+    def member(each: JobMember) -> JobMember:
         return replace(each, a=each.a and change(each.a), b=each.b and change(each.b))
 
     return _hosts(evidence, lambda host: replace(host, members=tuple(map(member, host.members))))
 
 
-def _hosts(evidence: HangEvidence, change: Callable[[HostEvidence], HostEvidence]) -> HangEvidence:
+def _hosts(evidence: LiveEvidence, change: Callable[[HostEvidence], HostEvidence]) -> LiveEvidence:
     return replace(evidence, hosts=tuple(map(change, evidence.hosts)))

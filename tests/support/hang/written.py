@@ -9,9 +9,9 @@ from msgspec.structs import replace
 from doctor.live.evidence import (
     Connection,
     Frame,
-    HangEvidence,
-    HangMember,
     HostEvidence,
+    JobMember,
+    LiveEvidence,
     Look,
     PythonThread,
     Thread,
@@ -130,11 +130,11 @@ def evidence(
     job: str = "node1:29500",
     steps: tuple[int, int] | None = None,
     unreached: Mapping[str, str] | None = None,
-) -> HangEvidence:
+) -> LiveEvidence:
     """Ranks that are not in `does` were not found."""
     said = dict(does) if isinstance(does, Mapping) else dict(enumerate(does))
     size = world or len(said)
-    of: dict[str, list[HangMember]] = {name: [] for name in hosts if name not in (unreached or {})}
+    of: dict[str, list[JobMember]] = {name: [] for name in hosts if name not in (unreached or {})}
     for rank, word in said.items():
         name = hosts[host_of(rank, size, hosts)]
         if name not in of:
@@ -147,7 +147,7 @@ def evidence(
             b = replace(b, connections=ring(rank, size, hosts, silent))
             a = replace(a, connections=ring(rank, size, hosts, max(0.0, silent - apart)))
         of[name].append(
-            HangMember(
+            JobMember(
                 host=name,
                 pid=pid,
                 parent=100,
@@ -174,19 +174,19 @@ def evidence(
         )
         for name, members in of.items()
     )
-    return HangEvidence(
+    return LiveEvidence(
         started="2025-11-20T09:00:00Z", hosts=seen, unreached=dict(unreached or {}), asked=tuple(hosts)
     )
 
 
-def both(one: HangEvidence, other: HangEvidence) -> HangEvidence:
+def both(one: LiveEvidence, other: LiveEvidence) -> LiveEvidence:
     """Two jobs on the same hosts."""
     members = {host.host: host.members for host in other.hosts}
     hosts = tuple(replace(host, members=(*host.members, *members[host.host])) for host in one.hosts)
     return replace(one, hosts=hosts)
 
 
-def seen_from_outside(seen: HangEvidence, *, loose: bool = True, user: str = "alice") -> HangEvidence:
+def seen_from_outside(seen: LiveEvidence, *, loose: bool = True, user: str = "alice") -> LiveEvidence:
     """The job as another user sees it: no stacks, system calls, kernel functions or owners of connections."""
 
     def look(each: Look | None) -> Look | None:
@@ -195,10 +195,10 @@ def seen_from_outside(seen: HangEvidence, *, loose: bool = True, user: str = "al
         threads = tuple(replace(thread, waits="", syscall=()) for thread in each.threads)
         return replace(each, threads=threads, python=(), connections=(), files=(), bytes_moved=0)
 
-    def connections(member: HangMember) -> list[Connection]:
+    def connections(member: JobMember) -> list[Connection]:
         return [replace(each, user=user) for each in (member.b.connections if member.b else ())]
 
-    def member(each: HangMember) -> HangMember:
+    def member(each: JobMember) -> JobMember:
         return replace(each, rank=None, world=None, hidden=True, master="", a=look(each.a), b=look(each.b))
 
     hosts = []

@@ -13,7 +13,7 @@ from statistics import median
 
 import pytest
 
-from tests.support.hang.ranks import HangJob
+from tests.support.hang.ranks import RunningJob
 
 JOB = Path(__file__).with_name("job.py")
 ROW = struct.Struct("4d")
@@ -37,7 +37,7 @@ def truth(path: Path) -> list[Step]:
 
 
 @dataclass(slots=True)
-class SlowJob(HangJob):
+class SlowJob(RunningJob):
     feeder: subprocess.Popen[bytes] | None = None
 
     def fault(self, name: str, rank: int | str = -1, ms: float = 50) -> None:

@@ -14,8 +14,8 @@ import msgspec
 
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
-from doctor.live.agents import HangAgents, HangPatience
-from doctor.live.evidence import HangEvidence, Look
+from doctor.live.agents import LookAgents, LookPatience
+from doctor.live.evidence import LiveEvidence, Look
 from doctor.live.evidence_file import decoded, encoded
 from doctor.live.sight import evidence_of
 from doctor.mesh import MeshPatience, plan_mesh, run_mesh
@@ -167,7 +167,7 @@ def read_smoke(case: bytes) -> None:
 
 
 @cache
-def evidences() -> tuple[HangEvidence, ...]:
+def evidences() -> tuple[LiveEvidence, ...]:
     return tuple(trial.evidence for trial in trials()[::7])
 
 
@@ -203,8 +203,8 @@ def _said(word: str, **fields: Any) -> bytes:
 def read_hang_agents(case: bytes) -> None:
     feed = HangFeed(case)
     names = [each.host for each in feed.evidence.hosts]
-    patience = HangPatience(**SHORT, whole=0.05)
-    agents = HangAgents(feed, names, patience, time.monotonic() + 30)
+    patience = LookPatience(**SHORT, whole=0.05)
+    agents = LookAgents(feed, names, patience, time.monotonic() + 30)
     agents.find(lambda: None)
     agents.look(0.01, lambda: None)
     agents.stop()
@@ -219,7 +219,7 @@ def read_hang(case: bytes) -> None:
     _judge(decoded(case, HERE))
 
 
-def _judge(evidence: HangEvidence) -> None:
+def _judge(evidence: LiveEvidence) -> None:
     _refuse_unsafe_report(page_of(judge(evidence)), as_json(evidence))
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
-from doctor.live.evidence import HangChoice, HangEvidence
+from doctor.live.evidence import JobChoice, LiveEvidence
 from doctor.live.evidence_file import decoded, encoded
 from doctor.transport.way import Way
 from tests.support.hang.reports import NODES, text
@@ -36,7 +36,7 @@ def look_and_end(login: str) -> tuple[str, str]:
     return f"{login}{AGAIN}", f"{login}{KILL}"
 
 
-def commands(seen: HangEvidence) -> tuple[str, ...]:
+def commands(seen: LiveEvidence) -> tuple[str, ...]:
     found = judge(seen)
     assert found.commands == hang_part(found).commands
     assert all(each in text(found, 80) for each in found.commands)
@@ -59,9 +59,9 @@ def test_on_this_machine_alone_nothing_logs_in() -> None:
 def test_the_other_command_asks_about_the_same_job() -> None:
     """Where several jobs run, it would not know which, without the options that chose this one."""
     way, moves = Way(reached=(("--local",),)), evidence(["waits", "waits"], ("here",), silent=0.1)
-    seen = replace(moves, local=True, way=way, choice=HangChoice(master_port=29500, slurm_job="7"))
+    seen = replace(moves, local=True, way=way, choice=JobChoice(master_port=29500, slurm_job="7"))
     assert judge(seen).slow == "doctor slow --master-port 29500 --job 7 --local"
-    assert judge(replace(seen, choice=HangChoice())).slow == "doctor slow --local"
+    assert judge(replace(seen, choice=JobChoice())).slow == "doctor slow --local"
 
 
 def test_options_of_the_login_are_repeated() -> None:

@@ -18,7 +18,7 @@ from doctor.hang.durations import duration
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_part, hang_report
-from doctor.live.evidence import Frame, HangEvidence, HangMember, PythonThread
+from doctor.live.evidence import Frame, JobMember, LiveEvidence, PythonThread
 from doctor.live.evidence_file import encoded
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
@@ -99,7 +99,7 @@ def test_up_to_16_ranks_each_have_a_row_in_every_output() -> None:
 def test_places_without_end_are_counted() -> None:
     seen = evidence(["waits"] * 40, NODES)
 
-    def moved(each: HangMember) -> HangMember:
+    def moved(each: JobMember) -> JobMember:
         frame = Frame(name="train", file="/srv/job/train.py", line=each.pid)
         stack = (PythonThread(tid=each.pid, name="MainThread", frames=(frame,)),)
         return replace(
@@ -140,11 +140,11 @@ class TestHostileHosts:
     """A host's text draws nothing and stays on its line."""
 
     @staticmethod
-    def poisoned() -> HangEvidence:
+    def poisoned() -> LiveEvidence:
         bad = f"{ESCAPE}{BIDI}\nHANG  rank 0"
         frame = Frame(name=bad, file=f"/srv/{bad}.py", line=57, source=f"sleep() # {bad}")
 
-        def member(each: HangMember) -> HangMember:
+        def member(each: JobMember) -> JobMember:
             assert each.a is not None
             assert each.b is not None
             looks = [

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.pace import StepPace
-from doctor.live.evidence import HangEvidence, LibraryText
+from doctor.live.evidence import LibraryText, LiveEvidence
 from doctor.live.onhost.step_seconds import step_seconds
 from tests.support.hang.written import evidence
 
@@ -39,7 +39,7 @@ def test_some_steps_that_take_long_do_not_count() -> None:
     assert step_seconds("\n".join(lines).encode()) == 1.0
 
 
-def logged(seen: HangEvidence, text: str, pid: int = 4000) -> HangEvidence:
+def logged(seen: LiveEvidence, text: str, pid: int = 4000) -> LiveEvidence:
     first, *rest = seen.hosts
     said = LibraryText(source="step-pace", name="train.log", pid=pid, text=text)
     return replace(seen, hosts=(replace(first, libraries=(said,)), *rest))

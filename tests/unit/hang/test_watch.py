@@ -14,7 +14,7 @@ from doctor.hang.check import HostSuggestion, suggested
 from doctor.hang.judge import HangState, Judgement, judged
 from doctor.hang.options import HangWishes
 from doctor.hang.watch import watch
-from doctor.live.evidence import HangEvidence
+from doctor.live.evidence import LiveEvidence
 from doctor.live.look import whole
 from doctor.live.sight import Sight
 from tests.support.hang.written import both, evidence
@@ -23,10 +23,10 @@ WISHES = HangWishes()
 MOVES = evidence(["waits", "waits"], silent=0.1)
 HANGS = evidence(["waits", "sleeps"])
 ENDED = evidence([], hosts=["node1"], world=1)
-AWAY = HangEvidence(started="2026-11-20T09:00:00Z", asked=("node1",), unreached={"node1": "timed out"})
+AWAY = LiveEvidence(started="2026-11-20T09:00:00Z", asked=("node1",), unreached={"node1": "timed out"})
 
 
-def later(seen: HangEvidence) -> HangEvidence:
+def later(seen: LiveEvidence) -> LiveEvidence:
     """Another job on the same hosts."""
     hosts = tuple(
         replace(host, members=tuple(replace(m, pid=m.pid + 9_000, job="node1:29600") for m in host.members))
@@ -36,7 +36,7 @@ def later(seen: HangEvidence) -> HangEvidence:
 
 
 class Looks:
-    def __init__(self, *seen: HangEvidence | BaseException) -> None:
+    def __init__(self, *seen: LiveEvidence | BaseException) -> None:
         self.left = list(seen)
 
     def __call__(self) -> Sight:
@@ -65,7 +65,7 @@ def watched(looks: Callable[[], Sight], **more: Any) -> Judgement:
     ],
 )
 def test_it_looks_until_the_job_hangs_or_has_ended(
-    seen: tuple[HangEvidence | BaseException, ...], verdict: HangState, left: int
+    seen: tuple[LiveEvidence | BaseException, ...], verdict: HangState, left: int
 ) -> None:
     looks = Looks(*seen)
     assert watched(looks).verdict is verdict
@@ -123,7 +123,7 @@ def test_of_several_jobs_only_one_may_suggest_a_check() -> None:
 
 
 @pytest.mark.parametrize("seen", [HANGS, MOVES, ENDED])
-def test_what_is_in_python_suggests_none(seen: HangEvidence) -> None:
+def test_what_is_in_python_suggests_none(seen: LiveEvidence) -> None:
     assert suggested(judged(seen)) is None
 
 

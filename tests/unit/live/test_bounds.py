@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from doctor.live.agents import MOST_MEMBERS, HangAgents, HangPatience
+from doctor.live.agents import MOST_MEMBERS, LookAgents, LookPatience
 from doctor.live.onhost import ranks, room
 from doctor.transport import Line
 from tests.support.hang.known import KNOWN
@@ -59,10 +59,10 @@ TEXT = json.dumps(
 ).encode()
 
 
-def heard(find: Iterable[bytes], looks: Iterable[bytes]) -> HangAgents:
+def heard(find: Iterable[bytes], looks: Iterable[bytes]) -> LookAgents:
     session = Said({"node1": GOOD, "node2": (find, looks)})
-    patience = HangPatience(whole=60.0)
-    agents = HangAgents(session, NAMES, patience, math.inf)
+    patience = LookPatience(whole=60.0)
+    agents = LookAgents(session, NAMES, patience, math.inf)
     agents.find(lambda: None)
     agents.look(2.0, lambda: None)
     return agents

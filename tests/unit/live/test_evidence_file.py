@@ -13,9 +13,9 @@ from doctor.errors import UsageError
 from doctor.live.evidence import (
     FileLock,
     Frame,
-    HangEvidence,
-    HangMember,
     HostEvidence,
+    JobMember,
+    LiveEvidence,
     LockHolder,
     Look,
     PythonThread,
@@ -30,14 +30,14 @@ def a_host(**more: Any) -> HostEvidence:
     frames = (Frame(name="train", file="/job/train.py", line=7, source="login(password='swordfish')"),)
     look = Look(pid=11, state="S", python=(PythonThread(tid=11, frames=frames),), files=("/data/shard",))
     command = "python train.py --api-key swordfish"
-    member = HangMember(
+    member = JobMember(
         host="node1", pid=11, parent=1, job="node1:29500", rank=0, a=look, b=look, command=command
     )
     return HostEvidence(host="node1", members=(member,), **more)
 
 
-def evidence() -> HangEvidence:
-    return HangEvidence(
+def evidence() -> LiveEvidence:
+    return LiveEvidence(
         started="2026-11-20T09:00:00Z",
         hosts=(a_host(),),
         unreached={"node2": "No route to host."},

@@ -21,7 +21,7 @@ import pytest
 
 import doctor
 from doctor.job.launch.brief import brief
-from doctor.live.agents import HangAgents
+from doctor.live.agents import LookAgents
 from doctor.live.onhost import (
     agent,
     asks,
@@ -110,7 +110,7 @@ def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest
 
     monkeypatch.setattr(stacks.PySpy, "version", version)
     monkeypatch.setattr(shutil, "which", lambda _: "/usr/bin/py-spy")
-    _, _, why = agent.HangAgent.pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
+    _, _, why = agent.LookAgent.pyspy(SimpleNamespace(tool=5), 0.3)  # type: ignore[arg-type]
     assert asked == [0.3, 0.3]
     assert "cannot be used" in why
 
@@ -118,16 +118,16 @@ def test_py_spy_says_its_version_within_the_time_of_the_look(monkeypatch: pytest
 def test_a_search_that_was_asked_for_before_the_login_has_less_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The controller counts from its request; messages that it sent meanwhile arrive with the command."""
     within: list[float] = []
-    monkeypatch.setattr(agent.HangAgent, "hold", lambda *_: None)
-    monkeypatch.setattr(agent.HangAgent, "_start", lambda _, __, work: work(lambda *_, **__: None))
-    monkeypatch.setattr(agent.HangAgent, "_find", lambda _, __, ___, seconds, ____: within.append(seconds))
+    monkeypatch.setattr(agent.LookAgent, "hold", lambda *_: None)
+    monkeypatch.setattr(agent.LookAgent, "_start", lambda _, __, work: work(lambda *_, **__: None))
+    monkeypatch.setattr(agent.LookAgent, "_find", lambda _, __, ___, seconds, ____: within.append(seconds))
     find = {"do": "find", "within": 30.0, "beat": 2.0, "launchers": msgspec.to_builtins(brief())}
-    beat = HangAgents.beat
+    beat = LookAgents.beat
     for beats in (0, 1, 2, 7, 40):
-        agent.HangAgent()._commands([json.dumps(find).encode(), *[beat] * beats])
+        agent.LookAgent()._commands([json.dumps(find).encode(), *[beat] * beats])
     assert within == [30.0, 30.0, 28.0, 18.0, 0.0]
     del find["beat"]
-    agent.HangAgent()._commands([json.dumps(find).encode(), *[beat] * 7])
+    agent.LookAgent()._commands([json.dumps(find).encode(), *[beat] * 7])
     assert within[-1] == 30.0
 
 

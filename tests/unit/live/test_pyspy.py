@@ -16,8 +16,8 @@ from doctor.errors import UsageError
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
 from doctor.live import pyspy
-from doctor.live.agents import HangAgents, HangPatience
-from doctor.live.evidence import HangEvidence
+from doctor.live.agents import LookAgents, LookPatience
+from doctor.live.evidence import LiveEvidence
 from doctor.live.evidence_file import decoded, encoded
 from tests.support.hang.programs import AARCH64, ARM, RISCV, X86_64, elf, wheel
 from tests.support.hang.reports import text
@@ -130,7 +130,7 @@ def test_a_file_that_is_swapped_after_it_was_examined_is_refused(
         pyspy.check_given([path])
 
 
-def seen(given: tuple[Path, ...]) -> tuple[HangEvidence, list[bytes]]:
+def seen(given: tuple[Path, ...]) -> tuple[LiveEvidence, list[bytes]]:
     """A host that reports aarch64, with one rank; and what was sent to it."""
     found = b'{"say":"found","ranks":1,"machine":"aarch64","memory":true}'
     looked = b'{"say":"look","which":"b","look":{"pid":5,"state":"S"}}'
@@ -147,11 +147,11 @@ def seen(given: tuple[Path, ...]) -> tuple[HangEvidence, list[bytes]]:
             super().send(host, line)
 
     session = Hears({"node1": ((member(5), found), (looked, last))})
-    agents = HangAgents(session, ("node1",), HangPatience(whole=60.0), math.inf, given)
+    agents = LookAgents(session, ("node1",), LookPatience(whole=60.0), math.inf, given)
     agents.find(lambda: None)
     agents.look(2.0, lambda: None)
     host = agents.agents["node1"].evidence()
-    return HangEvidence(started="2026-11-20T09:00:00Z", hosts=(host,), asked=("node1",)), sent
+    return LiveEvidence(started="2026-11-20T09:00:00Z", hosts=(host,), asked=("node1",)), sent
 
 
 def test_a_report_says_what_to_fetch_for_such_a_host(installed: Path, give: Callable[[bytes], Path]) -> None:

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.hang.judge import HangState, judged
-from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.evidence import JobMember, LiveEvidence
 from doctor.live.onhost.origin import BELOW, CAME, STEP
 from doctor.run.elsewhere import RankElsewhere, still_runs
 from doctor.run.own import OwnCommand, own_part, own_pids
@@ -19,8 +19,8 @@ OTHERS = 9_000
 """The PIDs of a second job begin after these."""
 
 
-def others(seen: HangEvidence, user: str = "bob") -> HangEvidence:
-    def shifted(each: HangMember) -> HangMember:
+def others(seen: LiveEvidence, user: str = "bob") -> LiveEvidence:
+    def shifted(each: JobMember) -> JobMember:
         def pid(look: object) -> object:
             return look and replace(look, pid=look.pid + OTHERS)  # type: ignore[attr-defined, type-var]
 
@@ -35,7 +35,7 @@ def is_own(ranks: Iterable[int], pids: range = range(OTHERS)) -> object:
     return lambda member: member.rank in wanted and member.pid in pids
 
 
-def left(seen: HangEvidence, *ranks: int) -> list[tuple[int | None, int]]:
+def left(seen: LiveEvidence, *ranks: int) -> list[tuple[int | None, int]]:
     part = own_part(seen, is_own(ranks))  # type: ignore[arg-type]
     return [(each.rank, each.pid // OTHERS) for host in part.hosts for each in host.members]
 
@@ -65,7 +65,7 @@ def test_in_containers_jobs_of_one_user_may_have_one_name() -> None:
 
 
 def test_what_has_no_connection_yet_is_bound_by_its_name_on_other_hosts_only() -> None:
-    def unconnected(each: HangMember) -> HangMember:
+    def unconnected(each: JobMember) -> JobMember:
         assert each.a is not None
         assert each.b is not None
         return replace(each, a=replace(each.a, connections=()), b=replace(each.b, connections=()))
@@ -109,7 +109,7 @@ def test_a_host_is_told_only_what_may_lead_to_it() -> None:
     ],
 )
 def test_a_host_can_claim_only_what_it_was_told(host: str, how: str, is_its: bool) -> None:
-    member = HangMember(host=host, pid=1, parent=0, job="j", started=how)
+    member = JobMember(host=host, pid=1, parent=0, job="j", started=how)
     assert command().started(member) is is_its
 
 

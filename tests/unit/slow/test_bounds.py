@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable
 import pytest
 from msgspec.structs import replace
 
-from doctor.live.agents import HangPatience
+from doctor.live.agents import LookPatience
 from doctor.slow.agents import RoundPlan, SlowAgents
 from doctor.slow.evidence import HostSamples, RankSamples, SampleRound, SlowEvidence
 from doctor.slow.evidence_file import FILE, encoded
@@ -37,7 +37,7 @@ def sampled(said: Iterable[object], pids: Collection[int] = (7,)) -> tuple[SlowA
     found = [*(member(pid) for pid in pids), FOUND]
     honest = [json.dumps(each).encode() for each in (RANK, ROUND)]
     session = Sampling({"node1": ((member(7), FOUND), honest), "node2": (found, lines)})
-    agents = SlowAgents(session, NAMES, HangPatience(whole=60.0), time.monotonic() + 2)
+    agents = SlowAgents(session, NAMES, LookPatience(whole=60.0), time.monotonic() + 2)
     agents.find(lambda: None)
     agents.sample(0, RoundPlan(6.0), lambda: None)
     first, second = (host.samples() for host in agents.slow_hosts())

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause
-from doctor.live.evidence import Frame, HangMember, Look, PythonThread, Thread
+from doctor.live.evidence import Frame, JobMember, Look, PythonThread, Thread
 from tests.support.hang.written import FORWARD, MAIN
 
 STACK = (FORWARD, MAIN)
@@ -36,7 +36,7 @@ def seen(
     pid: int = 7,
     helps: int | None = None,
     others: tuple[PythonThread, ...] = (),
-) -> HangMember:
+) -> JobMember:
     look = Look(
         pid=pid,
         state=state,
@@ -46,7 +46,7 @@ def seen(
         files=files,
         python=(*others, PythonThread(tid=pid, frames=stack, owns_gil=gil)),
     )
-    return HangMember(
+    return JobMember(
         host="node1", pid=pid, parent=1, job="j", helps=helps, a=look, b=replace(look, cpu=cpu[1])
     )
 
@@ -132,7 +132,7 @@ def test_numbers_of_calls_do_not_overrule_what_the_kernel_says() -> None:
         ),
     ],
 )
-def test_words(member: HangMember, cause: Cause, words: str) -> None:
+def test_words(member: JobMember, cause: Cause, words: str) -> None:
     found = doing(member, (), 2.0)
     assert (found.cause, found.words, found.works) == (cause, words, False)
 
@@ -213,7 +213,7 @@ class TestSomebodyIsToType:
             seen("wait_woken", syscall=("0", "0x0"), stack=()),
         ],
     )
-    def test_at_a_terminal(self, member: HangMember) -> None:
+    def test_at_a_terminal(self, member: JobMember) -> None:
         said = doing(member, (), 2.0)
         assert (said.cause, said.words) == (Cause.INPUT, "waits for somebody to type")
 

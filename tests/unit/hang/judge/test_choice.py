@@ -7,12 +7,12 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import HangState
-from doctor.live.evidence import HangEvidence
+from doctor.live.evidence import LiveEvidence
 from tests.support.hang.known import KNOWN
 from tests.support.hang.written import both, evidence
 
 
-def owned(seen: HangEvidence, pids: int, **more: str) -> HangEvidence:
+def owned(seen: LiveEvidence, pids: int, **more: str) -> LiveEvidence:
     hosts = tuple(
         replace(host, members=tuple(replace(m, pid=m.pid + pids, **more) for m in host.members))
         for host in seen.hosts
@@ -21,23 +21,23 @@ def owned(seen: HangEvidence, pids: int, **more: str) -> HangEvidence:
 
 
 @pytest.fixture
-def two() -> HangEvidence:
+def two() -> LiveEvidence:
     mine = owned(evidence(["waits", "sleeps"]), 0, slurm_job="4711", user="mara")
     other = evidence(["waits", "waits"], job="node1:29600", silent=0.1)
     return both(mine, owned(other, 9_000, slurm_job="4713 4712_2", user="lin"))
 
 
 @pytest.mark.parametrize(("number", "code"), [("4711", 1), ("4713", 0), ("4712_2", 0)])
-def test_a_job_of_slurm(number: str, code: int, two: HangEvidence) -> None:
+def test_a_job_of_slurm(number: str, code: int, two: LiveEvidence) -> None:
     assert judge(two, slurm_job=number).exit_code == code
 
 
-def test_the_job_of_a_user(two: HangEvidence) -> None:
+def test_the_job_of_a_user(two: LiveEvidence) -> None:
     assert judge(two).verdict is HangState.SEVERAL
     assert (judge(two, user="mara").exit_code, judge(two, user="lin").exit_code) == (1, 0)
 
 
-def test_no_job_is_chosen_by_a_part_of_its_number(two: HangEvidence) -> None:
+def test_no_job_is_chosen_by_a_part_of_its_number(two: LiveEvidence) -> None:
     found = judge(two, slurm_job="471")
     assert (found.verdict, found.sentence) == (HangState.NO_JOB, "No job has SLURM_JOB_ID 471.")
     found = judge(two, slurm_job="4711", user="lin")

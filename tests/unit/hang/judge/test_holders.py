@@ -12,8 +12,8 @@ from doctor.hang.judge.leaving import forked_with_lock
 from doctor.live.evidence import (
     FileLock,
     Frame,
-    HangEvidence,
-    HangMember,
+    JobMember,
+    LiveEvidence,
     LockHolder,
     Look,
     PythonThread,
@@ -29,7 +29,7 @@ SQL = Frame(name="log_run", file="/srv/job/train.py", line=40, source="db.execut
 HERE = "process 9 (python -c hold, root, for 41 s)"
 
 
-def locked(member: HangMember, lock: FileLock, before: FileLock | None = None) -> HangMember:
+def locked(member: JobMember, lock: FileLock, before: FileLock | None = None) -> JobMember:
     assert member.a is not None
     assert member.b is not None
     first = (lock if before is None else before,)
@@ -105,7 +105,7 @@ class TestALockOnAFile:
         assert (kind(found), found.cause) == ("unproved", Cause.COMPUTES)
 
 
-def held_by(pid: int, holds: str) -> HangEvidence:
+def held_by(pid: int, holds: str) -> LiveEvidence:
     """Rank 1 waits for a lock of the process with this PID; rank 2 does what `holds` says."""
     made = evidence(["waits", "sleeps", holds], hosts=["node1"])
     lock = replace(HUB, holders=(replace(HOLDER, pid=pid),))
@@ -130,7 +130,7 @@ class TestALockHeldOverAFork:
     @staticmethod
     def child(
         *, op: str = "0x189", limit: str = "0x0", more: int = 0, command: str = "python train.py"
-    ) -> HangMember:
+    ) -> JobMember:
         made = seen("futex_do_wait", pid=9, helps=7)
         assert made.b is not None
         main = replace(made.b.threads[0], syscall=("futex", "0x1", op, "0x0", limit))
@@ -167,7 +167,7 @@ class TestARankThatLeft:
     NAP = Frame(name="nap", file="/srv/job/train.py", line=22)
     REDUCE = Frame(name="all_reduce", file="/opt/lib/python3.11/site-packages/torch/distributed/x.py", line=1)
 
-    def left(self, *frames: Frame) -> HangMember:
+    def left(self, *frames: Frame) -> JobMember:
         made = seen("futex_do_wait", stack=(self.OVER,))
 
         def look(each: Look | None) -> Look | None:

@@ -7,15 +7,15 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
-from doctor.live.evidence import Connection, Frame, HangEvidence, HangMember, Look, Thread
+from doctor.live.evidence import Connection, Frame, JobMember, LiveEvidence, Look, Thread
 from tests.support.hang.trials import of, without_stacks
 from tests.support.hang.written import COLLECTIVE, EVALUATE, MAIN, evidence, look
 
 ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
 
 
-def changed(seen: HangEvidence, rank: int, change: object) -> HangEvidence:
-    def member(each: HangMember) -> HangMember:
+def changed(seen: LiveEvidence, rank: int, change: object) -> LiveEvidence:
+    def member(each: JobMember) -> JobMember:
         return change(each) if each.rank == rank else each  # type: ignore[operator]
 
     hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)
@@ -57,7 +57,7 @@ def test_the_rendezvous_says_nothing_of_collectives() -> None:
     assert judge(seen).still == 200.0
 
 
-def _wired(member: HangMember, wire: Connection) -> HangMember:
+def _wired(member: JobMember, wire: Connection) -> JobMember:
     assert member.a is not None
     assert member.b is not None
     looks = [replace(look, connections=(*look.connections, wire)) for look in (member.a, member.b)]
@@ -85,7 +85,7 @@ def test_nor_where_the_job_moves() -> None:
 
 
 def test_a_process_that_did_not_answer_in_time_has_not_ended() -> None:
-    def silent(member: HangMember) -> HangMember:
+    def silent(member: JobMember) -> JobMember:
         assert member.b is not None
         look = replace(
             member.b, state="", threads=(), python=(), connections=(), unread=("/proc: no answer in time",)
@@ -98,7 +98,7 @@ def test_a_process_that_did_not_answer_in_time_has_not_ended() -> None:
 
 
 def test_who_ended_between_the_looks_is_given_time() -> None:
-    def ends(member: HangMember) -> HangMember:
+    def ends(member: JobMember) -> JobMember:
         return replace(member, b=replace(member.b, state="", threads=(), python=(), connections=()))  # type: ignore[type-var]
 
     assert not judge(changed(evidence(["waits"] * 4, silent=5.0), 1, ends)).culprits
@@ -107,7 +107,7 @@ def test_who_ended_between_the_looks_is_given_time() -> None:
 def test_who_was_woken_in_state_d_is_not_stuck() -> None:
     """A slow disk, seen twice."""
 
-    def woken(member: HangMember) -> HangMember:
+    def woken(member: JobMember) -> JobMember:
         assert member.b is not None
         first, *rest = member.b.threads
         return replace(member, b=replace(member.b, threads=(replace(first, switches=90), *rest)))
@@ -120,7 +120,7 @@ def test_who_was_woken_in_state_d_is_not_stuck() -> None:
     ("state", "waits"), [("S", "do_freezer_trap"), ("D", "__refrigerator"), ("D", "hrtimer_nanosleep")]
 )
 def test_each_kernel_shows_in_its_own_way_that_a_rank_is_frozen(state: str, waits: str) -> None:
-    def freezes(member: HangMember) -> HangMember:
+    def freezes(member: JobMember) -> JobMember:
         return with_wait(member, waits, state)
 
     (culprit,) = judge(changed(evidence(["waits"] * 3, silent=5.0), 1, freezes)).culprits
@@ -135,7 +135,7 @@ def test_a_suspended_job_is_not_over(does: str) -> None:
     assert "is over" in judge(evidence([does, "ended", "ended"])).sentence
 
 
-def quiet(seen: HangEvidence, rank: int, seconds: float) -> HangEvidence:
+def quiet(seen: LiveEvidence, rank: int, seconds: float) -> LiveEvidence:
     """This rank exchanged something for the last time so many seconds ago."""
     ends = {f"10.0.0.{host}:{base + rank}" for host in (1, 2) for base in (20_000, 40_000)}
 
@@ -144,7 +144,7 @@ def quiet(seen: HangEvidence, rank: int, seconds: float) -> HangEvidence:
             return each
         return replace(each, last_sent=int(seconds * 1000), last_received=int(seconds * 1000))
 
-    def change(member: HangMember) -> HangMember:
+    def change(member: JobMember) -> JobMember:
         assert member.b is not None
         wires = tuple(map(older, member.b.connections))
         return replace(member, b=replace(member.b, connections=wires))
@@ -176,7 +176,7 @@ def test_of_two_outside_the_one_that_is_missed_is_accused() -> None:
     assert (busy.exit_code, named(busy)) == (3, [1])
 
 
-def with_wait(member: HangMember, waits: str, state: str = "S", slept: float | None = None) -> HangMember:
+def with_wait(member: JobMember, waits: str, state: str = "S", slept: float | None = None) -> JobMember:
     assert member.a is not None
     assert member.b is not None
     first, *rest = member.b.threads
@@ -188,7 +188,7 @@ def with_wait(member: HangMember, waits: str, state: str = "S", slept: float | N
 @pytest.mark.parametrize("state", ["S", "D"])
 def test_storage_that_has_answered_while_the_others_waited_may_be_slow(state: str) -> None:
     def waits(slept: float | None) -> Judgement:
-        def change(member: HangMember) -> HangMember:
+        def change(member: JobMember) -> JobMember:
             return with_wait(member, "request_wait_answer", state, slept)
 
         return judge(changed(evidence(["waits", "storage", "waits"], silent=90.0), 1, change))
@@ -199,7 +199,7 @@ def test_storage_that_has_answered_while_the_others_waited_may_be_slow(state: st
 
 
 def test_who_waits_for_storage_in_state_d_has_the_limit_too() -> None:
-    def flushes(member: HangMember) -> HangMember:
+    def flushes(member: JobMember) -> JobMember:
         assert member.a is not None
         assert member.b is not None
         first, *rest = member.b.threads
@@ -260,7 +260,7 @@ def test_who_works_hides_nobody_who_does_not() -> None:
     assert found.notes == ("rank 0 on node1 is outside as well: it writes a checkpoint: 30 MB in 2 s",)
 
 
-def polls(member: HangMember) -> HangMember:
+def polls(member: JobMember) -> JobMember:
     """The rank sleeps again and again."""
     assert member.b is not None
     main, *rest = member.b.threads
@@ -281,7 +281,7 @@ def test_data_that_came_between_the_looks_is_a_move() -> None:
     """A step takes longer than a second."""
     seen = evidence(["waits"] * 3, silent=1.8)
 
-    def received(member: HangMember) -> HangMember:
+    def received(member: JobMember) -> JobMember:
         assert member.b is not None
         wires = tuple(replace(each, received=each.received + 400) for each in member.b.connections)
         return replace(member, b=replace(member.b, connections=wires))
@@ -373,7 +373,7 @@ def test_backward_alone_decides_nothing() -> None:
     waiting = evidence(["backward", "backward", "sleeps"])
     assert named(judge(waiting)) == [2]
 
-    def blind(member: HangMember) -> HangMember:
+    def blind(member: JobMember) -> JobMember:
         assert member.a is not None
         assert member.b is not None
         a, b = (
@@ -431,7 +431,7 @@ class TestDevices:
     def test_a_group_of_gloo_that_serves_another_thread_times_nothing(self) -> None:
         """As while a checkpoint is written in the background: gloo is silent, but the job trains."""
 
-        def with_nccl(member: HangMember) -> HangMember:
+        def with_nccl(member: JobMember) -> JobMember:
             looks = [
                 replace(look, threads=(*look.threads, Thread(tid=9, name="pt_nccl_watchdg", state="S")))
                 for look in (member.a, member.b)
@@ -451,7 +451,7 @@ class TestDevices:
 
 
 def test_without_stacks_and_connections_nothing_is_decided() -> None:
-    def bare(member: HangMember) -> HangMember:
+    def bare(member: JobMember) -> JobMember:
         looks = [
             replace(look, connections=(), python=(), threads=()) for look in (member.a, member.b) if look
         ]
@@ -483,7 +483,7 @@ def test_recorded_trials_grow_old(seconds: int) -> None:
         )
 
 
-def _older(member: HangMember, by: int) -> HangMember:
+def _older(member: JobMember, by: int) -> JobMember:
     assert member.a is not None
     assert member.b is not None
     looks = [
@@ -499,8 +499,8 @@ def _older(member: HangMember, by: int) -> HangMember:
     return replace(member, a=looks[0], b=looks[1], age=member.age + by / 1000)
 
 
-def looked_between(seen: HangEvidence, rank: int, *does: str, device: bool = True) -> HangEvidence:
-    def add(member: HangMember) -> HangMember:
+def looked_between(seen: LiveEvidence, rank: int, *does: str, device: bool = True) -> LiveEvidence:
+    def add(member: JobMember) -> JobMember:
         return replace(member, between=tuple(look(member.pid, word, False, device=device) for word in does))
 
     return changed(seen, rank, add)

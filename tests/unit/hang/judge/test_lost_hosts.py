@@ -9,20 +9,20 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import HangState, judge
 from doctor.hang.judge.judgement import Cause, HangConfidence
-from doctor.live.evidence import Connection, HangEvidence, HangMember, HostEnds, HostEvidence
+from doctor.live.evidence import Connection, HostEnds, HostEvidence, JobMember, LiveEvidence
 from tests.support.hang.written import evidence
 
 NODES = ("node1", "node2", "node3", "node4")
 
 
-def lacks(seen: HangEvidence, host: str) -> tuple[str, ...]:
+def lacks(seen: LiveEvidence, host: str) -> tuple[str, ...]:
     """The ends of this host that the other ranks still have."""
     number = NODES.index(host) + 1
     wires = [each for one in seen.hosts for m in one.members for each in (m.b.connections if m.b else ())]
     return tuple(f"{each.peer} {each.local}" for each in wires if each.peer.startswith(f"10.0.0.{number}:"))
 
 
-def lost(hosts: Sequence[str], *gone: str, each: int = 1, **ends: object) -> HangEvidence:
+def lost(hosts: Sequence[str], *gone: str, each: int = 1, **ends: object) -> LiveEvidence:
     """A job with as many ranks on each host; some hosts answer and have neither processes nor connections."""
     ranks = {n: "waits" for n in range(len(hosts) * each) if hosts[n // each] not in gone}
     seen = evidence(ranks, hosts, world=len(hosts) * each, age=600.0)
@@ -33,7 +33,7 @@ def lost(hosts: Sequence[str], *gone: str, each: int = 1, **ends: object) -> Han
     return replace(seen, hosts=tuple(made))
 
 
-def with_member(seen: HangEvidence, host: str, **changes: object) -> HangEvidence:
+def with_member(seen: LiveEvidence, host: str, **changes: object) -> LiveEvidence:
     """Another process on this host."""
     model = seen.hosts[0].members[0]
     other = replace(model, host=host, pid=9_000, **{"a": None, "b": None, "job": "other", **changes})
@@ -90,7 +90,7 @@ def test_a_rank_of_unknown_number_if_another_host_did_not_answer() -> None:
         pytest.param(with_member(lost(NODES[:3], "node3"), "node3", rank=2), id="with its number"),
     ],
 )
-def test_a_rank_that_may_be_there_is_not_called_gone(seen: HangEvidence) -> None:
+def test_a_rank_that_may_be_there_is_not_called_gone(seen: LiveEvidence) -> None:
     found = judge(seen)
     assert found.culprits == ()
     assert found.exit_code == 3
@@ -123,7 +123,7 @@ def test_an_address_that_several_hosts_have_shows_nothing() -> None:
     assert judge(replace(seen, hosts=(*own, third))).culprits == ()
 
 
-def cut(*senders: int, arrives: bool = False, unplugged: str = "") -> HangEvidence:
+def cut(*senders: int, arrives: bool = False, unplugged: str = "") -> LiveEvidence:
     """Ranks 0 and 1 of three, on hosts of their own; these send to each other in vain."""
     seen = evidence(["waits"] * 3, NODES[:3])
 
@@ -132,7 +132,7 @@ def cut(*senders: int, arrives: bool = False, unplugged: str = "") -> HangEviden
         down = (f"eth1 10.0.0.{NODES.index(host.host) + 1}",) if host.host == unplugged else ()
         return replace(host, members=(wired(member),), unplugged=down)
 
-    def wired(member: HangMember) -> HangMember:
+    def wired(member: JobMember) -> JobMember:
         assert member.b is not None
         number = member.rank or 0
         wires = []

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause
 from doctor.hang.report_json import hang_part
-from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, Look
+from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence, Look
 from tests.support.hang.reports import text
 from tests.support.hang.trials import Trial, over_two_hosts, trials
 
@@ -20,7 +20,7 @@ MARGIN = 0.5
 NEVER = {"none", "slow", "ckpt", "skip", "order", "kill", "extra"}
 
 
-def torn(evidence: HangEvidence, dice: random.Random) -> HangEvidence:
+def torn(evidence: LiveEvidence, dice: random.Random) -> LiveEvidence:
     """The evidence without some stacks, threads, connections, looks, ranks or hosts."""
     if dice.random() < 0.3:
         evidence = over_two_hosts(evidence, later=dice.randrange(3_000))
@@ -42,7 +42,7 @@ def torn(evidence: HangEvidence, dice: random.Random) -> HangEvidence:
             each = replace(each, state="", threads=(), python=(), connections=(), unread=("/proc: slow",))
         return each
 
-    def member(each: HangMember) -> HangMember:
+    def member(each: JobMember) -> JobMember:
         rank = None if each.helps is None and dice.random() < 0.05 else each.rank
         return replace(each, rank=rank, a=look(each.a), b=look(each.b))
 

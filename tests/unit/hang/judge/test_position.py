@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from doctor.hang.judge.position import standing
-from doctor.live.evidence import Frame, HangMember, Look, PythonThread, Thread
+from doctor.live.evidence import Frame, JobMember, Look, PythonThread, Thread
 from doctor.live.threads import gloo_groups
 from tests.support.hang.written import IMPORT, LIB, MAIN, OWN
 
@@ -41,12 +41,12 @@ def rank(
     state: str = "S",
     limit: str = IDLE,
     number: str = "202",
-) -> HangMember:
+) -> JobMember:
     call = (number, "0x1", "0x189", "0x0", limit) if waits.startswith("futex") or number == "219" else ()
     main = Thread(tid=7, name="python", state=state, switches=5, waits=waits, syscall=call)
     python = (PythonThread(tid=7, frames=stack),) if stack else ()
     look = Look(pid=7, state=state, threads=(main, *threads), python=python)
-    return HangMember(host="node1", pid=7, parent=1, job="j", rank=0, a=look, b=look)
+    return JobMember(host="node1", pid=7, parent=1, job="j", rank=0, a=look, b=look)
 
 
 NPU = Frame(name="synchronize", file="/opt/site-packages/torch_npu/npu/utils.py", line=1)
@@ -119,7 +119,7 @@ BACKWARD = (
         (rank(()), None, ""),
     ],
 )  # fmt: skip
-def test_standing(member: HangMember, inside: bool | None, operation: str) -> None:
+def test_standing(member: JobMember, inside: bool | None, operation: str) -> None:
     found = standing(member)
     assert (found.inside, found.operation) == (inside, operation)
 
@@ -144,5 +144,5 @@ def test_the_main_thread_is_not_always_first() -> None:
     feeder = PythonThread(tid=9, frames=(Frame(name="_feed", file="/usr/lib/python3.11/q.py", line=1),))
     main = PythonThread(tid=7, frames=(c10d("barrier"), MAIN))
     look = Look(pid=7, state="S", python=(feeder, main))
-    member = HangMember(host="node1", pid=7, parent=1, job="j", a=look, b=look)
+    member = JobMember(host="node1", pid=7, parent=1, job="j", a=look, b=look)
     assert standing(member).operation == "barrier"

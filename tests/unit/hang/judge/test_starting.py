@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
 from doctor.hang.report_json import hang_report
-from doctor.live.evidence import HangEvidence, HangMember, ResolvedName
+from doctor.live.evidence import JobMember, LiveEvidence, ResolvedName
 from tests.support.hang.launchers_only import address, launcher, starting, words
 from tests.support.hang.written import evidence
 
@@ -17,7 +17,7 @@ def said(found: Judgement) -> list[tuple[str, str]]:
     return [(each.host, each.sentence) for each in found.culprits]
 
 
-def all_of(*chosen: int, of: int = 4) -> list[HangMember]:
+def all_of(*chosen: int, of: int = 4) -> list[JobMember]:
     return [launcher(node, words(node, of)) for node in chosen]
 
 
@@ -48,7 +48,7 @@ def test_the_launcher_of_one_host_is_missing() -> None:
         (starting(all_of(0, 1, 2), of=6), "nobody has node rank 3"),
     ],
 )
-def test_nobody_is_accused_who_may_be_there(seen: HangEvidence, why: str) -> None:
+def test_nobody_is_accused_who_may_be_there(seen: LiveEvidence, why: str) -> None:
     found = judge(seen)
     assert not found.culprits
     assert why in found.sentence

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.hang.judge import judge
-from doctor.live.evidence import HangEvidence
+from doctor.live.evidence import LiveEvidence
 from tests.support.hang.written import evidence, seen_from_outside
 
 HERE = ("node1",)
@@ -59,7 +59,7 @@ def test_a_short_silence_may_be_normal() -> None:
     assert (found.verdict.value, found.exit_code) == ("waits", 0)
 
 
-def nameless(seen: HangEvidence) -> HangEvidence:
+def nameless(seen: LiveEvidence) -> LiveEvidence:
     """The job as it looks if no launcher names it."""
     hosts = tuple(
         replace(h, members=tuple(replace(m, job=f"started by process 1 on {h.host}") for m in h.members))

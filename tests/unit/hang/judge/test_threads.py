@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangState
-from doctor.live.evidence import Frame, HangEvidence, HangMember, Look, PythonThread
+from doctor.live.evidence import Frame, JobMember, LiveEvidence, Look, PythonThread
 from tests.support.hang.written import FORWARD, LIB, MAIN, NANOSLEEP, evidence
 
 SITE = LIB.removesuffix("/torch")
@@ -17,8 +17,8 @@ RUNS = Frame(name="_run_function", file=f"{LIB}/distributed/rpc/internal.py", li
 
 
 def changed(
-    seen: HangEvidence, change: dict[int, tuple[Frame, ...]], added: dict[int, tuple[Frame, ...]]
-) -> HangEvidence:
+    seen: LiveEvidence, change: dict[int, tuple[Frame, ...]], added: dict[int, tuple[Frame, ...]]
+) -> LiveEvidence:
     """The same with another stack of the main thread, and with another Python thread."""
 
     def look(each: Look | None, rank: int) -> Look | None:
@@ -32,7 +32,7 @@ def changed(
             threads = (*threads, other)
         return replace(each, python=tuple(python), threads=threads)
 
-    def member(each: HangMember) -> HangMember:
+    def member(each: JobMember) -> JobMember:
         assert each.rank is not None
         return replace(each, a=look(each.a, each.rank), b=look(each.b, each.rank))
 

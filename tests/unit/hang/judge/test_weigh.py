@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from doctor.hang.report_json import hang_part
-from doctor.live.evidence import HangEvidence, HangMember, LibraryText, Look
+from doctor.live.evidence import JobMember, LibraryText, LiveEvidence, Look
 from doctor.live.libraries.opinions import Source
 from tests.support.hang.reports import NODES
 from tests.support.hang.reports import text as drawn
@@ -24,7 +24,7 @@ STATUS = "torch_hccl_status-0_10.0.0.1_0_2_4711_1795284713000.log"
 OTHER = {"op_type": "ALLREDUCE", "comm_ids": "all"}
 
 
-def heard(seen: HangEvidence, *said: LibraryText, host: int = 0) -> HangEvidence:
+def heard(seen: LiveEvidence, *said: LibraryText, host: int = 0) -> LiveEvidence:
     hosts = tuple(
         replace(each, libraries=(*each.libraries, *said)) if number == host else each
         for number, each in enumerate(seen.hosts)
@@ -32,7 +32,7 @@ def heard(seen: HangEvidence, *said: LibraryText, host: int = 0) -> HangEvidence
     return replace(seen, hosts=hosts)
 
 
-def numbers(seen: HangEvidence, *of: int, later: Sequence[int] = ()) -> HangEvidence:
+def numbers(seen: LiveEvidence, *of: int, later: Sequence[int] = ()) -> LiveEvidence:
     """torch_npu's status: the last collective that each rank has begun; `later` is the second answer."""
     for rank, count in enumerate(of):
         for which in ("a", "b"):
@@ -43,7 +43,7 @@ def numbers(seen: HangEvidence, *of: int, later: Sequence[int] = ()) -> HangEvid
     return seen
 
 
-def crossed(seen: HangEvidence, world: int, one: int, other: int) -> HangEvidence:
+def crossed(seen: LiveEvidence, world: int, one: int, other: int) -> LiveEvidence:
     """`one` waits for `other` in one group, and `other` waits for `one` in another group."""
     for rank in range(world):
         for which in ("a", "b"):
@@ -58,11 +58,11 @@ def crossed(seen: HangEvidence, world: int, one: int, other: int) -> HangEvidenc
     return seen
 
 
-def behind(seen: HangEvidence, rank: int, world: int = 8) -> HangEvidence:
+def behind(seen: LiveEvidence, rank: int, world: int = 8) -> LiveEvidence:
     return numbers(seen, *(56 if each == rank else 57 for each in range(world)))
 
 
-def scheduler(seen: HangEvidence, rank: int) -> HangEvidence:
+def scheduler(seen: LiveEvidence, rank: int) -> LiveEvidence:
     return heard(seen, library(Source.SCHEDULER, sample("scheduler.log").replace("node: 3", f"node: {rank}")))
 
 
@@ -72,13 +72,13 @@ def library(source: Source, body: str, name: str = "x", *, which: str = "b") -> 
     )
 
 
-def bare(seen: HangEvidence) -> HangEvidence:
+def bare(seen: LiveEvidence) -> LiveEvidence:
     """Without stacks, as if py-spy may not look."""
 
     def blind(look: Look | None) -> Look | None:
         return replace(look, python=()) if look else None
 
-    def member(each: HangMember) -> HangMember:
+    def member(each: JobMember) -> JobMember:
         return replace(each, a=blind(each.a), b=blind(each.b))
 
     hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.progress import ends_of_ranks
-from doctor.live.evidence import Connection, Frame, HangMember, Look, PythonThread, Thread
+from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
 from tests.support.hang.written import MAIN
 from tests.unit.hang.judge.test_activity import seen
 
@@ -20,7 +20,7 @@ SSL = Frame(name="read", file="/usr/lib/python3.11/ssl.py", line=1167)
 WAITS = ["hrtimer_nanosleep", "futex_do_wait", "poll_schedule_timeout", "anon_pipe_read", "do_wait"]
 
 
-def did(member: HangMember, *, woken: bool = True, **changes: object) -> HangMember:
+def did(member: JobMember, *, woken: bool = True, **changes: object) -> JobMember:
     """The member, with these differences between its first and second look."""
     assert member.b is not None
     main, *rest = member.b.threads
@@ -28,14 +28,14 @@ def did(member: HangMember, *, woken: bool = True, **changes: object) -> HangMem
     return replace(member, b=replace(member.b, threads=(main, *rest), **changes))
 
 
-def wired(member: HangMember, *wires: Connection, before: tuple[Connection, ...] | None = None) -> HangMember:
+def wired(member: JobMember, *wires: Connection, before: tuple[Connection, ...] | None = None) -> JobMember:
     assert member.a is not None
     assert member.b is not None
     a = replace(member.a, connections=wires if before is None else before)
     return replace(member, a=a, b=replace(member.b, connections=wires))
 
 
-def asks(member: HangMember, tid: int, name: str = "python") -> HangMember:
+def asks(member: JobMember, tid: int, name: str = "python") -> JobMember:
     """The member, one of whose threads polls a socket of Unix."""
 
     def asking(each: Look | None) -> Look | None:
@@ -234,7 +234,7 @@ class TestAnAnswerThatIsDue:
 
 
 class TestThreads:
-    def members(self, waits: str, *, used: int = 0, moves: bool = False) -> HangMember:
+    def members(self, waits: str, *, used: int = 0, moves: bool = False) -> JobMember:
         """A member with a second Python thread."""
         member = seen(waits)
         assert member.a is not None

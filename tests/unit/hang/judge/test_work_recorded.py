@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import Cause, HangState
-from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.evidence import JobMember, LiveEvidence
 from tests.support.hang.trials import without_stacks
 from tests.support.paths import ROOT
 
@@ -42,8 +42,8 @@ HANGS = {
 
 
 @cache
-def recorded() -> dict[str, HangEvidence]:
-    return msgspec.json.decode(gzip.decompress(SAMPLE.read_bytes()), type=dict[str, HangEvidence])
+def recorded() -> dict[str, LiveEvidence]:
+    return msgspec.json.decode(gzip.decompress(SAMPLE.read_bytes()), type=dict[str, LiveEvidence])
 
 
 def found(kind: str) -> Judgement:
@@ -93,7 +93,7 @@ def test_what_stands_still_is_accused(kind: str) -> None:
 def test_an_upload_without_its_bytes_would_be_a_hang() -> None:
     """Only the connections show it."""
 
-    def member(each: HangMember) -> HangMember:
+    def member(each: JobMember) -> JobMember:
         return replace(each, a=each.a and replace(each.a, connections=each.b.connections if each.b else ()))
 
     seen = recorded()["upload"]

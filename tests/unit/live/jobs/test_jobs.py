@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
-from doctor.live.evidence import HangEvidence, HangMember, HostEvidence, Thread
+from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence, Thread
 from doctor.live.jobs.find import find_jobs
 from tests.support.hang.written import both, evidence
 
@@ -18,7 +18,7 @@ REFUSED = "connection refused on port 22"
 
 
 def test_no_job() -> None:
-    found = judge(HangEvidence(started="2026-11-20T09:00:00Z", asked=("node1",)))
+    found = judge(LiveEvidence(started="2026-11-20T09:00:00Z", asked=("node1",)))
     assert (found.verdict, found.exit_code, found.sentence) == (HangState.NO_JOB, 3, "No host answered.")
     found = judge(evidence([], hosts=["node1"], world=1))
     assert (found.verdict, found.exit_code) == (HangState.NO_JOB, 3)
@@ -158,7 +158,7 @@ def test_the_only_rank_without_a_number_has_the_only_number_left() -> None:
     assert [(each.rank, each.pid) for each in without.culprits] == [(2, 4020)]
 
 
-def _changed(seen: HangEvidence, change: Callable[[HangMember], HangMember]) -> HangEvidence:
+def _changed(seen: LiveEvidence, change: Callable[[JobMember], JobMember]) -> LiveEvidence:
     hosts = tuple(replace(host, members=tuple(map(change, host.members))) for host in seen.hosts)
     return replace(seen, hosts=hosts)
 
@@ -202,7 +202,7 @@ def test_a_host_may_claim_a_world_of_any_size() -> None:
 def test_the_processes_of_spawn_are_counted_from_the_host_of_the_store() -> None:
     """Their stacks tell the number on their host; the world is unknown, and so is the number of the host."""
 
-    def spawned(member: HangMember) -> HangMember:
+    def spawned(member: JobMember) -> JobMember:
         store = Thread(tid=9, name="pt_tcpstore_uv", state="S")
         assert member.rank is not None
         looks = [

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
-from doctor.live.evidence import HangEvidence, HangMember
+from doctor.live.evidence import JobMember, LiveEvidence
 from tests.support.hang.reports import text
 from tests.support.hang.written import evidence, look
 
@@ -28,13 +28,13 @@ def bare(pid: int, does: str) -> dict[str, Any]:
     return {"a": looks[0], "b": looks[1]}
 
 
-def claim(rank: int, world: int = 4, does: str = "stopped", **more: Any) -> HangMember:
+def claim(rank: int, world: int = 4, does: str = "stopped", **more: Any) -> JobMember:
     pid = more.pop("pid", 9_000 + rank)
     known = {"parent": 1, "job": JOB, "master": JOB, "user": "mallory", "age": 60.0, "command": "python -c x"}
-    return HangMember(host="", pid=pid, rank=rank, world=world, **{**known, **bare(pid, does), **more})
+    return JobMember(host="", pid=pid, rank=rank, world=world, **{**known, **bare(pid, does), **more})
 
 
-def with_claims(seen: HangEvidence, *claims: HangMember, host: str = "node2") -> HangEvidence:
+def with_claims(seen: LiveEvidence, *claims: JobMember, host: str = "node2") -> LiveEvidence:
     hosts = tuple(
         replace(each, members=(*each.members, *(replace(one, host=host) for one in claims)))
         if each.host == host
@@ -44,7 +44,7 @@ def with_claims(seen: HangEvidence, *claims: HangMember, host: str = "node2") ->
     return replace(seen, hosts=hosts)
 
 
-def changed(seen: HangEvidence, host: str, **more: Any) -> HangEvidence:
+def changed(seen: LiveEvidence, host: str, **more: Any) -> LiveEvidence:
     hosts = tuple(
         replace(each, members=tuple(replace(m, **more) for m in each.members)) if each.host == host else each
         for each in seen.hosts
@@ -68,7 +68,7 @@ FALSE = [
 
 @pytest.mark.parametrize("user", ["mallory", "alice"])
 @pytest.mark.parametrize("false", FALSE)
-def test_a_false_rank_changes_nothing(false: tuple[HangMember, ...], user: str) -> None:
+def test_a_false_rank_changes_nothing(false: tuple[JobMember, ...], user: str) -> None:
     """A process of another user; or one of the same user, started by a shell in which a rank is exported."""
     said = tuple(replace(each, user=user) for each in false)
     found = judge(with_claims(HUNG, *said))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from doctor.live.evidence import HangEvidence, LibraryText
+from doctor.live.evidence import LibraryText, LiveEvidence
 from doctor.live.evidence_file import encoded
 from doctor.live.libraries.ras import RasAnswer, read
 from doctor.live.messages import DECODER, LibraryMessage
@@ -29,7 +29,7 @@ def test_an_answer_of_ras_is_understood_after_that() -> None:
 
 def test_a_recording_keeps_the_text() -> None:
     evidence = seen(job_of(1), LibraryText(source="nccl-ras", name="x", text=sample("ras_missing_2.29.json")))
-    assert msgspec.json.decode(encoded(evidence), type=HangEvidence) == evidence
+    assert msgspec.json.decode(encoded(evidence), type=LiveEvidence) == evidence
 
 
 def test_the_message_of_an_agent() -> None:

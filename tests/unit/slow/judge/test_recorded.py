@@ -8,7 +8,7 @@ from dataclasses import replace as replace_fields
 import pytest
 from msgspec.structs import replace
 
-from doctor.live.evidence import HangMember
+from doctor.live.evidence import JobMember
 from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.judge import TOO_FEW, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
@@ -113,12 +113,12 @@ def test_too_few_samples_are_not_called_unseen_and_it_looks_on() -> None:
     assert (made.state, made.more, made.sentence) == (SlowState.UNKNOWN, True, TOO_FEW)
 
 
-def _without_steps(member: HangMember) -> HangMember:
+def _without_steps(member: JobMember) -> JobMember:
     look = member.b and replace(member.b, python=tuple(replace(t, step=None) for t in member.b.python))
     return replace(member, b=look)
 
 
-def _few(members: tuple[HangMember, ...], steps: int = 10) -> tuple[HangMember, ...]:
+def _few(members: tuple[JobMember, ...], steps: int = 10) -> tuple[JobMember, ...]:
     """The same ranks, which made only ten steps."""
     changed = []
     for member in members:
@@ -283,7 +283,7 @@ def test_a_rank_that_writes_far_more_than_the_others_is_said_to_write() -> None:
 
 
 def test_without_py_spy_the_rank_is_named_without_a_line() -> None:
-    def blind(member: HangMember) -> HangMember:
+    def blind(member: JobMember) -> JobMember:
         looks = [look and replace(look, python=()) for look in (member.a, member.b)]
         return replace(member, a=looks[0], b=looks[1], between=())
 

@@ -26,7 +26,7 @@ from doctor.api import (
 )
 from doctor.facts.ascend.hccn_tool import PerDevice, devices, split_known
 from doctor.facts.ascend.network import NPU_LINKS
-from doctor.facts.ascend.ports import NPU_COUNTERS, NPU_LINK_HISTORY, NPU_OPTICS, LinkHistory, Optics
+from doctor.facts.ascend.ports import NPU_COUNTERS, NPU_LINK_HISTORY, NPU_OPTICS, LinkChange, Optics
 from doctor.rules.devices import (
     HostDevice,
     OddDevices,
@@ -151,7 +151,7 @@ def _readings(optics: Optics | None) -> str:
     backends=(Backend.HCCL,),
 )
 def device_link_flaps(
-    history: PerDevice[LinkHistory], plan: JobPlan, here: Here, expect: Expect
+    history: PerDevice[tuple[LinkChange, ...]], plan: JobPlan, here: Here, expect: Expect
 ) -> Iterator[Problem]:
     """The link of an NPU went down several times in the last 24 hours.
 
@@ -165,9 +165,7 @@ def device_link_flaps(
     """
     known, why = of_host(history, plan, here.name)
     recent = {
-        device: [
-            c for c in own.changes if not c.up and c.seconds_ago is not None and 0 <= c.seconds_ago <= DAY
-        ]
+        device: [c for c in own if not c.up and c.seconds_ago is not None and 0 <= c.seconds_ago <= DAY]
         for device, own in known.items()
     }
     flapping = [device for device, downs in recent.items() if len(downs) > expect.link_flaps]
@@ -190,7 +188,7 @@ def device_link_flaps(
     timeless = [
         device
         for device, own in known.items()
-        if sum(not c.up and c.seconds_ago is None for c in own.changes) > expect.link_flaps
+        if sum(not c.up and c.seconds_ago is None for c in own) > expect.link_flaps
     ]
     if timeless and not why:
         why = f"{devices(timeless)}: the times of its link's changes could not be read"

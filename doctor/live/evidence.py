@@ -61,8 +61,6 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     """Milliseconds ago. ss omits the value if it is 0."""
     last_received: Count = 0
     last_acknowledged: Count = 0
-    waiting_to_be_read: Count = 0
-    waiting_to_be_sent: Count = 0
     unacknowledged: Count = 0
     backoff: Count = 0
     persist: bool = False

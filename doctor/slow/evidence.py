@@ -34,7 +34,6 @@ class Used(msgspec.Struct, frozen=True, kw_only=True):
     read: Count = 0
     """Bytes, also from caches and pipes."""
     written: Count = 0
-    disk_read: Count = 0
     disk_written: Count = 0
     faults: Count = 0
     """Pages that had to be read from a disk."""

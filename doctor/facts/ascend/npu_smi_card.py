@@ -123,19 +123,15 @@ class SuperPodPlace:
 
     device_id: int
     pod_id: int
-    server_index: int
     size: int
 
 
 def _super_pod(text: str) -> SuperPodPlace:
     found = fields(text)
-    numbers = [
-        count(found.get(key, "")) for key in ("sdid", "super pod id", "server index", "super pod size")
-    ]
-    device, pod, server, size = numbers
-    if device is None or pod is None or server is None or size is None:
+    device, pod, size = (count(found.get(key, "")) for key in ("sdid", "super pod id", "super pod size"))
+    if device is None or pod is None or size is None:
         raise UnreadableOutput("")
-    return SuperPodPlace(device, pod, server, size)
+    return SuperPodPlace(device, pod, size)
 
 
 NPU_SUPER_POD: Fact[Mapping[int, SuperPodPlace]] = _each("npu-super-pod", "spod-info", "device", _super_pod)

@@ -61,15 +61,6 @@ class LinkChange:
     up: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LinkHistory:
-    """`changes` holds only the latest changes, newest first; old versions do not report `downs`."""
-
-    ups: int
-    downs: int | None
-    changes: tuple[LinkChange, ...] = ()
-
-
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _WHEN = r"[A-Z][a-z]{2} [A-Z][a-z]{2} [ 0-9][0-9] [0-9]{2}:[0-9]{2}:[0-9]{2} [0-9]{4}"
 _CHANGE = re.compile(rf"({_WHEN})\s{{1,20}}LINK (UP|DOWN)\b")
@@ -87,10 +78,9 @@ def _time(text: str) -> datetime | None:
         return None
 
 
-def _history(call: ToolCall) -> LinkHistory:
+def _history(call: ToolCall) -> tuple[LinkChange, ...]:
     found = fields(call.text)
-    ups, downs = (count(found.get(f"link {way} count", "")) for way in ("up", "down"))
-    if ups is None:
+    if count(found.get("link up count", "")) is None:
         raise UnreadableOutput("")
     now = _time(found.get("current time", ""))
     changes = []
@@ -98,10 +88,13 @@ def _history(call: ToolCall) -> LinkHistory:
         then = _time(at)
         ago = (now - then).total_seconds() if now and then else None
         changes.append(LinkChange(at, ago if ago is not None and ago >= 0 else None, way == "UP"))
-    return LinkHistory(ups, downs, tuple(changes))
+    return tuple(changes)
 
 
-NPU_LINK_HISTORY: Fact[PerDevice[LinkHistory]] = hccn("npu-link-history", "-i $n -link_stat -g", _history)
+NPU_LINK_HISTORY: Fact[PerDevice[tuple[LinkChange, ...]]] = hccn(
+    "npu-link-history", "-i $n -link_stat -g", _history
+)
+"""The latest changes, newest first."""
 
 
 def _counters(call: ToolCall) -> Mapping[str, int]:
@@ -150,23 +143,17 @@ NPU_NEIGHBOURS: Fact[PerDevice[Neighbour | None]] = hccn("npu-neighbours", "-i $
 class NpuPort:
     """A port of a device that has several (Atlas 950)."""
 
-    die: int
     port: int
-    speed_gb: int | None
     kind: str
     up: bool
-    media: str
 
 
 def _ports(call: ToolCall) -> tuple[NpuPort, ...]:
     found = []
     for row in table(call.text):
-        die, port = count(row.get("UdieID", "")), count(row.get("PortID", ""))
-        state = row.get("Link Status", "").upper()
-        if die is None or port is None or state not in ("UP", "DOWN"):
-            continue
-        speed, kind, media = count(row.get("Speed", "")), row.get("PortType", ""), row.get("Media Type", "")
-        found.append(NpuPort(die, port, speed, kind[:40], state == "UP", media[:40]))
+        port, state = count(row.get("PortID", "")), row.get("Link Status", "").upper()
+        if port is not None and state in ("UP", "DOWN"):
+            found.append(NpuPort(port, row.get("PortType", "")[:40], state == "UP"))
     if not found:
         raise UnreadableOutput("")
     return tuple(found)

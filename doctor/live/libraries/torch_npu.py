@@ -34,7 +34,6 @@ class _Operation(msgspec.Struct, frozen=True):
 
 class NpuStatus(msgspec.Struct, frozen=True):
     last_comm_op: tuple[_Operation, ...] = ()
-    exception_message: str = ""
 
 
 @dataclass(frozen=True, slots=True)

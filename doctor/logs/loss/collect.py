@@ -26,20 +26,13 @@ MOST_PARTIES = 1024
 MOST_NAMES = 6
 MOST_PARTS = 32
 """The most states of a line that a progress bar overwrites; only the last ones are read."""
-MOST_ALL = 400_000
-"""The most points of all files together."""
 CLEAR = 0.1
 """A loss that is left out was NaN only if the one before was above this: others may have become negative."""
 NOBODY = Party()
 
 
-def points_each(files: int) -> int:
-    """How many points of a curve each file may keep if there are `files` files."""
-    return max(250, min(MOST_POINTS, MOST_ALL // max(files, 1)))
-
-
 class LossCollector:
-    """The losses of one file. `most` is how many points of a curve it keeps, see `points_each`."""
+    """The losses of one file. `most` is how many points of a curve it keeps."""
 
     def __init__(self, file: str, most: int = MOST_POINTS) -> None:
         self._file = file

@@ -31,7 +31,6 @@ from doctor.logs.sources.stream import File, PeekStream, Pipe, Stream, UnpackedS
 Input = Path | BinaryIO
 """A path, or a stream such as standard input."""
 _PACKED = frozenset({FileKind.GZIP, FileKind.BZIP2, FileKind.XZ})
-_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 @dataclass(slots=True)

@@ -12,8 +12,6 @@ import termios
 import threading
 from typing import Protocol
 
-_GONE = 1
-
 
 class Sponge(Protocol):
     """Keeps what passes."""

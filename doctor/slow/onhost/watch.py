@@ -55,8 +55,7 @@ class RankWatch:
         with contextlib.suppress(OSError, ValueError):
             pairs = (line.split(": ") for line in proc.read(self.home + "/io").splitlines())
             io = {name: int(number) for name, number in pairs}
-            told.update(read=io["rchar"], written=io["wchar"])
-            told.update(disk_read=io["read_bytes"], disk_written=io["write_bytes"])
+            told.update(read=io["rchar"], written=io["wchar"], disk_written=io["write_bytes"])
         told.update(_throttling(self.pid))
         return told
 

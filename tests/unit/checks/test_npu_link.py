@@ -26,7 +26,7 @@ from tests.support.npu_cluster import (
 
 UP = each(True)
 OWN = FLAT.of()["node1"]
-LANES = (NpuPort(0, 4, 200, "ETH", False, "Electrical"), NpuPort(0, 5, 200, "ETH", True, "Electrical"))
+LANES = (NpuPort(4, "ETH", False), NpuPort(5, "ETH", True))
 
 
 def down(

@@ -8,7 +8,7 @@ from math import isfinite, isnan, nan
 
 import pytest
 
-from doctor.logs.loss.collect import MOST_PARTIES, LossCollector, points_each
+from doctor.logs.loss.collect import MOST_PARTIES, LossCollector
 from doctor.logs.loss.points import Points
 from doctor.logs.model import Curve, LossForm, Party
 
@@ -228,12 +228,6 @@ def test_more_parties_than_allowed_are_left_out() -> None:
     for rank in range(MOST_PARTIES + 100):
         collector.offer("step 1 loss 2.5", rank, Party(rank=rank))
     assert len(collector.curves()) == MOST_PARTIES
-
-
-def test_many_files_share_the_points() -> None:
-    assert points_each(1) == points_each(0) == 4000
-    assert points_each(1000) == 400
-    assert points_each(10**6) == 250
 
 
 def test_a_job_that_began_again_with_its_epochs() -> None:

@@ -12,7 +12,7 @@ from doctor.facts.ascend.network import Address
 from doctor.facts.ascend.npu_smi_table import NpuProcess
 from doctor.facts.ascend.npus import Npu
 from doctor.facts.ascend.pings import Ping
-from doctor.facts.ascend.ports import LinkChange, LinkHistory, Optics
+from doctor.facts.ascend.ports import LinkChange, Optics
 from doctor.facts.gpus import Gpu, Gpus
 from doctor.facts.nvidia.gpus import GpuProcess, NvidiaHealth
 from doctor.facts.nvidia.nvlink import FabricManager, Links
@@ -104,8 +104,8 @@ def rail(hosts: int) -> tuple[Any, ...]:
     return pings, address, {}, {}
 
 
-def history(downs: int) -> LinkHistory:
-    return LinkHistory(0, downs, tuple(LinkChange("noon", 60.0 * n, False) for n in range(downs)))
+def history(downs: int) -> tuple[LinkChange, ...]:
+    return tuple(LinkChange("noon", 60.0 * n, False) for n in range(downs))
 
 
 def counters(usual: int, worn: int) -> dict[str, dict[int, dict[str, int]]]:

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import PurePath
 
+from tests.support.cases import cases_of
 from tests.support.paths import ROOT
 
 TIERS = ("unit", "process", "hosts")
@@ -53,6 +54,8 @@ def touched(paths: Iterable[str]) -> list[str]:
 def _tests_of(path: PurePath) -> set[str]:
     if path.name.startswith("test_"):
         return {str(path)}
+    if path.parent.name == "cases":
+        return {str(path.parents[1] / f"test_{path.stem}.py")}
     of_all = {*LAB} if path.is_relative_to("tests/lab") else {*PAGES} if path.suffix == ".md" else set()
     return of_all | _mirror(path) | _naming(path)
 
@@ -96,7 +99,12 @@ def _naming(path: PurePath) -> set[str]:
 @cache
 def _sources() -> dict[str, str]:
     files = (path for tier in TIERS for path in (ROOT / "tests" / tier).rglob("test_*.py"))
-    return {str(path.relative_to(ROOT)): path.read_text() for path in files}
+    return {str(path.relative_to(ROOT)): path.read_text() + _cases(path) for path in files}
+
+
+def _cases(test: Path) -> str:
+    own = cases_of(test)
+    return own.read_text() if own.exists() else ""
 
 
 def _git(*args: str) -> str:

@@ -21,6 +21,7 @@ from tests.touched import ALWAYS, LAB, MIRRORED, PAGES, touched
         ("tests/support/gpu_faults.py", {"tests/hosts/checks/test_gpu_xid.py"}),
         ("tests/lab/host.py", {*LAB}),
         ("tests/unit/test_touched.py", {"tests/unit/test_touched.py"}),
+        ("tests/unit/cases/cases.yaml", {"tests/unit/test_cases.py"}),
         ("docs/smoke.md", {*PAGES}),
         ("Makefile", {"tests/hosts/test_docs.py"}),
     ],

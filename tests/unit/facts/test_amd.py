@@ -19,6 +19,7 @@ from doctor.facts.gpus import Gpu
 from doctor.facts.processes import KERNEL_LOG
 from doctor.facts.system import DEVICES
 from tests.support.captures import held, printed, sample
+from tests.support.cases import cases
 
 NODE = "/sys/class/kfd/kfd/topology/nodes/{}/properties"
 
@@ -58,14 +59,7 @@ def test_gpus_are_listed(text: str, tool: str, gpu: Gpu) -> None:
     assert (found.listed[0], found.tool, found.denied, found.silent) == (gpu, tool, 1, "")
 
 
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("@ amd-smi long\n", "amd-smi printed without end"),
-        ("{\n@ amd-smi 0\n", "amd-smi did not print complete JSON"),
-        ("segfault\n@ amd-smi 139\n", "segfault (exit code 139)"),
-    ],
-)
+@cases
 def test_a_tool_that_prints_nothing_is_silent(text: str, why: str) -> None:
     assert printed(AMD_GPUS, text).silent == why
     with pytest.raises(UnreadableOutput):

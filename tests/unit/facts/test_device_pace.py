@@ -11,22 +11,13 @@ from doctor.facts.device_pace import DevicePace
 from doctor.facts.nvidia.gpus import GPU_PACE
 from tests.lab import amd_texts
 from tests.support.captures import printed, sample
+from tests.support.cases import cases
 
 HEAD = "index, uuid, clocks.current.sm [MHz], clocks.max.sm [MHz], power.draw [W], temperature.gpu"
 NEW = f"{HEAD}, utilization.gpu [%], clocks_event_reasons.active\n"
 
 
-@pytest.mark.parametrize(
-    ("bits", "reasons", "idle"),
-    [
-        ("0x0000000000000000", (), False),
-        ("0x0000000000000001", (), True),
-        ("0x0000000000000048", ("hardware thermal slowdown",), False),
-        ("0x0000000000000008", ("hardware slowdown",), False),
-        ("0x0000000000000084", ("power brake", "power limit"), False),
-        ("[N/A]", (), False),
-    ],
-)
+@cases
 def test_what_holds_the_clock_of_a_gpu_down(bits: str, reasons: tuple[str, ...], idle: bool) -> None:
     text = f"{NEW}0, GPU-1, 1005 MHz, 1980 MHz, 310.25 W, 87, 100 %, {bits}\n\n@ all 0\n"
     assert printed(GPU_PACE, text) == {"GPU-1": DevicePace(1005, 1980, 310, 87, 100, idle, reasons)}

@@ -14,6 +14,7 @@ from doctor.facts.limits import INFINITE, LIMITS, NEIGHBOURS, PACE, PORTS, RDMA,
 from doctor.facts.system import CLOCK, DEVICES, IDENTITY, KERNEL, MACHINE, VIEW, Devices
 from doctor.model import View
 from tests.support.captures import held, printed, sample
+from tests.support.cases import cases, from_cases
 
 LIMITS_FILE = """\
 Limit                     Soft Limit           Hard Limit           Units
@@ -35,15 +36,7 @@ def test_ports_of_a_stock_kernel() -> None:
     assert held(PORTS, sysctls()) == Ports(4096, 2048, range(32768, 61000), ())
 
 
-@pytest.mark.parametrize(
-    ("reserved", "yes", "no"),
-    [
-        ("60000-60031", (60000, 60031), (59999, 60032)),
-        ("29500,60000-60015", (29500, 60007), (29501, 60016)),
-        ("1,2,3-5,60000", (1, 2, 4, 60000), (6,)),
-        ("60031-60000", (), (60000, 60010)),
-    ],
-)
+@cases
 def test_reserved_ports(reserved: str, yes: tuple[int, ...], no: tuple[int, ...]) -> None:
     ports = held(PORTS, sysctls(net__ipv4__ip_local_reserved_ports=reserved))
     assert [port for port in (*yes, *no) if ports.is_reserved(port)] == list(yes)
@@ -130,15 +123,7 @@ def test_kernel() -> None:
         held(KERNEL, {})
 
 
-@pytest.mark.parametrize(
-    ("text", "now"),
-    [
-        ("1795167475.133720912\n", 1795167475.133720912),
-        ("1795167475.%N\n", 1795167475.5),  # busybox
-        ("1795167475.N\n", 1795167475.5),
-        ("1795167475\n", 1795167475.5),
-    ],
-)
+@cases
 def test_clock(text: str, now: float) -> None:
     assert printed(CLOCK, text) == now
 
@@ -149,36 +134,14 @@ def test_clock_not_understood(text: str) -> None:
         printed(CLOCK, text)
 
 
-@pytest.mark.parametrize(
-    ("nodes", "pci", "npus", "gpus", "product"),
-    [
-        ([], "", 0, 0, "cpu"),
-        ([], "0000\t10de2330\t0", 0, 0, "nvidia"),  # without its driver
-        (["nvidia0", "nvidia1", "nvidia-caps"], "", 0, 2, "nvidia"),
-        (["davinci0", "davinci_manager"], "0100\t19e5d802\t1f", 1, 0, "atlas-a2"),
-        (["davinci0"], "", 1, 0, "ascend"),
-        ([], "0100\t19e5d801\t1f", 0, 0, "atlas-training"),
-        (["nvidia0"], "0100\t19e5d801\t1f", 0, 1, "nvidia"),
-    ],
-)
+@cases
 def test_devices(nodes: list[str], pci: str, npus: int, gpus: int, product: str) -> None:
     devices = held(DEVICES, {f"/dev/{node}": "" for node in nodes} | {"/proc/bus/pci/devices": pci})
     assert devices.product == product
     assert [len(devices.of(vendor).numbers) for vendor in (ASCEND, NVIDIA)] == [npus, gpus]
 
 
-PLACES = {
-    "01:00.0": ("10de2330", "0x030200", 1),  # H100
-    "02:00.0": ("10de2684", "0x030000", 1),  # GeForce RTX 4090
-    "02:00.1": ("10de22ba", "0x040300", 0),  # its sound
-    "02:00.2": ("10de1ada", "0x0c0330", 0),  # USB
-    "c1:00.0": ("10de22a3", "0x068000", 0),  # NVSwitch
-    "00:00.0": ("10de22b8", "0x060400", 0),  # root port of a Grace CPU
-    "03:00.0": ("1a032000", "0x030000", 0),  # ASPEED, graphics of a BMC
-    "04:00.0": ("102b0536", "0x030000", 0),  # Matrox, the same
-    "05:00.0": ("1af41050", "0x038000", 0),  # virtio
-    "06:00.0": ("80864680", "0x030000", 0),  # Intel
-}
+PLACES = from_cases(__file__, "PLACES", dict[str, tuple[str, str, int]])
 
 
 def bus(places: Mapping[str, tuple[str, str, int]], *, classes: bool) -> Devices:
@@ -243,22 +206,7 @@ def test_a_container_is_another_machine_than_its_host() -> None:
     assert (host.known, unknown.known) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("contents", "view"),
-    [
-        ({"/proc/1/cgroup": "0::/init.scope", "/proc/self/mounts": "/dev/vda / ext4 rw 0 0"}, View.HOST),
-        ({"/proc/1/cgroup": "1:name=systemd:/docker/0123abcd"}, View.CONTAINER),
-        ({"/proc/self/mounts": "overlay / overlay rw,lowerdir=/run/live/lower 0 0"}, View.HOST),
-        (
-            {"/proc/self/mounts": "overlay / overlay rw,lowerdir=/var/lib/docker/overlay2/l/A:B 0 0"},
-            View.CONTAINER,
-        ),
-        ({"/proc/self/mountinfo": f"{ROOTFS}{LIVE}"}, View.HOST),
-        ({"/proc/self/mountinfo": f"{ROOTFS}{DOCKER}"}, View.CONTAINER),
-        ({"/run/.containerenv": ""}, View.CONTAINER),
-        ({"/.dockerenv": ""}, View.CONTAINER),
-    ],
-)
+@cases
 def test_view(contents: dict[str, str], view: View) -> None:
     assert held(VIEW, contents) is view
 

@@ -10,78 +10,15 @@ from hypothesis import strategies as st
 
 from doctor.facts.key_values import cells, fields, pairs, table, value_of
 from tests.support.captures import SAMPLES, sample
+from tests.support.cases import from_cases
 from tests.support.limits import within
 from tests.support.paths import ROOT
 
-PAIRS: dict[str, Mapping[str, str]] = {
-    "hccn_tool/bandwidth_g": {"bandwidth tx": "0.00 MB/sec", "bandwidth rx": "0.00 MB/sec"},
-    "hccn_tool/cfg_recovery_one_ok": {"dev": "0 recovery success"},
-    "hccn_tool/duplex_g": {"duplex": "Full"},
-    "hccn_tool/fec_g_none": {"fec mode": "no FEC mode"},
-    "hccn_tool/fec_g_rs": {"fec mode": "rs FEC mode"},
-    "hccn_tool/hw_stats_g": {"pd_alloc": "3", "mr_alloc": "12", "ceqe": "7"},
-    "hccn_tool/mac_g": {"mac addr": "84:46:fe:00:00:01"},
-    "hccn_tool/mtu_g": {"mtu": "1500"},
-    "hccn_tool/process_g_exist": {"device hccp process": "exist"},
-    "hccn_tool/process_g_not_exist": {"device hccp process": "not exist"},
-    "hccn_tool/status_g": {"speed": "100000Mb/s", "duplex": "Full", "supports auto-negotiation": "No"},
-    "hccn_tool/vnic_g": {
-        "vnic link status": "UP",
-        "vnic ipaddr": "192.168.2.199",
-        "vnic netmask": "255.255.255.0",
-    },
-    "hccn_tool/roce_test_ib_send_bw_sender_a3": {
-        "dual-port": "OFF",
-        "device": "hns_2",
-        "transport type": "IB",
-        "link type": "Ethernet",
-        "gid index": "1",
-    },
-    "npu-smi/l_a5": {"total count": "2", "npu id": "0", "serial number": "EXAMPLE0001"},
-    "npu-smi/t_board_910A": {"npu id": "0", "software version": "23.0.5", "pcie bus info": "0000:61:00.0"},
-    "npu-smi/t_board_c0_910A": {
-        "chip name": "910A",
-        "vdie id": "42C711D4 20B03704 4A10C8D4 14CC040A D2102003",
-    },
-    "npu-smi/t_common_910A": {"aicore count": "30", "npu real-time power(w)": "71.7"},
-    "npu-smi/t_common_910b1": {"aicore count": "20", "temperature(c)": "43", "chip name": "mcu"},
-    "npu-smi/t_current_fault_event_a5": {
-        "fault event count": "1",
-        "fault event information": "event id=0x81078603, severity=1, node type ex=1, node id=2, "
-        "sub node type ex=0, sub node id=0",
-    },
-    "npu-smi/t_health_ok_910A": {"health status": "OK", "error code": "NA", "error information": "NA"},
-    "npu-smi/t_proc_mem_a5": {
-        "npu id": "1",
-        "process id": "4242",
-        "process name": "python3",
-        "process memory(mb)": "4590",
-    },
-    "npu-smi/t_usages_910A": {"hbm capacity(mb)": "31129", "aicpu usage rate(%)": "0", "chip id": "0"},
-    "npu-smi/t_usages_910b1": {"hbm capacity(mb)": "65536", "aivector usage rate(%)": "1"},
-}
+PAIRS = from_cases(__file__, "PAIRS", dict[str, Mapping[str, str]])
 WORDS = r"\s+"
-TABLES: dict[str, tuple[str, int, Mapping[str, str]]] = {
-    "hccn_tool/route_g": (WORDS, 4, {"Destination": "10.20.0.0", "Flags": "U", "Iface": "eth2"}),
-    "hccn_tool/pfc_g": (WORDS, 1, {"priority": "enabled", "4": "1", "5": "0"}),
-    "npu-smi/m_910A": ("", 8, {"NPU ID": "1", "Chip Logic ID": "1", "Chip Name": "Ascend 910A"}),
-    "npu-smi/m_a5": ("", 2, {"NPU ID": "1", "Slot ID": "4", "Chip Phy-ID": "1", "Chip Name": "Ascend950"}),
-    "npu-smi/m_a3": ("", 6, {"NPU ID": "0", "Chip ID": "1", "Chip Logic ID": "1", "Chip Phy-ID": "1"}),
-    "npu-smi/t_topo_910b": ("", 3, {"": "NPU1", "NPU0": "HCCS", "NPU2": "SYS", "CPU Affinity": "24-47"}),
-}
+TABLES = from_cases(__file__, "TABLES", dict[str, tuple[str, int, Mapping[str, str]]])
 """How cells are separated, the number of rows, and the content of the second (or only) one."""
-NOTHING = (
-    "hccn_tool/busy",
-    "hccn_tool/hccs_ping_a3_ok",
-    "hccn_tool/hccs_ping_a3_loss",
-    "hccn_tool/invalid_device_id.stderr",
-    "hccn_tool/ip_g_empty",
-    "hccn_tool/roce_test_ib_send_bw_receiver_waiting_a3",
-    "hccn_tool/optical_control_link_unreachable.stderr",
-    "hccn_tool/set_ok",
-    "npu-smi/t_spod_info_not_supported",
-    "npu-smi/t_topo_not_supported",
-)
+NOTHING = from_cases(__file__, "NOTHING", tuple[str, ...])
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -128,9 +65,9 @@ def test_device_files() -> None:
 
 
 def test_every_sample_is_read_by_a_test() -> None:
-    parsers = (ROOT / "tests/unit/facts/ascend").glob("*.py")
+    folder = ROOT / "tests/unit/facts/ascend"
     calls = ROOT / "tests/process/facts/test_device_tools.py"
-    read = "".join(path.read_text() for path in (*parsers, calls))
+    read = "".join(path.read_text() for path in (*folder.glob("*.py"), *folder.glob("cases/*.yaml"), calls))
     for folder in ("hccn_tool", "npu-smi"):
         for path in (SAMPLES / folder).glob("*.txt"):
             name = f"{folder}/{path.stem}"

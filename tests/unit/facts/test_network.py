@@ -10,20 +10,14 @@ from doctor.api import Capture
 from doctor.errors import UnreadableOutput
 from doctor.facts.network import ADDRESSES, LINKS, LISTENERS, NAMES, ROUTES, BoundPort, Counters, Route
 from tests.support.captures import held, printed, sample
+from tests.support.cases import cases, from_cases
 
 BUSYBOX_IP = r"""
 1: lo    inet 127.0.0.1/8 scope host lo\       valid_lft forever preferred_lft forever
 4: eth0    inet 192.0.2.2/24 brd 192.0.2.255 scope global eth0\       valid_lft forever preferred_lft forever
 4: eth0    inet6 fd00::2/64 scope global flags 02 \       valid_lft forever preferred_lft forever
 """
-ROUTE_TABLE = """\
-Iface	Destination	Gateway 	Flags	RefCnt	Use	Metric	Mask		MTU	Window	IRTT
-eth0	00000000	010200C0	0003	0	0	100	00000000	0	0	0
-wlan0	00000000	010200C0	0003	0	0	600	00000000	0	0	0
-eth0	000200C0	00000000	0001	0	0	0	00FFFFFF	0	0	0
-ib0	0000000A	00000000	0001	0	0	0	000000FF	0	0	0
-down0	0000A8C0	00000000	0000	0	0	0	0000FFFF	0	0	0
-"""
+ROUTE_TABLE = from_cases(__file__, "ROUTE_TABLE", str)
 
 
 def test_addresses() -> None:
@@ -130,16 +124,7 @@ def test_a_mapped_ipv6_address_is_read_as_its_ipv4_address() -> None:
     assert BoundPort("10.0.0.1", 60000, "") in printed(LISTENERS, mapped)
 
 
-@pytest.mark.parametrize(
-    ("bound", "own", "collides"),
-    [
-        ("0.0.0.0", "10.0.0.1", True),
-        ("::", "10.0.0.1", True),
-        ("10.0.0.1", "10.0.0.1", True),
-        ("127.0.0.1", "10.0.0.1", False),
-        ("127.0.0.1", None, True),
-    ],
-)
+@cases
 def test_what_a_listener_covers(bound: str, own: str | None, collides: bool) -> None:
     assert BoundPort(bound, 1, "").covers(own) is collides
 

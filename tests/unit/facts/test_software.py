@@ -18,6 +18,7 @@ from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
 from tests.support.captures import held, printed, sample
+from tests.support.cases import cases
 from tests.support.recordings import heard, recording, report
 
 ASCEND = "/usr/local/Ascend"
@@ -74,20 +75,7 @@ def test_python() -> None:
     assert python.packages == {"torch": "2.1.0", "torch-npu": "2.1.0.post8"}, "the first on sys.path wins"
 
 
-@pytest.mark.parametrize(
-    ("said", "expected", "outcome"),
-    [
-        ("", "any", "fail"),
-        ("", "2.1", "fail"),
-        ("package torch 2.1.0\n", "any", "pass"),
-        ("package torch 2.1.0\n", "2.1", "pass"),
-        ("package torch 2.1.0\n", "2.10", "fail"),
-        ("package torch ?\n", "any", "pass"),
-        ("package torch ?\n", "2.1", "unknown"),
-        ("package torch 2.1.0\npackage torch ?\n", "2.1", "pass"),
-        ("", "", "skip"),
-    ],
-)
+@cases
 def test_torch_missing(said: str, expected: str, outcome: str) -> None:
     names = ["node1"]
     made = recording(
@@ -131,16 +119,7 @@ def test_a_strange_path_with_torch_is_not_typed() -> None:
     assert any("pip install torch" in command for command in found.remedy.commands)
 
 
-@pytest.mark.parametrize(
-    ("said", "actual"),
-    [
-        ("package torch 2.1.0\n", "/usr/bin/python3 has torch and no torch_npu"),
-        ("package torch 2.1.0\npackage torch-npu 2.1.0.post8\nhccl False\n", "libhccl.so is neither"),
-        ("package torch ?\npackage torch-npu ?\nhccl False\nhccl False\n", "libhccl.so is neither"),
-        ("package torch 2.1.0\npackage torch-npu 2.1.0.post8\nhccl True\n", None),
-        ("package torch 2.1.0\npackage torch-npu 2.1.0.post8\n", None),
-    ],
-)
+@cases
 def test_torch_npu_and_the_libraries_of_cann(said: str, actual: str | None) -> None:
     python = printed(PYTHON, f"python 3.11.2 /usr/bin/python3\n{said}")
     job = draft([Host("node1", "node1")], JobWishes(backend=SourcedValue(Backend.HCCL, "test")))
@@ -149,14 +128,7 @@ def test_torch_npu_and_the_libraries_of_cann(said: str, actual: str | None) -> N
     assert [problem.actual[: len(actual or "")] for problem in problems] == ([actual] if actual else [])
 
 
-@pytest.mark.parametrize(
-    ("torch", "backend", "numbers", "why"),
-    [
-        ("", Backend.HCCL, (0,), "no torch is expected"),
-        ("any", Backend.GLOO, (0,), "does not run over hccl"),
-        ("any", Backend.HCCL, (), "has no NPU"),
-    ],
-)
+@cases
 def test_torch_npu_is_not_asked_of_everybody(
     torch: str, backend: Backend, numbers: tuple[int, ...], why: str
 ) -> None:
@@ -254,43 +226,20 @@ def test_processes() -> None:
         printed(PROCESSES, "ps: bad -o argument 'etimes'\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "texts"),
-    [
-        ("segfault_libnccl", ["libnccl.so.2", "libnccl.so.2"]),
-        ("xid_79_63", ["Xid (PCI:0000:05:00): 79", "Xid (PCI:0000:10:1c): 63"]),
-        ("npu_heartbeat_lost_0x40F84E00", ["Heartbeat lost!"]),
-        ("host_messages_oom_ext4_conntrack", ["table full", "EXT4-fs error", "Out of memory"]),
-    ],
-)
+@cases
 def test_only_important_lines_of_the_kernel_log_are_kept(name: str, texts: list[str]) -> None:
     lines = printed(KERNEL_LOG, sample(f"dmesg/{name}.txt"))
     assert len(lines) == len(texts)
     assert all(text in line.text for line, text in zip(lines, texts, strict=True))
 
 
-@pytest.mark.parametrize(
-    ("line", "age"),
-    [
-        ("[  900.5] Out of memory: Killed process 7", 99.5),
-        ("<3>[ 1000.000000] Out of memory: Killed process 7", 0.0),
-        ("[ 2000.0] Out of memory: Killed process 7", 0.0),  # a log whose clock runs ahead
-        ("Out of memory: Killed process 7", None),
-    ],
-)
+@cases
 def test_the_age_of_a_kernel_line(line: str, age: float | None) -> None:
     (found,) = printed(KERNEL_LOG, f"uptime 1000.00\n{line}\n[ 1.0] nothing of interest\n")
     assert (found.age, found.text) == (age, "Out of memory: Killed process 7")
 
 
-@pytest.mark.parametrize(
-    ("said", "typed"),
-    [
-        ("/tmp/run-me", "python3"),
-        ("/opt/venv/bin/python", "/opt/venv/bin/python"),
-        ("/a b/python", "python3"),
-    ],
-)
+@cases
 def test_torch_is_installed_by_what_looks_like_an_interpreter(said: str, typed: str) -> None:
     made = recording(["node1"], heard={"node1": heard(1, ["node1"], python=f"python 3.11.2 {said}\n")})
     found = report(replace(made, expect={"torch": "any"})).findings

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import pytest
 from msgspec.structs import replace
 
 from doctor.hang.judge import judge
@@ -13,6 +12,7 @@ from doctor.hang.report_json import hang_part
 from doctor.live.evidence import JobChoice, LiveEvidence
 from doctor.live.evidence_file import decoded, encoded
 from doctor.transport.way import Way
+from tests.support.cases import cases, from_cases
 from tests.support.hang.reports import NODES, text
 from tests.support.hang.written import evidence
 
@@ -21,14 +21,7 @@ SLEEPS = evidence(["waits", "sleeps", "waits", "waits"], NODES)
 BELOW = evidence(["waits"] * 4, NODES)
 KILL = "kill -ABRT 4010    # ends the job, with an error in its log"
 AGAIN = "py-spy dump --nonblocking --pid 4010    # is it still there?"
-REACHED = (
-    ("--user", "bob"),
-    ("--port", "2222"),
-    ("--identity", "/home/bob/one key"),
-    ("--identity", "/home/bob/two"),
-    ("--jump", "gate1,gate2"),
-    ("--ssh-config", "/home/bob/ssh.conf"),
-)
+REACHED = from_cases(__file__, "REACHED", tuple[tuple[str, ...], ...])
 
 
 def look_and_end(login: str) -> tuple[str, str]:
@@ -88,14 +81,7 @@ def test_hosts_that_did_not_answer_are_checked_the_same_way() -> None:
     assert commands(replace(seen, way=way)) == ("doctor check 'node[3-4]' --ssh-config /c",)
 
 
-@pytest.mark.parametrize(
-    ("entry", "typed"),
-    [
-        ("docker exec -i job", "ssh node2 docker exec -i job "),
-        ("docker exec -i 'a b'", "ssh node2 docker exec -i ''\"'\"'a b'\"'\"'' "),
-        ("kubectl exec -i {host} --", "kubectl exec -i node2 -- "),
-    ],
-)
+@cases
 def test_numbers_of_processes_are_those_inside_the_container(entry: str, typed: str) -> None:
     assert commands(replace(SLEEPS, way=Way(reached=(("--enter", entry),)))) == look_and_end(typed)
 

@@ -25,6 +25,7 @@ from doctor.report.markdown_page import as_markdown
 from doctor.report.markdown_text import inline
 from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
+from tests.support.cases import cases
 from tests.support.envelopes import as_data, as_junit, as_prometheus, wrong
 from tests.support.hang.reports import NODES, ONE_SLEEPS, judgements, text
 from tests.support.hang.trials import trials
@@ -119,19 +120,7 @@ def test_ranks_without_end_are_folded() -> None:
     assert "and 24 more" in text(every_other, 80)
 
 
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.4, "0 s"),
-        (59.0, "59 s"),
-        (60.0, "1 min"),
-        (200.0, "3 min 20 s"),
-        (3600.0, "1 h"),
-        (7500.0, "2 h 5 min"),
-        (7205.0, "2 h"),
-        (200_000.0, "2 d 7 h"),
-    ],
-)
+@cases
 def test_durations(seconds: float, words: str) -> None:
     assert duration(seconds) == words
 

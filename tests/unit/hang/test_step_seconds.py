@@ -9,6 +9,7 @@ from doctor.hang.judge import judge
 from doctor.hang.judge.pace import StepPace
 from doctor.live.evidence import LibraryText, LiveEvidence
 from doctor.live.onhost.step_seconds import step_seconds
+from tests.support.cases import cases
 from tests.support.hang.written import evidence
 
 EPOCHS = b"\repoch:  33%|###       | 1/3 [30:00<1:00:00, 1800.00s/it]"
@@ -45,18 +46,7 @@ def logged(seen: LiveEvidence, text: str, pid: int = 4000) -> LiveEvidence:
     return replace(seen, hosts=(replace(first, libraries=(said,)), *rest))
 
 
-@pytest.mark.parametrize(
-    ("text", "pid", "code", "limit"),
-    [
-        ("", 4000, 1, 60.0),
-        ("2.000", 4000, 1, 60.0),
-        ("45.000", 4000, 1, 90.0),
-        ("150.000", 4000, 0, 300.0),
-        ("150.000", 4711, 1, 60.0),
-        ("nan", 4000, 1, 60.0),
-        ("1e300", 4000, 1, 60.0),
-    ],
-)
+@cases
 def test_a_step_that_is_always_long_is_no_hang(text: str, pid: int, code: int, limit: float) -> None:
     found = judge(logged(evidence(["waits", "sleeps", "waits"]), text, pid))
     assert (found.exit_code, found.limit) == (code, limit)

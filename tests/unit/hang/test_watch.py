@@ -17,6 +17,7 @@ from doctor.hang.watch import watch
 from doctor.live.evidence import LiveEvidence
 from doctor.live.look import whole
 from doctor.live.sight import Sight
+from tests.support.cases import cases
 from tests.support.hang.written import both, evidence
 
 WISHES = HangWishes()
@@ -127,23 +128,7 @@ def test_what_is_in_python_suggests_none(seen: LiveEvidence) -> None:
     assert suggested(judged(seen)) is None
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (
-            ["--watch", "--replay", "x.json"],
-            "--replay cannot be combined with --watch: it judges",
-        ),
-        (
-            ["--check", "--replay", "x.json"],
-            "--replay cannot be combined with --check: it judges",
-        ),
-        (["--for", "9", "--replay", "x.json"], "--replay cannot be combined with --for"),
-        (["--limit", "0.5"], "--limit: 0.5 is not between 1 and 86400"),
-        (["--job", "x"], "--job is the number of a Slurm job"),
-        (["--job", "0"], "--job is the number of a Slurm job"),
-    ],
-)
+@cases
 def test_what_is_refused(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["hang", *words]) == 2
     assert said in capsys.readouterr().err

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import UsageError
 from doctor.job.parallel import DTYPES, KEYS, LONGEST, Layout, layout_of, read_key, read_layout
+from tests.support.cases import cases
 
 
 @pytest.mark.parametrize(
@@ -92,14 +93,7 @@ def test_texts_that_are_not_a_plan(texts: Sequence[str], message: str, hint: str
     assert (caught.value.message, caught.value.hint) == (message, hint)
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("strategy=((6,4),dp=2", r"strategy must be .* not '\(\(6,4\),dp=2'"),
-        ("dp=4),tp=2", r"dp must be .* not '4\)'"),
-        ("dp=4],strategy=((6,4),)", r"dp must be .* not '4\]'"),
-    ],
-)
+@cases
 def test_a_lone_bracket_is_not_a_mistake_of_another_key(text: str, words: str) -> None:
     with pytest.raises(UsageError, match=words):
         read_layout([text])

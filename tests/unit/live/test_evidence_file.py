@@ -22,6 +22,7 @@ from doctor.live.evidence import (
 )
 from doctor.live.evidence_file import decoded, encoded
 from doctor.live.redaction import redacted
+from tests.support.cases import cases
 
 SAVED = Path("hang.json")
 
@@ -76,23 +77,7 @@ def changed(path: str, value: Any) -> bytes:
     return json.dumps(data).encode()
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "said"),
-    [
-        ("schema", 2, "is a recording of doctor hang of form 2"),
-        ("schema", "x", "is not a recording of doctor hang"),
-        ("asked", [], "it names no hosts"),
-        ("asked", ["node1", "a b", "node2"], "it names no hosts, or a host with an invalid name"),
-        ("unreached", {"node9": "x"}, "hosts that were not asked"),
-        ("hosts.0.host", "node2", "the processes of node2 do not add up"),
-        ("hosts.0.members.0.pid", -1, "$.hosts[0].members[0].pid"),
-        ("hosts.0.members.0.pid", 12, "a look at a process of node1 belongs to another process"),
-        ("hosts.0.members.0.a.state", "SS", "$.hosts[0].members[0].a.state"),
-        ("hosts.0.members.0.rank", 10**9, "$.hosts[0].members[0].rank"),
-        ("hosts.0.members.0.b.python.0.frames.0.line", 1e300, "$.hosts[0].members[0].b.python[0].frames[0]"),
-        ("hosts.0.at", "now", "$.hosts[0].at"),
-    ],
-)
+@cases
 def test_damage_is_refused_with_its_place(path: str, value: Any, said: str) -> None:
     with pytest.raises(UsageError) as refused:
         decoded(changed(path, value), SAVED)

@@ -9,6 +9,7 @@ import pytest
 from doctor.job.launch.launcher import Launcher
 from doctor.job.launch.launchers import LAUNCHERS
 from doctor.job.launch.launchers.mpirun import TRANSPORTS
+from tests.support.cases import cases
 from tests.support.hang.known import KNOWN
 
 PYTHON = "/opt/python"
@@ -57,16 +58,7 @@ def test_no_secret_of_a_launcher_is_read() -> None:
     assert TRANSPORTS not in KNOWN.names
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"MS_ROLE": "MS_SCHED", "MS_WORKER_NUM": "8", "RANK": "0", "WORLD_SIZE": "2"},
-        {"MS_ROLE": "MS_PSERVER", "MS_WORKER_NUM": "8", "MS_NODE_ID": "0"},
-        {"SLURM_PROCID": "0", "SLURM_NTASKS": "1", "SLURM_STEP_ID": "4294967290"},
-        {"RANK": "3"},
-        {"WORLD_SIZE": "3"},
-    ],
-)
+@cases
 def test_what_is_not_a_rank(env: Mapping[str, str]) -> None:
     """A scheduler, a parameter server, the shell of salloc, a process with only a number."""
     assert KNOWN.seat_of(env) is None
@@ -84,16 +76,6 @@ def test_a_role_counts_before_the_number_of_a_container() -> None:
     assert unnumbered.rank is None, "MindSpore deals out the numbers"
 
 
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("msrun --worker_num=8 --master_addr=10.0.0.1 train.py", ("10.0.0.1:8118", "")),
-        ("accelerate launch --main_process_ip node1 --main_process_port 4001 train.py", ("node1:4001", "")),
-        (f"{PYTHON} -m deepspeed.launcher.launch --master_addr=node1 train.py", ("node1:29500", "")),
-        ("torchrun --rdzv_endpoint=node1:29400 --rdzv_id=7 train.py --rdzv_id=8", ("node1:29400", "7")),
-        ("mpirun --master_addr node1 train.py", ("", "")),
-        ("train.py --master_addr node1", ("", "")),
-    ],
-)
+@cases
 def test_where_ranks_meet_by_the_command_line_of_their_launcher(line: str, told: tuple[str, str]) -> None:
     assert KNOWN.master_by(line.split()) == told

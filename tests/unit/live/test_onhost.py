@@ -38,16 +38,10 @@ from doctor.live.onhost import (
 from doctor.live.onhost.launchers import Launchers
 from doctor.slow.onhost import record
 from doctor.transport.slurm.task import TOKEN
+from tests.support.cases import from_cases
 
 ONHOST = Path(doctor.__file__).parent / "live" / "onhost"
-ONE_LINE = (
-    "ESTAB 0 0 [::ffff:127.0.0.1]:43614 [::ffff:127.0.0.1]:29500 ino:4711 sk:3 cgroup:/ <-> ts sack cubic"
-    " wscale:10,10 rto:204 rtt:0.1/0.05 bytes_sent:900 bytes_acked:900 bytes_received:1234 lastsnd:5004"
-    " lastack:5004 delivered:9 app_limited rcv_space:65483\n"
-    "ESTAB 7 100 192.0.2.5%eth0:22 [fd00::1]:40000 timer:(persist,1.2sec,3) uid:1000 ino:4712 sk:4"
-    " lastrcv:77 unacked:1 retrans:1/4 backoff:3 bytes_received:5\n"
-    "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 timer:(on,200ms,0) ino:0 sk:5\n"
-)
+ONE_LINE = from_cases(__file__, "ONE_LINE", str)
 
 
 def test_looks_that_are_far_apart_have_others_between() -> None:
@@ -323,14 +317,7 @@ def test_how_far_a_process_has_come_in_its_files(tmp_path: Path) -> None:
     assert descriptors.opened("/proc/0", []) is None
 
 
-LOCAL = (
-    "Netid State  Recv-Q Send-Q     Local Address:Port     Peer Address:Port\n"
-    "u_str ESTAB  0      0                      * 11                  * 12\n"
-    "u_str ESTAB  0      0      /run/a judge.sock 12                  * 11\n"
-    "u_str LISTEN 0      128    /run/a judge.sock 10                  * 0 \n"
-    "u_str ESTAB  0      0                      * 21                  * 22\n"
-    "u_str ESTAB  0      0                      * 22                  * 21\n"
-)
+LOCAL = from_cases(__file__, "LOCAL", str)
 
 
 def test_whom_a_thread_polls_on_its_own_host() -> None:

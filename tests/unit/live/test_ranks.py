@@ -12,6 +12,7 @@ from doctor.live.onhost import ranks as of_ranks
 from doctor.live.onhost import recognise
 from doctor.live.onhost.programs import is_doctor
 from doctor.live.onhost.tree import Tree
+from tests.support.cases import cases
 from tests.support.hang.known import KNOWN
 
 
@@ -310,24 +311,7 @@ def test_ranks_of_others_are_those_in_groups_and_those_of_a_launcher() -> None:
     assert shown([hidden(TORCHRUN, False), hidden(row(11, 10), False)]) == [], "a single one may be anything"
 
 
-@pytest.mark.parametrize(
-    ("line", "name", "master"),
-    [
-        (
-            "/opt/bin/torchrun --nnodes=2 --master-addr=node1 --master-port 29617 train.py",
-            "node1:29617",
-            "node1:29617",
-        ),
-        ("/opt/bin/torchrun --master_addr node1 train.py --master-port 5", "node1:29500", "node1:29500"),
-        (
-            "/opt/bin/torchrun --rdzv-id=7 --rdzv-endpoint=node1:29400 train.py",
-            "node1:29400 run 7",
-            "node1:29400",
-        ),
-        ("/opt/bin/torchrun --master-addr=localhost --master-port=29617 x.py", "started by process 10", ""),
-        ("/opt/bin/torchrun --standalone train.py", "started by process 10", ""),
-    ],
-)
+@cases
 def test_the_job_of_another_user_is_called_as_its_launcher_is_told(line: str, name: str, master: str) -> None:
     rows = [hidden(row(10, 1, "/opt/python " + line), False), hidden(row(11, 10)), hidden(row(12, 10))]
     assert {(m["job"], m["master"]) for m in members(rows)} == {(name, master)}
@@ -362,15 +346,7 @@ def test_tools_of_a_shell_with_a_stale_rank_are_no_ranks() -> None:
     assert shown([shell, row(22, 20, "./train.mpi", **TORCH, RANK="3")]) == [(22, 3, None)]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "/opt/python -m ipykernel_launcher -f kernel.json",
-        "/opt/python /opt/bin/jupyter-lab --no-browser",
-        "/opt/python /opt/bin/ipython",
-        "/opt/bin/ipython3",
-    ],
-)
+@cases
 def test_a_notebook_with_a_stale_rank_is_none(line: str) -> None:
     kernel = row(30, 1, line, **TORCH, RANK="0")
     assert shown([TORCHRUN, torch_rank(11, 10, 0), torch_rank(12, 10, 1), kernel]) == [

@@ -5,9 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timezone
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.model import LogOutcome
+from tests.support.cases import cases, from_cases
 from tests.support.fault_logs import accusations, accused, concluded
 
 TIMED_OUT = (
@@ -16,16 +15,7 @@ TIMED_OUT = (
     "Timeout(ms)=600000) ran for 600060 milliseconds before timing out."
 )
 FRAMES = 'Traceback (most recent call last):\n  File "/job/train.py", line 12, in <module>\n    main()\n'
-TABLE = """E0503 22:51:04.928360 4799 torch/distributed/elastic/multiprocessing/api.py:826] failed \
-(exitcode: 1) local_rank: 0 (pid: 89721) of binary: /usr/bin/python3
-Root Cause (first observed failure):
-[0]:
-  time      : 2025-05-03_22:51:04
-  host      : node1
-  rank      : 0 (local_rank: 0)
-  exitcode  : 1 (pid: 89721)
-  error_file: <N/A>
-"""
+TABLE = from_cases(__file__, "TABLE", str)
 
 
 def written(folder: Path, text: str) -> Path:
@@ -56,16 +46,7 @@ def test_lines_without_a_year_take_it_from_those_with_one(tmp_path: Path) -> Non
     assert years == {2025}
 
 
-@pytest.mark.parametrize(
-    "last",
-    [
-        "Exception: the shard is empty",
-        "MemoryError",
-        "triton.compiler.errors.CompilationError: at 12:4",
-        "torch._dynamo.exc.BackendCompilerFailed: backend='inductor' raised:",
-        "ValueError: the sizes differ:\n\tweight: 3 and 2\n\tbias: 3 and 2\n\tand more\n\tand more",
-    ],
-)
+@cases
 def test_an_exception_that_ends_the_program_is_an_answer(tmp_path: Path, last: str) -> None:
     said = concluded(written(tmp_path, f"step 10 loss 2.0\n{FRAMES}{last}\n"))
     assert said.outcome is LogOutcome.NAMED

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
@@ -25,14 +24,7 @@ def read(folder: Path, *lines: str) -> Conclusion:
 
 
 @each("arguments", ["", f", {ARGUMENTS}"])
-@pytest.mark.parametrize(
-    ("code", "symptom", "outcome"),
-    [
-        (-9, "torchrun-killed", LogOutcome.NAMED),
-        (-11, "torchrun-segfault", LogOutcome.NAMED),
-        (1, "deepspeed-child", LogOutcome.UNKNOWN),
-    ],
-)
+@cases
 def test_a_rank_that_ended_is_named_but_not_by_the_command_that_was_started_last(
     code: int, symptom: str, outcome: LogOutcome, arguments: str, tmp_path: Path
 ) -> None:

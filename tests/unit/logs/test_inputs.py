@@ -8,6 +8,7 @@ import pytest
 
 from doctor.errors import InputErrors, UsageError
 from doctor.logs.inputs import LogInputs, given, refuse_inputs
+from tests.support.cases import cases
 
 
 @pytest.fixture(autouse=True)
@@ -36,21 +37,7 @@ def test_stdin() -> None:
         given(["-", "-"])
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["EI0007"],
-        ["shm-small"],
-        ["exit", "code", "-9"],
-        ["connect returned Connection timed out"],
-        ["torch.OutOfMemoryError"],
-        ["TCP/IP"],
-        ["/dev/shm/nccl-4711: No space left on device"],
-        ["failed", "to", "extend", "/dev/shm/nccl-abc"],
-        ["one\nline and\nanother"],
-        ["a\0b"],
-    ],
-)
+@cases
 def test_words(words: list[str]) -> None:
     assert given(words) == LogInputs(text=" ".join(words))
 

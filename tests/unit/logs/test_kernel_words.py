@@ -17,29 +17,12 @@ from doctor.live.onhost.ends import _KILLED
 from doctor.model import Host
 from doctor.run.kernel import of_job, processes_of
 from tests.support.captures import printed
+from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded
 
 (KERNEL_LOG_CHECK,) = (check for check in find_checks().checks if check.id == "kernel-log")
-MESSAGES = [
-    "NVRM: Xid (PCI:0000:3b:00): 79, pid=1234, GPU has fallen off the bus.",
-    "Out of memory: Killed process 4711 (python3) total-vm:1kB, anon-rss:1kB",
-    "EDAC MC0: 1 UE memory read error on CPU_SrcID#0_Ha#0_Chan#0_DIMM#0",
-    "mce: [Hardware Error]: Machine check events logged",
-    "nfs: server filer1 not responding, still trying",
-    "watchdog: BUG: soft lockup - CPU#12 stuck for 23s! [python3:6033]",
-    "mlx5_core 0000:3b:00.0 eth1: Link down",
-    "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task_memcg=/job,task=python3,pid=4711,uid=0",
-]
-QUOTING = [
-    "trap[4711]: segfault at 0 ip 0000000000401136 sp 00007ffe error 4 in {}[7f0000000000+1000]",
-    "trap[4711]: segfault at 0 ip 0000000000401136 sp 00007ffe error 4 in {}[401000+1000] likely on CPU 3",
-    "traps: trap[4711] trap invalid opcode ip:401136 sp:7ffe error:0 in {}[401000+1000]",
-    "traps: trap[4711] general protection fault ip:401136 sp:7ffe error:0 in {}[401000+1000]",
-    "overlayfs: failed to resolve '{}': -2",
-    'audit: type=1400 audit(1763629200.1:2): apparmor="DENIED" name={}',
-    "systemd[1]: {}",
-    "usb 1-1: Product: {}",
-]
+MESSAGES = from_cases(__file__, "MESSAGES", list[str])
+QUOTING = from_cases(__file__, "QUOTING", list[str])
 
 
 def crashes() -> Iterator[str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
@@ -22,40 +21,7 @@ def read(folder: Path, *lines: str) -> Conclusion:
     return concluded(path)
 
 
-@pytest.mark.parametrize(
-    ("line", "says"),
-    [
-        (
-            "The node was low on resource: ephemeral-storage. Threshold quantity: 10Gi, available: 9Gi. "
-            "Container main was using 26Gi, request is 0, has larger consumption of ephemeral-storage.",
-            ("ephemeral-storage", "Container main"),
-        ),
-        ("Message:        The node was low on resource: memory.", ("memory",)),
-        ("3m   Warning   Evicted   pod/bert-3   The node was low on resource: memory.", ("pod bert-3",)),
-        ("The node had condition: [DiskPressure].", ("DiskPressure",)),
-        ("train-worker-1   0/1   Evicted   0   19h", ("train-worker-1",)),
-        ("train-worker-1   0/1   OOMKilled   0   5m", ("train-worker-1",)),
-        (NO_ROOM.format(""), ("4 Insufficient nvidia.com/gpu",)),
-        (
-            "I1120 06:11:28.805952       1 node_lifecycle_controller.go:885] Node gpu-7 is unresponsive "
-            "as of 2026-11-20 06:11:28 +0000 UTC m=+63.4. Adding it to the Taint queue.",
-            ("gpu-7",),
-        ),
-        (
-            "1.7e+09 events Error pod train-worker-0 container pytorch exitCode: 1 terminated message: x",
-            ("train-worker-0", "container pytorch"),
-        ),
-        ("PyTorchJob train is failed because 1 Worker replica(s) failed.", ("1 Worker replica",)),
-        (
-            "Normal  Preempted  2m  default-scheduler  Preempted by pod 2c82 on node gpu-7",
-            ("higher priority",),
-        ),
-        (
-            "OCI runtime create failed: nvidia-container-cli: device error: 3: unknown device: unknown.",
-            ("unknown device",),
-        ),
-    ],
-)
+@cases
 def test_what_is_guilty_stands_in_the_headline(line: str, says: tuple[str, ...], tmp_path: Path) -> None:
     found = read(tmp_path, line)
     assert found.outcome is LogOutcome.NAMED

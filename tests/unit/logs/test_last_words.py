@@ -7,46 +7,11 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
-SAYS = [
-    "2026-01-01 10:00:00 ERROR frobnicator: cannot open shard 17",
-    "2026-01-01 10:00:00,123 - frob - ERROR - cannot open shard 17",
-    "2026-01-01 10:00:00.123 | ERROR    | frob:load:12 - cannot open shard 17",
-    "[2026-01-01 10:00:00,123][frob][ERROR] - cannot open shard 17",
-    "ERROR:root:cannot open shard 17",
-    "CRITICAL:train:cannot open shard 17",
-    "[ERROR] cannot open shard 17",
-    "FATAL: cannot open shard 17",
-    "E1120 21:16:54.100000 55 loader.cc:42] cannot open shard 17",
-    "[rank0]: E0101 10:00:00.123456 140735 loader.py:42] cannot open shard 17",
-    "F1120 21:16:54.100000 55 loader.cc:42] Check failed: shard",
-    "Killed",
-    "Aborted",
-    "Aborted (core dumped)",
-    "Terminated",
-    "Bus error",
-    "Segmentation fault (core dumped)",
-    "CUDA error: an illegal memory access was encountered",
-    "bash: line 1: 123 Killed python train.py",
-    "run.sh: line 7:   123 Bus error               (core dumped) python train.py",
-    "run.sh: 行 7:   123 已杀死               python train.py",
-    "run.sh: 第 7 行： 123 已终止               python train.py",
-    "run.sh: 行 7:   123 段错误               (核心已转储) python train.py",
-    "[1]+  Killed                  python train.py > train.out",
-    "[1]+  Exit 1                  python train.py > train.out",
-    "[1]    4711 segmentation fault  python train.py",
-    "[1]  + 4711 killed     python train.py",
-    "zsh: killed     python train.py",
-    "fish: Job 1, 'python train.py' terminated by signal SIGKILL (Forced quit)",
-    "已杀死",
-    "^C",
-    "/bin/sh: 1: conda: not found",
-    "thread '<unnamed>' panicked at src/lib.rs:88:5:",
-    'Exception in thread "main" java.lang.OutOfMemoryError: Java heap space',
-    "cat: write error: Disk quota exceeded",
-]
+SAYS = from_cases(__file__, "SAYS", list[str])
 STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(800)]
 
 

@@ -10,18 +10,12 @@ import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
+from tests.support.cases import from_cases
 from tests.support.fault_logs import accusations, concluded
 from tests.support.paths import ROOT
 
 RUNS = ROOT / "tests" / "samples" / "logs" / "runs" / "msrun"
-FIRST = {
-    "kill": ("msrun-worker-killed", 2),
-    "segv": ("msrun-worker-killed", 2),
-    "exit": ("msrun-worker-ended", 1),
-    "raise": ("exception of the program", 3),
-    "sleep": ("mindspore-wait-receive", 1),
-    "stop": ("mindspore-node-timed-out", 0),
-}
+FIRST = from_cases(__file__, "FIRST", dict[str, tuple[str, int]])
 SAID_BY_MSRUN = {"kill", "segv", "exit"}
 """Nothing but the output of msrun tells who was the first."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.cases import cases
 from tests.support.fault_logs import concluded
 
 DASHES = "-" * 74
@@ -138,15 +139,7 @@ def test_a_link_explains_the_rank_that_it_ended(tmp_path: Path) -> None:
     assert [each.symptom for each in found.charges if each.because is None] == ["ucx-retry-exceeded"]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "[1763632800.1234] [node1:77:0]  parser.c:1885 UCX  WARN  unused env variable: UCX_HOME",
-        "[1763632800.123456] [node1:77:0]  tag_match.c:62  UCX  WARN  unexpected tag-receive was not matched",
-        "Nov 21 03:12:44 node9 sshd[4242]: error: kex_exchange_identification: Connection closed",
-        "mpirun: Forwarding signal 18 to job",
-    ],
-)
+@cases
 def test_what_healthy_jobs_print_accuses_nobody(line: str, tmp_path: Path) -> None:
     found = told(tmp_path, "\n".join([line, *(f"step {each} loss 0.5" for each in range(50))]))
     assert found.outcome is LogOutcome.CLEAN

@@ -15,6 +15,7 @@ from doctor.logs.explanation import Explanation, Proof, ProofState
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Party
 from doctor.logs.prove import BLIND, ProofExam, proofs, same
 from doctor.model import Confidence, Evidence, Status
+from tests.support.cases import cases
 from tests.support.reports import reports
 
 
@@ -56,15 +57,7 @@ def test_a_log_that_names_no_host() -> None:
     assert made.says.endswith("(no log names the host)")
 
 
-@pytest.mark.parametrize(
-    ("checks", "host", "says"),
-    [
-        ((), "node2", "no check of hosts can show it"),
-        (("smoke-hang",), "node2", "only a training run shows it: doctor smoke"),
-        (("shm-small",), "node9", "node9 is not among the hosts that were examined"),
-        (("no-such-check",), "node2", "no-such-check could not be decided"),
-    ],
-)
+@cases
 def test_what_was_not_examined(checks: tuple[str, ...], host: str, says: str) -> None:
     assert proof(checks, host) == Proof(0, ProofState.OPEN, says)
 
@@ -128,19 +121,7 @@ KILL = (
 )
 
 
-@pytest.mark.parametrize(
-    ("told", "line", "proved"),
-    [
-        (LACK, "failed (exitcode: -9) local_rank: 1 (pid: 4711) of binary: python", ProofState.PROVED),
-        (LACK, "slurmstepd: error: Detected 1 oom_kill event in StepId=815.0", ProofState.PROVED),
-        (LACK, "failed (exitcode: -9) local_rank: 1 (pid: 4712) of binary: python", ProofState.OPEN),
-        (LACK, "Killed", ProofState.OPEN),
-        (LACK, "run.sh: line 4:  4711 Killed                  python train.py", ProofState.PROVED),
-        (LACK, "[ERROR] DISTRIBUTED(4711,7f81b09c6b80,python):2026-11-23 it waits", ProofState.PROVED),
-        (LACK, "2026-11-23 18:09:35 step 4711 loss 815.0, 4711 samples", ProofState.OPEN),
-        ("a network link went down", "failed (exitcode: -9) local_rank: 1 (pid: 4711)", ProofState.OPEN),
-    ],
-)
+@cases
 def test_a_kill_is_proved_only_by_what_the_kernel_did_to_the_job(
     told: str, line: str, proved: ProofState
 ) -> None:
@@ -180,16 +161,6 @@ def test_without_a_report_nothing_was_examined() -> None:
     assert proofs(found, None)[0].proved is ProofState.OPEN
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "are"),
-    [
-        ("node3", "node3", True),
-        ("Node3", "node3.example.org", True),
-        ("node3.a.org", "node3.b.org", False),
-        ("node3", "node33", False),
-        ("10.0.0.3", "10.0.0.3", True),
-        ("10.0.0.3", "10.0.0.4", False),
-    ],
-)
+@cases
 def test_names_of_one_host(one: str, other: str, are: bool) -> None:
     assert same(one, other) is are

@@ -9,6 +9,7 @@ import pytest
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Form, Party
 from doctor.logs.read import read
+from tests.support.cases import cases, from_cases
 from tests.unit.logs.known import MATCHER, NOW, logs_of, one, seen
 
 
@@ -74,18 +75,7 @@ def test_who_wrote_a_file_by_its_name(tmp_path: Path, name: str, who: Party) -> 
     assert seen(logs) == [("reset", who, 1, 1)]
 
 
-@pytest.mark.parametrize(
-    ("given", "host"),
-    [
-        (".", None),
-        ("job", None),
-        ("job/node1", "node1"),
-        ("job/node1/train.log", "node1"),
-        ("job/node1/attempt_0/3/stderr.log", "node1"),
-        ("job/node1/attempt_0", "node1"),
-        ("job/logs/train.log", None),
-    ],
-)
+@cases
 def test_a_folder_far_above_what_was_given_is_not_a_host(
     tmp_path: Path, given: str, host: str | None
 ) -> None:
@@ -176,31 +166,7 @@ def test_plog_of_one_process_in_two_folders(tmp_path: Path) -> None:
     assert seen(logs) == [("notify", Party(rank=1, pid=42), 1, 1)]
 
 
-ELASTIC = """\
-E1120 07:22:27.737000 5359 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9) local_rank: 1 (pid: 5363) of binary: python3
-torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
-============================================================
-train.py FAILED
-------------------------------------------------------------
-Failures:
-[1]:
-  time      : 2025-11-20_07:22:28
-  host      : node4
-  rank      : 9 (local_rank: 1)
-  exitcode  : -9 (pid: 5363)
-  error_file: <N/A>
-  traceback : Signal 9 (SIGKILL) received by PID 5363
-------------------------------------------------------------
-Root Cause (first observed failure):
-[0]:
-  time      : 2025-11-20_07:22:27
-  host      : node4
-  rank      : 8 (local_rank: 0)
-  exitcode  : -9 (pid: 5362)
-  error_file: <N/A>
-  traceback : Signal 9 (SIGKILL) received by PID 5362
-============================================================
-"""  # noqa: E501
+ELASTIC = from_cases(__file__, "ELASTIC", str)
 
 
 def test_elastics_table_has_a_party_for_each_entry(tmp_path: Path) -> None:
@@ -236,14 +202,7 @@ def test_slurm_names_the_task(tmp_path: Path) -> None:
     assert seen(logs) == [("exited", Party(rank=5, host="node3"), 1, 1)]
 
 
-TRACEBACK = """\
-Traceback (most recent call last):
-  File "/job/train.py", line 42, in <module>
-    main()
-  File "/job/data.py", line 7, in load
-    raise KeyError(name)
-KeyError: 'column 17'
-"""
+TRACEBACK = from_cases(__file__, "TRACEBACK", str)
 
 
 def test_an_unknown_exception_is_odd_and_says_where(tmp_path: Path) -> None:
@@ -254,42 +213,13 @@ def test_an_unknown_exception_is_odd_and_says_where(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Error: the frobnicator is not there",
-        "2025-11-20 07:22:05,123 - trainer - ERROR - the frobnicator is not there",
-        "fatal: the frobnicator is not there",
-        "python: can't open file: the frobnicator failed",
-        "[E1120 07:22:05.676871010 a.cpp:67] the frobnicator",
-        "Segmentation fault (core dumped)",
-        "[ERROR] HCCL(1,python):2025-10-23-21:05:09.859.568 [a.cc:314] [1]the frobnicator",
-        "node1:17:18 [0] a.cc:1 NCCL WARN the frobnicator",
-    ],
-)
+@cases
 def test_lines_that_complain_are_odd(tmp_path: Path, line: str) -> None:
     logs = one(tmp_path, f"step 1\n{line}\nstep 2\n")
     assert [each.text for each in logs.files[0].odd] == [line]
 
 
-HEALTHY = """\
-W1120 07:22:08.184000 5347 torch/distributed/run.py:874] Setting OMP_NUM_THREADS environment variable
-/usr/lib/python3/site-packages/torchvision/io/image.py:13: UserWarning: Failed to load image Python extension
-[2025-11-20 07:22:05,123] [INFO] [engine.py:3] no error, 0 failed
-retrying: connection failed, will retry in 5 s
-Epoch 1: train error: 0.12, errors: 0
-node1:17:18 [0] NCCL INFO NET/Plugin: Failed to find ncclNetPlugin symbol, using internal
-Optional import of apex failed, falling back to torch
-{"loss": 1.5, "error": null, "failed": false}
-2025-11-20 07:22:05 WARNING checkpoint of step 3 failed verification, skipping
-error_file: <N/A>
-Error: 0.053
-val: error 0.25
-wandb: ERROR Failed to detect the name of this notebook
-node1:17:18 [0] NCCL WARN Missing "iommu=pt" from kernel command line which can lead to system instability
-[ERROR] ASCENDCL(1,python):2022-12-01-00:26:58.086.834 [a.cpp:899]1 acltdtSendTensor: [Push]failed to send
-  error_handler = Error(1)
-"""
+HEALTHY = from_cases(__file__, "HEALTHY", str)
 
 
 def test_healthy_logs_have_nothing_odd(tmp_path: Path) -> None:
@@ -444,20 +374,7 @@ def test_an_exception_of_one_rank_is_odd_while_others_go_on(tmp_path: Path) -> N
     assert len(one(tmp_path, labelled).files[0].odd) == 1
 
 
-@pytest.mark.parametrize(
-    ("line", "odd"),
-    [
-        ("错误：设备 3 显存不足，无法分配", True),
-        ("错误: 通信超时，训练失败", True),
-        ("错误: 0", False),
-        ("Max Memory: 12 GB; Out of memory: 0; Failed steps: 0", False),
-        ("Failed steps: 3", True),
-        ("Nov 21 10:00:02 node1 sshd[100]: error: kex_exchange_identification: Connection closed", False),
-        ("Nov 21 10:00:04 node1 systemd-resolved[7]: Failed to send hostname reply: Invalid argument", False),
-        ("Nov 21 10:00:04 node1 systemd[1]: train.service: Failed with result 'oom-kill'.", True),
-        ("Nov 21 10:00:04 node1 trainer[812]: error: the loader found no shard", True),
-    ],
-)
+@cases
 def test_what_complains_of_the_job(tmp_path: Path, line: str, odd: bool) -> None:
     (file,) = one(tmp_path, f"step 1\n{line}\n").files
     assert bool(file.odd) is odd

@@ -10,6 +10,7 @@ import pytest
 
 from doctor.logs.model import LogOutcome
 from doctor.model import Confidence
+from tests.support.cases import cases
 from tests.support.fault_logs import concluded
 
 WANTED = "node1:100:100 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5_0\n"
@@ -133,22 +134,7 @@ def test_a_log_that_ends_while_nccl_still_connects(
     assert concluded(path).outcome is LogOutcome.CLEAN
 
 
-@pytest.mark.parametrize(
-    ("line", "symptom"),
-    [
-        (
-            "socketPollConnect: connect returned Connection timed out, exceeded error retry count (35)",
-            "timeout",
-        ),
-        ("socketStartConnect: exceeded timeouts (3)", "timeout"),
-        ("socketPollConnect: connect returned No route to host, exceeded error retry count (35)", "no-route"),
-        (
-            "socketPollConnect: connect returned Connection refused, exceeded error retry count (35)",
-            "refused",
-        ),
-        ("socketStartConnect: exceeded retries (20000)", "refused"),
-    ],
-)
+@cases
 def test_a_connection_that_is_given_up_needs_no_address(line: str, symptom: str, tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     path.write_text(f"{SOCKETS}node1:100:100 [0] misc/socket.cc:544 NCCL WARN {line}\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import LogOutcome, Party
+from tests.support.cases import cases
 from tests.support.fault_logs import accused, concluded
 
 CANCELLED = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-20T07:22:27 ***"
@@ -27,14 +28,7 @@ def named(folder: Path, *lines: str) -> tuple[Party, ...]:
     return accused(concluded(folder / "slurm-7.out"))
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        CANCELLED,
-        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.",
-        "srun: launch/slurm: _step_signal: Terminating StepId=7.0",
-    ],
-)
+@cases
 def test_what_slurm_kills_when_it_ends_a_step_is_nobodys_fault(before: str, tmp_path: Path) -> None:
     assert {party.rank for party in named(tmp_path, KILLED, OTHERS)} == {5}
     assert not named(tmp_path, before, KILLED, OTHERS)
@@ -87,14 +81,7 @@ def test_a_crash_is_told_with_its_signal(tmp_path: Path) -> None:
     assert "rank 5 on node2: Slurm saw a task crash (Bus error)" in concluded(tmp_path).charges[0].says
 
 
-@pytest.mark.parametrize(
-    "inside",
-    [
-        "W1120 07:22:27.705000 53 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 62 "
-        "closing signal SIGTERM",
-        "[2026-11-20 21:00:00,123] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 4242",
-    ],
-)
+@cases
 def test_a_task_that_starts_ranks_is_not_a_rank(inside: str, tmp_path: Path) -> None:
     assert {(party.rank, party.host) for party in named(tmp_path, inside, KILLED)} == {(None, "node2")}
 
@@ -102,16 +89,7 @@ def test_a_task_that_starts_ranks_is_not_a_rank(inside: str, tmp_path: Path) -> 
 LIMIT = "slurmstepd: error: *** JOB 42 ON node1 CANCELLED AT 2026-11-20T07:22:27 DUE TO TIME LIMIT ***"
 
 
-@pytest.mark.parametrize(
-    "before",
-    [
-        "29947it [35:25,  5.94s/it]29948it [35:34,  7.00s/it]",
-        " 7/50 [1:14:33<7:38:27, 639.71s/it] 16%|█▌        | 8/50 [1:25:11<7:27:22, 639.11s/it]",
-        "Loading:  45%|████▌     | 120M/267M [00:30<00:37,  3.95MB/s]",
-        "120/267 [====>.....] - ETA: 3s - loss: 0.1",
-        "step 12 of 100",
-    ],
-)
+@cases
 def test_a_line_glued_to_an_open_one_is_read(before: str, tmp_path: Path) -> None:
     (tmp_path / "slurm-7.out").write_text(f"{before}{LIMIT}\n")
     found = concluded(tmp_path / "slurm-7.out")
@@ -155,23 +133,7 @@ def test_the_signal_of_the_scheduler_is_nobodys_ctrl_c(tmp_path: Path) -> None:
     assert concluded(tmp_path / "slurm-7.out").charges[0].symptom == "slurm-preempted"
 
 
-@pytest.mark.parametrize(
-    ("line", "symptom"),
-    [
-        ("slurmd[n1]: error: *** JOB 7 CANCELLED AT 2013-01-01T00:00:00 DUE TO TIME LIMIT ***", "time-limit"),
-        ("slurmstepd: *** JOB 7 CANCELLED AT 2014-01-01T00:00:00 DUE TO TIME LIMIT on n1 ***", "time-limit"),
-        ("slurmstepd: error: *** JOB 7 CANCELLED AT 2014-01-01T00:00:00 ***", "cancelled"),
-        ("slurmstepd: error: *** STEP 7.0 ON node1 UNCORRECTABLE MEMORY ERROR AT 2026-11-20T07:22:27 ***",
-         "memory-error"),
-        ("slurmstepd: error: Job 7 exceeded memory limit (3940736 > 2068480), being killed", "oom"),
-        ("slurmstepd: error: pyxis: failed to import docker image", "container"),
-        ("srun: error: Unable to create step for job 7: Invalid generic resource (gres) specification",
-         "step-refused"),
-        ("srun: error: Unable to create step for job 7: Requested nodes are busy", "step-waits"),
-        ("sbatch: error: Batch job submission failed: Invalid account specified", "request"),
-        ("srun: error: Task launch for StepId=7.0 failed on node n3: Credential expired", "launch-failed"),
-    ],
-)  # fmt: skip
+@cases
 def test_other_ends(line: str, symptom: str, tmp_path: Path) -> None:
     (tmp_path / "slurm-7.out").write_text(f"step 3\n{line}\n")
     found = concluded(tmp_path / "slurm-7.out")

@@ -9,6 +9,7 @@ import pytest
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.logs.steps import says_trained
 from doctor.model import Confidence
+from tests.support.cases import cases
 from tests.support.fault_logs import concluded
 
 PRINTED = "CUDA out of memory. Tried to allocate 2.00 GiB, retrying with half the batch\n"
@@ -56,16 +57,7 @@ def test_lines_that_say_so(line: str) -> None:
     assert says_trained(line)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Training completed",
-        "done",
-        "did not end successfully",
-        "pod is evicted successfully",
-        "0 of 4 jobs succeeded, 4 failed",
-    ],
-)
+@cases
 def test_lines_that_do_not_say_so(line: str) -> None:
     """A script says that it is done whatever became of its program; others say so of other things."""
     assert not says_trained(line)

@@ -14,6 +14,7 @@ from doctor.logs.model import Role, Symptom
 from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "logs"
@@ -190,43 +191,13 @@ def test_every_sample_is_named() -> None:
     assert here == set(SEEN)
 
 
-@pytest.mark.parametrize(
-    ("line", "id", "values"),
-    [
-        (
-            "[Rank 0]: Rank 1 failed to pass monitoredBarrier in 3000 ms",
-            "torch-monitored-barrier",
-            {"ranks": "1"},
-        ),
-        (
-            "mpirun noticed that process rank 3 with PID 0 on node node2 exited on signal 9 (Killed).",
-            "mpi-rank-signal",
-            {"rank": "3", "pid": "0", "host": "node2", "signal": "9"},
-        ),
-        ("srun: error: node2: task 5: Out Of Memory", "slurm-oom", {"host": "node2", "ranks": "5"}),
-        (
-            "node1:1:2 [0] socket.h:409 NCCL WARN Net : Connect to 10.0.0.9<54263> failed : No route to host",
-            "nccl-no-route",
-            {"address": "10.0.0.9<54263>"},
-        ),
-    ],
-)
+@cases
 def test_values_are_taken(line: str, id: str, values: dict[str, str]) -> None:
     (found,) = [taken for symptom, taken in matcher().decide(line, None) if symptom.id == id]
     assert found == values
 
 
-@pytest.mark.parametrize(
-    ("typed", "id"),
-    [
-        ("Xid 79", "gpu-xid-79"),
-        ("xid: 79", "gpu-xid-79"),
-        ("exit code -9", "torchrun-killed"),
-        ("exitcode: -9", "torchrun-killed"),
-        ("exit code 137", "torchrun-killed"),
-        ("SIGBUS", "torch-bus-error"),
-    ],
-)
+@cases
 def test_codes_are_known(typed: str, id: str) -> None:
     assert id in [symptom.id for symptom in matcher().by_code(typed)]
 

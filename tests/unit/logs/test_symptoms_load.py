@@ -12,25 +12,9 @@ from doctor.errors import InputErrors
 from doctor.logs.model import Form, Role
 from doctor.logs.symptoms import load
 from doctor.logs.symptoms.load import load_symptoms
+from tests.support.cases import cases, from_cases
 
-GOOD = """\
-my-fault:
-  title: the widget of this host is broken
-  role: root
-  any:
-    - [widget, is broken]
-    - the frobnicator stopped
-  from: [plain, python]
-  take: 'widget (?P<device>[0-9]{1,4}) is'
-  codes: [WID7]
-  explains: [torch-store-wait]
-  causes: [the widget]
-  checks: [kernel-log]
-  example:
-    - widget 7 is broken
-    - "[12:00] the frobnicator stopped"
-  not: the widget is fine
-"""
+GOOD = from_cases(__file__, "GOOD", str)
 
 
 def mistakes(folder: Path, text: str) -> list[str]:
@@ -52,38 +36,7 @@ def test_a_folder_adds_symptoms(tmp_path: Path) -> None:
     assert symptom.origin == str(tmp_path / "mine.yaml")
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "line", "words"),
-    [
-        ("role: root", "rolle: root", 3, "no field is called 'rolle'; did you mean 'role'?"),
-        ("role: root", "role: rooot", 3, "no role is called 'rooot'; did you mean 'root'?"),
-        ("from: [plain, python]", "from: [plain, pyton]", 7, "no form is called 'pyton'"),
-        ("checks: [kernel-log]", "checks: [kernel-logs]", 12, "did you mean 'kernel-log'?"),
-        ("[torch-store-wait]", "[torch-stoer-wait]", 10, "no other symptom is called 'torch-stoer-wait'"),
-        ("[torch-store-wait]", "[my-*]", 10, "no other symptom is called 'my-*'"),
-        ("- the frobnicator stopped", "- [ERROR, Invalid data]", 6, "too general"),
-        ("- the frobnicator stopped", "- [in load, No such file or directory]", 6, "too general"),
-        ("- the frobnicator stopped", '- "507018"', 6, "too general"),
-        ("- the frobnicator stopped", "- oops", 6, "too general"),
-        ("- the frobnicator stopped", "- []", 6, "a pattern without a text"),
-        ("- the frobnicator stopped", "- ['']", 6, "an empty text"),
-        ("- the frobnicator stopped", "- never seen before", 6, "no example matches the pattern"),
-        ("- widget 7 is broken", "- widget 7 works", 14, "the example does not match"),
-        ("not: the widget is fine", "not: widget 8 is broken", 16, "must not match, and does"),
-        ("[0-9]{1,4}", "[0-9", 8, "take is not a valid regular expression"),
-        ("(?P<device>[0-9]{1,4})", "[0-9]{1,4}", 8, "take has no named group"),
-        ("(?P<device>[0-9]{1,4})", "(?P<device>(a+)+)", 8, "a repetition inside a repetition"),
-        ("(?P<device>[0-9]{1,4})", "(?P<device>(?:a|b*)*)", 8, "a repetition inside a repetition"),
-        ("(?P<device>[0-9]{1,4})", "(?P<device>.*)(.*)", 8, "nothing fixed between them"),
-        ("(?P<device>[0-9]{1,4})", "(?P<a>.*)x(.*)y(.*)z", 8, "nearly any character"),
-        ("(?P<device>[0-9]{1,4})", "(?P<a>x)(?P=a)", 8, "a reference to a group"),
-        ("(?P<device>[0-9]{1,4})", "(?P<a>x)(?=y)", 8, "a look ahead or behind"),
-        ("(?P<device>[0-9]{1,4})", "(?P<device>y)", 8, "take finds nothing in any example"),
-        ("title: the widget of this host is broken", "title: [a, b]", 2, "title is one text"),
-        ("my-fault:", "My_Fault:", 1, "is not an id"),
-        ("my-fault:", "torch-store-wait:", 1, "torch-store-wait exists already, in"),
-    ],
-)
+@cases
 def test_a_mistake_has_its_place(tmp_path: Path, old: str, new: str, line: int, words: str) -> None:
     assert old in GOOD
     told = mistakes(tmp_path, GOOD.replace(old, new, 1))
@@ -106,16 +59,7 @@ def test_a_number_is_one_line(tmp_path: Path) -> None:
     assert symptom.codes == ("907001", "WORN")
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("number: 9070", "number is six digits, such as 107001, not '9070'"),
-        ("number: nine", "number is six digits"),
-        ("number: [907001]", "number is one text"),
-        ("number: 907001\n  spellings: each", "no spellings is called 'each'"),
-        ("number: 907001\n  any: [widget worn]", "has no example"),
-    ],
-)
+@cases
 def test_a_number_that_is_none(tmp_path: Path, line: str, words: str) -> None:
     assert any(words in each for each in mistakes(tmp_path, NUMBER.replace("number: 907001", line)))
 

@@ -16,6 +16,7 @@ from doctor.logs.symptoms.literals import taken
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.lookup import spelled
 from doctor.logs.symptoms.match import Matcher
+from tests.support.cases import cases
 
 FOUND = load_symptoms().symptoms
 
@@ -192,17 +193,7 @@ def test_odd_bytes_are_no_trouble(data: bytes) -> None:
     assert matcher.decide("\ud800 \udcff", None) == ()
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    [
-        ("EI0006", "ei0006"),
-        ("EI0006", "error code EI0006:"),
-        ("Xid 79", "XID=79"),
-        ("exit code -9", "exitcode  : -9"),
-        ("exit code 137", "exited with code 137"),
-        ("507018", "error code 507018"),
-    ],
-)
+@cases
 def test_a_code_is_spelled_in_many_ways(one: str, other: str) -> None:
     assert spelled(one) == spelled(other)
 

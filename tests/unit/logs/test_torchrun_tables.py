@@ -6,6 +6,7 @@ from pathlib import Path
 
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
@@ -14,29 +15,7 @@ FRAMES = """Traceback (most recent call last):
   File "/work/train.py", line 40, in main
     labels = batch["labels"]
 """
-TABLE = """E1120 10:00:03.117000 {api}:869] failed (exitcode: 1) local_rank: 2 (pid: 4250) of binary: python
-============================================================
-/work/train.py FAILED
-------------------------------------------------------------
-Failures:
-[1]:
-  time      : 2026-11-20_10:00:03
-  host      : node7
-  rank      : 1 (local_rank: 1)
-  exitcode  : -15 (pid: 4249)
-  error_file: <N/A>
-  traceback : Signal 15 (SIGTERM) received by PID 4249
-------------------------------------------------------------
-Root Cause (first observed failure):
-[0]:
-  time      : 2026-11-20_10:00:02
-  host      : node7
-  rank      : 2 (local_rank: 2)
-  exitcode  : 1 (pid: 4250)
-  error_file: <N/A>
-  traceback : To enable traceback see: https://pytorch.org/docs/stable/elastic/errors.html
-============================================================
-""".replace("{api}", ELASTIC)
+TABLE = from_cases(__file__, "TABLE", str)
 
 
 def read(folder: Path, *parts: str) -> Conclusion:
@@ -114,35 +93,8 @@ ALIKE = (
     .replace("_10:00:03", "_10:00:02")
     .replace("Signal 15 (SIGTERM) received by PID 4249", "To enable traceback see: https://pytorch.org/docs")
 )
-OLD = """**************************************************
-                  train.py FAILED
-==================================================
-Root Cause:
-[0]:
-  time: 2021-07-01_10:00:02
-  rank: 2 (local_rank: 2)
-  exitcode: 1 (pid: 4250)
-  error_file: <N/A>
-  msg: "Process failed with exitcode 1"
-==================================================
-Other Failures:
-[1]:
-  time: 2021-07-01_10:00:02
-  rank: 1 (local_rank: 1)
-  exitcode: 1 (pid: 4249)
-  error_file: <N/A>
-  msg: "Process failed with exitcode 1"
-**************************************************
-"""
-SPELLINGS = {
-    "1.9": "[ERROR] 2021-07-01 10:00:03,117 api: {} of binary: python",
-    "1.13": "ERROR:torch.distributed.elastic.multiprocessing.api:{} of binary: python",
-    "2.1": "[2026-11-20 10:00:03,117] torch.distributed.elastic.multiprocessing.api: [ERROR] {} of binary: p",
-    "2.3": f"E1120 10:00:03.117000 140234 {ELASTIC}:826] {{}} of binary: python",
-    "2.9": f"E1120 10:00:03.117000 4200 site-packages/{ELASTIC}:882] {{}} of binary: python",
-    "rich": " ERROR    {} of  api.py:673",
-    "fn": "[ERROR] 2021-07-01 10:00:03,117 api: {} of fn: main (start_method: spawn)",
-}
+OLD = from_cases(__file__, "OLD", str)
+SPELLINGS = from_cases(__file__, "SPELLINGS", dict[str, str])
 """torchrun's line about a rank that failed, by version."""
 
 

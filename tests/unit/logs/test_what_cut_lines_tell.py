@@ -9,6 +9,7 @@ import pytest
 from doctor.logs.judge.words import who
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.fault_logs import accusations, concluded
 
@@ -115,16 +116,7 @@ def test_a_trace_without_a_waiting_process_is_healthy(tmp_path: Path) -> None:
     assert told(tmp_path, *running).outcome is LogOutcome.CLEAN
 
 
-@pytest.mark.parametrize(
-    ("line", "symptom", "place"),
-    [
-        (CUBLAS, "cuda-call-failed", "device 1 of gpu-7"),
-        ("CUDA error 700 (cudaErrorIllegalAddress) on GPU 3", "cuda-call-failed", "device 3"),
-        ("hip call failed: hipErrorLaunchFailure", "cuda-call-failed", "a rank"),
-        ("failed on device ordinal 2: CUDA_ERROR_OUT_OF_MEMORY", "cuda-call-memory", "device 2"),
-        ("failed on device ordinal 2: CUDA_ERROR_ECC_UNCORRECTABLE", "torch-cuda-hardware", "device 2"),
-    ],
-)
+@cases
 def test_names_of_errors_in_the_lines_of_any_program(
     line: str, symptom: str, place: str, tmp_path: Path
 ) -> None:

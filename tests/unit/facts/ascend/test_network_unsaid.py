@@ -23,6 +23,7 @@ from doctor.facts.ascend.network import (
 )
 from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_OPTICS
 from tests.support.captures import printed
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.limits import within
 from tests.unit.facts.ascend.test_network import FACTS, TEXTS, framed, read
@@ -54,15 +55,7 @@ def test_the_reason_is_given_when_nothing_is_known(fact: Fact[Any], text: str, r
 
 
 @each("fact", FACTS)
-@pytest.mark.parametrize(
-    "name",
-    [
-        "cmd_failed.stderr",
-        "cmd_execute_failed_dsmi.stderr",
-        "device_not_exist.stderr",
-        "permission_denied.stderr",
-    ],
-)
+@cases
 def test_errors_are_quoted_from_the_tool(fact: str, name: str) -> None:
     text = TEXTS[f"{name}.txt"].strip()
     assert read(FACTS[fact], text, rc=5) == SilentDevice(f"{text} (exit code 5)")

@@ -16,6 +16,7 @@ from doctor.facts.ascend.npu_smi_card import NPU_ECC, NPU_SUPER_POD, SuperPodPla
 from doctor.facts.ascend.npu_smi_table import NpuProcess
 from doctor.facts.ascend.npus import NPUS, Npu
 from tests.support.captures import SAMPLES, printed
+from tests.support.cases import cases
 from tests.support.limits import within
 from tests.unit.facts.test_hostile import tolerate
 
@@ -30,16 +31,7 @@ def npus(name: str, more: Mapping[str, str] | None = None) -> tuple[Npu, ...]:
     return printed(NPUS, framed({"all": TEXTS[name], **(more or {})}))
 
 
-@pytest.mark.parametrize(
-    ("name", "devices", "names", "sick"),
-    [
-        ("info_910A_8procs", list(range(8)), {"xxx"}, {}),
-        ("info_910b1_idle", [0, 1, 7], {"910B3"}, {}),
-        ("info_a3_superpod_with_proc", [0, 1, 2, 3], {"Ascend910"}, {2: "Critical", 3: "Warning"}),
-        ("info_a5_950", [0, 1], {"Ascend950"}, {1: "Warning"}),
-        ("info_old_header", [0, 1], {"910A"}, {1: "Alarm"}),
-    ],
-)
+@cases
 def test_every_box(name: str, devices: list[int], names: set[str], sick: dict[int, str]) -> None:
     found = npus(name)
     assert [npu.device for npu in found] == devices

@@ -24,6 +24,7 @@ from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, Fa
 from doctor.facts.nvidia.xid import FATAL, SERIOUS, xids
 from doctor.facts.processes import KernelLine
 from tests.support.captures import printed, sample
+from tests.support.cases import cases
 
 SMI: tuple[Fact[Any], ...] = (GPUS, GPU_HEALTH, GPU_PROCESSES, NVLINKS, GPU_TOPOLOGY)
 ALL: tuple[Fact[Any], ...] = (*SMI, FABRIC_MANAGER, IB_PORTS)
@@ -212,18 +213,7 @@ def test_states_of_both_sources_have_the_same_names() -> None:
         printed(IB_PORTS, "ibpanic: no such device")
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("00000000:8A:00.0", "0000:8a:00"),
-        ("PCI:0000:05:00", "0000:05:00"),
-        ("PCI:0009:01:00", "0009:01:00"),
-        ("GPU0000:07:00.0: Unknown Error", "0000:07:00"),
-        ("18:00.0", "0000:18:00"),
-        ("2: Unknown Error", ""),
-        ("[GPU is lost]", ""),
-    ],
-)
+@cases
 def test_bus_id(text: str, found: str) -> None:
     assert bus_id(text) == found
 
@@ -233,25 +223,7 @@ def test_gpus_are_named_for_a_report() -> None:
     assert gpus_named([0, 1, 2, 6]) == "GPUs 0-2,6"
 
 
-XIDS = (
-    (
-        "NVRM: Xid (PCI:0000:05:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
-        79,
-        True,
-    ),
-    (
-        "NVRM: Xid (0000:05:00): 48, pid=1, An uncorrectable double bit error (DBE) has been detected",
-        48,
-        True,
-    ),
-    ("NVRM: Xid (PCI:0000:05:00 GPU-I:05): 94, Contained: L2 (0x1)", 94, False),
-    ("NVRM: Xid (PCI:0000:05:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 01 (0x021425c6 0x0)", 149, True),
-    ("NVRM: Xid (PCI:0000:05:00): 145, RLW_RXPIPE Nonfatal XC0 i0 Link 01 (0x4 0x1)", 145, False),
-    ("NVRM: GPU 0000:05:00.0: GPU has fallen off the bus.", 79, True),
-)
-
-
-@pytest.mark.parametrize(("text", "number", "fatal"), XIDS)
+@cases
 def test_xids_that_accuse_the_hardware(text: str, number: int, fatal: bool) -> None:
     (xid,) = xids([KernelLine(1.0, text)])
     assert (xid.number, xid.bus, xid.fatal) == (number, "0000:05:00", fatal)

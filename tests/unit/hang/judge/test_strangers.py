@@ -9,21 +9,13 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.live.evidence import LiveEvidence
+from tests.support.cases import cases
 from tests.support.hang.written import evidence, seen_from_outside
 
 HERE = ("node1",)
 
 
-@pytest.mark.parametrize(
-    ("does", "odd", "cause"),
-    [
-        (("waits", "stopped", "waits"), 4010, "stopped"),
-        (("waits", "stuck", "waits"), 4010, "stuck in the kernel"),
-        (("waits", "ended", "waits"), 4010, "ended"),
-        (("waits", "waits", "spins"), 4020, "computes"),
-        (("spins", "spins", "sleeps"), 4020, "is outside every collective"),
-    ],
-)
+@cases
 @pytest.mark.parametrize("loose", [True, False])
 def test_the_one_that_differs_is_a_suspect(does: tuple[str, ...], odd: int, cause: str, loose: bool) -> None:
     found = judge(seen_from_outside(evidence(does, HERE), loose=loose))

@@ -6,22 +6,14 @@ import pytest
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.hang.trials import Trial, of_another_user, over_two_hosts, trials, without_stacks
 
 LIMIT = 1.0
 """Seconds: the recorded jobs were looked at three seconds after they had come to rest."""
 
-CAUSES = {
-    "sleep": (Cause.SLEEPS, "train.py:74"),
-    "gil": (Cause.GIL, "train.py:48"),
-    "lock": (Cause.LOCK, "train.py:54"),
-    "fifo": (Cause.PIPE, "train.py:43"),
-    "loader": (Cause.LOADER, "train.py:43"),
-    "dstate": (Cause.KERNEL, "train.py:84"),
-    "stop": (Cause.STOPPED, "train.py:86"),
-    "store": (Cause.ENDED, ""),
-}
+CAUSES = from_cases(__file__, "CAUSES", dict[str, tuple[Cause, str]])
 CERTAIN = {"lock", "fifo", "loader", "dstate", "stop", "store"}
 BY_STATE = {"dstate", "stop", "store"}
 CRASHED = {"kill", "extra"}

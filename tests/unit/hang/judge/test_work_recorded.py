@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import Cause, HangState
 from doctor.live.evidence import JobMember, LiveEvidence
+from tests.support.cases import from_cases
 from tests.support.hang.trials import without_stacks
 from tests.support.paths import ROOT
 
@@ -28,17 +29,7 @@ MAY_WORK = (
     *("judge_by_asyncio", "judge_by_curl", "judge_by_http", "judge_by_http_with_timeout"),
     *("judges_by_threads", "many_files", "pool_computes", "slow_upload"),
 )
-HANGS = {
-    "child_sleeps": Cause.CHILD,
-    "fifo": Cause.PIPE,
-    "file_lock": Cause.LOCK,
-    "lock": Cause.LOCK,
-    "lock_with_heartbeat": Cause.LOCK,
-    "nap": Cause.SLEEPS,
-    "sleep": Cause.SLEEPS,
-    "sleep_with_heartbeat": Cause.SLEEPS,
-    "stop": Cause.STOPPED,
-}
+HANGS = from_cases(__file__, "HANGS", dict[str, Cause])
 
 
 @cache

@@ -14,6 +14,7 @@ from doctor.job.launch.common import common_env
 from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.variables import is_kept
+from tests.support.cases import cases
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,
@@ -157,26 +158,7 @@ def test_two_launches_side_by_side_in_one_script(tmp_path: Path) -> None:
     assert (first.command[2], second.command[2]) == ("0", "1")
 
 
-@pytest.mark.parametrize(
-    ("line", "words"),
-    [
-        ("torchrun --nnodes 2 train.py --key k3y", "torchrun --nnodes 2 train.py"),
-        ("torchrun --nnodes 2 --log_dir /k3y -m pkg.train k3y", "torchrun --nnodes 2 -m pkg.train"),
-        ("torchrun --new-option k3y --new=k3y train.py", "torchrun train.py"),
-        ("torchrun --nnodes $N --rdzv_conf $C $MORE train.py k3y",
-         "torchrun --nnodes $N --rdzv_conf $… $MORE"),
-        ("python -u -X k3y train.py k3y.py", "python -u train.py"),
-        ("torchrun train.py; python -c 'print(\"k3y\")'", "torchrun train.py"),
-        ("python -m pkg.train --x k3y", "python -m pkg.train"),
-        ("mpirun -np 2 -x API=k3y -genv B k3y python t.py k3y", "mpirun -np 2 python t.py"),
-        ("srun -n2 --export=ALL,B=k3y --comment k3y ./run.sh k3y", "srun -n2 ./run.sh"),
-        ("srun -n2 bash -c 'k3y'", "srun -n2 bash"),
-        ("env B=k3y torchrun --rdzv_id 7 train.py k3y", "env torchrun --rdzv_id 7 train.py"),
-        ("mpirun -np 2 env B=k3y python t.py k3y", "mpirun -np 2 env python t.py"),
-        ("accelerate launch --num_machines 2 --config_file k3y t.py k3y",
-         "accelerate launch --config_file $… --num_machines 2 t.py"),
-    ],
-)  # fmt: skip
+@cases
 def test_of_a_command_line_only_the_launch_is_kept(line: str, words: str, tmp_path: Path) -> None:
     (told,) = read(tmp_path, f"{line}\n").told
     assert " ".join(told.command) == words

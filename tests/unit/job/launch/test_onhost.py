@@ -11,6 +11,7 @@ from doctor.job.launch.command import kept_words, read_command
 from doctor.job.launch.launcher import NOT_SHOWN
 from doctor.job.launch.onhost import awk_words
 from doctor.job.launch.variables import is_kept, must_agree
+from tests.support.cases import cases
 from tests.support.launches import LINES
 
 
@@ -47,19 +48,7 @@ def test_variables_that_are_not_read(name: str) -> None:
     assert not is_kept(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "same"),
-    [
-        ("NCCL_ALGO", True),
-        ("NCCL_HOME", False),
-        ("NCCL_ROOT_DIR", False),
-        ("NCCL_VERSION", False),
-        ("NCCL_LIBRARY", False),
-        ("NCCL_LIB_DIR", False),
-        ("NCCL_INCLUDE_DIR", False),
-        ("NCCL_INSTALL_PATH", False),
-    ],
-)
+@cases
 def test_where_a_library_lies_may_differ(name: str, same: bool) -> None:
     assert is_kept(name)
     assert must_agree(name) is same

@@ -23,6 +23,7 @@ from doctor.job.launch.rank_env import (
     world_of,
 )
 from doctor.job.launch.ranks import Clash, counted, device_conflicts, missing_ranks
+from tests.support.cases import cases
 from tests.support.launches import table_rank, torch_rank, worker
 
 
@@ -38,32 +39,7 @@ def a_launch(*who: ProcessEnv, complete: bool = True, live: bool = False) -> Lau
     return Launch("job", who, complete, live)
 
 
-@pytest.mark.parametrize(
-    ("line", "master"),
-    [
-        ("torchrun --nnodes=2 --master_addr=a --master_port=1 t.py", ("a", "1", "rank 0")),
-        ("torchrun --nnodes=2 --master_addr=a t.py", ("a", "29500", "rank 0")),
-        ("torchrun --nnodes=2 t.py", ("127.0.0.1", "29500", "rank 0")),
-        ("torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=a:7 t.py", ("a", "7", "any host")),
-        ("torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=a t.py", ("a", "29400", "any host")),
-        ("torchrun --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=[::2]:7 t.py", ("::2", "7", "any host")),
-        ("torchrun --nnodes=2 --rdzv_backend=c10d t.py", ("localhost", "29400", "any host")),
-        ("torchrun --nnodes=2 --rdzv_endpoint=a:7 t.py", ("a", "7", "rank 0")),
-        ("torchrun --nnodes=2 --rdzv_backend=etcd-v2 --rdzv_endpoint=etcd:2379 t.py", None),
-        ("torchrun --standalone t.py", None),
-        ("torchrun --nnodes=2 --master_addr='$HEAD' t.py", None),
-        ("torchrun '$ARGS' t.py", None),
-        ("torch_npu_run --nnodes=2 --rdzv_backend=c10d --rdzv_endpoint=b:1 --master_addr=a t.py",
-         ("a", "29500", "rank 0")),
-        ("msrun --worker_num=16 net.py", ("127.0.0.1", "8118", "any host")),
-        ("msrun --worker_num=16 --master_addr=a --master_port=9 net.py", ("a", "9", "any host")),
-        ("msrun --master_addr='$A' net.py", None),
-        ("deepspeed t.py", None),
-        ("deepspeed --master_addr=a --master_port=1 t.py", ("a", "1", "rank 0")),
-        ("accelerate launch --main_process_ip=a --main_process_port=1 t.py", ("a", "1", "rank 0")),
-        ("mpirun -np 2 python t.py", None),
-    ],
-)  # fmt: skip
+@cases
 def test_the_master_of_a_launcher(line: str, master: tuple[str, str, str] | None) -> None:
     found = master_of(told(line, MASTER_ADDR="ignored") if "mpirun" not in line else told(line))
     assert (found and (found.address, found.port, found.on)) == master
@@ -187,14 +163,7 @@ def test_whether_a_job_has_more_hosts_than_were_examined() -> None:
     assert not is_larger(a_launch(told(MASTER_ADDR="a")), 1)
 
 
-@pytest.mark.parametrize(
-    ("said", "table", "clashes"),
-    [
-        ({0: 0, 1: 1}, {0: 0, 1: 1}, []),
-        ({0: 0, 1: 1}, {0: 1, 1: 1}, [(0, 0, 1)]),
-        ({0: 0, 9: 1}, {0: 0}, []),
-    ],
-)
+@cases
 def test_devices_that_contradict_the_table(
     said: dict[int, int], table: dict[int, int], clashes: list[tuple[int, int, int]]
 ) -> None:
@@ -274,24 +243,7 @@ BOOK = Directory(
 )
 
 
-@pytest.mark.parametrize(
-    ("where", "owners"),
-    [
-        ("node1", {"node1"}),
-        ("NODE1", {"node1"}),
-        ("worker-2", {"node2"}),
-        ("worker-2.cluster.local", {"node2"}),
-        ("node2.cluster.local", {"node2"}),
-        ("worker-2.other.org", set()),
-        ("10.0.0.2", {"node2"}),
-        ("10.9.9.1", {"node1"}),
-        ("10.0.0.9", set()),
-        ("127.0.0.1", set()),
-        ("head", {"node1"}),
-        ("gone", set()),
-        ("", set()),
-    ],
-)
+@cases
 def test_the_owners_of_an_address(where: str, owners: set[str]) -> None:
     assert BOOK.owners(where) == owners
 

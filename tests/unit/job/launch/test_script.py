@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from doctor.job.launch.shell import read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
+from tests.support.cases import cases, from_cases
 from tests.support.each import each
 from tests.support.limits import within
 
@@ -34,48 +35,12 @@ def only(text: str) -> ShellCommand:
     return line
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "export MASTER_ADDR=$(hostname)",
-        "export MASTER_ADDR=`hostname`",
-        "export MASTER_ADDR=$1",
-        "export MASTER_ADDR=${MASTER_ADDR:-10.0.0.1}",
-        'if [ -z "$X" ]; then export MASTER_ADDR=10.0.0.1; fi',
-        "export MASTER_ADDR=a; if [ x ]; then MASTER_ADDR=b; fi",
-        "export MASTER_ADDR=a; case $X in y) MASTER_ADDR=b;; esac",
-        "export MASTER_ADDR=a; [ x ] && MASTER_ADDR=b",
-        "export MASTER_ADDR=a; ping x || MASTER_ADDR=b",
-        "export MASTER_ADDR; read MASTER_ADDR",
-        "export MASTER_ADDR=a; for MASTER_ADDR in $HOSTS; do :; done",
-        "export MASTER_ADDR=node$((1+N))",
-        "export MASTER_ADDR=a; unset MASTER_ADDR",
-        "MASTER_ADDR=a",
-    ],
-)
+@cases
 def test_values_that_the_script_does_not_determine_are_unknown(text: str) -> None:
     assert "MASTER_ADDR" not in only(f"{text}\npython train.py").env
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("export MASTER_ADDR=a", "a"),
-        ("MASTER_ADDR=a\nexport MASTER_ADDR", "a"),
-        ("declare -x MASTER_ADDR=a", "a"),
-        ("set -a\nMASTER_ADDR=a", "a"),
-        ("set -o allexport; MASTER_ADDR=a", "a"),
-        ("H=node; export MASTER_ADDR=${H}1", "node1"),
-        ("cd /job && export MASTER_ADDR=a", "a"),
-        ("export MASTER_ADDR=a; if [ x ]; then export MASTER_ADDR=a; else export MASTER_ADDR=a; fi", "a"),
-        ("export MASTER_ADDR=a; (export MASTER_ADDR=b)", "a"),
-        ("if x; then if y; then z; fi; fi; export MASTER_ADDR=a", "a"),
-        ("export MASTER_ADDR=a; for MASTER_ADDR in b c; do :; done", "c"),
-        ("export MASTER_ADDR=node$((1+1))", "node2"),
-        ("f() { export MASTER_ADDR=$1; }\nf a", "a"),
-        ("f() { export MASTER_ADDR=a; }\ng() { export MASTER_ADDR=b; }\nN=f; $N", "a"),
-    ],
-)
+@cases
 def test_values_that_the_script_determines_are_known(text: str, value: str) -> None:
     assert only(f"{text}\npython train.py").env["MASTER_ADDR"] == value
 
@@ -94,25 +59,7 @@ def test_a_loop_is_distinguished_from_a_single_command() -> None:
     assert "RANK" not in inside.env
 
 
-LOOPS = (
-    "for i in 0 1 2 3; do BODY done",
-    "for i in {0..3}; do BODY done",
-    "for i in $(seq 0 3); do BODY done",
-    "for i in `seq 0 3`\ndo\nBODY\ndone",
-    "for((i=0;i<4;i++)); do BODY done",
-    "for ((i = 0; i < $N; i++)) do BODY done",
-    "for((i=$FIRST;i<$((N+FIRST));i++));\ndo\nBODY\ndone",
-    "for i in $(seq $FIRST $((N - 1))); do BODY done",
-    "for i in $(seq 0 $(expr $N - 1)); do BODY done",
-    'ALL=(0 1 2 3); for i in "${ALL[@]}"; do BODY done',
-    "LIST='0 1 2 3'; for i in $LIST; do BODY done",
-    "f() { for ((i=0; i<$1; i++)); do BODY done; }\nf 4",
-    "function f {\nfor ((i=0; i<N; ++i)); do BODY done\n}\nf",
-    "f() { i=$1; BODY }\nfor k in 0 1 2 3; do f $k; done",
-    "for i in 0 1 2 3; do { BODY } ; done",
-    "for i in 0 1 2 3; do ( cd a$i; BODY ) & done",
-    "for j in 0 2; do for k in 0 1; do i=$((j+k)); BODY done; done",
-)
+LOOPS = from_cases(__file__, "LOOPS", tuple[str, ...])
 
 
 @pytest.mark.parametrize("program", ["python train.py", "pytest -s train.py", "./train.sh", "nohup train"])
@@ -125,19 +72,7 @@ def test_a_loop_with_known_bounds_is_gone_through(loop: str, program: str) -> No
     assert all(line.background and not line.loop and line.turn for line in found)
 
 
-@pytest.mark.parametrize(
-    "loop",
-    [
-        "for i in $(seq 0 $LAST); do BODY done",
-        "for ((i=0; i<$(nproc); i++)); do BODY done",
-        "for ((i=0; i>=0; i++)); do BODY done",
-        "for i in *.py; do BODY done",
-        "for i in {0..99999}; do BODY done",
-        "i=0; while [ $i -lt $N ]; do BODY i=$((i+1)); done",
-        "i=0; while true; do BODY let i++; done",
-        "i=0; until x; do BODY ((i++)); done",
-    ],
-)
+@cases
 def test_a_loop_without_known_bounds_is_read_once(loop: str) -> None:
     found = only(loop.replace("BODY", "export RANK_ID=$i; python a.py &\n"))
     assert found.loop
@@ -145,36 +80,12 @@ def test_a_loop_without_known_bounds_is_read_once(loop: str) -> None:
     assert "RANK_ID" not in found.env
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "for i in 0 1; do tail -f log$i & done",
-        "for i in 0 1; do sleep 1 & done",
-        "for i in 0 1; do ssh node$i ./train.sh & done",
-        "./train.sh &",
-    ],
-)
+@cases
 def test_what_trains_nothing_is_left_out(text: str) -> None:
     assert lines(f"export RANK_ID=0\n{text}") == []
 
 
-@pytest.mark.parametrize(
-    ("text", "folder"),
-    [
-        ("", "/job"),
-        ("cd device0", "/job/device0"),
-        ("cd device0; cd ..", "/job"),
-        ("cd /data && cd x", "/data/x"),
-        ('cd "$(dirname "$0")"', "/job"),
-        ("pushd a; popd", "/job"),
-        ("cd a; cd -", "/job"),
-        ("(cd a)", "/job"),
-        ('DIR=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd); cd $DIR/b', "/job/b"),
-        ("cd $1", None),
-        ("if x; then cd a; fi", None),
-        ("cd", None),
-    ],
-)
+@cases
 def test_the_folder_in_which_a_command_is_started(text: str, folder: str | None) -> None:
     (line,) = read_script(f"{text}\npython a.py\n", "/job").lines
     assert line.folder == folder

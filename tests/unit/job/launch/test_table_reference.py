@@ -9,6 +9,7 @@ from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
+from tests.support.cases import cases
 
 
 def of(folder: str | None, *command: str, **env: str) -> TableReference:
@@ -16,16 +17,7 @@ def of(folder: str | None, *command: str, **env: str) -> TableReference:
     return table
 
 
-@pytest.mark.parametrize(
-    ("text", "folder", "path"),
-    [
-        ("/data/hccl.json", None, "/data/hccl.json"),
-        ("/data/hccl.json", "/job", "/data/hccl.json"),
-        ("hccl.json", "/job", "/job/hccl.json"),
-        ("./hccl.json", "/job/device0", "/job/device0/hccl.json"),
-        ("../hccl.json", "/job/device0", "/job/hccl.json"),
-    ],
-)
+@cases
 def test_a_path_starts_from_the_folder_of_its_process(text: str, folder: str | None, path: str) -> None:
     assert of(folder, RANK_TABLE_FILE=text).path == path
 

@@ -18,6 +18,7 @@ from doctor.job.launch.wrappers import PREFIXES, WRAPPERS, unwrapped
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
+from tests.support.cases import cases, from_cases
 from tests.support.launches import read
 
 START = "torchrun --nnodes 2 --nproc_per_node 4 --master_addr node7 --master_port 29512 train.py"
@@ -42,46 +43,7 @@ def notes(launch: Launch) -> str:
     return "\n".join(not_understood(launch))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"docker run --gpus all --rm -it -v $PWD:/job --ipc=host pytorch/pytorch:2.4 {START}",
-        f"sudo docker run -itd --name deepspeed -p 2222:22 deepspeed/deepspeed:latest bash -c '{START}'",
-        f'ARGS=(--gpus all --network host)\ndocker run "${{ARGS[@]}}" image {START}',
-        f"docker run $DOCKER_ARGS image {START}",
-        f"docker exec -it -w /job worker bash -lc 'cd /job && {START} | tee log'",
-        f"docker compose exec trainer {START}",
-        f"podman run --device nvidia.com/gpu=all image {START}",
-        f"nerdctl exec c1 {START}",
-        f"singularity exec --nv -B /data:/data image.sif {START}",
-        f"srun --mpi=pmix apptainer exec --nv --cleanenv image.sif bash -c '{START}'",
-        f"kubectl -n jobs exec -it pod-0 -c main -- {START}",
-        f"ssh -p 2222 -o StrictHostKeyChecking=no me@node7 'cd /job; nohup {START} > log 2>&1 &'",
-        f"ssh node7 {START}",
-        f"for h in $(cat hosts); do ssh $OPTIONS $h 'cd /job && {START}' & done",
-        f"for h in $HOSTS; do ssh $h {START} & done",
-        f"pdsh -w node[7-8] '{START}'",
-        f"timeout 5h bash -eo pipefail -c '{START}'",
-        f"flock /tmp/lock -c '{START}'",
-        f"su - trainer -c '{START}'",
-        f"conda run -n torch --no-capture-output {START}",
-        f"uv run {START}",
-        f"sbatch -N 2 --wrap='{START}'",
-        f"tmux new-session -d -s train '{START}'",
-        f"tmux send-keys -t train '{START}' C-m",
-        f"screen -dmS train bash -c '{START}'",
-        f"$RUN {START}",
-        f"enroot start --rw image bash -c '{START}'",
-        f"CMD='{START}'\n$CMD",
-        f'CMD="{START} --lr $1"\neval $CMD',
-        f"CMD='cd /job &&'\nCMD+=' {START}'\neval \"$CMD\"",
-        f'LAUNCH=({START.removesuffix(" train.py")})\n"${{LAUNCH[@]}}" train.py "$@"',
-        'ARGS="--nnodes 2 --nproc_per_node 4 --node_rank `hostname -I`\n --master_addr node7'
-        ' --master_port 29512"\n'
-        "$PYTHON -u -m torch.distributed.run $ARGS train.py",
-        f'PORT=29512\nssh node7 "{START.replace("29512", "$PORT")}"',
-    ],
-)
+@cases
 def test_what_stands_around_a_launcher_is_taken_off(text: str, tmp_path: Path) -> None:
     launch = read(tmp_path, f"#!/bin/bash\n{text}\n")
     assert figures(launch) == READ
@@ -116,18 +78,7 @@ def test_wrappers_are_taken_off_to_a_limit() -> None:
     assert unwrapped(["mpirun"] * 5000) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "env"),
-    [
-        ("docker run image python t.py", {}),
-        ("docker run -e MASTER_PORT=29600 --env NCCL_DEBUG image python t.py",
-         {"MASTER_PORT": "29600", "NCCL_DEBUG": "INFO"}),
-        ("apptainer exec --env NNODES=2 image.sif python t.py",
-         {"MASTER_PORT": "29512", "NCCL_DEBUG": "INFO", "NNODES": "2"}),
-        ("ssh node1 'python t.py --port $MASTER_PORT'", {}),
-        ("NNODES=2 bash -c 'python t.py'", {"MASTER_PORT": "29512", "NCCL_DEBUG": "INFO", "NNODES": "2"}),
-    ],
-)  # fmt: skip
+@cases
 def test_variables_do_not_enter_containers_and_other_hosts_by_themselves(
     text: str, env: dict[str, str], tmp_path: Path
 ) -> None:
@@ -148,19 +99,7 @@ def test_assignments_before_a_program_that_nobody_knows(tmp_path: Path) -> None:
     assert notes(launch) == "the number of ranks is in llamafactory-cli"
 
 
-@pytest.mark.parametrize(
-    ("options", "ranks", "port"),
-    [
-        ("--num_gpus 4 --master_port=23142", 4, 23142),
-        ("--num_nodes=2 --num_gpus=8", 8, 29500),
-        ("--include localhost:0,1,2 --master_port 9501", 3, 9501),
-        ("--include 'node1:0,1@node2:2,3' --hostfile hosts", 2, 29500),
-        ("--include 'node1:0,1@node2:2' --master_port 9501", None, 9501),
-        ("--include localhost:$1 --master_port 9501", None, 9501),
-        ("--num_gpus 8 --exclude node1:0 --master_port 9501", None, 9501),
-        ("--hostfile hosts --master_port 9501", 6, 9501),
-    ],
-)
+@cases
 def test_deepspeed(options: str, ranks: int | None, port: int, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text(f"deepspeed {options} train.py --deepspeed d.json\n")
     launch = read_launch_files([tmp_path / "run.sh"], lambda _: (6, 6))
@@ -168,25 +107,7 @@ def test_deepspeed(options: str, ranks: int | None, port: int, tmp_path: Path) -
     assert (ranks is None) == ("the number of ranks that deepspeed starts" in notes(launch))
 
 
-@pytest.mark.parametrize(
-    ("directives", "command", "ranks", "world"),
-    [
-        ("#SBATCH --ntasks-per-node=8", "srun python t.py", 8, "32 ranks"),
-        ("#SBATCH --ntasks=8", "srun python t.py", 2, "8 ranks"),
-        ("#SBATCH --ntasks-per-node=8", "srun -N2 -n4 python t.py", 2, "4 ranks"),
-        ("#SBATCH --gres=gpu:a100:8", "srun python t.py", 8, ""),
-        ("#SBATCH --gpus-per-node=4", "srun python t.py", 4, ""),
-        ("#SBATCH --gpus=16", "srun python t.py", 4, ""),
-        ("#SBATCH --gres=npu:8", "torchrun --nnodes $SLURM_NNODES --nproc_per_node $SLURM_GPUS_ON_NODE t.py",
-         8, "32 ranks"),
-        ("#SBATCH --time=1:00", "GPUS=8\nsrun accelerate launch --num_machines $SLURM_JOB_NUM_NODES"
-         " --num_processes $((SLURM_NNODES * GPUS)) t.py", 8, "32 ranks"),
-        ("#SBATCH --time=1:00", "python t.py", None, ""),
-        ("#SBATCH --gres=gpu", "srun python t.py", None, ""),
-        ("#SBATCH --time=1:00", "srun --gres=gpu:$N --ntasks=$N python t.py", None, ""),
-        ("#SBATCH --gres=gpu:8", "srun --ntasks=$N python t.py", None, ""),
-    ],
-)  # fmt: skip
+@cases
 def test_directives_of_a_batch_script(
     directives: str, command: str, ranks: int | None, world: str, tmp_path: Path
 ) -> None:
@@ -201,14 +122,7 @@ def test_directives_end_at_the_first_command(tmp_path: Path) -> None:
     assert launch.told[0].command == ("srun", "--ntasks=16", "python", "t.py")
 
 
-CONFIG = """compute_environment: LOCAL_MACHINE
-distributed_type: MULTI_GPU
-machine_rank: 0
-main_process_ip: 10.0.0.9
-main_process_port: 29601
-num_machines: 2
-num_processes: 16
-"""
+CONFIG = from_cases(__file__, "CONFIG", str)
 
 
 def test_a_configuration_of_accelerate(tmp_path: Path) -> None:
@@ -229,41 +143,13 @@ def test_a_configuration_that_is_not_here_leaves_no_default(tmp_path: Path) -> N
     assert planned(launch).master_port.source == "default"
 
 
-POD = """apiVersion: v1
-kind: ConfigMap
-metadata: {name: other}
----
-apiVersion: kubeflow.org/v1
-kind: PyTorchJob
-metadata: {name: job}
-spec:
-  nprocPerNode: "8"
-  pytorchReplicaSpecs:
-    Worker: {replicas: 3, template: {spec: {containers: [{name: pytorch, command: [python, w.py]}]}}}
-    Master:
-      replicas: 1
-      template:
-        spec:
-          containers:
-            - name: pytorch
-              image: image
-              env: [{name: NCCL_DEBUG, value: INFO}, {name: TOKEN, valueFrom: {}}]
-              command: [COMMAND]
-"""
+POD = from_cases(__file__, "POD", str)
 
 
 PORTS = "ports: [{name: pytorchjob-port, containerPort: 29777}]"
 
 
-@pytest.mark.parametrize(
-    ("command", "found"),
-    [
-        ("torchrun, train.py", (8, None, 23456)),
-        ("torchrun, --nproc_per_node=2, --master_port=29500, train.py", (2, None, 29500)),
-        ('bash, -c, "torchrun train.py"', (8, None, 23456)),
-        ("python, train.py", (None, None, 23456)),
-    ],
-)
+@cases
 def test_a_manifest(command: str, found: tuple[int | None, str | None, int], tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(POD.replace("COMMAND", command))
@@ -303,14 +189,7 @@ def test_a_manifest_of_another_kind(tmp_path: Path) -> None:
     assert figures(read_launch_files([path])) == READ
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("model: llama\nlr: 1\n", "is neither the configuration of a launcher nor a Kubernetes manifest"),
-        ("a: [1\n", ""),
-        ("apiVersion: v1\nkind: Service\nspec: {}\n", "no command that starts one"),
-    ],
-)
+@cases
 def test_other_yaml_is_refused(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
     path.write_text(text)
@@ -344,19 +223,7 @@ def test_an_address_in_another_language_is_told(tmp_path: Path) -> None:
     assert "address" not in notes(read(tmp_path, code + start))
 
 
-@pytest.mark.parametrize(
-    ("text", "port", "line"),
-    [
-        ("PORT=${PORT:-29502}\ntorchrun --nproc_per_node $1 --master_port $PORT t.py", 29502, 1),
-        ("if [ $N -gt 1 ]; then\nA=\"--rdzv-endpoint $H:26501\"\nfi\ntorchrun --nnodes 2 $A t.py", 26501, 2),
-        ("H=1\nMASTER_HOST=node1:1234; ARGS=--master_port=${MASTER_HOST##*:}\ntorchrun $ARGS t.py", 1234, 2),
-        ("ssh node1 <<EOF\ntorchrun --master_port 29512 t.py\nEOF", 29512, 2),
-        ("python t.py --dist-url tcp://$HOST:23456", 23456, 1),
-        ("set -gx MASTER_PORT 29512\ntorchrun --nnodes 2 --master_port $MASTER_PORT t.py", 29512, 1),
-        ("#!/bin/csh\nsetenv MASTER_PORT 29512\ntorchrun --master_port $MASTER_PORT t.py", 29512, 2),
-        ("python - <<EOF\nos.environ['MASTER_PORT'] = '29512'\nEOF\npython t.py --nnodes 2", 29512, 2),
-    ],
-)  # fmt: skip
+@cases
 def test_a_port_in_the_text_is_examined_and_told(text: str, port: int, line: int, tmp_path: Path) -> None:
     launch = read(tmp_path, f"{text}\n")
     plan = planned(launch)
@@ -365,18 +232,7 @@ def test_a_port_in_the_text_is_examined_and_told(text: str, port: int, line: int
     assert f"port {port} is in line {line}" in notes(launch)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "# MASTER_PORT=29512\npython t.py",
-        "SSH_PORT=2222 VLLM_PORT=8000\npython t.py --server_port 8080",
-        "MASTER_PORT=29512\ntorchrun --standalone t.py",
-        "S3_ENDPOINT=http://minio:9000 SPARK_MASTER=spark://h:7077\npython t.py",
-        "export MASTER_PORT=29512\npython t.py",
-        "echo '  port: 6006' >>board.yaml\npython t.py",
-        "print(os.environ['MASTER_PORT'], 29512)\npython t.py",
-    ],
-)
+@cases
 def test_other_ports_are_not_those_of_the_job(text: str, tmp_path: Path) -> None:
     assert port_mentioned(read(tmp_path, f"{text}\n")) == ()
 
@@ -402,29 +258,14 @@ def test_both_lines_of_one_job_are_no_two_launches(tmp_path: Path) -> None:
     assert "another launch" not in notes(read(tmp_path, line.format(0) + line.format(1)))
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "ssh node1 <<EOF\ntorchrun --nnodes 2 train.py\nEOF",
-        "./wrapper torchrun --nnodes 2 train.py",
-        "alias t='torchrun --nnodes 2 train.py'\nt",
-        "torchx run dist.ddp -j 2x8 --script train.py",
-    ],
-)
+@cases
 def test_what_was_not_understood_is_quoted(text: str, tmp_path: Path) -> None:
     said = notes(read(tmp_path, f"#!/bin/bash\n{text}\n"))
     assert "was not understood" in said
     assert text.splitlines()[0 if "EOF" not in text else 1] in said
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "said"),
-    [
-        ("run.sh", "pdsh -w $H 'cd $(pwd) && bash train.sh'", "'train.sh', which could not be read here"),
-        ("compose.yaml", "services:\n  a: {command: torchrun --master_port 29512 t.py}",
-         "port 29512 is in line 2 of compose.yaml"),
-    ],
-)  # fmt: skip
+@cases
 def test_what_is_not_read_is_not_refused(name: str, text: str, said: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(f"{text}\n")
     launch = read_launch_files([tmp_path / name])

@@ -11,6 +11,7 @@ from doctor.devices import AMD, ASCEND, NVIDIA, Vendor
 from doctor.job.plan import GUESSES, HostView, JobPlan, draft, is_loopback, matching_interfaces, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
+from tests.support.cases import cases
 
 OWN = {"lo": ("127.0.0.1",), "eth0": ("10.0.0.1", "fd00::1"), "ib0": ("10.1.0.1",)}
 
@@ -192,22 +193,7 @@ def test_only_unresolved_addresses_are_guesses() -> None:
     assert (guessed.source in GUESSES, resolved.source in GUESSES) == (True, False)
 
 
-@pytest.mark.parametrize(
-    ("wish", "chosen"),
-    [
-        ("eth", ["eth0", "eth1"]),
-        ("eth0", ["eth0", "eth01"]),
-        ("=eth0", ["eth0"]),
-        ("=eth0,ib0", ["eth0", "ib0"]),
-        ("ib,eth1", ["eth1", "ib0"]),
-        ("^docker", ["eth0", "eth1", "eth01", "ib0"]),
-        ("^docker,eth", ["ib0"]),
-        ("^=eth0,docker0", ["eth1", "eth01", "ib0"]),
-        ("bond", []),
-        ("lo", ["lo"]),
-        (",,", []),
-    ],
-)
+@cases
 def test_nccl_matches_interfaces_by_prefix_or_name(wish: str, chosen: list[str]) -> None:
     interfaces = dict.fromkeys(["lo", "eth0", "eth1", "eth01", "ib0", "docker0"])
     if wish == "eth":
@@ -220,31 +206,12 @@ def test_gloo_takes_interface_names_literally(wish: str, chosen: list[str]) -> N
     assert matching_interfaces("GLOO_SOCKET_IFNAME", wish, dict.fromkeys(["eth0", "ib0"])) == chosen
 
 
-@pytest.mark.parametrize(
-    ("address", "loopback"),
-    [
-        ("127.0.0.1", True),
-        ("127.0.1.1", True),
-        ("::1", True),
-        ("10.0.0.1", False),
-        ("fe80::1%lo", False),
-        ("x", False),
-    ],
-)
+@cases
 def test_loopback(address: str, loopback: bool) -> None:
     assert is_loopback(address) is loopback
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks"),
-    [
-        ({}, 8),
-        ({"HIP_VISIBLE_DEVICES": "0,1,2,3"}, 4),
-        ({"CUDA_VISIBLE_DEVICES": "0,1"}, 2),
-        ({"ROCR_VISIBLE_DEVICES": "4,5,6,7", "HIP_VISIBLE_DEVICES": "0,1"}, 2),
-        ({"ASCEND_RT_VISIBLE_DEVICES": "0"}, 8),
-    ],
-)
+@cases
 def test_ranks_on_amd_gpus_are_those_that_no_variable_hides(said: dict[str, str], ranks: int) -> None:
     found = settled({"a": sight(devices={AMD: 8})}, [Host("a", "a")], env(**said))
     assert (found.backend.value, found.vendor) == (Backend.NCCL, AMD)

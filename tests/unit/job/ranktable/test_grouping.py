@@ -18,6 +18,7 @@ from doctor.job.ranktable import (
 )
 from doctor.job.ranktable.make import MakeForm
 from doctor.model import Severity
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 FAIL, WARN = Severity.FAIL, Severity.WARN
@@ -173,22 +174,6 @@ def test_form_2_0_is_only_for_the_950() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("board", "architecture"),
-    [
-        ("0x0000", "x86_64"),
-        ("0x0020", "aarch64"),
-        ("0x002f", "aarch64"),
-        ("0x002F", "aarch64"),
-        ("0x000f", "x86_64"),
-        ("0x2000", None),
-        ("0x0010", None),
-        ("0000", None),
-        ("0x", None),
-        ("0x0000 ", None),
-        ("", None),
-        (None, None),
-    ],
-)
+@cases
 def test_the_board_tells_the_architecture(board: str | None, architecture: str | None) -> None:
     assert board_architecture(board) == architecture

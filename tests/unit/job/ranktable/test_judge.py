@@ -10,6 +10,7 @@ import pytest
 
 from doctor.job.ranktable import Flaw, judge, read_table
 from doctor.model import Severity
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "rank_table"
@@ -279,16 +280,7 @@ def test_the_chip_tells_the_product_where_the_board_does_not() -> None:
 
 
 @pytest.mark.parametrize("product", [None, "atlas-a2"])
-@pytest.mark.parametrize(
-    ("address", "kind"),
-    [
-        ("0.0.0.0", "no address at all"),
-        ("::", "no address at all"),
-        ("127.0.0.1", "a loopback address, which no other device reaches"),
-        ("255.255.255.255", "a multicast or broadcast address"),
-        ("224.0.0.1", "a multicast or broadcast address"),
-    ],
-)
+@cases
 def test_an_address_that_no_device_can_have(address: str, kind: str, product: str | None) -> None:
     document = sample("v1.0_two_servers")
     for number in range(2):

@@ -9,6 +9,7 @@ import pytest
 from doctor.job.ranktable import Flaw, RankTable, Spot, read_table
 from doctor.model import Severity
 from doctor.text.textfile import shown
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "rank_table"
@@ -284,14 +285,7 @@ def test_all_flaws_are_reported_at_once() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "extra",
-    [
-        {"host_nic_ip": "reserve"},
-        {"server_ip": "10.9.0.1", "pod_ip": "127.0.0.1", "numa_id": ""},
-        {"hardware_type": "910", "container_ip": [], "x": {"y": [None, 1.5, {"z": "ü"}]}},
-    ],
-)
+@cases
 def test_unknown_members_are_ignored(extra: dict[str, object]) -> None:
     content = document(server_list=[{"server_id": "a", "device": [device(0, **extra), device(1)], **extra}])
     read, flaws = read_table(written(content))
@@ -339,36 +333,7 @@ def test_a_placeholder_that_each_device_repeats_is_one_flaw() -> None:
     assert found == ["server_id (and 3 more) names no server: it is left over from an example"], text
 
 
-@pytest.mark.parametrize(
-    ("of", "before", "after", "message"),
-    [
-        (
-            "board_id",
-            '"deploy_mode": "lab"',
-            '"deploy_mode": "rubbish"',
-            "deploy_mode is not lab, the only value that is known",
-        ),
-        (
-            "board_id",
-            '"deploy_mode": "lab"',
-            '"deploy_mode": ""',
-            "deploy_mode is not lab, the only value that is known",
-        ),
-        (
-            "board_id",
-            '"para_plane_nic_location": "device"',
-            '"para_plane_nic_location": "host"',
-            "para_plane_nic_location is not device, the only value that HCCL accepts",
-        ),
-        ("v2.0_950", '"addr_type": "EID"', '"addr_type": "eid"', "addr_type is not known"),
-        (
-            "v2.0_950",
-            '"net_type": "CLOS"',
-            '"net_type": "rubbish"',
-            "net_type is not known",
-        ),
-    ],
-)
+@cases
 def test_a_word_that_hccl_does_not_know(of: str, before: str, after: str, message: str) -> None:
     text = sample(of)
     assert text.count(before) > 0, text
@@ -388,18 +353,7 @@ def test_rubbish_in_a_member_that_hccl_does_not_read_in_this_form_is_a_warning(
     assert not [flaw for flaw in read_table(written({**given, key: wanted}))[1] if key in flaw.message]
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "message"),
-    [
-        (
-            '"chip_info": "910"',
-            '"chip_info": "310"',
-            "chip_info is not the chip that this form of table is for",
-        ),
-        ('"board_id": "0x0000"', '"board_id": "0x9999"', "board_id is not a known board"),
-        ('"board_id": "0x0000"', '"board_id": "x86"', "board_id is not a known board"),
-    ],
-)
+@cases
 def test_what_the_oldest_form_says_of_the_machine(before: str, after: str, message: str) -> None:
     text = sample("board_id")
     assert text.count(before) == 1, text

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
 from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
 from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence, Thread
 from doctor.live.jobs.find import find_jobs
+from tests.support.cases import cases
 from tests.support.hang.written import both, evidence
 
 NODES = ["node1", "node2", "node3", "node4"]
@@ -61,15 +61,7 @@ def test_the_same_local_name_on_two_hosts_is_two_jobs() -> None:
     assert [job.hosts for job in jobs] == [("node1",), ("node2",)]
 
 
-@pytest.mark.parametrize(
-    ("missing", "hosts", "home"),
-    [
-        (5, NODES, "node3"),
-        (7, NODES, "node4"),
-        (0, NODES, "node1"),
-        (3, ["node1"], "node1"),
-    ],
-)
+@cases
 def test_a_rank_without_a_process_on_a_host_that_answered_is_gone(
     missing: int, hosts: list[str], home: str
 ) -> None:

@@ -11,6 +11,7 @@ from doctor.logs.forms.line import said_of
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form
+from tests.support.cases import cases
 
 WRITTEN = float(timegm((2025, 11, 20, 12, 0, 0)))
 CLOCK = Clock(WRITTEN)
@@ -68,32 +69,7 @@ def test_mindspore_looks_like_plog_but_is_not() -> None:
     assert says(gpu) == {"form": Form.MINDSPORE, "level": "ERROR"}
 
 
-@pytest.mark.parametrize(
-    ("line", "pid", "time"),
-    [
-        ("EI0006: Getting socket times out. Reason: Remote Rank did not send the data", None, None),
-        (
-            "EI0002: [PID: 7277] 2024-11-28-11:59:30.645.648 The wait execution",
-            7277,
-            "2024-11-28T11:59:30.645648",
-        ),
-        (
-            "[PID: 2267203] 2025-11-21-11:38:29.575.404 Communication_Error_Bind_IP_Port(EI0019): Failed",
-            2267203,
-            "2025-11-21T11:38:29.575404",
-        ),
-        (
-            "[PID:3729526]2025-10-23-17:30:40.098.984Config_Error_Invalid(EI0001): Value 1",
-            3729526,
-            "2025-10-23T17:30:40.098984",
-        ),
-        (
-            "EZ9999[PID: 1441470] 2026-08-12-07:14:31.388.745 (EZ9999):  The error",
-            1441470,
-            "2026-08-12T07:14:31.388745",
-        ),
-    ],
-)
+@cases
 def test_what_cann_prints_in_three_generations(line: str, pid: int | None, time: str | None) -> None:
     expected: dict[str, object] = {"form": Form.CANN, "level": "ERROR"}
     if pid:
@@ -233,15 +209,7 @@ def test_slurm(line: str, expected: dict[str, object]) -> None:
     assert says(line) == {"form": Form.SLURM, **expected}
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("[node2:4711] *** Process received signal ***", {"host": "node2", "pid": 4711}),
-        ("mpirun noticed that process rank 3 with PID 0 on node node2 exited on signal 9 (Killed).", {}),
-        ("Abort(1094543) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Init", {"rank": 3}),
-        ("Fatal error in PMPI_Barrier: Unknown error class, error stack:", {}),
-    ],
-)
+@cases
 def test_mpi(line: str, expected: dict[str, object]) -> None:
     assert says(line) == {"form": Form.MPI, **expected}
 
@@ -281,16 +249,7 @@ def test_a_print_of_the_same_words_is_not_the_kernels() -> None:
     assert says(f"step 12: {OOM}") == {"form": Form.PLAIN}
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("Traceback (most recent call last):", {}),
-        ('  File "train.py", line 3, in <module>', {}),
-        ("torch.distributed.DistStoreError: Timed out after 6 seconds", {"level": "ERROR"}),
-        ("[rank2]: RuntimeError: no", {"level": "ERROR", "rank": 2}),
-        ("[default3]:ValueError: no", {"level": "ERROR", "device": 3}),
-    ],
-)
+@cases
 def test_python(line: str, expected: dict[str, object]) -> None:
     assert says(line) == {"form": Form.PYTHON, **expected}
 
@@ -363,18 +322,7 @@ def test_hostile_lines_end(line: str) -> None:
     assert says(line)["form"] in (Form.PLAIN, Form.NCCL)
 
 
-@pytest.mark.parametrize(
-    ("group", "rank"),
-    [
-        ("[Rank 2]", 2),
-        ("[PG 0 Rank 2]", 2),
-        ("[PG ID 0 PG GUID 0(default_pg) Rank 2]", 2),
-        ("[PG ID 3 PG GUID 7(TENSOR_MODEL_PARALLEL_GROUP) Rank 2]", None),
-        ("[PG 3 Rank 2]", None),
-        ("[PG 10 (default_pg) Rank 2]", 2),
-        ("[PG ID 10 PG GUID 10 Rank 2]", None),
-    ],
-)
+@cases
 def test_a_rank_within_a_group_is_no_rank_of_the_job(group: str, rank: int | None) -> None:
     line = f"[E1121 10:10:00.000000000 ProcessGroupNCCL.cpp:607] {group} Watchdog caught collective operation"
     assert says(line).get("rank") == rank

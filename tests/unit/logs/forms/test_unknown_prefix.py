@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.model import Conclusion, Form, LogOutcome
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
@@ -24,20 +23,7 @@ def learned(prefix: str, lines: tuple[str, ...] = FRAMES) -> PrefixLayout:
     return with_learned(PrefixLayout(), data, 0, len(data), CLOCK)
 
 
-@pytest.mark.parametrize(
-    ("prefix", "rank", "host", "local"),
-    [
-        ("[gpu17:3]:", None, "gpu17", 3),
-        ("trainer-1  | ", None, "trainer-1", None),
-        ("node7> ", None, "node7", None),
-        ("Rank 3: ", 3, None, None),
-        ("(worker3) ", None, None, None),
-        ("job.pretrain/0 [default2]:", None, None, 2),
-        ("job.pretrain/0 [default2]:[rank2]: ", 2, None, 2),
-        ("2026-11-20T10:00:00.000Z /container_e5_1557431881457: ", None, "container_e5_1557431881457", None),
-        ("2026-11-20 10:00:00,123 ", None, None, None),
-    ],
-)  # fmt: skip
+@cases
 def test_what_stands_before_every_line_of_a_traceback_is_a_prefix(
     prefix: str, rank: int | None, host: str | None, local: int | None
 ) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
+from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded
 
 SSHD = "[1000.000001] sshd[900]: segfault at 0 ip 7f7c sp 7f7c error 4 in libc.so.6[7f7c7a+d3d]"
@@ -136,15 +137,7 @@ def test_the_gsp_of_a_gpu_is_named_by_its_number(tmp_path: Path) -> None:
     assert "(GPU 6)" in causes(told(tmp_path, line))[0]
 
 
-TRACE = (
-    "[500.000001] INFO: task python3:4242 blocked for more than 120 seconds.",
-    "[500.000002]       Tainted: P           OE     5.15.0 #1",
-    "[500.000003] Call Trace:",
-    "[500.000004]  __schedule+0x2cd/0x890",
-    "[500.000005]  io_schedule+0x46/0x80",
-    "[500.000006]  {0}+0x31/0x90 [{1}]",
-    "[500.000007]  vfs_fsync_range+0x46/0x90",
-)
+TRACE = from_cases(__file__, "TRACE", tuple[str, ...])
 
 
 @pytest.mark.parametrize(

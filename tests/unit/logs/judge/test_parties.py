@@ -8,6 +8,7 @@ from doctor.job.ranktable import read_table
 from doctor.logs.judge.job_facts import JobFacts, JobHost
 from doctor.logs.judge.parties import bare, key, named, numbers, places_of
 from doctor.logs.model import LogFile, LogLine, Logs, Party
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 TABLE = ROOT / "tests" / "samples" / "rank_table" / "v1.0_two_servers.json"
@@ -16,21 +17,7 @@ PLAN = JobFacts(
 )
 
 
-@pytest.mark.parametrize(
-    ("written", "ip", "device"),
-    [
-        ("10.0.0.2", "10.0.0.2", None),
-        ("10.0.0.2:4711", "10.0.0.2", None),
-        ("[10.0.0.2]:4711", "10.0.0.2", None),
-        ("10.0.0.2<4711>", "10.0.0.2", None),
-        ("127.10.0.1/1", "127.10.0.1", 1),
-        ("::ffff:10.0.0.2", "10.0.0.2", None),
-        ("[fe80::1%eth0]:29500", "fe80::1", None),
-        ("node1", "", None),
-        ("999.1.1.1", "", None),
-        ("", "", None),
-    ],
-)
+@cases
 def test_addresses_in_every_form(written: str, ip: str, device: int | None) -> None:
     assert bare(written) == (ip, device)
 

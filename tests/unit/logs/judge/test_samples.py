@@ -13,6 +13,7 @@ from doctor.logs.read import read
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 from doctor.model import UNDECIDED, Confidence
+from tests.support.cases import cases, from_cases
 from tests.support.each import each
 from tests.support.paths import ROOT
 
@@ -84,14 +85,7 @@ def test_the_rank_that_ended_first() -> None:
     assert "rank 0" in " ".join(each.says for each in found.charges[1:])
 
 
-@pytest.mark.parametrize(
-    ("name", "symptom"),
-    [
-        ("2.13_master_port_in_use.log", "torch-port-in-use"),
-        ("2.13_master_addr_unresolvable.log", "torch-name-unresolved"),
-        ("2.13_client_timed_out_master_absent.log", "torch-connect-timeout"),
-    ],
-)
+@cases
 def test_a_start_that_failed(name: str, symptom: str) -> None:
     assert of(f"torch_c10d/{name}").charges[0].symptom == symptom
 
@@ -128,34 +122,7 @@ def test_a_pair_is_named_from_both_ends() -> None:
     assert found.charges[0].says.endswith(UNDECIDED)
 
 
-TORCHRUN = """\
-W1120 07:22:08.184000 {agent} torch/distributed/run.py:874] *****
-[rank{a}]:step 1 loss 2.5
-[rank{b}]:step 1 loss 2.5
-{said}W1120 07:22:19.161000 {agent} torch/distributed/elastic/multiprocessing/api.py:1028] {stops}
-E1120 07:22:19.227000 {agent} torch/distributed/elastic/multiprocessing/api.py:1002] {failed}
-torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
-============================================================
-train.py FAILED
-------------------------------------------------------------
-Failures:
-[1]:
-  time      : 2026-11-20_07:22:19
-  host      : {host}
-  rank      : {b} (local_rank: 1)
-  exitcode  : -15 (pid: {pid_b})  (SIGTERM)
-  error_file: <N/A>
-  traceback : Signal 15 (SIGTERM) received by PID {pid_b}
-------------------------------------------------------------
-Root Cause (first observed failure):
-[0]:
-  time      : 2026-11-20_07:22:19
-  host      : {host}
-  rank      : {a} (local_rank: 0)
-  exitcode  : {code} (pid: {pid_a})
-  error_file: <N/A>
-============================================================
-"""
+TORCHRUN = from_cases(__file__, "TORCHRUN", str)
 LOST = """\
 [rank0]: Traceback (most recent call last):
 [rank0]:   File "/opt/train.py", line 6, in <module>

@@ -10,6 +10,7 @@ from doctor.logs.judge.kinds import SuspectKind, exit_of, kind_of, signal_of
 from doctor.logs.judge.waits import limit_of
 from doctor.logs.model import Form, LogLine, Role, Sighting
 from doctor.model import UNDECIDED, Confidence
+from tests.support.cases import cases
 from tests.support.logs import endings as e
 from tests.support.logs.written import Entry, File, logs, symptom
 
@@ -41,18 +42,7 @@ def seen(text: str, form: Form, role: Role = Role.CONFIRMS, **taken: str) -> Sig
     return Sighting(symptom("x", role), line, line, 1, taken)
 
 
-@pytest.mark.parametrize(
-    ("text", "form", "signal", "kind"),
-    [
-        ("exitcode  : -9 (pid: 5)", Form.ELASTIC, 9, SuspectKind.DIED),
-        ("exitcode  : -15 (pid: 5)", Form.ELASTIC, 15, SuspectKind.STOPPED),
-        ("exitcode  : 1 (pid: 5)", Form.ELASTIC, None, SuspectKind.LEFT),
-        ("exitcode  : -6 (pid: 5)", Form.ELASTIC, 6, SuspectKind.LEFT),
-        ("srun: error: node1: task 3: Exited with exit code 137", Form.SLURM, 9, SuspectKind.DIED),
-        ("process rank 2 exited on signal 11 (Segmentation fault).", Form.MPI, 11, SuspectKind.DIED),
-        ("my script says exit code 1", Form.PLAIN, None, SuspectKind.CONFIRMS),
-    ],
-)
+@cases
 def test_how_a_process_ended(text: str, form: Form, signal: int | None, kind: SuspectKind) -> None:
     sighting = seen(text, form)
     assert signal_of(sighting) == signal

@@ -11,6 +11,7 @@ import pytest
 from doctor.logs.loss.collect import MOST_PARTIES, LossCollector
 from doctor.logs.loss.points import Points
 from doctor.logs.model import Curve, LossForm, Party
+from tests.support.cases import cases
 
 
 def collected(lines: Iterable[str], who: Party = Party(), most: int = 4000) -> tuple[Curve, ...]:  # noqa: B008
@@ -57,17 +58,7 @@ def test_mindspore_says_the_time_of_a_step_in_the_next_line() -> None:
     assert curve.seconds == pytest.approx((0.000632,) * 3)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "Epoch [{epoch}/3], Step [{step}/300], Loss: {loss}",
-        "epoch: {epoch} step: {step}, loss is {loss}",
-        "{{ Epoch:[  {epoch}/  3], step:[  {step}/  300], loss: {loss}, per_step_time: 1ms }}",
-        "loss: {loss}  [  {step}/  300]",
-        "Epoch {epoch}:  33%|███     | {step}/300 [00:06<01:44, 14.19it/s, v_num=0, train_loss={loss}]",
-        "Train Epoch: {epoch} [{step}/300 (1%)]\tLoss: {loss}",
-    ],
-)
+@cases
 def test_steps_of_later_epochs_go_on(line: str) -> None:
     lines = [
         line.format(epoch=epoch, step=step, loss=3.5 - epoch)
@@ -159,15 +150,7 @@ def test_empty_cells_of_lightning() -> None:
     assert one(lines).losses == (2.1, 1.7)
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        ["step,val_loss,accuracy", "1,2.0,0.5", "2,3.0,0.5"],
-        ["1,2.0", "2,3.0"],
-        ["name,loss", "a,2.0"],
-        ["step,loss", "a,b", "1,2,3", "1"],
-    ],
-)
+@cases
 def test_columns_without_a_training_loss(lines: list[str]) -> None:
     assert collected(lines) == ()
 

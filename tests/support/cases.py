@@ -1,0 +1,75 @@
+"""Tables of cases and texts as files: what test_NAME.py goes through stands in cases/NAME.yaml beside it.
+
+A table has the name of its test. Values have the types that the test states for its arguments: a list of the
+file is a tuple if the test says so, and a word is the member of an enumeration that has this value.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Hashable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+import msgspec
+import pytest
+import yaml
+
+Test = TypeVar("Test", bound=Callable[..., None])
+Form = TypeVar("Form")
+
+
+def cases(test: Test) -> Test:
+    """Like `pytest.mark.parametrize`, with the table that has the name of the test.
+
+    It is a list of cases or, if they have names, a mapping of names to cases. Each case maps every argument
+    to its value.
+    """
+    plain = inspect.unwrap(test)
+    rows = tables(plain.__code__.co_filename)[plain.__name__]
+    named = [*rows.items()] if isinstance(rows, dict) else [(None, row) for row in rows]
+    arguments = [*named[0][1]]
+    types = get_type_hints(plain)
+    values = [_case(row, arguments, types, name) for name, row in named]
+    parametrized: Test = pytest.mark.parametrize(arguments, values)(test)
+    return parametrized
+
+
+def from_cases(file: str, name: str, form: type[Form]) -> Form:
+    """What has this name in the file of cases that belongs to a test file."""
+    found: Form = _read(tables(file)[name], form)
+    return found
+
+
+@cache
+def tables(file: str) -> Mapping[str, Any]:
+    """All that stands in the file of cases that belongs to a test file."""
+    found: Mapping[str, Any] = yaml.load(cases_of(Path(file)).read_text("utf-8"), _Loader)
+    return found
+
+
+def cases_of(test: Path) -> Path:
+    return test.parent / "cases" / f"{test.stem.removeprefix('test_')}.yaml"
+
+
+def _case(row: Mapping[str, Any], arguments: list[str], types: Mapping[str, Any], name: str | None) -> Any:
+    assert [*row] == arguments, f"one case has {', '.join(arguments)}, another {', '.join(row)}"
+    return pytest.param(*(_read(row[argument], types[argument]) for argument in arguments), id=name)
+
+
+def _read(value: object, form: Any) -> Any:
+    return msgspec.convert(value, form, dec_hook=_as_written)
+
+
+def _as_written(kind: type[Any], value: object) -> object:
+    """A value of a type that YAML does not have, such as a path."""
+    return value if kind is object else kind(value)
+
+
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc] # the C loader is much faster
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
+        keys = [key.value for key, _ in node.value]
+        assert len({*keys}) == len(keys), f"a key that is given twice hides a case:{node.start_mark}"
+        found: dict[Hashable, Any] = super().construct_mapping(node, deep)
+        return found

@@ -1,0 +1,71 @@
+"""Every table of cases is asked for, and a case that is not like the others is refused."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from pathlib import Path
+
+import pytest
+
+from tests.support.cases import cases, from_cases, tables
+from tests.support.each import each
+from tests.support.paths import ROOT
+
+FILES = [*(ROOT / "tests").rglob("cases/*.yaml")]
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@each("file", FILES)
+def test_a_test_asks_for_every_table(file: Path) -> None:
+    test = file.parent.parent / f"test_{file.stem}.py"
+    text = test.read_text()
+    asked = {*re.findall(r"^ *@cases\n(?: *@.*\n)* *def (\w+)", text, re.MULTILINE)}
+    asked |= {*re.findall(r'from_cases\(\s*__file__, "(\w+)"', text)}
+    assert {*tables(str(test))} == asked
+
+
+@cases
+def test_a_value_has_the_type_that_the_test_states(
+    pair: tuple[str, int], colour: Colour, path: Path, anything: object
+) -> None:
+    assert pair == ("a", 1)
+    assert colour is Colour.RED
+    assert path == Path("/a/b")
+    assert anything == ["a", 1]
+
+
+@cases
+def test_a_case_may_have_a_name(request: pytest.FixtureRequest, name: str) -> None:
+    assert f"[{name}]" in request.node.name
+
+
+def test_a_text() -> None:
+    assert from_cases(__file__, "TEXT", str) == "no\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("test: [{a: 1}, {}]", "one case has a, another "),
+        ("test: [{a: 1}, {b: 1}]", "one case has a, another b"),
+        ("test: {x: {a: 1}, x: {a: 2}}", "given twice"),
+        ("test: [{a: one}]", "Expected `int`"),
+        ("test: [{b: 1}]", "b"),
+        ("other: [{a: 1}]", "test"),
+    ],
+)
+def test_what_would_hide_a_case_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    (tmp_path / "cases").mkdir()
+    (tmp_path / "cases/wrong.yaml").write_text(text)
+    code = compile("def test(a): pass", str(tmp_path / "test_wrong.py"), "exec")
+    names: dict[str, object] = {}
+    exec(code, names)
+    test = names["test"]
+    assert callable(test)
+    test.__annotations__ = {"a": int}
+    with pytest.raises((AssertionError, ValueError, KeyError), match=said):
+        cases(test)

@@ -8,6 +8,7 @@ from pathlib import Path
 from doctor.api import Check, Damage, Severity
 from doctor.judge.registry import find_checks
 from doctor.text.catalogue import read_catalogue
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.fault_texts import fault_texts, texts_of
 from tests.support.paths import ROOT
@@ -41,27 +42,7 @@ def test_a_check_of_a_risk_warns(check: Check) -> None:
     assert check.severity is Severity.WARN
 
 
-CHECKS = '''
-@check("a-b", FACT)
-def sure(fact):
-    """It may say so here."""
-    yield Problem(f"{fact.name} can break", evidence=(Evidence("x", "it may be a quote"),))
-    yield Problem("it may break one day", severity=Severity.WARN)
-    yield from _more(fact)
-    raise Undecided("it may not be known at all")
-
-def _more(fact):
-    yield Problem("this could be so", expected=_WORDS[fact])
-
-_WORDS = {1: "perhaps this one"}
-
-@check("c-d", FACT, severity=Severity.WARN)
-def risk(fact):
-    yield _made("it may break tomorrow")
-
-def _made(text):
-    return Problem(text + " or it might not")
-'''
+CHECKS = from_cases(__file__, "CHECKS", str)
 
 
 def test_the_rule_sees_what_a_fault_can_say_and_nothing_else(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import typer
 from doctor.cli import app
 from doctor.judge.playbook import load_remedies, placeholders
 from doctor.judge.registry import find_checks
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.paths import ROOT
 from tests.support.patterns import bare_brackets
@@ -40,19 +41,7 @@ def commands_of(page: Path) -> Iterator[str]:
         yield from COMMAND.findall(line)
 
 
-@pytest.mark.parametrize(
-    ("line", "found"),
-    [
-        ("doctor check node[1-4] -q", ["e[1-4]"]),
-        ("doctor check 'node[1-4]' -q", []),
-        ('doctor check "node[1-4]"', []),
-        (r"doctor check node\[1-4\]", []),
-        ("doctor check node1..4    # node[1-4]", []),
-        ("ls ${hosts[0]}; [ -f x ] && [[ $a == b ]]", []),
-        ("ssh node1 'ls -d /dev/davinci[0-9]*'", []),
-        ("doctor check [1-4]", ["[1-4]"]),
-    ],
-)
+@cases
 def test_what_a_shell_takes_for_a_pattern(line: str, found: list[str]) -> None:
     assert bare_brackets(line) == found
 

@@ -31,6 +31,7 @@ from doctor.probe import read
 from doctor.recording import Recording, load, save
 from doctor.smoke.judge import judge
 from doctor.smoke.result import SmokeResult
+from tests.support.cases import cases
 from tests.support.envelopes import as_data, as_json
 from tests.support.probing import TOKEN
 from tests.support.recordings import heard, mesh, recording, report
@@ -151,16 +152,7 @@ def test_a_recording_cut_anywhere_is_recognised(file: Path) -> None:
             load(file)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"heard": {"node1": {"captures": 5}}},
-        {"hosts": [{"name": "x"}]},
-        {"mesh": {"shape": "star"}},
-        {"unreached": {"x": {"kind": "tired"}}},
-        {"wishes": {"backend": {"value": "mpi", "source": "x"}}},
-    ],
-)
+@cases
 def test_a_recording_with_a_wrong_part(file: Path, change: dict[str, Any]) -> None:
     save(FULL, file)
     file.write_text(json.dumps(json.loads(file.read_bytes()) | change))
@@ -168,20 +160,7 @@ def test_a_recording_with_a_wrong_part(file: Path, change: dict[str, Any]) -> No
         load(file)
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"hosts": []},
-        {"hosts": [{"name": "x\n/etc", "address": "a"}]},
-        {"hosts": [{"name": "\x1b[31mx", "address": "a"}]},
-        {"hosts": [{"name": "x", "address": "a"}, {"name": "x", "address": "b"}]},
-        {"hosts": [{"name": "x", "address": "a", "ranks": -1}]},
-        {"unfinished": ["stranger"]},
-        {"seconds": 1e308},
-        {"wishes": {"master_port": {"value": 70000, "source": "x"}}},
-        {"wishes": {"head": {"value": "stranger", "source": "x"}}},
-    ],
-)
+@cases
 def test_a_recording_that_no_run_could_make(file: Path, change: dict[str, Any]) -> None:
     """Its types are right, but it may come from anywhere, and its names end up in lists of hosts."""
     save(FULL, file)
@@ -252,63 +231,7 @@ def load_with(file: Path, run: Any) -> Recording:
     return load(file)
 
 
-@pytest.mark.parametrize(
-    ("path", "value"),
-    [
-        (("plan", "cells"), []),
-        (("plan", "cells"), [[0, 1, 2, 3, 4, 5, 6]]),
-        (("plan", "cells"), [[0, 1, 2, 3, 4, 5, 6, 6]]),
-        (("plan", "cells"), [[0, 1, 2, 3], [4, 5, 6, 7]]),
-        (("plan", "cells"), [[0, 1, 2, 3, 4, 5, 6, 7], []]),
-        (("plan", "tp"), 0),
-        (("plan", "tp"), 3),
-        (("plan", "steps"), 0),
-        (("plan", "steps"), 10**9),
-        (("plan", "waver_tries"), 2**53),
-        (("plan", "waver_tries"), -1),
-        (("plan", "seed"), -1),
-        (("plan", "seed"), 10**18),
-        (("plan", "head"), "stranger"),
-        (("plan", "backend"), "mpi"),
-        (("plan", "hosts"), ["node1", "node1", "node2", "node3", "node4"]),
-        (("plan", "hosts"), []),
-        (("plan", "addresses"), {}),
-        (("plan", "seats", 1, "host"), "stranger"),
-        (("plan", "seats", 1, "host"), "node4"),
-        (("plan", "seats", 1, "cell"), 1),
-        (("plan", "seats", 1, "place"), 5),
-        (("plan", "seats", 1, "local"), -1),
-        (("plan", "seats", 1, "device"), -1),
-        (("plan", "injected"), [{"kind": "stuck", "rank": 99}]),
-        (("end", "cell"), 1),
-        (("end", "cell"), -1),
-        (("end", "kind"), "bored"),
-        (("end", "seconds"), -1.0),
-        (("end", "seconds"), 1e300),
-        (("end", "limit"), 1e300),
-        (("total",), 1e300),
-        (("seconds",), {"train": 1e300}),
-        (("seconds",), {"train": -1.0}),
-        (("ranks", 0, "seconds"), {"train": 1e300}),
-        (("ranks", 0, "phase"), "nowhere"),
-        (("ranks", 0, "rank"), 1),
-        (("ranks", 0, "samples", 0, "position"), -1),
-        (("ranks", 0, "samples", 0, "position"), 10**12),
-        (("ranks", 0, "samples", 0, "step"), -1),
-        (("ranks", 0, "samples", 0, "phase"), "nowhere"),
-        (("ranks", 0, "steps", 0, "params"), "f" * 65),
-        (("ranks", 0, "steps", 0, "step"), -1),
-        (("ranks", 0, "started", "golden"), "x"),
-        (("hosts", 0, "host"), "stranger"),
-        (("hosts", 1, "host"), "node1"),
-        (("hosts",), []),
-        (("hiccups",), [{"rank": 99, "phase": "train", "seconds": 3.0}]),
-        (("hiccups",), [{"rank": -1, "phase": "train", "seconds": 3.0}]),
-        (("hiccups",), [{"rank": 0, "phase": "nowhere", "seconds": 3.0}]),
-        (("left_out",), [{"host": "stranger", "reason": ""}]),
-        (("left_out",), [{"host": "node1", "reason": ""}]),
-    ],
-)
+@cases
 def test_a_smoke_run_that_does_not_add_up(file: Path, path: tuple[str | int, ...], value: Any) -> None:
     with pytest.raises(UsageError, match="damaged recording"):
         load_with(file, changed_at(as_saved(runs()["hung"]), path, value))

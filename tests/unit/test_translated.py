@@ -16,6 +16,7 @@ from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.text.language import UNTRANSLATED
+from tests.support.cases import cases
 
 FAMILIES = ("torch", "nccl", "slurm", "mpi", "kernel")
 """Families of symptoms; those of vendors follow the vendors' own Chinese texts."""
@@ -72,19 +73,9 @@ DOOR = '''from doctor.api import HERE, check
 def door_open(here):
     """Open."""
 '''
-OLD = "door-open:\n  page: |\n    机柜门开着。\n  english: {}\n"
 
 
-@pytest.mark.parametrize(
-    ("written", "marked", "forgotten"),
-    [
-        (None, 0, 1),
-        (OLD.format('"01234567"'), 0, 1),
-        (OLD.format("untranslated"), 1, 0),
-        ("door-open:\n  english: untranslated\n", 1, 0),
-        (OLD.format('"{now}"'), 0, 0),
-    ],
-)
+@cases
 def test_each_is_listed_once(written: str | None, marked: int, forgotten: int, tmp_path: Path) -> None:
     (tmp_path / "door.py").write_text(DOOR)
     (door,) = (check for check in find_checks((tmp_path,)).checks if check.id == "door-open")

@@ -14,18 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from doctor import cli
+from tests.support.cases import from_cases
 from tests.support.tampered import SAMPLES, tampered
 
 KINDS = sorted(path.name.removesuffix(".run.json.gz") for path in SAMPLES.glob("*.run.json.gz"))
 MARK = "evil"
-WAYS = (
-    f"; {MARK} ;",
-    f"$({MARK})",
-    f"`{MARK}`",
-    f"'; {MARK} ;'",
-    f"\n{MARK}\n",
-    f" && {MARK} | {MARK} > {MARK} ",
-)
+WAYS = from_cases(__file__, "WAYS", tuple[str, ...])
 
 
 def breaks_out(command: str) -> bool:

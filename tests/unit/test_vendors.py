@@ -14,6 +14,7 @@ from doctor.devices import AMD, EVERY_VISIBLE, NVIDIA, VENDORS, Vendor
 from doctor.facts.processes import WORTH_READING
 from doctor.job.launch.variables import is_kept, is_setting
 from doctor.judge.registry import find_checks
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 PAGE = (ROOT / "docs/adding-a-vendor.md").read_text()
@@ -85,24 +86,7 @@ def test_variables_that_choose_devices_reach_the_ranks(name: str) -> None:
     assert is_setting(name)
 
 
-@pytest.mark.parametrize(
-    ("name", "kept", "for_ranks"),
-    [
-        ("RANK", True, False),
-        ("MASTER_ADDR", True, False),
-        ("RANK_TABLE_FILE", True, False),
-        ("ASCEND_DEVICE_ID", True, False),
-        ("HCCL_IF_IP", True, True),
-        ("ASCEND_GLOBAL_LOG_LEVEL", True, True),
-        ("NCCL_DEBUG", True, True),
-        ("RCCL_MSCCL_ENABLE", True, True),
-        ("HSA_NO_SCRATCH_RECLAIM", True, True),
-        ("UCX_TLS", True, True),
-        ("PYTHONPATH", True, True),
-        ("HIP_SECRET", False, False),
-        ("PATH", False, False),
-    ],
-)
+@cases
 def test_one_list_of_variables_for_all(name: str, kept: bool, for_ranks: bool) -> None:
     assert (is_kept(name), is_setting(name)) == (kept, for_ranks)
 

@@ -24,6 +24,7 @@ from doctor.__main__ import main
 from doctor.exam.progress import ProgressLine
 from doctor.stage import Stage
 from doctor.text.printable import escaped
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 from tests.support.tampered import tampered
 
@@ -114,20 +115,7 @@ def test_a_configuration_of_ssh(line: str, tmp_path: Path) -> None:
     assert drawn(printed) == []
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["check", f"--{EVIL}"],
-        [EVIL],
-        ["check", "node1", "--port", EVIL],
-        ["check", f"node{EVIL}"],
-        ["check", "--replay", f"/{EVIL}"],
-        ["check", "--only", EVIL, "node1"],
-        ["explain", EVIL],
-        ["ranktable", "make", "node1", "--format", EVIL],
-        ["preflight", "node1", "--inject", EVIL],
-    ],
-)
+@cases
 def test_what_was_typed(arguments: list[str]) -> None:
     printed = said(lambda: cli.run(arguments))
     assert printed

@@ -15,6 +15,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.mesh import Link, MeshResult
 from doctor.model import Host, HostStatus, Severity, SourcedValue, Status
+from tests.support.cases import cases
 from tests.support.recordings import heard, mesh, recording, report
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "port-unreachable")
@@ -122,14 +123,7 @@ def of_the_head(rule: str) -> list[tuple[str, tuple[str, ...], str | None]]:
     return [(each.check, each.hosts, ids.get(each.because or "")) for each in found]
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "-A INPUT -s 10.0.0.2/32 -p tcp -m tcp --dport 1024:65535 -j DROP",
-        "-A INPUT -s 10.0.0.2/32 -j DROP",
-        "-A OUTPUT -d 10.0.0.2/32 -j DROP",
-    ],
-)
+@cases
 def test_a_peer_that_the_head_shuts_out_is_not_blamed(rule: str) -> None:
     """Most of the peer's attempts are to the head, so that the peer alone would explain all failures."""
     assert of_the_head(rule) == [

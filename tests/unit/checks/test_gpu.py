@@ -19,6 +19,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, Severity, SourcedValue, View
+from tests.support.cases import cases
 
 CHECKS = {check.id: check for check in find_checks().checks}
 MISSING = CHECKS["gpu-missing"]
@@ -441,15 +442,7 @@ def test_an_unhealthy_gpu(case: str) -> None:
     assert [place.device for place in problem.where] == ([int(named)] if named.isdigit() else [])
 
 
-@pytest.mark.parametrize(
-    ("case", "remedy"),
-    [
-        ("lost", "revive-gpu"),
-        ("to be reset", "reset-gpu"),
-        ("the driver wants a reset", "reset-gpu"),
-        ("the driver wants a restart", "revive-gpu"),
-    ],
-)
+@cases
 def test_each_fault_has_the_remedy_that_brings_the_gpu_back(case: str, remedy: str) -> None:
     listed, health, *_ = ILL[case]
     (problem,) = found(UNHEALTHY, listed, plan(), health)
@@ -559,17 +552,7 @@ def test_memory_without_errors() -> None:
         assert found(ECC, health, gpus(), plan()) == []
 
 
-@pytest.mark.parametrize(
-    ("changes", "summary", "actual", "wanted"),
-    [
-        ({"remap_failed": True, "remap_pending": True}, "could not be replaced", "Yes", "fail"),
-        ({"uncorrected": 2, "action": ""}, "could not be corrected", "2 since the last reset", "fail"),
-        ({"uncorrected": 2, "action": "Reset"}, "could not be corrected", "2 since the last reset", "fail"),
-        ({"uncorrected": 2}, "could not be corrected", "2 since the last reset", "warn"),
-        ({"remap_pending": True}, "at the next reset", "Yes", "warn"),
-        ({"retirement_pending": True, "remap_pending": None}, "at the next reset", "Yes", "warn"),
-    ],
-)
+@cases
 def test_memory_with_errors(changes: dict[str, Any], summary: str, actual: str, wanted: str) -> None:
     (problem,) = found(ECC, unwell(6, **changes), gpus(), plan())
     assert summary in problem.summary

@@ -17,6 +17,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, View
+from tests.support.cases import cases
 
 CHECKS = {check.id: check for check in find_checks().checks}
 NVLINK = CHECKS["nvlink-down"]
@@ -453,25 +454,7 @@ def test_a_card_that_the_only_other_host_has() -> None:
     assert (severity(PORT, problem), problem.confidence) == ("warn", "suspect")
 
 
-@pytest.mark.parametrize(
-    ("own", "env", "subject", "wanted"),
-    [
-        ((0,), {}, "mlx5_[1-7] port 1", "warn"),
-        ((0, 1, 2), {}, "mlx5_[3-7] port 1", "warn"),
-        ((0,), {"NCCL_IB_HCA": "mlx5"}, "mlx5_[1-7] port 1", "warn"),
-        ((0,), {"NCCL_IB_HCA": "=mlx5_6,mlx5_7"}, "mlx5_[6-7] port 1", "fail"),
-        ((0, 1, 2, 3), {}, "mlx5_[4-7] port 1", "fail"),
-        ((0, 1, 2, 4, 5, 6), {}, "mlx5_[3,7] port 1", "fail"),
-    ],
-    ids=[
-        "one card",
-        "three cards",
-        "a beginning",
-        "those that the job names",
-        "half of them",
-        "two are gone",
-    ],
-)
+@cases
 def test_cards_that_a_host_lacks_are_one_finding(
     own: tuple[int, ...], env: dict[str, str], subject: str, wanted: str
 ) -> None:

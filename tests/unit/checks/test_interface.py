@@ -13,6 +13,7 @@ from doctor.job.wishes import JobWishes
 from doctor.mesh import Link, MeshResult
 from doctor.mesh.result import OmittedHost
 from doctor.model import Backend, Finding, Host, SourcedValue
+from tests.support.cases import cases
 from tests.support.recordings import heard, mesh, recording, report
 
 NAMES = ["a", "b", "c"]
@@ -154,17 +155,7 @@ def test_the_choice_of_nccl_and_hccl_is_emulated_and_says_so(backend: Backend) -
     assert found(answers, backend=backend, env={f"{name}_SOCKET_IFNAME": "eth"}) == []
 
 
-@pytest.mark.parametrize(
-    ("variable", "job", "status"),
-    [
-        ("GLOO", None, "fail"),
-        ("NCCL", None, "fail"),
-        ("GLOO", Backend.NCCL, "fail"),
-        ("NCCL", Backend.NCCL, "fail"),
-        ("NCCL", Backend.GLOO, "warn"),
-        ("HCCL", Backend.NCCL, "warn"),
-    ],
-)
+@cases
 def test_a_name_that_no_interface_has_is_a_fault_if_the_job_may_read_it(
     variable: str, job: Backend | None, status: str
 ) -> None:

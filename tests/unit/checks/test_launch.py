@@ -17,6 +17,7 @@ from doctor.job.plan import JobPlan
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table, read_table
 from doctor.model import Confidence, Problem, Severity, View
 from tests.support.captures import held
+from tests.support.cases import cases
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,
@@ -221,18 +222,7 @@ def test_one_rank_has_a_different_port(tmp_path: Path) -> None:
     assert any("env5.log" in evidence.source for evidence in problem.evidence)
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("MASTER_ADDR", "192.168.7.2"),
-        ("WORLD_SIZE", 17),
-        ("HCCL_CONNECT_TIMEOUT", 700),
-        ("HCCL_BUFFSIZE", 400),
-        ("NCCL_ALGO", "Ring"),
-        ("RANK_TABLE_FILE", "/x"),
-        ("MS_SCHED_PORT", 1),
-    ],
-)
+@cases
 def test_a_variable_of_one_rank_that_runs(name: str, value: str | int) -> None:
     launches = running(**changed(torch_job(HCCL_CONNECT_TIMEOUT=600), (111,), **{name: value}))
     (problem,), _ = judged(INCONSISTENT, launches)
@@ -337,15 +327,7 @@ def test_world_size_may_count_nodes(tmp_path: Path) -> None:
 # launch-ranks
 
 
-@pytest.mark.parametrize(
-    ("change", "summary", "rank"),
-    [
-        ({"RANK_ID": 4}, "RANK_ID=4 is given 2 times", 4),
-        ({"RANK_ID": 8}, "RANK_ID is out of range", 8),
-        ({"RANK_ID": -1}, "RANK_ID is out of range", -1),
-        ({"RANK_ID": "five"}, "RANK_ID is not a number", None),
-    ],
-)
+@cases
 def test_one_of_several_dumps_has_a_wrong_rank(
     change: dict[str, str | int], summary: str, rank: int | None, tmp_path: Path
 ) -> None:
@@ -582,14 +564,7 @@ def test_a_job_that_runs_with_loopback() -> None:
     assert len(problem.where) == 16
 
 
-@pytest.mark.parametrize(
-    ("address", "actual", "confidence"),
-    [
-        ("192.168.7.2", "192.168.7.2 is that of node2, by MASTER_ADDR", Confidence.CERTAIN),
-        ("node2", "node2 is that of node2, by MASTER_ADDR", Confidence.CERTAIN),
-        ("10.0.0.9", "10.0.0.9 is not that of any of these hosts, by MASTER_ADDR", Confidence.STRONG),
-    ],
-)
+@cases
 def test_a_master_that_is_not_the_host_of_rank_0(address: str, actual: str, confidence: Confidence) -> None:
     job = {
         f"node{n + 1}": [process(r, torch_rank(r, MASTER_ADDR=address)) for r in range(8 * n, 8 * n + 8)]
@@ -616,16 +591,7 @@ def test_the_scheduler_is_elsewhere() -> None:
     assert problem.expected == "an address of node2: 192.168.7.2"
 
 
-@pytest.mark.parametrize(
-    ("options", "summary"),
-    [
-        ("--master_addr=node1 --master_port=99999", "the master's port is not the number of a port"),
-        ("--master_addr=node1 --master_port=29500a", "the master's port is not the number of a port"),
-        ("--rdzv_backend=c10d --rdzv_endpoint=node1:0", "the master's port is not the number of a port"),
-        ("--master_addr=http://node1", "the master's address is neither an address nor the name of a host"),
-        ("--master_addr=node1:29500", "the master's address is neither an address nor the name of a host"),
-    ],
-)
+@cases
 def test_a_master_that_cannot_be_one(options: str, summary: str, tmp_path: Path) -> None:
     problem = only([read(tmp_path, f"torchrun --nnodes=2 --node_rank=$R {options} t.py\n")], MASTER)
     assert (problem.summary, problem.severity) == (summary, None)
@@ -678,38 +644,14 @@ def test_an_address_of_nobody_is_a_fault_if_no_router_leads_to_it(
     assert problem.severity is Severity.WARN, "a service may forward to the pod of rank 0"
 
 
-STARTED = "torchrun --nnodes=2 --node_rank=$NODE_RANK --master_addr={} --master_port=29500 t.py\n"
-FROM_VARIABLE = STARTED.format("$MASTER_ADDR")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "MASTER_ADDR=$(hostname -i)\n" + FROM_VARIABLE,
-        'export MASTER_ADDR="$(hostname -I | cut -d" " -f1)"\n' + FROM_VARIABLE,
-        "export MASTER_ADDR=`hostname`\n" + FROM_VARIABLE,
-        STARTED.format("${HOSTNAME}"),
-        "torchrun --nnodes=2 --rdzv-backend=c10d --rdzv-endpoint=$HOSTNAME:29400 t.py\n",
-    ],
-)
+@cases
 def test_every_host_takes_itself_for_the_master(text: str, tmp_path: Path) -> None:
     problem = only([read(tmp_path, text)], MASTER)
     assert problem.severity is None
     assert problem.summary == "every host takes itself for the master: each waits for itself"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "#!/bin/sh\n#SBATCH -N2\nMASTER_ADDR=$(hostname)\nsrun " + FROM_VARIABLE,
-        'MASTER_ADDR=$(hostname)\npdsh -w node[1-2] "' + FROM_VARIABLE.strip() + '"\n',
-        "MASTER_ADDR=$(hostname)\ndeepspeed --hostfile hosts --master_addr=$MASTER_ADDR t.py\n",
-        "MASTER_ADDR=${MASTER_ADDR:-$(hostname)}\n" + FROM_VARIABLE,
-        "MASTER_ADDR=$(hostname)\nif [ $NODE_RANK != 0 ]; then MASTER_ADDR=$1; fi\n" + FROM_VARIABLE,
-        "MASTER_ADDR=$(hostname)\n" + FROM_VARIABLE.replace("--nnodes=2", "--nnodes=1"),
-        "# MASTER_ADDR=$(hostname)\n" + FROM_VARIABLE,
-    ],
-)
+@cases
 def test_one_host_may_name_itself_as_the_master(text: str, tmp_path: Path) -> None:
     assert judged(MASTER, [read(tmp_path, text)])[0] == []
 
@@ -721,15 +663,7 @@ def test_a_rendezvous_may_be_on_any_host(tmp_path: Path) -> None:
     assert problem.commands == ("# start with --rdzv_endpoint=ADDRESS-OF-RANK-0:29400",)
 
 
-@pytest.mark.parametrize(
-    ("known", "hosts", "says"),
-    [
-        ({"node1": (), "node2": ()}, (), "cannot be resolved"),
-        ({"node1": ("192.168.7.1",), "node2": ()}, ("node2",), "cannot be resolved"),
-        ({"node1": ("127.0.1.1",), "node2": ("127.0.1.1",)}, (), "loopback"),
-        ({"node1": ("192.168.7.1",), "node2": ("127.0.1.1",)}, ("node2",), "loopback"),
-    ],
-)
+@cases
 def test_hosts_do_not_know_the_name_of_the_master(
     known: dict[str, tuple[str, ...]], hosts: tuple[str, ...], says: str, tmp_path: Path
 ) -> None:
@@ -757,15 +691,7 @@ def test_the_service_of_a_job_is_made_with_the_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
-@pytest.mark.parametrize(
-    "text",
-    [
-        "torchrun --nnodes=1 --nproc_per_node=8 --master_addr=nobody t.py\n",
-        "torchrun --rdzv_backend=c10d --rdzv_endpoint=nobody:1 t.py\n",
-        "export MASTER_ADDR=nobody MASTER_PORT=1\npython t.py\n",
-        "MASTER_ADDR=nobody\nMASTER_PORT=1\n",
-    ],
-)
+@cases
 def test_no_host_knows_the_name_of_the_master(text: str, hosts: int, tmp_path: Path) -> None:
     """A job on one host needs the name, too."""
     facts = the_facts(hosts, names={"nobody": ""})
@@ -783,15 +709,7 @@ def test_a_name_that_the_launcher_does_not_use(text: str, tmp_path: Path) -> Non
     assert judged(MASTER, [read(tmp_path, text)], a_plan(hosts=1), facts) == ([], "")
 
 
-@pytest.mark.parametrize(
-    ("text", "facts", "doubt"),
-    [
-        ("export MASTER_ADDR=head\n", {}, "no host was asked what head is"),
-        ("export MASTER_ADDR=10.0.0.9\n", {"addresses": {}}, "the addresses of node[1-2] are not known"),
-        ("torchrun --nnodes=3 --node_rank=1 --master_addr=10.0.0.9 t.py\n", {}, "a host that was not asked"),
-        ("torchrun --nnodes=3 --node_rank=0 --master_addr=10.0.0.9 t.py\n", {}, "a host that was not asked"),
-    ],
-)
+@cases
 def test_nothing_is_known_about_the_master(
     text: str, facts: dict[str, Any], doubt: str, tmp_path: Path
 ) -> None:
@@ -843,26 +761,7 @@ def test_only_one_host_of_a_larger_job_is_examined(tmp_path: Path) -> None:
 FIRST = {"devices": {"node1": replace(the_facts()["devices"]["node1"], product="atlas-training")}}
 
 
-@pytest.mark.parametrize(
-    ("env", "name", "value"),
-    [
-        ({"HCCL_CONNECT_TIMEOUT": 60}, "HCCL_CONNECT_TIMEOUT", 120),
-        ({"HCCL_CONNECT_TIMEOUT": 7201}, "HCCL_CONNECT_TIMEOUT", 120),
-        ({"HCCL_CONNECT_TIMEOUT": "600s"}, "HCCL_CONNECT_TIMEOUT", 120),
-        ({"HCCL_EXEC_TIMEOUT": -1}, "HCCL_EXEC_TIMEOUT", 1836),
-        ({"HCCL_EXEC_TIMEOUT": 2147483648}, "HCCL_EXEC_TIMEOUT", 1836),
-        ({"HCCL_EVENT_TIMEOUT": "x"}, "HCCL_EVENT_TIMEOUT", 1868),
-        ({"HCCL_CONNECT_TIMEOUT": 7200}, "HCCL_EXEC_TIMEOUT", 7276),
-        ({"HCCL_CONNECT_TIMEOUT": 600, "HCCL_EXEC_TIMEOUT": 600}, "HCCL_EXEC_TIMEOUT", 680),
-        ({"HCCL_EXEC_TIMEOUT": 100}, "HCCL_EXEC_TIMEOUT", 204),
-        ({"HCCL_EVENT_TIMEOUT": 1800}, "HCCL_EVENT_TIMEOUT", 1868),
-        ({"HCCL_EXEC_TIMEOUT": 3600, "HCCL_EVENT_TIMEOUT": 3600}, "HCCL_EVENT_TIMEOUT", 3632),
-        ({"HCCL_EXEC_TIMEOUT": 0, "HCCL_EVENT_TIMEOUT": 3600}, "HCCL_EVENT_TIMEOUT", 0),
-        ({"HCCL_EXEC_TIMEOUT": 300, "MS_ROLE": "MS_WORKER"}, "HCCL_EXEC_TIMEOUT", 680),
-        ({"RANK_TABLE_FILE": "/x", "HCCL_CONNECT_TIMEOUT": 200}, "HCCL_CONNECT_TIMEOUT", 300),
-        ({"RANK_TABLE_FILE": "/x", "RANK": 0, "WORLD_SIZE": 1}, "HCCL_CONNECT_TIMEOUT", 300),
-    ],
-)
+@cases
 def test_timeouts_that_do_not_fit(env: dict[str, str | int], name: str, value: int, tmp_path: Path) -> None:
     launch = read(tmp_path, dump(env))
     (problem,), _ = judged(TIMEOUTS, [launch])
@@ -874,33 +773,12 @@ def test_timeouts_that_do_not_fit(env: dict[str, str | int], name: str, value: i
     assert judged(TIMEOUTS, [corrected]) == ([], ""), "the commands of the finding are right"
 
 
-@pytest.mark.parametrize(
-    "env",
-    [
-        {"HCCL_CONNECT_TIMEOUT": 120},
-        {"HCCL_CONNECT_TIMEOUT": 1200},
-        {"HCCL_EXEC_TIMEOUT": 7200},
-        {"HCCL_EXEC_TIMEOUT": 0, "HCCL_CONNECT_TIMEOUT": 7200},
-        {"HCCL_EXEC_TIMEOUT": 0, "HCCL_EVENT_TIMEOUT": 0},
-        {"HCCL_EXEC_TIMEOUT": 7200, "HCCL_EVENT_TIMEOUT": 0},
-        {"HCCL_CONNECT_TIMEOUT": 1200, "HCCL_EXEC_TIMEOUT": 1800, "HCCL_EVENT_TIMEOUT": 1900},
-        {"RANK_TABLE_FILE": "/x", "RANK_ID": 0},
-        {"RANK_TABLE_FILE": "/x", "HCCL_CONNECT_TIMEOUT": 300},
-    ],
-)
+@cases
 def test_timeouts_that_fit(env: dict[str, str | int], tmp_path: Path) -> None:
     assert judged(TIMEOUTS, [read(tmp_path, dump({"HCCL_BUFFSIZE": 200, **env}))]) == ([], "")
 
 
-@pytest.mark.parametrize(
-    ("env", "actual"),
-    [
-        ({"HCCL_EXEC_TIMEOUT": 0}, "0"),
-        ({"HCCL_EXEC_TIMEOUT": 17341}, "17341"),
-        ({"HCCL_CONNECT_TIMEOUT": 600, "HCCL_EXEC_TIMEOUT": 611},
-         "HCCL_CONNECT_TIMEOUT=600, HCCL_EXEC_TIMEOUT=611 (rounded down to 544 by this generation)"),
-    ],
-)  # fmt: skip
+@cases
 def test_the_first_generation_has_rules_of_its_own(
     env: dict[str, str | int], actual: str, tmp_path: Path
 ) -> None:

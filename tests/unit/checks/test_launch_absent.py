@@ -12,6 +12,7 @@ from doctor.api import ASCEND, NVIDIA, Vendor
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import JobPlan
 from doctor.model import Backend, Severity, SourcedValue, View
+from tests.support.cases import cases
 from tests.support.launches import a_plan, dump, judged, read, words
 
 CHECK = "launch-devices-absent"
@@ -85,15 +86,7 @@ def test_npus_in_place_of_gpus(tmp_path: Path) -> None:
     assert silent(SET_ENV + MEANT["nccl"][0], tmp_path, on_gpus, vendor=NVIDIA) == "", "a script for both"
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        f"export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0 NCCL_DEBUG=INFO\n{RUN} --backend gloo",
-        f"# {SET_ENV}{RUN}  # --backend nccl",
-        f"export CUDA_VISIBLE_DEVICES=\n{RUN} --backend=$BACKEND --device cpu",
-        RUN,
-    ],
-)
+@cases
 def test_a_launch_for_cpus(text: str, tmp_path: Path) -> None:
     assert silent(text, tmp_path) == ""
 

@@ -20,6 +20,7 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Finding, Host, SourcedValue, Status
 from doctor.report.text import print_report
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import recording, syllabus
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "launches"
@@ -70,24 +71,7 @@ def launch_line(of: Report) -> str:
     return next(line for line in printed(of).splitlines() if line.startswith("launch: "))
 
 
-@pytest.mark.parametrize(
-    ("name", "first", "ranks"),
-    [
-        ("mp8.sh", "launch: mpirun in mp8.sh, 8 ranks", 8),
-        ("ms_mpirun.sh", "launch: mpirun in ms_mpirun.sh, 8 ranks", 8),
-        ("ms_msrun.sh", "launch: msrun in ms_msrun.sh, 8 ranks", 8),
-        ("ms_dyn.sh", "launch: shell loop in ms_dyn.sh, 8 ranks", 8),
-        ("py_launch.sh", "launch: torchrun in py_launch.sh, 8 ranks", 8),
-        ("py_shell.sh", "launch: shell loop in py_shell.sh, 8 ranks", 8),
-        ("torchrun1.sh", "launch: torchrun in torchrun1.sh, 8 ranks", 8),
-        ("torch_npu_run.sh", "launch: torch_npu_run in torch_npu_run.sh, 16 ranks", 8),
-        (
-            "ms_ranktable.sh",
-            "launch: shell loop in ms_ranktable.sh, 8 ranks, rank table ${EXEC_PATH}/rank_table_8pcs.json",
-            8,
-        ),
-    ],
-)
+@cases
 def test_a_healthy_launch_on_one_host(name: str, first: str, ranks: int) -> None:
     of = examined(sample(name))
     assert found(of) == {}
@@ -141,16 +125,7 @@ def table(path: Path, *servers: str, devices: int = 8) -> Path:
     return path
 
 
-LOST = """export RANK_TABLE_FILE=./t.json RANK_SIZE=8
-for((i=0;i<8;i++)); do
-    mkdir device$i
-    {}
-    cd device$i
-    export DEVICE_ID=$i RANK_ID=$i
-    python train.py &
-    cd ..
-done
-"""
+LOST = from_cases(__file__, "LOST", str)
 
 
 @pytest.mark.parametrize(

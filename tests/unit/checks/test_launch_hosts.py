@@ -11,6 +11,7 @@ from doctor.exam.request import JobFlags, Request
 from doctor.job.launch.files import read_launch_files
 from doctor.job.wishes import JobWishes
 from doctor.model import Confidence, Severity, View
+from tests.support.cases import cases
 from tests.support.launches import (
     C10D,
     DYNAMIC_CLUSTER,
@@ -92,26 +93,7 @@ WRONG = {
 }
 
 
-SPELLED = (
-    "python3 -u -m torch.distributed.launch {}",
-    "python -mtorch.distributed.launch {}",
-    "python -umtorch.distributed.run {}",
-    "$PYTHON -m torch.distributed.launch {}",
-    "exec $PYTHON -m torch.distributed.launch {}",
-    "nohup ${PYTHON:-python} -u -m torch.distributed.launch {} > log 2>&1 &",
-    "CUDA_VISIBLE_DEVICES=0,1 OMP_NUM_THREADS=4 exec $PYTHON -m torch.distributed.launch {}",
-    "time -p python -m torch.distributed.launch {}",
-    "numactl --cpunodebind=0 $(which python) -m torch.distributed.launch {}",
-    "env A=1 timeout 5h $PYTHON -m torch.distributed.launch {}",
-    "conda run -n env python -m torch.distributed.launch --use_env {}",
-    'run() { "$@"; }\nrun $PYTHON -m torch.distributed.launch {}',
-    "srun -N2 $CONDA_PREFIX/bin/torchrun {}",
-    "srun -N2 bash -c '$CONDA_PREFIX/bin/torchrun {}'",
-    "mpirun -n 2 -H node1,node2 numactl -N0 $PYTHON -m torch.distributed.run {}",
-)
-
-
-@pytest.mark.parametrize("spelled", SPELLED)
+@cases
 def test_a_launch_is_understood_however_its_launcher_is_called(spelled: str, tmp_path: Path) -> None:
     (problem,), _ = judged(CHECK, [read(tmp_path, f"{spelled.replace('{}', '--nproc_per_node=8 t.py')}\n")])
     assert ALONE in problem.summary

@@ -10,29 +10,13 @@ import pytest
 from doctor.errors import InputErrors
 from doctor.judge.verdict import Report
 from doctor.model import Status
+from tests.support.cases import cases, from_cases
 from tests.unit.checks.test_launch_guides import examined, found, launch_line, printed, written
 
 JOB = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=8\n"
 START = "RANK=$i LOCAL_RANK=$i python train.py &"
 FEWER = "fewer ranks are started than there should be: they wait for the others until they give up"
-LOOPS = {
-    "while": "i=0\nwhile [ $i -lt %d ]; do\n" + START + "\ni=$((i+1))\ndone\n",
-    "while with arithmetic": "i=0\nwhile ((i < %d)); do " + START + " ((i++)); done\n",
-    "until": "i=0\nuntil [ $i -eq %d ]\ndo\n" + START + "\ni=`expr $i + 1`\ndone\n",
-    "while and break": "i=0\nwhile true; do [[ $i -ge %d ]] && break; " + START + " let i++; done\n",
-    "for with braces": "for ((i=0;i<%d;i++)) {\n" + START + "\n}\n",
-    "for with braces below": "for ((i=0;i<%d;i++))\n{\n" + START + "\n}\n",
-    "if": "for i in {0..9}; do if [ $i -lt %d ]; then " + START + " fi; done\n",
-    "continue": "for i in {0..9}; do [ $i -lt %d ] || continue; " + START + " done\n",
-    "and braces": "for i in {0..9}; do [ $i -lt %d ] && { echo $i; " + START + " }; done\n",
-    "arguments": 'run() { i=$1; shift; RANK=$i "$@" & }\nfor ((n=0;n<%d;n++)); do run $n python t; done\n',
-    "set --": 'set -- $(seq 1 %d)\nfor i in "$@"; do let i--; ' + START + " done\n",
-    "lists": "for ((i=0;i<%d;i++)); do all+=($i); done\nfor ((i=0;i<${#all[@]};i++)); do "
-    + START
-    + " done\n",
-    "bash -c": 'for ((i=0;i<%d;i++)); do bash -c "RANK=$i python train.py" & done\n',
-    "eval": "CMD='python t.py'\nfor ((i=0;i<%d;i++)); do export RANK=$i; eval $CMD & done\n",
-}
+LOOPS = from_cases(__file__, "LOOPS", dict[str, str])
 
 
 def offline(folder: Path, text: str, hosts: int = 1, **beside: str) -> Report:
@@ -118,14 +102,7 @@ def test_ranks_that_are_started_one_after_another(tmp_path: Path) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "loop",
-    [
-        "for i in {1..7}; do " + START + " done\nRANK=0 python train.py\n",
-        "for i in {0..7}; do if [ $i -eq 7 ]; then RANK=7 python train.py; else " + START + " fi; done\n",
-        "for again in 1 2; do for i in {0..7}; do " + START + " done; wait; done\n",
-    ],
-)
+@cases
 def test_ranks_of_which_the_last_is_waited_for(loop: str, tmp_path: Path) -> None:
     assert faults(offline(tmp_path, JOB + loop)) == {}
 
@@ -150,18 +127,7 @@ def test_a_device_that_the_table_lacks(first: int, summary: str | None, tmp_path
     assert faults(of) == ({"launch-ranks": summary} if summary else {})
 
 
-@pytest.mark.parametrize(
-    ("given", "hostfile", "ranks"),
-    [
-        ("--hostfile hosts", "node1 slots=8\nnode2 slots=8\n", 8),
-        ("-hostfile hosts", "node1\nnode2\n", 8),
-        ("--hostfile=hosts", None, 2),
-        ("--hostfile hosts", "node1 slots=12\nnode2 slots=4\n", 2),
-        ("-H node1:8,node2:8", None, 8),
-        ("-npernode 8", None, 8),
-        ("", None, 16),
-    ],
-)
+@cases
 def test_mpirun_seen_from_one_host(given: str, hostfile: str | None, ranks: int, tmp_path: Path) -> None:
     if hostfile:
         (tmp_path / "hosts").write_text(hostfile)

@@ -20,6 +20,7 @@ from doctor.judge.registry import find_checks
 from doctor.model import Host, SourcedValue, Status
 from doctor.rules.parallel import CONVERTED
 from tests.support import recordings
+from tests.support.cases import cases, from_cases
 from tests.support.smoke.results import healthy
 from tests.support.smoke.results import plan_of as smoke_plan
 
@@ -76,28 +77,7 @@ def test_no_plan_was_given() -> None:
         judged("")
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks", "expected", "actual"),
-    [
-        ("dp=4,tp=2", (8, 8), "16, as with dp=8", "dp 4 · tp 2 = 8; 16 ranks: 8 on node[1-2]"),
-        ("dp=4", (8,), "8, as with dp=8", "dp 4 = 4; 8 ranks: 8 on node1"),
-        (
-            "dp=4,tp=2,pp=2,cp=2",
-            (8, 8),
-            "16, as with dp=2",
-            "dp 4 · tp 2 · pp 2 · cp 2 = 32; 16 ranks: 8 on node[1-2]",
-        ),
-        (
-            "dp=4,tp=2",
-            (8, 7),
-            "15, which 2 = tp must divide",
-            "dp 4 · tp 2 = 8; 15 ranks: 8 on node1, 7 on node2",
-        ),
-        ("dp=8,tp=2,world=32", (8, 8), "32, as with dp=16", "dp 8 · tp 2 = 16; world is 32"),
-        ("tp=3", (8,), "tp that divides 8", "tp 3 = 3; 8 ranks: 8 on node1"),
-        ("tp=4,pp=3", (8, 8), "tp · pp that divides 16", "tp 4 · pp 3 = 12; 16 ranks: 8 on node[1-2]"),
-    ],
-)  # fmt: skip
+@cases
 def test_factors_whose_product_is_not_the_number_of_devices(
     said: str, ranks: tuple[int, ...], expected: str, actual: str
 ) -> None:
@@ -108,36 +88,12 @@ def test_factors_whose_product_is_not_the_number_of_devices(
     assert problem.evidence[-1].text == said
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks"),
-    [
-        ("dp=8,tp=2", (8, 8)),
-        ("dp=16", (8, 8)),
-        ("dp=2,tp=2,pp=2,cp=2", (8, 8)),
-        ("tp=2", (8, 8)),
-        ("tp=2,pp=4", (8, 8)),
-        ("dp=16,tp=2,world=32", (8, 8)),
-        ("dp=15", (8, 7)),
-        ("world=64", (8, 8)),
-        ("ep=8", (8, 8)),
-    ],
-)
+@cases
 def test_factors_that_fit(said: str, ranks: tuple[int, ...]) -> None:
     assert judged(said, *ranks) == []
 
 
-@pytest.mark.parametrize(
-    ("said", "words"),
-    [
-        (
-            "framework=torch,dp=16",
-            ["torch, init_device_mesh: RuntimeError: Mesh should not be bigger than default world size 8, "
-             "but found 16 ranks!"],
-        ),
-        ("framework=torch,dp=4", []),
-        ("dp=16", []),
-    ],
-)  # fmt: skip
+@cases
 def test_torch_refuses_a_mesh_that_is_too_large(said: str, words: list[str]) -> None:
     assert quotes(only(judged(said, 8))) == words
 
@@ -162,17 +118,7 @@ def test_an_accelerator_host_without_known_devices_decides_nothing() -> None:
         next(problems)
 
 
-@pytest.mark.parametrize(
-    ("said", "expected"),
-    [
-        ("semi_parallel", "semi_auto_parallel or ParallelMode.SEMI_AUTO_PARALLEL"),
-        ("data-parallel", "data_parallel or ParallelMode.DATA_PARALLEL"),
-        ("SEMI_AUTO_PARALLEL", "semi_auto_parallel or ParallelMode.SEMI_AUTO_PARALLEL"),
-        ("ParallelMode.AUTO_PARALEL", "auto_parallel or ParallelMode.AUTO_PARALLEL"),
-        ("ParallelMode.auto_parallel", "auto_parallel or ParallelMode.AUTO_PARALLEL"),
-        ("zero3", "one of stand_alone, data_parallel, hybrid_parallel, semi_auto_parallel, auto_parallel"),
-    ],
-)
+@cases
 def test_a_parallel_mode_that_mindspore_does_not_know(said: str, expected: str) -> None:
     problem = only(judged(f"mode=pynative,parallel_mode={said}"))
     mode = expected.partition(" ")[0]
@@ -188,18 +134,7 @@ def test_a_parallel_mode_that_mindspore_does_not_know(said: str, expected: str) 
     ]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "data_parallel",
-        "hybrid_parallel",
-        "semi_auto_parallel",
-        "auto_parallel",
-        "ParallelMode.SEMI_AUTO_PARALLEL",
-        "context.ParallelMode.DATA_PARALLEL",
-        "mindspore.context.ParallelMode.AUTO_PARALLEL",
-    ],
-)
+@cases
 def test_parallel_modes_of_mindspore(said: str) -> None:
     assert judged(f"mode=graph,parallel_mode={said}") == []
 
@@ -210,14 +145,7 @@ def test_a_mode_that_only_auto_parallel_has() -> None:
     assert problem.actual == "semi_auto"
 
 
-@pytest.mark.parametrize(
-    ("said", "mode", "severity", "how"),
-    [
-        ("semi_auto_parallel", "semi_auto_parallel", FAIL, "not at all"),
-        ("ParallelMode.HYBRID_PARALLEL", "hybrid_parallel", FAIL, "not at all"),
-        ("auto_parallel", "auto_parallel", WARN, "in shard functions only"),
-    ],
-)
+@cases
 def test_pynative_mode_cannot_run_it(said: str, mode: str, severity: Severity, how: str) -> None:
     problem = only(judged(f"mode=pynative,parallel_mode={said}"), severity)
     assert problem.summary == f"PyNative mode runs this parallel mode {how}"
@@ -263,46 +191,17 @@ def test_a_strategy_that_is_too_large_and_not_a_power_of_2() -> None:
     assert quotes(uneven) == [f"MindSpore: {UNEVEN}"]
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks", "summary", "actual"),
-    [
-        ("strategy=((3,),)", (8, 8), NO_POWER, "3"),
-        ("strategy=((2,4),(4,4))", (8,), TOO_LARGE, "4 x 4 = 16"),
-        ("strategy=((4,),)", (6,), "a strategy leaves devices over", "4 = 4"),
-        ("strategy=((8,2),),pp=2", (8, 8), TOO_LARGE, "8 x 2 = 16"),
-    ],
-)
+@cases
 def test_strategies_that_do_not_fit(said: str, ranks: tuple[int, ...], summary: str, actual: str) -> None:
     assert (summary, actual) in [(p.summary, p.actual) for p in judged(said, *ranks)]
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks"),
-    [
-        ("strategy=((4,2),(2,1))", (8,)),
-        ("strategy=((1,1),(1,8))", (8,)),
-        ("strategy=((6,1),)", (6,)),
-        ("strategy=((3,2),(2,3))", (6, 6)),
-        ("strategy=((8,1),),pp=2", (8, 8)),
-        ("parallel_mode=data_parallel,strategy=((6,4),)", (8,)),
-    ],
-)
+@cases
 def test_strategies_that_fit(said: str, ranks: tuple[int, ...]) -> None:
     assert judged(said, *ranks) == []
 
 
-@pytest.mark.parametrize(
-    ("dtype", "product"),
-    [
-        ("bfloat16", "atlas-training"),
-        ("int16", "atlas-training"),
-        ("float64", "atlas-training"),
-        ("float64", "atlas-a2"),
-        ("uint64", "atlas-a3"),
-        ("float8_e4m3fn", "atlas-a2"),
-        ("uint32", "atlas-950"),
-    ],
-)
+@cases
 def test_a_data_type_that_hccl_does_not_reduce(dtype: str, product: str) -> None:
     problem = only(judged(f"dtype={dtype}", product=product))
     listed = ", ".join(REDUCED[product])
@@ -323,16 +222,7 @@ def test_the_lists_hold_only_data_types() -> None:
     assert {dtype for listed in (*REDUCED.values(), CONVERTED) for dtype in listed} <= DTYPES.keys()
 
 
-@pytest.mark.parametrize(
-    ("said", "product", "last"),
-    [
-        ("framework=torch,dtype=double", "atlas-a2", "at::kDouble"),
-        ("framework=torch,dtype=uint16", "atlas-a3", "at::ScalarType::UInt16"),
-        ("framework=torch,dtype=uint32", "atlas-950", "at::ScalarType::UInt32"),
-        ("framework=mindspore,dtype=double", "atlas-a2", None),
-        ("framework=torch,dtype=bf16", "atlas-training", None),
-    ],
-)
+@cases
 def test_the_message_of_torch_npu_is_quoted(said: str, product: str, last: str | None) -> None:
     words = quotes(only(judged(said, product=product)))
     assert words[1:] == ([f"torch_npu: HCCL allreduce: Unsupported data type {last}"] if last else [])
@@ -357,17 +247,7 @@ def test_other_backends_reduce_every_data_type(backend: Backend) -> None:
     assert judged("dtype=float64", 3, product="atlas-training", backend=backend) == []
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks", "on_bus", "severity", "actual", "number"),
-    [
-        ("pp=1", (3,), 8, FAIL, "3 on node1", 3),
-        ("pp=1", (8, 6), 8, FAIL, "6 on node2", 6),
-        ("pp=1", (3,), 0, WARN, "3 on node1", 3),
-        ("pp=1", (5,), 0, FAIL, "5 on node1", 5),
-        ("world=12", (8, 8), 8, FAIL, "6 on node[1-2]", 6),
-        ("pp=1", (16,), 16, FAIL, "16 on node1", 16),
-    ],
-)
+@cases
 def test_numbers_of_devices_that_an_atlas_training_host_does_not_support(
     said: str, ranks: tuple[int, ...], on_bus: int, severity: Severity, actual: str, number: int
 ) -> None:
@@ -390,16 +270,7 @@ def test_atlas_training_hosts_with_different_numbers() -> None:
     assert only(judged("pp=1", 2, 4, product="atlas-training"), WARN, ("node1",))
 
 
-@pytest.mark.parametrize(
-    ("ranks", "source", "where"),
-    [
-        ((7, 7), "devices found", ("node1", "node2")),
-        ((8, 7), "devices found", ("node2",)),
-        ((6, 6), "--ranks-per-host", ()),
-        ((3, 3), "--launch", ()),
-        ((8, 5), "hostfile or inventory", ()),
-    ],
-)
+@cases
 def test_numbers_are_judged_without_a_plan(
     ranks: tuple[int, ...], source: str, where: tuple[str, ...]
 ) -> None:
@@ -428,20 +299,7 @@ def test_nothing_is_judged_without_a_plan_where_every_number_will_do(product: st
         list(CHECK.run(plan_of("", hosts, backend), devices(product, hosts)))
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks", "product"),
-    [
-        ("pp=1", (1,), "atlas-training"),
-        ("pp=1", (2, 2, 2), "atlas-training"),
-        ("pp=1", (4,), "atlas-training"),
-        ("pp=1", (8, 8), "atlas-training"),
-        ("world=4", (8,), "atlas-training"),
-        ("world=13", (8, 8), "atlas-training"),
-        ("world=1024", (8, 8), "atlas-training"),
-        ("pp=1", (3, 7), "atlas-a2"),
-        ("pp=1", (12,), "atlas-a3"),
-    ],
-)
+@cases
 def test_numbers_that_hccl_connects(said: str, ranks: tuple[int, ...], product: str) -> None:
     assert judged(said, *ranks, product=product) == []
 
@@ -453,14 +311,7 @@ def test_tensor_parallel_across_hosts() -> None:
     assert problem.actual == "tp 16; devices: 8 on node[1-2]"
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks", "product"),
-    [
-        ("dp=2,tp=8", (8, 8), "atlas-a2"),
-        ("dp=1,tp=32", (16, 16), "atlas-a3"),
-        ("dp=1,tp=16", (16,), "atlas-a2"),
-    ],
-)
+@cases
 def test_tensor_parallel_within_one_fabric(said: str, ranks: tuple[int, ...], product: str) -> None:
     assert judged(said, *ranks, product=product) == []
 
@@ -487,41 +338,7 @@ def test_expert_groups_that_divide_a_stage(said: str) -> None:
 SMALLER = "the global batch is 4 times smaller than it was tuned for, and the learning rate does not follow"
 
 
-@pytest.mark.parametrize(
-    ("said", "expected", "actual"),
-    [
-        (
-            "batch=32,lr=0.1",
-            "learning rate 0.025, or batch of a device 128",
-            "8 -> 2 devices, batch of a device 32, learning rate 0.1",
-        ),
-        (
-            "batch=32",
-            "a learning rate 4 times smaller, or batch of a device 128",
-            "8 -> 2 devices, batch of a device 32, learning rate kept",
-        ),
-        (
-            "lr=0.1",
-            "learning rate 0.025, or a batch of a device 4 times larger",
-            "8 -> 2 devices, batch of a device kept, learning rate 0.1",
-        ),
-        (
-            "batch=16,batch_before=16,lr=0.09,lr_before=0.1",
-            "learning rate 0.025, or batch of a device 64",
-            "8 -> 2 devices, batch of a device 16, learning rate 0.1 -> 0.09",
-        ),
-        (
-            "batch=64,batch_before=256,batch_per=global,lr=0.1",
-            "learning rate 0.025, or global batch 256",
-            "8 -> 2 devices, global batch 256 -> 64, learning rate 0.1",
-        ),
-        (
-            "lr=0.4,lr_before=0.1",
-            "learning rate 0.025, or a batch of a device 4 times larger",
-            "8 -> 2 devices, batch of a device kept, learning rate 0.1 -> 0.4",
-        ),
-    ],
-)
+@cases
 def test_a_learning_rate_that_was_not_scaled_with_the_devices(said: str, expected: str, actual: str) -> None:
     problem = only(judged(f"devices_before=8,{said}", 2), WARN)
     assert problem.summary == SMALLER
@@ -535,22 +352,7 @@ def test_more_devices_than_before() -> None:
     assert problem.actual == "8 -> 24 devices, batch of a device 32, learning rate 0.1"
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks"),
-    [
-        ("devices_before=8", (2,)),
-        ("devices_before=8,batch=32,lr=0.1", (8,)),
-        ("devices_before=8,lr=0.025,lr_before=0.1", (2,)),
-        ("devices_before=8,batch=32,lr=0.025,lr_before=0.1", (2,)),
-        ("devices_before=8,lr=0.05,lr_before=0.1", (2,)),
-        ("devices_before=8,batch=128,batch_before=32", (2,)),
-        ("devices_before=8,batch=128,batch_before=32,lr=0.1", (2,)),
-        ("devices_before=8,batch=256,batch_per=global,lr=0.1", (2,)),
-        ("devices_before=8,lr=0.01,lr_before=0.1", (2,)),
-        ("devices_before=8,lr=0.2,lr_before=0.1", (8, 8)),
-        ("batch=32,lr=0.1", (2,)),
-    ],
-)
+@cases
 def test_learning_rates_that_were_scaled_or_need_not_be(said: str, ranks: tuple[int, ...]) -> None:
     assert judged(said, *ranks) == []
 
@@ -576,16 +378,7 @@ def test_a_right_plan_passes_and_none_is_skipped() -> None:
         assert [result.status for result in results] == [status]
 
 
-@pytest.mark.parametrize(
-    ("said", "severity", "expected"),
-    [
-        ("heads=4,tp=8", FAIL, "a tp that divides 4"),
-        ("heads=12,tp=8,dp=1", FAIL, "a tp that divides 12"),
-        ("heads=32,kv_heads=6,tp=2", FAIL, "kv_heads that divide 32"),
-        ("kv_heads=6,tp=4", FAIL, "a tp that divides 6"),
-        ("heads=32,kv_heads=4,tp=8", WARN, "a tp that divides 4"),
-    ],
-)
+@cases
 def test_tp_must_divide_the_heads(said: str, severity: Severity, expected: str) -> None:
     assert only(judged(said), severity).expected == expected
 
@@ -608,19 +401,7 @@ def rehearsed(said: str, tp: int = 1) -> str:
     return ""
 
 
-@pytest.mark.parametrize(
-    ("said", "left"),
-    [
-        ("pp=2,dp=2", "the plan's pipeline was not rehearsed"),
-        (
-            "cp=2,pp=2",
-            "the plan's pipeline was not rehearsed; the plan's context parallelism was not rehearsed",
-        ),
-        ("dp=4,ep=2", "the plan's expert parallelism was not rehearsed"),
-        ("dp=2,tp=2", "the plan's tensor parallelism was not rehearsed"),
-        ("dp=4,pp=1,cp=1,ep=1", ""),
-    ],
-)
+@cases
 def test_dimensions_that_were_not_rehearsed_are_named(said: str, left: str) -> None:
     assert rehearsed(said) == left
 
@@ -632,24 +413,7 @@ def test_the_smoke_run_rehearses_tensor_parallelism() -> None:
     )
 
 
-OPEN = {
-    "heads=8": ("hccl", "devices found", "heads: tp is not given"),
-    "dtype=float64": ("nccl", "devices found", "dtype: what nccl reduces is not known"),
-    "dp=2": ("gloo", "default", "dp: how many ranks the job has is only a default"),
-    "ep=4": ("gloo", "default", "ep: how many devices a stage has is not known"),
-    "strategy=((4,2),)": ("gloo", "default", "strategy: how many devices a stage has is not known"),
-    "parallel_mode=data_parallel,strategy=((4,2),)": (
-        "hccl",
-        "devices found",
-        "data_parallel does not use it",
-    ),
-    "mode=graph": ("hccl", "devices found", "mode: without parallel_mode"),
-    "batch=32,lr=0.1": ("hccl", "devices found", "batch, lr: devices_before is not given"),
-    "devices_before=8": ("hccl", "devices found", "devices_before: neither batch nor lr is given"),
-    "batch=32,devices_before=8": ("gloo", "default", "batch: how many devices the job has is not known"),
-    "world=64": ("nccl", "devices found", "world: it is compared with dp"),
-    "framework=torch": ("hccl", "devices found", "nothing in it to compare"),
-}
+OPEN = from_cases(__file__, "OPEN", dict[str, tuple[str, ...]])
 
 
 @pytest.mark.parametrize("said", OPEN)
@@ -660,15 +424,6 @@ def test_what_is_compared_with_nothing_is_said(said: str) -> None:
         list(CHECK.run(job, devices("atlas-a2", {"node1": 2})))
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        "dp=4,tp=2,framework=torch",
-        "tp=4,world=8",
-        "dp=8,dtype=bfloat16",
-        "dp=8,batch=32,lr=0.1,devices_before=8",
-        "dp=4,tp=2,ep=2,framework=mindspore,mode=graph,parallel_mode=semi_auto_parallel,strategy=((4,2),)",
-    ],
-)
+@cases
 def test_a_plan_that_was_judged_whole(said: str) -> None:
     assert list(CHECK.run(plan_of(said, {"node1": 8}, Backend.HCCL), devices("atlas-a2", {"node1": 8}))) == []

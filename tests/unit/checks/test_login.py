@@ -8,6 +8,7 @@ import pytest
 
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Finding, MissingFact, SourcedValue
+from tests.support.cases import cases
 from tests.support.recordings import FILES, heard, recording, report
 
 NAMES = ["a", "b"]
@@ -38,16 +39,7 @@ def limits(name: str, value: int | str) -> dict[str, str]:
     return {path: f"{FILES['limits'][path]}\n{name} {value} {value} bytes"}
 
 
-@pytest.mark.parametrize(
-    ("limit", "gloo", "hccl"),
-    [
-        ("unlimited", "", ""),
-        (WHOLE, "", "warn"),
-        (WHOLE - 1, "warn", "fail"),
-        (4 * GB, "warn", "fail"),
-        (4 * GB - 1, "fail", "fail"),
-    ],
-)
+@cases
 def test_address_space(limit: int | str, gloo: str, hccl: str) -> None:
     told = limits("Max address space", limit)
     assert status("address-space-limited", limits=told) == gloo
@@ -61,21 +53,7 @@ def test_file_size(limit: int | str, expected: str) -> None:
     assert status("file-size-limited", limits=limits("Max file size", limit)) == expected
 
 
-@pytest.mark.parametrize(
-    ("allowed", "online", "ranks", "env", "expected"),
-    [
-        ("0-63", "0-63", 8, "", ""),
-        ("0-15,32-47", "0-63", 8, "", ""),  # a cpuset with enough
-        ("3", "0-63", 8, "", "fail"),
-        ("3", "0-63", 2, "", "warn"),
-        ("3", "0-63", 1, "", ""),
-        ("0-3", "0-63", 8, "", "warn"),
-        ("0", "0", 8, "", ""),  # a machine with one CPU
-        ("0-1", "0-63 isolated 2-63", 8, "", ""),
-        ("3", "0-63", 8, "SLURM_PROCID=0\n", ""),
-        ("3", "0-63", 8, "OMPI_COMM_WORLD_RANK=0\n", ""),
-    ],
-)
+@cases
 def test_cpus(allowed: str, online: str, ranks: int, env: str, expected: str) -> None:
     files = {
         "/proc/self/status": f"Cpus_allowed:\tff\nCpus_allowed_list:\t{allowed}\nMems_allowed_list:\t0",

@@ -13,6 +13,7 @@ from doctor.facts.ascend.npus import Npu
 from doctor.facts.system import Devices
 from doctor.job.plan import JobPlan
 from doctor.model import SourcedValue, View
+from tests.support.cases import cases
 from tests.support.npu_cluster import EIGHT, HOSTS, NODE1, Judgement, devices, everywhere, judge, plan
 
 SEVEN = tuple(n for n in EIGHT if n != 3)
@@ -152,18 +153,7 @@ def test_one_other_host_is_too_few_for_a_failure_unless_the_product_says_so(
     assert (problem.severity, problem.confidence) == (severity, Confidence.STRONG)
 
 
-@pytest.mark.parametrize(
-    ("product", "there", "whole"),
-    [
-        ("atlas-training", 7, 8),
-        ("atlas-training", 5, 8),
-        ("atlas-a2", 7, 8),
-        ("atlas-a2", 15, 16),
-        ("atlas-a3", 15, 16),
-        ("atlas-a3", 9, 16),
-        ("atlas-950", 6, 8),
-    ],
-)
+@cases
 @pytest.mark.parametrize("hosts", [1, 3])
 def test_the_same_number_too_few_on_every_host(product: str, there: int, whole: int, hosts: int) -> None:
     found = missing({name: devices(product, range(there)) for name in HOSTS[:hosts]})
@@ -252,16 +242,7 @@ def test_unknown_memory_errors_are_not_called_none() -> None:
     assert "memory errors" in unhealthy(npus(), None).unknown
 
 
-@pytest.mark.parametrize(
-    ("health", "severity"),
-    [
-        ("Warning", Severity.WARN),
-        ("Alarm", None),
-        ("Critical", None),
-        ("UNKNOWN", None),
-        ("Something", None),
-    ],
-)
+@cases
 def test_a_device_that_is_not_healthy(health: str, severity: Severity | None) -> None:
     problem = unhealthy(npus(health=health, codes=("80E01801",), errors=("HBM ECC",), card=1)).only
     assert (problem.subject, problem.severity) == ("device 3", severity)
@@ -397,19 +378,7 @@ def test_a_process_without_a_name_belongs_to_another_container() -> None:
     assert both.actual == "python, and others not visible by name from here"
 
 
-@pytest.mark.parametrize(
-    ("used", "total", "percent", "found"),
-    [
-        (150, 1000, 15, False),
-        (151, 1000, 15, True),
-        (9830, 65536, 15, False),
-        (9831, 65536, 15, True),
-        (4175, 65536, 15, False),
-        (4175, 65536, 5, True),
-        (30710, 32768, 15, True),
-        (0, 0, 15, False),
-    ],
-)
+@cases
 def test_memory_in_use_and_no_process(used: int, total: int, percent: int, found: bool) -> None:
     judged = busy(npu(0, hbm_used_mb=used, hbm_total_mb=total), expect=Expect(npu_idle_percent=percent))
     assert len(judged.problems) == found

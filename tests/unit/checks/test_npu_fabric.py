@@ -22,6 +22,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts
 from doctor.model import Capture, Host, MissingFact, Problem
 from doctor.probe import HostAnswer
+from tests.support.cases import from_cases
 
 Addresses = dict[str, PerDevice[Address | None]]
 
@@ -154,33 +155,7 @@ def test_pings_that_were_not_made_are_undecided() -> None:
 
 
 PLAN = draft([Host(f"node{n}", f"node{n}") for n in (1, 2, 3)], JobWishes())
-OUTPUT = """pings 0/10.0.0.2 1/10.0.0.3 2/10.0.0.4 3/10.0.0.5 4/10.0.0.6 5/10.0.0.7 6/10.0.0.8 7/10.0.0.9
-device 0 PING 10.0.0.2
-recv seq=0,time=1.418000ms
-1 packets transmitted, 1 received, 0.00% packet loss
-@ 0/10.0.0.2 0
-device 1 PING 10.0.0.3
-recv time out seq=0
-1 packets transmitted, 0 received, 100.00% packet loss
-@ 1/10.0.0.3 1
-device 1 PING 10.0.0.3
-recv time out seq=0
-recv seq=1,time=0.1ms
-recv seq=2,time=0.1ms
-3 packets transmitted, 2 received, 33.33% packet loss
-@ 1/10.0.0.3 1
-device 2 PING 10.0.0.4
-recv time out seq=0
-1 packets transmitted, 0 received, 100.00% packet loss
-@ 2/10.0.0.4 1
-@ 2/10.0.0.4 unasked time
-Destination Host Unreachable
-@ 3/10.0.0.5 1
-@ 4/10.0.0.6 hung 8
-@ 5/10.0.0.7 unasked time
-The command is not supported on this product.
-@ 6/10.0.0.8 1
-@ 7/10.0.0.9 una"""
+OUTPUT = from_cases(__file__, "OUTPUT", str)
 
 
 def test_what_the_tool_prints() -> None:
@@ -238,15 +213,7 @@ def heard(name: str, *, busy: bool = False, address: MissingFact | None = None) 
     return HostAnswer(name, captures, missing, True, 0.0, 1.0)
 
 
-IDLE = """| NPU   Name                | Health        | Power(W)    Temp(C)           Hugepages-Usage(page)|
-| Chip                      | Bus-Id        | AICore(%)   Memory-Usage(MB)  HBM-Usage(MB)        |
-+===========================+===============+====================================================+
-| 0     910B1               | OK            | 88.4        46                0    / 0             |
-| 0                         | 0000:C1:00.0  | 0           0    / 0          4175 / 65536         |
-+===========================+===============+====================================================+
-| NPU     Chip              | Process id    | Process name             | Process memory(MB)      |
-+===========================+===============+====================================================+
-"""
+IDLE = from_cases(__file__, "IDLE", str)
 BUSY = (
     IDLE
     + "| 0       0                 | 4711          | python                   | 30000                   |\n"

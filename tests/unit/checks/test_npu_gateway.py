@@ -9,6 +9,7 @@ import pytest
 
 from doctor.api import Confidence, Severity
 from doctor.facts.ascend.network import Address
+from tests.support.cases import cases
 from tests.support.npu_cluster import (
     EIGHT,
     FLAT,
@@ -124,15 +125,7 @@ def test_few_devices_have_a_gateway() -> None:
     assert gateway(ROUTED, half).places == ALL
 
 
-@pytest.mark.parametrize(
-    ("address", "way", "wrong"),
-    [
-        ("10.20.0.19", "10.20.0.254", False),
-        ("10.20.0.19", "10.20.1.254", True),
-        ("10.20.0.19", "fd00::1", False),
-        ("10.20.0.19", "gateway", True),
-    ],
-)
+@cases
 def test_a_gateway_outside_of_the_segment(address: str, way: str, wrong: bool) -> None:
     found = gateway(FLAT.but({(2, 3): Address(address, 24)}), {(2, 3): Address(way, 24)})
     assert found.places == ({("node2", 3)} if wrong else set())

@@ -8,6 +8,7 @@ import pytest
 
 from doctor.api import Severity
 from doctor.facts.ascend.ports import Neighbour, NpuPort
+from tests.support.cases import cases
 from tests.support.npu_cluster import (
     FLAT,
     HOSTS,
@@ -138,20 +139,7 @@ def test_statuses_that_the_official_tools_call_healthy(status: str) -> None:
     assert health(each(status)).passed
 
 
-@pytest.mark.parametrize(
-    "status",
-    [
-        "Socket fail",
-        "Socket failed",
-        "Receive timeout",
-        "Unreachable",
-        "Time exceeded",
-        "Fault",
-        "Thread error",
-        "Detect ip set",
-        "Unknown",
-    ],
-)
+@cases
 def test_statuses_that_are_unhealthy(status: str) -> None:
     problem = health(each("Success", {3: status}), detect=each("10.20.0.254")).only
     assert (problem.subject, problem.severity) == ("device 3", None)
@@ -176,17 +164,7 @@ def test_faults_that_another_check_reports_are_not_repeated(
     assert [problem.subject for problem in judged.problems] == found
 
 
-@pytest.mark.parametrize(
-    ("address", "inside"),
-    [
-        ("192.168.0.1", True),
-        ("192.168.7.199", True),
-        ("192.168.8.1", False),
-        ("10.20.0.254", False),
-        (None, False),
-        ("x", False),
-    ],
-)
+@cases
 def test_a_detect_address_inside_the_server(address: str | None, inside: bool) -> None:
     found = health(each("Success", {3: "Receive timeout"}), detect=each("10.20.0.254", {3: address}))
     assert ("inside of the server" in found.only.summary) is inside
@@ -217,15 +195,7 @@ def test_no_detect_address() -> None:
     assert detect(each("10.20.0.254", {3: SILENT})).unknown
 
 
-@pytest.mark.parametrize(
-    ("conf", "known"),
-    [
-        (None, None),
-        ({3: {"netdetect": "10.20.0.1"}}, None),
-        ({3: {"netdetect": "10.20.0.1"}, 4: {"netdetect": "10.20.0.1"}}, "10.20.0.1"),
-        ({3: {"netdetect": "10.20.0.1"}, 4: {"netdetect": "10.20.0.2"}}, None),
-    ],
-)
+@cases
 def test_the_remedy_sets_only_the_planned_value(conf: Any, known: str | None) -> None:
     assert detect(each("10.20.0.254", {3: None, 4: None}), conf=conf).only.values.get("detect") == known
 
@@ -241,14 +211,7 @@ def test_a_device_without_a_neighbour() -> None:
     assert lldp(each(switch, {3: SILENT})).unknown == "device 3: hccn_tool did not answer within 4 s"
 
 
-@pytest.mark.parametrize(
-    ("id", "fine", "bad", "more"),
-    [
-        ("device-link-down", True, False, (None, None)),
-        ("device-detect-unset", "a", None, (None, None)),
-        ("device-no-lldp", "a", None, (None,)),
-    ],
-)
+@cases
 def test_devices_of_others_are_not_judged(id: str, fine: Any, bad: Any, more: tuple[Any, ...]) -> None:
     product = (devices(),) if id == "device-link-down" else ()
     for job in (plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0"}), tabled(plan(), {"node1": (0,)})):

@@ -9,25 +9,10 @@ import pytest
 
 from doctor.api import Expect
 from doctor.facts.ascend.ports import LinkChange, Optics
+from tests.support.cases import cases, from_cases
 from tests.support.npu_cluster import NODE1, SILENT, UNSUPPORTED, Judgement, each, everywhere, judge, plan
 
-VALUES = {
-    "temperature": 47.0,
-    "Vcc": 3262.9,
-    "Tx Power0": 1.4,
-    "Tx Power1": 1.4,
-    "Rx Power0": 1.0,
-    "Rx Power1": 0.99,
-    "Vcc High Thres": 3465.0,
-    "Vcc Low Thres": 3135.0,
-    "Temp High Thres": 70.0,
-    "Temp Low Thres": 0.0,
-    "TxPower High Thres": 3.5481,
-    "TxPower Low Thres": 0.2818,
-    "RxPower High Thres": 3.5481,
-    "RxPower Low Thres": 0.1445,
-    "Tx Bias0": 0.0,
-}
+VALUES = from_cases(__file__, "VALUES", dict[str, float])
 FLAGS = {"Tx Los Flag": 0, "Rx Los Flag": 0, "Tx LoL Flag": 0, "Rx LoL Flag": 0}
 
 
@@ -151,30 +136,10 @@ def errors(said: Mapping[str, Any], **expect: int) -> Judgement:
     return judge("device-link-errors", said, plan(), Expect(**expect))  # type: ignore[arg-type]
 
 
-QUIET = {
-    "mac_rx_bad_pkt_num": 0,
-    "mac_rx_fcs_err_pkt_num": 3,
-    "mac_tx_pfc_pkt_num": 9_000_000,
-    "roce_rx_err_pkt_num": 0,
-    "roce_qp_status_err_num": 0,
-    "roce_out_of_order_num": 0,
-    "roce_new_pkt_rty_num": 400,
-}
+QUIET = from_cases(__file__, "QUIET", dict[str, int])
 
 
-@pytest.mark.parametrize(
-    ("own", "expect", "actual"),
-    [
-        ({"mac_rx_fcs_err_pkt_num": 1001}, {}, "device 3: mac_rx_fcs_err_pkt_num 1001"),
-        ({"mac_rx_fcs_err_pkt_num": 1000}, {}, None),
-        ({"mac_rx_fcs_err_pkt_num": 31}, {"link_errors": 30}, "device 3: mac_rx_fcs_err_pkt_num 31"),
-        ({"mac_rx_fcs_err_pkt_num": 30}, {"link_errors": 0}, None),
-        ({"roce_new_pkt_rty_num": 4000}, {}, None),
-        ({"roce_new_pkt_rty_num": 4001}, {}, "device 3: roce_new_pkt_rty_num 4001"),
-        ({"mac_tx_pfc_pkt_num": 10**15, "roce_rx_cnp_pkt_num": 10**9}, {}, None),
-        ({"roce_qp_status_err_num": 5000}, {}, "device 3: roce_qp_status_err_num 5000"),
-    ],
-)
+@cases
 def test_far_more_errors_than_the_others(
     own: dict[str, int], expect: dict[str, int], actual: str | None
 ) -> None:

@@ -12,6 +12,7 @@ from doctor.facts.routing import POLICY
 from doctor.mesh import MeshResult
 from doctor.model import Finding, Host, Status
 from tests.support.captures import printed
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, mesh, recording, report
 
 NAMES = ["a", "b"]
@@ -39,19 +40,7 @@ def examined(
 
 
 OUT = "100:\tfrom all to 10.0.0.0/24 lookup 100\n", "default dev mgmt0 table 100\n"
-DIVERTED = {
-    "another interface": OUT,
-    "by its source": ("100:\tfrom 10.0.0.1 lookup mgmt\n", "default via 10.9.9.254 dev mgmt0 table mgmt\n"),
-    "a blackhole in a table": (
-        "100:\tfrom all lookup 7\n",
-        "blackhole 10.0.0.2 table 7\ndefault dev eth0 table 7\n",
-    ),
-    "a prohibiting rule": ("100:\tfrom all to 10.0.0.2 prohibit\n", ""),
-    "not for marked packets": (
-        "100:\tnot from all fwmark 0xca6c lookup 51820\n",
-        "default dev wg0 table 51820\n",
-    ),
-}
+DIVERTED = from_cases(__file__, "DIVERTED", dict[str, tuple[str, ...]])
 
 
 @pytest.mark.parametrize("name", DIVERTED)
@@ -80,38 +69,7 @@ def test_a_rule_that_only_takes_another_network_is_a_warning() -> None:
     assert "rule-diverts-traffic" not in examined(mesh(NAMES), prohibited), "something else lets them through"
 
 
-SOUND = {
-    "a table for each network": ("100:\tfrom 10.0.0.1 lookup 100\n", "10.0.0.0/24 dev eth0 table 100\n"),
-    "a gateway of that network": (
-        "100:\tfrom 10.0.0.1 lookup 100\n",
-        "default via 10.0.0.1 dev eth0 table 100\n",
-    ),
-    "for other sources": ("100:\tfrom 10.9.9.1 lookup 100\n", "default dev mgmt0 table 100\n"),
-    "for marked packets": (
-        "5210:\tfrom all fwmark 0x80000/0xff0000 lookup 52\n",
-        "default dev ts0 table 52\n",
-    ),
-    "a table without the network": ("5270:\tfrom all lookup 52\n", "100.64.0.0/10 dev ts0 table 52\n"),
-    "throw": (
-        "100:\tfrom all lookup 52\n",
-        "default dev mgmt0 table 52\nthrow 10.0.0.0/24 table 52\n",
-    ),
-    "WireGuard": (
-        "99:\tfrom all lookup main suppress_prefixlength 0\n100:\tnot from all fwmark 0xca6c lookup 51820\n",
-        "default dev wg0 table 51820\n",
-    ),
-    "for one user": ("100:\tfrom all uidrange 7-7 lookup 100\n", "default dev mgmt0 table 100\n"),
-    "of an interface": ("100:\tfrom all iif docker0 lookup 100\n", "default dev mgmt0 table 100\n"),
-    "goto": (
-        "100:\tfrom 10.0.0.0/24 goto 32766\n200:\tfrom all lookup 100\n",
-        "default dev mgmt0 table 100\n",
-    ),
-    "VRF": ("1000:\tfrom all lookup [l3mdev-table]\n", ""),
-    "an unknown one": (
-        "100:\tfrom all to x.y lookup 100\n9:\tfrom all nop\n8:\tnonsense\n7:\t\t\n",
-        "default dev m table 100\n",
-    ),
-}
+SOUND = from_cases(__file__, "SOUND", dict[str, tuple[str, ...]])
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -217,14 +175,7 @@ def test_hosts_whose_mac_addresses_do_not_meet(own: dict[str, Any], others: dict
 # loopback-down
 
 
-@pytest.mark.parametrize(
-    ("own", "says"),
-    [
-        ({"links": {"/sys/class/net/lo/mtu": "65536", "/sys/class/net/lo/flags": "0x8"}}, "is down"),
-        ({"addresses": "2: eth0 inet 10.0.0.1/24 scope global"}, "has no 127.0.0.1"),
-        ({"addresses": "1: lo inet6 ::1/128 scope host\n2: eth0 inet 10.0.0.1/24 scope"}, "has no 127.0.0.1"),
-    ],
-)
+@cases
 def test_the_loopback_interface_is_unusable(own: dict[str, Any], says: str) -> None:
     found = examined(mesh(NAMES), own)
     assert found.keys() == {"loopback-down"}

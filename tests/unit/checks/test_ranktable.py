@@ -23,6 +23,7 @@ from doctor.model import Capture, Confidence, Host, MissingFact, View
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.textfile import posix_cksum
+from tests.support.cases import cases
 from tests.support.npu_cluster import FLAT, HOSTS, RAILS, SILENT, Judgement, devices, everywhere, judge, plan
 
 PATH = "/job/hccl.json"
@@ -237,14 +238,7 @@ def test_an_unreachable_host_does_not_excuse_another_server() -> None:
     assert said.places == {("node1", 7)}
 
 
-@pytest.mark.parametrize(
-    ("written", "held", "same"),
-    [
-        ("FD00:0:0::8", "fd00::8", True),
-        ("fd00:0000::0008", "fd00::8", True),
-        ("fd00::9", "fd00::8", False),
-    ],
-)
+@cases
 def test_addresses_are_compared_as_addresses(written: str, held: str, same: bool) -> None:
     text = make_table([LiveServer("node1", "node1", (LiveDevice(0, written),))], "1.0", "aarch64")
     assert written in text

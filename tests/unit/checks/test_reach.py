@@ -14,6 +14,7 @@ from doctor.text.nodeset import quoted
 from doctor.transport import errors
 from doctor.transport.errors import CannotReach
 from doctor.transport.ssh.errors import PresentedKey, key_changed, key_unknown
+from tests.support.cases import cases
 from tests.support.recordings import heard, recording, report
 
 NAMES = ["node1", "node2", "node3", "node4"]
@@ -74,18 +75,7 @@ def unresolved(*, temporary: bool) -> CannotReach:
 
 
 @pytest.mark.parametrize("temporary", [False, True], ids=["unknown", "name-server-silent"])
-@pytest.mark.parametrize(
-    ("typed", "beside", "meant"),
-    [
-        ("nodd3", ("node1", "node2"), "node3"),
-        ("nod24", ("node1", "node2", "node24"), "node24"),
-        ("node3.lcoal", ("node1.local", "node2.local"), "node3.local"),
-        ("gpu-a1-n02", ("gpu-b1-n01", "gpu-b1-n03"), "gpu-b1-n02"),
-        ("node1-4", ("gate",), "node[1-4]"),
-        ("node1-node4", ("gate",), "node[1-4]"),
-        ("10.0.0.1-8", ("10.0.0.9",), "10.0.0.[1-8]"),
-    ],
-)
+@cases
 def test_a_name_unlike_the_others_is_a_slip(
     typed: str, beside: tuple[str, ...], meant: str, temporary: bool
 ) -> None:

@@ -27,23 +27,13 @@ from doctor.smoke import judge as judges
 from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.result import OmittedSmokeHost, RunEnd, SmokeResult
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, recording
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
 CHECKS = {check.id: check for check in find_checks().checks}
 SMOKE_CHECKS = [id for id, check in CHECKS.items() if SMOKE in check.needs]
-FAULTS = (
-    "smoke-not-started",
-    "smoke-hang",
-    "smoke-crash",
-    "smoke-mismatch",
-    "smoke-collective-wrong",
-    "smoke-mask-divergence",
-    "smoke-desync",
-    "smoke-corruption",
-    "smoke-loss-stall",
-    "smoke-loss-nan",
-)
+FAULTS = from_cases(__file__, "FAULTS", tuple[str, ...])
 WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 NAMES = ["n1", "n2", "n3", "n4"]
 
@@ -172,41 +162,14 @@ def test_commands_of_a_charge_override_the_remedy() -> None:
     assert found["smoke-crash"].remedy.commands == ("dmesg | tail",)
 
 
-@pytest.mark.parametrize(
-    ("check", "severity", "status"),
-    [
-        ("smoke-hang", Severity.WARN, "warn"),
-        ("smoke-hang", None, "fail"),
-        ("smoke-slow-link", Severity.FAIL, "fail"),
-        ("smoke-slow-link", None, "warn"),
-    ],
-)
+@cases
 def test_a_charge_may_override_the_severity_of_its_check(
     check: str, severity: Severity | None, status: str
 ) -> None:
     assert of(judged(run(charge(check, 5, severity=severity))), check) == [("n3", status)]
 
 
-CAUSES = [
-    ("smoke-not-started", "torch-missing", "fail"),
-    ("smoke-not-started", "firewall-blocks", "fail"),
-    ("smoke-hang", "port-unreachable", "fail"),
-    ("smoke-hang", "interface-missing", "fail"),
-    ("smoke-hang", "device-unhealthy", "fail"),
-    ("smoke-crash", "shm-small", "fail"),
-    ("smoke-crash", "gpu-xid", "fail"),
-    ("smoke-mismatch", "version-incompatible", "fail"),
-    ("smoke-collective-wrong", "gpu-ecc", "fail"),
-    ("smoke-corruption", "device-unhealthy", "fail"),
-    ("smoke-loss-nan", "smoke-corruption", "fail"),
-    ("smoke-desync", "smoke-collective-wrong", "fail"),
-    ("smoke-straggler", "cpu-governor", "warn"),
-    ("smoke-contention", "stuck-process", "warn"),
-    ("smoke-slow-link", "link-speed-mismatch", "warn"),
-]
-
-
-@pytest.mark.parametrize(("symptom", "cause", "status"), CAUSES)
+@cases
 def test_a_fault_found_by_another_check_explains_the_charge(symptom: str, cause: str, status: str) -> None:
     for host, explains in (("n3", True), ("n2", False)):
         results = [r for r in judged(run(charge(symptom, 5))) if r.problem]
@@ -247,15 +210,7 @@ def test_what_a_run_that_ended_early_leaves_undecided(phase: str) -> None:
     }
 
 
-@pytest.mark.parametrize(
-    ("kind", "phase", "reason"),
-    [
-        ("interrupted", "train", "the smoke run was interrupted"),
-        ("deadline", "train", "the smoke run ran out of time"),
-        ("trouble", "spawned", "the smoke run ended in the start phase"),
-        ("lost", "ready", "the smoke run ended in the start phase"),
-    ],
-)
+@cases
 def test_why_it_is_undecided(kind: str, phase: str, reason: str) -> None:
     results = judged(run(of=ended(phase, kind=kind)))
     assert {r.reason for r in results if r.check == "smoke-hang"} == {reason}
@@ -335,23 +290,7 @@ def test_one_sick_cell_leaves_only_its_own_hosts_undecided() -> None:
     assert of(results, "smoke-desync") == [("n1n2", "unknown"), ("n3n4", "pass")]
 
 
-@pytest.mark.parametrize(
-    ("shape", "skipped"),
-    [
-        ({"hosts": 1, "each": 1}, {*WARNINGS, "smoke-collective-wrong", "smoke-desync", "smoke-mismatch"}),
-        ({"hosts": 1, "each": 2}, set(WARNINGS)),
-        ({"hosts": 1, "each": 4}, {"smoke-contention", "smoke-slow-link"}),
-        ({"hosts": 2, "each": 2}, {"smoke-contention"}),
-        ({"hosts": 3, "each": 1}, {"smoke-straggler"}),
-        ({"hosts": 4, "each": 1}, set()),
-        ({"hosts": 4, "each": 1, "backend": "nccl"}, {"smoke-contention"}),
-        ({"hosts": 4, "each": 2, "cells": 2}, set()),
-        ({"hosts": 1, "each": 4, "tp": 4}, {"smoke-contention", "smoke-slow-link", "smoke-desync"}),
-        ({"hosts": 4, "each": 1, "steps": 15}, set()),
-        ({"hosts": 4, "each": 1, "steps": 14}, {"smoke-loss-stall"}),
-        ({"hosts": 4, "each": 1, "steps": 5}, {"smoke-loss-stall", "smoke-straggler", "smoke-contention"}),
-    ],
-)
+@cases
 def test_too_few_to_compare(shape: dict[str, Any], skipped: set[str]) -> None:
     names = NAMES[: shape["hosts"]]
     results = judged(run(**{"tp": 1, **shape}), names=names)
@@ -479,15 +418,7 @@ def test_a_run_without_hosts_decides_nothing() -> None:
     assert {r.status for r in judged()} == {Status.UNKNOWN}
 
 
-@pytest.mark.parametrize(
-    ("asked", "typed"),
-    [
-        ("/opt/cann/npu-python", "/opt/cann/npu-python"),
-        ("python3.9", "python3.9"),
-        ("/opt/my env/python3", "/usr/bin/python3"),
-        ("", "/usr/bin/python3"),
-    ],
-)
+@cases
 def test_a_wrapper_that_was_named_is_what_to_type(asked: str, typed: str) -> None:
     """The interpreter behind it lacks what the wrapper sets."""
     whole = healthy(plan_of(hosts=2, each=1, tp=1))

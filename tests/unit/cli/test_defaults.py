@@ -16,6 +16,7 @@ from doctor.errors import InputErrors, UsageError
 from doctor.exam.request import HostFlags, Request, WayFlags
 from doctor.exam.way import way_of
 from doctor.targets.inventory import read_targets
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import recording
 from tests.support.reports import NAMES, report, text
 
@@ -52,17 +53,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     return requests
 
 
-EVERYTHING = """
-user: root
-identity: [~/.ssh/one, /keys/two]
-jump: bastion:2222
-ssh-config: ~/.ssh/lab
-python: /opt/train/bin/python
-sudo: true
-fanout: 16
-connect_timeout: 3
-timeout: 90.5
-"""
+EVERYTHING = from_cases(__file__, "EVERYTHING", str)
 
 
 def test_checks_that_prove_what_a_log_says_use_them_too(
@@ -147,23 +138,7 @@ def test_the_folder_of_xdg_is_honoured(write: Write, tmp_path: Path) -> None:
         assert with_defaults(request, nowhere) == request
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("user: root\naccept-new: true\n", "config.yaml:2: accept-new has no place here"),
-        ("usr: root\n", "config.yaml:1: there is no default for 'usr'; did you mean 'user'?"),
-        ("user: root\nsudo: yes\n", "config.yaml:2: sudo is true or false"),
-        ("user: [a, b]\n", "config.yaml:1: user needs a text"),
-        ("user: -oProxyCommand=x\n", "config.yaml:1: '-oProxyCommand=x' is not a user name"),
-        ("fanout: 0\n", "config.yaml:1: fanout is a whole number from 1 to 4096"),
-        ("fanout: 2.5\n", "config.yaml:1: fanout is a whole number"),
-        ("timeout: soon\n", "config.yaml:1: timeout is a number of seconds from 0.1 to 86400"),
-        ("ssh-config: conf\n", "config.yaml:1: ssh-config: give the whole path"),
-        ("python: venv/bin/python\n", "config.yaml:1: python: give the whole path"),
-        ("- user\n", "config.yaml:1: "),
-        ("user: {\n", "config.yaml:2: "),
-    ],
-)
+@cases
 def test_a_mistake_is_named_with_its_place(write: Write, content: str, message: str) -> None:
     path = write(content)
     with pytest.raises(InputErrors) as caught:

@@ -19,25 +19,12 @@ from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
+from tests.support.cases import from_cases
 from tests.support.each import each
 
 CHECKS = find_checks().checks
 IDS = [check.id for check in CHECKS]
-SOURCE = '''"""A check of a site."""
-
-from doctor.api import HERE, Problem, check
-
-
-@check("door-open", HERE)
-def door_open(here: object) -> list[Problem]:
-    """The door of the rack is open.
-
-    Why it matters: it is loud.
-
-    What to do: close it.
-    """
-    return []
-'''
+SOURCE = from_cases(__file__, "SOURCE", str)
 
 
 @each("id", IDS)

@@ -10,6 +10,7 @@ from doctor.cli.explain import words
 from doctor.cli.explain.words import explain_words
 from doctor.judge.registry import check_ids
 from doctor.text.language import Language
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.fault_logs import matcher
 from tests.support.paths import ROOT
@@ -18,46 +19,6 @@ FRAGMENTS = [
     tuple(line.split(None, 1))
     for line in (ROOT / "tests/unit/logs/fragments.txt").read_text().splitlines()
     if not line.startswith("#")
-]
-TYPED = [
-    ("connect returned Connection timed out", "nccl-connect-timeout"),
-    ("Call to connect returned Connection timed out, retrying", "nccl-connect-retrying"),
-    ("davinci_model : load task fail", "mindspore-wrap-load-task"),
-    ("EI0006", "hccl-ei0006"),
-    ("ei0006", "hccl-ei0006"),
-    ("Error code EI0006", "hccl-ei0006"),
-    ("Watchdog caught collective operation timeout", "torch-nccl-watchdog"),
-    ("failed to connect to any network address of", "torch-connect-unreachable"),
-    ("RendezvousClosedError", "torchrun-rendezvous-closed"),
-    ("ret 507011", "acl-507011"),
-    ("xid79", "gpu-xid-79"),
-    ("XID: 79", "gpu-xid-79"),
-    ("signal 9", "torchrun-killed"),
-    ("exitcode -11", "torchrun-segfault"),
-    ("exit 137", "torchrun-killed"),
-    ("SIGSEGV", "torchrun-segfault"),
-    ("EADDRINUSE", "torch-port-in-use"),
-    ("NCCL error: unhandled system error", "nccl-wrapper"),
-    ("mirror_mean", "smoke-loss-stall"),
-    ("parameter_broadcast", "smoke-desync"),
-    ("set_auto_parallel_context", "plan-invalid"),
-    ("DistributedSampler", "smoke-mask-divergence"),
-    ("para_plane_nic_location", "rank-table-invalid"),
-    ("plog", "device-unhealthy"),
-    ("ms-operator", "launch-ranks"),
-    ("ParameterBroadcast", "smoke-desync"),
-    ("distributed_sampler", "smoke-mask-divergence"),
-    ("MIRROR-MEAN", "smoke-loss-stall"),
-    ("pipeline_stages", "plan-invalid"),
-    ("full_batch", "launch-ranks"),
-    ("new_group", "smoke-mismatch"),
-    ("hostNetwork", "names-disagree"),
-    ("GLOG_v", "kernel-log"),
-    ("PFC", "nic-errors"),
-    ("init_method", "master-not-here"),
-    ("FSDP", "smoke-mismatch"),
-    ("num_workers", "shm-small"),
-    ("ib_write_bw", "smoke-slow-link"),
 ]
 WORDS = [
     tuple(line.split())
@@ -100,30 +61,6 @@ gpu-ecc              ECC
 """.strip().splitlines()
 ]
 """A check, and words of launch guides whose answer is the page of the check, or names it."""
-COMMANDS = [
-    ("firewall-blocks", "ufw disable"),
-    ("firewall-blocks", "sudo systemctl stop firewalld"),
-    ("device-tls-mismatch", "hccn_tool -i 0 -tls -s enable 0"),
-    ("device-link-down", "hccn_tool -i 0 -link -g"),
-    ("device-net-unhealthy", "for i in {0..7}; do hccn_tool -i $i -net_health -g; done"),
-    ("somaxconn-low", "sysctl -w net.core.somaxconn=65535"),
-    ("ports-not-reserved", "sysctl -w net.ipv4.ip_local_reserved_ports=60000-60015"),
-    ("launch-timeouts", "export HCCL_CONNECT_TIMEOUT=1200"),
-    ("interface-missing", "NCCL_SOCKET_IFNAME=eth0"),
-    ("nofile-low", "ulimit -n 65535"),
-    ("nproc-low", "ulimit -u"),
-    ("memlock-low", "ulimit -l unlimited"),
-    ("shm-small", "--shm-size=64g"),
-    ("port-in-use", "ss -tlnp"),
-    ("memlock-low", "--ulimit memlock=-1"),
-    ("nofile-low", "docker run --ulimit nofile=65536 image"),
-    ("device-missing", "--device=/dev/davinci0"),
-    ("device-ip-missing", "hccn_tool -i 0 -ip -s address 192.0.2.1 netmask 255.255.255.0"),
-    ("master-not-here", "torchrun --nnodes=2 --rdzv_endpoint=node1:29500 train.py"),
-    ("shm-small", "mount -o remount,size=64G /dev/shm"),
-    ("nccl-shm-extend", "ENOSPC"),
-    ("nccl-too-many-files", "EMFILE"),
-]
 NEAR_ONLY = {"device id: 9"}
 """Too short to be a message, and listed among similar ones."""
 
@@ -150,7 +87,7 @@ def test_a_part_of_a_message(fragment: tuple[str, str], capsys: pytest.CaptureFi
     assert code == (3 if text in NEAR_ONLY else 0)
 
 
-@pytest.mark.parametrize(("text", "id"), TYPED)
+@cases
 def test_what_people_type(text: str, id: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = explained(text, capsys)
     assert (code, id in said) == (0, True), said
@@ -165,7 +102,7 @@ def test_a_word_of_a_launch_guide(row: tuple[str, ...], capsys: pytest.CaptureFi
         assert (code, id in said) == (0, True), (word, said)
 
 
-@pytest.mark.parametrize(("id", "command"), COMMANDS)
+@cases
 def test_a_command_of_a_launch_guide(id: str, command: str, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = explained(command, capsys)
     assert (code, id in said) == (0, True), said

@@ -13,6 +13,7 @@ import pytest
 from doctor.cli import run
 from doctor.judge.fact_values import ASKED
 from doctor.recording import Recording, save
+from tests.support.cases import cases
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, answering, lost, smoke_runs
 
@@ -72,15 +73,7 @@ def test_files(tmp_path: Path) -> None:
     assert run(["facts", "--replay", names[2]]) == 0
 
 
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--csv", "-", "--json", "-"), "both write to stdout"),
-        (("--csv", "/nowhere/facts.csv"), "cannot be written"),
-        (("--csv", "--json"), "is an option, not a file"),
-        (("--user", "root"), "--replay cannot be combined with --user"),
-    ],
-)
+@cases
 def test_what_cannot_be_done_is_refused(
     options: tuple[str, ...], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -15,22 +15,14 @@ from doctor.cli import run
 from doctor.model import MissingFact
 from doctor.recording import Recording, save
 from doctor.smoke.result import OmittedSmokeHost, SmokeResult
+from tests.support.cases import cases, from_cases
 from tests.support.headlines import headline
 from tests.support.recordings import HEALTHY, heard, recording
 from tests.support.reports import NAMES, seated, smoke_runs
 from tests.support.smoke.results import healthy, with_end
 from tests.support.smoke.spoilt import masked
 
-PLUG_IN = """\
-from doctor.api import HERE, Problem, check
-
-@check("plug-in", HERE)
-def plug_in(here):
-    '''A check of somebody else.'''
-    if here.name in {hosts!r}:
-        raise ValueError("of theirs")
-    yield from ()
-"""
+PLUG_IN = from_cases(__file__, "PLUG_IN", str)
 OLD_EXAM = "title: mine\n"
 
 
@@ -107,15 +99,7 @@ CUT = replace(
 )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        OLD_EXAM,
-        "title: mine\nessential: [nofile-low]\n",
-        "title: mine\nchecks: [nofile-low]\n",
-        "title: mine\nskip: [probe-incomplete, host-unreachable]\n",
-    ],
-)
+@cases
 def test_half_an_answer_whatever_the_exam_calls_essential(
     text: str, judged: Judged, exam: Callable[[str], list[str]]
 ) -> None:
@@ -243,23 +227,7 @@ def alone() -> Recording:
     return recording(NAMES[:1])
 
 
-@pytest.mark.parametrize(
-    ("options", "says"),
-    [
-        (["--only", "firewall-blocks"], "Nothing was examined: firewall-blocks needs two hosts or more."),
-        (["--only", "firewall"], "Nothing was examined: firewall needs two hosts or more."),
-        (["--only", "gpu-ecc"], "Nothing was examined: gpu-ecc applies to no host (only for nccl jobs)."),
-        (["--only", "memlock-low"], "Nothing was examined: memlock-low applies to no host (the host has no"),
-        (["--only", "device-*,amd-*"], "device-* applies to no host (only for hccl jobs); amd-* applies"),
-        (["--only", "shm-small,firewall-blocks"], "Inconclusive: firewall-blocks needs two hosts or more."),
-        (
-            ["--only", "shm-small,smoke-hang"],
-            "Inconclusive: smoke-hang applies to no host (it needs a",
-        ),
-        (["--only", "shm-small,port-unreachable", "--mesh", "none"], "port-unreachable applies to no host"),
-        (["--skip", "[!gf]*,*-*-*,g*", "--need-hosts", "1"], "Nothing was examined: what --skip leaves"),
-    ],
-)
+@cases
 def test_what_was_chosen_and_applied_to_nobody(options: list[str], says: str, judged: Judged) -> None:
     done = judged(alone(), *options)
     assert (done.code, done.healthy) == (1 if "--need-hosts" in options else 3, [])

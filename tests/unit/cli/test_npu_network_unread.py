@@ -20,6 +20,7 @@ from doctor.model import MissingFact, SourcedValue
 from doctor.probe import HostAnswer
 from doctor.recording import Recording, load, save
 from doctor.smoke.result import SmokeResult
+from tests.support.cases import cases
 from tests.support.npu_cluster import plan, tabled
 from tests.support.paths import ROOT
 from tests.support.reports import seated
@@ -102,14 +103,7 @@ def test_the_tool_refuses_the_question_everywhere(query: str, judged: Judged) ->
     assert "the command is not supported on this product" in said
 
 
-@pytest.mark.parametrize(
-    ("options", "left_out"),
-    [
-        (("--skip", "device-*,kernel-log"), "device-ip-missing, device-link-down"),
-        (("--skip", "device-link-*"), "device-link-down"),
-        (("--only", "host-*"), "device-ip-missing, device-link-down"),
-    ],
-)
+@cases
 def test_it_was_left_out_as_asked_for(options: tuple[str, str], left_out: str, judged: Judged) -> None:
     """A user who leaves it out gets a verdict on the rest, and the verdict says so."""
     code, said, _ = judged(lambda of: of, *options)

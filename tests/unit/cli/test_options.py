@@ -22,26 +22,12 @@ from doctor.model import Backend
 from doctor.recording import save
 from doctor.report.formats import FORMATS, STDOUT, Format
 from doctor.text.option import IN_JOB, KEY, NO_SMOKE, REPLAY, Option, options
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
 ALL = {known.name: known for known, _ in options(Request)}
-VALUES = {
-    "--port": "22",
-    "--backend": "gloo",
-    "--transport": "ssh",
-    "--exam": "host",
-    "--only": "shm-*",
-    "--skip": "nofile-*",
-    "--expect": "nofile=1",
-    "--mesh": "ring",
-    "--on-busy": "run",
-    "--python": "/usr/bin/python3",
-    "--framework": "torch",
-    "--inject": "stuck@1:2",
-    "--print": "launch",
-    "--color": "never",
-}
+VALUES = from_cases(__file__, "VALUES", dict[str, str])
 """Values for options that do not accept any name, number or path."""
 PLUG_IN = """\
 from doctor.api import PLAN, check
@@ -236,16 +222,7 @@ def test_a_file_option_does_not_take_the_option_behind_it(
             )
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["ranktable", "make", "--local", "--output", "-q"],
-        ["ranktable", "check", "table.json", "--json", "-q"],
-        ["list", "--checks", "-q"],
-        ["explain", "shm-small", "--checks", "-v"],
-    ],
-    ids=" ".join,
-)
+@cases
 def test_nor_do_those_of_other_commands(
     words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ import pytest
 
 from doctor.cli import run
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
+from tests.support.cases import cases
 
 SOUND = make_table(
     [
@@ -43,16 +44,7 @@ def test_a_valid_table(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "Healthy. No host was asked. 3 checks apply and all pass" in said
 
 
-@pytest.mark.parametrize(
-    ("before", "after", "check", "line", "says"),
-    [
-        ('"status": "completed"', '"status": "completed",', "rank-table-invalid", "status", "comma"),
-        ('"status": "completed"', '"status": "initializing"', "rank-table-invalid", "status", "initializing"),
-        ('"rank_id": "9"', '"rank_id": "3"', "rank-table-ranks", '"10.20.2.1"', "rank 3"),
-        ('"server_count": "2"', '"server_count": "3"', "rank-table-ranks", "server_count", "3"),
-        ('"10.20.2.1"', '"10.20.1.1"', "rank-table-ranks", "10.20.1.1", "10.20.1.1"),
-    ],
-)
+@cases
 def test_a_flaw_has_its_line_and_its_text(
     before: str, after: str, check: str, line: str, says: str, table: Path, tmp_path: Path
 ) -> None:

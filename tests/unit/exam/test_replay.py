@@ -11,12 +11,12 @@ from doctor.cli import run
 from doctor.probe import HostAnswer
 from doctor.recording import save
 from doctor.transport.way import Typed, Way
+from tests.support.cases import cases
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
 Answers = Mapping[str, HostAnswer]
 SICK: Answers = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
-ONLY_ELSEWHERE = ("--only", "somaxconn-low")
 SHORT_QUEUE = {
     "/proc/sys/net/core/somaxconn": "4",
     "/proc/sys/net/ipv4/tcp_max_syn_backlog": "2048",
@@ -35,29 +35,12 @@ def replayed(
     return run(["check", "--replay", str(file), *typed])
 
 
-@pytest.mark.parametrize(
-    ("asked", "code"),
-    [
-        ((), 1),
-        ((ONLY_ELSEWHERE,), 0),
-        ((("--skip", "shm-small"),), 0),
-        ((("--need-hosts", "3"),), 0),
-        ((("--need-hosts", "4"),), 1),
-    ],
-)
+@cases
 def test_the_options_of_the_run_are_kept(asked: tuple[Typed, ...], code: int, tmp_path: Path) -> None:
     assert replayed(tmp_path, asked) == code
 
 
-@pytest.mark.parametrize(
-    ("asked", "typed"),
-    [
-        ((ONLY_ELSEWHERE,), ["--only", "shm-small"]),
-        ((("--skip", "shm-small"),), ["--only", "shm-small"]),
-        ((ONLY_ELSEWHERE,), ["--exam", "preflight"]),
-        ((("--need-hosts", "3"),), ["--need-hosts", "4"]),
-    ],
-)
+@cases
 def test_what_is_typed_for_the_replay_overrides_them(
     asked: tuple[Typed, ...], typed: list[str], tmp_path: Path
 ) -> None:

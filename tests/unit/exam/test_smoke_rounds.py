@@ -25,6 +25,7 @@ from doctor.rules.smoke import named_by
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.plan import SmokeWishes
 from doctor.smoke.result import OmittedSmokeHost, SmokePlan, SmokeResult
+from tests.support.cases import cases
 from tests.support.recordings import heard, mesh, recording, report, syllabus
 from tests.support.smoke.frozen import at, frozen, stuck
 from tests.support.smoke.results import healthy, with_end
@@ -296,17 +297,7 @@ def test_an_interface_that_only_the_hosts_know_is_that_of_the_data_address(
     assert stage.ran[0][1]["own_env"] == {name: {"GLOO_SOCKET_IFNAME": "eth0"} for name in NAMES}
 
 
-@pytest.mark.parametrize(
-    ("gpus", "ranks", "expected"),
-    [
-        (2, 2, [0, 1]),
-        (1, 2, [0, 0]),
-        (2, 4, [0, 1, 0, 1]),
-        # Nobody asked to share, so the rank without a GPU must be named.
-        (3, 4, [0, 1, 2, 3]),
-        (0, 2, [0, 1]),
-    ],
-)
+@cases
 def test_ranks_share_gpus_where_each_gpu_gets_as_many(
     monkeypatch: pytest.MonkeyPatch, gpus: int, ranks: int, expected: list[int]
 ) -> None:

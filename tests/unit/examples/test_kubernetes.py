@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from tests.support.captures import SAMPLES
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 from tests.support.schemas import misfits
 
@@ -58,15 +59,7 @@ def test_the_daemon_set_finds_its_own_pods() -> None:
 
 
 @each_manifest
-@pytest.mark.parametrize(
-    ("old", "new", "says"),
-    [
-        ("medium: Memory", "medium: 5", "is not of type string"),
-        ("sizeLimit: 16Gi", "sizeLimit: plenty", "is not a quantity"),
-        ("mountPath: /dev/shm", "mountpath: /dev/shm", "there is no mountpath"),
-        ("restartPolicy: Never", "restartPolicy: [Never]", "is not of type string"),
-    ],
-)
+@cases
 def test_a_misspelled_manifest_is_refused(name: str, old: str, new: str, says: str) -> None:
     text = (FOLDER / f"{name}.yaml").read_text()
     assert old in text

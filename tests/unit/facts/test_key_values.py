@@ -68,9 +68,9 @@ def test_every_sample_is_read_by_a_test() -> None:
     folder = ROOT / "tests/unit/facts/ascend"
     calls = ROOT / "tests/process/facts/test_device_tools.py"
     read = "".join(path.read_text() for path in (*folder.glob("*.py"), *folder.glob("cases/*.yaml"), calls))
-    for folder in ("hccn_tool", "npu-smi"):
-        for path in (SAMPLES / folder).glob("*.txt"):
-            name = f"{folder}/{path.stem}"
+    for tool in ("hccn_tool", "npu-smi"):
+        for path in (SAMPLES / tool).glob("*.txt"):
+            name = f"{tool}/{path.stem}"
             here = name in PAIRS or name in TABLES or name in NOTHING
             assert here or path.stem in read or path.stem.startswith(("net_health_g_", "ping_g_")), name
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from doctor.errors import UnreadableOutput
 from doctor.firewall import RuleTable, combine, parse_iptables_save, parse_nft
 from doctor.firewall.nft_devices import parse_devices
+from tests.support.cases import from_cases
 from tests.support.firewall import decide
 from tests.support.paths import ROOT
 
@@ -158,22 +159,7 @@ def test_json_with_one_byte_changed(name: str, data: st.DataObject) -> None:
     read_nft(text[:at] + data.draw(st.characters()) + text[at + 1 :])
 
 
-CHAINS = """table netdev card {
-	chain in {
-		type filter hook ingress devices = { eth0, "eth1" } priority filter; policy accept;
-	}
-}
-table inet x {
-	chain plain {
-	}
-	chain out {
-		type filter hook egress device "eth0" priority filter; policy accept;
-	}
-	chain input {
-		type filter hook input priority filter; policy drop;
-	}
-}
-"""
+CHAINS = from_cases(__file__, "CHAINS", str)
 
 
 def test_the_devices_of_chains_that_json_leaves_out() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from doctor.firewall import Action, Manager, Ruleset, combine, parse_iptables_save, parse_nft
 from doctor.text.addresses import Holders
+from tests.support.cases import cases
 from tests.support.firewall import decide
 from tests.support.paths import ROOT
 
@@ -39,35 +40,7 @@ def test_without_rules_all_is_accepted() -> None:
     assert (decision.action, decision.manager, decision.rule) == (Action.ACCEPT, None, "")
 
 
-@pytest.mark.parametrize(
-    ("name", "source", "port", "action", "manager"),
-    [
-        ("ufw_allow_subnet", PEER, 29500, Action.ACCEPT, Manager.UFW),
-        ("ufw_allow_subnet", FAR, 29500, Action.DROP, Manager.UFW),
-        ("ufw_port_range", PEER, 29510, Action.ACCEPT, Manager.UFW),
-        ("ufw_port_range", BAD, 29510, Action.ACCEPT, Manager.UFW),
-        ("ufw_port_range", BAD, 29511, Action.DROP, Manager.UFW),
-        ("ufw_port_range", PEER, 60000, Action.DROP, Manager.UFW),
-        ("ufw_port_range", PEER, 2222, Action.UNKNOWN, Manager.UFW),
-        ("ufw_default_allow", PEER, 60000, Action.REJECT, Manager.UFW),
-        ("ufw_default_allow", PEER, 50000, Action.ACCEPT, Manager.UFW),
-        ("ufw_disabled", FAR, 50000, Action.ACCEPT, Manager.UFW),
-        ("firewalld_default", PEER, 22, Action.ACCEPT, Manager.FIREWALLD),
-        ("firewalld_default", PEER, 29500, Action.REJECT, Manager.FIREWALLD),
-        ("firewalld_rich", PEER, 29511, Action.ACCEPT, Manager.FIREWALLD),
-        ("firewalld_rich", BAD, 29511, Action.REJECT, Manager.FIREWALLD),
-        ("firewalld_rich", BAD, 29512, Action.DROP, Manager.FIREWALLD),
-        ("firewalld_rich", PEER, 60031, Action.ACCEPT, Manager.FIREWALLD),
-        ("firewalld_source_zone", BAD, 29512, Action.ACCEPT, Manager.FIREWALLD),
-        ("firewalld_source_zone", PEER, 40000, Action.REJECT, Manager.FIREWALLD),
-        ("firewalld_trusted", FAR, 40000, Action.ACCEPT, Manager.FIREWALLD),
-        ("firewalld_drop_zone", PEER, 40000, Action.DROP, Manager.FIREWALLD),
-        ("firewalld_iptables", PEER, 29555, Action.DROP, Manager.FIREWALLD),
-        ("firewalld_iptables", PEER, 29556, Action.ACCEPT, Manager.FIREWALLD),
-        ("kube_nft", PEER, 29500, Action.ACCEPT, Manager.IPTABLES),
-        ("kube_legacy", PEER, 29510, Action.UNKNOWN, Manager.IPTABLES),
-    ],
-)
+@cases
 def test_recorded_hosts(name: str, source: str, port: int, action: Action, manager: Manager) -> None:
     decision = decide(sample(name), source, HERE, port, "eth0")
     assert decision.action is action, decision

@@ -23,6 +23,7 @@ from tests.gpu_proof.attempts import (
 )
 from tests.gpu_proof.machine import Machine
 from tests.gpu_proof.page import page
+from tests.support.cases import cases
 from tests.support.envelopes import as_data
 from tests.support.recordings import recording, report
 from tests.support.smoke.frozen import behind, died, frozen
@@ -72,14 +73,7 @@ def test_an_examination_is_right_if_it_recognises_the_gpus() -> None:
     assert not examined(ran("gpu-healthy", hosts=alone, summary=broke)).right
 
 
-@pytest.mark.parametrize(
-    ("name", "right", "found"),
-    [
-        ("lab-smoke-healthy", True, "it passes"),
-        ("one-host", False, "it did not pass: no smoke run was made"),
-        ("lab-smoke-kill", False, "fail smoke-crash this machine rank 1: its process was killed by SIGKILL"),
-    ],
-)
+@cases
 def test_a_smoke_run_is_right_only_if_it_was_made_and_passed(name: str, right: bool, found: str) -> None:
     attempt = healthy(ran(name))
     assert attempt.right is right

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from doctor import cli
 from doctor.judge.commands import fitting
@@ -17,6 +16,7 @@ from doctor.judge.engine import Facts
 from doctor.judge.verdict import Report
 from doctor.model import Finding, Host, Remedy
 from doctor.transport.way import Way
+from tests.support.cases import cases
 from tests.support.recordings import heard, mesh, recording
 from tests.support.reports import NAMES, SMALL_SHM, report, smoke_runs
 from tests.support.tampered import SAMPLES
@@ -53,25 +53,7 @@ def test_they_reach_the_hosts_as_the_run_did() -> None:
     assert new == f"{old.removesuffix(' --python python3')} {REACH}"
 
 
-@pytest.mark.parametrize(
-    ("command", "made"),
-    [
-        ("doctor smoke node3    # alone", f"doctor smoke node3 {REACH}    # alone"),
-        ("doctor smoke node3 --python python3", f"doctor smoke node3 {REACH}"),
-        ("doctor check 'node[1-2]' --exam full", f"doctor check 'node[1-2]' --exam full {REACH}"),
-        (
-            "doctor check --only nic-errors",
-            f"doctor check 'node[1-4]' --only nic-errors {REACH}",
-        ),
-        (
-            "doctor ranktable make 'node[1-4]' --format legacy --output /tmp/t.json",
-            f"doctor ranktable make 'node[1-4]' --format legacy --output /tmp/t.json {REACH}",
-        ),
-        ("doctor explain shm-small", "doctor explain shm-small"),
-        ("ip -s link", "ip -s link"),
-        ("# doctor check node1", "# doctor check node1"),
-    ],
-)
+@cases
 def test_each_form_of_command(command: str, made: str) -> None:
     assert fitted(command) == [made]
     assert fitted(command, way=None) == [command], "older recordings replay as they did"
@@ -91,35 +73,14 @@ def test_this_machine_is_not_named() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("run", "command", "hosts"),
-    [
-        ("preflight", "doctor smoke node1    # alone: does it die again?", ["node1"]),
-        ("smoke", "doctor smoke node1 --python /usr/bin/python3", ["node1"]),
-        ("preflight", "doctor check 'node[1-4]' --only version-drift,mtu-mismatch", NAMES),
-        ("preflight", "doctor check 'node[1-4]' --expect torch=any", NAMES),
-        ("check", "doctor check 'node[1-4]' --exam preflight", NAMES),
-    ],
-)
+@cases
 def test_what_was_just_run_is_not_suggested(run: str, command: str, hosts: Sequence[str]) -> None:
     assert fitted("uptime", command, hosts=hosts, command=run) == ["uptime"]
     assert fitted("# in words", command, hosts=hosts, command=run) == [], "words alone are nothing to type"
     assert fitted("uptime", command, hosts=hosts, command=run, way=None) == ["uptime", command]
 
 
-@pytest.mark.parametrize(
-    ("run", "command"),
-    [
-        ("check", "doctor smoke 'node[1-4]'"),
-        ("preflight", "doctor smoke 'node[1-4]' --steps 60"),
-        ("preflight", "doctor smoke node1"),
-        ("preflight", "doctor check 'node[1-4]' --only version-drift,nic-errors"),
-        ("preflight", "doctor check 'node[1-4]' --exam full"),
-        ("preflight", "doctor check 'node[1-4]' --mesh full"),
-        ("check", "doctor check 'node[1-4]' --expect torch=any"),
-        ("smoke", "doctor check 'node[1-4]'"),
-    ],
-)
+@cases
 def test_what_asks_for_more_is(run: str, command: str) -> None:
     assert len(fitted("uptime", command, command=run)) == 2
 

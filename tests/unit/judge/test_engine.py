@@ -35,6 +35,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.model import Backend, Host, MissingFact, Result, Status
 from doctor.probe import HostAnswer
+from tests.support.cases import cases
 
 HOSTS = ("a", "b", "c")
 
@@ -247,17 +248,7 @@ def test_givens_belong_to_the_host_that_is_judged() -> None:
     assert got == [("a", True, 0, 2), ("b", False, 7, 2)]
 
 
-@pytest.mark.parametrize(
-    ("exam", "problem", "own", "status"),
-    [
-        (None, None, Severity.FAIL, "fail"),
-        (None, None, Severity.WARN, "warn"),
-        (None, Severity.FAIL, Severity.WARN, "fail"),
-        (None, Severity.WARN, Severity.FAIL, "warn"),
-        (Severity.WARN, Severity.FAIL, Severity.FAIL, "warn"),
-        (Severity.FAIL, Severity.WARN, Severity.WARN, "fail"),
-    ],
-)
+@cases
 def test_the_exam_overrides_the_problem_which_overrides_the_check(
     exam: Severity | None, problem: Severity | None, own: Severity, status: str
 ) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from doctor.job.launch.files import read_launch_files
 from doctor.job.wishes import JobWishes
 from doctor.judge.verdict import Report
 from doctor.model import Host, HostStatus, MissingFact, Status
+from tests.support.cases import cases
 from tests.support.recordings import HEALTHY, heard, recording, report
 from tests.support.reports import seated
 from tests.support.smoke.results import healthy
@@ -31,14 +30,7 @@ def unproved(of: Report) -> set[str]:
     return {host.name for host in of.hosts if host.status is HostStatus.UNEXAMINED}
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "-p tcp -m connlimit --connlimit-above 4 -j REJECT",
-        "-p tcp -m length --length 1400:65535 -j DROP",
-        "-m limit --limit 9/sec -j DROP",
-    ],
-)
+@cases
 def test_a_rule_that_the_traffic_decides_is_not_proved_harmless(rule: str) -> None:
     made = judged({"firewall": SAVED % rule})
     assert (made.exit_code, unproved(made)) == (3, {"node2"})
@@ -49,16 +41,7 @@ def test_a_rule_that_the_traffic_decides_is_not_proved_harmless(rule: str) -> No
     assert any("--skip firewall-blocks" in found.summary for found in made.findings)
 
 
-@pytest.mark.parametrize(
-    "rule",
-    [
-        "-m limit --limit 5/min -j LOG",
-        "-p tcp -m tcp --dport 22 -m connlimit --connlimit-above 4 -j REJECT",
-        "-p tcp -m tcp --dport 50051 -m connlimit --connlimit-above 4 -j REJECT",
-        "-m set --match-set blocked src -j DROP",
-        "-p udp -m limit --limit 9/sec -j DROP",
-    ],
-)
+@cases
 def test_a_rule_that_connections_pass_or_that_is_not_about_them_is_none(rule: str) -> None:
     made = judged({"firewall": SAVED % rule})
     assert made.exit_code == 0
@@ -78,16 +61,7 @@ def test_a_python_that_was_named() -> None:
     assert unproved(judged({"python": BROKEN}, hosts=hosts)) == {"node2"}
 
 
-@pytest.mark.parametrize(
-    ("line", "code"),
-    [
-        (
-            "torchrun --nnodes=3 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint=10.0.0.1:29500 t.py",
-            3,
-        ),
-        ("mpirun -np 6 -H 10.0.0.1:2,10.0.0.2:2,10.0.0.3:2 ./solver", 0),
-    ],
-)
+@cases
 def test_the_launch_says_whether_python_is_needed(line: str, code: int, tmp_path: Any) -> None:
     path = tmp_path / "run.sh"
     path.write_text(f"{line}\n")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from doctor.api import Ask
 from doctor.facts.ascend.npus import Npu
 from doctor.facts.ascend.ports import Neighbour, Optics
@@ -19,6 +17,7 @@ from doctor.judge.hardware import Hardware, HardwarePart, hardware
 from doctor.model import Host, MissingFact
 from doctor.probe import HostAnswer, script
 from tests.support.captures import held
+from tests.support.cases import cases
 
 DMI = "/sys/class/dmi/id/"
 ANSWER = HostAnswer("node1", {}, {}, True, 0.0, 1.0)
@@ -46,14 +45,7 @@ def test_what_the_firmware_says() -> None:
     assert nameplate(files) == PLATE
 
 
-@pytest.mark.parametrize(
-    ("files", "hidden"),
-    [
-        ({f"{DMI}product_serial": ""}, True),
-        ({f"{DMI}product_name": "Model"}, False),
-        ({}, False),
-    ],
-)
+@cases
 def test_a_serial_number_that_only_root_may_read(files: dict[str, str], hidden: bool) -> None:
     """Then the file's name is there, without a text."""
     seen = nameplate(files)

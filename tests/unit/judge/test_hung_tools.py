@@ -10,6 +10,7 @@ import pytest
 from doctor.judge.verdict import Report
 from doctor.model import Capture, MissingFact, Status
 from doctor.probe import NOT_STOPPED
+from tests.support.cases import from_cases
 from tests.support.recordings import report
 from tests.unit.judge.test_odd_host import sample
 
@@ -33,16 +34,7 @@ def blamed(of: Report) -> set[tuple[str, str, str]]:
     return {(found.check, found.status.value, found.summary) for found in told}
 
 
-FRAMES = {
-    "npu-smi": ("npu-healthy", {"npus": "@ all hung 10\n"}, "device-unhealthy"),
-    "hccn_tool": (
-        "npu-healthy",
-        {"npu-links": "devices 0 1 2\n@ 0 hung 4\n@ 1 hung 4\n@ 2 unasked hung\n"},
-        "device-unhealthy",
-    ),
-    "nvidia-smi": ("gpu-healthy", {"gpus": "@ gpus hung 18\n"}, "gpu-unhealthy"),
-    "nvidia-smi, later": ("gpu-healthy", {"gpu-health": "@ health hung 18\n"}, "gpu-unhealthy"),
-}
+FRAMES = from_cases(__file__, "FRAMES", dict[str, tuple[str, dict[str, str], str]])
 
 
 @pytest.mark.parametrize("case", FRAMES)

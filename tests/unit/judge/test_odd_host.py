@@ -22,23 +22,13 @@ from doctor.judge.verdict import Report
 from doctor.model import MissingFact, Scope, Status
 from doctor.probe import DAMAGED, HostAnswer
 from doctor.recording import Recording, load
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 from tests.support.recordings import report
 
 pytestmark = pytest.mark.slow
 SAMPLES = ROOT / "tests" / "samples" / "recordings"
-NAMES = (
-    "gpu-healthy",
-    "gpu-link-busy",
-    "gpu-xid",
-    "lab-host-faults",
-    "lab-launch",
-    "npu-link-down",
-    "npu-missing-alarm",
-    "npu-no-address",
-    "npu-rank-table",
-    "sick-hosts",
-)
+NAMES = from_cases(__file__, "NAMES", tuple[str, ...])
 NONSENSE = ("", "\0", "-1", "9" * 400, "%s" * 9, "| | |\n" * 9, "nan", "fe80::1%eth0", "10.0.0.1/99", "設備")
 WHY = ("its command did not end within 5 s", DAMAGED)
 TIMES = ((0.0, 0.0), (3600.0, 3600.0), (0.0, -7.0), (0.0, 3600.0))

@@ -22,6 +22,7 @@ from doctor.judge.playbook import (
 )
 from doctor.judge.registry import find_checks
 from doctor.model import Remedy, Severity
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.recordings import HEALTHY, heard, recording, report
 
@@ -55,33 +56,7 @@ def test_a_custom_exam(file: Path) -> None:
     assert left_out == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("checks: ['*']\n", ["1: Object missing required field `title`"]),
-        ("title: T\n\nchekcs: [a]\n", ["1: Object contains unknown field `chekcs`"]),
-        ("title: T\nchecks:\n  - shm-*\n  - 5\n", ["4: Expected `str`, got `int`"]),
-        ("title: T\nmesh: circle\n", ["2: Invalid enum value 'circle'"]),
-        (
-            "title: T\nchecks: [shm-smal]\nessential:\n  - nofile-low\n  - nofle-low\n",
-            [
-                "2: no check is called 'shm-smal'; did you mean 'shm-small'?",
-                "5: no check is called 'nofle-low'; did you mean 'nofile-low'?",
-            ],
-        ),
-        ("title: T\nseverity:\n  nothing-like-it: fail\n", ["3: no check is called 'nothing-like-it'"]),
-        (
-            "title: T\nseverity:\n  shm-small: warn\n  probe-incomplete: fail\n",
-            ["3: shm-small is essential to every exam: what it finds is a fault"],
-        ),
-        ("title: T\nexpect:\n  nofiles: 5\n", ["3: nothing is called 'nofiles'; did you mean 'nofile'?"]),
-        ("title: T\ntitle: U\n", ["2: 'title' is given twice, first on line 1"]),
-        ("title: [\n", ["2: is not YAML: while parsing a flow node"]),
-        ("", ["1: Expected `object`, got `null`"]),
-        ("- a\n", ["1: Expected `object`, got `array`"]),
-        ("title: &a T\n", ["1: &a is an anchor"]),
-    ],
-)
+@cases
 def test_mistakes_in_an_exam_are_reported_with_their_line(file: Path, text: str, expected: list[str]) -> None:
     found = mistakes(file, text)
     assert len(found) == len(expected)
@@ -267,21 +242,7 @@ def test_commands_that_checks_write_themselves_are_quoted() -> None:
 IDS = ["shm-small", "shm-full", "nvlink-down", "device-link-down", "ib-port-down", "ports-not-reserved"]
 
 
-@pytest.mark.parametrize(
-    ("glob", "taken"),
-    [
-        ("shm", ["shm-small", "shm-full"]),
-        ("link", ["device-link-down"]),
-        ("vlink", ["nvlink-down"]),
-        ("port", ["ib-port-down", "ports-not-reserved"]),
-        ("port-down", ["ib-port-down"]),
-        ("shm-small", []),
-        ("shm-*", []),
-        ("link?", []),
-        ("sh", []),
-        ("shm-smlal", []),
-    ],
-)
+@cases
 def test_a_part_of_a_name_stands_for_the_checks_that_have_it(glob: str, taken: list[str]) -> None:
     found, notes = widened("--skip", ["ib-*", glob], IDS)
     assert found == ["ib-*", *(taken or [glob])]

@@ -115,7 +115,6 @@ def test_what_was_not_decided_is_not_gone() -> None:
     assert made == Proof(0, ProofState.OPEN, "kernel-log could not be decided; shm-small passes on node1")
 
 
-LACK = "the kernel ended processes: a cgroup was at its memory limit"
 KILL = (
     "oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/slurm/uid_0/job_815/step_0,task=python,pid=4711,uid=0"
 )

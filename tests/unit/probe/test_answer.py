@@ -12,6 +12,7 @@ from doctor.api import Fact, Read, Run
 from doctor.model import Answer, AnswerEnd, Capture, Host, Status, UnreachedHost, UnreachedKind
 from doctor.probe import FILES, THERE, HostAnswer, read, through
 from doctor.transport import Script
+from tests.support.cases import cases
 from tests.support.recordings import heard as healthy
 from tests.support.recordings import recording, report
 
@@ -87,15 +88,7 @@ def test_the_first_of_two_frames_counts() -> None:
     assert got(out("one", "first") + out("one", "again") + DONE, [ONE]).captures["one"].stdout == "first"
 
 
-@pytest.mark.parametrize(
-    ("end", "reason"),
-    [
-        (AnswerEnd.TIMEOUT, "the host did not finish answering in time"),
-        (AnswerEnd.LOST, "the connection was lost before it came"),
-        (AnswerEnd.FLOOD, "the host printed too much; the rest was not read"),
-        (AnswerEnd.DONE, "the answer does not contain it"),
-    ],
-)
+@cases
 def test_a_cut_answer_says_why(end: AnswerEnd, reason: str) -> None:
     heard = got(out("one", "first"), [ONE, TWO, FILE], end)
     assert not heard.complete
@@ -149,15 +142,7 @@ def test_a_missing_answer_is_a_finding_that_names_it() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("end", "rc", "kind"),
-    [
-        (AnswerEnd.TIMEOUT, None, UnreachedKind.SILENT),
-        (AnswerEnd.FLOOD, None, UnreachedKind.FLOOD),
-        (AnswerEnd.LOST, None, UnreachedKind.LOST),
-        (AnswerEnd.DONE, 127, UnreachedKind.NO_SHELL),
-    ],
-)
+@cases
 def test_no_answer_at_all(end: AnswerEnd, rc: int | None, kind: UnreachedKind) -> None:
     motd = b"This account is not available.\nHF_TOKEN=hf_abcdefghijklmnopqrst\n"
     silent = read(Answer("node 1", motd, b"", rc, end, 1.0, 2.0), ALL, T)

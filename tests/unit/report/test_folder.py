@@ -12,6 +12,7 @@ from doctor.errors import UsageError
 from doctor.report.file_names import run_name
 from doctor.report.outputs import make_report_folder
 from doctor.text.outfile import add_files
+from tests.support.cases import cases
 
 CONTENTS = {".json": b"{}", ".txt": b"fine\n"}
 
@@ -24,14 +25,7 @@ def mode(path: Path) -> int:
     return stat.S_IMODE(path.stat().st_mode)
 
 
-@pytest.mark.parametrize(
-    ("job", "interrupted", "name"),
-    [
-        ("", False, "doctor-20261120T101500Z-77"),
-        ("4711", False, "doctor-20261120T101500Z-4711-77"),
-        ("4711", True, "doctor-20261120T101500Z-4711-77-interrupted"),
-    ],
-)
+@cases
 def test_a_name_holds_the_time_the_job_and_the_process(job: str, interrupted: bool, name: str) -> None:
     assert run_name("2026-11-20T10:15:00Z", job, 77, interrupted=interrupted) == name
 

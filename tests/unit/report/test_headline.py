@@ -15,6 +15,7 @@ from doctor.report.similar_faults import fold_faults
 from doctor.text.language import Language
 from doctor.text.nodeset import fold
 from doctor.text.speech import speaking
+from tests.support.cases import cases, from_cases
 from tests.support.each import each
 from tests.support.recordings import FILES, heard, recording, report
 from tests.support.reports import NAMES, reports, text
@@ -93,16 +94,7 @@ def test_names_of_hosts_are_never_broken_by_a_line() -> None:
 HANG = "it never entered tp all_reduce 165 (float32, 131072 bytes) of training step 12, and {} for it"
 
 
-@pytest.mark.parametrize(
-    ("check", "summary", "said"),
-    [
-        ("smoke-hang", HANG.format("ranks 1-2 wait"), "stopped in step 12 before a tp all_reduce; {}"),
-        ("device-link-down", "its link is down", "network link is down"),
-        ("mtu-mismatch", "its MTU differs from its peers'", "MTU differs from its peers'"),
-        ("shm-small", "/dev/shm is too small for the ranks on this host: it is Docker's", "{}"),
-        ("gpu-xid", "Xid 79: the GPU has fallen off the bus", "Xid 79: the GPU has fallen off the bus"),
-    ],
-)
+@cases
 def test_the_fault_is_said_in_a_few_words(check: str, summary: str, said: str) -> None:
     rest = "ranks 1-2 wait for it" if check == "smoke-hang" else summary.partition(":")[0]
     assert title(finding(check, summary)) == said.format(rest)
@@ -125,16 +117,7 @@ def test_no_sentence_begins_with_it(name: str, verbose: bool) -> None:
     assert not re.search(r"(?:^ *|[.?!] |  )Its? ", shown, re.MULTILINE)
 
 
-LAST = {
-    "healthy": "Healthy: node[1-4].",
-    "sick-hosts": "2 of 4 hosts are faulty: node3 (network, reach), node2 (memory).",
-    "same-fault-twice": "2 of 4 hosts are faulty: node[2-3] (memory).",
-    "smoke-hung": "1 of 4 hosts is faulty: rank 5 on node3 (training).",
-    "unreachable": "Faulty: node4 (out of reach).",
-    "all-unreachable": "Faulty: no single host (out of reach). Not proved healthy: node[1-4].",
-    "interrupted": "Interrupted. Not proved healthy: node[1-4].",
-    "smoke-left-out": "1 of 4 hosts is faulty: node2 (memory). Not proved healthy: node4.",
-}
+LAST = from_cases(__file__, "LAST", dict[str, str])
 
 
 @pytest.mark.parametrize("name", LAST)

@@ -31,12 +31,12 @@ from doctor.report.launch_line import (
     tasks_on_a_node,
 )
 from doctor.targets.hostfile import read_hostfile
+from tests.support.cases import cases
 from tests.support.recordings import HEALTHY, heard, recording, report
 from tests.support.reports import text
 
 NAMES = [f"node{n}" for n in range(1, 5)]
 SMALL_SHM = HEALTHY["spaces"].replace("tmpfs 12342040 0 12342040", "shm 65536 0 65536")
-IN_SLURM = {"SLURM_JOB_ID": "4711", "SLURM_JOB_NODELIST": "node[1-4]"}
 
 
 def judged(
@@ -67,16 +67,7 @@ def line(form: str, start: LaunchParts) -> str:
     return text[:-1]
 
 
-@pytest.mark.parametrize(
-    ("sick", "need", "hosts", "spares", "left_out"),
-    [
-        ((), None, NAMES, [], []),
-        ((), 4, NAMES, [], []),
-        ((), 2, NAMES[:2], NAMES[2:], []),
-        (("node3",), 3, ["node1", "node2", "node4"], [], ["node3"]),
-        (("node1",), 2, ["node2", "node3"], ["node4"], ["node1"]),
-    ],
-)
+@cases
 def test_as_many_hosts_as_needed_are_started_in_rank_order(
     sick: tuple[str, ...], need: int | None, hosts: list[str], spares: list[str], left_out: list[str]
 ) -> None:
@@ -109,15 +100,7 @@ def test_a_healthy_head_is_started_and_comes_first() -> None:
     assert without.notes == ("the head is node1 in place of node4",)
 
 
-@pytest.mark.parametrize(
-    ("wish", "bound", "port"),
-    [
-        (29500, {"node1": {29500, 29501}}, 29502),
-        (29500, {"node2": {29500}}, 29500),  # it is not a head
-        (65535, {"node1": {65535}}, 65534),
-        (59999, {"node1": {59999}}, 60032),  # HCCL uses those between
-    ],
-)
+@cases
 def test_a_port_that_is_taken_on_the_head_is_not_offered(
     wish: int, bound: dict[str, set[int]], port: int
 ) -> None:
@@ -252,20 +235,7 @@ def test_nothing_that_a_host_is_called_is_run_by_a_shell(form: str) -> None:
             assert not any(sign in part for part in bare for sign in ";`()")
 
 
-@pytest.mark.parametrize(
-    ("environ", "plan", "backend", "form"),
-    [
-        ({}, None, Backend.GLOO, "torchrun"),
-        (IN_SLURM, None, Backend.HCCL, "srun"),
-        ({**IN_SLURM, "SLURM_JOB_NODELIST": "node[1-3]"}, None, Backend.GLOO, "torchrun"),
-        ({"SLURM_JOB_NODELIST": "node[1-4]"}, None, Backend.GLOO, "torchrun"),
-        ({**IN_SLURM, "SLURM_JOB_NODELIST": "node["}, None, Backend.GLOO, "torchrun"),
-        ({"MS_WORKER_NUM": "8"}, None, Backend.HCCL, "msrun"),
-        ({"MS_WORKER_NUM": "8"}, None, Backend.NCCL, "torchrun"),
-        ({}, "framework=mindspore,dp=8", Backend.HCCL, "msrun"),
-        ({}, "framework=torch,dp=8", Backend.HCCL, "torchrun"),
-    ],
-)
+@cases
 def test_the_default_form_fits_the_job(
     environ: dict[str, str], plan: str | None, backend: Backend, form: str
 ) -> None:
@@ -292,15 +262,7 @@ def test_an_unknown_form_is_refused(text: str, words: str) -> None:
     assert "launch" in caught.value.message + caught.value.hint
 
 
-@pytest.mark.parametrize(
-    ("environ", "name"),
-    [
-        ({}, ""),
-        ({"SLURM_JOB_ID": "4711"}, "4711"),
-        ({"PBS_JOBID": "12[3].server/../x"}, "12_3_.server_.._x"),
-        ({"SLURM_JOB_ID": "../" * 40}, ""),
-    ],
-)
+@cases
 def test_the_name_of_a_file_contains_the_job(environ: dict[str, str], name: str) -> None:
     assert job_id(environ) == name
 

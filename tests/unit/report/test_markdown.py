@@ -22,6 +22,7 @@ from doctor.report.markdown_text import block, cell, code, inline, row
 from doctor.text.language import Language
 from doctor.text.printable import clean_line
 from doctor.text.speech import speaking
+from tests.support.cases import cases
 from tests.support.poison import furnished, many, nasty_text, poisoned
 from tests.support.reports import reports
 
@@ -193,21 +194,7 @@ def test_a_block_ends_where_it_ends(text: str) -> None:
     assert [token.content for token in rest if token.type == "inline"] == ["x"]
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("swap is in use: 1000 MB of 2000 MB (50%)", "swap is in use: 1000 MB of 2000 MB (50%)"),
-        ("node[1-4] fail.", "`node[1-4]` fail."),
-        ("set NCCL_DEBUG=INFO, then", "set `NCCL_DEBUG=INFO`, then"),
-        ("at 2026-11-20 09:00:00 a -> b", "at 2026-11-20 09:00:00 a -> b"),
-        ("ask @octocat, see #12 or GH-12", "ask `@octocat`, see `#12` or `GH-12`"),
-        ("a\nb\x1b[2J", "a `b\\x1b[2J`"),
-        ("it printed ``a`b`` and ` there", "it printed ``` ``a`b`` ``` and `` ` `` there"),
-        ("位于read_shard，node[1-4]）上的 8 个 rank", "位于`read_shard`，`node[1-4]`）上的 8 个 rank"),
-        ("值为 `a，b`", "值为 `` `a ``，`` b` ``"),
-        ("", ""),
-    ],
-)
+@cases
 def test_words_that_could_act_become_code(text: str, shown: str) -> None:
     assert inline(text) == shown
 

@@ -23,6 +23,7 @@ from doctor.report.fact_words import spread
 from doctor.report.faults import unexamined
 from doctor.report.measurements import measured
 from doctor.report.passed_checks import NOT_FOR_THIS, passed_lines
+from tests.support.cases import cases
 from tests.support.recordings import FILES, HEALTHY, answered, heard, mesh, recording, report, syllabus
 from tests.support.reports import seated, smoke_runs
 from tests.support.smoke.results import healthy
@@ -234,20 +235,7 @@ def row(**values: Any) -> FactRow:
     return FactRow("key", "title", "ports", values, {host: str(value) for host, value in values.items()})
 
 
-@pytest.mark.parametrize(
-    ("values", "shown", "said"),
-    [
-        ((1, 1), ("1 GB", "1 GB"), "1 GB"),
-        ((2, 1), ("11.8 GB", "11.6 GB"), "11.6-11.8 GB"),
-        ((2, 1), ("1.1 TB", "900 GB"), "900 GB to 1.1 TB"),
-        ((5000, -5000), ("+5 ms", "-5 ms"), "-5 to +5 ms"),
-        ((4096, 128), ("4096", "128"), "128-4096"),
-        (("a", "b"), ("a", "b"), "a and b"),
-        (("a", "b", "c", "d"), ("a", "b", "c", "d"), "4 different"),
-        ((8, 7), ("8 of 8", "7 of 8"), "8 of 8 and 7 of 8"),
-        ((), (), ""),
-    ],
-)
+@cases
 def test_spread(values: tuple[Any, ...], shown: tuple[str, ...], said: str) -> None:
     told = {f"node{n}": value for n, value in enumerate(values)}
     words = {f"node{n}": text for n, text in enumerate(shown)}

@@ -16,6 +16,7 @@ from doctor.report.formats import STDOUT, Outputs
 from doctor.report.no_go import LONGEST, no_go
 from doctor.report.outputs import deliver, refuse_unwritable, show
 from doctor.text.nodeset import fold
+from tests.support.cases import from_cases
 from tests.support.recordings import FILES, HEALTHY, heard, recording, report
 from tests.support.reports import reports
 
@@ -175,15 +176,7 @@ def test_every_kind_of_no_go_is_three_lines(name: str) -> None:
     assert then.endswith("the whole report is /runs/it.txt")
 
 
-EXPECTED = {
-    "sick-hosts": ("port-unreachable: ", "On node3, node[1-2,4] -> node3; "),
-    "all-unreachable": ("host-unreachable: 4 of 4 hosts fail alike", "        0 of 4 hosts are healthy"),
-    "smoke-not-made": ("no go: the smoke run was not made: no host passed the checks.", "On node[1-4]; "),
-    "unreachable": ("host-unreachable: ", "On node4; 3 of 4 hosts are healthy (unexamined node4)."),
-    "essential-unknown": ("shm-small: it could not be decided: its command did not end", "On node2; "),
-    "interrupted": ("interrupted by SIGINT before the verdict.", "0 of 4 hosts are healthy"),
-    "smoke-hung": ("smoke-hang: ", "On node3"),
-}
+EXPECTED = from_cases(__file__, "EXPECTED", dict[str, tuple[str, ...]])
 
 
 @pytest.mark.parametrize("name", EXPECTED)

@@ -18,6 +18,7 @@ from doctor.model import HostStatus, Status
 from doctor.report.prometheus import PREFIX
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
+from tests.support.cases import cases
 from tests.support.envelopes import Made, as_prometheus, envelope_of
 from tests.support.logs.conclusions import explaineds
 from tests.support.paths import ROOT
@@ -209,17 +210,7 @@ def test_a_service_may_read_the_file_unless_the_umask_forbids_it(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["doctor.prom", "private"]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        "a 1",
-        "# HELP a x\n# TYPE a gauge\na 1\na 2\n",
-        '# HELP a x\n# TYPE a gauge\na{b="\\x"} 1\n',
-        '# HELP a x\n# TYPE a gauge\na{b="c"d"} 1\n',
-        "# HELP a x\n# TYPE a gauge\nb 1\n",
-        "# HELP a x\n# TYPE a gauge\na one\n",
-    ],
-)
+@cases
 def test_the_parser_refuses_what_is_wrong(wrong: str) -> None:
     with pytest.raises((AssertionError, ValueError)):
         parsed(wrong)

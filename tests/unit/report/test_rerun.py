@@ -21,6 +21,7 @@ from doctor.report.rerun import again, for_the_rest, repeat, verify
 from doctor.targets.inventory import read_targets
 from doctor.text.option import options
 from doctor.transport.way import _FORMS, Way, read_back
+from tests.support.cases import cases
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, report
 
@@ -155,14 +156,7 @@ def test_the_hosts_that_had_not_answered_get_the_same_examination() -> None:
     assert for_the_rest(left) == f"doctor {left.run.command} 'node[3-4]' --exam full --sudo"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "preflight 'node[1-4]' --sudo --backend gloo --steps 40 --tp 2 --need-hosts 3 --expect shm=1g",
-        "smoke node1,node2,node3,node4 --user root --smoke-timeout 90 --python /usr/bin/python3.11",
-        "check 'node[1-4]' --exam full --only 'shm-*,port-*' --strict --mesh ring --master-port 29511",
-    ],
-)
+@cases
 def test_the_whole_run_is_repeated_as_it_was_asked_for(typed: list[Request], line: str) -> None:
     found = way(typed, line)
     shown = repeat(sick(found, command=line.split()[0]))
@@ -312,14 +306,7 @@ def test_what_an_inventory_says_of_a_login_is_kept(typed: list[Request], tmp_pat
     assert found.login("node2", ["true"]) == "ssh node2 true"
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "check 'node[1-4]' --sudo --backend gloo --need-hosts 3 --expect shm_mb=9 --expect nofile=9",
-        "check node1,node2,node3,node4 --user root -i /tmp/a -i /tmp/b --connect-timeout 2.5 --python py3",
-        "check --local --exam full --only 'shm-*,port-*' --strict --mesh ring --master-port 29511 --fanout 3",
-    ],
-)
+@cases
 def test_recorded_options_fill_a_request(typed: list[Request], line: str) -> None:
     found = way(typed, line)
     asked = typed[-1]

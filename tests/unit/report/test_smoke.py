@@ -21,6 +21,7 @@ from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import Injection, OmittedSmokeHost, RunEnd, SmokeResult
 from doctor.text.terminal import put
+from tests.support.cases import cases
 from tests.support.envelopes import as_data, wrong
 from tests.support.recordings import recording, report
 from tests.support.reports import NAMES, reports, seated, smoke_runs, text
@@ -100,21 +101,7 @@ def test_it_could_not_run() -> None:
     assert (smoke["status"], smoke["reason"]) == ("skipped", "no host passed the checks")
 
 
-@pytest.mark.parametrize(
-    ("plan", "words"),
-    [
-        ({"hosts": 1, "each": 1}, "1 rank (one host), torch 2.13.0 over gloo, dp 1 × tp 1:"),
-        ({"hosts": 1, "each": 4, "tp": 2}, "4 ranks (one host), torch 2.13.0 over gloo, dp 2 × tp 2:"),
-        (
-            {"hosts": 4, "each": 2, "cells": 2},
-            "8 ranks (4 hosts × 2), torch 2.13.0 over gloo, 2 cells of dp 4 × tp 1:",
-        ),
-        (
-            {"hosts": 2, "each": 2, "backend": "hccl"},
-            "4 ranks (2 hosts × 2), torch 2.13.0 over hccl, dp 4 × tp 1:",
-        ),
-    ],
-)
+@cases
 def test_the_first_line_counts_hosts_and_ranks(plan: dict[str, Any], words: str) -> None:
     assert shown(run(healthy(plan_of(**plan))))[0].startswith(words)
 

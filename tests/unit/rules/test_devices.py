@@ -9,39 +9,16 @@ from hypothesis import strategies as st
 from doctor.api import UNDECIDED, Confidence
 from doctor.facts.ascend.job_npus import chosen, used
 from doctor.rules.devices import HostDevice, OddDevices, named, odd_ones, of_cluster, of_host
+from tests.support.cases import cases
 from tests.support.npu_cluster import plan, tabled
 
 
-@pytest.mark.parametrize(
-    ("text", "ids"),
-    [
-        (None, None),
-        ("", None),
-        ("0,1", (0, 1)),
-        ("1, 2,3", (1,)),
-        ("3,3", (3,)),
-        ("0-3", (0,)),
-        ("all", ()),
-        (",1", ()),
-        ("2,1", (2, 1)),
-        ("1,99999999999", (1, 999)),
-        ("٣", ()),
-    ],
-)
+@cases
 def test_the_devices_that_a_job_may_see(text: str | None, ids: tuple[int, ...] | None) -> None:
     assert chosen(plan(env={} if text is None else {"ASCEND_RT_VISIBLE_DEVICES": text})) == ids
 
 
-@pytest.mark.parametrize(
-    ("present", "text", "mine"),
-    [
-        ((7, 4, 5, 6), "0,1", (4, 5)),
-        ((4, 5), "1,2", (5,)),
-        ((0, 1, 2), "2,0", (0, 2)),
-        ((0, 1), "x", ()),
-        ((1, 0), "", (0, 1)),
-    ],
-)
+@cases
 def test_ids_count_the_devices_that_are_there(
     present: tuple[int, ...], text: str, mine: tuple[int, ...]
 ) -> None:
@@ -88,14 +65,7 @@ def test_any_text_leaves_only_existing_devices(text: str, present: set[int]) -> 
     assert list(mine) == sorted(set(mine) & present)
 
 
-@pytest.mark.parametrize(
-    ("seats", "text"),
-    [
-        ([("node1", 3)], "node1 device 3"),
-        ([("node1", 0), ("node1", 1), ("node2", 1), ("node2", 0)], "node[1-2] devices 0-1"),
-        ([("b", 1), ("a", 2)], "b device 1, a device 2"),
-    ],
-)
+@cases
 def test_devices_are_named_in_ranges(seats: list[HostDevice], text: str) -> None:
     assert named(seats) == text
 
@@ -109,19 +79,7 @@ def values(text: str) -> dict[HostDevice, str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("", []),
-        ("aaa/aaa", []),
-        ("aaa/aba", ["node2 device 1"]),
-        ("acaa/bba", ["node1 device 1", "node2 devices 0-1"]),
-        ("abbaa/a", ["node1 devices 1-2"]),
-        ("ab", ["undecided"]),
-        ("aa/bb", ["undecided"]),
-        ("aab/bcd", ["undecided"]),
-    ],
-)
+@cases
 def test_devices_that_differ_from_the_others(text: str, found: list[str]) -> None:
     odds = list(odd_ones(values(text)))
     assert [named(odd.seats) if odd.decided else "undecided" for odd in odds] == found

@@ -10,6 +10,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Host
 from doctor.rules.gpus import cuda_gpus, cuda_words, hip_gpus, hip_words
+from tests.support.cases import cases
 
 
 def plan(**env: str) -> JobPlan:
@@ -19,18 +20,7 @@ def plan(**env: str) -> JobPlan:
 EIGHT = Gpus(tuple(Gpu(index, f"GPU-{index}abc-{index}", "H100", "") for index in range(8)))
 
 
-@pytest.mark.parametrize(
-    ("wish", "indices"),
-    [
-        (None, [0, 1, 2, 3, 4, 5, 6, 7]),
-        ("2,0", [0, 2]),
-        ("0, 1,-1,2", [0, 1]),
-        ("GPU-5a,GPU-6abc-6", [5, 6]),
-        ("7,11", [7]),
-        ("", []),
-        ("NoDevFiles", []),
-    ],
-)
+@cases
 def test_cuda_stops_at_the_first_unknown_word(wish: str | None, indices: list[int]) -> None:
     given_env = plan() if wish is None else plan(CUDA_VISIBLE_DEVICES=wish)
     assert [gpu.index for gpu in cuda_gpus(EIGHT, given_env)] == indices
@@ -51,19 +41,7 @@ def test_hip_counts_as_the_topology_does() -> None:
     assert [gpu.index for gpu in hip_gpus(gpus, order[:1], plan())] == [1], "those of our own cgroup"
 
 
-@pytest.mark.parametrize(
-    ("env", "left"),
-    [
-        ({}, None),
-        ({"HIP_VISIBLE_DEVICES": "2,3"}, ("2", "3")),
-        ({"CUDA_VISIBLE_DEVICES": "1"}, ("1",)),
-        ({"HIP_VISIBLE_DEVICES": "2", "CUDA_VISIBLE_DEVICES": "1"}, ("2",)),
-        ({"ROCR_VISIBLE_DEVICES": "4,5,6", "HIP_VISIBLE_DEVICES": "1,2,7"}, ("5", "6")),
-        ({"ROCR_VISIBLE_DEVICES": "4,x,6"}, ("4",)),
-        ({"HIP_VISIBLE_DEVICES": ""}, None),
-        ({"HIP_VISIBLE_DEVICES": "-1"}, ()),
-    ],
-)
+@cases
 def test_gpus_that_the_variables_leave_visible(env: dict[str, str], left: tuple[str, ...] | None) -> None:
     assert hip_words(plan(**env)) == left
 

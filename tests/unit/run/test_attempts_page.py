@@ -9,6 +9,7 @@ from doctor.report.terminal.cards import print_page
 from doctor.run.attempts_page import attempts_page
 from doctor.run.envelope import AttemptEntry, JobLookEntry
 from doctor.text.console import drawn
+from tests.support.cases import from_cases
 
 NODES = ("node1", "node2", "node3")
 HUNG = JobLookEntry("hang", "rank 1 on node1 sleeps.")
@@ -21,19 +22,7 @@ LOST = AttemptEntry(
     why="rank 3 on node2 was killed by the kernel for lack of memory",
     folder="/home/ada/doctor-runs/doctor-20261120T100000Z-7/attempt-1",
 )
-SHOWN = """\
-FAIL  attempt 1  exit code 1, after 1 h 2 min 3 s
-      hosts      node[1-3]
-      found      rank 1 on node1 sleeps.
-      why        rank 3 on node2 was killed by the kernel for lack of memory
-      reports    attempt-1/
-
-OK  attempt 2  exit code 0, after 0.4 s
-      hosts      node[1,3]
-      left out   node2
-
-2 attempts; the last one: exit code 0, after 0.4 s.
-"""
+SHOWN = from_cases(__file__, "SHOWN", str)
 
 
 def test_each_attempt_and_where_its_reports_are() -> None:

@@ -12,6 +12,7 @@ from doctor.run.envelope import AttemptEntry, JobLookEntry
 from doctor.run.report import around_report
 from doctor.run.scheduler import read_end
 from doctor.run.whose import Whose
+from tests.support.cases import cases
 from tests.support.envelopes import as_data, as_json, as_junit, as_prometheus, wrong
 from tests.support.hang.reports import NODES, ONE_SLEEPS
 from tests.support.hang.written import evidence
@@ -77,17 +78,6 @@ def test_an_end_that_is_nobodys_fault_is_inconclusive(last: AttemptEntry, headli
     assert (made.verdict.value, made.headline) == ("inconclusive", headline)
 
 
-@pytest.mark.parametrize(
-    ("line", "why"),
-    [
-        ("JobState=RUNNING Reason=None", ""),
-        ("JobState=CANCELLED Reason=None", "it was cancelled"),
-        ("JobState=COMPLETING Reason=TimeLimit", "its time limit was reached"),
-        ("JobState=TIMEOUT Reason=TimeLimit", "its time limit was reached"),
-        ("JobState=PREEMPTED Reason=None", "it was preempted"),
-        ("JobState=NODE_FAIL Reason=NodeDown", "a node failed"),
-        ("slurm_load_jobs error: Invalid job id specified", ""),
-    ],
-)
+@cases
 def test_what_slurm_says_about_the_end(line: str, why: str) -> None:
     assert read_end(f"JobId=7 JobName=x {line} Dependency=(null)") == why

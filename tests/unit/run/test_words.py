@@ -21,6 +21,7 @@ from doctor.run.launcher import (
 )
 from doctor.run.placeholders import filled, named_in, own_place
 from doctor.run.relay.kept import HEAD, RING, SIZE, Kept, nameless_file
+from tests.support.cases import cases
 
 GO = Go(("node3", "node1"), (), ("node2",), {"node3": 8, "node1": 8}, "10.0.0.3", 29501)
 
@@ -56,23 +57,7 @@ def test_hosts_with_different_numbers_of_ranks() -> None:
         filled(["{nproc}"], uneven, no_file)
 
 
-@pytest.mark.parametrize(
-    ("line", "spans"),
-    [
-        ("torchrun --nnodes=4 train.py", True),
-        ("torchrun --nnodes 1:4 train.py", True),
-        ("torchrun --nproc-per-node=8 train.py", False),
-        ("torchrun --standalone --nnodes=2 train.py", False),
-        ("python -m torch.distributed.run --nnodes 2 x.py", True),
-        ("srun -N1 python x.py", True),
-        ("msrun --worker_num=16 --local_worker_num=8 x.py", True),
-        ("msrun --worker_num=8 --local_worker_num=8 x.py", False),
-        ("mpirun -np 4 python x.py", False),
-        ("python train.py", False),
-        ("bash run.sh", False),
-        ("accelerate launch --num_machines 2 x.py", True),
-    ],
-)
+@cases
 def test_which_commands_start_ranks_elsewhere(line: str, spans: bool) -> None:
     assert spans_hosts(agent_of(shlex.split(line), {})) is spans
 
@@ -91,15 +76,7 @@ def test_hosts_that_the_command_lists(tmp_path: Path) -> None:
     assert of("srun -w {hosts} python x.py") == ((), None)
 
 
-@pytest.mark.parametrize(
-    ("line", "typed"),
-    [
-        ("srun -N 4 -l x.py -N 3", "srun '--nodes={nnodes}' '--nodelist={hosts}' -l x.py -N 3"),
-        ("mpirun -H a,b -np 4 x", "mpirun --hostfile '{hostfile}' -np 4 x"),
-        ("accelerate launch x.py", "accelerate launch '--num_machines={nnodes}' '--machine_rank="),
-        ("bash run.sh", "env 'HOSTS={hosts}' bash run.sh"),
-    ],
-)
+@cases
 def test_the_line_to_type(line: str, typed: str) -> None:
     words = shlex.split(line)
     assert line_to_type(words, agent_of(words, {}), ["doctor", "run"]).startswith(f"doctor run -- {typed}")
@@ -148,29 +125,12 @@ def test_who_leads_if_the_command_is_started_on_every_host() -> None:
     assert not first(elastic.format(own), own, SLURM_PROCID="1", **step)
 
 
-@pytest.mark.parametrize(
-    ("line", "each"),
-    [
-        ("torchrun --nnodes=2 x.py", True),
-        ("torchrun --nproc-per-node=2 x.py", False),
-        ("srun -N2 python x.py", False),
-        ("mpirun -H a,b x", False),
-        ("bash run.sh", False),
-    ],
-)
+@cases
 def test_commands_that_are_started_on_every_host(line: str, each: bool) -> None:
     assert runs_on_each_host(agent_of(shlex.split(line), {}), {}) is each
 
 
-@pytest.mark.parametrize(
-    ("line", "folder"),
-    [
-        ("msrun --worker_num=4 --log_dir=out train.py", "out"),
-        ("msrun --worker_num=4 --log_dir 'my logs' train.py", "my logs"),
-        ("msrun train.py --log_dir=the-program's", ""),
-        ("python -m mindspore.parallel.cluster.run --log_dir=out train.py", "out"),
-    ],
-)
+@cases
 def test_msrun_prints_nothing_of_its_ranks(line: str, folder: str) -> None:
     words = shlex.split(line, posix="'s" not in line)
     own = tuple(str(Path.cwd() / folder / name) for name in ("worker_*.log", "scheduler.log"))

@@ -21,6 +21,7 @@ from doctor.smoke.hook_impl import channel, compare, place, rule, verdict
 from doctor.smoke.hook_impl.digest import digest
 from doctor.smoke.hook_impl.rule import HookLayout, divergences, from_data, neighbours
 from doctor.smoke.hook_impl.verdict import Divergence, Verdict
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 
@@ -379,21 +380,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
     return ask
 
 
-@pytest.mark.parametrize(
-    ("env", "why"),
-    [
-        ({}, "the rank of this process is unknown"),
-        ({"RANK": "3"}, "the rank of this process is unknown"),
-        ({"MS_WORKER_NUM": "8"}, "the rank of this process is unknown"),
-        ({"RANK": "0", "WORLD_SIZE": "1"}, "according to RANK and WORLD_SIZE, the job has one rank"),
-        ({"RANK": "8", "WORLD_SIZE": "8"}, "according to RANK and WORLD_SIZE, this is rank 8 of 8"),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, "SLURM_NTASKS, the job has one rank"),
-        ({"DEVICE_ID": "1", "RANK_TABLE_FILE": "/none.json"}, "RANK_TABLE_FILE cannot be read"),
-        ({"DEVICE_ID": "9", "RANK_TABLE_FILE": "one_server"}, "0 ranks for DEVICE_ID 9"),
-        ({"DEVICE_ID": "1", "RANK_TABLE_FILE": "v1.0_two_servers"}, "for DEVICE_ID 1 of this host"),
-        ({"MS_NODE_ID": "0", "MS_WORKER_NUM": "2"}, "DOCTOR_HOOK_DIR names no directory"),
-    ],
-)
+@cases
 def test_what_was_not_compared_never_agrees(
     alone: Callable[..., str],
     env: dict[str, str],
@@ -418,23 +405,7 @@ def table(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.usefixtures("alone")
-@pytest.mark.parametrize(
-    ("env", "expected"),
-    [
-        ({"RANK": "3", "WORLD_SIZE": "8"}, (3, 8)),
-        ({"MS_NODE_ID": "5", "MS_WORKER_NUM": "8", "MS_ROLE": "MS_WORKER"}, (5, 8)),
-        ({"MS_NODE_ID": "5", "MS_WORKER_NUM": "8", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"}, (5, 8)),
-        ({"RANK_ID": "2", "MS_WORKER_NUM": "4"}, (2, 4)),
-        ({"RANK_ID": "2", "RANK_SIZE": "4", "DEVICE_ID": "2"}, (2, 4)),
-        ({"RANK_ID": "2", "RANK_TABLE_FILE": "v1.0_two_servers"}, (2, 4)),
-        ({"DEVICE_ID": "2", "RANK_TABLE_FILE": "one_server"}, (5, 8)),
-        (
-            {"DEVICE_ID": "2", "RANK_TABLE_FILE": "one_server", "SLURM_PROCID": "0", "SLURM_NTASKS": "1"},
-            (5, 8),
-        ),
-        ({"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2"}, (1, 2)),
-    ],
-)
+@cases
 def test_the_rank_is_known_from_what_started_it(
     env: dict[str, str],
     expected: tuple[int, int],
@@ -470,14 +441,7 @@ def test_a_device_of_several_servers_is_that_of_this_host(
     assert place.place()[:2] == (1, 3)
 
 
-@pytest.mark.parametrize(
-    ("other", "options", "why"),
-    [
-        ([2], {}, "no two ranks have the same tokens"),
-        ([2], {"model_parallel": [0]}, "no two ranks that gave something are in one group"),
-        (None, {"tensor_parallel": 2}, "no two ranks that gave something are in one group"),
-    ],
-)
+@cases
 def test_ranks_that_were_not_compared_with_any_other_do_not_agree(
     fresh: Callable[..., Verdict], other: Any, options: dict[str, Any], why: str
 ) -> None:

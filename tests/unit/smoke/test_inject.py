@@ -13,6 +13,7 @@ from doctor.errors import UsageError
 from doctor.smoke import inject
 from doctor.smoke.inject import KINDS, parse_injection
 from doctor.smoke.result import Injection
+from tests.support.cases import cases
 
 # Requests that a person may make.
 
@@ -36,42 +37,14 @@ def test_an_injection_is_read(text: str, injection: Injection) -> None:
     assert parse_injection(str(injection), 8, 30) == injection
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("stuck", "not KIND@rank"),
-        ("stuck@", "not KIND@rank"),
-        ("stuck@-1", "not KIND@rank"),
-        ("stuck@1:", "not KIND@rank"),
-        ("stuck@1:2:3", "not KIND@rank"),
-        ("stuck@٣", "not KIND@rank"),
-        ("", "not KIND@rank"),
-        ("stick@1", "did you mean 'stuck'?"),
-        ("zzzzz@1", "never-join, kill, stop"),
-        ("stuck@8", "0 to 7"),
-        ("stuck@1:30", "0 to 29"),
-        ("never-join@1:3", "never-join@1"),
-        ("other-init@1:3", "no particular step"),
-    ],
-)
+@cases
 def test_the_error_names_what_is_wrong_with_an_injection(text: str, words: str) -> None:
     with pytest.raises(UsageError) as wrong:
         parse_injection(text, 8, 30)
     assert words in f"{wrong.value.message}\n{wrong.value.hint}"
 
 
-@pytest.mark.parametrize(
-    ("text", "ranks", "replicas"),
-    [
-        ("skip@0", 1, 1),
-        ("same-data@0", 4, 1),
-        ("no-sync@0", 2, 1),
-        # There is nothing to compare them with.
-        ("slow@0", 3, 3),
-        ("other-init@0", 1, 1),
-        ("param-bit@0", 2, 1),
-    ],
-)
+@cases
 def test_a_fault_that_would_not_show_is_refused(text: str, ranks: int, replicas: int) -> None:
     with pytest.raises(UsageError, match="would change nothing"):
         parse_injection(text, ranks, 30, replicas)

@@ -15,6 +15,7 @@ from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import Exit, Sample
 from doctor.smoke.watch import Alarm, Watch
+from tests.support.cases import cases
 from tests.unit.smoke.test_plan import hosts, job
 
 GLOO = PATIENCE["gloo"]
@@ -73,19 +74,7 @@ def test_ranks_that_move_cause_no_alarm() -> None:
         assert watched.alarm(102 + tick) is None
 
 
-@pytest.mark.parametrize(
-    ("phase", "step", "nth", "gap", "limit"),
-    [
-        ("join", 3, 0, 0.0, 15.0),
-        ("collectives", 0, 2, 0.0, 15.0),
-        ("train", 0, 3, 0.01, 15.0),
-        ("train", 5, 3, 0.0, 1.0),
-        ("train", 5, 3, 0.04, 1.0),
-        ("train", 5, 3, 0.2, 4.0),
-        ("train", 5, 3, 3.0, 15.0),
-        ("bandwidth", 0, 0, 0.0, 15.0),
-    ],
-)
+@cases
 def test_the_limit_adapts_once_everything_was_done_before(
     phase: str, step: int, nth: int, gap: float, limit: float
 ) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from doctor.errors import InputErrors, Mistake
 from doctor.model import Host
 from doctor.targets.hostfile import read_hostfile
+from tests.support.cases import cases
 
 
 @pytest.fixture
@@ -64,66 +65,13 @@ def test_all_dialects_in_one_file(file: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a\nb\n", {"a": None, "b": None}),
-        ("a\na\nb\n", {"a": 2, "b": 1}),
-        ("a slots=4\nb\na slots=4\n", {"a": 8, "b": None}),
-        ("b:2\na\na\na slots=2\n", {"b": 2, "a": 4}),
-        ("n[1-2]\nn2\n", {"n1": 1, "n2": 2}),
-        ("a max_slots=4\n", {"a": None}),
-    ],
-)
+@cases
 def test_slots_of_a_host_add_up(file: Path, text: str, expected: dict[str, int | None]) -> None:
     file.write_text(text)
     assert list(ranks(file).items()) == list(expected.items())
 
 
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("node1 slotss=8", "unknown word 'slotss=8'; did you mean 'slots'?"),
-        ("node1 slots", "unknown word 'slots'; did you mean 'slots'?"),
-        ("node1 zzz", "unknown word 'zzz'"),
-        ("node1 8", "'8' has no key; for that many ranks write slots=8"),
-        ("node1 slots=0", "slots: '0' is not a number from 1 to 1024"),
-        ("node1 slots=-1", "slots: '-1' is not a number from 1 to 1024"),
-        ("node1 slots=eight", "slots: 'eight' is not a number from 1 to 1024"),
-        ("node1 slots=", "slots: '' is not a number from 1 to 1024"),
-        ("node1 max_slots=x", "slots: 'x' is not a number from 1 to 1024"),
-        ("node1 slots=8 max_slots=4", "'node1 slots=8 max_slots=4': max_slots is less than slots"),
-        ("node1 slots=8 slots=8", "'slots=8' gives slots twice"),
-        ("node1:8 slots=8", "'node1:8 slots=8' gives the slots twice"),
-        (
-            "node1:2222",
-            "slots: '2222' is not a number from 1 to 1024; "
-            "'host:8' means 8 slots; a port goes into the inventory",
-        ),
-        ("slots=8", "'slots=8': a line must begin with a host, and this is not one"),
-        ("-oProxyCommand=x", "'-oProxyCommand=x': a line must begin with a host, and this is not one"),
-        ("-v", "'-v' is not a host name: it starts with '-', as an option does"),
-        ("a\x1b]0;x", r"'a\x1b]0;x' is not a node set: a bracket has no partner"),
-        ("\x0b", r"'\x0b' is not a host name: it has control characters in it"),
-        ("a\x0cb", r"'a\x0cb' is not a host name: it has control characters in it"),
-        ("a\u00a0slots=8", r"'a\xa0slots=8': a line must begin with a host, and this is not one"),
-        ("a\x07", r"'a\x07' is not a host name: it has control characters in it"),
-        ("x" * 254, f"'{'x' * 59}…' is not a host name: it has 254 characters, and 253 is the most"),
-        ("node_1!", "'node_1!' is not a host name: to leave hosts out, use --exclude"),
-        ("ro ot@node1", "unknown word 'ot@node1'"),
-        ("r;t@node1", "'r;t' is not a user name"),
-        ("node1 user=-x", "'-x' is not a user name"),
-        ("node[1-", "'node[1-' is not a node set: a bracket has no partner"),
-        ("node[1-9999999]", "'node[1-9999999]' names more than 100,000 hosts: is that a typo?"),
-        (
-            "node[1-2] ifhn=10.0.0.1",
-            "'node[1-2] ifhn=10.0.0.1': several hosts cannot share one address (ifhn)",
-        ),
-        ("node1 ifhn=10.0.0.300", "'10.0.0.300' is not an IPv4 address"),
-        ("@rack", "'@rack' is a group, and no inventory is given; name one with --inventory"),
-        ("fd00::zz", "'fd00::zz' is not an IPv6 address, and other names have no ':'"),
-    ],
-)
+@cases
 def test_each_mistake_has_its_line(file: Path, line: str, said: str) -> None:
     file.write_text(f"# first\ngood1\n{line}\ngood2\n")
     assert mistakes(file) == [f":3: {said}"]

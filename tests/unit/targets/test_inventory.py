@@ -18,31 +18,9 @@ from doctor.model import Backend, Host, SourcedValue
 from doctor.targets import inventory, inventoryfile
 from doctor.targets.inventory import Targets, local_if_alone, read_targets
 from doctor.targets.inventoryfile import read_inventory
+from tests.support.cases import cases, from_cases
 
-WHOLE = """\
-hosts:
-  node[1-2]: {jump: 'root@bastion:2222', devices: 8, expect: {nofile: 65535}}
-  gpu7:
-    address: 10.0.0.7
-    user: anna
-    port: 2200
-    data: 192.168.1.7
-    enter: docker exec -i train
-    enter_from: host
-    ranks: 4
-    python: /opt/venv/bin/python
-  spare:
-groups:
-  train: node[1-2]
-  all: ['@train', gpu7]
-defaults: {user: root, python: python3, expect: {nofile: 1024, torch: 2.10}}
-backend: hccl
-head: node2
-master_port: 29501
-ranks_per_host: 8
-launch: {HCCL_IF_IP: 192.168.1.1, NCCL_IB_DISABLE: 1, GLOO: off}
-expect: {shm_mb: 1024}
-"""
+WHOLE = from_cases(__file__, "WHOLE", str)
 
 
 @pytest.fixture
@@ -118,17 +96,7 @@ def test_the_example_of_the_manual_is_read(write: Write) -> None:
     assert names(found) == ["node1", "node2", "node3", "node4", "gpu7"]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "hosts: node[1-3]",
-        "hosts:\n- node[1-2]\n- node3\n",
-        "hosts: [node1, node2, 'node[3]']",
-        "hosts:\n  node[1-2]:\n  node3: {}\n",
-        "hosts:\n  - node[1-2]\n  - node3: {}\n",
-        "hosts: node1,node2 node3",
-    ],
-)
+@cases
 def test_forms_of_hosts(write: Write, text: str) -> None:
     assert targets(stock=write(text)).hosts == tuple(Host(n, n) for n in ("node1", "node2", "node3"))
 
@@ -137,92 +105,12 @@ def test_the_order_of_the_file_is_rank_order(write: Write) -> None:
     assert names(targets(stock=write("hosts: [z, 'b[2,1]', a]"))) == ["z", "b2", "b1", "a"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("", ": keys such as 'hosts:' are expected, but here is nothing"),
-        ("node1\n", ":1: keys such as 'hosts:' are expected, but here is the text 'node1'"),
-        ("- node1\n", ":1: keys such as 'hosts:' are expected, but here is a list"),
-        ("hosts: a\nplanet: x\n", ":2: unknown key 'planet'; did you mean 'plan'?"),
-        ("hosts: a\nplan: {dp: no}\n", ":2: plan: dp must be a whole number, 1 or more, not 'no'"),
-        ("hosts: a\nhosst: b\n", ":2: unknown key 'hosst'; did you mean 'hosts'?"),
-        ("hosts: a\nuser: root\n", ":2: unknown key 'user'; it belongs to a host, or under 'defaults:'"),
-        ("hosts:\n  a:\n    prot: 1\n", ":3: unknown key 'prot'; did you mean 'port'?"),
-        ("defaults: {address: b}\n", ":1: unknown key 'address'; it belongs to one host, not to 'defaults:'"),
-        ("hosts: a\nhead: a\nhead: a\n", ":3: 'head' is given twice, first on line 2"),
-        ("hosts:\n", ":1: 'hosts' names no host"),
-        ("hosts: []\n", ":1: 'hosts' names no host"),
-        ("hosts: [[a]]\n", ":1: a node set is expected, but here is a list"),
-        ("hosts:\n- a\n- node[3-1]\n", ":3: hosts: 'node[3-1]' is not a node set: '3-1' counts backwards"),
-        ("hosts:\n  -v:\n", ":2: hosts: '-v' is not a host name: it starts with '-', as an option does"),
-        ("hosts: root@a\n", ":1: hosts: 'root@a': a user has no place in front of a host here"),
-        ("hosts:\n- a\n- a\n", ":3: 'a' is defined twice, first on line 2"),
-        ("hosts:\n  node[1-9]:\n  node3:\n", ":3: 'node3' is defined twice, first on line 2"),
-        ("hosts:\n  a: b\n", ":2: settings such as 'user: root' are expected, but here is the text 'b'"),
-        ("hosts:\n  a: {enter_from: host}\n", ":2: 'a' has enter_from, but no enter"),
-        ("hosts:\n  a: [x]\n", ":2: settings such as 'user: root' are expected, but here is a list"),
-        ("hosts:\n  node[1-2]:\n    address: x\n", ":2: 'node[1-2]': 2 hosts cannot share one address"),
-        ("hosts:\n  node[1-2]:\n    data: 10.0.0.1\n", ":2: 'node[1-2]': 2 hosts cannot share one data"),
-        ("hosts:\n  a: {address: x}\n  b: {address: x}\n", ":3: 'b' and 'a' are one machine: x"),
-        ("hosts:\n  a:\n  b: {address: a, port: 22}\n", ":3: 'b' and 'a' are one machine: a"),
-        (
-            "hosts:\n  a: {data: 10.0.0.1}\n  b: {data: 10.0.0.1}\n",
-            ":3: 'b' and 'a' share the data address 10.0.0.1",
-        ),
-        ("expect: {'a b': 1}\n", ":1: 'a b' is not the name of an expectation"),
-        ("expect:\n  nofile: many\n", ":2: nofile must be a whole number, not 'many'."),
-        ("expect:\n  nofile: -1\n", ":2: nofile must be 0 or more, not '-1'."),
-        (f"expect:\n  nofile: {'9' * 400}\n", ":2: nofile is too large: it has 400 digits."),
-        (
-            "expect:\n  shm_mb: 1\n  nofiles: 3\n",
-            ":3: no expectation is called 'nofiles'. Did you mean 'nofile'?",
-        ),
-        ("launch: {A-B: 1}\n", ":1: 'A-B' is not the name of a variable"),
-        ("launch: {A: \"x\\0\"}\n", r":1: A: 'x\x00' has control characters in it"),
-        ("defaults: root\n", ":1: settings such as 'user: root' are expected, but here is the text 'root'"),
-        ("backend: ncl\n", ":1: backend: 'ncl' is not one of auto, gloo, nccl, hccl; did you mean 'nccl'?"),
-        ("backend: [hccl]\n", ":1: backend: one value is expected, but here is a list"),
-        ("master_port: 0\n", ":1: master_port: '0' is not a number from 1 to 65535"),
-        ("ranks_per_host: many\n", ":1: ranks_per_host: 'many' is not a number from 1 to 1024"),
-        ("hosts: [node1]\nhead: nod1\n", ":2: head: 'nod1' is not one of the hosts; did you mean 'node1'?"),
-        ("groups: a\n", ":1: groups: names with node sets are expected, but here is the text 'a'"),
-        ("hosts: [a]\ngroups: {x: b}\n", ":2: x: 'b' is not one of the hosts"),
-        ("groups:\n  x: '@y'\n  y: a\n", ":2: x: the inventory has no group 'y'; the groups are: 'none'"),
-        ("hosts: [a]\ngroups: {x: [[a]]}\n", ":2: x: one value is expected, but here is a list"),
-        ("hosts: [a]\ngroups: {'x y': a}\n", ":2: 'x y' is not the name of a group"),
-        ("hosts: &h [a]\n", ":1: &h is an anchor, and there are no references here: write it out"),
-    ],
-)  # fmt: skip
+@cases
 def test_each_mistake_has_its_line(write: Write, text: str, said: str) -> None:
     assert mistakes(write(text)) == [said]
 
 
-@pytest.mark.parametrize(
-    ("setting", "said"),
-    [
-        ("port: 0", "port: '0' is not a number from 1 to 65535"),
-        ("port: 65536", "port: '65536' is not a number from 1 to 65535"),
-        ("port: ssh", "port: 'ssh' is not a number from 1 to 65535"),
-        ("port: 22.0", "port: '22.0' is not a number from 1 to 65535"),
-        ("port: [22]", "port: one value is expected, but here is a list"),
-        ("port:", "port: one value is expected, but here is nothing"),
-        ("ranks: 0", "ranks: '0' is not a number from 1 to 1024"),
-        ("devices: -1", "devices: '-1' is not a number from 0 to 1024"),
-        ("user: -oX", "user: '-oX' is not a user name"),
-        ("user: 'a b'", "user: 'a b' is not a user name"),
-        ("address: '-x'", "address: '-x' is not a host name: it starts with '-', as an option does"),
-        ("address: 10.0.0.{n}", "address: '10.0.0.{n}' is not a host name"),
-        ("data: 10.0.0.999", "data: '10.0.0.999' is not an IPv4 address"),
-        ("jump: b -o x", "jump: 'b -o x' is not a host name"),
-        ('enter: "docker \'x"', "enter: 'docker 'x' has an unmatched quote"),
-        ("enter: '  '", "enter: '  ' is not a command"),
-        ('enter: "x\\ny"', r"enter: 'x\ny' has control characters in it"),
-        ("enter_from: moon", "enter_from: 'moon' is neither 'host' nor 'controller'"),
-        ("python: -c", "python: '-c' is not the path of a program"),
-        ("expect: 3", "names with values are expected, as in 'name: value', but here is the text '3'"),
-        ("expect: {x: [1]}", "x: one value is expected, but here is a list"),
-    ],
-)
+@cases
 def test_settings_of_a_host_are_validated(write: Write, setting: str, said: str) -> None:
     assert mistakes(write(f"hosts:\n  a:\n    {setting}\n")) == [f":3: {said}"]
 
@@ -260,14 +148,7 @@ def test_mistakes_of_both_files_together(write: Write) -> None:
     assert [Path(m.file).name for m in caught.value.mistakes] == ["a.yaml", "b.hosts"]
 
 
-@pytest.mark.parametrize(
-    ("nodesets", "expected"),
-    [
-        (["node2", "node1"], ["node2", "node1"]),
-        (["node[1-2],node1", "gpu7"], ["node1", "node2", "gpu7"]),
-        (["10.0.0.1 fd00::1"], ["10.0.0.1", "fd00::1"]),
-    ],
-)
+@cases
 def test_the_command_line(nodesets: list[str], expected: list[str]) -> None:
     found = targets(*nodesets, environ={"SLURM_JOB_NODELIST": "other"})
     assert (names(found), found.source, found.local) == (expected, "the command line", False)
@@ -394,18 +275,7 @@ def test_a_name_of_this_machine_alone(name: str, write: Write) -> None:
 
 
 @pytest.mark.usefixtures("on_login7")
-@pytest.mark.parametrize(
-    "sets",
-    [
-        ["node1"],
-        ["login8"],
-        ["login7.other"],
-        ["10.0.0.1"],
-        ["root@localhost"],
-        ["localhost", "node1"],
-        ["login[7-8]"],
-    ],
-)
+@cases
 def test_what_may_mean_another_machine(sets: list[str]) -> None:
     found = targets(*sets)
     assert local_if_alone(found) == found
@@ -450,15 +320,7 @@ def test_local(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
 JOB = {"SLURM_JOB_ID": "4711"}
 
 
-@pytest.mark.parametrize(
-    "environ",
-    [
-        {**JOB, "SLURM_NNODES": "4"},
-        {**JOB, "SLURM_JOB_NUM_NODES": "2", "SLURM_NNODES": "1"},
-        {**JOB, "SLURM_JOB_NODELIST": " ", "SLURM_NNODES": "many"},
-        JOB,
-    ],
-)
+@cases
 def test_a_slurm_job_without_its_node_list_is_not_this_machine(environ: dict[str, str]) -> None:
     with pytest.raises(UsageError) as caught:
         targets(environ=environ)
@@ -515,16 +377,7 @@ def test_exclude(write: Write) -> None:
     assert names(targets("@train", stock=path, exclude=["gpu7"])) == ["node1", "node2"]
 
 
-@pytest.mark.parametrize(
-    ("exclude", "said", "hint"),
-    [
-        ("nodee3", "--exclude: 'nodee3' is not among the hosts", "did you mean 'node3'?"),
-        ("x[1-3]", "--exclude: 'x[1-3]' is not among the hosts", ""),
-        ("node[1-3]", "--exclude leaves no host to examine", ""),
-        ("node[1", "'node[1' is not a node set: a bracket has no partner", ""),
-        ("@train", "'@train' is a group, and no inventory is given", "name one with --inventory"),
-    ],
-)
+@cases
 def test_what_cannot_be_excluded(exclude: str, said: str, hint: str) -> None:
     with pytest.raises(UsageError) as caught:
         targets("node[1-3]", exclude=[exclude])

@@ -5,18 +5,10 @@ from __future__ import annotations
 import pytest
 
 from doctor.text.interpreter import PLAIN, to_type
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    "path",
-    [
-        "/usr/bin/python3",
-        "/usr/bin/python",
-        "/opt/a-b_c@1+2/bin/python3.11",
-        "/opt/pypy/bin/pypy3.10",
-        "/python",
-    ],
-)
+@cases
 def test_an_interpreter(path: str) -> None:
     assert to_type(path) == path
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import UsageError, suggest
 from doctor.text.nodeset import check_host, check_jump, check_user, fold, quoted, unfold, unfold_users
+from tests.support.cases import cases
 
 LABEL = st.from_regex(r"[a-z0-9]([a-z0-9-]{0,8}[a-z0-9])?", fullmatch=True)
 NAME = (
@@ -19,35 +20,7 @@ NAME = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("node1", ["node1"]),
-        ("node[1-3]", ["node1", "node2", "node3"]),
-        ("node[3,1-2]", ["node3", "node1", "node2"]),
-        ("node[ 1 , 3 ]", ["node1", "node3"]),
-        ("node2,node1 node2", ["node2", "node1"]),
-        ("node[08-10],gpu7", ["node08", "node09", "node10", "gpu7"]),
-        ("node[1-7/3]", ["node1", "node4", "node7"]),
-        ("r[1-2]-n[1-2].lab", ["r1-n1.lab", "r1-n2.lab", "r2-n1.lab", "r2-n2.lab"]),
-        ("node1[0-1]", ["node10", "node11"]),
-        ("10.0.0.[1-2]", ["10.0.0.1", "10.0.0.2"]),
-        ("node1..3", ["node1", "node2", "node3"]),
-        ("node01..03,gpu7", ["node01", "node02", "node03", "gpu7"]),
-        ("node8..10.lab", ["node8.lab", "node9.lab", "node10.lab"]),
-        ("10.0.0.1..2", ["10.0.0.1", "10.0.0.2"]),
-        ("fd00::1..2", ["fd00::1", "fd00::2"]),
-        ("r1..2-n[1-2]", ["r1-n1", "r1-n2", "r2-n1", "r2-n2"]),
-        ("@rack1..2", ["a", "b", "d"]),
-        ("fd00::1,[fd00::2]", ["fd00::1", "fd00::2"]),
-        ("fd00::[1-2]", ["fd00::1", "fd00::2"]),
-        ("[fe80::1%eth0]", ["fe80::1%eth0"]),
-        ("[1-2]", ["1", "2"]),
-        (",a,,b,", ["a", "b"]),
-        ("@rack1,c", ["a", "b", "c"]),
-        ("@rack[1-2]", ["a", "b", "d"]),
-    ],
-)
+@cases
 def test_unfold(text: str, names: list[str]) -> None:
     assert unfold(text, {"rack1": ("a", "b"), "rack2": ("b", "d")}) == names
 
@@ -147,24 +120,7 @@ def test_bad_jumps(jump: str) -> None:
         check_jump(jump)
 
 
-@pytest.mark.parametrize(
-    ("names", "text"),
-    [
-        ([], ""),
-        (["node3", "node1", "node2", "gpu7", "node7", "node7"], "gpu7,node[1-3,7]"),
-        (["node10", "node9"], "node[9-10]"),
-        (["node08", "node09", "node10"], "node[08-10]"),
-        (["r1-n1", "r1-n2", "r2-n1", "r2-n2"], "r[1-2]-n[1-2]"),
-        (["r1-n1", "r1-n2", "r2-n2"], "r1-n[1-2],r2-n2"),
-        (["n1.ib0", "n2.ib0"], "n[1-2].ib0"),
-        (["10.0.0.1", "10.0.0.2", "10.0.1.9"], "10.0.0.[1-2],10.0.1.9"),
-        (["fd00::2", "fd00::1", "z9"], "z9,fd00::1,fd00::2"),
-        (["1", "2"], "[1-2]"),
-        (["head", "a b", "x,y", "%d", "@g", "[", ""], ",%d,@g,[,a b,head,x,y"),
-        (["node10", "node2"], "node[2,10]"),
-        (["b10x", "b2y"], "b2y,b10x"),
-    ],
-)
+@cases
 def test_fold(names: list[str], text: str) -> None:
     assert fold(names) == text
     assert fold(reversed(names)) == text

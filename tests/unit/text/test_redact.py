@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from doctor.text.redact import redact, redact_values
 from doctor.text.secretshapes import HIDDEN
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.secrets import bare, in_a_line, rows
 
@@ -28,17 +29,7 @@ def test_there_are_enough_of_both_kinds() -> None:
     assert len(ROWS) - len(secret) >= 120
 
 
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        (
-            "-----BEGIN RSA PRIVATE KEY-----\nMIIE\n-----END RSA PRIVATE KEY-----\nmore",
-            "-----BEGIN RSA PRIVATE KEY-----#-----END RSA PRIVATE KEY-----\nmore",
-        ),
-        ("-----BEGIN OPENSSH PRIVATE KEY-----\ncut off", "-----BEGIN OPENSSH PRIVATE KEY-----#"),
-        ("a\n DB_PASS=x \nb\nsig=1", "a\n DB_PASS=# \nb\nsig=1"),
-    ],
-)
+@cases
 def test_lines(text: str, shown: str) -> None:
     assert redact(text) == shown.replace("#", HIDDEN)
 

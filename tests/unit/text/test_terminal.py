@@ -9,6 +9,7 @@ from typing import TextIO
 import pytest
 
 from doctor.text.terminal import can_redraw, coloured
+from tests.support.cases import cases
 
 VARIABLES = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE")
 
@@ -27,26 +28,7 @@ def streams(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[TextIO, TextIO]]:
     os.close(ear)
 
 
-@pytest.mark.parametrize(
-    ("wish", "env", "on_a_terminal", "in_a_pipe"),
-    [
-        ("auto", {}, True, False),
-        ("never", {"FORCE_COLOR": "1"}, False, False),
-        ("always", {"NO_COLOR": "1", "TERM": "dumb", "CLICOLOR": "0"}, True, True),
-        ("auto", {"NO_COLOR": "1"}, False, False),
-        ("auto", {"NO_COLOR": ""}, True, False),
-        ("auto", {"NO_COLOR": "1", "FORCE_COLOR": "1"}, False, False),
-        ("auto", {"FORCE_COLOR": "1"}, True, True),
-        ("auto", {"FORCE_COLOR": "0"}, True, False),
-        ("auto", {"FORCE_COLOR": ""}, True, False),
-        ("auto", {"CLICOLOR_FORCE": "1"}, True, True),
-        ("auto", {"CLICOLOR_FORCE": "0"}, True, False),
-        ("auto", {"CLICOLOR": "0"}, False, False),
-        ("auto", {"CLICOLOR": "1"}, True, False),
-        ("auto", {"TERM": "dumb"}, False, False),
-        ("auto", {"TERM": "dumb", "FORCE_COLOR": "1"}, True, True),
-    ],
-)
+@cases
 def test_colours(
     wish: str,
     env: dict[str, str],

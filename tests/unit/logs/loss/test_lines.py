@@ -11,23 +11,6 @@ from doctor.logs.loss.lines import LossValues, read_line, read_pace, wants
 from doctor.logs.model import LossForm
 from tests.support.cases import cases
 
-MEGATRON = (
-    " iteration      200/    1000 | consumed samples:          800 | elapsed time per "
-    "iteration (ms): 430.0 | learning rate: 1.342E-04 | global batch size:     4 | "
-    "lm loss: 7.399415E+00 | loss scale: 16384.0 | "
-    "grad norm: 2.918 | number of skipped iterations:   0 | number of nan iterations:   0 |"
-)
-MINDFORMERS = (
-    "2025-04-07 15:34:27,308 - [mindformers/core/callback/callback.py:529] - INFO - { Epoch:[  1/  2], "
-    "step:[    1/   19], loss: 10.649, per_step_time: 103328ms, lr: 0.0, overflow cond: False, "
-    "loss_scale: 1.0, global_norm: [1 31049], train_throughput_per_npu: 2.896T"
-)
-MMDET = (
-    "2022-06-03 06:33:38,427 - mmdet - INFO - Epoch [1][50/7517]     lr: 1.000e-02, eta: 2:00:00, "
-    "time: 0.240, data_time: 0.051, memory: 2404, loss_rpn_cls: 0.1461, loss_cls: 0.3264, acc: 95.1289, "
-    "loss_bbox: 0.1275, loss: 0.6188"
-)
-
 
 @cases
 def test_a_loss_is_read(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from doctor.slow.evidence import HostSamples, Profile, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import LateReason, SlowCulprit
+from tests.support.cases import cases
 from tests.support.slow.recorded import recorded, with_rounds
 
 LATE = "node3", 57
@@ -36,21 +36,7 @@ def using(late: tuple[float, float], others: tuple[float, float]) -> SlowEvidenc
     return with_rounds(recorded("loader"), change)
 
 
-@pytest.mark.parametrize(
-    ("late", "others", "reason", "words"),
-    [
-        pytest.param((0.96, 0.0), (0.97, 0.0), LateReason.COMPUTES, "the others spin", id="spin"),
-        pytest.param((0.30, 0.65), (0.30, 0.65), LateReason.COMPUTES, "the others spin", id="spin, crowded"),
-        pytest.param((0.55, 0.0), (0.97, 0.0), LateReason.ELSEWHERE, "processor is free", id="sleeps"),
-        pytest.param((0.01, 0.94), (0.30, 0.65), LateReason.HOGS, "gets a processor for 1 %", id="hogs"),
-        pytest.param((0.45, 0.0), (0.02, 0.0), LateReason.COMPUTES, "45 % of a processor", id="computes"),
-        pytest.param((0.04, 0.06), (0.02, 0.02), LateReason.ELSEWHERE, "processor is free", id="free"),
-        pytest.param(
-            (0.01, 0.60), (0.01, 0.02), LateReason.HOGS, "waits for a processor 60 %", id="hogs beside"
-        ),
-        pytest.param((0.08, 0.40), (0.02, 0.10), LateReason.COMPUTES, "8 % of a processor", id="crowded"),
-    ],
-)
+@cases
 def test_what_it_does_at_a_line_of_its_own(
     late: tuple[float, float], others: tuple[float, float], reason: LateReason, words: str
 ) -> None:

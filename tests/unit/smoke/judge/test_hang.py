@@ -19,6 +19,7 @@ from doctor.smoke.judge.mismatch import judge_mismatch
 from doctor.smoke.judge.phrases import call_words, shown_words, top_of
 from doctor.smoke.judge.start import judge_start
 from doctor.smoke.result import Exit, Hiccup, Sample, SmokePlan, SmokeResult
+from tests.support.cases import cases, from_cases
 from tests.support.smoke.frozen import (
     Fault,
     altered,
@@ -121,14 +122,7 @@ def test_the_summary_names_the_missed_collective_and_the_waiting_ranks() -> None
     assert "doctor smoke n2 --python /usr/bin/python3" in charge.commands
 
 
-STACK = """\
-Thread 0x00007f1 (most recent call first):
-  File "/usr/lib/python3.11/threading.py", line 324 in wait
-
-Current thread 0x00007f2 (most recent call first):
-  File "doctor/smoke/onhost/train.py", line 81 in step
-  File "doctor/smoke/onhost/train.py", line 40 in run
-"""
+STACK = from_cases(__file__, "STACK", str)
 
 
 def test_the_top_of_a_stack_is_its_main_thread() -> None:
@@ -139,15 +133,7 @@ def test_the_top_of_a_stack_is_its_main_thread() -> None:
     assert top_of(spied) == "f (b.py:2)"
 
 
-@pytest.mark.parametrize(
-    ("state", "cpu", "words"),
-    [
-        ("R", 0.2, "runs and burnt 0.20 s of CPU"),
-        ("R", 0.0, "runs or waits for its turn on a processor"),
-        ("D", 0.0, "uninterruptible sleep"),
-        ("S", None, "its process sleeps"),
-    ],
-)
+@cases
 def test_the_process_is_described(state: str, cpu: float | None, words: str) -> None:
     result = frozen(TWO, {1: stuck(position(TWO, 1, "train", "dp", 7))})
     assert words in one(with_rank(result, 1, state=state, cpu=cpu)).actual
@@ -556,15 +542,7 @@ def test_if_all_ranks_of_a_host_are_killed_the_host_is_charged_once() -> None:
     assert any("out of memory" in command for command in charge.commands)
 
 
-@pytest.mark.parametrize(
-    ("error", "remedy"),
-    [
-        (("TypeError", "manual_seed() takes 1 positional argument"), "compare-software"),
-        (("RuntimeError", "CUDA out of memory. Tried to allocate 2.00 GiB"), None),
-        (("MemoryError", ""), None),
-        (("OSError", "[Errno 28] No space left on device"), None),
-    ],
-)
+@cases
 def test_an_exception_of_python_was_not_killed(error: tuple[str, str], remedy: str | None) -> None:
     """Only an exception that says so ran out of memory."""
     charge = one(died(frozen(TWO, {1: stuck(200)}, kind="exit"), 1, error=error))

@@ -21,6 +21,7 @@ from doctor.smoke.judge.nan import judge_nan
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import SmokeResult
+from tests.support.cases import cases
 from tests.support.smoke.results import changed, healthy, plan_of, with_rank, with_steps
 
 STALL, NAN = "smoke-loss-stall", "smoke-loss-nan"
@@ -64,26 +65,7 @@ def verdicts(charges: tuple[SmokeCharge, ...]) -> list[tuple[str, str, tuple[int
     return [(charge.check, charge.kind, charge.ranks, charge.undecided) for charge in charges]
 
 
-@pytest.mark.parametrize(
-    ("steps", "part", "kind"),
-    [
-        (30, 0.69, "stall"),
-        (30, 0.71, "stopped"),
-        (30, 0.96, None),
-        (60, 0.69, "stall"),
-        (60, 0.71, "stopped"),
-        (60, 0.98, None),
-        (29, 0.59, "stall"),
-        (29, 0.69, "stopped"),
-        (20, 0.59, "stall"),
-        (20, 0.61, "stopped"),
-        (20, 0.9, None),
-        (15, 0.49, "stall"),
-        (15, 0.51, "stopped"),
-        (15, 0.8, None),
-        (14, 0.0, None),  # too few to decide
-    ],
-)
+@cases
 def test_the_loss_must_approach_its_floor(steps: int, part: float, kind: str | None) -> None:
     result = curved(run_of(steps=steps), fallen(part))
     assert verdicts(judge_data(result)) == ([(STALL, kind, (), False)] if kind else [])
@@ -229,15 +211,7 @@ def not_finite(result: SmokeResult, *ranks: int, first: int) -> SmokeResult:
     return result
 
 
-@pytest.mark.parametrize(
-    ("hosts", "ranks", "expected"),
-    [
-        (2, (3,), [(NAN, "nan", (3,), False)]),
-        (4, (0, 6), [(NAN, "nan", (0,), False), (NAN, "nan", (6,), False)]),
-        (2, (2, 3), [(NAN, "nan-replica", (2, 3), True)]),  # peers get it from each other at once
-        (2, (0, 1, 2, 3), [(NAN, "nan", (), False)]),
-    ],
-)
+@cases
 def test_the_first_rank_without_numbers(
     hosts: int, ranks: tuple[int, ...], expected: list[tuple[str, str, tuple[int, ...], bool]]
 ) -> None:

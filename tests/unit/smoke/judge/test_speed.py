@@ -21,6 +21,7 @@ from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, perhaps_slow_ways, too_noisy
 from doctor.smoke.judge.speed import judge_speed, perhaps_slow
 from doctor.smoke.result import SmokeResult
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
@@ -53,20 +54,7 @@ def named(charges: list[SmokeCharge]) -> list[tuple[str, tuple[int, ...], tuple[
 # Ranks.
 
 
-@pytest.mark.parametrize(
-    ("factor", "first", "last", "found"),
-    [
-        (1.5, 0, 99, True),
-        (1.2, 0, 99, True),
-        (1.06, 0, 99, False),
-        (0.5, 0, 99, False),
-        (1.5, 10, 99, True),  # from then on
-        (1.5, 20, 99, False),  # not for long enough
-        (1.5, 0, 15, False),  # no longer
-        (50.0, 0, 3, False),  # while it starts
-        (50.0, 14, 14, False),  # once
-    ],
-)
+@cases
 def test_a_slow_rank(factor: float, first: int, last: int, found: bool) -> None:
     charges = list(judge_speed(computing(run_of(4), 5, factor, first, last)))
     assert named(charges) == ([(STRAGGLER, (5,), ())] if found else [])
@@ -114,17 +102,7 @@ def queueing(result: SmokeResult, share: float) -> SmokeResult:
     return result
 
 
-@pytest.mark.parametrize(
-    ("share", "factor", "found"),
-    [
-        (0.0, 1.42, True),
-        (0.02, 1.42, True),
-        (0.6, 1.42, False),  # seen on healthy ranks beside other programs
-        (0.9, 1.42, False),
-        (0.6, 2.0, True),
-        (0.9, 2.0, True),
-    ],
-)
+@cases
 def test_a_slow_rank_that_waits_for_a_processor_that_others_use(
     share: float, factor: float, found: bool
 ) -> None:
@@ -193,18 +171,7 @@ def test_only_devices_of_one_kind_are_compared() -> None:
 # Processors.
 
 
-@pytest.mark.parametrize(
-    ("factors", "found"),
-    [
-        ({"n3": 2.0}, ["n3"]),
-        ({"n3": 1.4}, ["n3"]),
-        ({"n3": 1.25}, []),
-        ({"n2": 2.0, "n3": 2.0}, ["n2", "n3"]),
-        ({"n2": 2.0, "n3": 2.0, "n4": 2.0}, []),  # most of them, so none is unusual
-        ({"n1": 2.0, "n2": 2.1, "n3": 1.9, "n4": 2.0}, []),  # the run is too large for the machines
-        ({"n1": 2.0, "n2": 2.1, "n3": 6.0, "n4": 2.0}, []),
-    ],
-)
+@cases
 def test_a_shared_processor(factors: dict[str, float], found: list[str]) -> None:
     result = run_of(5) if len(factors) < 4 else run_of(4)
     for host, factor in factors.items():

@@ -16,6 +16,7 @@ import doctor.smoke.onhost
 from doctor.smoke.onhost import corpus, random_bytes
 from doctor.smoke.onhost.parameters import VOCABULARY, initial_parameters, parameters
 from doctor.smoke.onhost.shape import CellShape
+from tests.support.cases import cases
 
 ONHOST = Path(doctor.smoke.onhost.__file__).parent
 SHAPE = CellShape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
@@ -138,30 +139,7 @@ def test_references_do_not_change() -> None:
     assert struct.unpack("<3f", initial_parameters(SHAPE, 1)[:12]) == REFERENCE_VALUES
 
 
-@pytest.mark.parametrize(
-    "module",
-    [
-        "random_bytes",
-        "corpus",
-        "parameters",
-        "streamplan",
-        "streams",
-        "trainplan",
-        "framework",
-        "encoding",
-        "comm",
-        "collectives",
-        "torch_side",
-        "torch_framework",
-        "torch_model",
-        "mindspore_side",
-        "mindspore_framework",
-        "mindspore_model",
-        "train",
-        "audit",
-        "rank",
-    ],
-)
+@cases
 def test_ranks_run_on_python_3_8_and_import_nothing_else(module: str) -> None:
     tree = ast.parse((ONHOST / f"{module}.py").read_text(), feature_version=(3, 8))
     names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}

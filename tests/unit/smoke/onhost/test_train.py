@@ -6,6 +6,7 @@ import pytest
 
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.trainplan import audited, shown, voters
+from tests.support.cases import cases
 
 STEPS = 11
 
@@ -26,18 +27,7 @@ def test_these_steps_are_hashed_and_computed_again(
     assert [step for step in range(steps) if audited(shape, step)] == computed_again
 
 
-@pytest.mark.parametrize(
-    ("count", "own", "apart", "expected"),
-    [
-        (1, 0, 1, [0]),
-        (2, 0, 1, [0, 1]),
-        (3, 0, 1, [0, 2, 1]),
-        (8, 1, 1, [1, 0, 7]),
-        (8, 1, 2, [1, 7, 5]),
-        (4, 0, 2, [0, 2, 3]),
-        (4, 3, 4, [3, 2, 1]),
-    ],
-)
+@cases
 def test_three_replicas_compute_each_batch_on_different_hosts_if_possible(
     count: int, own: int, apart: int, expected: list[int]
 ) -> None:

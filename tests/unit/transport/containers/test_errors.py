@@ -18,56 +18,18 @@ from doctor.text.nodeset import is_host
 from doctor.transport import Script
 from doctor.transport.containers import check_entry, enter_all, entered, not_entered, tool_of
 from tests.support.captures import SAMPLES, sample
+from tests.support.cases import cases, from_cases
 
 SILENT = UnreachedHost("node1", UnreachedKind.NO_SHELL, "the login works, but no POSIX shell ran there", "")
 
 
-@pytest.mark.parametrize(
-    ("entry", "tool"),
-    [
-        ("docker exec -i train", "docker"),
-        ("docker exec -iu root train", "docker"),
-        ("docker exec -i -uroot -e MODE=t train", "docker"),
-        ("docker exec --interactive --tty=false train", "docker"),
-        ("docker exec -i train chroot /host", "docker"),
-        ("docker --context rack exec -i train", "docker"),
-        ("sudo -n docker exec -i train", "docker"),
-        ("/usr/bin/podman exec -i train", "podman"),
-        ("docker run -i --rm image", "docker"),
-        ("docker compose exec -T train", "docker"),
-        ("kubectl exec -i train-0 --", "kubectl"),
-        ("kubectl -n team exec train-0 -c trainer -i --", "kubectl"),
-        ("env KUBECONFIG=/root/k kubectl exec -i deploy/train --", "kubectl"),
-        ("nsenter -m -t 5", "nsenter"),
-    ],
-)
+@cases
 def test_an_entry_that_can_work(entry: str, tool: str) -> None:
     assert check_entry(entry) == entry
     assert tool_of(entry) == tool
 
 
-@pytest.mark.parametrize(
-    ("entry", "says"),
-    [
-        ("", "not a command"),
-        ("-i docker", "not a command"),
-        ("docker exec -i 'train", "quote"),
-        ("docker exec -i tr\x1bain", "control characters"),
-        ("docker exec -it train", "terminal"),
-        ("docker exec -ti train", "terminal"),
-        ("docker exec -i --tty train", "terminal"),
-        ("kubectl exec -i -t train-0 --", "terminal"),
-        ("docker compose exec train", "terminal"),
-        ("docker exec train", "-i"),
-        ("kubectl exec train-0 --", "-i"),
-        ("docker exec -di train", "-d"),
-        ("docker exec -i", "names no container"),
-        ("kubectl exec -i --", "names no pod"),
-        ("kubectl exec -i train-0", "kubectl exec -i train-0 --"),
-        ("docker exec -i train bash", "shell"),
-        ("kubectl exec -i train-0 -- /bin/sh", "shell"),
-    ],
-)
+@cases
 def test_an_entry_that_cannot(entry: str, says: str) -> None:
     with pytest.raises(UsageError) as error:
         check_entry(entry)
@@ -119,39 +81,7 @@ def test_two_hosts_cannot_share_one_pod() -> None:
     assert here == {"host"}, "each host has a container of that name"
 
 
-SENTENCES = {
-    "bash_no_docker": "docker is not installed there",
-    "docker_denied": "this login has no right to use the engine",
-    "docker_denied_newer": "this login has no right to use the engine",
-    "docker_no_container": "there is no container train",
-    "docker_no_container_older": "there is no container train",
-    "docker_no_daemon": "the engine does not run",
-    "docker_no_shell": "the container has no shell",
-    "docker_no_shell_older": "the container has no shell",
-    "docker_not_running": "but does not run",
-    "docker_not_running_newer": "but does not run",
-    "docker_paused": "the container train is paused",
-    "docker_stopped": "but does not run",
-    "docker_tty": "it asks for a terminal",
-    "kubectl_completed": "the pod has ended (Succeeded)",
-    "kubectl_container_down": "the pod has no running container trainer",
-    "kubectl_container_unknown": "the pod has no running container foo",
-    "kubectl_forbidden": "this account has no right to start anything in pods",
-    "kubectl_kubelet": "the API server does not reach the node of the pod",
-    "kubectl_no_context": "there is no context nosuch",
-    "kubectl_no_namespace": "there is no namespace team",
-    "kubectl_no_pod": "there is no pod train-0 in that namespace",
-    "kubectl_no_server": "the cluster's API server cannot be reached",
-    "kubectl_no_shell": "the container has no shell",
-    "kubectl_pending": "the pod is not on a node",
-    "kubectl_unauthorized": "the cluster does not know this account",
-    "podman_no_container": "there is no container train",
-    "podman_no_container_older": "there is no container train",
-    "podman_not_running": "but does not run",
-    "podman_not_running_older": "did not enter: the container exists but does not run",
-    "shell_no_docker": "docker is not installed there",
-    "sudo_password": "sudo asks for a password",
-}
+SENTENCES = from_cases(__file__, "SENTENCES", dict[str, str])
 
 
 def test_every_sample_has_its_sentence() -> None:

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from doctor.transport.slurm import errors
 from doctor.transport.slurm.output import DownNode, SrunMessages, down_nodes, job_nodes, read_words
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "slurm"
@@ -63,45 +64,19 @@ JOB = (
 )
 
 
-@pytest.mark.parametrize(
-    ("text", "nodes"),
-    [
-        (JOB.format(7, "cn[01-02,04]"), {"cn01", "cn02", "cn04"}),
-        (JOB.format(7, "cn01") + JOB.format(8, "gpu[1-2]"), {"cn01", "gpu1", "gpu2"}),
-        (JOB.format(7, "(null)"), set()),
-        (JOB.format(7, "cn[01"), set()),
-        ("slurm_load_jobs error: Invalid job id specified", set()),
-    ],
-)
+@cases
 def test_the_nodes_that_a_job_has_now(text: str, nodes: set[str]) -> None:
     """Both parts of a heterogeneous job."""
     assert job_nodes(text) == nodes
 
 
-@pytest.mark.parametrize(
-    ("name", "failed"),
-    [
-        ("refused-22.05", {"node3": "Communication connection failure"}),
-        ("refused-20.02", {"ip-10-31-81-213": "Communication connection failure"}),
-        ("silent-24.05", {"node3": "Socket timed out on send/recv operation"}),
-        ("name-23.11", {"gpu007": "Can't find an address, check slurm.conf"}),
-    ],
-)
+@cases
 def test_the_node_on_which_a_step_does_not_begin(name: str, failed: dict[str, str]) -> None:
     """Nodes that srun killed because of it are not to blame."""
     assert words(name).refused == failed
 
 
-@pytest.mark.parametrize(
-    ("name", "fate", "says"),
-    [
-        ("cancelled-22.05", "cancelled", "was cancelled"),
-        ("preempted-23.11", "preempted", "was preempted"),
-        ("time-limit-23.11", "time-limit", "time limit"),
-        ("node-failure-22.05", "node-failure", "a node of the job failed"),
-        ("no-job-22.05", "no-job", "cannot enter the allocation"),
-    ],
-)
+@cases
 def test_the_end_of_the_step_is_understood(name: str, fate: str, says: str) -> None:
     found = words(name)
     assert found.fate == fate

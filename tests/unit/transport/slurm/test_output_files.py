@@ -5,21 +5,9 @@ from __future__ import annotations
 import pytest
 
 from doctor.transport.slurm.squeue import WIDTHS, SqueueRefusal, read_output
+from tests.support.cases import cases, from_cases
 
-JOB = {
-    "JobID": "13",
-    "ArrayJobID": "12",
-    "ArrayTaskID": "3",
-    "BatchFlag": "1",
-    "BatchHost": "node1",
-    "NumNodes": "2",
-    "UserID": "1000",
-    "UserName": "ann",
-    "Name": "big run",
-    "WorkDir": "/home/ann",
-    "StdOut": "/logs/a",
-    "StdErr": "/logs/a",
-}
+JOB = from_cases(__file__, "JOB", dict[str, str])
 
 
 def printed(**fields: str) -> bytes:
@@ -28,18 +16,7 @@ def printed(**fields: str) -> bytes:
     return b"".join(row[name].encode()[:width].ljust(width) for name, width in WIDTHS.items()) + b"\n"
 
 
-@pytest.mark.parametrize(
-    ("pattern", "file"),
-    [
-        ("/logs/%A_%a.out", "/logs/12_3.out"),
-        ("/logs/%x-%j %u@%N.txt", "/logs/big run-13 ann@node1.txt"),
-        ("/logs/%J.%s.%n.%t", "/logs/13.batch.0.0"),
-        ("/logs/%5j 100%%", "/logs/00013 100%"),
-        ("/logs/%q数据", "/logs/%q数据"),
-        ("/logs/\\%j", "/logs/%j"),
-        ("../out", "/home/ann/../out"),
-    ],
-)
+@cases
 def test_a_pattern_is_filled_as_slurmd_fills_it(pattern: str, file: str) -> None:
     found = read_output("13", printed(StdOut=pattern, StdErr="N/A"))
     assert found

@@ -8,6 +8,7 @@ import pytest
 
 from doctor.errors import UsageError
 from doctor.transport.slurm.squeue import SlurmJob, read_squeue
+from tests.support.cases import cases
 
 ONE = "4711|4711|N/A|RUNNING|1000|node[1-2]\n"
 ARRAY = "4713|4712|2|RUNNING|1000|node2\n4712|4712|1|RUNNING|1000|node1\n4714|4712|3-9|PENDING|1000|\n"
@@ -38,16 +39,7 @@ def test_only_the_owner_starts_steps() -> None:
     assert SlurmJob(("4711",), os.getuid() + 1, ("node1",)).environ({}) is None
 
 
-@pytest.mark.parametrize(
-    ("text", "said", "hint"),
-    [
-        ("", "knows no such job", "squeue lists"),
-        ("4711|4711|N/A|PENDING|1000|\n", "it does not run now: PENDING", "squeue lists"),
-        ("4711|4711|N/A|COMPLETED|1000|node1\n", "it does not run now: COMPLETED", "squeue lists"),
-        (ARRAY, "2 tasks of this array run", "Choose one: 4712_2, 4712_1"),
-        ("4711|4711|N/A|RUNNING|1000|node[1-\n", "node[1-", ""),
-    ],
-)
+@cases
 def test_what_is_no_job_to_look_at(text: str, said: str, hint: str) -> None:
     with pytest.raises(UsageError) as error:
         read_squeue("4711", text)

@@ -14,6 +14,7 @@ from doctor.transport.ssh.config import HostSettings, SshConfig
 from doctor.transport.ssh.errors import PresentedKey, key_changed
 from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts
 from doctor.transport.ssh.settings import SshSettings
+from tests.support.cases import cases
 
 
 @pytest.fixture(autouse=True)
@@ -117,19 +118,7 @@ def test_patterns_with_exceptions(home: Path) -> None:
     assert [read(home, text, name).user for name in ("node1", "node2")] == ["some", "me"]
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("Host node1\n  nonsense\n", ":2: not a keyword"),
-        ('Host "node1\n', ":1: No closing quotation"),
-        ("Match host\n", ":1: Match host lacks its value"),
-        ("Port many\n", "port of node1 is not a number"),
-        ("Port 65536\n", "the port of node1 is not a valid port: 65536"),
-        ("UserKnownHostsFile 'mine\n", "userknownhostsfile of node1: no closing quotation"),
-        ("GlobalKnownHostsFile 'all\n", "globalknownhostsfile of node1: no closing quotation"),
-        ("CertificateFile 'mine\n", "certificatefile of node1: no closing quotation"),
-    ],
-)
+@cases
 def test_a_broken_file_is_named_with_its_line(home: Path, text: str, said: str) -> None:
     with pytest.raises(UsageError, match="config") as caught:
         read(home, text)
@@ -166,16 +155,7 @@ def test_several_files_of_known_hosts(home: Path) -> None:
     assert got.global_known_hosts == ()
 
 
-@pytest.mark.parametrize(
-    ("spec", "expected"),
-    [
-        ("gate", ("gate", 22, "me")),
-        ("you@gate:2222", ("gate", 2222, "you")),
-        ("ssh://you@gate:2222", ("gate", 2222, "you")),
-        ("[fe80::1]:23", ("fe80::1", 23, "me")),
-        ("fe80::1", ("fe80::1", 22, "me")),
-    ],
-)
+@cases
 def test_jump_hosts(spec: str, expected: tuple[str, int, str]) -> None:
     got = SshConfig(SshSettings(config_file="none", user="target", port=9)).jump(spec)
     assert (got.address, got.port, got.user) == expected

@@ -7,27 +7,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
-FINE = (
-    '{"dependencies": [{"name": "rich", "version": "1", "vulns": []}, {"name": "typer", "skip_reason": "-"}]}'
-)
-SICK = FINE.replace("[]", '[{"id": "CVE-2026-1"}]')
 UNKNOWN = '{"dependencies": [{"name": "rich", "skip_reason": "it was not found"}]}'
 
 
-@pytest.mark.parametrize(
-    ("answer", "code", "said"),
-    [
-        (FINE, 0, "1 of 2 packages audited, no known vulnerability"),
-        (SICK, 1, "rich 1: CVE-2026-1"),
-        (UNKNOWN, 0, "was not audited: its data contains none of the packages"),
-        ("no network", 0, "was not audited: its data could not be fetched"),
-        (None, 0, "was not audited: there is no pip-audit"),
-    ],
-)
+@cases
 def test_what_the_audit_says(answer: str | None, code: int, said: str, tmp_path: Path) -> None:
     if answer is not None:
         (tmp_path / "answer").write_text(answer)

@@ -7,22 +7,10 @@ import sys
 
 import pytest
 
+from tests.support.cases import cases
 
-@pytest.mark.parametrize(
-    ("code", "absent"),
-    [
-        ("import doctor.cli", {"paramiko", "torch", "rich", "yaml", "ClusterShell", "msgspec", "psutil"}),
-        (
-            "from doctor.cli import run; run(['--help'])",
-            {"paramiko", "torch", "ClusterShell", "msgspec", "psutil"},
-        ),
-        ("from doctor.cli import run; run(['--version'])", {"paramiko", "torch", "rich", "ClusterShell"}),
-        ("from doctor.cli import run; run(['list'])", {"paramiko", "torch", "rich", "psutil"}),
-        ("from doctor.cli import run; run(['check', '--local', '--only', 'shm-*'])", {"paramiko", "torch"}),
-        ("import doctor.transport.routing", {"paramiko", "torch", "psutil"}),
-        ("import doctor.judge.examine", {"paramiko", "torch", "rich", "typer", "psutil"}),
-    ],
-)
+
+@cases
 def test_heavy_modules_are_imported_only_when_needed(code: str, absent: set[str]) -> None:
     program = f"import sys\n{code}\nsys.stderr.write(' '.join(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -11,22 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs/writing-a-check.md"
 LEFT = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info")
-AFFECTED = (
-    "tests/unit/checks/test_chinese_pages.py",
-    "tests/unit/checks/test_conformance.py",
-    "tests/unit/cli/test_explain.py",
-    "tests/unit/judge",
-    "tests/unit/report/test_golden.py",
-    "tests/unit/report/test_pictures.py",
-    "tests/unit/test_layering.py",
-    "tests/unit/test_recording.py",
-    "tests/unit/test_replay_before.py",
-    "tests/unit/test_translated.py",
-)
+AFFECTED = from_cases(__file__, "AFFECTED", tuple[str, ...])
 """Tests that look at all checks and facts, or compare the output of all checks with a file."""
 ALSO = ("tests/unit/cli", "tests/unit/facts", "tests/unit/report", "tests/unit/exam")
 """Tests that run all checks, but look at something else."""

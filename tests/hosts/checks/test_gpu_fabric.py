@@ -10,6 +10,7 @@ import pytest
 from tests.lab.gpus import GpuHost, Gpus
 from tests.lab.shadow import Tree
 from tests.support.batches import batches, prove_each
+from tests.support.cases import from_cases
 from tests.support.faults import ALONE, assert_healthy, assert_only
 from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, three_hosts, victim
 from tests.support.npu_faults import assert_says
@@ -141,7 +142,6 @@ def test_hosts_without_switches_do_not_need_a_manager(examine: GpuExaminer) -> N
 State = tuple[str, str]
 ACTIVE = ("4: ACTIVE", "5: LinkUp")
 DOWN = ("1: DOWN", "2: Polling")
-DISABLED = ("1: DOWN", "3: Disabled")
 INIT = ("2: INIT", "5: LinkUp")
 UP = dict.fromkeys(range(4), ACTIVE)
 CARDS = (*ALONE, "--expect", "memlock_mb=0")
@@ -169,18 +169,7 @@ def test_ports_are_up(examine: GpuExaminer) -> None:
     assert left_out(alone, "ib-port-down").keys() == {"node1"}
 
 
-BAD_PORTS: dict[str, tuple[Mapping[int, State], tuple[str, ...]]] = {
-    "each port in its own way": (
-        {0: DISABLED, 1: INIT, 2: DOWN},
-        (
-            r"mlx5_0 port 1 \| .* \| down, Disabled",
-            r"no subnet manager has set up .* \| initializing, LinkUp",
-            r"an InfiniBand port is down \| mlx5_2 port 1 \| active, as on 2 other hosts .* \| down, Polling",
-            r"port is not there \| mlx5_3 port 1 .* \| no such",
-        ),
-    ),
-    "RoCE": (UP | {3: DOWN}, (r"a RoCE port is down \| mlx5_3 port 1 .* \| down, Polling",)),
-}
+BAD_PORTS = from_cases(__file__, "BAD_PORTS", dict[str, tuple[Mapping[int, State], tuple[str, ...]]])
 
 
 @pytest.mark.parametrize("name", BAD_PORTS)

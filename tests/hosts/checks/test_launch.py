@@ -10,6 +10,7 @@ import pytest
 
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from tests.lab.npus import Rack
+from tests.support.cases import cases
 from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, assert_only, replay
 from tests.support.npu_faults import NpuExaminer
 
@@ -54,16 +55,7 @@ def test_only_the_launch_is_accused(check: str, examine: Examiner) -> None:
 STARTED = "torchrun --nnodes=2 --node_rank=$NODE_RANK --nproc_per_node=2 {} train.py\n"
 
 
-@pytest.mark.parametrize(
-    ("options", "says", "code"),
-    [
-        ("--master_addr=198.18.0.77", "is not that of one of these hosts", 1),
-        ("--master_addr=$(hostname -i)", "every host takes itself for the master", 1),
-        ("--master_addr=node1 --master_port=99999", "is not the number of a port", 1),
-        ("--master_addr=192.0.2.7", "is not that of one of these hosts", 0),
-        ("--master_addr=NODE1 --master_port=29511", "", 0),
-    ],
-)
+@cases
 def test_a_master_that_no_rank_would_meet(options: str, says: str, code: int, examine: Examiner) -> None:
     """An address that is only reachable through a router may be forwarded to a host, so it is a warning."""
     path = examine.folder / "run.sh"
@@ -109,16 +101,7 @@ def test_ranks_that_wait_for_a_master_of_nobody(master: str, says: str, examine:
     assert says in found["summary"]
 
 
-@pytest.mark.parametrize(
-    ("line", "says", "code"),
-    [
-        ("mpirun -n 4 python train.py", "names no hosts and 2 were named", 1),
-        ("exec $PYTHON -m torch.distributed.launch --nproc_per_node=2 train.py", "would train alone", 1),
-        ("accelerate launch --num_processes 4 train.py", "may be for one host", 0),
-        ("mpirun -n 4 -H node1:2,node2:2 python train.py", "", 0),
-        ("cd $PBS_O_WORKDIR; mpirun -n 4 python train.py", "", 0),
-    ],
-)
+@cases
 def test_a_launch_that_stays_on_one_of_two_hosts(line: str, says: str, code: int, examine: Examiner) -> None:
     path = examine.folder / "run.sh"
     path.write_text(f"{line}\n")

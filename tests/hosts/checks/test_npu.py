@@ -9,24 +9,13 @@ import pytest
 
 from tests.lab.npus import NpuHost, Rack
 from tests.support.batches import batches, prove_each
+from tests.support.cases import from_cases
 from tests.support.faults import ALONE, assert_healthy, assert_only
 from tests.support.npu_faults import FULL, NpuExaminer, NpuFault, assert_says, victim
 
 EIGHT = tuple(range(8))
 DAY = 24 * 3600
-OF_HCCN = (
-    "device-ip-missing",
-    "device-ip-not-applied",
-    "device-ip-duplicate",
-    "device-ip-subnet",
-    "device-netmask-mismatch",
-    "device-gateway-missing",
-    "device-link-down",
-    "device-net-unhealthy",
-    "device-detect-unset",
-    "device-tls-mismatch",
-    "device-speed-mismatch",
-)
+OF_HCCN = from_cases(__file__, "OF_HCCN", tuple[str, ...])
 """The checks that cannot decide about a device that hccn_tool no longer lists."""
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.lab.npus import NpuHost, Rack
 from tests.support.batches import batches, prove_each
+from tests.support.cases import from_cases
 from tests.support.faults import (
     ALONE,
     Found,
@@ -133,16 +134,7 @@ def test_an_address_outside_the_segment_without_gateways(examine: NpuExaminer) -
     assert_says(found, r"10\.20\.0\.0/16, as on 23 other devices \| 10\.77\.0\.0/16")
 
 
-UNHEALTHY = (
-    "Socket fail",
-    "Receive timeout",
-    "Unreachable",
-    "Time exceeded",
-    "Fault",
-    "Thread error",
-    "Detect ip set",
-    "Unknown",
-)
+UNHEALTHY = from_cases(__file__, "UNHEALTHY", tuple[str, ...])
 
 
 def test_every_word_for_an_unhealthy_network(examine: NpuExaminer) -> None:

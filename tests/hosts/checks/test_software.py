@@ -9,6 +9,7 @@ import pytest
 
 from tests.lab import Host, Lab
 from tests.support.batches import batches, prove_each
+from tests.support.cases import from_cases
 from tests.support.faults import (
     ALONE,
     Examiner,
@@ -125,16 +126,7 @@ def test_any_version_of_torch_passes_without_an_expectation(lab: Lab, examine: E
     assert_healthy(examine(*ALONE))
 
 
-LOGS = {
-    "host_messages_oom_ext4_conntrack": {
-        "the kernel ended processes: the host had no memory left",
-        "a disk or file system reported errors",
-        "the connection tracking table was full",
-    },
-    "npu_heartbeat_lost_0x40F84E00": {"an NPU's heartbeat was lost"},
-    "segfault_libnccl": {"a communication library crashed"},
-    "xid_79_63": {"a GPU reported a fault"},
-}
+LOGS = from_cases(__file__, "LOGS", dict[str, set[str]])
 
 
 def test_kernel_log(lab: Lab, examine: Examiner) -> None:
@@ -187,18 +179,6 @@ def test_what_the_kernel_logged_is_verified_by_what_it_logs_from_then_on(lab: La
     assert lab.doctor(*shlex.split(line)[1:]).returncode == 1
 
 
-ORPHAN = """
-import multiprocessing, os, time
-multiprocessing.get_context("spawn").Process(target=time.sleep, args=(600,)).start()
-os.kill(os.getpid(), 9)
-"""
-PARENT_OF_ZOMBIES = """
-import os, time
-for _ in range(25):
-    if os.fork() == 0:
-        os._exit(0)
-time.sleep(600)
-"""
 # Between vfork and exec the parent cannot be interrupted; the child waits for a writer that never comes.
 HANGS = """
 import os
@@ -208,23 +188,7 @@ os.posix_spawn("/bin/true", ["true"], {}, file_actions=[wait])
 """
 
 
-STUCK = {
-    "a worker without its launcher": (
-        ORPHAN,
-        "ps -eo ppid=,args= | grep -q '^ *1 .*spawn_main'",
-        r"left behind by their launcher.*pid \d+ \(root\).*kill \d+",
-    ),
-    "zombies": (
-        PARENT_OF_ZOMBIES,
-        '[ "$(ps -eo stat= | grep -c Z)" = 25 ]',
-        r"many zombie processes.*at most 20 \| 25: pid",
-    ),
-    "uninterruptible": (
-        HANGS,
-        "ps -eo stat=,args= | grep -q '^D.*mkfifo'",
-        r"hang in the kernel \(state D\).*1: pid \d+ \(root\)",
-    ),
-}
+STUCK = from_cases(__file__, "STUCK", dict[str, tuple[str, ...]])
 
 
 def stick(name: str, host: Host) -> None:

@@ -10,16 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab
+from tests.support.cases import from_cases
 from tests.support.faults import HOSTS
 
-CLOSED = """
-table inet mine {
-  chain entry {
-    type filter hook input priority 0; policy drop;
-    ct state established,related accept; iif lo accept; tcp dport 22 accept;
-  }
-}
-"""
+CLOSED = from_cases(__file__, "CLOSED", str)
 JOB = ("--backend", "gloo", "--ranks-per-host", "8", "--master-port", "29511", "--expect", "shm_mb=100")
 
 

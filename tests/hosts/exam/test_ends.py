@@ -13,18 +13,12 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Host, Lab, Snapshot
+from tests.support.cases import from_cases
 from tests.support.commands import doctor
 from tests.support.faults import ALONE, HOSTS, Examiner, some_of, victim
 
 MARK = "/run/asked"
-CLOSED = """
-table inet mine {
-  chain entry {
-    type filter hook input priority 0; policy drop;
-    ct state established,related accept; iif lo accept; tcp dport 22 accept;
-  }
-}
-"""
+CLOSED = from_cases(__file__, "CLOSED", str)
 
 
 def runs(host: Host, words: str) -> bool:

@@ -12,24 +12,11 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 LAUNCHER = ROOT / "examples/shell/launch.sh"
-TRAIN = """
-import os, sys
-if sys.argv[1:] == ["fails"] and os.environ["RANK"] == "1":
-    sys.exit("on purpose")
-import torch
-import torch.distributed as dist
-dist.init_process_group("gloo")
-rank, world = dist.get_rank(), dist.get_world_size()
-total = torch.tensor([rank + 1])
-dist.all_reduce(total)
-assert rank % int(os.environ["LOCAL_WORLD_SIZE"]) == int(os.environ["LOCAL_RANK"])
-text = f"rank {rank} of {world} total {total.item()} master {os.environ['MASTER_ADDR']}\\n"
-os.write(1, text.encode())
-dist.destroy_process_group()  # else gloo's threads may abort the process while Python ends
-"""
+TRAIN = from_cases(__file__, "TRAIN", str)
 Launch = Callable[..., subprocess.CompletedProcess[str]]
 
 

@@ -13,6 +13,7 @@ from tests.lab.controller import REPOSITORY
 from tests.lab.host import Host
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import submit
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "slurm"
@@ -105,17 +106,7 @@ if os.environ["RANK"] != "0":
 open(os.environ["JOB"] + "/saving", "w").close()
 time.sleep(600)
 """
-JOBS = {
-    "ranks 1 and 2 have ended, rank 0 saves": (
-        "torchrun --nproc-per-node=3 --nnodes=1 --standalone $JOB/saves.py",
-        "saving",
-    ),
-    "ranks that nobody counted": (
-        "for rank in 0 0 5 x; do RANK=$rank WORLD_SIZE=2 LOCAL_RANK=$rank MASTER_ADDR=nowhere.invalid "
-        "MASTER_PORT=29500 python $JOB/sleeps.py & done; touch $JOB/ranks; wait",
-        "ranks",
-    ),
-}
+JOBS = from_cases(__file__, "JOBS", dict[str, tuple[str, ...]])
 
 
 @pytest.mark.parametrize("name", JOBS)

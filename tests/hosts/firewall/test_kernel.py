@@ -22,6 +22,7 @@ import pytest
 
 from doctor.firewall import Action, Decision, Ruleset, combine, opening, parse_iptables_save, parse_nft
 from tests.lab.needs import missing, without
+from tests.support.cases import from_cases
 from tests.support.faults import some_of
 from tests.support.firewall import decide
 from tests.support.paths import ROOT
@@ -38,51 +39,7 @@ PEERS, PEER6 = ("198.18.0.2", "198.18.0.66", "10.1.2.3"), "fd00::2"
 WHY_NOT = missing() or next((f"the lab needs the program {tool!r}" for tool in TOOLS if without(tool)), None)
 pytestmark = pytest.mark.skipif(WHY_NOT is not None, reason=str(WHY_NOT))
 
-AGENT = r"""
-import json, selectors, socket, sys, threading, time
-def serve(ports):
-    chosen = selectors.DefaultSelector()
-    for port in ports:
-        listener = socket.create_server(("::", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=64)
-        listener.setblocking(False)
-        chosen.register(listener, selectors.EVENT_READ)
-    print("listening", flush=True)
-    while True:
-        for key, _ in chosen.select():
-            try:
-                one, _ = key.fileobj.accept()
-                one.send(b"x")
-                one.close()
-            except OSError:
-                pass
-def connect(wanted, patience):
-    chosen, results = selectors.DefaultSelector(), ["timeout"] * len(wanted)
-    for at, (source, dest, port) in enumerate(wanted):
-        sock = socket.socket(socket.AF_INET6 if ":" in dest else socket.AF_INET)
-        sock.setblocking(False)
-        sock.bind((source, 0))
-        error = sock.connect_ex((dest, port))
-        if error not in (0, 115):
-            results[at] = "error"
-            sock.close()
-            continue
-        chosen.register(sock, selectors.EVENT_READ, at)
-    end = time.monotonic() + patience
-    while chosen.get_map() and time.monotonic() < end:
-        for key, _ in chosen.select(max(0, end - time.monotonic())):
-            try:
-                results[key.data] = "ok" if key.fileobj.recv(1) == b"x" else "closed"
-            except OSError as error:
-                results[key.data] = "refused"
-            chosen.unregister(key.fileobj)
-            key.fileobj.close()
-    for key in list(chosen.get_map().values()):
-        key.fileobj.close()
-    return results
-threading.Thread(target=serve, args=(json.loads(sys.argv[1]),), daemon=True).start()
-for line in sys.stdin:
-    print(json.dumps(connect(*json.loads(line))), flush=True)
-"""
+AGENT = from_cases(__file__, "AGENT", str)
 
 
 @dataclass
@@ -248,15 +205,7 @@ def test_recorded_rule_sets(lab: Lab, name: str) -> None:
     assert Action.ACCEPT in actions
 
 
-UNDECIDED = (
-    "limit",
-    "dynamic",
-    "untracked",
-    "untracked_first",
-    "flags",
-    "invalid_before_tracking",
-    "doubts",
-)
+UNDECIDED = from_cases(__file__, "UNDECIDED", tuple[str, ...])
 """A SYN may ask for ECN, so `tcp flags != syn` is open. The packets after an untracked packet may be tracked.
 """
 
@@ -404,20 +353,7 @@ STOPPED_EARLY = {
         "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
     ),
 }
-EARLY_CHAINS = {
-    "nft before the others": (
-        "table inet first {\n chain pre { type filter hook prerouting priority -300; "
-        "tcp dport 29500 drop; }\n}\n"
-        "table ip then {\n chain in { type filter hook input priority 10; policy drop; ct state established"
-        " accept; }\n}\n"
-    ),
-    "a device": (
-        "table netdev card {\n chain in { type filter hook ingress device eth0 priority 0; "
-        "tcp dport 29500-29600 drop; }\n}\n"
-        "table inet out { chain out { type filter hook postrouting priority 0; "
-        "oifname eth0 tcp dport 29510 drop; }\n}\n"
-    ),
-}
+EARLY_CHAINS = from_cases(__file__, "EARLY_CHAINS", dict[str, str])
 
 
 def type_remedies(lab: Lab) -> dict[str, int]:

@@ -7,35 +7,13 @@ from __future__ import annotations
 import pytest
 
 from tests.lab.npus import Rack
+from tests.support.cases import cases, from_cases
 from tests.support.npu_tools import tool
 
 SHOWN = ("ip", "link", "netdetect", "gateway", "tls", "mtu", "fec")
 
 # The setter, the getter, its answer, and the line in /etc/hccn.conf.
-SETTERS: list[tuple[str, str, str, str | None]] = [
-    (
-        "-ip -s address 10.20.9.9 netmask 255.255.255.0",
-        "ip",
-        "ipaddr:10.20.9.9\nnetmask:255.255.255.0\n",
-        "address_3=10.20.9.9",
-    ),
-    (
-        "-gateway -s gateway 10.20.0.2",
-        "gateway",
-        "default gateway:10.20.0.2, Iface:eth3\n",
-        "gateway_3=10.20.0.2",
-    ),
-    (
-        "-netdetect -s address 10.20.0.2",
-        "netdetect",
-        "netdetect address: 10.20.0.2\n",
-        "netdetect_3=10.20.0.2",
-    ),
-    ("-mtu -s size 4200", "mtu", "mtu:4200\n", "mtu_3=4200"),
-    ("-fec -s encoding no", "fec", "fec mode: no FEC mode\n", None),
-    ("-link -s down", "link", "link status: DOWN\n", None),
-    ("-roce_test reset", "link", "link status: UP\n", None),
-]
+SETTERS = from_cases(__file__, "SETTERS", list[tuple[str, str, str, str | None]])
 
 
 @pytest.mark.parametrize(("setter", "query", "text", "kept"), SETTERS, ids=[case[0] for case in SETTERS])
@@ -67,15 +45,7 @@ def test_tls_is_switched(rack: Rack) -> None:
     assert "tls_enable_3=0\n" in npu.host.conf
 
 
-@pytest.mark.parametrize(
-    ("setter", "code", "says"),
-    [
-        ("-gateway -s gateway 10.99.0.1", 8, "The segment of configured gateway doesn't match"),
-        ("-ip -s address 10.20.9 netmask 255.255.0.0", 6, "The ip address you configured is invalid!"),
-        ("-tls -s enable 2", 16, "Get invalid enable value!"),
-        ("-ip -x", 3, "Get unknown option!"),
-    ],
-)
+@cases
 def test_setters_refuse(rack: Rack, setter: str, code: int, says: str) -> None:
     npu = rack["node1"][3]
     before = [npu.said(query) for query in SHOWN]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.lab.npus import Rack
+from tests.support.cases import cases
 from tests.support.npu_tools import smi
 
 
@@ -61,14 +60,7 @@ def test_a_card_drops_off(rack: Rack) -> None:
     assert len(host.host.ask(look).stdout.split()) == 9
 
 
-@pytest.mark.parametrize(
-    ("hang", "answers", "hangs"),
-    [
-        ("all", (), ("info", "info -l")),
-        ("health", ("info",), ("info -t health -i 0",)),
-        ("info", ("info -m",), ("info",)),
-    ],
-)
+@cases
 def test_npu_smi_hangs(rack: Rack, hang: str, answers: tuple[str, ...], hangs: tuple[str, ...]) -> None:
     host = rack["node2"]
     host.hang_smi(hang)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab.emulated import MARK
 from tests.lab.npus import NpuHost, Rack
+from tests.support.cases import cases
 from tests.support.npu_tools import Answer, smi, tool
 
 BUSY = (11, "hccn_tool is busy, please try again.\n", "")
@@ -159,15 +160,7 @@ def test_another_process_holds_the_tool(rack: Rack) -> None:
     until(lambda: tool(host, "-i 1 -link -g")[0] == 0)
 
 
-@pytest.mark.parametrize(
-    ("query", "device", "hangs"),
-    [
-        ("optical", 3, {"-i 3 -optical -g"}),
-        ("optical", None, {"-i 3 -optical -g", "-i 4 -optical -g"}),
-        ("all", 3, {"-i 3 -optical -g", "-i 3 -link -g"}),
-        ("all", None, {"-i 3 -optical -g", "-i 3 -link -g", "-i 4 -optical -g"}),
-    ],
-)
+@cases
 def test_a_query_hangs(rack: Rack, query: str, device: int | None, hangs: set[str]) -> None:
     host = rack["node1"]
     host.hang(query, device)

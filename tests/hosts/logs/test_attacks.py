@@ -9,22 +9,14 @@ import pytest
 
 from tests.lab import Lab
 from tests.lab.host import Host
+from tests.support.cases import from_cases
 
 pytestmark = pytest.mark.slow
 
 HOSTS = "node[1-3]"
 SECRET = "ROOTONLY-c0ffee"
 FAULT = "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
-PLANT = """
-mkdir -p "/tmp/torchelastic_a/x
-/tmp/rootonly" /tmp/none_z
-echo "$1" >"/tmp/torchelastic_a/x
-/tmp/rootonly/key"
-ln -s /tmp/rootonly /tmp/torchelastic_b
-ln -s /etc/shadow /tmp/none_z/attempt_0
-ln -s /tmp/rootonly/key /tmp/none_z/attempt_1
-mkfifo /tmp/torchelastic_a/fifo /tmp/torchelastic_f
-"""
+PLANT = from_cases(__file__, "PLANT", str)
 
 
 def plant(host: Host) -> None:
@@ -54,21 +46,7 @@ def test_a_user_of_a_host_has_nothing_of_roots_fetched(
     assert "--rank-user" in done.stdout + done.stderr
 
 
-HOSTILE = """#!/usr/bin/python3
-import base64, json, os, re, sys, zlib
-text = b""
-while (token := re.search(rb'"token": "([0-9a-f]+)"', text)) is None:
-    text += os.read(0, 65536)
-token = token[1].decode()
-z = zlib.compressobj(9, zlib.DEFLATED, 31)
-def records():
-    yield b'f "/tmp/%s"\\n' % (b"\\\\ud834\\\\udd1e" * 120)
-    yield b"d 1\\nx"
-    for _ in range(16000):
-        yield b"d 65536\\n" + b"x" * 65536
-out = b"".join([*map(z.compress, records()), z.compress(b"z\\n"), z.flush()])
-sys.stdout.write("\\n%s packed\\n%s\\n\\n%s done\\n" % (token[:16], base64.b64encode(out).decode(), token))
-"""
+HOSTILE = from_cases(__file__, "HOSTILE", str)
 
 
 def test_a_hostile_host_costs_the_others_nothing(lab: Lab, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from doctor.exam.examination import own_interpreters
 from tests.lab import Lab
+from tests.support.cases import cases
 from tests.trials.logs.capture import JOBS
 from tests.trials.logs.cases import CASES, CHECKPOINTS, Prepare
 
@@ -164,20 +165,7 @@ def test_the_job_was_given_another_master(lab: Lab) -> None:
     assert "(198.18.0.12 is that of node2, by MASTER_ADDR)" in said
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        ("killed", "do not look at who else may have killed it (a scheduler, a watchdog, a person)"),
-        ("killed-mpirun", "do not look at who else may have sent the signal"),
-        ("stopped", "do not look at what the rank did (doctor hang shows it while a job hangs)"),
-        ("skipped", "only a training run shows it: doctor smoke"),
-        ("exception", "no check of hosts can show it"),
-        ("missing", "there is no log of node3"),
-        ("missing-c10d", "there is no log of node3"),
-        ("killed-srun", "do not look at who else may have killed it"),
-        ("time-limit-srun", "only a training run shows it: doctor smoke"),
-    ],
-)
+@cases
 def test_what_healthy_hosts_cannot_prove_is_not_said_to_be_gone(lab: Lab, name: str, says: str) -> None:
     said = explained(lab, name)
     assert OPEN in said

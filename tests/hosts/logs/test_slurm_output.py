@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-import pytest
-
 from tests.lab.slurm import SHARED, Slurm
 from tests.lab.slurmjob import Job, environment, submit
+from tests.support.cases import cases
 from tests.support.command import await_true
 
 ODD = f"{SHARED}/out [%x] %j 100%%.txt"
@@ -76,14 +75,7 @@ def test_a_healthy_job_does_not_complain(slurm: Slurm) -> None:
     assert causes(job) == []
 
 
-@pytest.mark.parametrize(
-    ("does", "options", "says"),
-    [
-        ("", ("--output=/dev/null",), "the output of Slurm job {} goes to /dev/null."),
-        ("export SLURM_JOB_NODELIST=node1 SLURM_JOB_ID=999", (), "where Slurm job 999 writes is not known: "),
-    ],
-    ids=["to nowhere", "no longer known"],
-)
+@cases
 def test_what_cannot_be_found_is_said(does: str, options: tuple[str, ...], says: str, slurm: Slurm) -> None:
     logs = LOGS.replace("doctor logs", "doctor logs --local")
     job = ended(submit(slurm, f"{does}\n{logs}", *options, nodes=1))

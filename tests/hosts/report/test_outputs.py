@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab
+from tests.support.cases import from_cases
 
 HOLDER = "import socket, time; s = socket.create_server(('', 29500)); time.sleep(600)"
 
@@ -56,18 +57,7 @@ def test_a_faulty_head_is_replaced_and_a_spare_is_kept(lab: Lab, tmp_path: Path)
     assert (again.returncode, again.stdout) == (0, "node2 slots=2\nnode3 slots=2\nnode4 slots=2\n")
 
 
-TRAIN = """
-import os
-import torch
-import torch.distributed as dist
-for ours, theirs in (("RANK", "OMPI_COMM_WORLD_RANK"), ("WORLD_SIZE", "OMPI_COMM_WORLD_SIZE")):
-    os.environ.setdefault(ours, os.environ.get(theirs, ""))
-dist.init_process_group("gloo")
-total = torch.ones(1)
-dist.all_reduce(total)
-os.write(1, f"rank {dist.get_rank()} sum {int(total)} master {os.environ['MASTER_ADDR']}\\n".encode())
-dist.destroy_process_group()  # else gloo's threads may abort the process while Python ends
-"""
+TRAIN = from_cases(__file__, "TRAIN", str)
 
 
 def lines_of(lab: Lab, form: str, *options: str) -> str:

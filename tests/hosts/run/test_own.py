@@ -19,6 +19,7 @@ import pytest
 
 from tests.hosts.run.test_torchrun import give_logins
 from tests.lab import Lab
+from tests.support.cases import from_cases
 from tests.support.command import relays
 from tests.support.injob import environment
 from tests.support.paths import ROOT
@@ -26,14 +27,7 @@ from tests.support.paths import ROOT
 pytestmark = pytest.mark.slow
 PROGRAM = [sys.executable, str(ROOT / "tests/support/command_job.py")]
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-LOOP = """
-rank=0
-for host in $hosts; do
-  ssh -F $config $host env $given RANK=$rank $program &
-  rank=$((rank + 1))
-done
-wait
-"""
+LOOP = from_cases(__file__, "LOOP", str)
 HERE = "env $given RANK=0 $program & ssh -F $config node2 env $given RANK=1 $program & wait"
 SLEEPS = "echo preparing the data; sleep 45; echo prepared"
 

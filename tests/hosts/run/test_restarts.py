@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab
+from tests.support.cases import from_cases
 
 HOSTS = "node[1-3]"
 LOOP = """
@@ -18,28 +19,12 @@ for host in $2; do ssh -F "$1" -n "$host" sh /tmp/rank || exit 1; done
 """
 """A job that starts its ranks one after the other."""
 WELL = "echo step 1 loss 2.5\n"
-KILLED = r"""
-sh -c 'kill -KILL $$' & victim=$!
-wait $victim
-at=$(date +%Y-%m-%dT%H:%M:%S,%6N%:z)
-echo "$at Out of memory: Killed process $victim (python) total-vm:1419720kB" >>/var/log/dmesg
-echo "torchrun: failed (exitcode: -9) local_rank: 0 (pid: $victim) of binary: /usr/bin/python3" >&2
-exit 1
-"""
+KILLED = from_cases(__file__, "KILLED", str)
 """Emulated: the kernel kills a rank for lack of memory, and its log says so."""
 RAISES = "exec python3 -c 'raise ValueError(\"shape of the batch\")'\n"
 
 
-QUOTES = """
-cat <<END
-Nov 24 10:00:00 node2 kernel: [ 12.3] Out of memory: Killed process 4711 (python3) total-vm:1419720kB
-torchrun: failed (exitcode: -9) local_rank: 0 (pid: 4711) of binary: /usr/bin/python3
-node2: [rank1]: RuntimeError: CUDA error: uncorrectable ECC error encountered
-node3:77:99 [0] NCCL WARN socketProgress: Connection closed by remote peer node2<37220>
-node1:77:99 [0] NCCL WARN socketProgress: Connection closed by remote peer node2<37220>
-END
-exit 3
-"""
+QUOTES = from_cases(__file__, "QUOTES", str)
 """A rank that prints a text of strangers and ends by itself."""
 
 

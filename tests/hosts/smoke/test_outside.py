@@ -12,6 +12,7 @@ import pytest
 
 from doctor.report.smoke import MANY_RESENT
 from tests.lab import Lab, missing
+from tests.support.cases import from_cases
 from tests.support.faults import some_of
 from tests.support.slow_wire import slow_wire
 from tests.support.smoke.faults import sitecustomize
@@ -20,49 +21,9 @@ from tests.trials.kinds import DATA, OUTSIDE, Outside
 from tests.trials.run import HOGS, Field, healthy, trial
 
 # Runs `change(module)` on a module once it is imported, wherever that happens.
-WHEN_IMPORTED = """
-import importlib.util, sys
-
-class Finder:
-    def find_spec(self, name, path=None, target=None):
-        if name != NAME:
-            return None
-        sys.meta_path.remove(self)
-        spec = importlib.util.find_spec(name)
-        inner = spec.loader.exec_module
-        def exec_module(module):
-            inner(module)
-            change(module)
-        spec.loader.exec_module = exec_module
-        return spec
-
-sys.meta_path.insert(0, Finder())
-"""
+WHEN_IMPORTED = from_cases(__file__, "WHEN_IMPORTED", str)
 # Check -> how a library of one host differs from those of the others.
-TAMPERED = {
-    "smoke-desync": """
-NAME = "torch.optim.adam"
-def change(adam):
-    inner = adam.adam
-    def off(params, *args, **options):
-        inner(params, *args, **options)
-        for each in params:
-            each.data.mul_(1.0001)
-    adam.adam = off
-""",
-    "smoke-mask-divergence": """
-NAME = "random"
-def change(random):
-    inner = random.random
-    random.random = lambda: inner() and inner()
-""",
-    "smoke-corruption": """
-NAME = "torch"
-def change(torch):
-    inner = torch.Tensor.__matmul__
-    torch.Tensor.__matmul__ = lambda a, b: inner(a, b) * (1 + 2**-20)
-""",
-}
+TAMPERED = from_cases(__file__, "TAMPERED", dict[str, str])
 
 
 @pytest.fixture(scope="module")

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.commands import doctor
 
 EXAM = """
@@ -24,28 +25,7 @@ mesh: none
 checks: [launch-*, master-not-here, port-in-use, rank-table-*, loopback-down]
 """
 WAITS = "import time; print('up', flush=True); time.sleep(60)\n"
-SAVES = """
-import os, sys, time
-import torch
-import torch.distributed as dist
-dist.init_process_group("gloo")
-pids = torch.zeros(dist.get_world_size(), dtype=torch.int64)
-pids[dist.get_rank()] = os.getpid()
-dist.all_reduce(pids)
-pids = pids.tolist()
-if dist.get_rank():
-    time.sleep(1)  # rank 0 is still in the collective
-    os._exit(0)
-def runs(pid):
-    try:
-        return open(f"/proc/{pid}/cmdline").read() != ""
-    except OSError:
-        return False
-while any(map(runs, pids[1:])):
-    time.sleep(0.1)
-print("up", flush=True)
-time.sleep(120)  # the last checkpoint is saved
-"""
+SAVES = from_cases(__file__, "SAVES", str)
 
 
 @dataclass

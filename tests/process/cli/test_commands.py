@@ -18,6 +18,7 @@ from doctor import __version__
 from doctor.judge.playbook import exams
 from doctor.judge.registry import find_checks
 from doctor.recording import Recording, save
+from tests.support.cases import cases, from_cases
 from tests.support.commands import DOCTOR, doctor, environment
 from tests.support.headlines import headline
 from tests.support.paths import ROOT
@@ -26,17 +27,7 @@ from tests.support.reports import NAMES, SMALL_SHM
 
 IDS = [check.id for check in find_checks().checks]
 SICK = recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)})
-PLUGIN = """\
-from doctor.api import Fact, Problem, Run, check
-
-WORD = Fact("plug-word", Run({command!r}), lambda capture: capture.stdout, timeout=40)
-
-@check("plug-in", WORD)
-def plug_in(word):
-    '''A check of somebody else.'''
-    {body}
-    yield
-"""
+PLUGIN = from_cases(__file__, "PLUGIN", str)
 
 
 @pytest.fixture
@@ -86,34 +77,14 @@ def test_files_are_written(replay: Callable[..., subprocess.CompletedProcess[str
     assert again.stdout == ran.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        ([], 1),
-        (["--need-hosts", "3"], 0),
-        (["--need-hosts", "4"], 1),
-        (["--skip", "shm-*"], 0),
-        (["--only", "nofile-low"], 0),
-        (["--expect", "shm_mb=1"], 0),
-        (["--expect", "nofile=999999", "--only", "nofile-low"], 0),
-        (["--expect", "nofile=999999", "--only", "nofile-low", "--strict"], 1),
-    ],
-)
+@cases
 def test_exit_codes_of_a_replay(
     replay: Callable[..., subprocess.CompletedProcess[str]], arguments: list[str], code: int
 ) -> None:
     assert replay(SICK, *arguments).returncode == code
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["list"],
-        ["explain", "shm-small"],
-        ["check", "--replay", "X"],
-        ["check", "--replay", "X", "--json", "-"],
-    ],
-)
+@cases
 def test_a_reader_that_closes_the_pipe_early(arguments: list[str], tmp_path: Path) -> None:
     """As in `doctor list | head -1`, if the reader ends before the first word."""
     file = tmp_path / "x.json"

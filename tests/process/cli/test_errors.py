@@ -12,17 +12,11 @@ from pathlib import Path
 import pytest
 
 from doctor.recording import save
+from tests.support.cases import cases, from_cases
 from tests.support.commands import doctor, environment
 from tests.support.recordings import recording
 
-INVENTORY = """\
-defaults: {port: many}
-hosts:
-  node1:
-    user: root
-    prot: 22
-launch: {GLOO_SOCKET_IFNAME: [eth0]}
-"""
+INVENTORY = from_cases(__file__, "INVENTORY", str)
 
 
 def refused(arguments: list[str], *words: str, lines: int = 2) -> str:
@@ -36,84 +30,17 @@ def refused(arguments: list[str], *words: str, lines: int = 2) -> str:
     return ran.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ["--exam", "preflihgt"],
-            ["There is no exam 'preflihgt'", "did you mean 'preflight'?", "doctor list"],
-        ),
-        (["--expect", "nofile"], ["--expect 'nofile' is not KEY=VALUE", "For example"]),
-        (["--expect", "nofiles=5"], ["no expectation is called 'nofiles'", "Did you mean 'nofile'?"]),
-        (["--expect", "nofile=many"], ["nofile must be a whole number, not 'many'"]),
-        (["--only", "shm-smlal"], ["There is no check 'shm-smlal'", "did you mean 'shm-small'?"]),
-        (["--skip", "nothing-at-all"], ["There is no check 'nothing-at-all'"]),
-        (["--backend", "mpi"], ["--backend: there is no 'mpi'; there are auto, gloo, nccl, hccl"]),
-        (["--mesh", "rings"], ["--mesh: there is no 'rings'", "Did you mean 'ring'?"]),
-        (["--transport", "sshh"], ["--transport: there is no 'sshh'", "Did you mean 'ssh'?"]),
-        (["--color", "alway"], ["--color: there is no 'alway'; there are auto", "Did you mean 'always'?"]),
-        (
-            ["--on-busy", "runn"],
-            ["--on-busy: there is no 'runn'; there are skip, run", "Did you mean 'run'?"],
-        ),
-        (["--onyl", "shm-*"], ["No such option: --onyl.", "Did you mean '--only'?"]),
-        (
-            ["--steps", "3"],
-            [
-                "No such option: --steps.",
-                "It is an option of doctor smoke, doctor preflight, doctor run; "
-                "doctor check -h lists its own.",
-            ],
-        ),
-        (["--port", "ssh"], ["--port: 'ssh' is not a whole number.", "Try 'doctor check -h' for help."]),
-        (["--port", "0"], ["--port: 0 is not between 1 and 65535."]),
-        (["--need-hosts", "0"], ["--need-hosts: 0 is not at least 1."]),
-        (["--json", "/no/such/folder/x.json"], ["/no/such/folder/x.json: cannot be written"]),
-        (["--save", "/"], ["/: cannot be written"]),
-        (["--healthy-hosts", "/proc/nothing/x"], ["cannot be written"]),
-        (["--inventory", "/no/such/file.yaml"], ["/no/such/file.yaml"]),
-        (["--exclude", "zebra"], ["zebra"]),
-        (["node1"], ["named in 2 ways: node sets and --local"]),
-    ],
-)
+@cases
 def test_mistakes_with_a_local_run(arguments: list[str], words: list[str]) -> None:
     refused(["check", "--local", *arguments], *words)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["node[1-"], ["node[1-", "bracket"]),
-        (["node[5-x]"], ["node[5-x]"]),
-        (["-oProxyCommand=x"], ["No such option"]),
-        (["--", "-oProxyCommand=reboot"], ["-oProxyCommand=reboot"]),
-        (["node1", "--transport", "local"], ["--transport local examines this machine only"]),
-        (["node1", "--user", "-x"], ["-x"]),
-        (["node1", "--jump", "a b;c"], ["a b;c"]),
-        (["node1", "--master-port", "99999"], ["--master-port"]),
-        (["node1", "--timeout", "soon"], ["--timeout"]),
-        (["node1", "--exclude", "node1"], ["--exclude leaves no host"]),
-        (["-F", "/no/such/hosts"], ["/no/such/hosts"]),
-        (["--no-such-flag"], ["No such option"]),
-    ],
-)
+@cases
 def test_mistakes_of_a_command_line(arguments: list[str], words: list[str]) -> None:
     refused(["check", *arguments], *words, lines=4)
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ["preflight"],
-        ["preflight", "--no-smoke"],
-        ["smoke"],
-        ["check", "-q"],
-        ["check", "--print", "launch"],
-        ["check", "--report-dir", "runs"],
-        ["check", "--healthy-hosts", "healthy"],
-    ],
-    ids=" ".join,
-)
+@cases
 def test_a_list_of_hosts_that_came_out_empty(arguments: list[str], tmp_path: Path) -> None:
     """As in `doctor check $HOSTS -q`, with HOSTS unset."""
     ran = doctor(*arguments, cwd=tmp_path, env={"SLURM_JOB_ID": ""})
@@ -208,14 +135,7 @@ def test_explaining_what_does_not_exist(id: str, words: list[str]) -> None:
     refused(["explain", id], *words)
 
 
-@pytest.mark.parametrize(
-    ("command", "word"),
-    [
-        ("chekc", "Did you mean 'check'?"),
-        ("node[1-4]", "Hosts go after a command: doctor check 'node[1-4]'"),
-        ("x\x1b[2J", "No such command"),
-    ],
-)
+@cases
 def test_a_command_that_does_not_exist(command: str, word: str) -> None:
     said = refused([command], word)
     assert "\x1b" not in said
@@ -232,15 +152,7 @@ def test_a_library_that_is_broken(module: str, tmp_path: Path) -> None:
     assert (loud.returncode, "Traceback" in loud.stderr) == (70, True)
 
 
-@pytest.mark.parametrize(
-    ("broken", "code", "word"),
-    [
-        ("raise ZeroDivisionError('of ours')", 70, "ZeroDivisionError: of ours"),
-        ("raise MemoryError", 70, "MemoryError"),
-        ("raise KeyboardInterrupt", 130, ""),
-        ("raise DoctorError('No checks were found.', 'Install again.')", 70, "No checks were found."),
-    ],
-)
+@cases
 def test_an_internal_error(broken: str, code: int, word: str) -> None:
     program = (
         "import doctor.exam.examination, sys\n"

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.commands import doctor
 from tests.support.paths import ROOT
 
@@ -131,22 +132,7 @@ def test_a_message_that_nobody_knows() -> None:
     assert ran.stdout.startswith("No known message matches: The flux capacitor")
 
 
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["trian.log"], "trian.log: does not exist"),
-        (["train.log", "trian.log"], "trian.log: does not exist"),
-        (["hccl.json"], "hccl.json is a rank table. Type: doctor ranktable check hccl.json"),
-        (["hosts"], "hosts is a hostfile. Type: doctor check --hostfile hosts"),
-        (["train.log", "--check", " "], "--check names no hosts"),
-        (["EI0006", "--json", "out.json"], "--json goes with a log, and none is named"),
-        (["EI0006", "--check", "node1"], "--check goes with a log, and none is named"),
-        (["--frob"], "No such option: --frob"),
-        (["train.log", "--rank-table", "hosts"], "hosts is a hostfile. Type: doctor check --hostfile hosts"),
-        (["train.log", "--recording", "hosts"], "hosts is a hostfile"),
-        (["train.log", "--symptoms", "none"], "--symptoms: none: it is not a folder"),
-    ],
-)
+@cases
 def test_what_cannot_be_explained(arguments: list[str], said: str, tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("fine\n")
     (tmp_path / "hccl.json").write_text(TABLE)

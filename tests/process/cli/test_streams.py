@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from doctor.recording import load, save
+from tests.support.cases import cases
 from tests.support.commands import DOCTOR, environment
 from tests.support.recordings import recording
 from tests.support.reports import NAMES
@@ -77,14 +78,7 @@ def closing(closed: tuple[int, ...], command: list[str]) -> subprocess.Completed
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "lost"),
-    [
-        ([], "The terminal report could not be written: No space left on device."),
-        (["--json", "-"], "--json on stdout could not be written: No space left on device."),
-        (["--print", "launch=torchrun"], "The launch line could not be written: No space left on device."),
-    ],
-)
+@cases
 def test_a_full_stdout_is_code_70_and_loses_only_itself(
     options: list[str], lost: str, run: list[str], tmp_path: Path
 ) -> None:

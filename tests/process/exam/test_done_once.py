@@ -9,30 +9,10 @@ import sys
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.commands import environment
 
-COUNTING = """
-import collections, json, sys
-from doctor.cli import run
-from doctor.judge import reading
-from doctor.judge.engine import Facts
-from doctor.exam import collect
-
-counted = collections.Counter()
-def count(owner, name, key):
-    inner = getattr(owner, name)
-    def counting(*args):
-        counted[key(*args)] += 1
-        return inner(*args)
-    setattr(owner, name, counting)
-
-for owner, name in ((collect, "draft"), (reading, "draft"), (reading, "settle"), (reading, "judge")):
-    count(owner, name, lambda *_, name=name: name)
-count(Facts, "_parse", lambda _, host, fact: f"{host} {fact.name}")
-sys.stdout = sys.stderr
-code = run(sys.argv[1:])
-print(json.dumps({"code": code, **counted}), file=sys.__stdout__)
-"""
+COUNTING = from_cases(__file__, "COUNTING", str)
 
 
 @pytest.mark.skipif(

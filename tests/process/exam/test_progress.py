@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.commands import DOCTOR, environment
 from tests.support.screen import in_terminal
 
@@ -83,18 +84,7 @@ def test_without_escapes(variable: dict[str, str], tmp_path: Path) -> None:
     assert ("\r" in terminal.seen.replace("\r\n", "")) is ("NO_COLOR" in variable)
 
 
-PAGER = """
-import os, sys, termios
-terminal = os.open("/dev/tty", os.O_RDWR)
-flags = termios.tcgetattr(terminal)
-flags[3] &= ~(termios.ICANON | termios.ECHO)
-termios.tcsetattr(terminal, termios.TCSANOW, flags)
-os.write(terminal, b"PAGER\\n")
-text = sys.stdin.read()
-flags[3] |= termios.ICANON | termios.ECHO
-termios.tcsetattr(terminal, termios.TCSANOW, flags)
-os.write(terminal, b"END\\n" + text.encode())
-"""
+PAGER = from_cases(__file__, "PAGER", str)
 
 
 def test_it_is_not_drawn_while_a_pager_has_the_terminal(tmp_path: Path) -> None:

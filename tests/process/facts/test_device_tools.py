@@ -22,6 +22,7 @@ from doctor.facts.ascend.npus import NPUS
 from doctor.facts.ascend.ports import NPU_PORTS
 from doctor.facts.device_tools import calling, calls
 from tests.support.captures import SAMPLES, printed
+from tests.support.cases import cases
 from tests.support.probing import HERE, SHELLS, ask
 
 LINK = "-i $n -link -g"
@@ -257,16 +258,7 @@ esac"""
 
 
 @shells
-@pytest.mark.parametrize(
-    ("box", "asked_for", "codes"),
-    [
-        ("info_910A_8procs", [], [0] * 8),
-        ("info_old_header", ["-i 5 -c 0"], [0, 3]),
-        ("info_a5_950", ["-i 1"], [0, 3]),
-        ("info_a3_superpod_with_proc", ["-i 1 -c 0", "-i 1 -c 1"], [0, 0, 3, 0]),
-        ("info_h", [], []),
-    ],
-)
+@cases
 def test_only_unhealthy_devices_are_asked_for_their_errors(
     tool: Tool, box: str, asked_for: list[str], codes: list[int]
 ) -> None:

@@ -14,6 +14,7 @@ import pytest
 from doctor.api import AMD, NVIDIA, Ask, Run, Vendor
 from doctor.facts.software import PYTHON, Python
 from tests.support.captures import printed
+from tests.support.cases import from_cases
 
 LOG = "import os, sys\nopen({!r}, 'a').write(str(os.getpid()) + ' ' + sys.executable + '\\n')\n"
 
@@ -70,15 +71,7 @@ def test_the_callers_environment_is_taken_if_it_has_torch(machine: Machine) -> N
     assert found.started == [own], "the first that has torch is the only one that runs"
 
 
-VERSION_PY = """from typing import Optional
-
-__all__ = ['__version__', 'debug', 'cuda', 'git_version', 'hip']
-__version__ = {version!r}
-debug = False
-cuda: Optional[str] = {cuda!r}
-git_version = 'a8d6afb511a69687bbb2b7e88a3cf67917e1697e'
-hip: Optional[str] = {hip!r}
-"""
+VERSION_PY = from_cases(__file__, "VERSION_PY", str)
 
 
 @pytest.mark.parametrize(

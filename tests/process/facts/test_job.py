@@ -24,22 +24,13 @@ from doctor.facts.network import LISTENERS
 from doctor.job.launch.processes import JobProcess
 from doctor.judge.engine import Facts
 from doctor.model import MissingFact
+from tests.support.cases import from_cases
 from tests.support.commands import doctor
 from tests.support.probing import HERE, ask
 
 SECONDS = 60
 """Seconds after which a process of these tests ends by itself."""
-RANK = f"""
-import multiprocessing, os, sys, time
-def wait(): time.sleep({SECONDS})
-if __name__ == "__main__":
-    for method in sys.argv[1].split(","):
-        if method:
-            multiprocessing.get_context(method).Process(target=wait, daemon=True).start()
-    time.sleep(float(sys.argv[2]) if len(sys.argv) > 2 and sys.argv[2].isdigit() else 0)
-    print("up", flush=True)
-    time.sleep({SECONDS})
-"""
+RANK = from_cases(__file__, "RANK", str)
 TORCH = {"RANK": "3", "LOCAL_RANK": "3", "WORLD_SIZE": "8", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
 
 
@@ -116,14 +107,7 @@ def test_a_rank(shell: str, bench: Bench) -> None:
     assert found.command == (sys.executable, str(bench.script))
 
 
-SECRET_VARIABLES = {
-    "MY_VALUE": "hidden1",
-    "NCCL_TOKEN": "hidden2",
-    "MS_TEAMS_WEBHOOK": "hidden3",
-    "MS_GRAPH_CLIENT": "hidden4",
-    "HCCL_API_KEY": "hidden5",
-    "HIDING": "x\nRANK_ID=hidden6\nNCCL_ALGO=hidden6",
-}
+SECRET_VARIABLES = from_cases(__file__, "SECRET_VARIABLES", dict[str, str])
 SECRET_WORDS = ("", "0", "hidden7", "--password", "hidden8", "--key=hidden9", "--multiprocessing-distributed")
 
 

@@ -13,6 +13,7 @@ from doctor.api import Ask, Run
 from doctor.facts.software import ENVIRONMENT, PYTHON, Python
 from doctor.job.launch.variables import is_kept
 from tests.support.captures import printed
+from tests.support.cases import cases
 
 
 def look(path: Path) -> Python:
@@ -74,20 +75,7 @@ def test_only_variables_of_a_job_leave_a_host(name: str) -> None:
     assert sorted(said.split()) == ["HCCL_BUFFSIZE=200", "MS_ROLE=MS_WORKER"]
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "absent"),
-    [
-        ("LD_PRELOAD", "/none/a.so:{}:b.so /none/$LIB/c.so", ("/none/a.so",)),
-        ("PYTHONHOME", "/none:/none/exec", ("/none",)),
-        ("PYTHONHOME", "{}", ("{}",)),
-        ("PYTHONHOME", "{}/home:/none/exec", ()),
-        ("TZ", "Asia/Shangai", ("Asia/Shangai",)),
-        ("TZ", "Asia/Shanghai", ()),
-        ("TZ", "CST-8", ()),
-        ("TZ", ":/none/zone", ("/none/zone",)),
-        ("TZ", ":/etc/localtime", ()),  # minimal containers lack it: then it is UTC, as without TZ
-    ],
-)
+@cases
 @pytest.mark.parametrize("shell", [["sh"], ["busybox", "sh"]], ids=" ".join)
 def test_what_variables_name_and_the_host_lacks(
     shell: list[str], name: str, value: str, absent: tuple[str, ...], tmp_path: Path

@@ -12,14 +12,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import cases
+
 ROOT = Path(__file__).parents[3]
 SMI = """\
 #!/bin/sh
 echo 'NVIDIA H100 80GB HBM3, 550.90.12'
-"""
-NO_DEVICES = """\
-#!/bin/sh
-echo 'No devices were found'; exit 6
 """
 TORCH = """\
 __version__ = "2.6.0+cu124"
@@ -62,16 +60,7 @@ def test_without_a_gpu_it_says_so_and_writes_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("smi", "torch", "says"),
-    [
-        (NO_DEVICES, TORCH, "nvidia-smi lists no GPU (No devices were found); run this on"),
-        (SMI, "raise ImportError('libcudart.so.12: cannot open')", "libcudart.so.12: cannot open); name an"),
-        (SMI, TORCH.format(cuda=None, sees=0), "(2.6.0+cu124) was built without CUDA; name an interpreter"),
-        (SMI, TORCH.format(cuda="12.4", sees=0), "sees none of the GPUs; look at CUDA_VISIBLE_DEVICES"),
-    ],
-    ids=["no GPU", "no torch", "torch without CUDA", "torch sees none"],
-)
+@cases
 def test_what_is_missing_is_said_in_one_sentence(smi: str, torch: str, says: str, tmp_path: Path) -> None:
     fit(tmp_path, smi, torch)
     done = prove(tmp_path, "--python", sys.executable)

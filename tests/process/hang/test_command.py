@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.hang.named import culprits
 from tests.support.hang.ranks import JOB, RunningJob, make_job
 from tests.support.paths import ROOT
@@ -178,18 +179,7 @@ def test_no_job_and_no_such_job() -> None:
     assert all("has no rank here" in line for line in done.stderr.splitlines()), "of others on this machine"
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--for", "0.1"), "between 0.2 and 60"),
-        (("--pid", "x"), "is not a whole number"),
-        (("--replay", "none.json"), "none.json: does not exist"),
-        (("--replay", "pyproject.toml"), "is not a recording of doctor hang"),
-        (("node1", "--replay", "x.json"), "cannot be combined with"),
-        (("--pyspy", "x.whl", "--replay", "x.json"), "--replay cannot be combined with --pyspy"),
-        (("--local", "--pyspy", "README.md"), "README.md is neither a program for Linux nor a wheel"),
-    ],
-)
+@cases
 def test_a_wrong_command_line_is_refused(words: tuple[str, ...], said: str) -> None:
     done = hang(*words)
     assert (done.returncode, done.stdout) == (2, "")

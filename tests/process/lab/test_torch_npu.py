@@ -12,31 +12,12 @@ import pytest
 
 from tests.lab.device_os import DeviceOs
 from tests.lab.npu_python import TorchNpu
+from tests.support.cases import from_cases
 from tests.support.smoke.npu_ranks import run
 
 PAIR = [("a", 0), ("a", 1)]
 
-COLLECTIVES = """
-x = torch.full((4,), rank + 1.0, device=device)
-dist.all_reduce(x); say("sum", x.tolist())
-dist.all_reduce(x, dist.ReduceOp.MAX); say("max", x.tolist())
-x.fill_(rank); dist.broadcast(x, 1); say("broadcast", x.tolist())
-rows = torch.zeros(2, 1, device=device)
-dist.all_gather(list(rows), torch.full((1,), rank + 5.0, device=device)); say("gathered", rows.tolist())
-part = torch.zeros(1, device=device)
-dist.reduce_scatter_tensor(part, torch.tensor([1.0, 2.0]).to(device)); say("part", part.tolist())
-out = torch.zeros(2, device=device)
-dist.all_to_all_single(out, torch.tensor([10.0 * rank, 10.0 * rank + 1]).to(device)); say("all", out.tolist())
-out, into = torch.full((1,), float(rank), device=device), torch.zeros(1, device=device)
-turns = [dist.P2POp(dist.isend, out, 1 - rank), dist.P2POp(dist.irecv, into, 1 - rank)]
-for work in dist.batch_isend_irecv(turns): work.wait()
-say("received", into.tolist())
-say("where", str(x.device))
-say("on the CPU", refused(lambda: dist.all_reduce(torch.ones(1))))
-w = torch.ones(2, 3, device=device).requires_grad_()
-(torch.full((4, 2), 2.0, device=device) @ w).sum().backward()
-say("gradient", w.grad.tolist())
-"""
+COLLECTIVES = from_cases(__file__, "COLLECTIVES", str)
 
 
 @pytest.mark.parametrize("product", ["atlas-training", "atlas-a2", "atlas-a3"])
@@ -51,18 +32,7 @@ def test_every_product_has_the_collectives_of_the_smoke_run(product: str, tmp_pa
         assert said["gradient"] == [[8.0] * 3] * 2
 
 
-TYPES = """
-half = torch.ones(2, dtype=torch.bfloat16).to(device)
-say("cast", refused(lambda: half.float()))
-say("mixed", refused(lambda: torch.ones(2, device=device) + torch.ones(2)))
-say("byte", refused(lambda: dist.all_reduce(torch.ones(2, dtype=torch.uint8, device=device))))
-for name in ("int8", "int32", "int64", "float16", "int16", "bfloat16"):
-    x = torch.ones(2, dtype=getattr(torch, name)).to(device)
-    say("call", refused(lambda: dist.all_reduce(x)))
-    say("last", name)
-    npu.synchronize()
-    say(name, x.cpu().tolist())
-"""
+TYPES = from_cases(__file__, "TYPES", str)
 
 
 def test_the_first_product_reduces_neither_bfloat16_nor_int16(tmp_path: Path) -> None:
@@ -156,30 +126,7 @@ def test_a_second_process_on_a_device_is_told_of_the_first(tmp_path: Path) -> No
     assert "Maybe the last training process is running" in twice[2]["error"]
 
 
-WAVER = """
-import os
-torch.manual_seed(1)
-left, right = torch.rand(8, 512).to(device), torch.rand(512, 8).to(device)
-tokens, grad = torch.randint(0, 4, (512,)).to(device), torch.rand(512, 8).to(device)
-own = (torch.rand(64, generator=torch.Generator().manual_seed(rank)) * 3**rank).to(device)
-def embedded():
-    w = torch.zeros(4, 8, device=device).requires_grad_()
-    (torch.nn.functional.embedding(tokens, w) * grad).sum().backward()
-    return w.grad
-def summed():
-    x = own.clone()
-    dist.all_reduce(x)
-    return x
-for wavers, switch, variable in CASES:
-    os.environ["EMULATED_NPU_WAVERS"], os.environ["HCCL_DETERMINISTIC"] = wavers, variable
-    torch.use_deterministic_algorithms(switch)
-    found = []
-    for make in (lambda: left @ right, embedded, summed):
-        results = [make().cpu() for _ in range(6)]
-        assert all(torch.allclose(x, results[0]) for x in results)
-        found.append(any(not torch.equal(x, results[0]) for x in results))
-    say(str((wavers, switch, variable)), [found, results[-1].tolist()])
-"""
+WAVER = from_cases(__file__, "WAVER", str)
 WAVERING = {
     ("", False, "false"): [False, False, False],
     ("default", False, "false"): [True, True, True],

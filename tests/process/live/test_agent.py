@@ -19,6 +19,8 @@ from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.process.mesh.test_agent import interpreter
 from tests.support.hang.ranks import RunningJob, make_job
+from tests.support.cases import from_cases
+from tests.support.hang.ranks import HangJob, make_job
 from tests.support.injob import free_port
 from tests.support.paths import ROOT
 
@@ -27,16 +29,7 @@ __all__ = ["make_job"]
 pytestmark = pytest.mark.slow
 
 STEPS = "import time\nfor step in range(10**9): time.sleep(0.05)\n"
-SPAWN = """
-import os, sys, time, torch.distributed as dist, torch.multiprocessing as mp
-def train(rank, world, port):
-    dist.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{port}", rank=rank, world_size=world)
-    dist.barrier()
-    os.write(1, b"%d\\n" % rank)
-    time.sleep(1000)
-if __name__ == "__main__":
-    mp.start_processes(train, (2, int(sys.argv[1])), 2, start_method=sys.argv[2])
-"""
+SPAWN = from_cases(__file__, "SPAWN", str)
 
 
 def seen(python: str | None = None) -> HostEvidence:

@@ -11,17 +11,11 @@ import sys
 import pytest
 
 from doctor.live.onhost import ends
+from tests.support.cases import from_cases
 
 pytestmark = pytest.mark.slow
 
-INSIDE = """
-import socket, subprocess, sys
-subprocess.run(["ip", "link", "set", "lo", "up"], check=True, timeout=20)
-server = socket.create_server(("127.0.0.1", 0))
-client = socket.create_connection(server.getsockname(), timeout=20)
-print(*server.getsockname(), *client.getsockname(), flush=True)
-sys.stdin.read()
-"""
+INSIDE = from_cases(__file__, "INSIDE", str)
 
 
 def place(name: tuple[str, int]) -> str:

@@ -26,6 +26,7 @@ from doctor.live.onhost.careful import carefully
 from doctor.live.sight import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
+from tests.support.cases import cases, from_cases
 from tests.support.injob import free_port
 from tests.support.library_texts import SAMPLES, SmallJob, sample
 
@@ -147,18 +148,7 @@ def test_a_server_that_never_stops(monkeypatch: pytest.MonkeyPatch, ras: Ras) ->
     assert "it sent more than" in ask.attempt(("ras", ras.address))["problem"]
 
 
-@pytest.mark.parametrize(
-    ("environ", "place"),
-    [
-        ({}, ("127.0.0.1", 28028)),
-        ({"NCCL_RAS_ADDR": "localhost:4000"}, ("127.0.0.1", 4000)),
-        ({"NCCL_RAS_ADDR": "127.0.0.9:4000"}, ("127.0.0.9", 4000)),
-        ({"NCCL_RAS_ADDR": "[::1]:4000"}, ("::1", 4000)),
-        ({"NCCL_RAS_ADDR": "10.0.0.9:4000"}, None),
-        ({"NCCL_RAS_ADDR": "localhost:99999"}, None),
-        ({"NCCL_RAS_ENABLE": "0"}, None),
-    ],
-)
+@cases
 def test_where_ras_is(environ: dict[str, str], place: tuple[str, int] | None) -> None:
     assert ask.ras_address(environ) == place
 
@@ -312,15 +302,7 @@ def test_files_that_are_not_what_they_are_called(rank: Any, tmp_path: Path) -> N
     assert (one["name"], one["text"], one["problem"]) == (str(tmp_path / "other_0"), "", "it is damaged")
 
 
-SERVER = """
-import sys, time, torch, torch.distributed as dist
-from torch._C._distributed_c10d import _WorkerServer
-server = _WorkerServer(sys.argv[1])
-dist.init_process_group("gloo", init_method="file://" + sys.argv[1] + ".store", rank=0, world_size=1)
-dist.all_reduce(torch.ones(4))
-print("up", flush=True)
-time.sleep(1000)
-"""
+SERVER = from_cases(__file__, "SERVER", str)
 
 
 @pytest.mark.slow
@@ -342,16 +324,7 @@ def test_the_worker_server_of_torch_is_asked(tmp_path: Path) -> None:
             one.stdout.close()
 
 
-JOB = """
-import os, sys, threading, time, torch, torch.distributed as dist
-from torch._C._distributed_c10d import _WorkerServer
-server = _WorkerServer(os.environ["TORCH_WORKER_SERVER_SOCKET"])
-dist.init_process_group("gloo")
-for step in range(3): dist.all_reduce(torch.ones(4))
-print("up", flush=True)
-if dist.get_rank() == 1: time.sleep(1000)
-dist.all_reduce(torch.ones(4))
-"""
+JOB = from_cases(__file__, "JOB", str)
 
 
 @pytest.mark.slow

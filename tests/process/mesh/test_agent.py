@@ -20,6 +20,7 @@ from doctor.agents.bootstrap import LAST_LINE
 from doctor.agents.onhost import segments
 from doctor.mesh import mesh_script
 from doctor.transport import SessionEnd
+from tests.support.cases import from_cases
 from tests.support.mesh_session import LocalSession
 
 TOKEN = "c0ffee"
@@ -347,18 +348,7 @@ def test_a_host_without_python_and_bash_is_reported(sessions: list[LocalSession]
     assert b"neither Python 3.6 or later nor bash" in session.lines_until(b'"none"')[-1]
 
 
-COUNT = """
-import os, runpy, socket, sys
-found = runpy.run_path(sys.argv[1])
-server = socket.socket()
-server.bind(("127.0.0.1", 0))
-server.listen(1)
-end = socket.create_connection(server.getsockname())
-end.sendall(b"x" * 1000)
-before = os.listdir("/proc/self/fd")
-counted = found["segments_by_peer"]()
-print(counted["127.0.0.1"][0] > 0, len(os.listdir("/proc/self/fd")) - len(before))
-"""
+COUNT = from_cases(__file__, "COUNT", str)
 
 
 @pytest.mark.parametrize("version", ["3.8", "3.12"])

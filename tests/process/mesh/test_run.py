@@ -27,6 +27,7 @@ from doctor.model import UnreachedHost, UnreachedKind
 from doctor.stage import Stage
 from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.local import LocalTransport
+from tests.support.cases import cases
 from tests.support.mesh_session import LocalSession
 
 QUICK = MeshPatience(start=8, connect=0.3, answer=0.3, again=0.3, answer_again=0.3, slack=3)
@@ -207,17 +208,7 @@ def test_unreached_host() -> None:
     assert culprits(result.links) == ()
 
 
-@pytest.mark.parametrize(
-    "lie",
-    [
-        r'{"say":"link","id":99,"outcome":"ok"}',
-        r'{"say":"link","id":\1,"outcome":"rooted\\u001b[2J","ms":1e999}',
-        r'{"say":"link","id":"1"}',
-        "not json",
-        r'["say"]',
-        "{" * 500,
-    ],
-)
+@cases
 def test_hostile_answers_never_become_ok(lie: str) -> None:
     result = run_mesh(Scripted(GOOD | {r"connect (\d+)": lie}), cluster(2), HASTY)
     assert outcomes(result) <= {"error", "untested"}
@@ -230,16 +221,7 @@ def test_a_flood_of_lines_ends_the_session_of_its_host() -> None:
     assert outcomes(result) == {"untested"}
 
 
-@pytest.mark.parametrize(
-    ("line", "kind"),
-    [
-        ("", "noise"),
-        ("x", "noise"),
-        ('{"say":"ready","agent":"python 3"}', "noise"),
-        ('{"say":"link","id":1,"outcome":"ok"}', "noise"),
-        ('{"say":"bye"}', "ended"),
-    ],
-)
+@cases
 def test_a_host_that_floods_costs_the_others_nothing(line: str, kind: str) -> None:
     plan = cluster(3)
     ready = '{"say":"ready","agent":"python 3"}'

@@ -18,6 +18,7 @@ import pytest
 from doctor.hang.report import page_of
 from doctor.report.html.check import check_html
 from doctor.report.html.page import as_html
+from tests.support.cases import from_cases
 from tests.support.hang.reports import judgements
 from tests.support.html_page import Node, parsed
 from tests.support.reports import reports
@@ -25,51 +26,7 @@ from tests.support.reports import reports
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser"))), "")
 pytestmark = pytest.mark.skipif(not CHROMIUM, reason="needs chromium")
 DARK, LIGHT = 0, 1
-MEASURE = """
-const frame = document.querySelector("iframe"), found = {errors: []};
-addEventListener("securitypolicyviolation", event => found.errors.push(event.violatedDirective));
-const channels = colour => {
-  const numbers = colour.match(/[\\d.]+/g).map(Number);
-  return {rgb: numbers.slice(0, 3), alpha: numbers.length > 3 ? numbers[3] : 1};
-};
-const light = rgb => rgb.map(each => each / 255)
-  .map(each => each <= 0.03928 ? each / 12.92 : ((each + 0.055) / 1.055) ** 2.4)
-  .reduce((sum, each, at) => sum + each * [0.2126, 0.7152, 0.0722][at], 0);
-const behind = (element, view) => {
-  const layers = [];
-  for (let at = element; at; at = at.parentElement)
-    layers.push(channels(view.getComputedStyle(at).backgroundColor));
-  return layers.reverse().reduce((under, over) =>
-    under.map((each, at) => each * (1 - over.alpha) + over.rgb[at] * over.alpha), [255, 255, 255]);
-};
-frame.onload = () => {
-  const page = frame.contentDocument, view = frame.contentWindow;
-  found.title = page.title;
-  found.width = [page.documentElement.scrollWidth, page.documentElement.clientWidth];
-  found.paper = view.getComputedStyle(page.body).backgroundColor;
-  found.first = page.querySelector("h1").getBoundingClientRect().top;
-  found.contrast = [];
-  for (const element of page.body.querySelectorAll("*")) {
-    const own = [...element.childNodes].some(each => each.nodeType === 3 && each.data.trim());
-    if (!own || !element.getClientRects().length) continue;
-    const style = view.getComputedStyle(element);
-    const ink = element.namespaceURI.endsWith("svg") ? style.fill : style.color;
-    const [one, two] = [light(channels(ink).rgb), light(behind(element, view))].sort((a, b) => b - a);
-    const kind = element.className.baseVal ?? element.className;
-    found.contrast.push([(one + 0.05) / (two + 0.05), element.tagName, kind]);
-  }
-  found.wide = [...page.querySelectorAll(".scroll:has(table)")]
-    .filter(each => each.scrollWidth > each.clientWidth)
-    .map(each => {
-      each.scrollLeft = each.scrollWidth;
-      const first = each.querySelector("tbody th"), left = each.getBoundingClientRect().left;
-      return [first.getBoundingClientRect().left - left, first.offsetWidth / each.clientWidth];
-    });
-  found.contrast.sort((a, b) => a[0] - b[0]);
-  document.querySelector("output").textContent = JSON.stringify(found);
-};
-frame.srcdoc = document.querySelector("textarea").value;
-"""
+MEASURE = from_cases(__file__, "MEASURE", str)
 
 
 def browsed(page: Path, folder: Path, *options: str) -> Node:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.cases import cases
 from tests.support.commands import doctor
 
 
@@ -13,14 +14,7 @@ def _no_job(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (("--print", "launch=torchrum"), "did you mean 'torchrun'?"),
-        (("--print", "hosts"), "--print: there is no 'hosts'."),
-        (("--print", "launch", "--json", "-"), "both write to stdout"),
-    ],
-)
+@cases
 def test_a_mistake_is_reported_before_any_host_is_asked(arguments: tuple[str, ...], words: str) -> None:
     ran = doctor("preflight", "nowhere.invalid", *arguments)
     assert (ran.returncode, ran.stdout) == (2, "")

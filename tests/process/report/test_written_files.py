@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from doctor.recording import Recording, load, save
+from tests.support.cases import cases
 from tests.support.commands import DOCTOR, doctor, environment
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
@@ -99,19 +100,7 @@ def test_a_disk_that_fills_up_leaves_no_half_file(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == sorted(["in.json", *FILES])
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("check", "--local", "--expect", "nofile"),
-        ("check", "--local", "--json", "/no/such/folder/x"),
-        ("check", "-F", "/no/such/file"),
-        ("check", "--replay", "/no/such/file"),
-        ("preflight", "--local", "--inject", "nonsense@0"),
-        ("check", "--no-such-option"),
-        ("check", "--in-job", "--local"),
-        ("preflight", "--in-job"),
-    ],
-)
+@cases
 def test_an_old_go_does_not_outlive_a_mistake(arguments: tuple[str, ...], tmp_path: Path) -> None:
     old = tmp_path / "healthy"
     old.write_text("node1\n")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.command import await_true, ran, relays, started
 from tests.support.commands import DOCTOR
 from tests.support.paths import ROOT
@@ -159,15 +160,7 @@ def test_an_order_to_end_that_is_repeated_takes_no_last_word_away(tmp_path: Path
 
 
 FAILS = "raise RuntimeError('CUDA error: an illegal memory access was encountered')"
-GOES_ON = f"""
-try:
-    {FAILS}
-except RuntimeError as error:
-    print(error, 'retry', flush=True)
-for step in range(1, 9):
-    print(f'step {{step}} loss {{3 - step / 9}}', flush=True)
-raise SystemExit(1)
-"""
+GOES_ON = from_cases(__file__, "GOES_ON", str)
 
 
 ORDERED = """
@@ -197,15 +190,7 @@ def test_a_script_that_fails_and_ends_all_that_it_started_has_a_cause(
     assert bool(list(tmp_path.iterdir())) == failed
 
 
-WHILE_THE_RELAY_WAITS = """
-relay=$PPID
-kill -STOP $relay
-echo 'RuntimeError: CUDA error: an illegal memory access was encountered'
-kill -TERM $(awk '{print $4}' /proc/$relay/stat)
-sleep 0.5
-kill -CONT $relay
-exec sleep 60
-"""
+WHILE_THE_RELAY_WAITS = from_cases(__file__, "WHILE_THE_RELAY_WAITS", str)
 
 
 def test_what_was_printed_before_an_order_to_end_counts_though_it_had_not_arrived(tmp_path: Path) -> None:
@@ -284,18 +269,7 @@ def test_a_loss_that_its_data_quotes_does_not_end_a_job(tmp_path: Path) -> None:
     assert run.code == 0, run.err.decode()
 
 
-MSRUN = """#!/bin/sh
-mkdir -p out
-cat > out/worker_1.log << END
-Traceback (most recent call last):
-  File "/job/train.py", line 40, in main
-KeyError: 7
-END
-echo 'step 1 loss 2' > out/worker_0.log
-echo 'KeyError: of another job' > worker_1.log
-echo "[WARNING] ME(1): worker_1 exited with 1"
-exit 1
-"""
+MSRUN = from_cases(__file__, "MSRUN", str)
 
 
 def test_what_msrun_lets_its_workers_print_into_files_is_read(tmp_path: Path) -> None:

@@ -21,16 +21,10 @@ from doctor.live.onhost.origin import BELOW, CAME, STEP
 from doctor.live.onhost.tree import Tree
 from doctor.model import Host
 from doctor.run.own import own_command
+from tests.support.cases import from_cases
 from tests.support.command import started
 
-CHILD = """
-import os, socket, subprocess
-connection = socket.create_connection(("{host}", {port}))
-os.setuid({user})
-child = subprocess.Popen(["sleep", "60"])
-print("ready", flush=True)
-child.wait()
-"""
+CHILD = from_cases(__file__, "CHILD", str)
 NOBODY = 65534
 
 

@@ -8,29 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
-CODE = """
-import os, sys
-from doctor.run.folder import RunFolder, both_ends
-from doctor.run.news import Newsroom
-from doctor.run.output import Output
-from doctor.run.pauses import Passing
-from doctor.run.relay.kept import nameless_file
-from pathlib import Path
-output = Output(nameless_file(0), [], ("pass", "pass", "pass"))
-passing = Passing(output)
-room = Newsroom(RunFolder(Path(sys.argv[1]), "2026-11-20T10:00:00Z", "", 7), None, output, raw=False)
-moved = []
-for text in (b"step 1 loss 2.0\\n", b"", b"step 2 loss 1.9\\n"):
-    os.write(1, text)
-    moved.append(passing.moved())
-    room.publish("hang-1", "rank 1 hangs", "HANG  rank 1 sleeps: RuntimeError\\n", {})
-    moved.append(passing.moved())
-(stream,) = output.streams.values()
-kept = both_ends(stream)
-print(moved, kept.split(), file=open(sys.argv[1] + "/said", "w"))
-"""
+CODE = from_cases(__file__, "CODE", str)
 
 
 @pytest.mark.parametrize("mode", ["wb", "ab"])

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.command import (
     AT_ONCE,
     PYTHON,
@@ -127,17 +128,7 @@ def test_a_full_disk_is_the_commands_own_matter(tmp_path: Path) -> None:
     )
 
 
-COUNTER = """
-import os, signal, sys
-log = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY | os.O_APPEND)
-def note(number, _):
-    os.write(log, f"{signal.Signals(number).name}\\n".encode())
-for name in sys.argv[2:]:
-    signal.signal(getattr(signal, f"SIG{name}"), note)
-os.write(log, b"ready\\n")
-while True:
-    signal.pause()
-"""
+COUNTER = from_cases(__file__, "COUNTER", str)
 
 
 @pytest.mark.parametrize("to_group", [False, True], ids=["to doctor alone", "to the whole group"])

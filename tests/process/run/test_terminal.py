@@ -13,8 +13,7 @@ import termios
 import time
 from collections.abc import Iterator, Sequence
 
-import pytest
-
+from tests.support.cases import cases
 from tests.support.command import AT_ONCE, PYTHON, SECONDS
 from tests.support.commands import DOCTOR
 
@@ -149,14 +148,7 @@ def test_a_program_that_reads_every_key_was_not_interrupted() -> None:
         assert b"somebody" not in terminal.before
 
 
-@pytest.mark.parametrize(
-    ("code", "end"),
-    [
-        ("print('half', end='')", "half\r\n"),
-        ("print('whole')", "whole\r\n"),
-        ("print('whole' + chr(10) + chr(27) + '[?25h', end='')", "whole\r\n\x1b[?25h"),
-    ],
-)
+@cases
 def test_a_line_of_doctor_begins_a_line(code: str, end: str) -> None:
     with screen(*DOCTOR, "run", "--no-preflight", "--", PYTHON, "-c", code) as terminal:
         terminal.awaits(f"{end}doctor: the exit code 0")

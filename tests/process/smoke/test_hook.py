@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from doctor.smoke.hook import batch
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 EXAMPLE = ROOT / "examples/mask-under-model-parallel/train.py"
@@ -26,18 +27,7 @@ MINDSPORE_EXAMPLE = ROOT / "examples/mindspore/train.py"
 
 # Several ranks at once, each of them a process, over files.
 
-RANK = """
-import json, os, random, sys
-from doctor.smoke.hook import batch
-seed = int(sys.argv[1])
-out = []
-for step in range(5):
-    drawn = random.Random(f"{seed} {step}")
-    tokens = [random.Random(f"{int(os.environ['RANK']) // 2} {step}").random() for _ in range(8)]
-    verdict = batch(tokens, [drawn.random() < 0.3 for _ in range(64)], tokens, **json.loads(sys.argv[2]))
-    out.append(verdict and verdict.plain())
-print(json.dumps(out))
-"""
+RANK = from_cases(__file__, "RANK", str)
 
 
 def processes(
@@ -240,51 +230,7 @@ def test_importing_it_costs_nothing() -> None:
 
 # torch, in separate processes: its results must be the same with and without the hook.
 
-TENSORS = """
-import random, sys, warnings
-warnings.simplefilter("ignore")
-import torch
-try:
-    import numpy
-except ImportError:
-    numpy = None
-from doctor.smoke.hook import batch
-from doctor.smoke.hook_impl.digest import digest
-
-whole = torch.arange(24).reshape(4, 6)
-assert digest(whole) == digest(whole.clone())
-assert digest(whole.t()) == digest(whole.t().contiguous()) != digest(whole)
-assert digest(whole[:, ::2]) == digest(whole[:, ::2].clone())
-kinds = [torch.zeros(4, dtype=kind) for kind in
-         (torch.bool, torch.uint8, torch.int64, torch.float16, torch.bfloat16, torch.complex64)]
-assert len({digest(one) for one in kinds}) == len(kinds)
-assert digest(torch.tensor(3)) != digest(torch.tensor([3]))
-assert digest(torch.zeros(0, 3)) != digest(torch.zeros(3, 0))
-for odd in (torch.eye(3).to_sparse(), torch.zeros(3, device="meta")):
-    try:
-        digest(odd)
-    except Exception:
-        continue
-    raise AssertionError(odd)
-
-weight = torch.randn(3, 3, requires_grad=True)
-given = weight * 2
-states = torch.random.get_rng_state(), random.getstate(), numpy and str(numpy.random.get_state())
-version = given._version
-torch.distributed.init_process_group(
-    "gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)
-from doctor.smoke.hook_impl import place
-
-place.place = lambda: place.RankPlace(0, 2, "the test")
-found = batch(given, whole, labels=whole.t(), wait=0.1)
-assert found.status == "not compared" and found.missing == (1,), found
-assert torch.equal(states[0], torch.random.get_rng_state())
-assert states[1:] == (random.getstate(), numpy and str(numpy.random.get_state()))
-assert given._version == version
-given.sum().backward()
-assert weight.grad.tolist() == [[2.0] * 3] * 3
-print("fine")
-"""
+TENSORS = from_cases(__file__, "TENSORS", str)
 
 
 def test_tensors_are_read_and_left_alone() -> None:

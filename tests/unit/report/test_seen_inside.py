@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
+
 from doctor.report.details import seen_inside
-from tests.support.cases import cases
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, report
 
 INSIDE = {"view": {"/run/.containerenv": "x"}}
 
 
-@cases
+@pytest.mark.parametrize(
+    ("inside", "said"),
+    [
+        (NAMES, "seen from inside the container"),
+        (NAMES[:3], "node[1-3]: seen from inside the container"),
+        (NAMES[1:2], "node2: seen from inside the container"),
+        (NAMES[2:], ""),
+    ],
+    ids=["all", "three", "the faulty one", "others than the faulty one"],
+)
 def test_all_hosts_of_the_view_are_named(inside: list[str], said: str) -> None:
     answers = {
         name: heard(

@@ -13,6 +13,7 @@ import pytest
 from tests.lab.machine import PATH
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import Job, environment, submit
+from tests.support.cases import cases
 from tests.support.commands import doctor
 
 ALL = ["node1", "node2", "node3", "node4"]
@@ -140,15 +141,7 @@ def allocation(tmp_path: Path) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(
-    ("arguments", "change", "words"),
-    [
-        (("cn03",), {}, ["--transport srun: cn03 is not in the allocation", "--transport ssh"]),
-        ((), {"SLURM_JOB_ID": ""}, ["works inside a Slurm allocation only", "sbatch", "salloc"]),
-        (("--local",), {}, ["is not in the allocation", "--transport ssh"]),
-        (("cn01",), {"PATH": "/nonexistent"}, ["there is no srun on the PATH", "--transport ssh"]),
-    ],
-)
+@cases
 def test_srun_is_refused_where_it_cannot_work(
     arguments: tuple[str, ...],
     change: dict[str, str],

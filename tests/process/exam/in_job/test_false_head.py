@@ -25,26 +25,14 @@ from doctor.exam.in_job.rank_env import JobRank, read_job_rank
 from doctor.exam.in_job.wire import CONTROL, STDERR, STDIN, STDOUT
 from doctor.exam.request import ExamFlags, Request, SmokeFlags, WayFlags
 from doctor.transport.question import MeshQuestion, ProbeQuestion, Question, SmokeQuestion
+from tests.support.cases import cases, from_cases
 from tests.support.injob import free_port
 from tests.support.injob_attacks import FalseHead
 
 PLAIN = Request("check")
 TOKEN = "0123456789abcdef" * 2
 OWN = {"NCCL_DEBUG": "INFO", "RANK_TABLE_FILE": "/etc/table.json"}
-START: dict[str, Any] = {
-    "do": "start",
-    "ranks": [],
-    "cell": 0,
-    "shape": {"dp": 1, "tp": 1, "hosts": [1], "steps": 1, "seed": 1, "backend": "gloo"},
-    "python": None,
-    "env": {"NCCL_DEBUG": "INFO"},
-    "timeout": 5.0,
-    "inject": [],
-    "address": "127.0.0.1",
-    "head": "127.0.0.1",
-    "store": False,
-    "lease": 5.0,
-}
+START = from_cases(__file__, "START", dict[str, Any])
 """Which is what a true rank 0 may say."""
 
 
@@ -178,20 +166,7 @@ def test_a_training_starts_as_this_rank_would(asked: Callable[..., FalseHead]) -
     assert head.texts(STDERR) == ""
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"python": "/tmp/evil"}, "another --python"),
-        ({"env": {"NCCL_NET_PLUGIN": "/tmp/evil.so"}}, "NCCL_NET_PLUGIN=/tmp/evil.so, which this rank lacks"),
-        ({"env": {"NCCL_DEBUG": "TRACE"}}, "NCCL_DEBUG=TRACE"),
-        ({"inject": [{"kind": "kill", "rank": 0, "step": 1}]}, "another --inject"),
-        ({"address": "evil.example"}, "no address"),
-        ({"head": "evil.example"}, "no address"),
-        ({"exec": "id"}, "unknown field"),
-        ({"do": "exec"}, "Invalid value"),
-        ({"ranks": "all"}, "Expected `array`"),
-    ],
-)
+@cases
 def test_a_training_is_given_no_program_variable_or_fault(
     change: dict[str, Any], says: str, asked: Callable[..., FalseHead]
 ) -> None:

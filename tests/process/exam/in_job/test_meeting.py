@@ -9,9 +9,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 from doctor.exam.in_job.rank_env import read_job_rank
+from tests.support.cases import cases
 from tests.support.injob import Ranks, await_true, make_ranks
 
 __all__ = ["make_ranks"]
@@ -166,17 +165,7 @@ def test_a_mistake_of_the_command_line_ends_all_ranks_alike(make_ranks: Callable
     assert ends[1][2] == ""
 
 
-@pytest.mark.parametrize(
-    ("argv", "says"),
-    [
-        (["node1"], "--in-job cannot be combined with HOSTS: "),
-        (["--local"], "--in-job cannot be combined with --local: "),
-        (
-            ["--hostfile", "x", "--transport", "ssh"],
-            "--in-job cannot be combined with --hostfile, --transport: ",
-        ),
-    ],
-)
+@cases
 def test_in_job_cannot_be_combined_with_named_hosts(
     argv: list[str], says: str, make_ranks: Callable[..., Ranks]
 ) -> None:

@@ -18,22 +18,11 @@ from doctor.facts.infiniband import IB_PORTS, InfinibandPort
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPU_PROCESSES, GPUS, GpuProcess, NvidiaHealth
 from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, FabricManager, Links
 from tests.support.captures import sample
+from tests.support.cases import from_cases
 from tests.support.probing import HERE, SHELLS
 
 SMI: tuple[Fact[Any], ...] = (GPUS, GPU_HEALTH, GPU_PROCESSES, NVLINKS, GPU_TOPOLOGY)
-FAKE = """\
-#!/bin/sh
-echo "$*" >>LOG
-case $* in
-  *gpu_recovery_action*) echo 'Field "gpu_recovery_action" is not a valid field to query.'; exit 2;;
-  *fabric.health.summary*) echo 'Field "fabric.health.summary" is not a valid field to query.'; exit 2;;
-  *ecc.errors*) printf 'index, mig.mode.current, fabric.state\\n0, Enabled, Completed\\n';;
-  *memory.used*) printf 'index, uuid, memory.used [MiB]\\n0, GPU-a, 5 MiB\\n'; exit 14;;
-  *compute-apps*) printf 'gpu_uuid, pid, used_gpu_memory [MiB], process_name\\nGPU-a, 7, 1 MiB, x\\n';;
-  *nvlink*) printf 'GPU 0: T (UUID: GPU-a)\\n\\t Link 0: 25 GB/s\\n';;
-  *topo*) printf '\\tGPU0\\tGPU1\\tCPU Affinity\\nGPU0\\t X \\tNV4\\t0\\n';;
-esac
-"""
+FAKE = from_cases(__file__, "FAKE", str)
 
 
 class FakeHost:

@@ -17,51 +17,16 @@ import pytest
 import doctor
 from doctor.job.launch import launchers
 from doctor.job.launch.launchers import NUMBERS
+from tests.support.cases import from_cases
 
 PACKAGE = Path(doctor.__file__).parent
 TABLE = Path(launchers.__file__).parent
 GUIDE = PACKAGE.parent / "docs" / "adding-a-launcher.md"
 
-USE = """
-import json, shlex, subprocess
-from doctor.exam.in_job.rank_env import OWN, read_job_rank
-from doctor.job.launch.command import kept_words, read_command
-from doctor.job.launch.forms import Go, LaunchParts
-from doctor.job.launch.onhost import LOOK, awk_words
-from doctor.job.launch.rank_env import launcher, local_world_of, master_of, node_rank_of, nodes_of
-from doctor.job.launch.rank_env import rank_of, world_of
-from doctor.job.launch.process_env import ProcessEnv
-from doctor.job.launch.variables import is_kept
-from doctor.report.launch_line import launch_lines, launch_notes, read_form
-
-line = shlex.split("rankrun --hosts=2 --per-host 8 --host_number 1 --head node1 --log-dir k3y t.py")
-agent = ProcessEnv("agent", "node2", {}, tuple(line))
-env = {"RR_RANK": "9", "RR_RANKS": "16", "RR_HEAD": "node1", "RR_PORT": "4000", "RR_JOB": "7"}
-rank = ProcessEnv("rank", "node2", env)
-seat = read_job_rank({**env, "SLURM_PROCID": "1", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "2"})
-start = LaunchParts(Go(("node1", "node2"), (), (), {"node1": 8, "node2": 4}, "10.0.0.1", 4001))
-rows = "7/stat:7 (x) S 1 7 7\\n" + "".join(f"7/cmdline:{w}\\n" for w in line) + "7/environ:RR_JOB=7\\n"
-ran = subprocess.run(("awk", *awk_words()), input=rows, capture_output=True, text=True, check=True)
-master = master_of(agent)
-print(json.dumps({
-    "program": read_command(agent.command).program,
-    "agent": [nodes_of(agent), world_of(agent).value, local_world_of(agent).value, node_rank_of(agent).value],
-    "master": [master.address, master.port, master.said],
-    "by node": launcher(agent).launcher.goes_by_node_rank(launcher(agent)),
-    "kept": kept_words(line),
-    "on the host": ran.stdout,
-    "looked for": "rankrun" in LOOK and "RR_RANK" in LOOK,
-    "rank": [rank_of(rank).value, world_of(rank).value, master_of(rank).address],
-    "variables": [is_kept(name) for name in (*env, "RR_SECRET", "RR_OTHER")],
-    "seat": [seat.launcher, seat.rank, seat.world, seat.heads],
-    "own": [bool(OWN.fullmatch(name)) for name in env],
-    "form": read_form("launch=rankrun"),
-    "lines": launch_lines(start, "rankrun"),
-    "notes": launch_notes(start, "rankrun"),
-}))
-"""
+USE = from_cases(__file__, "USE", str)
 
 
+<<<<<<< HEAD
 HANG = """
 import json, os, sys, zipfile
 from doctor.live.sight import see
@@ -82,6 +47,9 @@ print(json.dumps({
     "in the archive": b"RR_RANK" in hook.read("doctor/smoke/hook_impl/rank_variables.py"),
 }))
 """
+=======
+HANG = from_cases(__file__, "HANG", str)
+>>>>>>> 77dcce1b (Tests: tables and texts of the process and host tests are files beside their tests)
 RANKRUN = """
 import os, subprocess, sys, time
 for rank in "01":

@@ -20,6 +20,7 @@ from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost.agent import MOST, Stillness
 from doctor.transport import SessionEnd
 from doctor.transport.local import LocalTransport
+from tests.support.cases import cases, from_cases
 from tests.support.smoke.agent import JOINING, Agent, Open, agents
 
 BUSY_IN_C = "say(ev='busy'); sum(range(10**12))"
@@ -67,18 +68,7 @@ def test_a_whole_run_with_torch(agent: Open) -> None:
     assert all(("event", rank) not in order[order.index(("exit", rank)) :] for rank in (10, 11))
 
 
-@pytest.mark.parametrize(
-    ("act", "code", "number", "words"),
-    [
-        ("", 0, None, "^$"),
-        ("print('last words'); os._exit(7)", 7, None, "last words"),
-        ("raise ValueError('mine')", 3, None, r"exec\(os.environ.get.*\n(.*\n)*ValueError: mine"),
-        ("os.kill(os.getpid(), signal.SIGKILL)", None, 9, "^$"),
-        ("ctypes.string_at(0)", None, 11, "Fatal Python error: Segmentation fault(.*\n)*.*in run"),
-        ("os.write(2, b'tcp.cc: bad'); os.abort()", None, 6, "tcp.cc: bad\nFatal Python error: Aborted"),
-        ("print('x' * 9999 + 'end'); os._exit(1)", 1, None, "^x{2044}end\n$"),
-    ],
-)
+@cases
 def test_how_a_rank_ends(agent: Open, act: str, code: int | None, number: int | None, words: str) -> None:
     run = agent()
     run.start(2, act, env={"ACT_1": "time.sleep(600)"})
@@ -194,18 +184,7 @@ def test_connections_of_ranks_that_broke(agent: Open) -> None:
     assert (after["kept"], after["broken"]) == ([second], [first])
 
 
-SPY = "#!/bin/sh\n[ $1 = dump ] && [ $2 = --nonblocking ] && [ $3 = --pid ] && "
-
-
-@pytest.mark.parametrize(
-    ("spy", "found"),
-    [
-        (None, r" in run|run \("),  # the second one is from a py-spy that is installed beside this Python
-        (SPY + "echo spied on $4", "spied on"),
-        (SPY + "exit 1", " in run"),
-        (SPY + "exec sleep 60", " in run"),
-    ],
-)
+@cases
 def test_stacks_of_a_stopped_rank(agent: Open, tmp_path: Path, spy: str | None, found: str) -> None:
     if spy:
         (tmp_path / "py-spy").write_text(spy)
@@ -305,18 +284,7 @@ def test_an_agent_that_gets_no_cpu_does_not_count_the_time_as_a_hang(monkeypatch
     assert (round(still.gap, 3), round(still.quiet, 3)) == (0.14, MOST)
 
 
-STARVED = """
-core = max(os.sched_getaffinity(0))
-os.sched_setaffinity(0, {core})
-hog = os.fork()
-if not hog:
-    while True:
-        pass
-os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-say(ev="begins", hog=hog)
-while True:
-    pass
-"""
+STARVED = from_cases(__file__, "STARVED", str)
 
 
 IN_A_THREAD = STARVED.replace(

@@ -13,6 +13,7 @@ import pytest
 
 from doctor.smoke.agents import smoke_script
 from tests.process.mesh.test_agent import interpreter
+from tests.support.cases import cases
 from tests.support.smoke.agent import JOINING, Open, agents
 
 
@@ -87,18 +88,7 @@ def test_a_store_that_ends_is_reported(agent: Open) -> None:
     assert "address in use" in run.said("trouble")[0]["text"]
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"ranks": None},
-        {"ranks": [{}]},
-        {"ranks": [5]},
-        {"ranks": [{"rank": 0}]},
-        {"timeout": "soon"},
-        {"inject": 1},
-        {"env": 7},
-    ],
-)
+@cases
 def test_an_invalid_start_command_is_refused(agent: Open, wrong: dict[str, Any]) -> None:
     run = agent()
     run.start(told=wrong)
@@ -133,19 +123,7 @@ def _without_torch() -> str | None:
     return path if asked and asked.returncode else None
 
 
-@pytest.mark.parametrize(
-    ("torch", "words"),
-    [
-        (
-            "raise ImportError('libtorch.so: no such file')",
-            "cannot import torch: ImportError: libtorch.so: no",
-        ),
-        ("import os; os.write(2, b'illegal thing'); os.abort()", r"ended early \(signal 6\): illegal thing"),
-        ("raise SystemExit(5)", "cannot import torch: SystemExit: 5"),
-        ("import os; os._exit(4)", r"ended early \(exit status 4\): it printed nothing"),
-        ("", "cannot import torch: AttributeError: .*__version__"),
-    ],
-)
+@cases
 def test_a_broken_torch(agent: Open, torch: str, words: str) -> None:
     run = agent(torch=torch)
     run.start()

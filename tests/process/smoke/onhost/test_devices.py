@@ -22,6 +22,7 @@ from torch._C._distributed_c10d import FileStore
 from doctor.smoke.onhost import evidence
 from doctor.smoke.onhost.collectiveplan import COMMON, FURTHER
 from doctor.smoke.onhost.devices import Cuda, Device, NpuDevice, device_of
+from tests.support.cases import cases
 
 
 class Api:
@@ -355,17 +356,7 @@ def test_a_flood_of_output_is_cut() -> None:
     assert "\x1b" not in said
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        (None, ("localhost", 28028)),
-        ("localhost:12345", ("localhost", 12345)),
-        ("[::1]:12345", ("::1", 12345)),
-        ("10.0.0.1:0", ("localhost", 28028)),
-        ("10.0.0.1:99999999999999999999", ("localhost", 28028)),
-        ("nonsense", ("localhost", 28028)),
-    ],
-)
+@cases
 def test_the_address_where_nccl_answers(
     monkeypatch: pytest.MonkeyPatch, text: str | None, expected: tuple[str, int]
 ) -> None:

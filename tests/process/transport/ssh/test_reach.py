@@ -19,6 +19,7 @@ from doctor.transport.ssh import commands
 from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
+from tests.support.cases import cases
 from tests.support.transport_servers import (
     SSHD,
     Relay,
@@ -121,18 +122,7 @@ def test_a_key_that_the_host_does_not_take(tmp_path: Path, server: Sshd) -> None
     assert why.commands == (f"ssh -F {path} -p {server.port} -v somebody@box true",)
 
 
-@pytest.mark.parametrize(
-    ("keywords", "server_allows", "said"),
-    [
-        ("GSSAPIAuthentication yes", "GSSAPIAuthentication yes", "GSSAPIAuthentication"),
-        ("GSSAPIAuthentication yes", "", None),
-        ("HostbasedAuthentication yes", "HostbasedAuthentication yes", "HostbasedAuthentication"),
-        ("PKCS11Provider /usr/lib/token.so", "", "PKCS11Provider"),
-        ("PKCS11Provider none\nGSSAPIAuthentication no", "GSSAPIAuthentication yes", None),
-        ("ControlMaster auto\nControlPath ~/.ssh/%C", "KbdInteractiveAuthentication yes", "ControlPath"),
-        ("ControlMaster auto\nControlPath ~/.ssh/%C", "KbdInteractiveAuthentication no", None),
-    ],
-)
+@cases
 def test_how_only_ssh_can_log_in_is_named(
     tmp_path: Path, keywords: str, server_allows: str, said: str | None
 ) -> None:
@@ -422,19 +412,7 @@ def test_equal_faults_of_many_hosts_read_alike(tmp_path: Path) -> None:
     assert len(got) == 3
 
 
-@pytest.mark.parametrize(
-    ("criteria", "matches"),
-    [
-        ('exec "true"', True),
-        ('exec "false"', False),
-        ('!exec "false"', True),
-        ('exec "test %n = box"', True),
-        ('originalhost box exec "true"', True),
-        ('originalhost other exec "touch {mark}"', False),
-        ('exec "true" originalhost other', False),
-        ('exec "true" exec "false"', False),
-    ],
-)
+@cases
 def test_commands_of_ssh_config(tmp_path: Path, criteria: str, matches: bool) -> None:
     mark = tmp_path / "mark"
     file = tmp_path / "config"

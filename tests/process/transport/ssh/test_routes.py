@@ -19,6 +19,7 @@ from doctor.model import Answer, Host, UnreachedHost, UnreachedKind
 from doctor.transport import Line, Script
 from doctor.transport.routing import RoutedTransport
 from doctor.transport.ssh.settings import SshSettings
+from tests.support.cases import from_cases
 from tests.support.transport_servers import (
     SSHD,
     Sshd,
@@ -35,17 +36,7 @@ from tests.support.transport_servers import (
 
 pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs an SSH server to talk to")
 
-RELAY = """
-import socket, sys, threading, os
-far = socket.create_connection((sys.argv[1], int(sys.argv[2])))
-def back():
-    while data := far.recv(65536):
-        os.write(1, data)
-    os._exit(0)
-threading.Thread(target=back, daemon=True).start()
-while data := os.read(0, 65536):
-    far.sendall(data)
-"""
+RELAY = from_cases(__file__, "RELAY", str)
 
 
 @pytest.fixture(scope="module")

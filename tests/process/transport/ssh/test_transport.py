@@ -16,6 +16,7 @@ from doctor.model import Answer, AnswerEnd, Host, UnreachedHost, UnreachedKind
 from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 from tests.support.transport_servers import (
     DONE,
@@ -319,24 +320,7 @@ def test_a_hosts_own_time_does_not_begin_while_it_waits_for_its_turn(
     assert not [u for u in got.values() if isinstance(u, UnreachedHost)]
 
 
-INTERRUPTED = """
-import sys, time
-from doctor.model import Host
-from doctor.transport import Script
-from doctor.transport.ssh.settings import SshSettings
-from doctor.transport.ssh.transport import SshTransport
-config, port, mute = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-hosts = [Host("runs", "127.0.0.1", port=port), Host("greets", "127.0.0.1", port=mute)]
-transport = SshTransport(hosts, SshSettings(config_file=config))
-try:
-    print("ready", flush=True)
-    for _ in transport.run({h.name: Script("sleep 60", b"", b"DONE") for h in hosts}, 60):
-        pass
-except KeyboardInterrupt:
-    begun = time.monotonic()
-    transport.close()
-    print("closed", time.monotonic() - begun < 30, flush=True)
-"""
+INTERRUPTED = from_cases(__file__, "INTERRUPTED", str)
 
 
 def test_an_interrupt_is_handled_at_once(server: Sshd, tmp_path: Path) -> None:

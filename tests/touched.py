@@ -12,9 +12,9 @@ import subprocess
 import sys
 from collections.abc import Iterable
 from functools import cache
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
-from tests.support.cases import cases_of
+from tests.support.cases import cases_of, owner
 from tests.support.paths import ROOT
 
 TIERS = ("unit", "process", "hosts")
@@ -55,7 +55,7 @@ def _tests_of(path: PurePath) -> set[str]:
     if path.name.startswith("test_"):
         return {str(path)}
     if path.parent.name == "cases":
-        return {str(path.parents[1] / f"test_{path.stem}.py")}
+        return _tests_of(owner(path))
     of_all = {*LAB} if path.is_relative_to("tests/lab") else {*PAGES} if path.suffix == ".md" else set()
     return of_all | _mirror(path) | _naming(path)
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, TypeVar, get_type_hints
 
 import msgspec
 import pytest
 import yaml
+
+from tests.support.paths import ROOT
 
 Test = TypeVar("Test", bound=Callable[..., None])
 Form = TypeVar("Form")
@@ -37,7 +39,7 @@ def cases(test: Test) -> Test:
 
 
 def from_cases(file: str, name: str, form: type[Form]) -> Form:
-    """What has this name in the file of cases that belongs to a test file."""
+    """What has this name in the file of cases that belongs to a test file or to a module that tests share."""
     found: Form = _read(tables(file)[name], form)
     return found
 
@@ -49,8 +51,14 @@ def tables(file: str) -> Mapping[str, Any]:
     return found
 
 
-def cases_of(test: Path) -> Path:
-    return test.parent / "cases" / f"{test.stem.removeprefix('test_')}.yaml"
+def cases_of(module: Path) -> Path:
+    return module.parent / "cases" / f"{module.stem.removeprefix('test_')}.yaml"
+
+
+def owner(written: PurePath) -> PurePath:
+    """The test file, or the module that tests share, to which a file of cases belongs."""
+    shared = written.parents[1] / f"{written.stem}.py"
+    return shared if (ROOT / shared).exists() else shared.with_name(f"test_{shared.name}")
 
 
 def _case(row: Mapping[str, Any], arguments: list[str], types: Mapping[str, Any], name: str | None) -> Any:

@@ -3,14 +3,9 @@
 
 from __future__ import annotations
 
-NUMBERS = (
-    "0 failed, 128 passed in 12.3 s",
-    "summary: errors=0 warnings=2 timeouts=0 retries=1",
-    "eval: error_rate: 0.1 accuracy: 0.9 loss/err: 0.04",
-    "data: skipped 0 corrupt shards, 0 errors, 0 timeouts",
-    "exit code 0",
-    "finished: 0 failures, 0 out-of-memory events, killed 0 stragglers",
-)
+from tests.support.cases import from_cases
+
+NUMBERS = from_cases(__file__, "NUMBERS", tuple[str, ...])
 EARLY = (
     "[W{day} {time}123 socket.cpp:755] [c10d] The client socket cannot be initialized to connect to "
     "[{host}]:29500 (errno: 97 - Address family not supported by protocol).",
@@ -66,37 +61,5 @@ NOISE = (
     "I{day} {time} {pid} torch/distributed/elastic/agent/server/api.py:879] [default] worker group successfully "
     "finished. Waiting 300 seconds for other agents to finish.",
 )
-ELASTIC = (
-    "WARNING:torch.distributed.run:\n*****************************************\nSetting OMP_NUM_THREADS "
-    "environment variable for each process to be 1 in default, to avoid your system being overloaded, please "
-    "further tune the variable for optimal performance in your application as needed. \n"
-    "*****************************************",
-    "W{day} {time} {pid} torch/distributed/run.py:793] \nW{day} {time} {pid} torch/distributed/run.py:793] "
-    "*****************************************",
-    "/opt/venv/lib/python3.11/site-packages/torch/distributed/launch.py:207: FutureWarning: The module "
-    "torch.distributed.launch is deprecated\nand will be removed in future. Use torchrun.",
-    "I{day} {time} {pid} torch/distributed/launcher/api.py:194] Starting elastic_operator with launch configs:",
-)
-NCCL = (
-    "Bootstrap : Using eth0:198.18.0.11<0>",
-    "NET/Plugin: No plugin found (libnccl-net.so)",
-    "NET/Plugin: Plugin load returned 2 : libnccl-net.so: cannot open shared object file: No such file or "
-    "directory : when loading libnccl-net.so",
-    "cudaDriverVersion 12040",
-    "NCCL version 2.20.5+cuda12.4",
-    "NET/IB : No device found.",
-    "NET/Socket : Using [0]eth0:198.18.0.11<0>",
-    "Using non-device net plugin version 0",
-    "Using network Socket",
-    "ncclCommInitRank comm 0x558e820ca930 rank {rank} nranks {world} cudaDev {device} nvmlDev {device} busId 1000 "
-    "commId 0x755f452018fb153e - Init START",
-    "NVLS multicast support is not available on dev {device}",
-    "socketStartConnect: connect returned Connection refused, retrying (1/34) after sleep for 100 msec",
-    "Channel 00/0 : {rank}[{device}] -> {peer}[0] [send] via NET/Socket/0",
-    "Connected all rings",
-    "Connected all trees",
-    "threadThresholds 8/8/64 | 16/8/64 | 512 | 512",
-    "ncclCommInitRank comm 0x558e820ca930 rank {rank} nranks {world} cudaDev {device} nvmlDev {device} busId 1000 "
-    "commId 0x755f452018fb153e - Init COMPLETE",
-    "comm 0x558e820ca930 rank {rank} nranks {world} cudaDev {device} busId 1000 - Destroy COMPLETE",
-)
+ELASTIC = from_cases(__file__, "ELASTIC", tuple[str, ...])
+NCCL = from_cases(__file__, "NCCL", tuple[str, ...])

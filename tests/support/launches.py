@@ -17,109 +17,18 @@ from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.model import Host, Problem, SourcedValue
+from tests.support.cases import from_cases
 
 CHECKS = {check.id: check for check in find_checks().checks}
 
-LINES = (
-    "torchrun --nnodes=2 --nproc_per_node 8 train.py --nnodes 9 --token k3y",
-    "torchrun --nnode 2 --nproc=8 --max-restarts 3 -r 3 -m pkg.train k3y",
-    "torchrun --rdzv_id 7 --rdzv 8 --log k3y --no-python ./run.sh k3y eval.py",
-    "torchrun --new k3y ./run.sh",
-    "torchrun --new train.py k3y",
-    "torchrun --new",
-    "torchrun -- ./run.sh k3y",
-    "torchrun --standalone ./run.sh --api-key k3y",
-    "python3 /usr/bin/torchrun --nnodes=2 t.py k3y",
-    "python -u -m torch.distributed.run --nnodes=2 t.py k3y",
-    "python -m torch_npu.distributed.run --master_addr a t.py k3y",
-    "python3 -umtorch.distributed.launch --nnodes=2 --log_dir k3y t.py k3y",
-    "python -X k3y -W ignore -mpkg.train k3y",
-    "python -B train k3y",
-    "python --check-hash-based-pycs t.py k3y",
-    "python -c k3y",
-    "python -uck3y",
-    "python",
-    "msrun --worker_num=16 --local_worker_num 8 --log_dir k3y --join True net.py k3y",
-    "msrun --bind_core=True pytest -s k3y.py",
-    "mpirun -np 16 --hostfile k3y -x A=k3y -mca btl k3y,self -genv A k3y python3 -u net.py k3y",
-    "mpirun -n 8 -H a:4,b:4 --output-filename k3y ./all_reduce_perf -b k3y",
-    "mpirun -np 2 numactl -N 0 env A=k3y python t.py k3y",
-    "mpiexec.hydra -ppn 8 -n 16 torchrun --nnodes=2 t.py k3y",
-    "horovodrun -np 8 -H a:4,b:4 --ssh-port k3y --verbose python t.py k3y",
-    "srun -N2 -n16 -c8 --gres gpu:8 --export=ALL,A=k3y torchrun --nnodes 2 t.py k3y",
-    "srun -n2 bash -c 'python t.py k3y'",
-    "deepspeed --hostfile=k3y --master_addr a t.py --deepspeed k3y.json",
-    "python -m deepspeed.launcher.launch --world_info=k3y --node_rank=1 t.py k3y",
-    "accelerate launch --num_machines 2 --config_file k3y --multi_gpu t.py k3y",
-    "accelerate config k3y",
-    "./all_reduce_perf -b k3y",
-    "'python: train --token k3y'",
-)
+LINES = from_cases(__file__, "LINES", tuple[str, ...])
 """Command lines of launchers; the part written as k3y must not leave the host."""
 
-MINDSPORE_LOOP = """#!/bin/bash
-# Starts eight ranks with a rank table, as the guide does.
-set -e
-RANK_SIZE=8
-EXEC_PATH=$(pwd)
-if [ ! -d "${EXEC_PATH}/data" ]; then
-    unzip data.zip
-fi
-export DATA_PATH=${EXEC_PATH}/data/train/
-export RANK_TABLE_FILE=${EXEC_PATH}/rank_table_8pcs.json
-export RANK_SIZE=$RANK_SIZE
-export HCCL_CONNECT_TIMEOUT=600
+MINDSPORE_LOOP = from_cases(__file__, "MINDSPORE_LOOP", str)
 
-for((i=0;i<${RANK_SIZE};i++))
-do
-    rm -rf device$i
-    mkdir device$i
-    cp ./net.py ./device$i
-    cd ./device$i
-    export DEVICE_ID=$i
-    export RANK_ID=$i
-    echo "start training for device $i"
-    env > env$i.log
-    python ./net.py > train$i.log 2>&1 &
-    cd ../
-done
-"""
+DYNAMIC_CLUSTER = from_cases(__file__, "DYNAMIC_CLUSTER", str)
 
-DYNAMIC_CLUSTER = """#!/bin/bash
-rm -rf device; mkdir device
-for((i=0;i<4;i++));
-do
-    export MS_WORKER_NUM=8             # all hosts together
-    export MS_SCHED_HOST=192.168.7.1
-    export MS_SCHED_PORT=8118
-    export MS_ROLE=MS_WORKER
-    export MS_NODE_ID=$i
-    python ./net.py > device/worker_$i.log 2>&1 &
-done
-export MS_ROLE=MS_SCHED
-python ./net.py > device/scheduler.log 2>&1 &
-"""
-
-TORCHRUN = """#!/usr/bin/env bash
-GPUS_PER_NODE=8
-MASTER_ADDR=192.168.7.1
-MASTER_PORT=29500
-NNODES=2
-NODE_RANK={node}
-DISTRIBUTED_ARGS="
-    --nproc_per_node $GPUS_PER_NODE \\
-    --nnodes $NNODES \\
-    --node_rank $NODE_RANK \\
-    --master_addr $MASTER_ADDR \\
-    --master_port $MASTER_PORT
-"
-MODEL_ARGS=(
-    --num-layers 24   # small
-    --lr "1e-4"
-)
-python prepare.py --out /data
-torchrun $DISTRIBUTED_ARGS pretrain.py "${{MODEL_ARGS[@]}}" | tee log.txt
-"""
+TORCHRUN = from_cases(__file__, "TORCHRUN", str)
 
 C10D = """#!/bin/sh
 export NCCL_SOCKET_IFNAME=eth0
@@ -164,16 +73,7 @@ RANK=0 python train.py --master &
 RANK=1 python train.py
 """
 
-ENV_FILE = """# for docker run --env-file
-MASTER_ADDR=192.168.7.1
-MASTER_PORT=29500
-NODE_RANK={node}
-NNODES=2
-NPROC_PER_NODE=8
-WORLD_SIZE=16
-HCCL_CONNECT_TIMEOUT="600"
-NOTE=two words here
-"""
+ENV_FILE = from_cases(__file__, "ENV_FILE", str)
 
 HEALTHY: dict[str, list[str]] = {
     "shell loop": [MINDSPORE_LOOP],
@@ -190,23 +90,7 @@ HEALTHY: dict[str, list[str]] = {
 }
 """Scripts; a pair if each of the two hosts has its own."""
 
-REST_OF_A_DUMP = """SHELL=/bin/bash
-PWD=/home/user/job
-HOME=/home/user
-LANG=C.UTF-8
-BASH_FUNC_module%%=() {  local RANK=99;
-RANK_ID=77
- eval `modulecmd bash $*`
-}
-LESSOPEN=| /usr/bin/lesspipe %s
-USER=user
-NOTES=first line
-second line with = in it
-
-SHLVL=2
-PATH=/usr/local/bin:/usr/bin:/bin
-_=/usr/bin/env
-"""
+REST_OF_A_DUMP = from_cases(__file__, "REST_OF_A_DUMP", str)
 
 
 def dump(env: Mapping[str, str | int], host: str | None = None) -> str:

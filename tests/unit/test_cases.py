@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cases import cases, from_cases, tables
+from tests.support.cases import cases, from_cases, owner, tables
 from tests.support.each import each
 from tests.support.paths import ROOT
 
@@ -21,11 +21,11 @@ class Colour(Enum):
 
 @each("file", FILES)
 def test_a_test_asks_for_every_table(file: Path) -> None:
-    test = file.parent.parent / f"test_{file.stem}.py"
-    text = test.read_text()
+    module = owner(file)
+    text = Path(module).read_text()
     asked = {*re.findall(r"^ *@cases\n(?: *@.*\n)* *def (\w+)", text, re.MULTILINE)}
     asked |= {*re.findall(r'from_cases\(\s*__file__, "(\w+)"', text)}
-    assert {*tables(str(test))} == asked
+    assert {*tables(str(module))} == asked
 
 
 @cases

@@ -10,22 +10,13 @@ import pytest
 from doctor import cli
 from doctor.text.language import Language
 from doctor.text.speech import speaking
+from tests.support.cases import cases
 
 _NAMES = re.compile(r"'[^']*'|`[^`]*`|--?[a-z][\w-]*|/\S+|doctor [a-z -]+|\[[A-Z]+\]|\w+-\w+")
 _TWO_WORDS = re.compile(r"[A-Za-z]+ [a-z]+")
-REFUSED = (
-    *("chek", "man", "ranktable foo", "list nosuch", "list symptoms more", "demo nosuch"),
-    *("check --nosuch", "check --jsn", "check --json", "check --local --sudo=1", "demo --lang fr"),
-    *("check node1 --port abc", "check node1 --port 99999", "check node1 --color purple"),
-    *("check 'node[1-'", "check -F {no}", "check node1 --launch {no}", "check node1 --checks {no}"),
-    *("check node1 --plan tp=x", "check node1 --plan foo=1", "check node1 --only nosuch"),
-    *("check --replay {no}", "check --replay {text}", "hang --replay {empty}", "slow --replay {text}"),
-    *("check --replay {empty} --port 22", "smoke node1 --steps 0", "preflight --print foo", "run node1"),
-    *("check --local node1", "logs --since foo", "explain nosuchthing", "ranktable check", "check -N 4"),
-)
 
 
-@pytest.mark.parametrize("line", REFUSED)
+@cases
 def test_a_refusal_is_in_chinese(line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = {"no": tmp_path / "no", "text": tmp_path / "text", "empty": tmp_path / "empty"}
     files["text"].write_text("hello\n")

@@ -36,18 +36,9 @@ from doctor.report.formats import STDOUT, Outputs
 from doctor.text.language import Language
 from doctor.text.nodeset import fold
 from doctor.text.speech import speaking
+from tests.support.cases import from_cases
 
-CULPRITS = {
-    "gpus": {
-        ("gpu-unhealthy", "node2"),
-        ("nvlink-down", "node4"),
-        ("gpu-ecc", "node7"),
-        ("shm-small", "node6"),
-    },
-    "npus": {("device-link-down", "node2")},
-    "hang": {("smoke-hang", "node2")},
-    "healthy": set(),
-}
+CULPRITS = from_cases(__file__, "CULPRITS", dict[str, set[tuple[str, ...]]])
 each_demo = pytest.mark.parametrize("name", list(DEMOS))
 
 

@@ -9,21 +9,10 @@ from doctor.errors import UnreadableOutput
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.job.launch.processes import JobProcess
 from tests.support.captures import printed
+from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        *(
-            ["-m", "tensorboard"],
-            ["-m", "tensorboard.main"],
-            ["supervisord"],
-            ["/usr/bin/gpustat"],
-            ["nvitop"],
-        ),
-        *(["-m", "ray.util.client.server"], ["ray"], ["-m", "jupyter_server"]),
-    ],
-)
+@cases
 def test_tools_in_a_pod_are_not_ranks(words: list[str]) -> None:
     """A pod passes RANK to every process that is started in it."""
     said = "\t".join(["python3", *words])

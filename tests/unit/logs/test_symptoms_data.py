@@ -14,7 +14,7 @@ from doctor.logs.model import Role, Symptom
 from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.paths import ROOT
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "logs"
@@ -63,20 +63,7 @@ def _odd(symptom: Symptom) -> Iterator[str]:
             yield f"{symptom.id}: {text}"
 
 
-PRINTED = (
-    "RuntimeError: call:torch_npu.dir/compiler_depend.ts:25 NPU function error: aclrtX, error code is {}",
-    "[ERROR] RUNTIME(10972,python):2023-06-08-04:41:08.266.505 [api_c.cc:581]10972 rtX:ErrCode={}, desc=[x]",
-    "[EXCEPTION] GE(118114,python):2021-09-11 16:48:31.511.063 Run] Call rt api rtX failed, ret: {}",
-    "        wait for compute device to finish failed, runtime result = {}.[FUNC:R][FILE:log_inner.cpp]",
-    "RuntimeError: Device 8 call rtX failed, ret[{}]. The details refer to 'Ascend Error Message'.",
-    "DumpTaskExceptionInfo] Task fail infos task_id: 13, stream_id: 14, device_id: 0, retcode: {} (",
-    "[callback.cc:91]163618 Notify:notify [HCCL] task fail start.notify taskid:3 streamid:2 retcode:{}",
-    "[ERROR] aclrtX(stream) failed: {} (main.cpp:114)",
-    "    open device 7 failed, result = {}.[FUNC:ReportCallError][FILE:log_inner.cpp][LINE:161]",
-    *("[ERROR] aclX failed, errorCode is {}", "[ERROR] aclX failed, errorCode = {}"),
-    *("RuntimeError: aclX failed, error code: {}", "RuntimeError: aclX failed, error code:{}"),
-    *("[ERROR] aclX failed, ret = {}", "[ERROR] aclX failed, ret={}", "[ERROR] aclX failed, ret:{}"),
-)
+PRINTED = from_cases(__file__, "PRINTED", tuple[str, ...])
 """Made-up lines of each spelling, in their order."""
 STEP = "global_step: {}, loss: 1.997"
 
@@ -136,45 +123,7 @@ def test_a_healthy_log_holds_none(path: Path) -> None:
     assert not seen(path) & alone
 
 
-SEEN = {
-    "torch_c10d/2.13_client_timed_out_master_absent.log": {"torch-connect-timeout"},
-    "torch_c10d/2.13_gloo_allreduce_timeout_torchrun.log": {
-        "gloo-wait-timeout",
-        "torchrun-child",
-        "torchrun-first",
-        "torchrun-siblings-ended",
-    },
-    "torch_c10d/2.13_master_addr_unresolvable.log": {"torch-name-unresolved", "torch-connect-timeout"},
-    "torch_c10d/2.13_master_port_in_use.log": {"torch-port-in-use"},
-    "torch_c10d/2.13_monitored_barrier_torchrun.log": {
-        "torch-monitored-barrier",
-        "gloo-wait-timeout",
-        "torchrun-child",
-        "torchrun-first",
-        "torchrun-siblings-ended",
-    },
-    "torch_c10d/2.13_store_wait_timeout.log": {"torch-store-wait"},
-    "torch_c10d/2.13_worker_died_torchrun.log": {
-        "torchrun-child",
-        "torchrun-first",
-        "torchrun-siblings-ended",
-    },
-    "torch_c10d/c10d_client_failed_connect_errno110.log": {"torch-connect-unreachable"},
-    "torch_c10d/c10d_client_socket_timed_out_ms_2.x.log": {"torch-connect-timeout"},
-    "torch_c10d/c10d_dist_store_clients_joined.log": {"torch-clients-not-joined"},
-    "torch_c10d/c10d_store_wait_timeout.log": {"torch-store-wait", "torch-store-socket-timeout"},
-    "torch_c10d/torchelastic_store_socket_timeout.log": {"torch-store-socket-timeout"},
-    "nccl/connect_failed_timed_out_2.2.log": {"nccl-connect-timeout", "nccl-peer-closed"},
-    "nccl/init_ok_2_nodes_excerpt.log": {"nccl-ready"},
-    "nccl/nccl_tests_all_reduce_8gpu_a100.log": set(),
-    "nccl/shm_failed_to_extend_2.2x_errno28.log": {"nccl-shm-extend"},
-    "nccl/shm_posix_fallocate_no_space_2.7.log": {"nccl-shm-extend"},
-    "nccl/socket_connect_failed_no_route_2.10.log": {"nccl-no-route", "nccl-sockets", "nccl-network-differs"},
-    "dmesg/host_messages_oom_ext4_conntrack.txt": {"kernel-oom", "kernel-storage", "kernel-conntrack"},
-    "dmesg/npu_heartbeat_lost_0x40F84E00.txt": {"npu-heartbeat-lost"},
-    "dmesg/segfault_libnccl.txt": {"kernel-segfault"},
-    "dmesg/xid_79_63.txt": {"gpu-xid-79", "gpu-xid-63"},
-}
+SEEN = from_cases(__file__, "SEEN", dict[str, set[str]])
 
 
 @pytest.mark.parametrize("name", SEEN)

@@ -14,6 +14,7 @@ from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inputkind import InputKind, input_kind
 from doctor.targets.inventory import table_file
 from doctor.targets.inventoryfile import read_inventory
+from tests.support.cases import cases
 
 TABLE = json.dumps(
     {"version": "1.0", "server_count": "1", "server_list": [{"server_id": "10.0.0.1", "device": []}]},
@@ -30,22 +31,6 @@ TEXTS = {
     InputKind.SSH_CONFIG: "# mine\nHost node*\n  User root\n  Port 2222\n",
     InputKind.ADDRESSES: "127.0.0.1 localhost\n::1 ip6-localhost\n10.0.0.1 node1 node1.lab\n",
 }
-LOGS = (
-    "ok\n",
-    "done",
-    "1\n2\n3\n",
-    "hosts: node1\n10:02:11 the job begins\n",
-    "Traceback (most recent call last):\nhosts:\n",
-    '{"step": 1, "loss": 2.5}\n{"step": 2, "loss": 2.4}\n',
-    "node3 kernel: Out of memory\n",
-    "[rank0]: node1\n",
-    "[rank0]\n10.0.0.1 step 1\n",
-    "10.0.0.1 connected\n10.0.0.2 connected\n",
-    "Host node1 died\nPort 29500 refused\n",
-    "all:\n  step: 1\n",
-    '{"hosts": ["node1"], "loss": 2.5}\n',
-    "",
-)
 
 
 @pytest.mark.parametrize("kind", TEXTS, ids=lambda kind: kind.name)
@@ -54,7 +39,7 @@ def test_each_kind_is_known_by_what_stands_in_it(kind: InputKind) -> None:
     assert input_kind("\ufeff\n" + TEXTS[kind]) is kind
 
 
-@pytest.mark.parametrize("text", LOGS)
+@cases
 def test_a_log_is_none_of_them(text: str) -> None:
     assert input_kind(text, "rank0.log") is None
 

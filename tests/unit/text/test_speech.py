@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 
 import pytest
 
@@ -102,11 +103,24 @@ def test_no_sentence_has_two_translations() -> None:
     assert not {english: names for english, names in places.items() if len(names) > 1}
 
 
-def test_no_sentence_of_the_catalogue_is_taken_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A sentence without holes is found whole; one with holes fills all of them."""
-    monkeypatch.setattr(speech, "_learnt", {})  # titles that other tests loaded come before the catalogue
+@pytest.fixture
+def catalogue_alone() -> Iterator[None]:
+    """Titles that other tests loaded come before the catalogue; afterwards they are known again."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(speech, "_learnt", {})
+        _forget()
+        yield
+    _forget()
+
+
+def _forget() -> None:
     speech._index.cache_clear()
     speech._said.cache_clear()
+
+
+@pytest.mark.usefixtures("catalogue_alone")
+def test_no_sentence_of_the_catalogue_is_taken_for_another() -> None:
+    """A sentence without holes is found whole; one with holes fills all of them."""
     for english, chinese in ENTRIES.items():
         if "{" not in english:
             assert re.sub(" ", "", translated(english) or "") == re.sub(" ", "", chinese)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import cases
 from tests.trials.node.__main__ import SITUATIONS
 from tests.trials.node.acts import ACTS, BUSY
 from tests.trials.outcome import Outcome, load
@@ -69,16 +70,7 @@ def test_an_unknown_kind_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: P
         run(monkeypatch, tmp_path / "made.jsonl", "--faults", "healthy,no such")
 
 
-@pytest.mark.parametrize(
-    ("words", "found"),
-    [
-        (["work nap"], ["work nap"]),
-        (["work"], ["work sleep", "work nap"]),
-        (["alone"], ["host stops, alone"]),
-        (["sleep", "healthy"], ["healthy", "work sleep"]),
-        (["no such"], []),
-    ],
-)
+@cases
 def test_a_name_its_first_word_or_a_part_selects_kinds(words: list[str], found: list[str]) -> None:
     assert chosen(KINDS, words) == found
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from doctor.job.launch.command import read_command
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
 TORCH = {"nnodes": "2", "nproc_per_node": "8"}
 
@@ -45,25 +45,7 @@ def test_an_unknown_word_is_not_an_option() -> None:
     assert read_command(("srun", "$OPTIONS", "torchrun", "train.py")).partly  # type: ignore[union-attr]
 
 
-WORDS = (
-    *(
-        "torchrun",
-        "python",
-        "-m",
-        "srun",
-        "mpirun",
-        "env",
-        "-x",
-        "--nnodes",
-        "=",
-        "",
-        "-",
-        "--",
-        "$X",
-        "t.py",
-    ),
-    *("-n", "-np", "accelerate", "launch", "torch.distributed.run"),
-)
+WORDS = from_cases(__file__, "WORDS", tuple[str, ...])
 
 
 @given(st.lists(st.sampled_from(WORDS) | st.text(max_size=5), max_size=8))

@@ -36,14 +36,7 @@ def test_variables_that_are_read(name: str) -> None:
     assert is_kept(name)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("MS_TEAMS_WEBHOOK", "MS_GRAPH_CLIENT", "MS_ACCOUNT", "MS_ROLE_ARN", "HOME", "MY_RANK"),
-        *("HCCL_API_KEY", "NCCL_TOKEN", "NCCL_SECRET", "GLOO_PASSWORD", "TORCH_NCCL_PWD", "HCCL_WEBHOOK"),
-        *("NCCL_CREDENTIALS", "NCCL_PASSPHRASE_FILE"),
-    ],
-)
+@cases
 def test_variables_that_are_not_read(name: str) -> None:
     assert not is_kept(name)
 

@@ -6,16 +6,9 @@ import pytest
 
 from doctor.job.plan import LIBRARIES, missing_interfaces
 from doctor.model import Backend
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
-HOST = {
-    "lo": ("127.0.0.1", "::1"),
-    "eth0": ("10.0.0.1", "fe80::1"),
-    "docker0": ("172.17.0.1",),
-    "br-4f1a": ("172.18.0.1",),
-    "ib0": ("10.1.0.1", "fd00::1"),
-    "virbr0": ("192.168.122.1",),
-}
+HOST = from_cases(__file__, "HOST", dict[str, tuple[str, ...]])
 PLAIN = {name: HOST[name] for name in ("lo", "docker0", "eth0")}
 
 

@@ -6,32 +6,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.support.cases import from_cases
+
 from .spec import Spec
 
-SSHD_CONFIG = """\
-Port 22
-HostKey /etc/ssh/ssh_host_ed25519_key
-AuthorizedKeysFile /etc/ssh/authorized_keys/%u
-PidFile /run/sshd.pid
-PermitRootLogin prohibit-password
-PasswordAuthentication no
-KbdInteractiveAuthentication no
-UsePAM no
-UseDNS no
-PrintMotd no
-"""
+SSHD_CONFIG = from_cases(__file__, "SSHD_CONFIG", str)
 
 # Limits of a login: those of a machine set up for training, where this machine permits them;
 # and no capability to set the clock or load modules, which belong to the machine.
-START_SSHD = """\
-#!/bin/sh
-raise() {
-  ulimit "-$1" "$2" 2>/dev/null || ulimit -S "-$1" "$(ulimit -H "-$1")"
-}
-raise n 65536
-raise l unlimited
-exec setpriv --bounding-set=-sys_time,-sys_module "$(command -v sshd)" -E /var/log/auth.log
-"""
+START_SSHD = from_cases(__file__, "START_SSHD", str)
 
 # Every host shares the machine's kernel ring; its own is a file.
 DMESG = "#!/bin/sh\nexec cat /var/log/dmesg\n"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from tests.support.cases import from_cases
+
 MODEL = "NVIDIA H100 80GB HBM3"
 PCI = "10de2330"
 SWITCH_PCI = "10de22a3"
@@ -66,15 +68,7 @@ FIELDS = {
     "fabric.status": ("", "Success"),
     "fabric.health.summary": ("", "N/A"),
 }
-APPS = {
-    "gpu_uuid": "",
-    "pid": "",
-    "process_name": "",
-    "used_gpu_memory": "MiB",
-    "used_memory": "MiB",
-    "gpu_name": "",
-    "gpu_bus_id": "",
-}
+APPS = from_cases(__file__, "APPS", dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)

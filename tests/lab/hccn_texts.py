@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
+from tests.support.cases import from_cases
+
 from .npu_products import Product
 
 NO_ADDRESS = "13 2 Get ipconf failed, because no ip was preset there!\n"
@@ -28,52 +30,7 @@ Changes = Sequence[tuple[float, bool]]
 
 HEALTHY: Changes = ((LAST_FLAP, True), (LAST_FLAP + 1, False), (LAST_FLAP + 15, True))
 
-_OPTICAL = """\
-optical info:
-present              : present
-temperature          : 47 C
-high power enable reg: enabled
-vendor name          : Hisense
-vendor part number   : LMQ8611-PC+
-vendor serial number : V8BD6H{serial}
-vendor org unique id : 0xac 0x4a 0x0
-xsfp identifier      : QSFP+ or later
-xsfp wave length     : 850 nm
-manufact date code   : 2023.6.18
-Vcc                  : 3262.90 mV
-Tx Power0            : 1.4035 mW
-Rx Power0            : 1.0189 mW
-Tx Power1            : 1.3968 mW
-Rx Power1            : 0.9954 mW
-Tx Power2            : 1.4140 mW
-Rx Power2            : 0.9907 mW
-Tx Power3            : 1.4988 mW
-Rx Power3            : 1.0213 mW
-Vcc High Thres       : 3465.00 mV
-Vcc Low Thres        : 3135.00 mV
-Temp High Thres      : 70 C
-Temp Low Thres       : 0 C
-TxPower High Thres   : 3.5481 mW
-TxPower Low Thres    : 0.2818 mW
-RxPower High Thres   : 3.5481 mW
-RxPower Low Thres    : 0.1445 mW
-Tx Bias0             : 7.9360 mA
-Tx Bias1             : 7.9280 mA
-Tx Bias2             : 7.9360 mA
-Tx Bias3             : 7.9240 mA
-Tx Los Flag          : 0x0
-Rx Los Flag          : 0x0
-Tx LoL Flag          : 0x0
-Rx LoL Flag          : 0x0
-Host SNR Lane0       : not supported
-Host SNR Lane1       : not supported
-Host SNR Lane2       : not supported
-Host SNR Lane3       : not supported
-Media SNR Lane0      : 23.1211 dB
-Media SNR Lane1      : 22.6289 dB
-Media SNR Lane2      : 22.1875 dB
-Media SNR Lane3      : 23.2969 dB
-"""
+_OPTICAL = from_cases(__file__, "_OPTICAL", str)
 
 _PRIORITIES = [f"pri{priority}_" for priority in range(8)]
 _COUNTERS = [
@@ -103,16 +60,7 @@ _TRAFFIC = {
     "nic_rx_all_pkg_num": 6414803,
     "nic_rx_all_oct_num": 482237805,
 }
-_PORTS = """\
-+--------+--------+--------+----------+-------------+------------+
-| UdieID | PortID | Speed  | PortType | Link Status | Media Type |
-+--------+--------+--------+----------+-------------+------------+
-| 0      | 4      | 200    | ETH      | {state:<11} | Electrical |
-| 0      | 5      | 200    | ETH      | UP          | Electrical |
-| 1      | 8      | 200    | UB       | UP          | Optical    |
-| 1      | 9      | 200    | UB       | UP          | Optical    |
-+--------+--------+--------+----------+-------------+------------+
-"""
+_PORTS = from_cases(__file__, "_PORTS", str)
 
 
 def own(product: Product, host: int, device: int) -> dict[str, str]:

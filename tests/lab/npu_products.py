@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.support.cases import from_cases
+
 Where = tuple[str, str]
 """An address and its netmask."""
 
@@ -76,35 +78,14 @@ class Product:
         return "10.30" if self.name == "atlas-a3" else "10.20"
 
 
-_DRIVER = """\
-Version={0.driver}
-ascendhal_version=7.35.19
-aicpu_version=1.0
-tdt_version=1.0
-log_version=1.0
-prof_version=2.0
-dvppkernels_version=1.1
-tsfw_version=1.0
-Innerversion=V100R001C15SPC012B220
-compatible_version=[V100R001C29],[V100R001C30],[V100R001C13],[V100R001C15]
-compatible_version_fw={0.driver_fw}
-package_version={0.driver}
-"""
+_DRIVER = from_cases(__file__, "_DRIVER", str)
 _FIRMWARE = """\
 Version={0.firmware}
 firmware_version=1.0
 package_version={0.driver}
 compatible_version_drv=[{0.driver},{0.driver}.]
 """
-_CANN = """\
-package_name=Ascend-cann-toolkit
-version={0.cann}
-innerversion=V100R001C23SPC002B210
-compatible_version=[V100R001C15],[V100R001C18],[V100R001C19],[V100R001C20],[V100R001C21],[V100R001C23]
-arch=aarch64
-os=linux
-path=/usr/local/Ascend/ascend-toolkit/{0.cann}/aarch64-linux
-"""
+_CANN = from_cases(__file__, "_CANN", str)
 
 PRODUCTS = {
     product.name: product

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from tests.support.cases import from_cases
+
 from .controller import REPOSITORY
 from .errors import LabError
 from .host import Host
@@ -22,44 +24,7 @@ SHARED = "/run/cluster-doctor-lab/shared"
 PLACE = "/etc/slurm/slurm.conf"
 CONTROL, DAEMON = 6817, 6818
 
-CONFIG = """\
-ClusterName=lab
-SlurmctldHost=control({control})
-SlurmUser=root
-SlurmdUser=root
-AuthType=auth/munge
-CredType=cred/munge
-AuthInfo=socket={socket}
-SlurmctldPort={ctld}
-SlurmdPort={slurmd}
-StateSaveLocation={state}
-SlurmctldPidFile={state}/ctld.pid
-SlurmctldLogFile={state}/ctld.log
-SlurmdSpoolDir=/var/spool/slurmd
-SlurmdPidFile=/run/slurmd.pid
-SlurmdLogFile=/var/log/slurmd.log
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-AccountingStorageType=accounting_storage/none
-SelectType=select/cons_tres
-SelectTypeParameters=CR_Core
-SwitchType=switch/none
-MpiDefault=none
-ReturnToService=1
-SlurmdTimeout={patience}
-MessageTimeout=5
-TCPTimeout=2
-KillWait=10
-UnkillableStepTimeout=20
-InactiveLimit=0
-SchedulerParameters=batch_sched_delay=0
-DebugFlags=NO_CONF_HASH
-SlurmdParameters=config_overrides
-MailProg=/bin/true
-{nodes}
-PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP OverSubscribe=FORCE:16
-"""
+CONFIG = from_cases(__file__, "CONFIG", str)
 
 
 def missing() -> str | None:

@@ -8,25 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
+from tests.support.cases import from_cases
+
 from .npu_products import Product
 from .smi_tables import Chip, Chips, table, text
 
-USAGE = """\
-Usage: npu-smi info <watch|proc|-h|-m|-l|-t type> [Options...]
-
-Commands:
-       watch          Show all device's status in scrolling format
-       proc           Show device's matrix process status in scrolling format
-       -h, --help     Show this help text and exit
-       -m             Show all device's mapping information
-       -l             Show all device's topology information
-       -t type        Show information for type
-
-Options:
-       -i %d          Card ID
-       -c %d          Chip ID
-       -p %d          Chip Physical ID
-"""
+USAGE = from_cases(__file__, "USAGE", str)
 
 _ECC = [
     f"{memory} {kind}"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Hashable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import cache
 from pathlib import Path, PurePath
 from typing import Any, TypeVar, get_type_hints
@@ -67,7 +68,22 @@ def _case(row: Mapping[str, Any], arguments: list[str], types: Mapping[str, Any]
 
 
 def _read(value: object, form: Any) -> Any:
-    return msgspec.convert(value, form, dec_hook=_as_written)
+    read = msgspec.convert(value, form, dec_hook=_as_written)
+    _refuse_unknown(value, read)
+    return read
+
+
+def _refuse_unknown(value: Any, read: Any) -> None:
+    """A field that its class does not have would be read as its default."""
+    if is_dataclass(read):
+        assert not (more := {*value} - {field.name for field in fields(read)}), f"there is no field {more}"
+        for name in value:
+            _refuse_unknown(value[name], getattr(read, name))
+    elif isinstance(read, (list, tuple)):
+        for each, its in zip(value, read, strict=True):
+            _refuse_unknown(each, its)
+    elif isinstance(read, dict):
+        _refuse_unknown([*value.values()], [*read.values()])
 
 
 def _as_written(kind: type[Any], value: object) -> object:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
@@ -17,6 +18,11 @@ FILES = [*(ROOT / "tests").rglob("cases/*.yaml")]
 
 class Colour(Enum):
     RED = "red"
+
+
+@dataclass(frozen=True)
+class Spot:
+    line: int = 1
 
 
 @each("file", FILES)
@@ -54,8 +60,9 @@ def test_a_text() -> None:
         ("test: [{a: 1}, {b: 1}]", "one case has a, another b"),
         ("test: {x: {a: 1}, x: {a: 2}}", "given twice"),
         ("test: [{a: one}]", "Expected `int`"),
-        ("test: [{b: 1}]", "b"),
-        ("other: [{a: 1}]", "test"),
+        ("test: [{c: 1}]", "^'c'$"),
+        ("test: [{b: {x: [{line: 1}, {lime: 1}]}}]", "there is no field {'lime'}"),
+        ("other: [{a: 1}]", "^'test'$"),
     ],
 )
 def test_what_would_hide_a_case_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -66,6 +73,6 @@ def test_what_would_hide_a_case_is_refused(tmp_path: Path, text: str, said: str)
     exec(code, names)
     test = names["test"]
     assert callable(test)
-    test.__annotations__ = {"a": int}
+    test.__annotations__ = {"a": int, "b": dict[str, tuple[Spot, ...]]}
     with pytest.raises((AssertionError, ValueError, KeyError), match=said):
         cases(test)

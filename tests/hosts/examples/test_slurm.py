@@ -99,13 +99,7 @@ def test_a_doctor_that_cannot_start_is_not_a_fault_of_the_node(slurm: Slurm) -> 
     assert state(slurm) == "idle"
 
 
-SAVES = """
-import os, time
-if os.environ["RANK"] != "0":
-    raise SystemExit(0)
-open(os.environ["JOB"] + "/saving", "w").close()
-time.sleep(600)
-"""
+SAVES = from_cases(__file__, "SAVES", str)
 JOBS = from_cases(__file__, "JOBS", dict[str, tuple[str, ...]])
 
 

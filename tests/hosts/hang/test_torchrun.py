@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.cases import from_cases
 from tests.support.hang import starved
 from tests.support.hang.named import culprits, suspects
 from tests.support.hang.ranks import JOB
@@ -152,12 +153,7 @@ def test_the_job_of_another_user_over_two_hosts_is_one(lab: Lab) -> None:
         assert [(each["host"], each["cause"]) for each in suspects(said)] == [("node2", "stopped")]
 
 
-FIREWALL = """
-table inet late {
-  chain in { type filter hook input priority 0; policy accept;
-    tcp dport 22 accept; tcp sport 22 accept; iif eth0 meta l4proto tcp drop; }
-}
-"""
+FIREWALL = from_cases(__file__, "FIREWALL", str)
 
 
 def test_a_firewall_in_the_middle_of_a_job_is_found_by_check(lab: Lab, tmp_path: Path) -> None:

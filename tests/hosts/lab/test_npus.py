@@ -10,7 +10,7 @@ import pytest
 
 from tests.lab.emulated import MARK
 from tests.lab.npus import NpuHost, Rack
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.npu_tools import Answer, smi, tool
 
 BUSY = (11, "hccn_tool is busy, please try again.\n", "")
@@ -229,12 +229,7 @@ def test_a_rebooted_host_gets_its_emulators_again(rack: Rack) -> None:
     assert host.host.ask("cat /etc/hccn.conf | wc -l; ls /tmp/trace").stdout == "48\n"
 
 
-STATE = """
-npu-smi info; cat /etc/hccn.conf /proc/bus/pci/devices; ls /dev
-for device in 0 3 5 6; do
-  for query in ip link tls optical stat link_stat net_health; do hccn_tool -i $device -$query -g 2>&1; done
-done
-"""
+STATE = from_cases(__file__, "STATE", str)
 
 
 def test_reset_undoes_everything_quickly(rack: Rack) -> None:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.hosts.hang.test_torchrun import FOLDER, step, until
 from tests.lab import Host, Lab
+from tests.support.cases import from_cases
 from tests.support.hang.named import culprits
 from tests.support.hang.ranks import JOB
 from tests.support.injob import Job, environment
@@ -21,12 +22,7 @@ pytestmark = pytest.mark.slow
 
 PORT = "29544"
 NOBODY = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
-CLAIM = """
-import os, signal, sys, time
-if sys.argv[1] == "stop":
-    os.kill(os.getpid(), signal.SIGSTOP)
-time.sleep(1000)
-"""
+CLAIM = from_cases(__file__, "CLAIM", str)
 
 
 @contextmanager

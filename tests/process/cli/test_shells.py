@@ -13,14 +13,10 @@ import pytest
 from doctor.exam.demo import ALL_DEMOS
 from doctor.judge.playbook import exams
 from doctor.judge.registry import find_checks
+from tests.support.cases import from_cases
 from tests.support.commands import doctor
 
-BASH = """
-source "$1"; shift
-COMP_WORDS=("$@") COMP_CWORD=$(($# - 1)) COMPREPLY=()
-_doctor
-printf '%s\\n' "${COMPREPLY[@]}"
-"""
+BASH = from_cases(__file__, "BASH", str)
 COMMANDS = {
     "check",
     "smoke",

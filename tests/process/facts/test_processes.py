@@ -17,19 +17,14 @@ from doctor.api import Capture, Run
 from doctor.facts.processes import PROCESSES, Processes
 from doctor.judge.engine import Facts
 from tests.support.captures import every_fact
+from tests.support.cases import from_cases
 from tests.support.probing import HERE, NOBODY, ask
 
 SECONDS = 60
 SECRET = ("--lr", "1", "--wandb-key", "ZZLEAK1", "--pw", "ZZLEAK2", "ZZLEAK3")
 RUNS = f"echo up; sleep {SECONDS}; :"
 # Between vfork and exec, the parent is in state D; its child waits for a writer that never comes.
-HANGS = """
-import os, sys
-os.mkfifo(sys.argv[1])
-wait = (os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)
-print('up', flush=True)
-os.posix_spawn("/bin/true", ["true"], {}, file_actions=[wait])
-"""
+HANGS = from_cases(__file__, "HANGS", str)
 each_shell = pytest.mark.parametrize("shell", HERE)
 
 

@@ -12,20 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
 ROOT = Path(__file__).parents[3]
 SMI = """\
 #!/bin/sh
 echo 'NVIDIA H100 80GB HBM3, 550.90.12'
 """
-TORCH = """\
-__version__ = "2.6.0+cu124"
-class version:
-    cuda = {cuda!r}
-class cuda:
-    device_count = staticmethod(lambda: {sees})
-"""
+TORCH = from_cases(__file__, "TORCH", str)
 
 
 def prove(folder: Path, *args: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:

@@ -9,15 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.command import SECONDS, await_true, started
 from tests.support.commands import DOCTOR
 
-FAILS = """
-echo '[rank0]: Traceback (most recent call last):'
-echo '[rank0]:   File "train.py", line 3, in <module>'
-echo '[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.'
-exit 3
-"""
+FAILS = from_cases(__file__, "FAILS", str)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])

@@ -255,12 +255,7 @@ def test_a_loss_that_is_no_number_ends_the_job(tmp_path: Path) -> None:
     assert "NaN" in report["attempts"][0]["ended"]
 
 
-QUOTES = """
-n=0; while [ $n -lt 30 ]; do echo "step $((n += 1)) loss $((60 - n)).25"; done
-echo 'sample 17: "iter 200: loss = nan"'; echo 'my loss: nan'
-sleep 9; echo step 31 loss 29.25
-sleep 9; echo step 32 loss 28.25
-"""
+QUOTES = from_cases(__file__, "QUOTES", str)
 
 
 def test_a_loss_that_its_data_quotes_does_not_end_a_job(tmp_path: Path) -> None:

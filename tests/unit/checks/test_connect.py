@@ -15,7 +15,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.mesh import Link, MeshResult
 from doctor.model import Host, HostStatus, Severity, SourcedValue, Status
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, mesh, recording, report
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "port-unreachable")
@@ -75,13 +75,7 @@ def test_a_guessed_address_that_is_not_reached_is_undecided() -> None:
     assert "the data address that was tried is a guess" in told[Status.UNKNOWN].summary
 
 
-DROP = """\
-*filter
-:INPUT DROP [0:0]
-:FORWARD ACCEPT [0:0]
-:OUTPUT ACCEPT [0:0]
-COMMIT
-"""
+DROP = from_cases(__file__, "DROP", str)
 
 
 RULES = combine(iptables=parse_iptables_save(DROP, "ip", "iptables-nft"))

@@ -29,13 +29,7 @@ from tests.support.reports import NAMES, SMALL_SHM
 ALL = {known.name: known for known, _ in options(Request)}
 VALUES = from_cases(__file__, "VALUES", dict[str, str])
 """Values for options that do not accept any name, number or path."""
-PLUG_IN = """\
-from doctor.api import PLAN, check
-
-@check("plug-in", PLAN)
-def plug_in(plan):
-    yield from ()
-"""
+PLUG_IN = from_cases(__file__, "PLUG_IN", str)
 PAIRS = [(first, other) for first in (IN_JOB, REPLAY) for other in ALL if other != first]
 REFUSED = [
     (first, other) for first in (IN_JOB, REPLAY, NO_SMOKE) for other in ALL if first in ALL[other].not_with

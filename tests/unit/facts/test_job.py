@@ -29,27 +29,7 @@ def test_what_a_step_of_slurm_calls_is_no_rank() -> None:
     assert printed(PROCESSES_OF_JOBS, f"{step}./solver\n") != ()
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("jobs\n", ()),
-        (
-            "jobs\np 7 1 0\ne RANK=1\ne HOME=/x\na\tpython\tt.py\n",
-            (JobProcess(7, 1, {"RANK": "1"}, ("python", "t.py")),),
-        ),
-        ("jobs\np 7 1 0\ne RANK=1\n", ()),
-        ("jobs\np 7 1 0\ne RANK=1\na\t\n", ()),
-        ("jobs\np 7 1 0\ne RANK=1\na\tpython\t-m\tdoctor\n", ()),
-        (
-            "jobs\np 7 1 0\ne RANK=1\ne MS_TOKEN=x\na\tpython\tt.py\t--key\tx\n",
-            (JobProcess(7, 1, {"RANK": "1"}, ("python", "t.py")),),
-        ),
-        (
-            "jobs\np 7 1 0\ne RANK=1\no\na\tpython\tt.py\n",
-            (JobProcess(7, 1, {"RANK": "1"}, ("python", "t.py"), outside=True),),
-        ),
-    ],
-)
+@cases
 def test_what_is_printed(text: str, expected: tuple[JobProcess, ...]) -> None:
     assert printed(PROCESSES_OF_JOBS, text) == expected
 

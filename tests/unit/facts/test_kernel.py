@@ -16,13 +16,7 @@ from doctor.model import View
 from tests.support.captures import held, printed, sample
 from tests.support.cases import cases, from_cases
 
-LIMITS_FILE = """\
-Limit                     Soft Limit           Hard Limit           Units
-Max cpu time              unlimited            unlimited            seconds
-Max processes             96365                96365                processes
-Max open files            20000                1048576              files
-Max locked memory         unlimited            unlimited            bytes
-"""
+LIMITS_FILE = from_cases(__file__, "LIMITS_FILE", str)
 
 
 def sysctls(**changed: str) -> dict[str, str]:

@@ -18,16 +18,11 @@ from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
 from tests.support.captures import held, printed, sample
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, recording, report
 
 ASCEND = "/usr/local/Ascend"
-PS = """\
-      1       0 Ss   root      90000 /sbin/init
-   2222       1 D    root       7200 python3 train.py --lr 1
-   2223    2222 Zl   anna         10 [python3] <defunct>
-   9999    9998 S+   anna          0 awk $1 == 1 || $3 ~ /^[DZ]/ || /torchrun/ {print}
-"""
+PS = from_cases(__file__, "PS", str)
 
 
 def test_versions() -> None:

@@ -23,7 +23,7 @@ from tests.gpu_proof.attempts import (
 )
 from tests.gpu_proof.machine import Machine
 from tests.gpu_proof.page import page
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.envelopes import as_data
 from tests.support.recordings import recording, report
 from tests.support.smoke.frozen import behind, died, frozen
@@ -36,12 +36,7 @@ H100S = Machine(
     ("NVIDIA H100 80GB HBM3",) * 2,
     {"driver": "550.90.12", "CUDA": "12.4", "torch": "2.6.0+cu124", "NCCL": "2.21.5", "Python": "3.11.7"},
 )
-NCCL = """\
-NCCL error in: /pytorch/torch/csrc/distributed/c10d/NCCLUtils.hpp:268, invalid usage (run with \
-NCCL_DEBUG=WARN for details), NCCL version 2.21.5
-ncclInvalidUsage: This usually reflects invalid usage of NCCL library.
-Last error:
-Duplicate GPU detected : rank 0 and rank 1 both on CUDA device 1b000"""
+NCCL = from_cases(__file__, "NCCL", str)
 """torch's error, and NCCL's message in it (init.cc)."""
 
 

@@ -15,31 +15,7 @@ from doctor.job.parallel import DTYPES, KEYS, LONGEST, Layout, layout_of, read_k
 from tests.support.cases import cases
 
 
-@pytest.mark.parametrize(
-    ("texts", "layout"),
-    [
-        (["dp=4,tp=2,pp=1"], Layout(dp=4, tp=2, pp=1)),
-        (["dp=4", "tp=2"], Layout(dp=4, tp=2)),
-        ([" dp = 4 ,, tp=2, "], Layout(dp=4, tp=2)),
-        (["strategy=((6,4),(4,6)),dp=8"], Layout(strategy=((6, 4), (4, 6)), dp=8)),
-        (["dp=8,strategy=[[6, 4], [4, 6]]"], Layout(strategy=((6, 4), (4, 6)), dp=8)),
-        (["strategy=((8,),)"], Layout(strategy=((8,),))),
-        (["strategy=((8),())"], Layout(strategy=((8,), ()))),
-        (["framework=mindspore,mode=graph"], Layout(framework="mindspore", mode="graph")),
-        (["framework=PyTorch"], Layout(framework="torch")),
-        (["mode=mindspore.PYNATIVE_MODE"], Layout(mode="pynative")),
-        (["parallel_mode=ParallelMode.AUTO_PARALLEL"], Layout(parallel_mode="ParallelMode.AUTO_PARALLEL")),
-        (["dtype=torch.bfloat16"], Layout(dtype="bfloat16")),
-        (["dtype=BF16"], Layout(dtype="bfloat16")),
-        (["dtype=half"], Layout(dtype="float16")),
-        (["lr=1e-4,batch=32,batch_per=global"], Layout(lr=0.0001, batch=32, batch_per="global")),
-        (["lr=.1"], Layout(lr=0.1)),
-        (
-            ["devices_before=8,lr=0.025,lr_before=0.1,batch=32,batch_before=32"],
-            Layout(devices_before=8, lr=0.025, lr_before=0.1, batch=32, batch_before=32),
-        ),
-    ],
-)
+@cases
 def test_each_plan_is_read(texts: Sequence[str], layout: Layout) -> None:
     assert read_layout(texts) == layout
 

@@ -15,14 +15,9 @@ from doctor.judge.playbook import ESSENTIAL
 from doctor.judge.registry import ENTRY_POINTS, NOTHING, BrokenSource, check_ids, find_checks
 from doctor.judge.verdict import refuse_without_essentials
 from doctor.text import outfile
+from tests.support.cases import from_cases
 
-PLUG_IN = """\
-from doctor.api import PLAN, check
-
-@check("{id}", PLAN)
-def plug_in(plan):
-    yield from ()
-"""
+PLUG_IN = from_cases(__file__, "PLUG_IN", str)
 BROKEN = [
     ("import no_such_module_of_ours\n", "ModuleNotFoundError: No module named 'no_such_module_of_ours'"),
     ("from doctor.api import no_longer_there\n", "ImportError: cannot import name 'no_longer_there'"),

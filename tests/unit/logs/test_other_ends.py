@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.fault_logs import concluded
 
 DASHES = "-" * 74
@@ -53,19 +53,8 @@ IMPROPER = framed(
     "mpirun has exited due to process rank 6 with PID 0 on",
     "node gpu-18 exiting improperly. There are three reasons this could occur:",
 )
-HYDRA = """
-===================================================================================
-=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   RANK 3 PID 5318 RUNNING AT node7
-=   KILLED BY SIGNAL: 9 (Killed)
-===================================================================================
-"""
-HYDRA_OLD = """
-=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES
-=   EXIT CODE: 11
-===================================================================================
-[proxy:0:1@node8] HYD_pmcd_pmip_control_cmd_cb (pm/pmiserv/pmip_cb.c:883): assert (!closed) failed
-"""
+HYDRA = from_cases(__file__, "HYDRA", str)
+HYDRA_OLD = from_cases(__file__, "HYDRA_OLD", str)
 
 
 @pytest.mark.parametrize(
@@ -103,12 +92,7 @@ UCX = """
 [{0}:{1}:0:{1}] ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_2:1/IB (synd 0x15 vend 0x81)
 [{0}:{1}:0:{1}] ib_mlx5_log.c:177  DCI QP 0xd16 wqe[61]: SEND s-e [rqpn 0x17de rlid {2}] [va 0x7f9 len 5770]
 """
-ROCE = (
-    "[1763632800.123456] [node1:77 :0]  ib_mlx5_log.c:171  UCX  ERROR Transport retry count exceeded on "
-    "roce0:1/RoCE (synd 0x15 vend 0x81 hw_synd 0/0)\n"
-    "[1763632800.123456] [node1:77 :0]  ib_mlx5_log.c:171  UCX  ERROR RC QP 0x2a4 wqe[5]: SEND --e "
-    "[rqpn 0x2a3 dlid=0 sl=0 port=1 dgid=::ffff:10.0.0.9 flow_label=0xffffffff sgid_index=3]\n"
-)
+ROCE = from_cases(__file__, "ROCE", str)
 OLD = (
     "[node1:6807 :0:6807] ib_mlx5_log.c:115  FATAL: Error on mlx5_3:1 QP 0xe6d7 wqe[7821]: Transport retry "
     "count exceeded (synd 0x15 vend 0x81) opcode SEND\n"
@@ -166,19 +150,8 @@ def test_the_last_words_before_an_exit_code_are_shown(tmp_path: Path) -> None:
     assert any("a multiple of 6 ranks" in each for each in first.how)
 
 
-REFUSED = """
-[node5:22] *** An error occurred in MPI_Allreduce
-[node5:22] *** reported by process [1234567,7]
-[node5:22] *** on communicator MPI_COMM_WORLD
-[node5:22] *** MPI_ERR_TRUNCATE: message truncated
-[node5:22] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,
-"""
-NO_NAME = """
-Fatal error in MPI_Init: Other MPI error, error stack:
-MPIR_Init_thread(586)..............:
-MPID_Init(224).....................: channel initialization failed
-MPID_nem_tcp_init(384).............: gethostbyname failed, node9 (errno 1)
-"""
+REFUSED = from_cases(__file__, "REFUSED", str)
+NO_NAME = from_cases(__file__, "NO_NAME", str)
 ABORTED = """
 Abort(1090831) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Recv: Unknown error class, error stack:
 PMPI_Recv(173)...................: MPI_Recv(buf=0x7ffd, count=1, MPI_INT, src=0, tag=0, MPI_COMM_WORLD) failed

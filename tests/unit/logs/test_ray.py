@@ -7,15 +7,11 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
-FIELDS = """\tclass_name: RayTrainWorker
-\tactor_id: 647f783b
-\tpid: 55131
-{name}\tnamespace: 240551e9
-\tip: 10.0.0.2
-"""
+FIELDS = from_cases(__file__, "FIELDS", str)
 DIED = "ray.exceptions.{error}: The actor died unexpectedly before finishing this task.\n"
 CRASHED = (
     "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit "

@@ -52,23 +52,7 @@ def test_what_a_symptom_takes(tmp_path: Path) -> None:
     assert dict(sighting.taken) == {"host": "10.0.0.7"}
 
 
-@pytest.mark.parametrize(
-    ("name", "who"),
-    [
-        ("rank-3.log", Party(rank=3)),
-        ("rank_3/stderr.txt", Party(rank=3)),
-        ("train_rank3.log", Party(rank=3)),
-        ("worker_3.log", Party(rank=3)),
-        ("node2/rank_3.log", Party(rank=3, host="node2")),
-        ("train-node2-rank3.out", Party(rank=3)),
-        ("attempt_0/3/stderr.log", Party(rank=3, device=3)),
-        ("device3/train.log", Party(rank=3)),
-        ("node7/train.log", Party(host="node7")),
-        ("10.0.0.3/train.log", Party(host="10.0.0.3")),
-        ("job_17/train.log", Party()),
-        ("step_100/train.log", Party()),
-    ],
-)
+@cases
 def test_who_wrote_a_file_by_its_name(tmp_path: Path, name: str, who: Party) -> None:
     logs = one(tmp_path, RESET, name)
     assert logs.files[0].who == who

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import LogOutcome, Party
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.fault_logs import accused, concluded
 
 CANCELLED = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-20T07:22:27 ***"
@@ -140,19 +140,8 @@ def test_other_ends(line: str, symptom: str, tmp_path: Path) -> None:
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, f"slurm-{symptom}")
 
 
-LABELLED = """0: W1120 07:22:20.705000 5359 torch/distributed/run.py:793] Setting OMP_NUM_THREADS
-1: W1120 07:22:20.705000 5359 torch/distributed/run.py:793] Setting OMP_NUM_THREADS
-0: step 1 loss 2.0
-1: step 1 loss 2.0
-1: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a capacity of 79 GiB.
-"""
-FIRST = """1: Root Cause (first observed failure):
-1: [0]:
-1:   time      : 2026-11-20_07:22:26
-1:   host      : node2
-1:   rank      : 11 (local_rank: 3)
-1:   exitcode  : 1 (pid: 5363)
-"""
+LABELLED = from_cases(__file__, "LABELLED", str)
+FIRST = from_cases(__file__, "FIRST", str)
 SENDING = (
     "1: W1120 07:22:27.705000 5359 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process "
     "5362 closing signal SIGTERM"

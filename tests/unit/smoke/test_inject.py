@@ -18,20 +18,7 @@ from tests.support.cases import cases
 # Requests that a person may make.
 
 
-@pytest.mark.parametrize(
-    ("text", "injection"),
-    [
-        ("stuck@3:10", Injection("stuck", 3, 10)),
-        ("stuck@3", Injection("stuck", 3, 10)),
-        (" Kill@0:29 ", Injection("kill", 0, 29)),
-        ("never-join@7", Injection("never-join", 7, None)),
-        ("mask@1", Injection("mask", 1, 0)),
-        ("mask-stray@1", Injection("mask-stray", 1, 10)),
-        ("frozen@0", Injection("frozen", 0, 0)),
-        ("wrong-result@2", Injection("wrong-result", 2, None)),
-        ("wrong-result@2:0", Injection("wrong-result", 2, 0)),
-    ],
-)
+@cases
 def test_an_injection_is_read(text: str, injection: Injection) -> None:
     assert parse_injection(text, 8, 30) == injection
     assert parse_injection(str(injection), 8, 30) == injection

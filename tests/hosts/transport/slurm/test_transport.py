@@ -13,7 +13,7 @@ import pytest
 from tests.lab.machine import PATH
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import Job, environment, submit
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.commands import doctor
 
 ALL = ["node1", "node2", "node3", "node4"]
@@ -162,13 +162,7 @@ def test_an_ssh_option_selects_ssh_inside_an_allocation(allocation: dict[str, st
     assert not (tmp_path / "called").exists()
 
 
-FLOODING = """#!/bin/sh
-for last do :; done
-case $* in *sys.executable*) printf /opt/flooding/python3; exit;; esac
-[ "$last $SLURMD_NODENAME" = "doctor.mesh.agent node3" ] || exec python3 "$@"
-echo '{"say":"ready","agent":"python 3.9"}'
-exec yes ''
-"""
+FLOODING = from_cases(__file__, "FLOODING", str)
 
 
 @pytest.mark.long

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -129,26 +128,7 @@ def test_nvidia_smi_that_is_not_installed(host: FakeHost) -> None:
     assert host.run(GPUS).returncode == 127
 
 
-MANAGED: Mapping[str, tuple[dict[str, str], FabricManager]] = {
-    "no switch, though its folder is there": (
-        {"/proc/driver/nvidia-nvswitch/permissions": ""},
-        FabricManager(0, False),
-    ),
-    "switches and a manager": (
-        {
-            "/proc/driver/nvidia-nvswitch/devices/0000:0c:09.0": "",
-            "/proc/driver/nvidia-nvswitch/devices/0000:0c:0a.0": "",
-            "/proc/1/comm": "systemd\n",
-            "/proc/812/comm": "nv-fabricmanage\n",
-        },
-        FabricManager(2, True),
-    ),
-    "a switch without a manager": (
-        {"/dev/nvidia-nvswitch0": "", "/proc/1/comm": "systemd\n", "/proc/813/comm": "nv-fabric\n"},
-        FabricManager(1, False),
-    ),
-    "hidden processes": ({"/dev/nvidia-nvswitch0": ""}, FabricManager(1, None)),
-}
+MANAGED = from_cases(__file__, "MANAGED", dict[str, tuple[dict[str, str], FabricManager]])
 
 
 @pytest.mark.parametrize("case", MANAGED)

@@ -49,6 +49,7 @@ print(json.dumps({
 """
 =======
 HANG = from_cases(__file__, "HANG", str)
+<<<<<<< HEAD
 >>>>>>> 77dcce1b (Tests: tables and texts of the process and host tests are files beside their tests)
 RANKRUN = """
 import os, subprocess, sys, time
@@ -57,6 +58,9 @@ for rank in "01":
     subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], env={**os.environ, **told})
 time.sleep(1000)
 """
+=======
+RANKRUN = from_cases(__file__, "RANKRUN", str)
+>>>>>>> 237e82b3 (Tests: what programs print and are configured with is text in files, in the lab too)
 
 
 @pytest.fixture

@@ -39,35 +39,7 @@ def test_every_box(name: str, devices: list[int], names: set[str], sick: dict[in
     assert {npu.device: npu.health for npu in found if npu.health != "OK"} == sick
 
 
-@pytest.mark.parametrize(
-    ("name", "place", "npu"),
-    [
-        (
-            "info_910A_8procs",
-            3,
-            Npu(3, 3, 0, "xxx", "OK", "0000:01:00.0", 30709, 32768, (NpuProcess(139372, "python", 30780),)),
-        ),
-        ("info_910b1_idle", 2, Npu(7, 7, 0, "910B3", "OK", "0000:42:00.0", 3360, 65536)),
-        (
-            "info_a3_superpod_with_proc",
-            0,
-            Npu(
-                *(0, 0, 0, "Ascend910", "OK", "0000:9D:00.0", 41052, 65536),
-                (NpuProcess(700101, "", 37800), NpuProcess(700102, "", 130)),
-            ),
-        ),
-        ("info_a3_superpod_with_proc", 3, Npu(3, 1, 1, "Ascend910", "Warning", "0000:9B:00.0", 2870, 65536)),
-        (
-            "info_a5_950",
-            1,
-            Npu(
-                *(1, 1, 0, "Ascend950", "Warning", "0000:32:00.0", 9000, 86016),
-                (NpuProcess(4242, "python3", 4590),),
-            ),
-        ),
-        ("info_old_header", 1, Npu(1, 5, 0, "910A", "Alarm", "0000:82:00.0", 512, 32768)),
-    ],
-)
+@cases
 def test_a_device(name: str, place: int, npu: Npu) -> None:
     assert npus(name)[place] == npu
 

@@ -11,17 +11,13 @@ from hypothesis import strategies as st
 
 from doctor.job.ranktable import judge, read_table
 from doctor.job.ranktable.flaws import MOST_FLAWS
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "rank_table"
 TEXTS = [path.read_text() for path in sorted(SAMPLES.glob("*.json"))]
 PRODUCTS = (None, "atlas-training", "atlas-a2", "atlas-a3", "atlas-950", "nvidia")
-WORDS = """status version server_count server_list server_id device device_id device_ip rank_id host_ip
-    super_pod_list super_pod_id super_device_id group_list group_count instance_list instance_count devices
-    device_num server_num pod_name deploy_mode board_id para_plane_nic_name para_plane_nic_num rank_list
-    rank_count level_list net_layer net_instance_id rank_addr_list addr_type addr local_id host_port
-    device_port backup_device_ip backup_device_port completed 1.0 1.2 2.0 lab 0x0000 EID IPV4 0 1 7 8 65536
-    10.0.0.1 fd00::1 10.*.*.1 a"""
+WORDS = from_cases(__file__, "WORDS", str)
 
 LONGEST = 1000
 """Eighty characters, each of which may need ten to be shown."""

@@ -18,26 +18,7 @@ def words(name: str) -> SrunMessages:
     return read_words((SAMPLES / f"srun-{name}.txt").read_text().splitlines())
 
 
-@pytest.mark.parametrize(
-    ("name", "down"),
-    [
-        (
-            "20.11",
-            [
-                DownNode("node2", "ALLOCATED*", ""),
-                DownNode("node3", "DOWN*+DRAIN", "bad DIMM B2 [root@2026-11-19T08:12:11]"),
-            ],
-        ),
-        ("22.05", [DownNode("node3", "MIXED+NOT_RESPONDING", "")]),
-        (
-            "23.11",
-            [
-                DownNode("gpu02", "DOWN+NOT_RESPONDING", "Not responding [slurm@2026-11-20T11:54:03]"),
-                DownNode("gpu03", "IDLE+CLOUD+POWERED_DOWN", ""),
-            ],
-        ),
-    ],
-)
+@cases
 def test_nodes_that_slurm_cannot_reach(name: str, down: list[DownNode]) -> None:
     assert down_nodes((SAMPLES / f"nodes-{name}.txt").read_text()) == down
 

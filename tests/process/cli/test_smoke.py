@@ -19,50 +19,15 @@ import pytest
 
 from doctor.report.json import CheckReport
 from doctor.smoke.inject import KINDS
+from tests.support.cases import cases
 from tests.support.commands import DOCTOR, doctor, environment
 
 NOT_HERE = "no torch in the interpreter of the tests"
 with_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason=NOT_HERE)
 TRAIN = ("smoke", "--local", "--python", sys.executable, "--ranks-per-host", "2")
-FORM = "is not KIND@RANK[:STEP]"
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--inject", "nonsense@1"], ["there is no fault 'nonsense'", "Faults, as --inject"]),
-        (["--inject", "stuk@1"], ["there is no fault 'stuk'; did you mean 'stuck'?", "Faults, as"]),
-        (["--inject", "stuck@1,nonsense@2"], ["'nonsense@2': there is no fault"]),
-        (["--inject", "stuck"], [FORM, "For instance stuck@1:12."]),
-        (["--inject", "stuck@one"], [FORM, "For instance stuck@1:12."]),
-        (["--inject", "other-init@-1"], [FORM, "For instance other-init@1."]),
-        (["--inject", "stuck@123456789"], [FORM, "For instance"]),
-        (["--inject", "stuck@1:30"], ["there is no step 30", "0 to 29"]),
-        (["--inject", "stuck@1:5", "--steps", "5"], ["there is no step 5", "0 to 4"]),
-        (["--inject", "other-init@1:3"], ["no particular step", "other-init@1"]),
-        (["--inject", ""], ["--inject names no fault.", "Faults, as"]),
-        (["--inject", ","], ["--inject names no fault.", "Faults, as"]),
-        (["--tp", "3"], ["--tp 3", "1, 2 or 4"]),
-        (["--tp", "two"], ["--tp: 'two' is not a whole number.", "doctor smoke -h"]),
-        (["--steps", "0"], ["--steps 0", "from 1 to 1000"]),
-        (["--steps", "1001"], ["--steps 1001", "from 1 to 1000"]),
-        (["--steps", "0", "--inject", "stuck@1:3"], ["--steps 0", "from 1 to 1000"]),
-        (["--smoke-timeout", "0"], ["--smoke-timeout", "from 1 to 86400"]),
-        (["--smoke-timeout", "nan"], ["--smoke-timeout", "from 1 to 86400"]),
-        (["--python", ""], ["--python names no interpreter.", "For instance --python /"]),
-        (["--inject"], ["'--inject' requires an argument", "Try 'doctor smoke -h'"]),
-        (["--no-smoke"], ["No such option: --no-smoke", "doctor smoke -h"]),
-        (
-            ["--replay", "x.json", "--inject", "stuck@1"],
-            ["--replay cannot be combined with --inject: ", "Options that say what is judged"],
-        ),
-        (
-            ["--replay", "x.json", "--steps", "9", "--tp", "2"],
-            ["--replay cannot be combined with --steps, --tp: "],
-        ),
-        (["--only", "shm-small"], ["No check is left to run.", "leave nothing"]),
-    ],
-)
+@cases
 def test_a_mistake_is_reported_with_a_next_step_before_any_host_is_asked(
     arguments: list[str], words: list[str], tmp_path: Path
 ) -> None:
@@ -95,14 +60,7 @@ def test_check_refuses_options_of_the_smoke_run(option: str) -> None:
     assert f"No such option: {option}" in ran.stderr
 
 
-@pytest.mark.parametrize(
-    ("command", "has", "lacks"),
-    [
-        ("smoke", ("--python", "--steps", "--tp", "--smoke-timeout", "--inject"), ("--no-smoke",)),
-        ("preflight", ("--python", "--steps", "--tp", "--smoke-timeout", "--inject", "--no-smoke"), ()),
-        ("check", ("--python",), ("--steps", "--tp", "--smoke-timeout", "--inject", "--no-smoke")),
-    ],
-)
+@cases
 def test_help_shows_what_a_command_takes(command: str, has: tuple[str, ...], lacks: tuple[str, ...]) -> None:
     shown = doctor(command, "--help").stdout
     options = set(re.findall(r"^ +(?:-\w, )?(--[\w-]+)", shown, re.MULTILINE))
@@ -193,14 +151,7 @@ def test_a_job_that_is_to_have_devices_does_not_train_over_gloo(tmp_path: Path) 
 
 
 @with_torch
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (["--inject", "stuck@2"], ["there is no rank 2", "0 to 1"]),
-        (["--inject", "same-data@0", "--tp", "2"], ["would change nothing", "2 data-parallel replicas"]),
-        (["--tp", "4"], ["cannot be split into groups of 4", "--ranks-per-host"]),
-    ],
-)
+@cases
 def test_options_that_do_not_fit_the_ranks_of_the_run(arguments: list[str], words: list[str]) -> None:
     ran = doctor(*TRAIN, *arguments)
     assert (ran.returncode, ran.stdout) == (2, ""), ran.stderr

@@ -21,6 +21,7 @@ from doctor.model import Capture, HostStatus, Status, UnreachedHost, UnreachedKi
 from doctor.recording import Recording
 from doctor.report.json import check_report
 from tests.support.captures import as_read
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 from tests.support.recordings import heard, recording, syllabus
 from tests.support.recordings import report as reported
@@ -69,54 +70,7 @@ def test_sound_hosts_are_healthy_and_the_list_has_a_version() -> None:
 
 DISK = "/dev/vda 264212084 1 83035188 1% /\n"
 SHM = "path yes /dev/shm\ntmpfs 12342040 0 12342040 0% /dev/shm\n"
-FAULTS: Mapping[str, tuple[dict[str, Any], str]] = {
-    "the clock is in 1970": ({"clock": "3600.5", "clock_end": "3601.0"}, "clock-impossible"),
-    "the disk is full": (
-        {"spaces": f"path yes /tmp\n/dev/vda 264212084 1 100 99% /\n{SHM}"},
-        "disk-full",
-    ),
-    "the root of the login's home is full": (
-        {
-            "spaces": "path yes /tmp\ntmpfs 9000000 1 8999999 1% /tmp\n"
-            f"path yes /root\n/dev/vda 9000000 1 9 99% /\n{SHM}"
-        },
-        "disk-full",
-    ),
-    "/tmp is read-only": (
-        {"spaces": f"path no /tmp\n{DISK}{SHM}"},
-        "tmp-not-writable",
-    ),
-    "the kernel made the root read-only": (
-        {"spaces": f"forced /\npath yes /tmp\n{DISK}path no /root\n{DISK}{SHM}"},
-        "tmp-not-writable",
-    ),
-    "only root may write to /tmp": ({"spaces": f"path closed /tmp\n{DISK}{SHM}"}, "tmp-not-writable"),
-    "only root may write to /dev/shm": (
-        {"spaces": f"path yes /tmp\n{DISK}{SHM.replace('yes', 'closed')}"},
-        "tmp-not-writable",
-    ),
-    "there is no /dev/shm": ({"spaces": f"gone /dev/shm\npath yes /tmp\n{DISK}"}, "tmp-not-writable"),
-    "memory lost data, by the controller": (
-        {"lost_data": {"/sys/devices/system/edac/mc/mc0/ue_count": "2"}},
-        "memory-errors",
-    ),
-    "memory lost data, by the log": (
-        {
-            "kernel_log": "uptime 90000.0\n[89000.1] EDAC MC0: 1 UE memory read error on CPU_SrcID#0_MC#0"
-            "_Chan#1_DIMM#0 (channel:1 slot:0 page:0x12 offset:0x0 grain:32)\n"
-        },
-        "memory-errors",
-    ),
-    "a page was taken away": (
-        {
-            "kernel_log": "uptime 90000.0\n[89000.1] Memory failure: 0x1a2b3c: Sending SIGBUS to python:4711"
-            " due to hardware memory corruption\n"
-            "[89000.2] Memory failure: 0x1a2b3c: recovery action for dirty LRU page: Recovered\n"
-        },
-        "memory-errors",
-    ),
-    "loopback is gone": ({"addresses": "2: eth0 inet 10.0.0.2/24 scope global"}, "loopback-down"),
-}
+FAULTS = from_cases(__file__, "FAULTS", dict[str, tuple[dict[str, Any], str]])
 
 
 @pytest.mark.parametrize("name", FAULTS)
@@ -130,57 +84,7 @@ def test_a_fault_is_of_its_host_alone(name: str) -> None:
     assert [host.name for host in report.hosts if host.status is not HostStatus.HEALTHY] == ["node2"]
 
 
-SOUND: Mapping[str, dict[str, Any]] = {
-    "a crash of a program with a hostile name": {
-        "kernel_log": "uptime 90000.0\n[89000.1] trap[4711]: segfault at 0 ip 0 sp 0 error 4 in "
-        "EDAC MC0: 1 UE memory read error[7f00+1000]\n"
-    },
-    "a page that was taken away as a precaution": {
-        "kernel_log": "uptime 90000.0\n[89000.1] Injecting memory failure for pfn 0x1a2b3c at process "
-        "virtual address 0x7f0000000000\n[89000.2] Memory failure: 0x1a2b3c: recovery action for dirty "
-        "LRU page: Recovered\n"
-    },
-    "a program whose name begins like the kernel's line": {
-        "kernel_log": "uptime 90000.0\n[89000.1] EDAC MC0: 1 UE (4711): /proc/4711/oom_adj is "
-        "deprecated, please use /proc/4711/oom_score_adj instead.\n[89001.1] EDAC MC1: 1 UE : page "
-        "allocation failure: order:4\n"
-    },
-    "a card for a screen without its driver": {
-        "devices": "/proc/bus/pci/devices:0b00\t10de1287" + 16 * "\t0" + "\tnouveau\n"
-        "/sys/bus/pci/devices/0000:0b:00.0/class:0x030000\n"
-    },
-    "errors two days ago": {
-        "kernel_log": "uptime 300000.0\n[100.1] EDAC MC0: 1 UE memory read error on DIMM_A1 (channel:1)\n"
-    },
-    "corrected errors": {"lost_data": {"/sys/devices/system/edac/mc/mc0/ue_count": "0"}},
-    "no swap, stock sysctl, a small limit of files": {
-        "limits": {"/proc/self/limits": "Max open files 256 256 files\nMax processes 100 100 processes"},
-        "ports": {
-            "/proc/sys/net/core/somaxconn": "8",
-            "/proc/sys/net/ipv4/tcp_max_syn_backlog": "8",
-            "/proc/sys/net/ipv4/ip_local_port_range": "32768 60999",
-            "/proc/sys/net/ipv4/ip_local_reserved_ports": "",
-        },
-    },
-    "no shared memory left": {
-        "spaces": "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\n"
-        "path yes /dev/shm\ntmpfs 65536 65536 0 100% /dev/shm\n"
-    },
-    "a small /tmp, half of it free": {
-        "spaces": f"path yes /tmp\ntmpfs 65536 32768 32768 50% /tmp\n{SHM}",
-    },
-    "a home of its own that is full": {
-        "spaces": f"path yes /tmp\n{DISK}path yes /root\n/dev/vdb 2048000 2048000 0 100% /root\n{SHM}",
-    },
-    "a root that is read-only and has no room, as a squashfs": {
-        "spaces": f"path yes /tmp\ntmpfs 9000000 1 8999999 1% /tmp\npath no /root\n"
-        f"/dev/loop0 2048000 2048000 0 100% /\n{SHM}",
-    },
-    "a home that nobody may write": {
-        "spaces": "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\npath no /root\n/dev/vda 264212084 1 "
-        "83035188 1% /\npath yes /dev/shm\ntmpfs 12342040 0 12342040 0% /dev/shm\n"
-    },
-}
+SOUND = from_cases(__file__, "SOUND", dict[str, dict[str, Any]])
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -190,20 +94,7 @@ def test_what_only_looks_like_a_fault_ends_with_0(name: str) -> None:
         assert (report.exit_code, {found for found in told(report) if found[1] == "fail"}) == (0, set())
 
 
-JOBS = {
-    "a rank is missing": "jobs\n"
-    + "".join(
-        f"p {pid} 1 0\ne RANK={rank}\ne LOCAL_RANK={rank}\ne WORLD_SIZE=4\ne MASTER_ADDR=nowhere.invalid\n"
-        f"e MASTER_PORT=29500\na\tpython\ttrain.py\n"
-        for pid, rank in ((100, 0), (103, 3))
-    ),
-    "a rank twice, beyond the world": "jobs\n"
-    + "".join(
-        f"p {pid} 1 0\ne RANK=7\ne LOCAL_RANK=0\ne WORLD_SIZE=2\ne MASTER_ADDR=127.0.0.1\n"
-        "a\tpython\ttrain.py\n"
-        for pid in (100, 101)
-    ),
-}
+JOBS = from_cases(__file__, "JOBS", dict[str, str])
 
 
 @pytest.mark.parametrize("job", JOBS)

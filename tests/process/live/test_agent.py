@@ -18,9 +18,8 @@ from doctor.live.sight import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.process.mesh.test_agent import interpreter
-from tests.support.hang.ranks import RunningJob, make_job
 from tests.support.cases import from_cases
-from tests.support.hang.ranks import HangJob, make_job
+from tests.support.hang.ranks import RunningJob, make_job
 from tests.support.injob import free_port
 from tests.support.paths import ROOT
 

@@ -26,41 +26,8 @@ GUIDE = PACKAGE.parent / "docs" / "adding-a-launcher.md"
 USE = from_cases(__file__, "USE", str)
 
 
-<<<<<<< HEAD
-HANG = """
-import json, os, sys, zipfile
-from doctor.live.sight import see
-from doctor.model import Host
-from doctor.smoke.hook_impl import archive, place
-from doctor.transport.local import LocalTransport
-
-transport = LocalTransport()
-(host,) = see([Host("here", "localhost")], transport, choose=lambda _: {}).evidence.hosts
-transport.close()
-archive.write("hook.zip")
-hook = zipfile.ZipFile("hook.zip")
-os.environ.update(RR_RANK="9", RR_RANKS="16", SLURM_PROCID="1", SLURM_NTASKS="2")
-ranks = [each for each in host.members if each.launched == int(sys.argv[1])]
-print(json.dumps({
-    "ranks": sorted([each.rank, each.world, each.job, each.launcher, each.helps] for each in ranks),
-    "here": place.place()[:2],
-    "in the archive": b"RR_RANK" in hook.read("doctor/smoke/hook_impl/rank_variables.py"),
-}))
-"""
-=======
 HANG = from_cases(__file__, "HANG", str)
-<<<<<<< HEAD
->>>>>>> 77dcce1b (Tests: tables and texts of the process and host tests are files beside their tests)
-RANKRUN = """
-import os, subprocess, sys, time
-for rank in "01":
-    told = {"RR_RANK": rank, "RR_RANKS": "2", "RR_HEAD": "node1", "RR_PORT": "4000", "RR_JOB": "7"}
-    subprocess.Popen([sys.executable, "-c", "import time; time.sleep(1000)"], env={**os.environ, **told})
-time.sleep(1000)
-"""
-=======
 RANKRUN = from_cases(__file__, "RANKRUN", str)
->>>>>>> 237e82b3 (Tests: what programs print and are configured with is text in files, in the lab too)
 
 
 @pytest.fixture

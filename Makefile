@@ -8,9 +8,10 @@ PYTEST_ARGS ?=
 BASE ?= main
 MINDSPORE ?=
 TRIALS_ARGS ?=
+MUTATE_ARGS ?= --draw 200 --seed 1
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials gpu-proof clean
+.PHONY: demo quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -99,6 +100,12 @@ run-trials: $(VENV)/.ready
 node-trials: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.trials.node $(TRIALS_ARGS)
+
+# Drawn changes of the sources, each asked by the tests that belong to it; tests/mutate/alive.md is the page of those
+# that no test notices (MUTATE_ARGS=--page writes it). It takes an hour or two, and goes on where it was cut short.
+mutate: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m tests.mutate $(MUTATE_ARGS)
 
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed

@@ -56,7 +56,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=2, help="so many at a time")
     parser.add_argument("--out", type=Path, default=ROOT / "mutations.jsonl", help="added to line by line")
     parser.add_argument("--again", action="store_true", help="ask those again that lived")
-    parser.add_argument("--page", action="store_true", help="ask nothing, write docs/proof/mutations.md")
+    parser.add_argument("--page", action="store_true", help="ask nothing, write tests/mutate/alive.md")
     return parser.parse_args()
 
 

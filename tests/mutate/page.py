@@ -1,4 +1,4 @@
-"""docs/proof/mutations.md: how many changes were noticed, and a word to each that was not.
+"""tests/mutate/alive.md: how many changes were noticed, and a word to each that was not.
 
 The words are written by hand in the table, and stay when the page is written anew.
 """
@@ -14,7 +14,7 @@ from tests.mutate.ask import Answer
 from tests.mutate.change import Change
 from tests.support.paths import ROOT
 
-PAGE = ROOT / "docs/proof/mutations.md"
+PAGE = ROOT / "tests/mutate/alive.md"
 SHOWN = 70
 MISSING = "(no word yet)"
 _ROW = re.compile(r"(\| .+ \| .+ \| .+ \|) (.+) \|")
@@ -22,11 +22,11 @@ _ROW = re.compile(r"(\| .+ \| .+ \| .+ \|) (.+) \|")
 HEAD = """# Which changes of the sources no test notices
 
 `make mutate` draws conditions, numbers and comparisons of `doctor/` and `checks/` by a seed, changes each
-of them alone in a copy of the tree, and asks the tests: the unit tests that call the function, the slow ones
-of its folder (`tests/touched.py`), and those of programs that name the file. A change is noticed if a test fails
-with it and passes without it. The tests that need hosts are not asked. `<` becomes `<=`, `==` `!=`, `in`
-`not in`, and so on; a condition becomes its opposite, true or false; of an `and` or `or` one side is left; a whole
-number below 10 becomes the next one, and any other number its double or its half.
+of them alone in a copy of the tree, and asks the tests: the unit tests that call the function, the slow
+ones of its folder (`tests/touched.py`), and those of programs that name the file. A change is noticed if a
+test fails with it and passes without it. The tests that need hosts are not asked. `<` becomes `<=`, `==`
+`!=`, `in` `not in`, and so on; a condition becomes its opposite, true or false; of an `and` or `or` one
+side is left; a whole number below 10 becomes the next one, and any other number its double or its half.
 """
 
 

@@ -37,18 +37,20 @@ class Answer:
 
 def stages(change: Change, callers: Collection[str]) -> list[Stage]:
     """The unit tests that call the function, those of its own folder first; then slow ones, then those of
-    programs that are named after the file or name it. Those of hosts are never asked: they take minutes.
+    programs: those that name the file or are named after it, and all of its folder if no unit test calls it.
+    Those of hosts are never asked: they take minutes.
     """
     found = [test for test in touched([change.path]) if test not in ALWAYS]
     own = [test for test in found if test.startswith(UNIT)]
     near = [test for test in callers if any(PurePath(test).is_relative_to(folder) for folder in own)]
     far = [test for test in callers if test not in near]
-    programs = [test for test in found if test.startswith("tests/process") and (ROOT / test).is_file()]
+    programs = [test for test in found if test.startswith("tests/process")]
+    cheap = [test for test in programs if not callers or (ROOT / test).is_file()]
     named = [
         ("own", QUICK, near or own, 300),
         ("others", QUICK, far, 600),
         ("slow", SLOW, own, 300),
-        ("programs", (), programs, 300),
+        ("programs", (), cheap, 600),
     ]
     return [Stage(name, (*options, *tests), limit) for name, options, tests, limit in named if tests]
 

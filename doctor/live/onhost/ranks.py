@@ -148,9 +148,7 @@ def _starting(tree: Tree, found: "Collection[int]") -> "Iterator[int]":
             yield pid
 
 
-def may_be_ranks(
-    known: Launchers, rows: "Sequence[Row]", found: "Collection[int]", own: int = 0
-) -> "list[int]":
+def may_be_ranks(known: Launchers, rows: "Sequence[Row]", found: "Collection[int]", own: int) -> "list[int]":
     """Other Python programs: they may be launchers or ranks that were not recognised."""
     tree = Tree(known, rows, own)
     known_ones = {*found, *tree.ours, *tree.launchers}

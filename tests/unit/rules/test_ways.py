@@ -49,3 +49,11 @@ def test_of_many_those_that_were_tried_are_named() -> None:
     peers = lost(100, mesh(names, ("n1", "n2"), ("n2", "n1"), ("n1", "n4"), ("n4", "n1")))
     assert peers.number == 99 - 2
     assert peers.named == ("n2", "n4")
+
+
+def test_a_peer_without_a_known_address_is_on_no_route() -> None:
+    """Its name is looked up on the hosts, so which route its packets take is unknown."""
+    named = draft([Host("n1", "10.0.0.1", data="10.0.0.1"), Host("n2", "n2", data="n2-data")], JobWishes())
+    routes = ROUTES.parse(Capture("routes", 0, HEAD))
+    seen = mesh(["n1", "n2"], ("n1", "n2"), ("n2", "n1"))
+    assert lost_routes("n1", routes, named, seen) == {}

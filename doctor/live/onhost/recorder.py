@@ -5,6 +5,7 @@ containers, numbers and text, which is all that the recorder writes. Anything el
 """
 
 import json
+import re
 import struct
 from typing import Any
 
@@ -204,13 +205,18 @@ def _rows(table: Any) -> "list[tuple[str, dict[Any, Any]]]":
 
 def _number(value: Any) -> "int | None":
     """The number, or None if it is not a valid one. Older recorders write numbers as text."""
-    text = str(value) if isinstance(value, (int, str)) and len(str(value)[:30]) < 20 else ""
-    return int(text) if text.lstrip("-").isdigit() and -1 <= int(text) <= 2**62 else None
+    if isinstance(value, str) and re.match(r"-?[0-9]{1,18}\Z", value):
+        value = int(value)
+    return value if _is_number(value) else None
+
+
+def _is_number(value: Any) -> bool:
+    return type(value) is int and -1 <= value <= 2**62
 
 
 def _has(entry: "dict[Any, Any]", key: str) -> bool:
     value = entry.get(key)
-    return isinstance(value, (str, bool, list, tuple)) or (isinstance(value, int) and -1 <= value <= 2**62)
+    return isinstance(value, (str, bool, list, tuple)) or _is_number(value)
 
 
 def _short(value: Any) -> Any:

@@ -191,6 +191,28 @@ def test_a_hostile_dump_gives_a_sentence_and_runs_nothing(
     assert not os.path.exists("/tmp/doctor-was-here")
 
 
+@pytest.mark.parametrize(
+    ("written", "read"),
+    [
+        (5, 5),
+        (-1, -1),
+        (2**62, 2**62),
+        ("7", 7),
+        ("-1", -1),
+        *((odd, None) for odd in (-2, 2**62 + 1, "-2", "--5", "²", "", "9" * 30, True, 1.5, None)),
+    ],
+)
+def test_numbers_in_every_form(written: object, read: int | None) -> None:
+    """A job writes the dump, so anything may be there."""
+    data = pickle.dumps(
+        {"pg_status": {"0": {"last_x": written}}, "entries": [{"pg_id": 0, "collective_seq_id": written}]}, 2
+    )
+    kept = json.loads(numbers(data))
+    assert kept["pg_status"]["0"].get("last_x") == read
+    if isinstance(written, int) and not isinstance(written, bool):
+        assert kept["entries"][0].get("collective_seq_id") == read
+
+
 def test_a_dump_that_holds_itself() -> None:
     """A list that contains itself, and values of other types than expected."""
     data = b"\x80\x02}q\x00(X\x09\x00\x00\x00pg_statush\x00X\x07\x00\x00\x00entries]q\x01h\x01au."

@@ -82,14 +82,19 @@ class Asker:
             if result.passed:
                 return ""
             failed = result.failed or stage.args
-            by_chance = stage.twice and tree.run(failed, stage.limit).passed
-            if not by_chance and self._pass_without(failed, stage.limit):
+            if self._pass_without(failed, stage) and not (
+                stage.twice and self._by_chance(tree, failed, stage)
+            ):
                 return " ".join(result.failed) or "pytest did not come to its end"
             if not result.failed:
                 return ""
             self.aside |= {*result.failed}
 
-    def _pass_without(self, args: tuple[str, ...], limit: float) -> bool:
-        if args not in self._passes:
-            self._passes[args] = self.sound.run(args, limit).passed
-        return self._passes[args]
+    def _by_chance(self, tree: Tree, tests: tuple[str, ...], stage: Stage) -> bool:
+        """Whether they are not the same again, with the change and without it."""
+        return tree.run(tests, stage.limit).passed or not self.sound.run(tests, stage.limit).passed
+
+    def _pass_without(self, tests: tuple[str, ...], stage: Stage) -> bool:
+        if tests not in self._passes or stage.twice:
+            self._passes[tests] = self.sound.run(tests, stage.limit).passed
+        return self._passes[tests]

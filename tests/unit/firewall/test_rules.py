@@ -131,6 +131,16 @@ def test_a_table_that_two_tools_show_counts_once() -> None:
     assert [table.title for table in both.tables].count("ip filter") == 2
 
 
+def test_a_mark_of_the_mangle_table_is_there_in_the_filter_table() -> None:
+    """The table of addresses (nat) comes last on the way in, and mangle does not."""
+    mangle = "*mangle\n:INPUT ACCEPT [0:0]\n-A INPUT -j MARK --set-mark 1\nCOMMIT\n"
+    marked = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m mark --mark 1 -j DROP\nCOMMIT\n"
+    rules = combine(iptables=parse_iptables_save(mangle + marked, "ip"))
+    assert decide(rules, PEER, HERE, 29500).action is Action.DROP
+    late = combine(iptables=parse_iptables_save(mangle.replace("mangle", "nat") + marked, "ip"))
+    assert decide(late, PEER, HERE, 29500).action is Action.ACCEPT
+
+
 def test_parts_of_iptables_that_nft_does_not_show_are_undecided() -> None:
     rules = combine(parse_nft((SAMPLES / "ufw_port_range.nft.json").read_text()))
     decision = decide(rules, PEER, HERE, 2222, "eth0")

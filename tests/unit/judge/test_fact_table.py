@@ -90,6 +90,24 @@ def test_without_a_majority_nobody_is_odd() -> None:
     assert not row("somaxconn", {3: {"ports": ports}, 4: {"ports": ports}}).odd
 
 
+def infiniband(*states: str) -> dict[str, Any]:
+    base = "/sys/class/infiniband/mlx5_0/ports/"
+    files = {f"{base}{n}/state": state for n, state in enumerate(states, 1)}
+    files |= {f"{base}{n}/link_layer": "InfiniBand" for n, _ in enumerate(states, 1)}
+    return {"ib_ports": files}
+
+
+def test_without_a_majority_the_host_that_lacks_a_part_is_odd() -> None:
+    up, half, down = (
+        infiniband("4: ACTIVE", "4: ACTIVE"),
+        infiniband("4: ACTIVE", "1: DOWN"),
+        infiniband("1: DOWN"),
+    )
+    assert row("ib_ports_up", {1: up, 2: half, 3: half, 4: up}).odd == {"node2", "node3"}
+    assert row("ib_ports_up", {1: up, 2: up, 3: half, 4: half}).odd == {"node3", "node4"}
+    assert row("ib_ports_up", {1: half, 2: half, 3: down, 4: down}).odd == set()
+
+
 def test_a_host_without_torch_is_odd_among_those_that_have_it() -> None:
     torch = {"python": TORCH.format("2.7.0")}
     found = row("torch", {1: torch, 2: torch, 3: torch})

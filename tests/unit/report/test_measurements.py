@@ -24,7 +24,7 @@ from doctor.report.faults import unexamined
 from doctor.report.measurements import measured
 from doctor.report.passed_checks import NOT_FOR_THIS, passed_lines
 from tests.support.cases import cases
-from tests.support.recordings import FILES, HEALTHY, answered, heard, mesh, recording, report, syllabus
+from tests.support.recordings import FILES, HEALTHY, NOW, answered, heard, mesh, recording, report, syllabus
 from tests.support.reports import seated, smoke_runs
 from tests.support.smoke.results import healthy
 
@@ -73,6 +73,17 @@ def test_a_healthy_report_says_what_was_measured() -> None:
         "software": "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-18-amd64, Python 3.11.2, no torch",
     }
     assert left(healthy) == {"devices": "none found", "training": "doctor smoke"}
+
+
+@pytest.mark.parametrize(
+    ("ahead", "behind", "says"),
+    [(0.1, 0, "within 100 ms"), (0.6, 0.399, "within 999 ms"), (0.7, 0.7, "within 1.4 s")],
+)
+def test_how_far_clocks_are_apart(ahead: float, behind: float, says: str) -> None:
+    def off(by: float) -> dict[str, str]:
+        return {"clock": f"{NOW + by:.3f}", "clock_end": f"{NOW + 0.5 + by:.3f}"}
+
+    assert says in ticked(made({2: off(ahead), 3: off(-behind)}))["reach"]
 
 
 def test_a_value_that_no_check_judged_is_not_ticked() -> None:

@@ -165,3 +165,8 @@ def test_long_hostile_scripts_are_read_soon(unit: str) -> None:
     start = "export A='" + "x " * 1500 + "'\n"
     with within(15):
         refused(start + unit * (256_000 // len(unit)))
+
+
+def test_what_is_unknown_stays_as_it_was_written_first() -> None:
+    line = only("A=$HOME/x\nB=$A/y\npython train.py $B ${B}z")
+    assert line.words[2:] == ("$HOME/x/y", "$HOME/x/yz")

@@ -20,22 +20,26 @@ _PROGRAM = re.compile(
     r"|^(?:sudo|ssh|doctor|python3?|(?:time )?\{\} -c|dmesg|journalctl|import|kill|pip|py-spy|getent|scontrol"
     r"|exec|export|unset|grep|openssl) |^(?:cat|cksum|d[fu]|ip|ls|ps) [-/{]|^ip (?:route|rule) "
     r"|^(?:amd-smi|npu-smi|hccn_tool|nvidia-smi) (?:-|info|metric|nvlink|process|topo|\{\}$)"
-    r"|; (?:do|done|esac|exit|export)\b|^\.[A-Z]{2} |[\u4e00-\u9fff]"
+    r"|; (?:do|done|esac|exit|export)\b|^\.[A-Z]{2} |[\u4e00-\u9fff]|\bq \w+ \w+ --|^env [A-Z_]+=|'none';"
+    r"|^(?:[^{]|\{[^}]*\})*[\w)]\|[\w\[(]|\| sudo tee|^read -r |^mindspore\.set_"
+    r"|communicate with the nvidia driver$|^Mesh should not be bigger"
 )
 _COMMENT = re.compile(r"^(?:.*?\s{2,}# |\s*# )(\S.*)$")
 """A command and what is said about it."""
 _LOOKED_FOR = (
     *("get", "startswith", "endswith", "partition", "rpartition", "removeprefix", "removesuffix", "split"),
 )
-_KEPT = re.compile("`[^`]*`|'[^']*'|\"[^\"]*\"|doctor [^，。；]*")
+_KEPT = re.compile("`[^`]*`|'[^']*'|\"[^\"]*\"|doctor [^，。；]*|(?:sudo )?systemctl [^，。；）]*")
 """What stays English."""
 _LEFT = re.compile(r"(?<![\w/.=-])[a-z]{2,},? [a-z]{2,},? [a-z]{2,}(?![\w/=])")
 """Three English words in a row."""
+_ENDS = re.compile(r"^(?:\{\}|[\s.,;:])+|(?:\{\}|[\s.,;:])+$")
 _QUOTES = ("Evidence", "compile")
 _NO_PROSE = (
     *("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote", "text/secret"),
     *("logs/forms/", "logs/judge/kinds", "logs/judge/deaths", "logs/judge/blame", "logs/loss/lines"),
     *("logs/reading/actors", "logs/reading/commands", "logs/sources/kind", "logs/symptoms/numbers"),
+    *("cli/otherwords", "launch/wrappers", "logs/symptoms/valid", "logs/reading/stacks", "report/card"),
 )
 """Files whose strings are programs, or what logs say."""
 
@@ -167,12 +171,24 @@ def sample(template: str) -> Iterator[str]:
     yield re.sub(r"\{[^{}]*\|([^{}]*)\}", r"\1", filled)
 
 
+def words(template: str) -> list[str]:
+    """Its English words outside of the holes."""
+    return re.findall(r"[A-Za-z][A-Za-z'-]*", re.sub(r"\{[^{}]*\}", " ", template))
+
+
 def untranslated() -> list[Sentence]:
-    """Those of which nothing, or not all, is said in Chinese."""
-    from doctor.text.speech import translated
+    """Those of which nothing, or not all, is said in Chinese, and that are not a part of one that is."""
+    from doctor.text.catalogue import HOLE, read_catalogue
+    from doctor.text.speech import CATALOGUE, translated
+
+    known = "\n".join(HOLE.sub("\0", each) for each in read_catalogue(CATALOGUE)).lower()
 
     def is_said(template: str) -> bool:
         said = (translated(" ".join(one.split())) for one in sample(template))
-        return any(each and not _LEFT.search(_KEPT.sub("", each)) for each in said)
+        return any(each and not _LEFT.search(_KEPT.sub("", each)) for each in said) or is_a_part(template)
+
+    def is_a_part(template: str) -> bool:
+        fixed = HOLE.split(_ENDS.sub("", template.lower()))[::2]
+        return re.search("[^\n]*?".join(map(re.escape, fixed)), known) is not None
 
     return [(where, each) for where, each in sentences() if not is_said(each)]

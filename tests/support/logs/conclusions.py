@@ -45,9 +45,20 @@ def oom() -> Conclusion:
             (TWO,),
             how=("the kernel of node3 says that it killed pid 4711", "pid 4711 is rank 2 in rank2.log"),
             lines=(KILLED,),
-            causes=("the data loader keeps too many batches", "another job shares the host"),
+            causes=(
+                "the ranks and the workers of their data loaders need more memory than the host or the "
+                "container has",
+                "another process uses it",
+            ),
             checks=("memory-low", "kernel-log"),
-            remedy=Remedy("by-hand", ("# Leave more memory to the job, or use fewer workers:", "free -g")),
+            remedy=Remedy(
+                "by-hand",
+                (
+                    "# Recreate the container with --memory=64g, or without a limit. "
+                    "/dev/shm counts against it.",
+                    "free -g",
+                ),
+            ),
             confidence=Confidence.CERTAIN,
         ),
         LogCause(
@@ -65,9 +76,9 @@ def oom() -> Conclusion:
         LogOutcome.NAMED,
         charges,
         story=(
-            (NOON, "node3: the kernel kills rank 2 (pid 4711)"),
-            (NOON + 1, "ranks 0-1 and 3 lose their connection"),
-            (NOON + 3, "torchrun ends the job"),
+            (NOON, "rank 2 on node3 was killed by the kernel for lack of memory"),
+            (NOON + 1, "ranks 0-1 and 3 lost their connection"),
+            (NOON + 3, "torchrun on node1 ended the job"),
         ),
         hosts=("node3",),
         checks=("memory-low", "kernel-log"),

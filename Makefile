@@ -9,9 +9,10 @@ BASE ?= main
 MINDSPORE ?=
 TRIALS_ARGS ?=
 MUTATE_ARGS ?= --draw 200 --seed 1
+WEIGH_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate gpu-proof clean
+.PHONY: demo quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -106,6 +107,11 @@ node-trials: $(VENV)/.ready
 mutate: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.mutate $(MUTATE_ARGS)
+
+# Each condition of the judge of logs, switched off alone: which answers to the exam of foreign logs change. It takes half an
+# hour, and goes on where it was cut short.
+weigh: $(VENV)/.ready
+	$(BIN)/python -m tests.exam --weigh doctor/logs/judge $(WEIGH_ARGS)
 
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed

@@ -1,22 +1,41 @@
 """`python -m tests.exam`: what each answer of `doctor explain` to the foreign logs is worth.
 
-The cases of the half `unseen` are counted and not listed.
+The cases of the half `unseen` are counted and not listed. `--weigh PATH` switches each condition of a judge
+off, alone, and says what it is for; it goes on where FILE ends, and sums up the whole file.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections import Counter
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.exam.answers import answerer, read_all
-from tests.exam.cases import FOLDER, cases
+from tests.exam.cases import FOLDER, Case, cases
+from tests.exam.weigh import Weighing, conditions
+from tests.support.paths import ROOT
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.exam", description=__doc__)
     parser.add_argument("--folder", type=Path, default=FOLDER, help="other cases of the same form")
-    asked = cases(parser.parse_args().folder)
+    parser.add_argument("--weigh", metavar="PATH", help="for example doctor/logs/judge")
+    parser.add_argument("--draw", type=int, default=0, help="so many conditions, drawn at random")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--file", type=Path, default=ROOT / "weights.jsonl")
+    options = parser.parse_args()
+    asked = cases(options.folder)
+    if options.weigh:
+        weigh(asked, options)
+        sum_up(options.file)
+    else:
+        answers(asked)
+
+
+def answers(asked: Sequence[Case]) -> None:
     logs, sums = read_all(asked), Counter[str]()
     answer = answerer()
     for case in asked:
@@ -27,6 +46,37 @@ def main() -> None:
             print(f"{case.name}  {case.kind:18} {worth}")
     for each, count in sorted(sums.items()):
         print(f"{count:5} {each}")
+
+
+def weigh(asked: Sequence[Case], options: argparse.Namespace) -> None:
+    changes = conditions(_files(options.weigh))
+    if options.draw:
+        changes = random.Random(options.seed).sample(changes, min(options.draw, len(changes)))
+    known = options.file.read_text().splitlines() if options.file.exists() else []
+    done = {json.loads(line)["key"] for line in known}
+    weighing = Weighing(asked, read_all(asked))
+    with options.file.open("a") as out:
+        for change in changes:
+            if change.key not in done:
+                weight = weighing.weigh(change)
+                out.write(json.dumps({"key": change.key, **weight.told()}) + "\n")
+                out.flush()
+
+
+def _files(path: str) -> list[str]:
+    place = ROOT / path
+    found = [place] if place.is_file() else sorted(place.rglob("*.py"))
+    return [str(file.relative_to(ROOT)) for file in found]
+
+
+def sum_up(file: Path) -> None:
+    """For each source, how many of its conditions change what."""
+    sums: dict[str, Counter[str]] = defaultdict(Counter)
+    for line in file.read_text().splitlines():
+        row = json.loads(line)
+        sums[row["place"].partition(":")[0]][row["for"]] += 1
+    for place, counts in sorted(sums.items()):
+        print(f"{place:45}", ", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
 
 
 if __name__ == "__main__":

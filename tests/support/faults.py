@@ -89,7 +89,12 @@ class Examiner:
         report, recording = self.folder / "report.json", self.folder / "recording.json"
         files = ("--json", str(report), "--save", str(recording))
         done = self.lab.doctor(
-            "check", *(hosts or self.names).split(), *args, *files, user=user, timeout=timeout
+            "check",
+            *(self.names if hosts is None else hosts).split(),
+            *args,
+            *files,
+            user=user,
+            timeout=timeout,
         )
         assert report.exists(), f"exit code {done.returncode}\n{done.stdout}\n{done.stderr}"
         found = json.loads(report.read_bytes())

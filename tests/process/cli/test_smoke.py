@@ -131,26 +131,6 @@ def _bare_python() -> str:
 
 
 @with_torch
-def test_a_job_that_is_to_have_devices_does_not_train_over_gloo(tmp_path: Path) -> None:
-    for variable, code, said in (
-        ("SLURM_GPUS_ON_NODE=8", 1, "8, for SLURM_GPUS_ON_NODE=8"),
-        ("NVIDIA_VISIBLE_DEVICES=all", 3, "NVIDIA_VISIBLE_DEVICES=all is set, and no host shows a device"),
-        ("NVIDIA_VISIBLE_DEVICES=none", 0, "Healthy"),
-    ):
-        ran = subprocess.run(
-            ["env", variable, *DOCTOR, *TRAIN, "--json", str(tmp_path / "out.json")],
-            capture_output=True,
-            text=True,
-            check=False,
-            env=environment(),
-        )
-        report = msgspec.json.decode((tmp_path / "out.json").read_bytes(), type=CheckReport)
-        assert (ran.returncode, said in " ".join(ran.stdout.split())) == (code, True), ran.stdout
-        assert report.smoke is not None
-        assert (report.smoke.status == "skipped") == (code != 0)
-
-
-@with_torch
 @cases
 def test_options_that_do_not_fit_the_ranks_of_the_run(arguments: list[str], words: list[str]) -> None:
     ran = doctor(*TRAIN, *arguments)

@@ -4,6 +4,7 @@ only look faulty. `python -m tests.trials.node` looks at sound hosts many times.
 
 from __future__ import annotations
 
+import os
 import shlex
 import subprocess
 import sys
@@ -203,7 +204,8 @@ def test_a_disk_to_which_the_kernel_stopped_writing(name: str, tmp_path: Path) -
         str(tmp_path),
         sys.executable,
     ]
-    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT)
+    wide = {**os.environ, "COLUMNS": "400"}  # a long path is not broken
+    done = subprocess.run(words, capture_output=True, text=True, check=False, cwd=ROOT, env=wide)
     shown = " ".join(done.stdout.split())
     went = f"the file system at {tmp_path}/home went read-only" in shown
     assert went == (name == "the kernel found an error"), done

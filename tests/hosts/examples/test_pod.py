@@ -25,7 +25,7 @@ NONE, ASKED = "there is no GPU", "--ranks-per-host 8 is typed, and no host shows
         (FIRST["command"], "", 1, NONE, "8, one for each rank (--ranks-per-host)"),
         ([*NOT_NAMED, "--backend", "hccl"], "", 1, "there is no NPU", "8, one for each rank"),
         (NOT_NAMED, f"NVIDIA_VISIBLE_DEVICES={UUIDS}", 1, NONE, "8, for NVIDIA_VISIBLE_DEVICES"),
-        (NOT_NAMED, "NVIDIA_VISIBLE_DEVICES=all", 1, NONE, "at least one, for NVIDIA_VISIBLE_DEVICES=all"),
+        (NOT_NAMED, "NVIDIA_VISIBLE_DEVICES=all", 3, "and no host shows a device", ""),
         (NOT_NAMED, "ASCEND_VISIBLE_DEVICES=0-7", 1, "there is no NPU", "8, for ASCEND_VISIBLE_DEVICES=0-7"),
         (NOT_NAMED, "", 3, ASKED, ""),
         ([*NOT_NAMED, "--backend", "gloo"], "NVIDIA_VISIBLE_DEVICES=all", 0, "", ""),

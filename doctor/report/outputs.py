@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import shlex
+import stat
 import sys
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import TextIO
@@ -232,10 +234,18 @@ SWEEP = ".sweep"
 def _forget_others(folder: Path, hosts: Iterable[HostReport]) -> None:
     """Removes the files of hosts that only an earlier sweep examined."""
     listed, names = folder / SWEEP, {host_file(host.name) for host in hosts}
-    earlier = listed.read_text(errors="replace").split() if listed.is_file() else ()
-    for name in {Path(each).name for each in earlier if each.endswith(".json")} - names:
+    for name in {Path(each).name for each in _listed(listed) if each.endswith(".json")} - names:
         (folder / name).unlink(missing_ok=True)
     write_file(listed, lines(sorted(names)))
+
+
+def _listed(file: Path) -> Sequence[str]:
+    """The words of our own file: in a folder for all, somebody else's list would remove files of ours."""
+    with suppress(FileNotFoundError):
+        about = file.lstat()
+        if stat.S_ISREG(about.st_mode) and about.st_uid == os.geteuid():
+            return file.read_text(errors="replace").split()
+    return ()
 
 
 HOSTS = ".hosts"

@@ -131,6 +131,19 @@ def _bare_python() -> str:
 
 
 @with_torch
+def test_a_job_that_is_to_have_gpus_does_not_train_on_processors(tmp_path: Path) -> None:
+    """In an allocation of eight GPUs of which none is there."""
+    line = ["env", "SLURM_GPUS_ON_NODE=8", *DOCTOR, *TRAIN, "--json", str(tmp_path / "report.json")]
+    ran = subprocess.run(line, capture_output=True, text=True, check=False, env=environment())
+    shown = " ".join(ran.stdout.split())
+    assert ran.returncode == 1, shown
+    assert "backend nccl (SLURM_GPUS_ON_NODE=8)" in shown
+    assert "this torch sees no cuda device" in shown
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    assert {each["check"] for each in report["findings"] if each["status"] == "fail"} == {"smoke-crash"}
+
+
+@with_torch
 @cases
 def test_options_that_do_not_fit_the_ranks_of_the_run(arguments: list[str], words: list[str]) -> None:
     ran = doctor(*TRAIN, *arguments)

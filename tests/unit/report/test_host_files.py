@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -52,3 +53,23 @@ def test_each_file_is_the_report_of_its_host(name: str, tmp_path: Path) -> None:
 def test_a_name_stays_in_the_folder_and_is_not_hidden(name: str) -> None:
     assert Path("folder", host_file(name)).name == host_file(name)
     assert not host_file(name).startswith(".")
+
+
+@pytest.mark.parametrize("whose", ["own", "another", "link"])
+def test_only_the_own_list_of_a_sweep_removes_files(whose: str, tmp_path: Path) -> None:
+    """The folder may be one in which everybody may write."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    listed = tmp_path / "list" if whose == "link" else folder / ".sweep"
+    listed.write_text("old.json\n")
+    (folder / "old.json").touch()
+    if whose == "link":
+        (folder / ".sweep").symlink_to(listed)
+    elif whose == "another":
+        if os.geteuid():
+            pytest.skip("only root can give files away")
+        os.chown(listed, 12345, 12345)
+    of = recording(NAMES, heard={n: heard(int(n[-1]), NAMES) for n in NAMES})
+    assert deliver(judged(of), None, Outputs(per_host=folder, quiet=True)) == 0
+    assert (folder / "old.json").exists() == (whose != "own")
+    assert (folder / ".sweep").read_text().split() == [f"{name}.json" for name in NAMES]

@@ -103,6 +103,18 @@ def ends_traceback(text: str, facts: LineFacts, around: LineContext) -> None:
         facts.form, facts.level, facts.headed = Form.PYTHON, "ERROR", True
 
 
+def lone(text: str, facts: LineFacts, around: LineContext, layout: PrefixLayout, clock: Clock) -> None:
+    """Note that an indented line is an exception: the line above it is not one that it continues."""
+    at = facts.start + len(text[facts.start :]) - len(text[facts.start :].lstrip(" "))
+    if facts.form is not Form.PLAIN or at == facts.start or not is_exception(text, at):
+        return
+    prefix = text[: facts.start]
+    own = (line.removeprefix(prefix) for line in around.above() if line.startswith(prefix))
+    head = next((line for line in own if line.strip() and not line.startswith(text[facts.start : at])), "")
+    if not (head.rstrip().endswith((":", "(", ",", "{", "[")) or said_of(head, layout, clock).headed):
+        facts.form, facts.level, facts.headed, facts.start = Form.PYTHON, "ERROR", True, at
+
+
 def spawned(facts: LineFacts, above: Sequence[str]) -> None:
     """Note the process of mp.spawn whose traceback the line ends."""
     if facts.rank is None and facts.local is None:

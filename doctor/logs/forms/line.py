@@ -37,6 +37,7 @@ _RAY = re.compile(
     rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] (?:\(\w{{1,40}}\) )?"
     r"(?:[\w./-]{1,200}:\d{1,6}: ?)?"
 )
+_TAG = re.compile(r"\[rank(?P<rank>\d{1,6})\] ?")
 _AHEAD = 120
 """A Python logger writes the level within this number of characters."""
 
@@ -88,4 +89,12 @@ def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
     if level:
         facts.level = level_of(level[1])
         facts.headed = True
+        _tagged(text, facts, level.end() + 1)
     return facts
+
+
+def _tagged(text: str, facts: LineFacts, at: int) -> None:
+    """The tag of a rank behind the level of a logger."""
+    tag = _TAG.match(text, at) or _TAG.match(text, at + 1)
+    if tag and facts.rank is None:
+        facts.rank, facts.start = int(tag["rank"]), tag.end()

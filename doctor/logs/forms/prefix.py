@@ -17,8 +17,8 @@ MOST_PREFIXES = 5
 _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 
 _ANY = re.compile(
-    r"(?:\[\d{1,9}\] )?\[rank(?P<rank>\d{1,6})\]:? ?"
-    r"|\[(?:default|trainer|worker)_?(?P<local>\d{1,4})\]: ?"
+    r"(?:\[\d{1,9}\] | {0,4}\d{1,6}: )?\[(?:rank|(?i:(?:global_)?rank)[:=_])(?P<rank>\d{1,6})\]:? ?"
+    r"|\[(?:(?:default|trainer|worker)_?(?P<local>\d{1,4})\]:|(?i:[gn]pu|worker):(?P<numbered>\d{1,4})\]:?) ?"
     rf"|(?P<stamp>{NAMED})?[\[<](?:[\w.@-]{{1,80}}[,@])?(?:\d{{1,6}}[,.])?(?P<tagged>\d{{1,6}})[\]>]"
     r"(?:\[[\w.-]{1,63}:\d{1,7}\])?<std(?:err|out|diag)>: ?"
     r"|(?:\[\d{1,2}m){0,2}\((?:[\w.:/-]{1,80}(?:\(\w{0,40}\))? (?:[\w.:-]{1,80} )?)?"
@@ -38,8 +38,12 @@ _PROGRAM = rf" (?P<host>{_HOST}) (?P<tag>[\w./@-]{{1,60}})\[\d{{1,9}}\]: "
 _SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(DATED + _PROGRAM))
 """The prefixes of syslog and journalctl for the lines of a program."""
 _GREP = re.compile(
-    r"(?:[\w./-]{1,200}\.(?:log|txt|out|err):)?(?:\d{1,9}:)?(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\()"
+    r"[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
+    r"|(?:[\w./@+-]{1,200}?[:-])??(?:\d{1,9}[:-])?(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\(|\[ {0,8}\d{1,9}\.\d{1,6}\] "
+    r"|NVRM: |\[rank\d|Traceback \(most|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:"
+    r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:)"
 )
+"""What grep puts in front of a line: a file and a number, with colons or, if it is a neighbour, with hyphens."""
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
@@ -157,8 +161,8 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
             facts.rank, facts.task = int(rank), False
         if found["actor_rank"] and not _ENGINE.search(text, 0, at):
             facts.worker = int(found["actor_rank"])
-        if found["local"] is not None:
-            facts.local = int(found["local"])
+        if (local := found["local"] or found["numbered"]) is not None:
+            facts.local = int(local)
         if found["stamp"]:
             facts.at, facts.zoned = clock.at(found)
             facts.stamp = found.span("stamp")

@@ -22,8 +22,10 @@ _SLURM = late(
 )
 _SLURMD = late(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
 _ON = late(rf"\*\*\* (?:STEP|JOB) \S{{1,40}} ON (?P<host>{_HOST}) CANCELLED AT {DATED}")
+_PART = r"(?:(?i:(?:local_|global_)?rank|[gn]pu|device|cuda|worker|actor|stage|[dtpec]p|node|step|iter\w{0,5}|epoch|tid|pid|proc\w{0,3}|thread)s?|[\w.-]{1,80}\.(?:py|cc?|cpp|h))"
+"""What stands before a number in brackets and is not a host."""
 _MPI = late(
-    rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
+    rf"\[(?!{_PART}:)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
     rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
     r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
     rf"|(?:{_MPIRUN})(?:\.real)?(?:: | noticed | detected | was | has )"
@@ -33,7 +35,7 @@ _MPI = late(
     r"|(?:\w{2,8}: (?:line \d{1,4}: )?)?[\w./-]{0,80}\b(?:or|pr)ted: (?:command not|No such file)"
     r"|=   (?:BAD TERMINATION|EXIT CODE|KILLED BY|PID \d)|MPID_nem_|\.: gethostbyname failed|ORTE |PRTE "
 )
-_KERNEL_TIME = r"\[? {0,8}\+?\d{1,9}\.\d{6}\]"
+_KERNEL_TIME = r"\[? {0,8}\+?\d{1,9}\.\d{1,6}\]"
 _TAG = r"(?P<tag>[\w./@-]{1,60})(?:\[(?P<pid>[\d-]{0,9})\])?: "
 _SYSLOG = late(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}){_TAG}")
 _JOURNAL = late(rf"{DATED} (?P<words>{_HOST} ){_TAG}")
@@ -60,7 +62,7 @@ _UCX = late(
     r"(?::\d{1,6})?\] {1,20}(?:\S{1,60} {1,2})?UCX(?:PY)? {1,2}(?P<level>\w{3,6}) "
 )
 _UCX_FATAL = late(
-    rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}:\d{{1,9}}\]"
+    rf"\[(?P<host>{_HOST}):(?P<pid>\d{{1,9}}) ?:\d{{1,6}}(?::\d{{1,9}})?\]"
     r" {1,20}(?:[\w./-]{1,60}\.(?:c|h|cc|inl):\d{1,6} |(?=Caught signal ))"
 )
 """UCX's last message before the process ends; it has no time."""

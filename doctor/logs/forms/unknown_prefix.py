@@ -51,10 +51,10 @@ def _unknown(before: str, below: str, layout: PrefixLayout, clock: Clock) -> re.
         return facts.start
 
     known, end = covered(before, 0), len(before)
-    goes_on_known = (at for at in range(known + 1, end) if covered(before, at) == end)
-    part = before[known : next(goes_on_known, end)]
-    if not part.strip() or any(map(level_of, _WORD.findall(part))):
-        return None  # nothing, or the head of a log record
+    tag = next((at for at in range(known + 1, end) if covered(before, at) == end), end)
+    part = before[known:tag]
+    if not part.strip() or (tag == end and any(map(level_of, _WORD.findall(part)))):
+        return None  # nothing, or the head of a log record, which no tag of a rank follows
     pattern = _NUMBER.sub(r"\\d{1,20}", re.escape(part.rstrip())) + " ?" * part.endswith(" ")
     goes_on = re.compile(pattern).match(below, covered(below, 0))
     if goes_on is None or not _FRAME.match(below, covered(below, goes_on.end())):

@@ -15,6 +15,8 @@ from doctor.logs.steps import says_success
 from doctor.model import Confidence
 
 _PLACE = re.compile(r" \((?P<file>[^()]{1,300}):\d{1,9}(?:, in \S{1,80})?\)$")
+_UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: {0,8}\w")
+"""torch writes the exception that ends a rank with its number in front."""
 _LAUNCHER = re.compile(
     r"/(?:launcher|launch|commands|elastic)/|/distributed/(?:run|launch)\.py|/subprocess\.py"
 )
@@ -31,7 +33,9 @@ def own_exception(case: LogCase) -> LogBlame | None:
     files = {file.name: file for file in case.logs.files}
     for party, line in case.odd:
         place, said = _PLACE.search(line.text), raised(line)
-        if place is None or said is None or _OF_OTHERS.match(said) or _LAUNCHER.search(place["file"]):
+        if said is None or _OF_OTHERS.match(said) or not (place or _UNCAUGHT.match(line.text)):
+            continue
+        if place and _LAUNCHER.search(place["file"]):
             continue
         if not _ends(party, line, files.get(line.file)):
             continue

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from doctor.agents.onhost.kernel_words import own_words
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import ends_traceback, in_block, in_table, of_ray_task, spawned
+from doctor.logs.forms.block import ends_traceback, in_block, in_table, lone, of_ray_task, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
@@ -349,6 +349,8 @@ class _Scanner:
 
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
+        if text.startswith(" ", facts.start):
+            lone(text, facts, window.around(start, end), self._layout or PrefixLayout(), self._clock)
         if not complaint.complains(text, facts):
             return
         wording = complaint.wording(text, facts)

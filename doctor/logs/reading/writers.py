@@ -9,7 +9,7 @@ from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.reading.lines import Lines, in_order
 from doctor.logs.reading.sentences import PREFIX
 
-_RANK = re.compile(rb"(\d{1,6})\]:")
+_RANK = re.compile(rb"(\d{1,6})\][: ]")
 _TAG = re.compile(rb"[\[@,]\d{1,6},(\d{1,6})\](?:\[[^\]\n]{1,80}\])?<?\Z")
 _LABEL = re.compile(rb" {0,4}(\d{1,6})")
 _BRACKET = re.compile(rb"\[(\d{1,6})")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
+from doctor.logs.reading.wrapped import whole, width_of
 from doctor.logs.sources import DamagedInput
 from doctor.text.printable import clean_line
 
@@ -107,9 +108,13 @@ class _Flow:
     def __init__(self) -> None:
         self._before = self._held = b""
         self._number = 1
+        self._width: int | None = None
 
     def take(self, piece: bytes) -> Iterator[Window]:
-        data = self._before + self._held + piece
+        held = self._held + piece
+        if self._width is None:
+            self._width = width_of(held)
+        data = self._before + (whole(held, self._width) if self._width else held)
         start = len(self._before)
         end = data.rfind(b"\n", start, max(start, len(data) - AROUND)) + 1
         if end == 0 and len(data) - start > 4 * AROUND:

@@ -1,0 +1,59 @@
+"""Lines that a terminal broke at its width mean what the whole lines mean."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from doctor.logs.model import Conclusion
+from doctor.logs.reading.wrapped import whole, width_of
+from tests.support.cases import from_cases
+from tests.support.fault_logs import concluded
+
+LOGS = from_cases(__file__, "LOGS", dict[str, str])
+WIDTHS = (80, 97, 100, 120, 132)
+
+
+def broken(text: str, width: int) -> str:
+    """The text as `fold -w WIDTH` writes it."""
+    lines = text.splitlines()
+    return "".join(f"{line[at : at + width]}\n" for line in lines for at in range(0, len(line) or 1, width))
+
+
+def of(folder: Path, text: str) -> Conclusion:
+    (folder / "job.log").write_text(text)
+    return concluded(folder / "job.log")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", LOGS)
+def test_the_answer_is_that_to_the_whole_lines(name: str, width: int, tmp_path: Path) -> None:
+    whole_lines, cut = of(tmp_path, LOGS[name]), of(tmp_path, broken(LOGS[name], width))
+    assert [(each.symptom, each.who, each.confidence) for each in cut.charges] == [
+        (each.symptom, each.who, each.confidence) for each in whole_lines.charges
+    ]
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_each_line_keeps_its_number(width: int) -> None:
+    text = broken(LOGS["watchdog"], width).encode()
+    last = text.splitlines()[-1]
+    made = whole(text + b"[rank1]: the end\n", width)
+    assert made.split(b"\n").index(b"[rank1]: the end") == len(text.splitlines())
+    assert last not in made.split(b"\n")
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "{{'loss': 2.{0}, 'grad_norm': 1.{0}, 'learning_rate': 0.0001, 'epoch': 0.{0}, 'time': 12.{0}, 'gpu': 3}}",
+        "| {0}  N/A   61C    P0             310W /  400W |   71234MiB /  81920MiB |     {0}%      Default |",
+        "{0},2.718281828,0.000100000,1.414213562,3.141592653,1000.00000,2000.00000,12.0000,{0},{0},{0}",
+        "step {0} loss 2.718281828 grad norm 1.414213562 tokens per second 1234567.89 memory 71234 MiB on gpu 3",
+        "================================================================================",
+        "2026-03-02 10:11:12,{0}13 INFO trainer: a sentence of the trainer that is as long as the others are, {0}",
+    ],
+)
+def test_rows_of_one_length_are_not_joined(row: str) -> None:
+    assert width_of("".join(f"{row.format(number)}\n" for number in range(1, 9)).encode()) == 0

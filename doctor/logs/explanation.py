@@ -203,7 +203,9 @@ def why_unknown(explained: Explanation) -> str:
     wrong = "Something is wrong that doctor does not know"
     if found.charges and found.charges[0].symptom == "python-interrupted":
         return "Somebody ended the job; its log does not say whether it hung before"
-    if found.odd or found.charges:
+    if found.charges and not found.odd:
+        return headline(found.charges[0])
+    if found.odd:
         return wrong
     if explained.in_vain:
         return no_log_of_a_job(explained)

@@ -104,10 +104,10 @@ def _cards(explained: Explanation, quotes: _Quotes) -> Iterator[Card]:
     found = explained.conclusion
     if found.outcome is LogOutcome.UNKNOWN:
         rows = tuple(_most_telling(explained, quotes))
-        rows = rows or (() if found.charges else tuple(_looked_for(explained)))
-        on = Medium.ALL if rows else Medium.TEXT
-        yield Card("UNKNOWN", says=why_unknown(explained), rows=rows, on=on)
-        for place, charge in enumerate(found.charges):
+        told = not rows and bool(found.charges) and why_unknown(explained) == headline(found.charges[0])
+        rows = rows or tuple(_rows(explained, 0, quotes) if told else _looked_for(explained))
+        yield Card("UNKNOWN", says=why_unknown(explained), rows=rows, on=Medium.ALL if rows else Medium.TEXT)
+        for place, charge in enumerate(found.charges[told:], told):
             yield Card(says=headline(charge), rows=tuple(_rows(explained, place, quotes)), on=Medium.ALL)
     for place in explained.roots if found.outcome is LogOutcome.NAMED else ():
         yield _cause(explained, place, quotes)

@@ -41,7 +41,7 @@ _SYSLOG = late(rf"{NAMED} (?P<words>(?:{_HOST} ){{1,2}}){_TAG}")
 _JOURNAL = late(rf"{DATED} (?P<words>{_HOST} ){_TAG}")
 _BARS = late(rf"{DATED}\|(?P<level>\w{{3,8}})\|kernel\[-?\]\|")
 _FACILITY = r"(?:kern|user|daemon) {0,4}:(?P<level>\w{3,6}) {0,4}: "
-_DECODED = late(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} )")
+_DECODED = late(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} |(?=VFS: |NVRM: ))")
 _DECODED_NAMED = late(rf"{_FACILITY}\[{NAMED}\] ")
 _DMESG = late(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) ")
 _DMESG_ISO = late(
@@ -52,6 +52,7 @@ _HIDDEN = late(rf"{NAMED} \S{{1,80}} kernel: ")
 """A host whose name was replaced, as by dots."""
 _KERNEL_TEXT = late(
     r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
+    r"|nvidia-peermem |mce: |EDAC |EXT4-fs|XFS \(|BTRFS|md/raid|block nvme|nvme nvme\d"
     r"|INFO: task \S{1,40}:\d{1,9} blocked for |nfs: server |Out of memory: Kill"
     r"|Memory cgroup out of memory: |oom-kill:)"
 )

@@ -30,6 +30,9 @@ from doctor.logs.symptoms.lookup import SymptomLookup
 from doctor.logs.symptoms.prefilter import Prefilter
 from doctor.text.announce import announce
 
+_REST = "-other"
+"""So ends the id of what is known of the rest of a family: it counts if nothing else in its line does."""
+
 
 class Matcher:
     def __init__(self, symptoms: Iterable[Symptom]) -> None:
@@ -60,6 +63,7 @@ class Matcher:
         if any(each.role is Role.ADVICE for each in here):
             here = [each for each in here if each.role is Role.ADVICE]
         here = [each for each in here if not any(_explains(other, each) for other in here)]
+        here = [each for each in here if not each.id.endswith(_REST)] or here
         here.sort(key=lambda each: -_weight(each, text))
         return tuple((each, taken(each, text, stands(text, each.patterns) or 0)) for each in here)
 

@@ -61,11 +61,12 @@ _NOT_ONE = re.compile(
 )
 _ADVICE = re.compile(
     r"wandb: |can lead to|deprecated|acltdtSendTensor|you can ignore|can be (?:safely )?ignored"
-    r"|not recommended"
+    r"|not recommended|already (?:been )?registered|Unable to register cu\w{3,6} factory|CUDA_ERROR_NO_DEVICE"
+    r"|could not find cuda drivers|TF-TRT Warning"
 )
 """Some programs write ERROR or WARN although nothing went wrong, for example at the end of a data queue."""
-GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d")
-"""The beginning of an error line of glog or absl, which has no word for its level."""
+GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d|\d: [EF] [\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6}\] ")
+"""The beginning of an error line of glog, absl or TSL, which has no word for its level."""
 _ENDS = (
     r"(?:killed|aborted|terminated|illegal instruction|floating point exception|segmentation fault|bus error"
     r"|已杀死|已终止|已放弃|已中止|段错误|总线错误|非法指令|浮点数例外|exit [1-9]\d{0,2})"

@@ -22,6 +22,8 @@ _GLOG = late(
     rf"\[?(?P<level>[EWIFCDV])(?:{GLOG})? (?P<thread>\d{{1,20}} )?"
     r"(?P<file>[\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6})\]"
 )
+_TSL = late(rf"(?:\[?{DATED}\]?: )(?P<level>[EWIF]) (?P<file>[\w./+-]{{1,250}}\.[a-z]{{1,3}}:\d{{1,6}})\] ")
+"""The logger of TensorFlow, JAX and XLA."""
 _PYTHON_LOG = late(
     rf"\[{DATED}\] (?P<logger>torch[\w.]{{1,120}}): \[(?P<level>[A-Z]{{4,8}})\]"
     r"|(?P<level2>ERROR|WARNING|INFO|DEBUG|CRITICAL):(?P<logger2>torch[\w.]{1,120}):"
@@ -100,6 +102,12 @@ def _logger(text: str, facts: LineFacts, clock: Clock) -> bool:
             facts.form = Form.TORCH_NPU if "HCCL" in source else Form.TORCH
         _rank(text, found.end(), facts)
         facts.start, facts.headed = found.end(), True
+        return True
+    found = _TSL.match(text, facts.start)
+    if found:
+        facts.level, facts.headed = level_of(found["level"]), True
+        facts.at, facts.zoned = clock.at(found)
+        facts.start = found.end()
         return True
     found = _PYTHON_LOG.match(text, facts.start)
     if found:

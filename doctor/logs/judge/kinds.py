@@ -75,8 +75,8 @@ _CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} (?:ON \S{1,80} )?CANCELLED AT (?!.
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
 """Words in the ids of symptoms of ranks that wait."""
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
-_MSRUN = {"msrun-worker-ended"}
-"""What msrun says of its workers, in the form of MindSpore's own lines."""
+_SUPERVISORS = ("msrun-worker-ended", "supervisor-", "kubernetes-exit-code", "kubernetes-container-ended")
+"""What supervisors say of those they watch, in lines that any program may write."""
 _DEATHS = {4, 7, 8, 9, 11}
 """Signals that end a process through its own fault, or that kill it from outside the job."""
 _STOPS = {1, 2, 15}
@@ -93,7 +93,7 @@ _WORDS = {"Killed": 9, "Terminated": 15}
 def kind_of(sighting: Sighting) -> SuspectKind | None:
     """The kind of a sighting; None if it is not evidence."""
     role, text, form = sighting.symptom.role, sighting.first.text, sighting.first.form
-    if role is Role.ADVICE:
+    if role is Role.ADVICE or _ended_well(sighting):
         return None
     if any(each in text for each in _SCHEDULER) or (form is Form.SLURM and _CANCELLED.search(text)):
         return SuspectKind.SCHEDULER
@@ -120,6 +120,14 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
     return SuspectKind.LINK if pair and form is not Form.KERNEL else SuspectKind.ROOT
 
 
+def _ended_well(sighting: Sighting) -> bool:
+    """Whether a supervisor speaks of an end that was none of an error, or does not say which."""
+    id, code = sighting.symptom.id, exit_of(sighting)
+    return id.startswith(_SUPERVISORS) and (
+        code == 0 or (id == "kubernetes-exit-code" and code is None and "signal" not in sighting.taken)
+    )
+
+
 def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
     text = sighting.first.text
     if lacks_memory(sighting):
@@ -135,7 +143,7 @@ def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
         )
     if "closing signal SIGTERM" in text or "Job step aborted" in text:
         return SuspectKind.STOPPED
-    by_launcher = form in _LAUNCHERS or sighting.symptom.id in _MSRUN
+    by_launcher = form in _LAUNCHERS or sighting.symptom.id.startswith(_SUPERVISORS)
     if by_launcher and exit_of(sighting) not in (None, 0):
         return SuspectKind.LEFT
     return None

@@ -1,15 +1,18 @@
-"""Finds the process that Ray says is dead: Ray writes it into the lines below, or far into its sentence."""
+"""Finds whom the lines around a line name: the process that Ray says is dead, the tasks that JAX misses."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from itertools import islice
+from itertools import chain, islice, takewhile
 
 DIED = ("actor died", "actor is dead", "A worker died or was killed", "Task was killed due to the node")
 """In the lines of Ray that report the end of a process."""
 _FIELD = re.compile(r"(?:\S{19,40} )?\s{1,8}(?P<name>class_name|pid|name|ip): (?P<value>\S{1,120})")
 _FIELDS = 8
+MISSED = ("imed out task names:", "The following tasks are unhealthy")
+"""In the lines of JAX's coordination service that miss tasks."""
+_TASK = re.compile(r"/job:\w{1,40}/replica:\d{1,6}/task:(\d{1,6})\b")
 _IN_LINE = (
     re.compile(r"Worker IP address: (?P<ip>[\w.:-]{1,45}) .{0,60}?Worker PID: (?P<pid>\d{1,9})"),
     re.compile(r"\(IP: (?P<ip>[\w.:-]{1,45}), .{1,200}?, pid=(?P<pid>\d{1,9})"),
@@ -27,6 +30,14 @@ def with_actor(text: str, above: Iterable[str], below: Iterable[str]) -> str:
     actor = fields.get("name") or fields.get("class_name")
     said += [f"actor {actor}"] if actor else []
     return f"{text.rstrip()} ({', '.join(said)})" if said else text
+
+
+def with_tasks(text: str, below: Iterable[str]) -> str:
+    """The line with the numbers of the tasks that it or the lines below list: "… (tasks 2-3, 5)"."""
+    listed = next(text.partition(word)[2] for word in MISSED if word in text)
+    lines = chain([listed], takewhile(_TASK.match, below))
+    tasks = dict.fromkeys(each[1] for line in lines for each in _TASK.finditer(line))
+    return f"{text.rstrip()} (tasks {', '.join(tasks)})" if tasks else text
 
 
 def _fields(lines: Iterable[str]) -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 FAMILY = "kubernetes"
 FAR = 120
 """The most lines above an event that are searched for the heading of its pod."""
-_INSIDE = re.compile(r"\s{1,12}(?:Reason|Message|Exit Code): ")
+_INSIDE = re.compile(r"\s{1,12}(?:Reason|Message|(?:Last )?State): ")
 _OUTSIDE = re.compile(r"(?:Reason|Message): ")
 _OBJECT = re.compile(r"\b(?:Warning|Normal)\s{1,20}\w{1,60}\s{1,40}pod/(?P<pod>[\w.-]{1,253})\s")
 """The object of an event in the table of `kubectl get events`."""

@@ -20,7 +20,7 @@ from doctor.logs.forms.times import Clock
 from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.model import Form, LogLine, Party
 from doctor.logs.reading import message
-from doctor.logs.reading.actors import DIED, with_actor
+from doctor.logs.reading.actors import DIED, MISSED, with_actor, with_tasks
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.commands import ENDED, shortened
@@ -302,6 +302,8 @@ class _Scanner:
             text = shortened(text)
         if any(map(text.__contains__, DIED)):
             text = with_actor(text, around.above(), around.below())
+        if any(map(text.__contains__, MISSED)):
+            text = with_tasks(text, around.below())
         decided = self._decide(text, facts)
         if decided:
             self._seen(decided, number, text, facts, around)
@@ -324,7 +326,7 @@ class _Scanner:
                 self._found.searched += 1
                 around_it[symptom.id] = {**values_around(symptom, facts, around, self._parse), **values}
             if symptom.family == PODS and (pod := pod_of(text, around.above(FAR))):
-                around_it[symptom.id] = {**pod, **values}
+                around_it[symptom.id] = {**around_it.get(symptom.id, {}), **pod, **values}
         about = {
             symptom.id: subject(symptom, around_it.get(symptom.id, values), facts.form)
             for symptom, values in decided

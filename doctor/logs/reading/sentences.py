@@ -40,7 +40,8 @@ class Sentences:
     def __init__(self, matcher: LineMatcher) -> None:
         self._matcher = matcher
         self._words = [(sentence(word), word, mark) for mark, words in _WORDS.items() for word in words]
-        self._words += [(b"E::", b":", ODD), (b"F::", b":", ODD)]  # errors of glog have a time, but no word
+        self._words += [(b"E::", b":", ODD), (b"F::", b":", ODD)]
+        self._words += [(b":E", b": E ", ODD), (b":F", b": F ", ODD)]  # glog and TSL have no word for errors
         self._marks: dict[bytes, int] = {}
         self._written: dict[bytes, list[bytes]] = {}
         """Sentence -> the words of ODD and TELLS in it; a line that complains or shows a rank has one."""

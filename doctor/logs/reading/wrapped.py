@@ -16,7 +16,6 @@ LEAST, MOST = 72, 400
 """The widths of terminals."""
 _SEVERAL = 3
 """Fewer lines of exactly the greatest length may be chance."""
-_USUAL = frozenset((79, *range(80, 241, 10), 132))
 _INSIDE = re.compile(rb"\S\n |[A-Z]\n[A-Z]|[a-z\d_]\n[a-z\d_]|[\w.,:]\n[.,:;)\]]| \n\S")
 _OWN = re.compile(r"\s{2}|[-+|=*#{<>]|\d{1,12}[,;\t|]")
 """How rows of tables, dictionaries and indented lines begin."""
@@ -36,7 +35,7 @@ def width_of(text: bytes) -> int:
     if len(joined) >= _SEVERAL and len(joined) * 4 >= len(broken) * 3:
         return width
     inside = all(_INSIDE.fullmatch(lines[place][-1:] + b"\n" + lines[place + 1][:1]) for place in joined)
-    return width if joined and joined == broken and (inside or width in _USUAL) else 0
+    return width if joined and joined == broken and inside else 0
 
 
 def whole(text: bytes, width: int) -> bytes:

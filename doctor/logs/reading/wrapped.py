@@ -16,7 +16,7 @@ LEAST, MOST = 72, 400
 """The widths of terminals."""
 _SEVERAL = 3
 """Fewer lines of exactly the greatest length may be chance."""
-_INSIDE = re.compile(rb"\S\n |[A-Z]\n[A-Z]|[a-z\d_]\n[a-z\d_]|[\w.,:]\n[.,:;)\]]| \n\S")
+_INSIDE = re.compile(rb"\S\n |[A-Z]\n[A-Z]|[a-z]\n[a-z]|\d\n\d|[\w.,:]\n[.,:;)\]]| \n\S")
 _OWN = re.compile(r"\s{2}|[-+|=*#{<>]|\d{1,12}[,;\t|]")
 """How rows of tables, dictionaries and indented lines begin."""
 _LONGEST = 2000

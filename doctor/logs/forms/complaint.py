@@ -65,7 +65,9 @@ _ADVICE = re.compile(
     r"|could not find cuda drivers|TF-TRT Warning"
 )
 """Some programs write ERROR or WARN although nothing went wrong, for example at the end of a data queue."""
-GLOG = re.compile(rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d|\d: [EF] [\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6}\] ")
+GLOG = re.compile(
+    rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d|\d: [EF] [\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6}\] "
+)
 """The beginning of an error line of glog, absl or TSL, which has no word for its level."""
 _ENDS = (
     r"(?:killed|aborted|terminated|illegal instruction|floating point exception|segmentation fault|bus error"

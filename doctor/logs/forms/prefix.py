@@ -39,11 +39,12 @@ _SYSLOG = (re.compile(NAMED + _PROGRAM), re.compile(DATED + _PROGRAM))
 """The prefixes of syslog and journalctl for the lines of a program."""
 _GREP = re.compile(
     r"[\w./@+-]{1,200}\.(?:log|txt|out|err)(?P<by>[:-])(?:\d{1,9}(?P=by))?(?=\S)"
-    r"|(?:[\w./@+-]{1,200}?[:-])??(?:\d{1,9}[:-])?(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\(|\[ {0,8}\d{1,9}\.\d{1,6}\] "
+    r"|(?:[\w./@+-]{1,200}?[:-])??(?:\d{1,9}[:-])?"
+    r"(?=\[[A-Z]{4,9}\] ?[A-Z_]{2,20}\(|\[ {0,8}\d{1,9}\.\d{1,6}\] "
     r"|NVRM: |\[rank\d|Traceback \(most|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:"
     r"|(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d\d:\d\d:)"
 )
-"""What grep puts in front of a line: a file and a number, with colons or, if it is a neighbour, with hyphens."""
+"""What grep puts in front of a line: a file and a number, with colons or, for a neighbour, hyphens."""
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _AHEAD = re.compile(rf"(?P<host>{_HOST}): ")

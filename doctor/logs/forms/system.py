@@ -22,7 +22,10 @@ _SLURM = late(
 )
 _SLURMD = late(rf"\[{DATED}\] (?:\[[\d.]{{1,30}}\w{{0,10}}\] )?(?P<level>error|fatal|debug\d?): ")
 _ON = late(rf"\*\*\* (?:STEP|JOB) \S{{1,40}} ON (?P<host>{_HOST}) CANCELLED AT {DATED}")
-_PART = r"(?:(?i:(?:local_|global_)?rank|[gn]pu|device|cuda|worker|actor|stage|[dtpec]p|node|step|iter\w{0,5}|epoch|tid|pid|proc\w{0,3}|thread)s?|[\w.-]{1,80}\.(?:py|cc?|cpp|h))"
+_PART = (
+    r"(?:(?i:(?:local_|global_)?rank|[gn]pu|device|cuda|worker|actor|stage|[dtpec]p|node|step|iter\w{0,5}"
+    r"|epoch|tid|pid|proc\w{0,3}|thread)s?|[\w.-]{1,80}\.(?:py|cc?|cpp|h))"
+)
 """What stands before a number in brackets and is not a host."""
 _MPI = late(
     rf"\[(?!{_PART}:)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "

@@ -33,7 +33,8 @@ _RANK = late(r"\[(?:PG (?:(?:ID )?0\b|[^\]]{0,80}\(default_pg\))[^\]]{0,120})?Ra
 _C10D = late(
     r"\[(?:PG [^\]]{0,120})?Rank \d{1,6}\]|\[c10d\]|\[\S{0,200}gloo/\S{1,200}\.\w{1,3}:\d{1,6}\]"
     r"|Some (?:NCCL|HCCL) operations have failed|To avoid (?:data inconsistency|this inconsistency)"
-    r"|terminate called|  what\(\):(?=.{0,120}(?:\[PG |\[Rank |[NH]CCL|c10|CUDA|HIP|gloo|ProcessGroup))|frame #\d{1,3}: |Exception raised from"
+    r"|terminate called|frame #\d{1,3}: |Exception raised from"
+    r"|  what\(\):(?=.{0,120}(?:\[PG |\[Rank |[NH]CCL|c10|CUDA|HIP|gloo|ProcessGroup))"
     r"| ?- To our best knowledge|\t ?- "
     r"|(?:\t| {1,8})?(?:- )?(?:\[\d[\d, ]{0,2000}\] (?:finished|joined)|ranks? \[)"
 )

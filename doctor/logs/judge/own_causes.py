@@ -17,15 +17,16 @@ from doctor.logs.judge.deaths import (
     raised,
     together,
 )
+from doctor.logs.judge.disagreement import disagreement, disagrees
 from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kernel_events import of_another_container
-from doctor.logs.judge.kinds import SuspectKind, lacks_memory, signal_of
+from doctor.logs.judge.kinds import SuspectKind, lacks_memory
 from doctor.logs.judge.parties import Key, covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.judge.words import MOST as MOST_RANGES
 from doctor.logs.judge.words import REPORTERS, ended, told, who
-from doctor.logs.model import Form, LogLine, Party
-from doctor.model import UNDECIDED, Confidence
+from doctor.logs.model import Form, LogLine
+from doctor.model import Confidence
 from doctor.text.ranks import ranks_text
 
 MESSAGE = 16
@@ -95,52 +96,16 @@ def _explains_death(reason: Suspect, death: Suspect) -> bool:
     return any(key(each) == key(one) or (one.rank is None and covers(one, each)) for each in reason.who)
 
 
-def _other_size(case: LogCase, suspect: Suspect) -> LogBlame:
-    """Two ranks issued different collectives, and the one with the smaller buffer reports it. Either of them
-    may be wrong.
-    """
-    wrote = (
-        tuple(suspect.who) if any(each.rank is not None for each in suspect.who) else _aborted(case, suspect)
-    )
-    at = {each.rank for each in wrote if each.rank is not None}
-    last = case.world or max(case.covered, default=0) + 1
-    near = {(rank + by) % last for rank in at for by in (-1, 0, 1)} if last > 1 else at
-    parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
-    beside = ranks_text(near - at, most=MOST_RANGES) if near - at else ""
-    beside = f" ({beside})" * bool(beside)
-    says = f"{who(wrote)} or a neighbour{beside} issued a different collective from the others"
-    taken = suspect.events[0].sighting.taken
-    came, room = taken.get("received"), taken.get("expected")
-    sizes = f"data of {came} bytes came for a buffer of {room}" if came and room else ""
-    says += f": {sizes or 'data came that had another size'}{UNDECIDED}"
-    how = ["the sizes of the two sides differ" if came and room else "the line says so"]
-    if wrote != tuple(suspect.who):
-        how.append(f"the line has no rank; {who(wrote)} is the one that ended itself (SIGABRT) there")
-    return LogBlame(says, parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
-
-
-def _aborted(case: LogCase, suspect: Suspect) -> tuple[Party, ...]:
-    """The writer of a line without a rank: the only rank that ended itself in the same launcher's log."""
-    files = {each.line.file for each in suspect.events}
-    ended = (
-        each
-        for each in case.of(SuspectKind.LEFT)
-        if each.line.file in files and signal_of(each.sighting) == 6
-    )
-    ranks = {party.rank: party for each in ended for party in each.who if party.rank is not None}
-    return tuple(ranks.values()) if len(ranks) == 1 else tuple(suspect.who)
-
-
 def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlame:
     head = suspect.head
+    if head is not None and disagrees(head):
+        return disagreement(case, suspect)
     how = _before_it(case, suspect)
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
         return LogBlame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions),
                        nameless=True, brief=_EXCEPTION)  # fmt: skip
-    if "Received data size" in head.line.text:
-        return _other_size(case, suspect)
     says = told(tuple(suspect.who), head, suspect.events)
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"

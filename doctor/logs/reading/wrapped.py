@@ -39,7 +39,7 @@ def width_of(text: bytes) -> int:
 
 
 def whole(text: bytes, width: int) -> bytes:
-    """The text with its broken lines joined. Empty lines stand for the rest, so that each line keeps its number."""
+    """The text with its broken lines joined. Empty lines stand for the rest: each line keeps its number."""
     lines = text.split(b"\n")
     if not any(len(line) == width for line in lines):
         return text

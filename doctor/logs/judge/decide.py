@@ -19,7 +19,7 @@ from doctor.logs.judge.own_causes import blame_of, ordered, suspects
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.suspect import Suspect
 from doctor.logs.judge.waits import first_cause, late, silent_while_closed
-from doctor.logs.judge.words import titled, told, who
+from doctor.logs.judge.words import titled, told, waited, who
 from doctor.logs.model import LogLine, Party, Role
 from doctor.model import Confidence
 
@@ -196,4 +196,6 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     other = f" (the other end is {who(peers)})" if peers and head.kind is SuspectKind.CLOSED else ""
     named = tuple(parties) if any(name.startswith("guilty_") for name in head.sighting.taken) else ()
     says = told(parties, head, same) + other
+    if head.kind is SuspectKind.WAITS and not named:
+        says = waited(parties, head, same) + other
     return LogBlame(says, named, same, Confidence.SUSPECT, role=Role.CONSEQUENCE)

@@ -11,7 +11,7 @@ from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.words import MOST, told, who
+from doctor.logs.judge.words import MOST, waited, who
 from doctor.logs.model import LogLine, Party, Role
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
@@ -255,7 +255,7 @@ def _pair(events: tuple[Event, ...]) -> LogBlame | None:
     head = first_cause(events)
     events = (head, *(each for each in events if each is not head))
     waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
-    return LogBlame(told(waiters, head, events), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
+    return LogBlame(waited(waiters, head, events), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
 
 
 def first_cause(events: tuple[Event, ...]) -> Event:

@@ -152,6 +152,14 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
     return f"{of}: {title}"
 
 
+def waited(waiters: Sequence[Party], event: Event, events: Sequence[Event]) -> str:
+    """What ranks say that waited in vain: they are not to blame, and who is, they do not know."""
+    if all(each.rank is None for each in waiters):
+        return told(waiters, event, events)
+    same = [event, *(each for each in events if each.id == event.id)]
+    return f"unknown who: {who(waiters)} waited for others ({titled(same)})"
+
+
 def titled(events: Sequence[Event], *, ends: bool = True) -> str:
     """What happened, with what the lines of all these events name."""
     same = [each for each in events if each.id == events[0].id]

@@ -15,6 +15,11 @@ _SUCCEEDED = re.compile(
 _TRAINING = re.compile(
     r"\b(?:(?:pre-?|fine-?)?train(?:ing|ed)?|tuning|run|job|experiment|steps|epochs)\b", re.IGNORECASE
 )
+_FINISHED = re.compile(
+    r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?|until|before)\b)(?:.{0,200}\b(?:(?:pre-?|fine-?)?train(?:ing)?|tuning"
+    r"|run|job|experiment|epochs|steps)\b.{0,40}\b(?:finish(?:ed)?|completed?|done)\b[.! ]{0,9}$"
+    r"|(?:all )?(?:done|finished|completed?)[.! ]{0,9}$)"
+)
 _EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
 _COUNT = re.compile(
     r"(?:\b(?:global[_ ]?step|steps?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}"
@@ -36,6 +41,11 @@ def says_success(text: str) -> bool:
     its script says too.
     """
     return _SUCCEEDED.match(text) is not None
+
+
+def says_finished(text: str) -> bool:
+    """Whether a line says that the training is over. So may a script, whose program ended before."""
+    return says_trained(text) or _FINISHED.match(text) is not None
 
 
 def says_trained(text: str) -> bool:

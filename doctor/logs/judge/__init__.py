@@ -33,6 +33,7 @@ MOST_TOLD = 10
 MOST_ODD = 10
 MOST_FOLLOW = 12
 """Consequences that are reported."""
+_OVER = "the log says later that the training is over; so may its script, if its program ended here"
 _CAUSES = {Role.ROOT, Role.NAMES}
 _TOLD = (" lost their ", " lost its ", " waited ")
 """With these words a sentence already says what happened to the others."""
@@ -139,7 +140,18 @@ def _charges(case: LogCase, blames: Sequence[LogBlame], curves: Sequence[LogCaus
     if any(each.role is Role.ROOT for each in curves):
         return [*curves, *_follow(case, (), 0)]
     charges = [each.charge() for each in blames]
-    return [*charges, *(_follow(case, blames, 0) if first is Role.CONFIRMS else ()), *curves]
+    found = [*charges, *(_follow(case, blames, 0) if first is Role.CONFIRMS else ()), *curves]
+    return found or _doubted(case)
+
+
+def _doubted(case: LogCase) -> list[LogCause]:
+    """What complained before the log says that the training is over: it accuses nobody."""
+    events = [each for each in case.events if each.doubted]
+    if not events:
+        return []
+    says = told(tuple(dict.fromkeys(party for each in events[:1] for party in each.who)), events[0], events)
+    blame = LogBlame(says, (), tuple(events), Confidence.SUSPECT, (_OVER,), role=Role.CONSEQUENCE)
+    return [replace(blame.charge(), checks=())]
 
 
 def _gave_up(blames: Sequence[LogBlame], curves: Sequence[LogCause]) -> bool:

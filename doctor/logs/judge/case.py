@@ -166,7 +166,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     aside = tuple(each for each in found if id(each.sighting) in left and "pid" in each.sighting.taken)
     found = [each for each in found if id(each.sighting) not in left]
     found = differing(found)
-    recovery = Recovery(found, files, steps, clocks)
+    recovery = Recovery(found, files, steps, clocks, logs.curves)
     found = [recovery.weighed(each) for each in found]
     found = [each for each in found if not got_over(each, logs.sightings)]
     found = _best(found)

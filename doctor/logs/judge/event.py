@@ -36,6 +36,8 @@ class Event:
     peers: tuple[Party, ...] = ()
     overcome: bool = False
     """Its rank went on after it."""
+    doubted: bool = False
+    """Its log says later that the training is over: so may a script whose program ended."""
 
     @property
     def line(self) -> LogLine:

@@ -12,12 +12,15 @@ from doctor.logs.judge.clocks import TOGETHER, Clocks
 from doctor.logs.judge.event import LAST_WORDS, Event, explains, is_raised
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key
-from doctor.logs.model import Form, LogFile, LogLine, Party, Role, Sighting
+from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Role, Sighting
+from doctor.logs.steps import says_finished
 
 HELD_BACK = 8192
 """The most characters that print() held back, which Python writes when it ends, after its last exception."""
 WRITERS = 4
 """HELD_BACK is multiplied by this if another rank may have written the step."""
+_USUAL = 100
+"""Characters of a line of a log."""
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
 _OVER = {
@@ -51,8 +54,15 @@ class Recovery:
     """What the steps of a job prove about its complaints. If nothing else complains, any rank's step does."""
 
     def __init__(
-        self, events: Iterable[Event], files: Mapping[str, LogFile], steps: Steps, clocks: Clocks
+        self,
+        events: Sequence[Event],
+        files: Mapping[str, LogFile],
+        steps: Steps,
+        clocks: Clocks,
+        curves: Sequence[Curve] = (),
     ) -> None:
+        self._curves = curves
+        self._ended = any(each.kind in (SuspectKind.DIED, SuspectKind.LEFT) for each in events)
         self._files, self._steps, self._clocks = files, steps, clocks
         self._busy = frozenset(each.line.file for each in events if not each.sighting.symptom.needs)
         raised = {name for name, file in files.items() if any(line.final for line in file.odd)}
@@ -66,9 +76,24 @@ class Recovery:
             _overcome(event, file, self._clocks, self._steps)
             or _healthy_end(event, file, self._ended_badly)
             or self._calmed(event, file)
+            or self._printed_on(event, file)
         ):
             return replace(event, overcome=True)
-        return event
+        over = event.kind is SuspectKind.ROOT and not self._ended and _is_over(event.sighting.last, file)
+        return replace(event, overcome=True, doubted=True) if over else event
+
+    def _printed_on(self, event: Event, file: LogFile | None) -> bool:
+        """Whether its only writer printed losses before and after it, so that Python held none back."""
+        number = event.sighting.last.number
+        return (
+            event.kind is not SuspectKind.DIED
+            and not _several(file)
+            and any(
+                each.file == event.line.file and each.lines[0] < number < each.lines[-1]
+                for each in self._curves
+                if each.lines and number * _USUAL < HELD_BACK
+            )
+        )
 
     def clears(self, party: Party, line: LogLine) -> bool:
         """Whether steps prove that a line that no symptom knows ended nobody."""
@@ -82,6 +107,13 @@ class Recovery:
             return False
         last = event.sighting.last
         return _retries(event, file) or any(_later(last, step, self._clocks) for step in self._every)
+
+
+def _is_over(line: LogLine, file: LogFile | None) -> bool:
+    """Whether the last line of the file says that the training is over."""
+    last = file.last if file is not None and file.who.rank is None and not _several(file) else None
+    calm = last is not None and last.form not in _LAUNCHERS and not last.level.startswith(("E", "F"))
+    return calm and last is not None and last.number > line.number and says_finished(last.text)
 
 
 def got_over(event: Event, sightings: Iterable[Sighting]) -> bool:

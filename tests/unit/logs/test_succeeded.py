@@ -37,13 +37,27 @@ def test_without_it_the_warning_is_the_cause(tmp_path: Path) -> None:
     assert of(tmp_path, END + PRINTED).outcome is LogOutcome.NAMED
 
 
-def test_an_exception_before_it_is_only_suspected(tmp_path: Path) -> None:
-    """Python may have held the last line back, and written it after an exception that ended it."""
-    (charge,) = of(tmp_path, RAISED + END).charges
-    assert charge.confidence is Confidence.SUSPECT
-    assert any("succeeded" in each for each in charge.how)
+OVER = ("Training finished", "Job complete.", "Fine-tuning completed", "All done!", END.strip())
+
+
+@pytest.mark.parametrize("end", OVER)
+def test_an_exception_before_it_accuses_nobody(end: str, tmp_path: Path) -> None:
+    """The last line may be the word of a script whose program ended with the exception."""
+    found = of(tmp_path, f"{RAISED}{end}\n")
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.UNKNOWN, "torch-cuda-memory")
     (charge,) = of(tmp_path, RAISED).charges
     assert charge.confidence is Confidence.STRONG
+
+
+@pytest.mark.parametrize("end", ["Training not finished", "run failed", "job done with errors", "epoch 3 done 12"])
+def test_other_ends_acquit_nobody(end: str, tmp_path: Path) -> None:
+    assert of(tmp_path, f"{RAISED}{end}\n").outcome is LogOutcome.NAMED
+
+
+def test_losses_before_and_after_it_clear_their_only_writer(tmp_path: Path) -> None:
+    losses = [f"step {step} loss {3 / step:.3f}\n" for step in range(1, 20)]
+    found = of(tmp_path, "".join([*losses[:9], "Traceback (most recent call last):\n", RAISED, *losses[9:12]]))
+    assert (found.outcome, found.survived) == (LogOutcome.CLEAN, True)
 
 
 def test_another_rank_that_finished_clears_nobody(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded
 
 LOGS = from_cases(__file__, "LOGS", dict[str, str])
+ROWS = from_cases(__file__, "ROWS", list[str])
 WIDTHS = (80, 97, 100, 120, 132)
 
 
@@ -44,16 +45,6 @@ def test_each_line_keeps_its_number(width: int) -> None:
     assert last not in made.split(b"\n")
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "{{'loss': 2.{0}, 'grad_norm': 1.{0}, 'learning_rate': 0.0001, 'epoch': 0.{0}, 'time': 12.{0}, 'gpu': 3}}",
-        "| {0}  N/A   61C    P0             310W /  400W |   71234MiB /  81920MiB |     {0}%      Default |",
-        "{0},2.718281828,0.000100000,1.414213562,3.141592653,1000.00000,2000.00000,12.0000,{0},{0},{0}",
-        "step {0} loss 2.718281828 grad norm 1.414213562 tokens per second 1234567.89 memory 71234 MiB on gpu 3",
-        "================================================================================",
-        "2026-03-02 10:11:12,{0}13 INFO trainer: a sentence of the trainer that is as long as the others are, {0}",
-    ],
-)
+@pytest.mark.parametrize("row", ROWS)
 def test_rows_of_one_length_are_not_joined(row: str) -> None:
     assert width_of("".join(f"{row.format(number)}\n" for number in range(1, 9)).encode()) == 0

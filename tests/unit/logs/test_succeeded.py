@@ -49,14 +49,18 @@ def test_an_exception_before_it_accuses_nobody(end: str, tmp_path: Path) -> None
     assert charge.confidence is Confidence.STRONG
 
 
-@pytest.mark.parametrize("end", ["Training not finished", "run failed", "job done with errors", "epoch 3 done 12"])
+@pytest.mark.parametrize(
+    "end", ["Training not finished", "run failed", "job done with errors", "epoch 3 done 12"]
+)
 def test_other_ends_acquit_nobody(end: str, tmp_path: Path) -> None:
     assert of(tmp_path, f"{RAISED}{end}\n").outcome is LogOutcome.NAMED
 
 
 def test_losses_before_and_after_it_clear_their_only_writer(tmp_path: Path) -> None:
     losses = [f"step {step} loss {3 / step:.3f}\n" for step in range(1, 20)]
-    found = of(tmp_path, "".join([*losses[:9], "Traceback (most recent call last):\n", RAISED, *losses[9:12]]))
+    found = of(
+        tmp_path, "".join([*losses[:9], "Traceback (most recent call last):\n", RAISED, *losses[9:12]])
+    )
     assert (found.outcome, found.survived) == (LogOutcome.CLEAN, True)
 
 

@@ -87,7 +87,7 @@ def test_a_kill_of_a_rank_counts_whatever_it_is_called(tmp_path: Path) -> None:
 
 def test_a_process_that_met_a_broken_gpu_is_not_blamed(tmp_path: Path) -> None:
     found = told(tmp_path, XID.format(10, "63, pid=1850, Row Remapper: New row marked for remapping", "10"))
-    assert causes(found) == ["a GPU marked bad cells of its memory to be replaced (PCI 0000:10:00)"]
+    assert causes(found) == ["a GPU marked bad cells of its memory to be replaced (PCI 0000:10:00, Xid 63)"]
     assert found.charges[0].who == ()
 
 

@@ -1,0 +1,40 @@
+"""Forms and families in which strangers' logs say what happened: who is named, and what is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cases import from_cases
+from tests.support.fault_logs import concluded
+
+LOGS = from_cases(__file__, "LOGS", dict[str, dict[str, str]])
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_is_said(name: str, tmp_path: Path) -> None:
+    case = LOGS[name]
+    (tmp_path / "job.log").write_text(case["log"])
+    found = concluded(tmp_path / "job.log")
+    says = found.charges[0].says if found.charges else ""
+    assert (found.outcome.value, says) == (case["outcome"], case["says"])
+
+
+KERNEL = from_cases(__file__, "KERNEL", list[str])
+
+
+@pytest.mark.parametrize("line", KERNEL)
+def test_what_kernels_say_of_faults_is_noticed(line: str, tmp_path: Path) -> None:
+    (tmp_path / "dmesg.log").write_text(f"[12345.678901] {line}\n")
+    found = concluded(tmp_path / "dmesg.log")
+    assert found.charges, found.outcome
+
+
+CALM = from_cases(__file__, "CALM", list[str])
+
+
+@pytest.mark.parametrize("line", CALM)
+def test_what_sound_kernels_say_is_not(line: str, tmp_path: Path) -> None:
+    (tmp_path / "dmesg.log").write_text(f"[12345.678901] {line}\n")
+    assert not concluded(tmp_path / "dmesg.log").charges

@@ -11,6 +11,8 @@ from pathlib import Path
 from tests.lab.warm import WARM, suits
 
 DOCTOR = (sys.executable, "-m", "doctor")
+ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "--")
+"""Runs a program that sees no process of this machine but those that it starts. Needs root."""
 
 
 def doctor(

@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+import psutil
 import pytest
 
 from doctor.api import Ask, Run
@@ -25,7 +26,7 @@ from doctor.job.launch.processes import JobProcess
 from doctor.judge.engine import Facts
 from doctor.model import MissingFact
 from tests.support.cases import from_cases
-from tests.support.commands import doctor
+from tests.support.commands import ALONE, DOCTOR, doctor, environment
 from tests.support.probing import HERE, ask
 
 SECONDS = 60
@@ -241,11 +242,16 @@ def test_a_rank_in_another_network_namespace_is_marked(shell: str, bench: Bench)
 def test_a_launch_is_held_against_the_addresses_of_its_own_namespace(
     enter: tuple[str, ...], bench: Bench
 ) -> None:
-    """The address of a master in a container is not an address of the host, and need not be one."""
+    """The address of a master in a container is not an address of the host, and need not be one. No process of
+    another test is seen.
+    """
     alone = {**TORCH, "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "198.18.77.1"}
-    bench.start(alone, *enter, sys.executable, str(bench.script), "")
+    apart = bench.start(alone, *ALONE, *enter, sys.executable, str(bench.script), "")
+    (rank,) = psutil.Process(apart.pid).children()
+    beside = ["nsenter", "-t", str(rank.pid), "--pid", "--mount", *DOCTOR]
     report = bench.folder / "report.json"
-    ran = doctor("check", "--local", "--launch", "live", "--only", "master-not-here", "--json", str(report))
+    words = ["check", "--local", "--launch", "live", "--only", "master-not-here", "--json", str(report)]
+    ran = subprocess.run([*beside, *words], env=environment(), capture_output=True, text=True, timeout=60)
     assert report.exists(), ran.stderr
     found = [each for each in json.loads(report.read_text())["findings"] if bench.mark in json.dumps(each)]
     assert bool(found) is not bool(enter), found

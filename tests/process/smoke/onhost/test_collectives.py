@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import msgspec
@@ -112,9 +113,12 @@ def test_a_dtype_that_the_backend_refuses_is_reported_and_does_not_change_the_sc
 def test_a_slow_link_shows_in_its_pairs_only_and_its_pages_keep_moving() -> None:
     shape = CellShape(3, 1, (1, 1, 1), 1, 7)
     ranks = run_phases(shape, "bandwidth", breaking="slow", rank=1)
+    best: dict[tuple[int, int, str], float] = defaultdict(float)
     for place, marks in enumerate(ranks):
         for pair in transfers(marks):
-            slow = pair.bytes / pair.seconds <= bandwidthplan.PIECE / 0.02
-            assert slow == (1 in (place, pair.peer)), (place, pair)
+            way = place, pair.peer, pair.way
+            best[way] = max(best[way], pair.bytes / pair.seconds)
+    for (place, peer, _), rate in best.items():  # a busy machine may slow any single turn down
+        assert (rate <= bandwidthplan.PIECE / 0.02) == (1 in (place, peer)), best
     calls = len(ranks[1].entered)
     assert ranks[1].marks > 2 * calls + 4 * (bandwidthplan.PINGS + 3)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
+import itertools
 import os
 import resource
 import socket
@@ -460,11 +463,30 @@ def test_name_servers_that_are_silent_do_not_outlast_the_run(
     }
 
 
+def limit_that_leaves(free: int) -> int:
+    """The limit under which this many files can be opened: it bounds their numbers, and tests before this one
+    may have left gaps, and files with high numbers.
+    """
+    used = {int(name) for name in os.listdir("/proc/self/fd")}
+    unused = (number for number in itertools.count() if number not in used)
+    return next(itertools.islice(unused, free - 1, None)) + 1
+
+
+@pytest.fixture
+def high_descriptors() -> Iterator[None]:
+    """Many files with high numbers, and none below them."""
+    with open(os.devnull, "rb") as null, contextlib.ExitStack() as held:
+        for _ in range(60):
+            held.callback(os.close, fcntl.fcntl(null, fcntl.F_DUPFD_CLOEXEC, 300))
+        yield
+
+
+@pytest.mark.usefixtures("high_descriptors")
 def test_a_shortage_of_descriptors_is_no_fault_of_a_host(tmp_path: Path, server: Sshd) -> None:
     hosts = [server.host(f"b{n}") for n in range(30)]
     transport = SshTransport(hosts, SshSettings(config_file=config(tmp_path, server)))
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/proc/self/fd")) + 15, before[1]))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit_that_leaves(15), before[1]))
     try:
         got = list(transport.run({h.name: sh("echo hi") for h in hosts}, 30))
     finally:
@@ -482,7 +504,7 @@ BASH_AS_PROXY = "ProxyCommand bash -c 'exec 3<>/dev/tcp/127.0.0.1/%p; cat <&3 & 
 def few_descriptors() -> Iterator[int]:
     """A soft limit that leaves some 40 files to this process."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    few = len(os.listdir("/proc/self/fd")) + 40
+    few = limit_that_leaves(40)
     resource.setrlimit(resource.RLIMIT_NOFILE, (few, hard))
     yield few
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

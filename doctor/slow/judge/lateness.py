@@ -56,8 +56,8 @@ class Lateness(Generic[K]):
         return self.gap >= LEAST and self.next >= APART * self.gap
 
 
-def lateness(shares: Shares[K], who: Collection[K]) -> Lateness[K]:
-    """How late these are, compared with all others, of whom there must be some."""
+def lateness(shares: Shares[K], who: Collection[K], usual: float | None = None) -> Lateness[K]:
+    """How late these are, compared with all others, of whom there must be some. `usual`: `_usual_noise`."""
     blocks = len(next(iter(shares.values())))
     others = [key for key in shares if key not in who]
     differences = [
@@ -65,7 +65,8 @@ def lateness(shares: Shares[K], who: Collection[K]) -> Lateness[K]:
         for at in range(blocks)
     ]
     gap = median(mean(shares[key]) for key in others) - mean(mean(shares[key]) for key in who)
-    noise = math.sqrt(sum((d - mean(differences)) ** 2 for d in differences) / max(1, blocks - 1))
+    usual = _usual_noise(shares) if usual is None else usual
+    noise = max(_noise(differences), usual * math.sqrt(1 / len(who) + 1 / len(others)))
     error = noise / math.sqrt(blocks)
     return Lateness(
         who=frozenset(who),
@@ -78,6 +79,21 @@ def lateness(shares: Shares[K], who: Collection[K]) -> Lateness[K]:
     )
 
 
+def _usual_noise(shares: Shares[K]) -> float:
+    """How much the share of the usual rank differs from block to block, less what all have in common. The own
+    noise of one that is chosen among many is often too small by luck.
+    """
+    common = [median(block) for block in zip(*shares.values(), strict=True)]
+    apart = (_noise([own - all_of for own, all_of in zip(of, common, strict=True)]) for of in shares.values())
+    return median(apart) / math.sqrt(1 - 1 / len(shares))
+
+
+def _noise(values: Sequence[float]) -> float:
+    """Their standard deviation."""
+    middle = mean(values)
+    return math.sqrt(sum((value - middle) ** 2 for value in values) / max(1, len(values) - 1))
+
+
 def latest(shares: Shares[K], groups: Collection[Collection[K]] = ()) -> Lateness[K]:
     """Who is late, if anybody: one alone, one of the `groups` as a whole (the ranks of a host), or the few
     that wait least. The first of them that is sure counts, else the first that may be, else the lowest.
@@ -86,5 +102,6 @@ def latest(shares: Shares[K], groups: Collection[Collection[K]] = ()) -> Latenes
     whole = [set(group) for group in groups if len(group) > 1 and 2 * len(group) <= len(shares)]
     whole.sort(key=lambda group: mean(mean(shares[key]) for key in group))
     few = [order[:number] for number in range(2, len(order) // 2 + 1)]
-    tried = [lateness(shares, who) for who in (order[:1], *whole[:1], *few)]
+    usual = _usual_noise(shares)
+    tried = [lateness(shares, who, usual) for who in (order[:1], *whole[:1], *few)]
     return next((one for one in tried if one.sure), next((one for one in tried if one.maybe), tried[0]))

@@ -42,6 +42,17 @@ def test_equal_ranks_are_not_named() -> None:
         assert found.smallest >= LEAST
 
 
+def test_equal_ranks_with_uneven_work_are_not_named() -> None:
+    """In three of these the one that waits least does so evenly by luck: its own noise alone is too small."""
+    assert not [seed for seed in range(400) if latest(shares([0.4] * 4, 0.1, seed)).sure]
+
+
+def test_an_uneven_rank_does_not_hide_that_another_is_late() -> None:
+    waits = {**shares([0.5, 0.5, 0.2, 0.5]), 3: [0.3, 0.8] * 4}
+    found = latest(waits)
+    assert (found.sure, found.who) == (True, {2})
+
+
 def test_a_small_effect_is_not_named_and_said_to_be_too_small() -> None:
     found = latest(shares([0.40, 0.40, 0.35, 0.40], 0.001))
     assert not found.sure

@@ -558,12 +558,23 @@ def test_a_rank_that_waits_for_a_processor_has_no_slow_link(
     assert not list(judge_links(unmoved))
 
 
-@pytest.mark.parametrize(("share", "found"), [(0.0, [("n1", "n2")]), (0.9, [])])
+@pytest.mark.parametrize(
+    ("turns", "share", "severity"),
+    [
+        (steadily(0.1), 0.0, [Severity.WARN]),
+        (steadily(0.1), 0.9, []),
+        (steadily(0.01), 0.99, [Severity.FAIL]),  # the same limit each time, whatever the waits
+        ([0.7 * each for each in steadily(0.01)[:1]] + steadily(0.01)[1:], 0.99, [Severity.FAIL]),
+        ([0.01, 0.007, 0.011, 0.007, 0.012], 0.99, []),
+    ],
+)
 def test_a_direction_is_not_slow_because_its_sender_waits_for_a_processor(
-    share: float, found: list[Any]
+    turns: list[float], share: float, severity: list[Severity]
 ) -> None:
-    result = held_up(sending(run_of(2, 1), {TO_N2: steadily(0.1)}), 0, share)
-    assert [charge.hosts for charge in judge_links(result)] == found
+    result = held_up(sending(run_of(2, 1), {TO_N2: turns}), 0, share)
+    charges = list(judge_links(result))
+    assert [charge.severity for charge in charges] == severity
+    assert {charge.hosts for charge in charges} <= {("n1", "n2")}
 
 
 def test_of_the_turns_of_a_slow_direction_those_without_a_wait_are_enough() -> None:

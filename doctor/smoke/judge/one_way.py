@@ -2,11 +2,12 @@
 
 A direction is slow if its quickest turn is below half of all but the slowest turn of the other direction, and
 its three quickest turns are alike: a slow link sets the same limit each time, even if a busy processor may
-miss it; a busy processor alone does not. Waits for a processor are taken off its turns, unless all but one
-are alike and below a tenth as they are: then a link set their limit while a rank waited. A host of three is slow if both its pairs carry less than a quarter
-of the pair without it. Runs were drawn at random from transfers on two cores beside four programs that
-compute. The first rule was wrong in 0.02 % of runs of two hosts, the second in 0.04 %; without these
-programs, the first was wrong in 0.002 % and the second never.
+miss it; a busy processor alone does not. Waits for a processor are taken off its turns. They may differ then,
+if the link set the limit while a rank waited: a direction is slow as well if all of its turns are below a
+tenth, all but one are alike, and the waits do not explain it. A host of three is slow if both its pairs carry
+less than a quarter of the pair without it. Runs were drawn at random from transfers on two cores beside four
+programs that compute. The first rule was wrong in 0.02 % of runs of two hosts, the second in 0.04 %; without
+these programs, the first was wrong in 0.002 % and the second never.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class OneWayRates:
     def is_limited(self, way: Way, part: float) -> bool:
         """Whether this direction is below this part of the other one, each time by the same limit."""
         best, own, other = map(sorted, (self.at_best[way], self.turns[way], self.turns[way[::-1]]))
-        if own[-1] < min(part, BROKEN) * other[1] and own[-1] <= STEADY * own[1]:
+        little = min(part, BROKEN) * other[1]
+        if max(own[-1], median(best)) < little and own[-1] <= STEADY * own[1]:
             return True
         return best[-1] < part * other[1] and best[-1] <= STEADY * best[-ALIKE]
 

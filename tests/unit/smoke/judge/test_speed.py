@@ -558,23 +558,34 @@ def test_a_rank_that_waits_for_a_processor_has_no_slow_link(
     assert not list(judge_links(unmoved))
 
 
+@pytest.mark.parametrize(("share", "found"), [(0.0, [("n1", "n2")]), (0.9, [])])
+def test_a_direction_is_not_slow_because_its_sender_waits_for_a_processor(
+    share: float, found: list[Any]
+) -> None:
+    result = held_up(sending(run_of(2, 1), {TO_N2: steadily(0.1)}), 0, share)
+    assert [charge.hosts for charge in judge_links(result)] == found
+
+
 @pytest.mark.parametrize(
-    ("turns", "share", "severity"),
+    ("turns", "waits", "found"),
     [
-        (steadily(0.1), 0.0, [Severity.WARN]),
-        (steadily(0.1), 0.9, []),
-        (steadily(0.01), 0.99, [Severity.FAIL]),  # the same limit each time, whatever the waits
-        ([0.7 * each for each in steadily(0.01)[:1]] + steadily(0.01)[1:], 0.99, [Severity.FAIL]),
-        ([0.01, 0.007, 0.011, 0.007, 0.012], 0.99, []),
+        ([53, 54, 57, 54, 55], [0.15, 0.56, 0.32, 0.43, 0.18], [Severity.FAIL]),
+        ([53, 54, 55, 51, 35], [0.23, 0.67, 0.79, 0.95, 0.99], [Severity.FAIL]),
+        ([53, 54, 55, 40, 35], [0.23, 0.67, 0.79, 0.95, 0.99], []),
+        ([18, 21, 19, 19, 4330], [0.99, 0.99, 0.99, 0.99, 0.99], []),
+        ([18, 21, 19, 19, 20], [0.99, 0.97, 0.95, 0.99, 0.98], []),  # each message waits for a time slice
     ],
 )
-def test_a_direction_is_not_slow_because_its_sender_waits_for_a_processor(
-    turns: list[float], share: float, severity: list[Severity]
+def test_a_slow_direction_is_limited_alike_while_its_sender_waits_for_a_processor(
+    turns: list[int], waits: list[float], found: list[Severity]
 ) -> None:
-    result = held_up(sending(run_of(2, 1), {TO_N2: turns}), 0, share)
-    charges = list(judge_links(result))
-    assert [charge.severity for charge in charges] == severity
-    assert {charge.hosts for charge in charges} <= {("n1", "n2")}
+    """Mbit/s between two hosts of which one sends at 60 Mbit/s at most, beside busy programs; the last ones
+    without such a limit. The other direction carries 9.6 Gbit/s.
+    """
+    result = sending(run_of(2, 1), {TO_N2: [each / 9600 for each in turns]})
+    pairs = (changed(each, queued=waits[each.stage - 1] * each.seconds) for each in result.ranks[0].pairs)
+    charges = list(judge_links(with_rank(result, 0, pairs=tuple(pairs))))
+    assert [charge.severity for charge in charges] == found
 
 
 def test_of_the_turns_of_a_slow_direction_those_without_a_wait_are_enough() -> None:

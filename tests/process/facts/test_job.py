@@ -242,8 +242,8 @@ def test_a_rank_in_another_network_namespace_is_marked(shell: str, bench: Bench)
 def test_a_launch_is_held_against_the_addresses_of_its_own_namespace(
     enter: tuple[str, ...], bench: Bench
 ) -> None:
-    """The address of a master in a container is not an address of the host, and need not be one. No process of
-    another test is seen.
+    """The address of a master in a container is not an address of the host, and need not be one. Processes of
+    other tests are not seen.
     """
     alone = {**TORCH, "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "198.18.77.1"}
     apart = bench.start(alone, *ALONE, *enter, sys.executable, str(bench.script), "")

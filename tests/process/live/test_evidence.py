@@ -122,6 +122,7 @@ def test_a_rank_that_stands_still_is_seen(
 ) -> None:
     job = make_job(FAULT=fault)
     job.hangs()
+    job.until(lambda: [job.step(rank, "shares") for rank in (0, 2)] == [5, 5])
     found = ranks(seen(job))
     victim = found[1]
     assert victim.a

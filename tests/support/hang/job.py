@@ -1,6 +1,7 @@
 """A small training over gloo that stands still on purpose: FAULT in rank VICTIM, at step AT.
 
-Each rank writes the number of its last step to FOLDER/step.RANK, and `hit` where its fault begins.
+Each rank writes the number of its last step to FOLDER/step.RANK, of the one that it begins to share to
+shares.RANK, and `hit` where its fault begins.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def main() -> None:
         compute(step)
         if CHAIN and dist.get_world_size() > RANK + 1:
             dist.send(batch, RANK + 1)
+        mark("shares", str(step))
         share(batch)
         mark("step", str(step))
 

@@ -53,9 +53,9 @@ class RunningJob:
                 argv = [*self.become, sys.executable, str(self.script), "--api-key", "swordfish-swordfish"]
                 self.ranks.append(subprocess.Popen(argv, stdout=said, stderr=said, env=env))
 
-    def step(self, rank: int) -> int:
+    def step(self, rank: int, of: str = "step") -> int:
         with suppress(OSError, ValueError):
-            return int((self.folder / f"step.{rank}").read_text())
+            return int((self.folder / f"{of}.{rank}").read_text())
         return -1
 
     def until(self, true: Callable[[], bool]) -> None:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
 from tests.support.cases import cases
 from tests.support.envelopes import as_data, as_junit, as_prometheus, wrong
+from tests.support.golden import compare
 from tests.support.hang.reports import NODES, ONE_SLEEPS, judgements, text
 from tests.support.hang.trials import trials
 from tests.support.hang.written import evidence
@@ -39,20 +39,11 @@ GOLDEN = ROOT / "tests" / "golden" / "hang"
 ESCAPE, BIDI = "\x1b[2J\x1b]0;pwned\x07", "\u202e"
 
 
-def compare(name: str, made: str) -> None:
-    golden = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(made)
-    assert golden.is_file(), f"no golden file {name}: run with UPDATE_GOLDEN=1"
-    assert made == golden.read_text()
-
-
 @pytest.mark.parametrize("name", judgements())
 def test_golden(name: str) -> None:
     made = judgements()[name]
-    compare(f"{name}.{made.exit_code}.80.txt", text(made, 80))
-    compare(f"{name}.{made.exit_code}.200.txt", text(made, 200))
+    compare(GOLDEN / f"{name}.{made.exit_code}.80.txt", text(made, 80))
+    compare(GOLDEN / f"{name}.{made.exit_code}.200.txt", text(made, 200))
 
 
 def test_no_golden_file_is_left_over() -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from doctor.report.envelope import as_json as written
 from doctor.report.html.page import as_html
 from doctor.report.markdown_page import as_markdown
 from tests.support.envelopes import as_data, as_json, as_junit, as_prometheus
+from tests.support.golden import compare
 from tests.support.html_page import parsed
 from tests.support.logs.conclusions import NOON, explaineds, oom, text
 from tests.support.paths import ROOT
@@ -34,27 +34,18 @@ ESCAPE, BIDI = "\x1b[2J\x1b]0;pwned\x07", "\u202e"
 JSON = ("oom-proved", "unknown")
 
 
-def compare(name: str, made: str) -> None:
-    golden = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(made)
-    assert golden.is_file(), f"no golden file {name}: run with UPDATE_GOLDEN=1"
-    assert made == golden.read_text()
-
-
 @pytest.mark.parametrize("name", explaineds())
 def test_golden(name: str) -> None:
     made = explaineds()[name]
-    compare(f"{name}.{made.exit_code}.80.txt", text(made, 80))
-    compare(f"{name}.{made.exit_code}.200.txt", text(made, 200))
+    compare(GOLDEN / f"{name}.{made.exit_code}.80.txt", text(made, 80))
+    compare(GOLDEN / f"{name}.{made.exit_code}.200.txt", text(made, 200))
 
 
 @pytest.mark.parametrize("name", JSON)
 def test_golden_json(name: str) -> None:
     made = explaineds()[name]
     told = written(msgspec.structs.replace(logs_report(made), tool=ToolName(version="VERSION")))
-    compare(f"{name}.{made.exit_code}.json", told.decode())
+    compare(GOLDEN / f"{name}.{made.exit_code}.json", told.decode())
 
 
 def test_no_golden_file_is_left_over() -> None:

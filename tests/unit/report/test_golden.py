@@ -6,13 +6,14 @@ again: read the difference before committing it. A new check changes none of the
 
 from __future__ import annotations
 
-import os
+from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
 
 from doctor.report.envelope import ToolName, as_json
 from doctor.report.json import check_report
+from tests.support.golden import compare
 from tests.support.paths import ROOT
 from tests.support.reports import DOZEN, reports, text
 
@@ -21,23 +22,30 @@ AS_JSON = ("interrupted", "sick-hosts", "smoke-hung")
 """The JSON of the others is compared with its schema (`tests/unit/test_envelope.py`)."""
 
 
-def compare(name: str, made: str) -> None:
-    golden = GOLDEN / name
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(made)
-    assert golden.is_file(), f"no golden file {name}: run with UPDATE_GOLDEN=1"
-    assert made == golden.read_text()
-
-
 @pytest.mark.parametrize("name", reports())
 def test_golden(name: str) -> None:
     made = reports()[name]
     stem = f"{name}.{made.exit_code}"
-    compare(f"{stem}.80.txt", text(made, 80))
-    compare(f"{stem}.200.txt", text(made, 200))
+    compare(GOLDEN / f"{stem}.80.txt", text(made, 80))
+    compare(GOLDEN / f"{stem}.200.txt", text(made, 200))
     if name in AS_JSON:
-        compare(f"{stem}.json", as_json(replace(check_report(made), tool=ToolName(version="0"))).decode())
+        told = as_json(replace(check_report(made), tool=ToolName(version="0")))
+        compare(GOLDEN / f"{stem}.json", told.decode())
+
+
+@pytest.mark.parametrize("old", ["it was so\n", None])
+def test_a_stale_golden_fails_and_says_how_it_is_written_again(
+    old: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    golden = tmp_path / "report.1.80.txt"
+    if old:
+        golden.write_text(old)
+    monkeypatch.delenv("UPDATE_GOLDEN", raising=False)
+    with pytest.raises(AssertionError, match=r"UPDATE_GOLDEN=1 to write golden file report\.1\.80\.txt"):
+        compare(golden, "it is so\n")
+    monkeypatch.setenv("UPDATE_GOLDEN", "1")
+    compare(golden, "it is so\n")
+    assert golden.read_text() == "it is so\n"
 
 
 def test_a_run_with_mindspore_speaks_of_no_torch() -> None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 from contextlib import redirect_stdout
 from functools import cache, partial
@@ -26,6 +25,7 @@ from doctor.text.console import drawn
 from doctor.text.language import Language
 from doctor.text.speech import speaking
 from doctor.text.wrap import cells
+from tests.support.golden import compare
 from tests.support.paths import ROOT
 from tests.support.reports import reports
 
@@ -70,12 +70,7 @@ def test_golden(name: str, width: int) -> None:
     english = text(name, width, Language.EN)
     mark = hashlib.sha256(english.encode()).hexdigest()[:12]
     made = f"english {mark}\n{text(name, width, Language.ZH)}"
-    golden = GOLDEN / f"{name}.{width}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.parent.mkdir(exist_ok=True)
-        golden.write_text(made)
-    assert golden.is_file(), f"no golden file {golden.name}: run with UPDATE_GOLDEN=1"
-    assert made == golden.read_text()
+    compare(GOLDEN / f"{name}.{width}.txt", made)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
 from doctor import cli
 from doctor.exam.demo import evidence_of
+from tests.support.golden import compare
 from tests.support.html_page import parsed
 from tests.support.paths import ROOT
 
@@ -20,10 +20,7 @@ GOLDEN = ROOT / "tests" / "golden" / "slow"
 def test_golden(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     assert cli.run(["demo", "slow", "--lang", "en"]) == 0
-    made, golden = capsys.readouterr().out, GOLDEN / f"demo.{width}.txt"
-    if os.environ.get("UPDATE_GOLDEN"):
-        golden.write_text(made)
-    assert made == golden.read_text()
+    compare(GOLDEN / f"demo.{width}.txt", capsys.readouterr().out)
 
 
 def test_the_title_says_who_is_late_and_what_that_costs(tmp_path: Path) -> None:

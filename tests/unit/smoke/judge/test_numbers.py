@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator
 from itertools import chain
@@ -16,6 +15,7 @@ from doctor.smoke.judge.data import judge_data
 from doctor.smoke.judge.links import judge_links
 from doctor.smoke.judge.speed import judge_speed
 from doctor.smoke.result import Exit
+from tests.support.golden import compare
 from tests.support.paths import ROOT
 from tests.support.smoke.frozen import died, extra, frozen, skipped, stuck
 from tests.support.smoke.results import with_host, with_rank
@@ -71,7 +71,4 @@ def texts(charges: Iterable[SmokeCharge]) -> Iterator[str]:
 
 def test_the_numbers_of_charges() -> None:
     made = "\n".join(dict.fromkeys(texts(chain(spoilt(), stopped(), slow())))) + "\n"
-    if os.environ.get("UPDATE_GOLDEN"):
-        GOLDEN.parent.mkdir(exist_ok=True)
-        GOLDEN.write_text(made)
-    assert made == GOLDEN.read_text()
+    compare(GOLDEN, made)

@@ -21,8 +21,6 @@ SURE, MAYBE = 5.0, 3.0
 """How far the difference must stand out of its noise (Student's t): to be named, or to be looked at on."""
 APART = 0.5
 """How much of the difference must lie between the late ones and the next."""
-OFTEN = 0.75
-"""The share of the blocks that must agree."""
 NO_NOISE = 99.0
 
 
@@ -37,7 +35,7 @@ class Lateness(Generic[K]):
     """How much less than the next that waits little."""
     t: float
     agree: int
-    """In how many blocks they waited less than the median of the others."""
+    """In how many blocks they waited less than the median of the others: in nearly all if `t` is large."""
     blocks: int
     smallest: float
     """The smallest gap that would have been named, with the noise that there is."""
@@ -49,7 +47,7 @@ class Lateness(Generic[K]):
 
     @property
     def sure(self) -> bool:
-        return self._apart and self.t >= SURE and self.agree >= OFTEN * self.blocks
+        return self._apart and self.t >= SURE
 
     @property
     def _apart(self) -> bool:

@@ -25,9 +25,6 @@ from doctor.text.console import drawn
 from doctor.text.outfile import write_file
 from doctor.text.terminal import coloured, put, width
 
-ANSWERED = ("host-unreachable", "probe-incomplete")
-"""The checks that decide the exit code: whether all hosts answered, and answered completely."""
-
 
 def tell_facts(request: Request, csv: Path | None) -> int:
     outputs = request.outputs
@@ -38,7 +35,7 @@ def tell_facts(request: Request, csv: Path | None) -> int:
         )
     others = {"--save": request.save, "--csv": None if csv == STDOUT else csv}
     refuse_unwritable(request.outputs, others, request.inputs())
-    what = replace(request.what, exam="host", only=ANSWERED, mesh="none", strict=True)
+    what = replace(request.what, exam="host", mesh="none", strict=True)
     reading, report = run_and_judge(replace(with_defaults(request), what=what), ASKED)
     out = sys.stderr if on_stdout or csv == STDOUT else sys.stdout
     writes: list[tuple[Path | str | None, Callable[[Path], object]]] = [

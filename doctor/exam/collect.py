@@ -26,7 +26,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import MeshMode
 from doctor.judge.reading import Reading, read_recording
-from doctor.mesh import MeshPatience, MeshPlan, MeshResult, mesh_script, plan_mesh, run_mesh
+from doctor.mesh import MeshPlan, MeshResult, plan_mesh
 from doctor.model import Answer, AnswerEnd, Backend, Capture, Host, MissingFact, UnreachedHost, UnreachedKind
 from doctor.probe import HostAnswer, new_token, read, script, through
 from doctor.recording import Recording
@@ -35,7 +35,7 @@ from doctor.savedrun import SCHEMA
 from doctor.smoke.result import SmokeResult
 from doctor.stage import Stage, Tell
 from doctor.text.redact import redact, redact_values
-from doctor.transport import Script, Session, Transport, errors
+from doctor.transport import Script, Transport, errors
 from doctor.transport.containers import not_entered
 from doctor.transport.way import Way
 
@@ -63,8 +63,8 @@ class Order:
     also_busy: bool = False
     smoke: bool = False
     """Whether a smoke run follows."""
-    patience: MeshPatience = field(default_factory=MeshPatience)
-    """The time limits for connections between hosts."""
+    quick: bool = False
+    """Whether connections between hosts are given little time, as in a smoke run."""
     hosts_from: str = ""
     """Where the hosts were named, if it was not the command line."""
     way: Way | None = None
@@ -227,8 +227,7 @@ class Collection:
             self.mesh = MeshResult(mesh.shape, mesh.head, (), (), (), mesh.left_out, 0.0)
             return
         self.progress(Stage("network", f"starting on {len(mesh.nodes)} hosts"))
-        session = self.open_mesh(mesh)
-        self.mesh = run_mesh(session, mesh, order.patience, progress=self.progress, until=order.until)
+        self.mesh = self.connect(mesh, self.progress, quick=order.quick)
 
     def _try_offers(self) -> None:
         """If ranks would offer a different address than the one that was tried, try that one too."""
@@ -246,15 +245,18 @@ class Collection:
         mesh = plan_mesh(addresses, shape=self.mesh.shape)
         mesh = replace(mesh, pairs=tuple(pair for pair in mesh.pairs if pair[1] in wanted))
         if mesh.pairs:
-            session = self.open_mesh(mesh)
-            self.offered = run_mesh(session, mesh, self.order.patience, until=self.order.until)
+            self.offered = self.connect(mesh, quick=self.order.quick)
 
-    def open_mesh(self, mesh: MeshPlan) -> Session:
-        """Start a mesh agent on each host that takes part."""
+    def connect(self, mesh: MeshPlan, progress: Tell | None = None, *, quick: bool) -> MeshResult:
+        """Start an agent on each host that takes part, and let them connect to each other."""
+        from doctor.mesh.run import QUICK, MeshPatience, mesh_script, run_mesh  # not for a single host
+
         hosts = {host.name: host for host in self.order.hosts}
         taking_part = [hosts[node.host] for node in mesh.nodes]
         scripts = {h.name: through(mesh_script(h.python), h) for h in taking_part}
-        return self.transport.open(scripts, self.order.until)
+        session = self.transport.open(scripts, self.order.until)
+        patience = QUICK if quick else MeshPatience()
+        return run_mesh(session, mesh, patience, progress or (lambda _: None), self.order.until)
 
     def _of_running_ranks(self) -> None:
         """Ask for the rank tables of a job that runs, and for the names of its masters, if only the first

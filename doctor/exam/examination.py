@@ -18,9 +18,8 @@ from doctor.exam.collect import Collection, Order
 from doctor.exam.flags import apply_flags, pairs
 from doctor.exam.progress import progress_line
 from doctor.exam.replay import as_recorded
-from doctor.exam.request import SHAPES, JobFlags, Ready, Request, SmokeFlags
+from doctor.exam.request import SHAPES, ExamFlags, JobFlags, Ready, Request, SmokeFlags
 from doctor.exam.signals import signal_of, stop_on_signals
-from doctor.exam.smoke_rounds import QUICK, run_smoke
 from doctor.exam.way import way_of
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
@@ -41,10 +40,9 @@ from doctor.judge.playbook import (
     widened,
 )
 from doctor.judge.reading import Reading, read_recording
-from doctor.judge.registry import find_checks
+from doctor.judge.registry import checks_in, find_checks
 from doctor.judge.selection import CheckSelection
 from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_essentials
-from doctor.mesh import MeshPatience
 from doctor.recording import Recording, load
 from doctor.report.outputs import deliver, refuse_unwritable
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
@@ -100,6 +98,8 @@ def judge_again(request: Request, recorded: Recording) -> tuple[Reading, Report]
 
 def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     what = request.what
+    if request.command == UNJUDGED:
+        return _of_answers(what)
     own = request.command if request.command in exams() else DEFAULT_EXAM
     name = what.exam or (recorded.exam if recorded else own)
     if recorded and not what.exam and name not in exams():
@@ -144,6 +144,13 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
         no_smoke=no_smoke,
         choices=choices,
     )
+
+
+def _of_answers(what: ExamFlags) -> PreparedExam:
+    """Only whether the hosts answered, so no other check is loaded."""
+    checks = tuple(check for check in checks_in("reach.py") if is_always_made(check))
+    rules = Rules(frozenset(check.id for check in checks), what.strict, what.need_hosts)
+    return PreparedExam("host", Exam("Answers"), checks, (), Expect(), rules)
 
 
 def _refuse_a_job(request: Request, exam: str) -> None:
@@ -231,7 +238,7 @@ def _collect(
             connect=syllabus.asks(MESH),
             also_busy=what.on_busy == "run",
             smoke=syllabus.smoke,
-            patience=QUICK if request.command == "smoke" else MeshPatience(),
+            quick=request.command == "smoke",
             hosts_from="" if targets.source in (COMMAND_LINE, LOCAL) else targets.source,
             way=way_of(request, targets, transport.name),
             pythons=None if ready else own_interpreters(os.environ),
@@ -246,6 +253,8 @@ def _collect(
         if ready:
             collection.unreached.update(ready.absent())
         if syllabus.smoke and not syllabus.no_smoke:
+            from doctor.exam.smoke_rounds import run_smoke
+
             before = build_report(collection.read(), syllabus.before_smoke(), playbook)
             run_smoke(collection, training, before)
             if ready:

@@ -10,7 +10,6 @@ from typing import cast
 
 from doctor.errors import InputErrors, UsageError
 from doctor.exam.request import Request
-from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.table_reference import told_tables
 from doctor.job.parallel import read_layout
@@ -39,6 +38,8 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
             raise UsageError("--launch live is the job that runs, so no file says how it is started.", _ONE)
         wishes = replace(wishes, live=wishes.launch is None)  # inside a job, its ranks have said it already
     elif job.launch:
+        from doctor.job.launch.files import read_launch_files
+
         launch = read_launch_files(job.launch_files, _slots, is_allocated(os.environ))
         wishes = replace(wishes, launch=launch, table=wishes.table or _table_beside(launch))
     if request.smoke.framework != "auto":

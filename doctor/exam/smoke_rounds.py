@@ -20,7 +20,7 @@ from doctor.job.launch.variables import is_setting
 from doctor.job.plan import LIBRARIES, JobPlan, interface_with, is_untold
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
-from doctor.mesh import MeshPatience, MeshResult, plan_mesh, run_mesh
+from doctor.mesh import MeshResult, plan_mesh
 from doctor.model import Backend, Host, HostStatus, MissingFact
 from doctor.probe import through
 from doctor.rules.interpreter import no_common_framework, other_framework
@@ -37,10 +37,6 @@ from doctor.text.nodeset import fold
 
 REPEATS = 2
 NETWORK = ("port-unreachable", "large-packets-lost")
-QUICK = MeshPatience(
-    start=5.0, connect=0.7, answer=1.5, tries=1, again=1.3, answer_again=2.0, slack=2.0, stop=1.0
-)
-"""For a mesh among hosts whose agents have just answered."""
 
 
 def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
@@ -207,4 +203,4 @@ def meet(collection: Collection, job: JobPlan, hosts: Sequence[Host]) -> MeshRes
     )
     if len(mesh.nodes) < 2:
         return None
-    return run_mesh(collection.open_mesh(mesh), mesh, QUICK, until=collection.order.until)
+    return collection.connect(mesh, quick=True)

@@ -15,7 +15,6 @@ import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.metadata import entry_points
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -25,6 +24,8 @@ from doctor.errors import DoctorError, InputErrors, Mistake
 from doctor.text.outfile import why_not_ours, why_others_can_change
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoints
+
     from doctor.api import Check
 
 ENTRY_POINTS = "cluster_doctor.checks"
@@ -55,7 +56,7 @@ def bundled(name: str) -> Path:
 
 def check_ids(folders: Sequence[Path] = ()) -> tuple[str, ...]:
     """The ids of all checks. If all are bundled, they are read from the source files, which is faster."""
-    if folders or entry_points(group=ENTRY_POINTS):
+    if folders or _entry_points():
         return tuple(check.id for check in find_checks(folders).checks)
     files = sorted(bundled("checks").glob("*.py"))
     return tuple(id for path in files for id in _DECLARED.findall(path.read_text(encoding="utf-8")))
@@ -74,7 +75,7 @@ def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
             [Mistake(f"--checks: {each.origin}", None, each.reason) for each in broken],
             "Fix it or leave it out: what cannot be loaded would not be examined.",
         )
-    for entry in sorted(entry_points(group=ENTRY_POINTS), key=lambda e: e.name):
+    for entry in sorted(_entry_points(), key=lambda e: e.name):
         name = f"entry point {entry.name}"
         try:
             own = _checks_of(entry.load())
@@ -83,6 +84,19 @@ def find_checks(folders: Iterable[Path] = ()) -> FoundChecks:
             continue
         broken += _take(own, name, checks) if own else [BrokenSource(name, NOTHING)]
     return FoundChecks(tuple(checks.values()), tuple(broken))
+
+
+def _entry_points() -> EntryPoints:
+    from importlib.metadata import entry_points  # with what reads e-mail
+
+    return entry_points(group=ENTRY_POINTS)
+
+
+@cache
+def checks_in(file: str) -> tuple[Check, ...]:
+    """The checks of one bundled file, without those of any other."""
+    path = bundled("checks") / file
+    return tuple(_checks_of(_load_bundled(path, f"_doctor_checks_0_{path.stem}", None)))
 
 
 def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[BrokenSource]:

@@ -55,6 +55,12 @@ class MeshPatience(AgentPatience):
     slack: float = 10.0
 
 
+QUICK = MeshPatience(
+    start=5.0, connect=0.7, answer=1.5, tries=1, again=1.3, answer_again=2.0, slack=2.0, stop=1.0
+)
+"""For a mesh among hosts whose agents have just answered."""
+
+
 @dataclass(slots=True)
 class _MeshAgent(RemoteAgent):
     """`ports` and `calls` are the requests that it has not answered yet."""

@@ -73,5 +73,5 @@ def test_a_plain_install_brings_py_spy(doctor: Path, tmp_path: Path) -> None:
 
 def test_the_wheel_ships_its_mesh_agents(doctor: Path, tmp_path: Path) -> None:
     python = doctor.parent / "python"
-    code = "from doctor.mesh import mesh_script; print(len(mesh_script().stdin) > 1000)"
+    code = "from doctor.mesh.run import mesh_script; print(len(mesh_script().stdin) > 1000)"
     assert run(python, "-c", code, cwd=tmp_path) == "True\n"

@@ -24,7 +24,7 @@ from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.table_reference import VARIABLES as TABLE_VARIABLES
 from doctor.judge.examine import facts_of
 from doctor.judge.registry import find_checks
-from doctor.mesh import mesh_script
+from doctor.mesh.run import mesh_script
 from doctor.probe import TOKEN, script
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.messages import COMMANDS, JoinCommand, StartCommand

@@ -8,18 +8,20 @@ out.
 from __future__ import annotations
 
 from doctor.smoke.judge.charge import SmokeCharge
-from doctor.smoke.judge.crash import judge_crash
-from doctor.smoke.judge.data import judge_data
-from doctor.smoke.judge.hang import judge_hang, judge_hiccups
-from doctor.smoke.judge.injections import judge_injected
-from doctor.smoke.judge.mismatch import judge_mismatch
-from doctor.smoke.judge.start import judge_start
 from doctor.smoke.result import SmokeResult
 
 __all__ = ["SmokeCharge", "judge"]
 
 
 def judge(result: SmokeResult) -> tuple[SmokeCharge, ...]:
+    """Most reports have no smoke run, so only this imports the judges."""
+    from doctor.smoke.judge.crash import judge_crash
+    from doctor.smoke.judge.data import judge_data
+    from doctor.smoke.judge.hang import judge_hang, judge_hiccups
+    from doctor.smoke.judge.injections import judge_injected
+    from doctor.smoke.judge.mismatch import judge_mismatch
+    from doctor.smoke.judge.start import judge_start
+
     ended = (
         *judge_start(result),
         *judge_crash(result),

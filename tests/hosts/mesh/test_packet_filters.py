@@ -13,11 +13,10 @@ from doctor.mesh import (
     MeshBlame,
     MeshResult,
     culprits,
-    mesh_script,
     not_carried,
     plan_mesh,
-    run_mesh,
 )
+from doctor.mesh.run import mesh_script, run_mesh
 from tests.lab.needs import missing
 from tests.support.faults import some_of
 from tests.support.mesh_session import LocalSession

@@ -18,7 +18,7 @@ import pytest
 
 from doctor.agents.bootstrap import LAST_LINE
 from doctor.agents.onhost import segments
-from doctor.mesh import mesh_script
+from doctor.mesh.run import mesh_script
 from doctor.transport import SessionEnd
 from tests.support.cases import from_cases
 from tests.support.mesh_session import LocalSession

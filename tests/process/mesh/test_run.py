@@ -14,15 +14,8 @@ import msgspec
 import psutil
 import pytest
 
-from doctor.mesh import (
-    MeshPatience,
-    MeshPlan,
-    MeshResult,
-    culprits,
-    mesh_script,
-    plan_mesh,
-    run_mesh,
-)
+from doctor.mesh import MeshPlan, MeshResult, culprits, plan_mesh
+from doctor.mesh.run import MeshPatience, mesh_script, run_mesh
 from doctor.model import UnreachedHost, UnreachedKind
 from doctor.stage import Stage
 from doctor.transport import Line, Script, SessionEnd

@@ -18,7 +18,8 @@ from doctor.live.agents import LookAgents, LookPatience
 from doctor.live.evidence import LiveEvidence, Look
 from doctor.live.evidence_file import decoded, encoded
 from doctor.live.sight import evidence_of
-from doctor.mesh import MeshPatience, plan_mesh, run_mesh
+from doctor.mesh import plan_mesh
+from doctor.mesh.run import MeshPatience, run_mesh
 from doctor.report import envelope
 from doctor.report.card import Page
 from doctor.report.html.page import as_html

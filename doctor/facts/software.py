@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
 from doctor.api import Ask, Capture, Fact, Read, Run, UnreadableOutput, files
 from doctor.devices import EVERY_VISIBLE, VENDORS, Vendor
@@ -88,7 +88,7 @@ def _python(capture: Capture) -> Python:
 @cache
 def _look() -> str:
     """The arguments with which an interpreter runs look.py; `-B` keeps it from writing files."""
-    return f"-B -c {shlex.quote((resources.files('doctor.facts') / 'look.py').read_text(encoding='utf-8'))}"
+    return f"-B -c {shlex.quote(Path(__file__).with_name('look.py').read_text(encoding='utf-8'))}"
 
 
 def _ask_python(ask: Ask) -> str:

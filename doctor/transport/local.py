@@ -13,8 +13,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 
-import psutil
-
 from doctor.transport import errors
 from doctor.transport.program import OUTPUT_CAP, Program
 from doctor.transport.threads import ThreadedTransport, Turn
@@ -169,6 +167,8 @@ def _session(leader: int) -> Iterator[int]:
 
     By session, not by parent: a process whose parent has ended is still in the session.
     """
+    import psutil  # only if a program has to be ended
+
     with contextlib.suppress(OSError):
         for pid in psutil.pids():
             with contextlib.suppress(OSError):

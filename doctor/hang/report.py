@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from doctor.hang.durations import duration
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     against_words,
@@ -22,6 +21,7 @@ from doctor.hang.words import (
 from doctor.live.jobs.job import RunningJob
 from doctor.live.words import frame_words, job_words, missing_words
 from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
+from doctor.text.durations import duration
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from doctor.hang.durations import duration
 from doctor.hang.judge.judgement import (
     Cause,
     HangCulprit,
@@ -17,6 +16,7 @@ from doctor.hang.judge.judgement import (
 from doctor.live.libraries.opinions import OpinionKind, Trust
 from doctor.live.steps import step_of
 from doctor.live.words import MOST
+from doctor.text.durations import duration
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text
 

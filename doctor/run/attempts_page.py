@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from doctor.report.card import Card, CardKind, Page, Row, RowForm
-from doctor.run.durations import duration
 from doctor.run.envelope import AttemptEntry
+from doctor.text.durations import duration
 
 
 def attempts_page(attempts: Sequence[AttemptEntry], started: str) -> Page:

@@ -24,7 +24,6 @@ from doctor.run.apart import StoppedPart
 from doctor.run.attempt import JobAttempt, Watched
 from doctor.run.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.run.command import Command, end_as, exit_code
-from doctor.run.durations import duration
 from doctor.run.folder import PART, RunFolder
 from doctor.run.launcher import (
     agent_of,
@@ -42,6 +41,7 @@ from doctor.run.relay.command import NOT_FOUND, NOT_STARTED
 from doctor.run.scheduler import why_ended
 from doctor.run.whose import Whose
 from doctor.text.announce import announce
+from doctor.text.durations import duration
 from doctor.text.nodeset import fold, unfold
 from doctor.text.printable import clean_line
 from doctor.text.redact import redact

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from doctor.hang.durations import duration
 from doctor.hang.judge.case import HangCase, groups_of
 from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, RankStanding
 from doctor.hang.judge.strangers import odd
@@ -16,6 +15,7 @@ from doctor.live.evidence import JobMember
 from doctor.live.jobs.job import LostHost
 from doctor.live.places import short
 from doctor.live.wires import Key, key, pairs
+from doctor.text.durations import duration
 from doctor.text.ranks import ranks_text
 from doctor.waits import common_end, waited_for
 

@@ -13,7 +13,6 @@ import pytest
 from msgspec.structs import replace
 
 from doctor import cli
-from doctor.hang.durations import duration
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_part, hang_report
@@ -24,7 +23,6 @@ from doctor.report.markdown_page import as_markdown
 from doctor.report.markdown_text import inline
 from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
-from tests.support.cases import cases
 from tests.support.envelopes import as_data, as_junit, as_prometheus, wrong
 from tests.support.golden import compare
 from tests.support.hang.reports import NODES, ONE_SLEEPS, judgements, text
@@ -109,11 +107,6 @@ def test_ranks_without_end_are_folded() -> None:
     assert "510 ranks (0-76, 78-299, 301-511) in all_reduce" in shown
     every_other = judge(evidence(["waits" if rank % 2 else "sleeps" for rank in range(64)]))
     assert "and 24 more" in text(every_other, 80)
-
-
-@cases
-def test_durations(seconds: float, words: str) -> None:
-    assert duration(seconds) == words
 
 
 class TestHostileHosts:

@@ -1,0 +1,11 @@
+"""A number of seconds in words."""
+
+from __future__ import annotations
+
+from doctor.text.durations import duration
+from tests.support.cases import cases
+
+
+@cases
+def test_durations(seconds: float, words: str) -> None:
+    assert duration(seconds) == words

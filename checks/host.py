@@ -22,7 +22,7 @@ from doctor.api import (
     check,
 )
 from doctor.facts.processes import KERNEL_LOG, PROCESSES, DeviceProcess, KernelLine, Processes
-from doctor.rules.kernel_log import GROUP, HOST, KernelLog, Kill, kills, read_log, when
+from doctor.rules.kernel_log import GROUP, HOST, LACK, KernelLog, Kill, kills_of, read_log, when
 
 SHOWN = 3
 
@@ -30,7 +30,6 @@ APPLICATION_XIDS = {13, 31, 43, 45}
 """Xids that a faulty program causes: they do not count against the host."""
 
 _CRASH = r"segfault at .* in lib(?:nccl|hccl|torch|ascend)"
-_OUT_OF_MEMORY = "out of memory|oom-kill"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,14 +102,15 @@ def kernel_log(lines: tuple[KernelLine, ...], expect: Expect, plan: JobPlan) -> 
 def _kills(log: KernelLog) -> Iterator[Problem]:
     """The processes that the kernel ended, by what had no memory left."""
     found: dict[str, list[Kill]] = defaultdict(list)
-    for kill in kills(line for line in log.lines if not line.is_crash):
+    logged = [line for line in log.lines if not line.is_crash]
+    for kill in kills_of(logged):
         found[_REASONS.get(kill.why, _NODES)].append(kill)
     for reason, several in found.items():
-        groups = Counter(kill.group for kill in several if kill.group)
+        groups = Counter(kill.limit for kill in several if kill.limit)
         named = ", ".join(f"'{group}' ({number})" for group, number in groups.most_common(SHOWN))
         actual = log.number(len(several), "kill") + (f": {named}" if named else "")
-        lines = [line for kill in several[-SHOWN:] for line in kill.lines[-2:]]
-        yield _problem(log, f"the kernel ended processes: {reason}", actual, lines, _OUT_OF_MEMORY)
+        lines = [logged[place] for kill in several[-SHOWN:] for place in kill.messages[-2:]]
+        yield _problem(log, f"the kernel ended processes: {reason}", actual, lines, LACK)
 
 
 def _problem(log: KernelLog, summary: str, actual: str, lines: Sequence[KernelLine], pattern: str) -> Problem:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from doctor.agents.onhost.kernel_kills import LACK
 from doctor.agents.onhost.kernel_words import is_crash, own_words, whole_lines
 from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.devices import every
@@ -86,7 +87,7 @@ class KernelLine:
 
 WORTH_READING = "|".join(
     (
-        "out of memory|oom-kill|machine check|hardware error|link (is )?(up|down)|i/o error",
+        f"{LACK}|machine check|hardware error|link (is )?(up|down)|i/o error",
         "ext4-fs error|nf_conntrack: table full|segfault|edac|soft lockup|blocked for more",
         "memory failure",
         *every("kernel_log"),

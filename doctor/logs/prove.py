@@ -4,12 +4,12 @@ what they prove.
 
 from __future__ import annotations
 
-import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
+from doctor.agents.onhost.kernel_kills import JobMarks, kills, named_numbers
 from doctor.exam.examination import run_and_judge
 from doctor.exam.request import ExamFlags, Ready, Request
 from doctor.facts.memory import FULL, MB, Space
@@ -34,12 +34,6 @@ FAILS = (Status.FAIL, Status.WARN)
 RISKS = {"ports-not-reserved"}
 """Checks that show only how it may have come about."""
 KERNEL_LOG, MEMORY = "kernel-log", "memory-low"
-_KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b|/job_(\d{1,12})\b")
-_NAMED = re.compile(
-    r"(?i)(?:pids?|process|job(?:_?id)?|step_?id)[\s:=#_]{0,4}(\d{2,12})\b"
-    r"|\((\d{2,9})[,)]|\b(\d{2,9})\)? Killed"
-)
-"""A PID or a job of Slurm, as launchers, MindSpore and shells write it."""
 DISK = "disk-full"
 _ITS_OWN = "the job's own environment"
 _ITS_MEMORY = "the memory that the job itself takes"
@@ -240,7 +234,7 @@ def _is_about(finding: Finding, asked: Sequence[str], charge: LogCause) -> bool:
     and if memory may have run out, nothing else in the kernel's log does.
     """
     if _is_memory_kill(finding):
-        return bool(_killed(finding) & _numbers(charge))
+        return _is_of_job(finding, charge)
     return finding.check != KERNEL_LOG or MEMORY not in asked
 
 
@@ -248,17 +242,11 @@ def _is_memory_kill(finding: Finding) -> bool:
     return finding.check == KERNEL_LOG and "memory" in finding.summary
 
 
-def _killed(finding: Finding) -> set[str]:
-    """The PIDs of what the kernel killed, and the jobs of Slurm in whose control groups that was."""
-    pairs = [pair for each in finding.evidence for pair in _KILLED.findall(each.text)]
-    return {number for pair in pairs for number in pair}
-
-
-def _numbers(charge: LogCause) -> set[str]:
+def _is_of_job(finding: Finding, charge: LogCause) -> bool:
     """Launchers name the PIDs of lost ranks, and Slurm its job."""
-    said = {str(each.pid) for each in charge.who}
-    named = (number for line in charge.lines for found in _NAMED.findall(line.text) for number in found)
-    return {*said, *filter(None, named)}
+    said = {number for line in charge.lines for number in named_numbers(line.text)}
+    pids = {*map(int, said), *(each.pid for each in charge.who if each.pid is not None)}
+    return any(map(JobMarks(pids, [*said]).have, kills((None, each.text) for each in finding.evidence)))
 
 
 def _without_log(explained: Explanation, report: Report) -> str:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
+from doctor.agents.onhost.kernel_kills import GROUP, HOST, LACK, Kill, kills
 from doctor.api import Expect, Undecided
 from doctor.facts.processes import MOST_LINES, KernelLine
 
-_CHOSEN = re.compile(
-    r"oom-kill:constraint=CONSTRAINT_(?P<why>\w+)(?:.*?,oom_memcg=(?P<group>[^,]+),task_memcg=)?"
-)
-_KILL = re.compile(
-    r"(?P<group>memory cgroup )?out of memory(?: \(\w+\))?: kill(?:ed)? process \d", re.IGNORECASE
-)
-HOST, GROUP = "NONE", "MEMCG"
-"""What had no memory left, as the kernel calls it: the host, or a control group that reached its limit."""
-TOGETHER = 5.0
-"""A kill that nothing announces belongs to the one this many seconds before: the kernel announces 10 in 5 s,
-and of a group that is killed as a whole only the first."""
+__all__ = ["GROUP", "HOST", "LACK", "KernelLog", "Kill", "kills_of", "read_log", "when"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,29 +62,5 @@ def _within(before: KernelLine, line: KernelLine, apart: float) -> bool:
     return abs(before.age - line.age) < apart
 
 
-@dataclass(slots=True)
-class Kill:
-    """A process that the kernel ended for lack of memory. `group` is the control group, if it is named."""
-
-    why: str
-    group: str = ""
-    lines: list[KernelLine] = field(default_factory=list)
-
-
-def kills(lines: Iterable[KernelLine]) -> list[Kill]:
-    """The kills, each from the line that announces it, if there is one, and the line that reports it."""
-    found: list[Kill] = []
-    announced = False
-    for line in lines:
-        if chosen := _CHOSEN.search(line.text):
-            found.append(Kill(chosen["why"], chosen["group"] or "", [line]))
-            announced = True
-        elif killed := _KILL.search(line.text):
-            if not announced:
-                why = GROUP if killed["group"] else HOST
-                first = next((each for each in found[-1:] if each.why == why), None)
-                near = first and _within(first.lines[-1], line, TOGETHER)
-                found.append(Kill(why, first.group if first and near else ""))
-            found[-1].lines.append(line)
-            announced = False
-    return found
+def kills_of(lines: Iterable[KernelLine]) -> list[Kill]:
+    return kills((None if line.age is None else -line.age, line.text) for line in lines)

@@ -12,7 +12,7 @@ from functools import partial
 
 from doctor.errors import DoctorError
 from doctor.exam.request import Request
-from doctor.run.after import LossLook, curves_of
+from doctor.run.after import curves_of
 from doctor.run.apart import Apart, reap_orphans
 from doctor.run.command import ENDS, Command, SentSignal
 from doctor.run.elsewhere import RankElsewhere, left_elsewhere
@@ -23,6 +23,7 @@ from doctor.run.news import Newsroom
 from doctor.run.options import END, RunWishes
 from doctor.run.output import Output
 from doctor.run.pauses import FACTOR, OutputPauses, Passing
+from doctor.run.reason import LossLook
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold
 

@@ -13,15 +13,12 @@ EVERY = 5.0
 """Seconds between two looks."""
 SHARE = 200
 """On a machine with many processes, the time between two looks is so many times that of a look."""
-MOST = 10_000
-"""The processes that are remembered after their end."""
 _OUTSIDE = "pid:[4026531836]"
 """The PIDs of the kernel's log; in a container processes have others."""
+MOST = 10_000
+"""The processes that are remembered after their end."""
 START = 19
 """The place of the start in `stat`, after the name; that of the parent is 1."""
-
-Process = tuple[int, str]
-"""A PID and the start."""
 
 
 class CommandLives:
@@ -29,10 +26,8 @@ class CommandLives:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
-        self._runs: dict[Process, float] = {}
-        """When each was first seen, in seconds since 1970."""
-        self._gone: dict[Process, tuple[float, float]] = {}
-        """When each was first seen, and when no more."""
+        self._lives: dict[tuple[int, str], tuple[float, float]] = {}
+        """When each was first seen, by PID and start, and when no more."""
         self._next = 0.0 if _is_outside() else inf
 
     def look(self, now: float) -> None:
@@ -44,33 +39,27 @@ class CommandLives:
 
     def see(self, running: Mapping[int, tuple[int, str]], at: float) -> None:
         """`running` has the parent and the start of each process."""
-        below = [pid for pid, _ in self._runs]
-        if not self._runs and not self._gone and self._pid in running:
-            below = [self._pid]
-        for process in list(self._runs):
-            pid, start = process
-            if running.get(pid, (0, ""))[1] != start:
-                self._gone[process] = self._runs.pop(process), at
-                below.remove(pid)
+        below = [] if self._lives else [self._pid]
+        for (pid, start), (first, until) in self._lives.items():
+            if until == inf and running.get(pid, (0, ""))[1] == start:
+                below.append(pid)
+            else:
+                self._lives[pid, start] = first, min(until, at)
         children: dict[int, list[int]] = {}
         for pid, (parent, _) in running.items():
             children.setdefault(parent, []).append(pid)
+        own: dict[int, None] = {}
         while below:
-            pid = below.pop()
-            self._runs.setdefault((pid, running[pid][1]), at)
-            below += [each for each in children.get(pid, []) if (each, running[each][1]) not in self._runs]
-        for process in list(self._gone)[:-MOST]:
-            del self._gone[process]
+            own[below[-1]] = None
+            below += [each for each in children.get(below.pop(), []) if each not in own]
+        for pid in own.keys() & running.keys():
+            self._lives.setdefault((pid, running[pid][1]), (at, inf))
+        for process in [each for each, (_, until) in self._lives.items() if until < inf][:-MOST]:
+            del self._lives[process]
 
-    def spans(self) -> dict[int, list[tuple[float, float]]]:
-        """When each PID was one of the command, in seconds since 1970."""
-        found: dict[int, list[tuple[float, float]]] = {}
-        for process, span in (
-            *self._gone.items(),
-            *((one, (first, inf)) for one, first in self._runs.items()),
-        ):
-            found.setdefault(process[0], []).append(span)
-        return found
+    def spans(self) -> list[tuple[int, float, float]]:
+        """Each PID, and from when until when it was one of the command, in seconds since 1970."""
+        return [(pid, first, until) for (pid, _), (first, until) in self._lives.items()]
 
 
 def _is_outside() -> bool:

@@ -19,7 +19,7 @@ from doctor.exam.request import Request
 from doctor.job.launch.forms import Go
 from doctor.report.file_names import job_id
 from doctor.report.formats import STDOUT
-from doctor.run.after import EndReason, PastCommand, explained, lost_a_rank, printed_cause
+from doctor.run.after import explained, lost_a_rank, printed_cause
 from doctor.run.apart import StoppedPart
 from doctor.run.attempt import JobAttempt, Watched
 from doctor.run.before import BeforeStart, examined, unexamined, with_hosts
@@ -37,6 +37,7 @@ from doctor.run.news import Newsroom
 from doctor.run.options import RunWishes
 from doctor.run.output import Output
 from doctor.run.placeholders import OF_HOSTS, filled, named_in
+from doctor.run.reason import EndReason, PastCommand
 from doctor.run.relay.command import NOT_FOUND, NOT_STARTED
 from doctor.run.scheduler import why_ended
 from doctor.run.whose import Whose
@@ -286,9 +287,10 @@ class CommandRun:
             return None
         killed = exit_code(attempt.status) == 128 + signal.SIGKILL
         printed_into = own_logs(agent_of(self.words))
-        past = PastCommand(attempt.lives, attempt.began, attempt.seconds, killed, printed_into)
+        parts = folder.parent if self.on_each else None
+        past = PastCommand(attempt.lives, attempt.began, attempt.seconds, killed, printed_into, parts)
         try:
-            reason = explained(self._of_job(), attempt.output, past, folder.parent if self.on_each else None)
+            reason = explained(self._of_job(), attempt.output, past)
         except DoctorError as error:  # the exit code stays the job's
             announce(f"the end could not be explained: {error.message}", news.tell)
             return None

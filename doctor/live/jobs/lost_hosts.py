@@ -62,7 +62,7 @@ def _killed(lines: Sequence[str], age: float) -> str:
     for line in reversed(lines):
         seconds, pid, name = [*line.split(" ", 2), "", ""][:3]
         if seconds.isdigit() and pid.isdigit() and int(seconds) <= age + MARGIN:
-            return f"its kernel killed {name} (pid {pid}) {seconds} s ago, out of memory"
+            return f"its kernel killed {name} (pid {pid}) {seconds} s ago for lack of memory"
     return ""
 
 

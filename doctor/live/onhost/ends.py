@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
-from doctor.agents.onhost.kernel_words import whole_lines
+from doctor.agents.onhost.kernel_kills import BEGINS, kills
+from doctor.agents.onhost.kernel_words import own_words, whole_lines
 from doctor.live.onhost import proc, sockets
 from doctor.live.onhost.careful import Tool, carefully, run_all
 
@@ -25,11 +26,7 @@ MOST_TRIED = 3
 """The most processes of a namespace by which it is entered: one may end meanwhile."""
 MOST_KILLED = 4
 ALL = ("ss", "-tan")
-_KILLED = re.compile(
-    r"^(?:<\d{1,3}>)?\[\s*(\d{1,12}\.\d+)\] (?:Memory cgroup out|Out) of memory[^\[]{0,80}: "
-    r"Kill(?:ed)? process (\d{1,7}),? \(([^)]{1,64})\)",
-    re.MULTILINE,
-)
+_LINE = re.compile(r"(?:<\d{1,3}>)?\[\s*(\d{1,12}\.\d+)\] ((?:" + BEGINS + ").*)")
 
 NETS = "/sys/class/net"
 DOWN = ("down", "lowerlayerdown")
@@ -115,9 +112,10 @@ def _killed() -> "Iterator[str]":
     with contextlib.suppress(OSError):
         ((_, tool, _),) = run_all([lambda: Tool(["dmesg"], SECONDS, MOST_OUTPUT)], 1)
         now = proc.uptime()
-        text = "\n".join(whole_lines(bytes(tool.out).decode("utf-8", "replace").splitlines()))
-        for stamp, pid, name in _KILLED.findall(text)[-MOST_KILLED:]:
-            yield f"{max(0.0, now - float(stamp)):.0f} {pid} {name}"
+        lines = map(_LINE.match, whole_lines(bytes(tool.out).decode("utf-8", "replace").splitlines()))
+        said = [(float(line[1]), own_words(line[2])) for line in lines if line]
+        for kill in [each for each in kills(said) if each.name][-MOST_KILLED:]:
+            yield f"{max(0.0, now - (kill.at or 0.0)):.0f} {kill.pid} {kill.name}"
 
 
 def unplugged() -> "list[str]":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from doctor.agents.onhost.kernel_kills import BEGINS
 from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, NAMED, Clock
@@ -47,17 +48,14 @@ _FACILITY = r"(?:kern|user|daemon) {0,4}:(?P<level>\w{3,6}) {0,4}: "
 _DECODED = late(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} |(?=VFS: |NVRM: ))")
 _DECODED_NAMED = late(rf"{_FACILITY}\[{NAMED}\] ")
 _DMESG = late(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) ")
-_DMESG_ISO = late(
-    rf"{DATED} (?=NVRM: |Out of memory|Memory cgroup|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)"
-)
+_DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)")
 _ISO = late(rf"{DATED} ")
 _HIDDEN = late(rf"{NAMED} \S{{1,80}} kernel: ")
 """A host whose name was replaced, as by dots."""
 _KERNEL_TEXT = late(
     r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
     r"|nvidia-peermem |mce: |EDAC |EXT4-fs|XFS \(|BTRFS|md/raid|block nvme|nvme nvme\d"
-    r"|INFO: task \S{1,40}:\d{1,9} blocked for |nfs: server |Out of memory: Kill"
-    r"|Memory cgroup out of memory: |oom-kill:)"
+    rf"|INFO: task \S{{1,40}}:\d{{1,9}} blocked for |nfs: server |{BEGINS})"
 )
 _XID = late(r"(?<!\]: )NVRM: Xid \(PCI:")
 """A line with this text is the kernel's, whichever program of the job repeats it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from doctor.agents.onhost.kernel_kills import reports_kill
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import killed_pid, lacks_memory
 from doctor.logs.judge.parties import Key, key
@@ -64,7 +65,7 @@ class LogBlame:
 def _telling(event: Event) -> LogLine:
     """The line that says most: the kernel first reports a lack of memory, then names the killed process."""
     first, last = event.sighting.first, event.sighting.last
-    return last if "Killed process" in last.text and "Killed process" not in first.text else first
+    return last if reports_kill(last.text) and not reports_kill(first.text) else first
 
 
 def _once(events: Iterable[Event]) -> Iterator[Event]:

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
+from doctor.agents.onhost.kernel_kills import own_limit
 from doctor.job.launch.launchers import LAUNCHERS
 from doctor.job.launch.launchers.srun import SRUN
 from doctor.logs.model import Form, Sighting
@@ -47,7 +48,6 @@ _SERVER = re.compile(
     re.IGNORECASE,
 )
 """Services, which are never ranks. What only their own container lacked does not concern the job."""
-_OWN_LIMIT = ("Memory cgroup out of memory", "CONSTRAINT_MEMCG")
 _OF_JOB = re.compile(r"memcg=\S{0,300}(?:slurm|/job|train|torch)")
 """The container of a job, as the kernel names it."""
 _NOBODY = "none"
@@ -109,7 +109,7 @@ def of_another_container(sighting: Sighting, name: str = "") -> bool:
     """Whether a process whose name is not that of a training exceeded the limit of its own container."""
     name = name or sighting.taken.get("process", "")
     texts = [sighting.first.text, sighting.last.text]
-    own = any(words in text for words in _OWN_LIMIT for text in texts)
+    own = any(map(own_limit, texts))
     return own and bool(name) and not _RANKS.match(name) and not any(map(_OF_JOB.search, texts))
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from enum import Enum
 
+from doctor.agents.onhost import kernel_kills
 from doctor.logs.model import Form, Role, Sighting
 
 
@@ -44,7 +45,6 @@ _ABSENT = (
     "RendezvousTimeout",
 )
 _NAMES_HOST = ("ssh: connect to host",)
-_KERNEL_DEATH = ("Out of memory", "out of memory", "oom-kill", "oom_kill", "OOM Killed", "OUT_OF_MEMORY")
 _WAITS = (
     *("Timed out waiting", "timed out waiting", "operation timeout", "wait timeout", "Notify Wait"),
     *("notify wait", "EI0002", "EI0006", "507048", "socket establish timeout", "Getting socket times out"),
@@ -81,7 +81,6 @@ _DEATHS = {4, 7, 8, 9, 11}
 """Signals that end a process through its own fault, or that kill it from outside the job."""
 _STOPS = {1, 2, 15}
 _EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
-_KILLED = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b")
 _SIGNAL = re.compile(
     r"(?i)(?:exited on |received )?signal[: ] *(\d{1,3})\b|\bsignal: *(\w{1,20}) *\((\d{1,3})\)"
 )
@@ -152,15 +151,13 @@ def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
 def lacks_memory(sighting: Sighting) -> bool:
     """Whether the kernel or the scheduler reports that the kernel killed a process for lack of memory."""
     by = sighting.first.form in (Form.KERNEL, Form.SLURM)
-    return by and any(each in sighting.first.text for each in _KERNEL_DEATH)
+    return by and kernel_kills.tells_of_lack(sighting.first.text)
 
 
 def killed_pid(sighting: Sighting) -> int | None:
     """The process that the kernel killed; the first or the last line names it."""
-    for line in (sighting.first, sighting.last):
-        if found := _KILLED.search(line.text):
-            return int(found[1])
-    return None
+    first, last = (kernel_kills.killed_pid(line.text) for line in (sighting.first, sighting.last))
+    return last if first is None else first
 
 
 def exit_of(sighting: Sighting) -> int | None:

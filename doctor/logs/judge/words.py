@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
+from doctor.agents.onhost.kernel_kills import SAID
 from doctor.job.launch.launchers.mpirun import MPIRUN
 from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.judge.event import Event
@@ -107,7 +108,7 @@ def folded(hosts: Iterable[str]) -> str:
 def ended(event: Event) -> str:
     """How a rank ended: "was killed by the kernel for lack of memory"."""
     if lacks_memory(event.sighting):
-        return "was killed by the kernel for lack of memory (oom-kill)"
+        return SAID
     number = signal_of(event.sighting)
     name = _SIGNALS.get(number or 0, f"signal {number}")
     if number == 9:

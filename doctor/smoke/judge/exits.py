@@ -6,6 +6,7 @@ import re
 import signal
 from typing import Literal
 
+from doctor.agents.onhost.kernel_kills import LACK
 from doctor.smoke.result import RankOutcome
 
 Death = Literal["killed", "left", "exception", "aborted", "connection"]
@@ -42,7 +43,7 @@ IN_KERNEL = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", LOG)
 """Commands for a rank that hung in the kernel: they show what else hangs there."""
 _COMMANDS = {
     7: ("df -h /dev/shm", LOG),
-    9: ("dmesg -T | grep -iE 'out of memory|oom-kill|killed process'", "free -h", "ulimit -a"),
+    9: (f"dmesg -T | grep -iE '{LACK}'", "free -h", "ulimit -a"),
     15: ("journalctl --since '10 min ago' | grep -iE 'kill|terminat|slurm|oom'",),
     24: ("ulimit -t",),
     25: ("ulimit -f",),

@@ -8,14 +8,14 @@ from collections.abc import Callable
 
 import pytest
 
+from doctor.agents.onhost.kernel_kills import kills
 from doctor.api import Undecided
 from doctor.expect import Expect, read_value, with_log_since
-from doctor.facts.processes import KERNEL_LOG, MOST_LINES, PROCESSES, KernelLine
+from doctor.facts.processes import KERNEL_LOG, MOST_LINES, PROCESSES
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, SourcedValue
-from doctor.rules.kernel_log import kills
 from tests.support.captures import printed
 from tests.support.each import each
 
@@ -188,12 +188,12 @@ def test_a_name_of_a_group_adds_no_kill(name: str) -> None:
 
 def test_a_group_that_is_killed_as_a_whole_and_kills_whose_announcement_was_left_out() -> None:
     """The kernel announces ten kills in five seconds, and the first of a group."""
-    rest = [KernelLine(99.0 - n, f"Memory cgroup out of memory: Killed process {n} (x)") for n in range(3)]
-    first = [KernelLine(100.0, text) for text in killed(9, JOB)]
-    assert [kill.group for kill in kills([*first, *rest])] == [JOB] * 4
-    assert [kill.group for kill in kills(rest)] == [""] * 3
-    late = KernelLine(5.0, "Memory cgroup out of memory: Killed process 8 (x)")
-    assert [kill.group for kill in kills([*first, late])] == [JOB, ""]
+    rest = [(n + 1.0, f"Memory cgroup out of memory: Killed process {n} (x)") for n in range(3)]
+    first = [(0.0, text) for text in killed(9, JOB)]
+    assert [kill.limit for kill in kills([*first, *rest])] == [JOB] * 4
+    assert [kill.limit for kill in kills(rest)] == [""] * 3
+    late = (95.0, "Memory cgroup out of memory: Killed process 8 (x)")
+    assert [kill.limit for kill in kills([*first, late])] == [JOB, ""]
 
 
 def test_what_only_looks_like_a_kill() -> None:

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from doctor.agents.onhost.kernel_kills import kills
 from doctor.agents.onhost.kernel_words import own_words, whole_lines
 from doctor.expect import Expect
 from doctor.facts.processes import KERNEL_LOG
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
-from doctor.live.onhost.ends import _KILLED
 from doctor.model import Host
-from doctor.run.kernel import of_job, processes_of
+from doctor.run.kernel import lost_processes, of_job
 from tests.support.captures import printed
 from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded
@@ -54,7 +54,7 @@ def test_a_name_accuses_nobody(head: str, tmp_path: Path) -> None:
     for line in crashes():
         assert summaries(line) == [], line
         assert named(tmp_path / "dmesg", head, line) <= {"kernel-segfault"}, line
-        assert not _KILLED.findall(f"[  900.000000] {line}")
+        assert not kills([(900.0, own_words(line))]), line
 
 
 @pytest.mark.parametrize("message", MESSAGES)
@@ -81,13 +81,13 @@ def test_a_line_end_in_a_name_begins_no_message() -> None:
 
 def test_whom_the_kernel_killed_is_not_said_by_a_name() -> None:
     time = "2025-11-20T12:00:00,000000+00:00 "
-    job = processes_of(b"", {4711: [(0.0, 2e9)]}, {}, killed=True)
+    job = lost_processes(b"", [(4711, 0.0, 2e9)], {}, killed=True)
     for line in crashes():
-        text, maybe = of_job(f"{time}{line}\n".encode(), 0.0, 2e9, job, here=True)
+        text, maybe = of_job(f"{time}{line}\n".encode(), 0.0, 2e9, job)
         assert not maybe
         assert text == f"{time}{line}\n".encode(), "it is no kill, so it stays"
     mine = f"{time}Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB\n".encode()
-    assert of_job(mine, 0.0, 2e9, job, here=True) == (mine, frozenset())
+    assert of_job(mine, 0.0, 2e9, job) == (mine, frozenset())
 
 
 @pytest.mark.parametrize("comm", ["NVRM: Xid (PCI:", "Out of memory:K", "I/O error", "[Hardware Error"])

@@ -5,8 +5,8 @@ from __future__ import annotations
 from doctor.logs.explanation import ProofState, last_words
 from doctor.logs.model import LogOutcome
 from doctor.model import Confidence
-from doctor.run.after import not_clean
-from doctor.run.doubts import with_doubts
+from doctor.run.kernel import with_doubts
+from doctor.run.why import not_clean
 from tests.support.logs.conclusions import explaineds
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from doctor.report.file_names import run_name
-from doctor.run.after import _parts_here
 from doctor.run.folder import RunFolder
+from doctor.run.why import _parts_here
 
 STARTED, PID, NOBODY = "2026-11-20T10:00:00Z", 7, 65534
 NAME = run_name(STARTED, "", PID)

@@ -7,10 +7,11 @@ from math import inf
 
 import pytest
 
-from doctor.run.kernel import JobProcesses, of_job, processes_of
+from doctor.agents.onhost.kernel_kills import JobMarks
+from doctor.run.kernel import LostProcesses, lost_processes, of_job
 
 BEGAN = datetime.fromisoformat("2026-11-20T10:00:00+00:00").timestamp()
-ALWAYS = ((BEGAN, inf),)
+OWN = (320, BEGAN, inf)
 LOG = (
     b"2026-11-20T09:59:00,000001+00:00 eth0: link down\n"
     b"  a line that goes on\n"
@@ -31,37 +32,38 @@ OF_4_19 = (
 )
 
 
-def kept(log: bytes, job: JobProcesses, *, here: bool = False) -> bytes:
-    return of_job(log, BEGAN, BEGAN + 60, job, here=here)[0]
+def known(*lives: tuple[int, float, float], ids: tuple[str, ...] = (), lost: bool = False) -> LostProcesses:
+    return LostProcesses(JobMarks(ids=ids, lives=lives), lost)
 
 
-def doubted(job: JobProcesses, *, here: bool = False) -> frozenset[int]:
-    return of_job(b"".join(KILLED), BEGAN, BEGAN + 60, job, here=here)[1]
+def kept(log: bytes, job: LostProcesses) -> bytes:
+    return of_job(log, BEGAN, BEGAN + 60, job)[0]
 
 
-def killed(job: JobProcesses, *, here: bool = False, lines: tuple[bytes, ...] = KILLED) -> bool:
-    return b"Kill" in kept(b"".join(lines), job, here=here)
+def doubted(job: LostProcesses) -> frozenset[int]:
+    return of_job(b"".join(KILLED), BEGAN, BEGAN + 60, job)[1]
 
 
-def said_by(said: bytes) -> JobProcesses:
-    return processes_of(said, {}, {}, killed=False)
+def killed(job: LostProcesses, *, lines: tuple[bytes, ...] = KILLED) -> bool:
+    return b"Kill" in kept(b"".join(lines), job)
+
+
+def said_by(said: bytes) -> LostProcesses:
+    return lost_processes(said, (), {}, killed=False)
 
 
 def test_only_lines_from_the_time_of_the_job_count() -> None:
-    job, second = JobProcesses(), LOG.index(b"2026-11-20T10:00:30")
-    assert of_job(LOG, BEGAN, BEGAN + 60, job, here=False)[0] == LOG[second:]
-    assert of_job(LOG, BEGAN - 600, BEGAN, job, here=False)[0] == LOG[:second]
-    assert of_job(LOG, BEGAN, BEGAN + 20, job, here=False)[0] == b""
-    assert of_job(b"[16001.398] eth0: link down\n", BEGAN, BEGAN + 60, job, here=False)[0] == b""
+    job, second = known(), LOG.index(b"2026-11-20T10:00:30")
+    assert of_job(LOG, BEGAN, BEGAN + 60, job)[0] == LOG[second:]
+    assert of_job(LOG, BEGAN - 600, BEGAN, job)[0] == LOG[:second]
+    assert of_job(LOG, BEGAN, BEGAN + 20, job)[0] == b""
+    assert of_job(b"[16001.398] eth0: link down\n", BEGAN, BEGAN + 60, job)[0] == b""
 
 
-@pytest.mark.parametrize("here", [True, False])
-def test_nobody_elses_process_counts(here: bool) -> None:
-    others = processes_of(
-        b"step 320 loss 320.1\nprocess 3201 ended\n", {32: ALWAYS}, {"SLURM_JOB_ID": "7"}, killed=False
-    )
-    left = kept(b"".join(KILLED), others, here=here)
-    assert left == KILLED[1]
+def test_nobody_elses_process_counts() -> None:
+    said, other = b"step 320 loss 320.1\nprocess 3201 ended\n", (32, BEGAN, inf)
+    others = lost_processes(said, [other], {"SLURM_JOB_ID": "7"}, killed=False)
+    assert kept(b"".join(KILLED), others) == KILLED[1]
 
 
 @pytest.mark.parametrize(
@@ -78,17 +80,29 @@ def test_a_process_that_the_job_names_counts(said: bytes) -> None:
 
 
 def test_the_id_of_the_job_in_the_name_of_the_control_group_counts() -> None:
-    assert killed(JobProcesses(job_ids=("77",)))
-    assert killed(JobProcesses(job_ids=("77",)), lines=OF_4_19)
-    assert not killed(JobProcesses(job_ids=("7",)), lines=OF_4_19)
-    found = processes_of(b"", {}, {"SLURM_JOB_ID": "77", "PBS_JOBID": ""}, killed=False)
-    assert found.job_ids == ("77",)
+    assert killed(known(ids=("77",)))
+    assert killed(known(ids=("77",)), lines=OF_4_19)
+    assert not killed(known(ids=("7",)), lines=OF_4_19)
+    assert not killed(known(ids=("0",)), lines=OF_4_19), "that is the user and the step"
+    found = lost_processes(b"", (), {"SLURM_JOB_ID": "77", "PBS_JOBID": ""}, killed=False)
+    assert [*found.marks.ids] == ["77"]
 
 
-def test_a_process_of_this_machine_counts_only_here() -> None:
-    own = JobProcesses(here={320: ALWAYS})
-    assert killed(own, here=True)
-    assert not killed(own)
+@pytest.mark.parametrize("name", ["/slurm/job_77", "train", "77"])
+def test_the_name_of_a_program_says_nothing(name: str) -> None:
+    """Its user chooses it."""
+    lines = tuple(
+        line.replace(b"/docker/c/slurm/job_77/step_0", b"/user.slice").replace(b"python", name.encode())
+        for line in KILLED
+    )
+    assert not killed(known(ids=("77",)), lines=lines)
+
+
+def test_an_unannounced_kill_is_of_the_group_before_it() -> None:
+    """The kernel announces ten kills in five seconds, and the first of a group that is killed as a whole."""
+    more = KILLED[-1].replace(b"320", b"321")
+    assert kept(b"".join((*KILLED, more)), known(ids=("77",))).count(b"Killed process") == 2
+    assert kept(more, known(ids=("77",))) == b""
 
 
 @pytest.mark.parametrize(
@@ -96,13 +110,13 @@ def test_a_process_of_this_machine_counts_only_here() -> None:
 )
 def test_a_pid_is_the_jobs_only_while_its_process_runs(spans: list[tuple[int, int]], its: bool) -> None:
     """The kernel kills the process 320 in second 30. Before and later the PID may be another program's."""
-    own = JobProcesses(here={320: [(BEGAN + begin, BEGAN + until) for begin, until in spans]})
-    assert killed(own, here=True) == its
+    own = known(*((320, BEGAN + begin, BEGAN + until) for begin, until in spans))
+    assert killed(own) == its
 
 
 def test_of_two_processes_with_the_same_pid_only_the_jobs_counts() -> None:
     earlier = b"".join(KILLED).replace(b"10:00:30", b"10:00:05")
-    left = kept(earlier + b"".join(KILLED), JobProcesses(here={320: [(BEGAN + 20, inf)]}), here=True)
+    left = kept(earlier + b"".join(KILLED), known((320, BEGAN + 20, inf)))
     assert left.count(b"Killed process 320") == 1
     assert b"10:00:05,000001+00:00 Memory" not in left
 
@@ -111,14 +125,10 @@ def test_only_a_kill_that_names_a_process_of_the_job_is_certain() -> None:
     lost = b"process 1 terminated with signal SIGKILL"
     assert doubted(said_by(lost)) == {320}
     assert doubted(said_by(b"  exitcode  : -9 (pid: 17)")) == {320}
-    assert doubted(processes_of(b"", {17: ALWAYS}, {}, killed=True), here=True) == {320}
+    assert doubted(lost_processes(b"", [(17, BEGAN, inf)], {}, killed=True)) == {320}
     assert doubted(said_by(b"  exitcode  : -9 (pid: 320)")) == set()
-    assert doubted(JobProcesses(here={320: ALWAYS}, lost=True), here=True) == set()
-    assert doubted(JobProcesses(job_ids=("77",), lost=True)) == set()
-
-
-def outside_containers(lines: tuple[bytes, ...]) -> tuple[bytes, ...]:
-    return tuple(line.replace(b"/docker/c", b"/user.slice") for line in lines)
+    assert doubted(known(OWN, lost=True)) == set()
+    assert doubted(known(ids=("77",), lost=True)) == set()
 
 
 @pytest.mark.parametrize(
@@ -132,17 +142,8 @@ def outside_containers(lines: tuple[bytes, ...]) -> tuple[bytes, ...]:
         "run.sh: 行 3:    17 已杀死               python train.py".encode(),
     ],
 )
-def test_a_container_has_pids_of_its_own_so_a_rank_that_was_lost_counts(said: bytes) -> None:
+def test_a_rank_that_was_lost_may_have_another_pid_in_its_container(said: bytes) -> None:
     assert killed(said_by(said))
-
-
-def test_outside_of_containers_the_job_knows_the_pid_of_a_rank_that_was_lost() -> None:
-    lines = outside_containers(KILLED)
-    assert not killed(said_by(b"  exitcode  : -9 (pid: 17)"), lines=lines)
-    assert killed(said_by(b"process 1 terminated with signal SIGKILL"), lines=lines)
-    assert killed(processes_of(b"", {}, {}, killed=True), lines=lines)
-    unknown = b"mpirun noticed that process rank 0 with PID 0 on node vm exited on signal 9 (Killed)."
-    assert killed(said_by(unknown), lines=lines)
 
 
 @pytest.mark.parametrize(
@@ -154,8 +155,8 @@ def test_a_job_that_lost_no_process_to_kill_has_none_that_the_kernel_killed(said
 
 def test_what_was_killed_long_before_the_end_did_not_end_the_job() -> None:
     lost, log = said_by(b"Killed\n"), b"".join(KILLED)
-    assert b"Killed process" in of_job(log, BEGAN, BEGAN + 120, lost, here=False)[0]
-    assert b"Killed process" not in of_job(log, BEGAN, BEGAN + 3600, lost, here=False)[0]
+    assert b"Killed process" in of_job(log, BEGAN, BEGAN + 120, lost)[0]
+    assert b"Killed process" not in of_job(log, BEGAN, BEGAN + 3600, lost)[0]
 
 
 def test_if_the_job_names_one_of_two_that_were_killed_the_other_is_not_its_own() -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from doctor.exam.request import ExamFlags, Request
-from doctor.run.after import EndReason
 from doctor.run.before import BeforeStart
 from doctor.run.options import RunWishes
+from doctor.run.reason import EndReason
 from doctor.run.run import CommandRun
 
 BAD = EndReason(True, "node2 lost its link", cause="link-lost", blamed=("node2",))

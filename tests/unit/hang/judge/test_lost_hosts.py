@@ -58,7 +58,7 @@ def test_why_it_is_gone() -> None:
     assert again.sentence.endswith("; node3 was started again 2 min ago")
     killed = ("7000 812 java", "30 4711 python")
     (by_kernel,) = judge(lost(NODES[:3], "node3", killed=killed)).culprits
-    assert by_kernel.sentence.endswith("; its kernel killed python (pid 4711) 30 s ago, out of memory")
+    assert by_kernel.sentence.endswith("; its kernel killed python (pid 4711) 30 s ago for lack of memory")
     (before,) = judge(lost(NODES[:3], "node3", killed=("7000 812 python",))).culprits
     assert "killed" not in before.sentence, "that was before the job"
 

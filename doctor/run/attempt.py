@@ -6,13 +6,12 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from doctor.errors import DoctorError
 from doctor.exam.request import Request
-from doctor.run.after import curves_of
 from doctor.run.apart import Apart, reap_orphans
 from doctor.run.command import ENDS, Command, SentSignal
 from doctor.run.elsewhere import RankElsewhere, left_elsewhere
@@ -85,7 +84,6 @@ class Watched:
     """The command while it runs. `news` is told what is found."""
 
     def __init__(self, command: Command, request: Request, wishes: RunWishes, news: Newsroom) -> None:
-        self._watches = True
         self._command, self._wishes, self._news = command, wishes, news
         now = time.monotonic()
         self._pauses = OutputPauses(now, wishes.least)
@@ -95,7 +93,7 @@ class Watched:
         self._stops = command.stopped
         self._curves: Apart[LossLook] | None = None
         self._began, self._curves_at, self._losses, self._odd = now, now + LOSSES, 0, 0
-        self._read_losses = partial(curves_of, request, command.output)
+        self._read_losses = partial(_losses, request, command.output)
         self._loss_pauses, self._numbers = OutputPauses(now, LASTS), 0
         """The pauses between losses that are numbers."""
         self._bad_since: Mapping[str, int] | None = None
@@ -107,19 +105,15 @@ class Watched:
         self._elsewhere: tuple[RankElsewhere, ...] = ()
         self.attempt = JobAttempt(command.output, CommandLives(command.pid), time.time())
 
-    def run_unwatched(self) -> JobAttempt:
-        """Only wait for its end."""
-        self._watches = False
-        return self.run()
-
-    def run(self) -> JobAttempt:
+    def run(self, *, watches: bool) -> JobAttempt:
+        """Wait for its end, or end it."""
         attempt, command, began = self.attempt, self._command, time.monotonic()
         try:
             while not command.over:
                 command.wait(TICK)
                 self._news.reap()
                 reap_orphans()
-                if command.status is None and self._watches:
+                if command.status is None and watches:
                     self._tick(time.monotonic())
             if self._ending is not None:
                 self._say_what_is_left(self._ending, self._kill_at)
@@ -235,3 +229,11 @@ class Watched:
         except DoctorError as error:
             hosts = fold({each.host for each in self._elsewhere})
             return (f"ranks on {hosts} may still run: {error.message.rstrip('.')}",)
+
+
+def _losses(
+    request: Request, output: Output, told: Sequence[str], since: Mapping[str, int] | None
+) -> LossLook:
+    from doctor.run.why import losses_of  # it loads much
+
+    return losses_of(request, output, told, since)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from doctor.agents.onhost.kernel_kills import JobMarks, announces, kills, named_numbers
@@ -26,35 +26,28 @@ _DOUBT = "the job does not name the process that the kernel killed, which may be
 _NO_PROOF = "the kernel's log does not say whose process it was"
 
 
-@dataclass(frozen=True, slots=True)
-class LostProcesses:
-    """What is known of the processes of a job that the kernel may have killed."""
-
-    marks: JobMarks
-    lost: bool
-    """Whether KILL ended the job, or one of its processes as the job says."""
-
-
-def lost_processes(
-    said: bytes, lives: Sequence[tuple[int, float, float]], environ: Mapping[str, str], *, killed: bool
-) -> LostProcesses:
-    """Of a job that printed this. `killed`: KILL ended it."""
+def marks_of(
+    said: bytes, lives: Sequence[tuple[int, float, float]], environ: Mapping[str, str]
+) -> tuple[JobMarks, bool]:
+    """The marks of the processes of a job that printed this, and whether it says that KILL ended one."""
     lines = said.decode(errors="replace").splitlines()
     pids = {int(number) for line in lines for number in named_numbers(line)}
     ids = [value for name in JOB_IDS if (value := environ.get(name, ""))]
-    return LostProcesses(JobMarks(pids, ids, lives), killed or any(map(_LOST.search, lines)))
+    return JobMarks(pids, ids, lives), any(map(_LOST.search, lines))
 
 
-def of_job(text: bytes, begin: float, until: float, job: LostProcesses) -> tuple[bytes, frozenset[int]]:
+def of_job(
+    text: bytes, begin: float, until: float, marks: JobMarks, *, lost: bool
+) -> tuple[bytes, frozenset[int]]:
     """The lines from the time of the job, without processes of others that were killed for lack of memory;
-    with the PIDs of those that only may be the job's.
+    with the PIDs of those that only may be the job's. `lost`: KILL ended one of its processes.
     """
     lines = [*_between(text.splitlines(keepends=True), begin, until)]
     said = [_said(line) for line in lines]
     found = kills(zip(map(_time, lines), said, strict=True))
-    ours = [each for each in found if job.marks.have(each)]
+    ours = [each for each in found if marks.have(each)]
     last = max(begin, until - LAST)
-    maybe = [each for each in found if job.lost and (each.at or 0.0) >= last] if not ours else []
+    maybe = [each for each in found if lost and (each.at or 0.0) >= last] if not ours else []
     gone = {place for each in found if each not in ours and each not in maybe for place in each.messages}
     stays = (
         line

@@ -10,7 +10,6 @@ from functools import partial
 
 from doctor.errors import DoctorError
 from doctor.exam.request import Request
-from doctor.run.after import read_cause
 from doctor.run.apart import Apart
 from doctor.run.elsewhere import RankElsewhere, ranks_elsewhere
 from doctor.run.output import Output
@@ -129,11 +128,13 @@ def look(request: Request, below: int, output: Output, limit: float) -> Apart[Jo
 
 
 def _look_and_read(request: Request, below: int, output: Output, limit: float) -> JobLook:
+    from doctor.run.why import reason_of
+
     found = _look(replace(request, command="hang"), below, limit)
     if found.hangs or found.is_normal:
         return found
-    reason = read_cause(request, output)
-    return replace(found, printed=reason.says, failed=reason.failed) if reason else found
+    reason = reason_of(request, output)
+    return replace(found, printed=reason.says, failed=reason.failed) if reason.named else found
 
 
 def _look(request: Request, below: int, limit: float) -> JobLook:

@@ -31,7 +31,7 @@ from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import matcher_of
 from doctor.model import Confidence
 from doctor.run.folder import PART, both_ends
-from doctor.run.kernel import lost_processes, of_job, with_doubts
+from doctor.run.kernel import marks_of, of_job, with_doubts
 from doctor.run.lasting import kinds_of, shows_bad_losses
 from doctor.run.output import Output
 from doctor.run.page_files import in_files
@@ -102,10 +102,10 @@ def _keep_own(folder: Path, output: Output, past: PastCommand, *, here: bool) ->
     margin = OWN_CLOCK if here else CLOCKS
     begin, until = past.began - margin, past.began + past.seconds + margin
     said = b"\n".join(both_ends(each) for each in output.streams.values())
-    job = lost_processes(said, past.lives.spans() if here else (), os.environ, killed=past.killed)
+    marks, lost = marks_of(said, past.lives.spans() if here else (), os.environ)
     maybe = frozenset[int]()
     for kernel in folder.rglob(KERNEL):
-        text, doubtful = of_job(kernel.read_bytes(), begin, until, job)
+        text, doubtful = of_job(kernel.read_bytes(), begin, until, marks, lost=lost or past.killed)
         kernel.write_bytes(text)
         maybe |= doubtful
     return maybe

@@ -37,7 +37,7 @@ _ANNOUNCED = re.compile(r"invoked oom-killer|oom_reaper: reaped process")
 _PID = re.compile(r"(?:Killed process |\bpid=)(\d{1,9})\b")
 _NAMED = re.compile(
     r"(?i)(?:pids?|process|job(?:_?id)?|step_?id)[\s:=#_]{0,4}(\d{2,12})\b"
-    r"|\((\d{2,9})[,)]|\b(\d{2,9})\)? (?:Killed|已杀死)"
+    r"|\b[A-Z_]{2,20}\((\d{2,9})[,:]|\b(\d{2,9})\)? (?:Killed|已杀死)"
 )
 """A PID or a job of Slurm, as launchers, MindSpore and shells write it."""
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.agents.onhost.kernel_kills import kills
+from doctor.agents.onhost.kernel_kills import JobMarks, kills
 from doctor.agents.onhost.kernel_words import own_words, whole_lines
 from doctor.expect import Expect
 from doctor.facts.processes import KERNEL_LOG
@@ -15,7 +15,7 @@ from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.model import Host
-from doctor.run.kernel import lost_processes, of_job
+from doctor.run.kernel import of_job
 from tests.support.captures import printed
 from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded
@@ -81,13 +81,13 @@ def test_a_line_end_in_a_name_begins_no_message() -> None:
 
 def test_whom_the_kernel_killed_is_not_said_by_a_name() -> None:
     time = "2025-11-20T12:00:00,000000+00:00 "
-    job = lost_processes(b"", [(4711, 0.0, 2e9)], {}, killed=True)
+    marks = JobMarks(lives=[(4711, 0.0, 2e9)])
     for line in crashes():
-        text, maybe = of_job(f"{time}{line}\n".encode(), 0.0, 2e9, job)
+        text, maybe = of_job(f"{time}{line}\n".encode(), 0.0, 2e9, marks, lost=True)
         assert not maybe
         assert text == f"{time}{line}\n".encode(), "it is no kill, so it stays"
     mine = f"{time}Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB\n".encode()
-    assert of_job(mine, 0.0, 2e9, job) == (mine, frozenset())
+    assert of_job(mine, 0.0, 2e9, marks, lost=True) == (mine, frozenset())
 
 
 @pytest.mark.parametrize("comm", ["NVRM: Xid (PCI:", "Out of memory:K", "I/O error", "[Hardware Error"])

@@ -8,7 +8,7 @@ from math import inf
 import pytest
 
 from doctor.agents.onhost.kernel_kills import JobMarks
-from doctor.run.kernel import LostProcesses, lost_processes, of_job
+from doctor.run.kernel import marks_of, of_job
 
 BEGAN = datetime.fromisoformat("2026-11-20T10:00:00+00:00").timestamp()
 OWN = (320, BEGAN, inf)
@@ -32,37 +32,44 @@ OF_4_19 = (
 )
 
 
-def known(*lives: tuple[int, float, float], ids: tuple[str, ...] = (), lost: bool = False) -> LostProcesses:
-    return LostProcesses(JobMarks(ids=ids, lives=lives), lost)
+Known = tuple[JobMarks, bool]
 
 
-def kept(log: bytes, job: LostProcesses) -> bytes:
-    return of_job(log, BEGAN, BEGAN + 60, job)[0]
+def known(*lives: tuple[int, float, float], ids: tuple[str, ...] = (), lost: bool = False) -> Known:
+    return JobMarks(ids=ids, lives=lives), lost
 
 
-def doubted(job: LostProcesses) -> frozenset[int]:
-    return of_job(b"".join(KILLED), BEGAN, BEGAN + 60, job)[1]
+def own(log: bytes, job: Known, until: float = BEGAN + 60) -> tuple[bytes, frozenset[int]]:
+    return of_job(log, BEGAN, until, job[0], lost=job[1])
 
 
-def killed(job: LostProcesses, *, lines: tuple[bytes, ...] = KILLED) -> bool:
+def kept(log: bytes, job: Known) -> bytes:
+    return own(log, job)[0]
+
+
+def doubted(job: Known) -> frozenset[int]:
+    return own(b"".join(KILLED), job)[1]
+
+
+def killed(job: Known, *, lines: tuple[bytes, ...] = KILLED) -> bool:
     return b"Kill" in kept(b"".join(lines), job)
 
 
-def said_by(said: bytes) -> LostProcesses:
-    return lost_processes(said, (), {}, killed=False)
+def said_by(said: bytes) -> Known:
+    return marks_of(said, (), {})
 
 
 def test_only_lines_from_the_time_of_the_job_count() -> None:
     job, second = known(), LOG.index(b"2026-11-20T10:00:30")
-    assert of_job(LOG, BEGAN, BEGAN + 60, job)[0] == LOG[second:]
-    assert of_job(LOG, BEGAN - 600, BEGAN, job)[0] == LOG[:second]
-    assert of_job(LOG, BEGAN, BEGAN + 20, job)[0] == b""
-    assert of_job(b"[16001.398] eth0: link down\n", BEGAN, BEGAN + 60, job)[0] == b""
+    assert of_job(LOG, BEGAN, BEGAN + 60, job[0], lost=job[1])[0] == LOG[second:]
+    assert of_job(LOG, BEGAN - 600, BEGAN, job[0], lost=job[1])[0] == LOG[:second]
+    assert of_job(LOG, BEGAN, BEGAN + 20, job[0], lost=job[1])[0] == b""
+    assert of_job(b"[16001.398] eth0: link down\n", BEGAN, BEGAN + 60, job[0], lost=job[1])[0] == b""
 
 
 def test_nobody_elses_process_counts() -> None:
     said, other = b"step 320 loss 320.1\nprocess 3201 ended\n", (32, BEGAN, inf)
-    others = lost_processes(said, [other], {"SLURM_JOB_ID": "7"}, killed=False)
+    others = marks_of(said, [other], {"SLURM_JOB_ID": "7"})
     assert kept(b"".join(KILLED), others) == KILLED[1]
 
 
@@ -84,8 +91,8 @@ def test_the_id_of_the_job_in_the_name_of_the_control_group_counts() -> None:
     assert killed(known(ids=("77",)), lines=OF_4_19)
     assert not killed(known(ids=("7",)), lines=OF_4_19)
     assert not killed(known(ids=("0",)), lines=OF_4_19), "that is the user and the step"
-    found = lost_processes(b"", (), {"SLURM_JOB_ID": "77", "PBS_JOBID": ""}, killed=False)
-    assert [*found.marks.ids] == ["77"]
+    found = marks_of(b"", (), {"SLURM_JOB_ID": "77", "PBS_JOBID": ""})
+    assert [*found[0].ids] == ["77"]
 
 
 @pytest.mark.parametrize("name", ["/slurm/job_77", "train", "77"])
@@ -125,7 +132,7 @@ def test_only_a_kill_that_names_a_process_of_the_job_is_certain() -> None:
     lost = b"process 1 terminated with signal SIGKILL"
     assert doubted(said_by(lost)) == {320}
     assert doubted(said_by(b"  exitcode  : -9 (pid: 17)")) == {320}
-    assert doubted(lost_processes(b"", [(17, BEGAN, inf)], {}, killed=True)) == {320}
+    assert doubted(known((17, BEGAN, inf), lost=True)) == {320}
     assert doubted(said_by(b"  exitcode  : -9 (pid: 320)")) == set()
     assert doubted(known(OWN, lost=True)) == set()
     assert doubted(known(ids=("77",), lost=True)) == set()
@@ -155,8 +162,8 @@ def test_a_job_that_lost_no_process_to_kill_has_none_that_the_kernel_killed(said
 
 def test_what_was_killed_long_before_the_end_did_not_end_the_job() -> None:
     lost, log = said_by(b"Killed\n"), b"".join(KILLED)
-    assert b"Killed process" in of_job(log, BEGAN, BEGAN + 120, lost)[0]
-    assert b"Killed process" not in of_job(log, BEGAN, BEGAN + 3600, lost)[0]
+    assert b"Killed process" in of_job(log, BEGAN, BEGAN + 120, lost[0], lost=lost[1])[0]
+    assert b"Killed process" not in of_job(log, BEGAN, BEGAN + 3600, lost[0], lost=lost[1])[0]
 
 
 def test_if_the_job_names_one_of_two_that_were_killed_the_other_is_not_its_own() -> None:

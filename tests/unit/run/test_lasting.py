@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from doctor.exam.request import HostFlags, Request
-from doctor.run.after import curves_of
+from doctor.run.why import losses_of
 from tests.unit.run.test_losses import FALLING, Printed, Text
 
 LOCAL = Request("run", who=HostFlags(local=True))
@@ -30,7 +30,7 @@ def looked(before: Sequence[str], since: Sequence[str]) -> tuple[tuple[str, ...]
     first = "".join(f"{line}\n" for line in before).encode()
     whole = first + "".join(f"{line}\n" for line in since).encode()
     output = Printed({"stdout": Text(whole), "stderr": Text(b"loss nan is what we fear\n")})
-    look = curves_of(LOCAL, output, (), {"stdout": len(first), "stderr": 0})  # type: ignore[arg-type]
+    look = losses_of(LOCAL, output, (), {"stdout": len(first), "stderr": 0})  # type: ignore[arg-type]
     return look.says, look.lasts
 
 

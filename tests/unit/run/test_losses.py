@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from doctor.exam.request import HostFlags, Request
-from doctor.run.after import curves_of
+from doctor.run.why import losses_of
 
 LOCAL = Request("run", who=HostFlags(local=True))
 FALLING = [4 / (1 + n / 20) for n in range(120)]
@@ -42,7 +42,7 @@ def told(*curves: Sequence[float], before: Sequence[str] = ()) -> tuple[tuple[st
         for rank, loss in zip(ranks, losses, strict=True)
     ]
     output = Printed({"stdout": Text("".join(lines).encode()), "stderr": Text(b"ready\n")})
-    look = curves_of(LOCAL, output, before)  # type: ignore[arg-type]
+    look = losses_of(LOCAL, output, before)  # type: ignore[arg-type]
     return look.says, look.why is not None
 
 

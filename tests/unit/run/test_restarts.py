@@ -8,32 +8,31 @@ from doctor.exam.request import ExamFlags, Request
 from doctor.run.before import BeforeStart
 from doctor.run.options import RunWishes
 from doctor.run.reason import EndReason
-from doctor.run.run import CommandRun
+from doctor.run.run import RestartingRun
 
 BAD = EndReason(True, "node2 lost its link", cause="link-lost", blamed=("node2",))
 SCRIPT = EndReason(True, "an exception", cause="exception")
 HOSTS = ("node1", "node2", "node3")
 
 
-def run(*words: str, restarts: int = 1, need: int | None = None) -> CommandRun:
+def run(*words: str, restarts: int = 1, need: int | None = None) -> RestartingRun:
     request = Request("run", what=ExamFlags(need_hosts=need))
-    made = CommandRun(words or ("x", "{hosts}"), request, RunWishes(restarts=restarts))
-    made.before = BeforeStart(0, None, HOSTS)
+    made = RestartingRun(words or ("x", "{hosts}"), request, RunWishes(restarts=restarts))
+    made._before = BeforeStart(0, None, HOSTS)
     return made
 
 
 def test_without_the_host_that_ended_it(capsys: pytest.CaptureFixture[str]) -> None:
     made = run()
     assert made._again(BAD)
-    assert made.request.who.exclude == ("node2",)
+    assert made._request.who.exclude == ("node2",)
     assert capsys.readouterr().err == "doctor: the command is started again without node2.\n"
 
 
 def test_never_more_often_than_asked_for() -> None:
-    made = run(restarts=1)
-    made.number = 2
-    assert not made._again(BAD)
-    assert not run(restarts=0)._again(BAD)
+    made, other = run(restarts=1), EndReason(True, "", cause="link-lost", blamed=("node3",))
+    assert made._again(BAD)
+    assert not made._again(other)
 
 
 def test_never_twice_for_the_same_cause_on_the_same_host() -> None:

@@ -1,0 +1,174 @@
+"""The end of one attempt: who ended it, or why it ended badly."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from doctor.errors import DoctorError
+from doctor.exam.request import Request
+from doctor.logs.steps import says_step
+from doctor.run.apart import StoppedPart, apart
+from doctor.run.attempt import JobAttempt
+from doctor.run.before import BeforeStart
+from doctor.run.command import exit_code
+from doctor.run.folder import RunFolder, both_ends
+from doctor.run.news import Newsroom
+from doctor.run.output import Output
+from doctor.run.reason import EndReason, PastCommand
+from doctor.run.scheduler import why_ended
+from doctor.text.announce import announce
+
+if TYPE_CHECKING:
+    from doctor.run.envelope import AttemptEntry
+
+BEFORE = "it had failed before that:"
+HIDDEN = "a launcher lost a rank, but the exit code is 0 (as behind a pipe without pipefail):"
+LOST_A_RANK = re.compile(
+    rb"ChildFailedError|noticed that process rank|processes exited with non-zero status|srun: error: "
+)
+"""What launchers print at their end if they lost a rank: torchrun, mpirun and srun."""
+
+
+class AttemptEnd:
+    """`folder` takes what is found, and `news` tells it. `request` is that for the hosts that took part."""
+
+    def __init__(
+        self, request: Request, before: BeforeStart, attempt: JobAttempt, folder: RunFolder, news: Newsroom
+    ) -> None:
+        self._request, self._before, self._news = request, before, news
+        self.attempt, self.folder = attempt, folder
+        self.code = exit_code(attempt.status)
+        self.why_not = ""
+        """Why it could not be started."""
+        self.by_others = ""
+        """Who ended it, if it was neither itself nor doctor."""
+        self._scheduled = ""
+        self.reason: EndReason | None = None
+        """Why it ended badly by itself."""
+        self.earlier: EndReason | None = None
+        """What it had printed of a failure, although its exit code does not tell of it."""
+
+    @property
+    def says(self) -> str:
+        reason = self.reason or self.earlier
+        return reason.says if reason else self.why_not
+
+    @property
+    def parts(self) -> list[bytes]:
+        """The reports that were made, in JSON."""
+        reasons = filter(None, (self.earlier, self.reason))
+        return [*self.attempt.parts, *(each.files[".json"] for each in reasons if ".json" in each.files)]
+
+    def entry(self) -> AttemptEntry:
+        from doctor.run.envelope import AttemptEntry, JobLookEntry
+
+        attempt, left_out = self.attempt, self._before.left_out
+        return AttemptEntry(
+            hosts=tuple(host for host in self._before.hosts if host not in left_out),
+            left_out=left_out,
+            seconds=attempt.seconds,
+            exit_code=None if attempt.why_not else self.code,
+            looks=tuple(JobLookEntry(each.state, each.sentence) for each in attempt.looks),
+            losses=tuple(attempt.losses),
+            ended=attempt.ended or None,
+            elsewhere=attempt.elsewhere,
+            by_others=self.by_others or None,
+            why=self.says or None,
+            folder=str(self.folder.path) if self.folder.path else None,
+        )
+
+    def told_of_others(self) -> bool:
+        """Tell who else ended it; False if nobody did."""
+        attempt = self.attempt
+        if not self.code or attempt.ended:
+            return False
+        why = self._scheduled = why_ended()
+        if attempt.by_signal:
+            name = signal.Signals(attempt.by_signal).name
+            self.by_others = f"somebody ended the job by {name}{f': {why}' if why else ''}"
+        elif why:
+            self.by_others = f"Slurm ended the job: {why}"
+        if self.by_others:
+            announce(f"{self.by_others}.", self._news.tell)
+        return bool(self.by_others)
+
+    def look_before(self) -> None:
+        """Tell what had failed before it ended well, or before it was told to end: a script that fails may
+        end all that it started by a signal, itself and doctor included.
+        """
+        if not self.code:
+            if lost_a_rank(self.attempt.output):
+                self.earlier = self._printed(self.attempt.output, HIDDEN)
+        elif self.attempt.by_signal and not self._scheduled:
+            self.earlier = self._printed(self.attempt.before_signal, BEFORE)
+
+    def _printed(self, output: Output, headline: str) -> EndReason | None:
+        """What ended the command by what it printed alone, if that is sure."""
+        try:
+            reason = apart(partial(_reason, self._request, output))
+        except DoctorError as error:
+            self._unexplained(error)
+            return None
+        if not reason.named or not (reason.failed or headline is HIDDEN):
+            return None
+        self.folder.keep(self.attempt.output)
+        announce(headline, self._news.tell)
+        self._news.publish("why", reason.says, reason.text, reason.files)
+        return reason
+
+    def explain(self, printed_into: Sequence[str], parts: Path | None) -> None:
+        """Say why it ended, unless doctor ended it."""
+        attempt = self.attempt
+        self.folder.keep(attempt.output)
+        if attempt.ended:
+            return
+        killed = self.code == 128 + signal.SIGKILL
+        past = PastCommand(attempt.lives, attempt.began, attempt.seconds, killed, tuple(printed_into), parts)
+        try:
+            reason = _explained(self._request, attempt.output, past)
+        except DoctorError as error:  # the exit code stays the job's
+            self._unexplained(error)
+            return
+        if not reason.named and os.WIFSIGNALED(attempt.status):
+            name = signal.Signals(os.WTERMSIG(attempt.status)).name
+            reason = replace(reason, says=f"{name} ended the command; nothing says who sent it.")
+        self.reason = reason
+        self._news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
+
+    def _unexplained(self, error: DoctorError) -> None:
+        announce(f"the end could not be explained: {error.message}", self._news.tell)
+
+
+def lost_a_rank(output: Output) -> bool:
+    """Whether a launcher says that it lost a rank, and the training does not go on below that."""
+    ends = (LOST_A_RANK.split(both_ends(stream))[1:] for stream in output.streams.values())
+    return any(end and not any(map(says_step, _lines(end[-1]))) for end in ends)
+
+
+def _lines(text: bytes) -> list[str]:
+    return text.decode(errors="replace").splitlines()
+
+
+def _explained(request: Request, output: Output, past: PastCommand) -> EndReason:
+    """Why the command ended. A signal that ends doctor ends the questions to the hosts; what the command
+    printed is read all the same.
+    """
+    try:
+        return apart(partial(_reason, request, output, past))
+    except StoppedPart as stop:
+        name = signal.Signals(stop.number).name
+        announce(f"{name} came while the end was being explained: only what was printed here is explained.")
+        return apart(partial(_reason, request, output))
+
+
+def _reason(request: Request, output: Output, past: PastCommand | None = None) -> EndReason:
+    from doctor.run.why import reason_of  # it loads much
+
+    return reason_of(request, output, past)

@@ -1,0 +1,78 @@
+"""What came of a run: its attempts and reports, and whose exit code it ends with."""
+
+from __future__ import annotations
+
+import os
+import time
+from datetime import datetime, timezone
+
+from doctor.errors import DoctorError
+from doctor.report.file_names import job_id
+from doctor.report.formats import Outputs
+from doctor.run.end import AttemptEnd
+from doctor.run.folder import RunFolder
+from doctor.run.whose import Whose
+from doctor.text.announce import announce
+from doctor.text.durations import duration
+
+
+class RunRecord:
+    """`several`: the command may be started again, so each attempt has a folder of its own."""
+
+    def __init__(self, outputs: Outputs, *, several: bool) -> None:
+        self._outputs, self._several = outputs, several
+        self._began = time.time()
+        self.attempts: list[AttemptEnd] = []
+        self.parts: list[bytes] = []
+        """The reports of the pre-flight, of looks and of logs, in JSON."""
+
+    def add(self, end: AttemptEnd) -> None:
+        self.attempts.append(end)
+        self.parts += end.parts
+
+    def next_folder(self) -> RunFolder:
+        """That of the next attempt."""
+        return self._folder(len(self.attempts) + 1 if self._several else 0)
+
+    def _folder(self, attempt: int = 0) -> RunFolder:
+        parent = self._outputs.report_dir
+        return RunFolder(parent, _stamp(self._began), job_id(os.environ), os.getpid(), attempt)
+
+    def end(self, code: int, whose: Whose, seconds: float | None = None) -> int:
+        """Say whose the exit code is, and write the reports that were asked for. The code stays what it is if
+        that fails.
+        """
+        if len(self.attempts) > 1:
+            self._write_index()
+        if any(self._outputs.files()):
+            self._write_report(code, whose)
+        if code or not self._outputs.quiet:
+            after = f", after {duration(seconds)}" if seconds is not None else ""
+            announce(f"the exit code {code} is {whose.words}{after}.")
+        return code
+
+    def _write_index(self) -> None:
+        """One page about all attempts, beside their folders."""
+        from doctor.run.attempts_page import attempts_page
+        from doctor.run.page_files import in_files
+
+        folder = self._folder()
+        page = attempts_page([each.entry() for each in self.attempts], _stamp(self._began))
+        if folder.write({f"attempts{suffix}": data for suffix, data in in_files(page)[1].items()}):
+            announce(f"all attempts are in {folder.path}/attempts.txt")
+
+    def _write_report(self, code: int, whose: Whose) -> None:
+        from doctor.report.envelope import EnvelopeRun
+        from doctor.report.outputs import write_formats
+        from doctor.run.report import around_report
+
+        entries = [each.entry() for each in self.attempts]
+        run = EnvelopeRun(command="run", started=_stamp(self._began), seconds=time.time() - self._began)
+        try:
+            write_formats(self._outputs, around_report(run, code, whose, entries, self.parts))
+        except DoctorError as error:
+            announce(error.message)
+
+
+def _stamp(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

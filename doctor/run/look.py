@@ -13,7 +13,6 @@ from doctor.exam.request import Request
 from doctor.run.apart import Apart
 from doctor.run.elsewhere import RankElsewhere, ranks_elsewhere
 from doctor.run.output import Output
-from doctor.run.page_files import in_files
 from doctor.run.pauses import LEAST, OutputPauses
 from doctor.text.nodeset import fold
 
@@ -147,6 +146,7 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
     from doctor.live.look import look_at
     from doctor.live.options import RunningJobWishes
     from doctor.run.own import own_command, own_part, own_pids
+    from doctor.run.page_files import in_files
 
     outputs = replace(request.outputs, quiet=True)
     session = open_session(replace(request, outputs=outputs), os.environ)

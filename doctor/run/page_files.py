@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from doctor.report.card import Page
-    from doctor.report.envelope import Envelope
+from doctor.report.card import Page
+from doctor.report.envelope import Envelope, as_json
+from doctor.report.html.page import as_html
+from doctor.report.terminal.cards import print_page
+from doctor.text.console import drawn
+from doctor.text.terminal import width
 
 
-def in_files(page: Page, data: Envelope | None = None) -> tuple[str, dict[str, bytes]]:
+def in_files(page: Page, data: Envelope) -> tuple[str, dict[str, bytes]]:
     """The page as a text that fits on stderr, and its files by their suffixes. `data` says the same for
     programs.
     """
-    from doctor.report.envelope import as_json
-    from doctor.report.html.page import as_html
-    from doctor.report.terminal.cards import print_page
-    from doctor.text.console import drawn
-    from doctor.text.terminal import width
-
     text = drawn(partial(print_page, page, verbose=False, quiet=False), width(sys.stderr), colour=False)
-    files = {".txt": text.encode(errors="replace"), ".html": as_html(page)}
-    return text, files if data is None else {**files, ".json": as_json(data)}
+    return text, {".txt": text.encode(errors="replace"), ".html": as_html(page), ".json": as_json(data)}

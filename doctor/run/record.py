@@ -32,34 +32,19 @@ class RunRecord:
 
     def next_folder(self) -> RunFolder:
         """That of the next attempt."""
-        return self._folder(len(self.attempts) + 1 if self._several else 0)
-
-    def _folder(self, attempt: int = 0) -> RunFolder:
-        parent = self._outputs.report_dir
+        attempt, parent = len(self.attempts) + 1 if self._several else 0, self._outputs.report_dir
         return RunFolder(parent, _stamp(self._began), job_id(os.environ), os.getpid(), attempt)
 
     def end(self, code: int, whose: Whose, seconds: float | None = None) -> int:
         """Say whose the exit code is, and write the reports that were asked for. The code stays what it is if
         that fails.
         """
-        if len(self.attempts) > 1:
-            self._write_index()
         if any(self._outputs.files()):
             self._write_report(code, whose)
         if code or not self._outputs.quiet:
             after = f", after {duration(seconds)}" if seconds is not None else ""
             announce(f"the exit code {code} is {whose.words}{after}.")
         return code
-
-    def _write_index(self) -> None:
-        """One page about all attempts, beside their folders."""
-        from doctor.run.attempts_page import attempts_page
-        from doctor.run.page_files import in_files
-
-        folder = self._folder()
-        page = attempts_page([each.entry() for each in self.attempts], _stamp(self._began))
-        if folder.write({f"attempts{suffix}": data for suffix, data in in_files(page)[1].items()}):
-            announce(f"all attempts are in {folder.path}/attempts.txt")
 
     def _write_report(self, code: int, whose: Whose) -> None:
         from doctor.report.envelope import EnvelopeRun

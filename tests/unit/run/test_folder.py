@@ -71,8 +71,8 @@ def test_who_takes_the_name_later_gets_nothing(attempt: int, parent: Path) -> No
     assert sorted(each.name for each in inside.iterdir()) == ["hang-1.txt", "why.txt"]
 
 
-def test_attempts_and_their_index_share_the_folder_of_the_run(parent: Path) -> None:
-    for attempt in (1, 2, 0):
+def test_attempts_share_the_folder_of_the_run(parent: Path) -> None:
+    for attempt in (1, 2):
         assert RunFolder(parent, STARTED, "", PID, attempt).write({"why.txt": b""})
     assert [each.name for each in parent.iterdir()] == [NAME]
 

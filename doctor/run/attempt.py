@@ -24,7 +24,6 @@ from doctor.run.output import Output
 from doctor.run.pauses import FACTOR, OutputPauses, Passing
 from doctor.run.reason import LossLook
 from doctor.text.announce import announce
-from doctor.text.nodeset import fold
 
 TICK = 1.0
 """Seconds between looks at what was printed."""
@@ -216,19 +215,10 @@ class Watched:
 
     def _say_what_is_left(self, ending: Ending, over: float) -> None:
         """End what the command has left, and name what still runs, here and on other hosts."""
-        left = (*ending.until(over), *self._left_elsewhere())
+        left = (*ending.until(over), *left_elsewhere(self._request, self._elsewhere))
         for each in left:
             announce(f"{each}.", self._news.tell)
         self.attempt.elsewhere = left
-
-    def _left_elsewhere(self) -> tuple[str, ...]:
-        if not self._elsewhere:
-            return ()
-        try:
-            return left_elsewhere(self._request, self._elsewhere)
-        except DoctorError as error:
-            hosts = fold({each.host for each in self._elsewhere})
-            return (f"ranks on {hosts} may still run: {error.message.rstrip('.')}",)
 
 
 def _losses(

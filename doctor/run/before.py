@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -46,8 +47,6 @@ def with_hosts(request: Request, words: Sequence[str]) -> Request:
     listed, file = named_hosts(agent)
     if listed or file:
         return replace(request, who=replace(who, hosts=listed, hostfile=file))
-    import os
-
     if allocation(os.environ) is not None:
         return request
     if spans_hosts(agent) and agent is not None:
@@ -98,8 +97,6 @@ def _form(words: Sequence[str]) -> str:
 
 
 def _list(request: Request, words: tuple[str, ...]) -> BeforeStart:
-    import os
-
     from doctor.exam.examination import targets_of
     from doctor.report.launch_line import FORMS
 

@@ -72,13 +72,10 @@ class Command:
         """What was printed before each signal that the relay was given, until it says so."""
         self._told = bytearray()
         self._before: dict[int, object] = {}
-        self.output, self._file = self._kept()
-
-    def _kept(self) -> tuple[Output, int]:
         copied = [at for at, _ in self._order.copied()]
-        file = nameless_file(SIZE * max(1, len(copied)))
         self._copied = [NAMES[at] for at in copied]
-        return Output(file, copied, self._order.streams), file
+        self._file = nameless_file(SIZE * max(1, len(copied)))
+        self.output = Output(self._file, copied, kinds)
 
     def __enter__(self) -> Command:
         orders, self._orders = os.pipe()

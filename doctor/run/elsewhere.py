@@ -9,8 +9,10 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from doctor.errors import DoctorError
 from doctor.exam.request import Request
 from doctor.run.apart import apart
+from doctor.text.nodeset import fold
 
 if TYPE_CHECKING:
     from doctor.hang.judge import Judgement
@@ -52,8 +54,14 @@ def ranks_elsewhere(found: Judgement, evidence: LiveEvidence) -> tuple[RankElsew
 
 def left_elsewhere(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[str, ...]:
     """What still runs, each in a sentence with the line that ends it."""
+    if not ranks:
+        return ()
     time.sleep(BY_THEMSELVES)
-    return apart(partial(_left, request, ranks))
+    try:
+        return apart(partial(_left, request, ranks))
+    except DoctorError as error:
+        hosts = fold({each.host for each in ranks})
+        return (f"ranks on {hosts} may still run: {error.message.rstrip('.')}",)
 
 
 def _left(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[str, ...]:

@@ -10,24 +10,14 @@ import select
 import sys
 import termios
 import threading
-from typing import Protocol
 
-
-class Sponge(Protocol):
-    """Keeps what passes."""
-
-    @property
-    def total(self) -> int: ...
-
-    def room(self) -> memoryview: ...
-
-    def add(self, size: int) -> None: ...
+from doctor.run.relay.kept import Kept
 
 
 class Copy(threading.Thread):
     """Reads until the end of the stream. If nobody takes it, the command notices that."""
 
-    def __init__(self, source: int, sink: int, kept: Sponge) -> None:
+    def __init__(self, source: int, sink: int, kept: Kept) -> None:
         super().__init__(daemon=True)
         self._source, self._sink, self._kept = source, sink, kept
         self._bell, self._ring = os.pipe()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import marshal
 import os
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 PASS, PIPE, TERMINAL = "pass", "pipe", "terminal"
 """How a stream of the command is made: as it is, as a pipe that is copied, or as a terminal of its own."""
@@ -34,20 +35,13 @@ class CommandOrder:
         return [*([(screen, TERMINAL)] if screen is not None else []), *((at, PIPE) for at in pipes)]
 
     def sent(self) -> bytes:
-        flags = b"".join(b"1" if each else b"0" for each in (self.together, self.reaps, self.front))
-        parts = [flags, *(each.encode() for each in self.streams), b"%d" % len(self.words), self.remove]
-        text = b"\0".join([*parts, *self.words, *self.environment])
+        text = marshal.dumps(tuple(getattr(self, each.name) for each in fields(self)))
         return _SIZE.pack(len(text)) + text
 
 
 def received(pipe: int) -> CommandOrder:
     (size,) = _SIZE.unpack(_exactly(pipe, _SIZE.size))
-    flags, *rest = _exactly(pipe, size).split(b"\0")
-    one, two, three = (each.decode() for each in rest[:3])
-    many = int(rest[3])
-    together, reaps, front = (each == ord("1") for each in flags)
-    words, environment = rest[5 : 5 + many], rest[5 + many :]
-    return CommandOrder(tuple(words), tuple(environment), (one, two, three), together, reaps, front, rest[4])
+    return CommandOrder(*marshal.loads(_exactly(pipe, size)))
 
 
 def _exactly(pipe: int, size: int) -> bytes:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from doctor.agents.onhost.kernel_kills import CLOCK
 from doctor.errors import DoctorError
 from doctor.exam.request import Request
 from doctor.judge.verdict import Report
@@ -41,8 +42,6 @@ from doctor.text.outfile import open_own, why_not_ours
 
 CLOCKS = 5.0
 """Seconds by which the clocks of hosts may differ."""
-OWN_CLOCK = 0.5
-"""Seconds by which the time of a kernel may differ from that of its machine."""
 ASKING = 10.0
 """Seconds that it may take to reach hosts."""
 OTHERS_END = 5.0
@@ -99,7 +98,7 @@ def _wanted(past: PastCommand, *, found: bool) -> LogRequest:
 
 def _keep_own(folder: Path, output: Output, past: PastCommand, *, here: bool) -> frozenset[int]:
     """Leave in the logs of kernels what is about the job; returns the PIDs that only may be the job's."""
-    margin = OWN_CLOCK if here else CLOCKS
+    margin = CLOCK if here else CLOCKS
     begin, until = past.began - margin, past.began + past.seconds + margin
     said = b"\n".join(both_ends(each) for each in output.streams.values())
     marks, lost = marks_of(said, past.lives.spans() if here else (), os.environ)

@@ -11,6 +11,7 @@ from itertools import dropwhile
 from doctor.exam.examination import run_and_judge
 from doctor.exam.host_session import HostSession
 from doctor.exam.request import ExamFlags, Ready
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import Judgement
 from doctor.hang.judge.judgement import Cause
 from doctor.judge.verdict import Report
@@ -33,7 +34,7 @@ def suggested(judgement: Judgement) -> HostSuggestion | None:
         return found[0] if len(found) == 1 else None
     if judgement.job is None:
         return None
-    for command in judgement.commands:
+    for command in advice_of(judgement).commands:
         words = [*dropwhile(lambda word: word.startswith("SLURM_"), shlex.split(command))]
         if words[:2] == ["doctor", "check"] and "--only" in words[:-1]:
             cut = [each.host for each in judgement.named if each.cause is Cause.LINK]

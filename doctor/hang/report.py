@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from doctor.hang.advice import advice_of, slow_line
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, Judgement, RankStanding
 from doctor.hang.words import (
     against_words,
@@ -57,11 +58,11 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(_cards(judgement, judgement.named, apart)),
         "Who keeps it waiting",
         tuple(_job_pages(judgement)),
-        tuple(_ranks(judgement.ranks)),
+        tuple(_ranks(judgement.stands.ranks)),
         tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
         (
             *(((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else ()),
-            *(((f"Too slowly? {judgement.slow}", ""),) if judgement.slow else ()),
+            *(((f"Too slowly? {slow}", ""),) if (slow := slow_line(judgement)) else ()),
         ),
     )
 
@@ -91,7 +92,7 @@ def _job_pages(judgement: Judgement) -> Iterator[Page]:
             kind=_kind(one),
             says=one.sentence,
             cards=tuple(_cards(one, one.culprits, False, f"job{number}-")) if one.culprits else (),
-            parts=tuple(_ranks(one.ranks)) if one.culprits else (),
+            parts=tuple(_ranks(one.stands.ranks)) if one.culprits else (),
         )
 
 
@@ -159,8 +160,8 @@ def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> C
 
 
 def _rows(judgement: Judgement) -> Iterator[Row]:
-    yield Row("waiting", tuple(map(group_words, judgement.groups)), few=GROUPS, noun="places")
-    yield _words("chain", chain_words(judgement.chain))
+    yield Row("waiting", tuple(map(group_words, judgement.stands.groups)), few=GROUPS, noun="places")
+    yield _words("chain", chain_words(judgement.stands.chain))
     yield Row("also", judgement.notes)
     yield Row("libraries", tuple(library_words(judgement, evidence=False)), on=Medium.BRIEF)
     yield Row("libraries", tuple(library_words(judgement, evidence=True)), on=Medium.FULL)
@@ -168,8 +169,9 @@ def _rows(judgement: Judgement) -> Iterator[Row]:
     yield _words("seen", rights_words(judgement).removeprefix("seen "))
     if judgement.rights:
         yield Row("unread", (*judgement.rights.unread[:UNREAD], *silent_words(judgement)), on=Medium.FULL)
-    yield Row("do", (*(f"# {line}" for line in judgement.do), *judgement.commands), RowForm.TYPED)
-    yield Row("next time", judgement.next_time)
+    advice = advice_of(judgement)
+    yield Row("do", (*(f"# {line}" for line in advice.do), *advice.commands), RowForm.TYPED)
+    yield Row("next time", advice.next_time)
 
 
 def _words(label: str, words: str) -> Row:

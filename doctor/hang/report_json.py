@@ -8,6 +8,7 @@ from itertools import zip_longest
 from msgspec import UNSET
 
 from doctor.errors import EXIT_FAULT
+from doctor.hang.advice import advice_of
 from doctor.hang.below import counts_below, findings_below, hosts_below, sentence
 from doctor.hang.envelope import (
     ChainLink,
@@ -89,24 +90,25 @@ def hang_report(judgement: Judgement, evidence: LiveEvidence, checked: Report | 
 
 
 def hang_part(judgement: Judgement) -> HangPart:
+    advice, stands = advice_of(judgement), judgement.stands
     return HangPart(
         state=judgement.verdict,
         confidence=judgement.confidence,
-        standing_still_seconds=judgement.still,
-        standing_still_at_least=judgement.at_least,
+        standing_still_seconds=stands.still,
+        standing_still_at_least=stands.at_least,
         limit_seconds=judgement.limit,
         job=job_entry(judgement.job) if judgement.job else None,
         jobs=tuple(_jobs(judgement)),
-        waiting=tuple(map(_group, judgement.groups)),
-        chain=tuple(ChainLink(each.rank, each.on, each.operation, each.place) for each in judgement.chain),
-        ranks=tuple(map(_rank, judgement.ranks)),
+        waiting=tuple(map(_group, stands.groups)),
+        chain=tuple(ChainLink(each.rank, each.on, each.operation, each.place) for each in stands.chain),
+        ranks=tuple(map(_rank, stands.ranks)),
         unreached=unreached_entries(judgement),
         rights=rights_entry(judgement),
         libraries=tuple(map(_library, judgement.heard)),
         notes=judgement.notes,
-        do=judgement.do,
-        commands=judgement.commands,
-        next_time=judgement.next_time,
+        do=advice.do,
+        commands=advice.commands,
+        next_time=advice.next_time,
     )
 
 
@@ -120,9 +122,10 @@ def _findings(judgement: Judgement) -> Iterator[HangFindingEntry]:
 
 
 def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -> HangFindingEntry:
+    stands, commands = judgement.stands, advice_of(judgement).commands
     stack = tuple(FrameEntry(f.name, f.file, f.line, f.source or None) for f in each.frames)
     seen = [EvidenceEntry(f"{f.file}:{f.line}", _frame(f), each.host) for f in each.frames]
-    seen += [EvidenceEntry("the ranks that wait", group_words(group)) for group in judgement.groups]
+    seen += [EvidenceEntry("the ranks that wait", group_words(group)) for group in stands.groups]
     sure = judgement.confidence.value if status is Status.FAIL else ""
     return HangFindingEntry(
         id=id,
@@ -139,7 +142,7 @@ def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -
         headline=f"{who((each,))}: {each.sentence}",
         summary=each.sentence,
         evidence=tuple(seen),
-        remedy=Remedy(BY_HAND, judgement.commands) if judgement.commands else None,
+        remedy=Remedy(BY_HAND, commands) if commands else None,
         hang=HangOfFinding(judgement.job.name if judgement.job else "", each.place or None, stack),
     )
 

@@ -25,9 +25,9 @@ WAITS = 2
 
 
 def still_words(judgement: Judgement) -> str:
-    if judgement.still is None or judgement.verdict is HangState.MOVES:
+    if judgement.stands.still is None or judgement.verdict is HangState.MOVES:
         return ""
-    return ("at least " if judgement.at_least else "") + duration(judgement.still)
+    return ("at least " if judgement.stands.at_least else "") + duration(judgement.stands.still)
 
 
 def who(culprits: Iterable[HangCulprit]) -> str:
@@ -117,13 +117,13 @@ def against_words(judgement: Judgement) -> tuple[str, ...]:
 
 def way_words(judgement: Judgement) -> Iterator[str]:
     """What was seen on the way of a job that moves, in sentences without a full stop."""
-    steps = {(step_of(each.member.a), each.step) for each in judgement.ranks}
+    steps = {(step_of(each.member.a), each.step) for each in judgement.stands.ranks}
     first, last = (min(some, default=None) for some in (_known(steps, 0), _known(steps, 1)))
     if first is not None and last is not None and first < last:
         yield f"between the looks it went from step {first} to step {last}"
-    outside = [each for each in judgement.ranks if each.inside is False and each.doing]
-    if judgement.groups and outside:
-        waits = "; ".join(map(group_words, judgement.groups[:WAITS]))
+    outside = [each for each in judgement.stands.ranks if each.inside is False and each.doing]
+    if judgement.stands.groups and outside:
+        waits = "; ".join(map(group_words, judgement.stands.groups[:WAITS]))
         does = "; ".join(f"{_rank_or_pid(each)} {each.doing.words}" for each in outside[:WAITS] if each.doing)
         yield f"last look: {waits}; outside: {does}"
 

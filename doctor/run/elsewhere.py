@@ -39,8 +39,8 @@ class RankElsewhere:
 
 def ranks_elsewhere(found: Judgement, evidence: LiveEvidence) -> tuple[RankElsewhere, ...]:
     """The ranks of the command's job that do not run below the command."""
-    from doctor.hang.judge.advice import reach_of
     from doctor.live.onhost.origin import BELOW
+    from doctor.live.reach import reach_of
 
     if found.job is None:
         return ()

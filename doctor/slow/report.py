@@ -120,7 +120,7 @@ def _after(judgement: SlowJudgement) -> Iterator[tuple[str, str]]:
     if judgement.state is SlowState.SEVERAL:
         yield ONE_JOB, ""
     if judgement.state is SlowState.STANDS and judgement.job:
-        yield f"It stands still: {judgement.hang.again}", ""
+        yield f"It stands still: {judgement.hang.reach.other('hang')}", ""
 
 
 def _ranks(judgement: SlowJudgement) -> Iterator[Table]:

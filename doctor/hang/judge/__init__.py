@@ -9,10 +9,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from doctor.hang.judge.advice import advice, next_time, reach_of, stacks_for
 from doctor.hang.judge.case import HangCase, case_of, groups_of
-from doctor.hang.judge.decide import HangFinding, decide
-from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, Judgement, RankStanding, Wait
+from doctor.hang.judge.decide import decide
+from doctor.hang.judge.judgement import (
+    Cause,
+    HangCulprit,
+    HangFinding,
+    HangState,
+    Judgement,
+    RankStanding,
+    Standstill,
+    Wait,
+)
 from doctor.hang.judge.pace import TIMES, logged_pace
 from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.start_judgement import job_of, judge_start
@@ -26,6 +34,7 @@ from doctor.live.jobs.strangers import may_be_one
 from doctor.live.libraries.consult import opinions
 from doctor.live.onhost.ranks import RANKLESS
 from doctor.live.places import short
+from doctor.live.reach import reach_of
 from doctor.live.wires import Key, key
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -56,17 +65,15 @@ def judge(
     """Judge the job that the options choose, or the only one. If several are left, judge each of them."""
     jobs = find_jobs(evidence)
     starts = starting_jobs(evidence, jobs)
-    unreached = tuple(sorted(evidence.unreached.items()))
+    unreached = _unreached(evidence)
     if not jobs and not starts:
         said = "No job was found on the hosts that answered." if evidence.hosts else "No host answered."
-        return Judgement(HangState.NO_JOB, evidence.started, said, unreached=unreached, limit=limit)
+        return Judgement(HangState.NO_JOB, evidence.started, said, limit, unreached=unreached)
     found = chosen(jobs, pid, master_port, slurm_job, user)
     begun = chosen_starts(starts, pid, master_port, slurm_job, user)
     if not found and not begun:
         said = _no_such(pid, master_port, slurm_job, user)
-        return Judgement(
-            HangState.NO_JOB, evidence.started, said, jobs=jobs, unreached=unreached, limit=limit
-        )
+        return Judgement(HangState.NO_JOB, evidence.started, said, limit, jobs=jobs, unreached=unreached)
     found, notes = counted(found, jobs) if found else ((), ())
     if len(jobs) >= MOST_JOBS:
         notes = (*notes, f"more than {MOST_JOBS} jobs seem to run here; the rest are not judged")
@@ -83,11 +90,11 @@ def judge(
         HangState.SEVERAL,
         evidence.started,
         _several(each),
+        limit,
         jobs=every,
         each=each,
         notes=(*notes, *may_be_one(evidence, found)),
         unreached=unreached,
-        limit=limit,
     )
 
 
@@ -133,54 +140,32 @@ def _judge_job(
     finding, heard = weigh(case, decide(case, limit, bool(evidence.unreached)), opinions(evidence, job))
     verdict, sentence = _verdict(case, finding, limit, pace)
     if verdict is HangState.MOVES:
-        finding = HangFinding()
-    hung = verdict in (HangState.HANG, HangState.UNKNOWN)
-    below = hung and finding.below
-    timeless = verdict is HangState.UNKNOWN and bool(case.inside) and not case.timed
-    reach = reach_of(evidence)
-    told = (
-        advice(
-            job,
-            finding.named,
-            evidence.unreached,
-            reach,
-            below=below,
-            timeless=timeless,
-            strange=case.strange,
-            sure=finding.decided and verdict is HangState.HANG,
-        )
-        if hung
-        else None
-    )
-    told_of = case.told(case.outside) if verdict is HangState.MOVES else finding.standings
-    doers = {each.key: each for each in told_of}
-    rights = rights_of(evidence, job)
-    stacks = stacks_for(rights.lacks if verdict is not HangState.MOVES else ())
+        finding = HangFinding(standings=case.told(case.outside))
     return Judgement(
-        verdict=verdict,
-        started=evidence.started,
-        sentence=sentence,
-        confidence=finding.confidence,
-        job=job,
-        jobs=jobs,
-        named=finding.named,
-        decided=finding.decided,
-        groups=groups_of(case.inside),
-        chain=_chain(case, finding),
-        ranks=tuple(doers.get(each.key, each) for each in case.standings),
-        still=case.still,
-        at_least=not case.timed,
-        limit=limit,
-        unreached=tuple(sorted(evidence.unreached.items())),
-        rights=rights,
-        notes=(*finding.notes, *stackless(evidence, job), *notes, *_rankless(evidence, job)),
+        verdict,
+        evidence.started,
+        sentence,
+        limit,
+        job,
+        jobs,
+        finding=finding,
+        stands=_standstill(case, finding),
+        rights=rights_of(evidence, job),
         heard=heard,
-        do=(*(told.sentences if told else ()), *stacks.sentences),
-        commands=(*(told.commands if told else ()), *stacks.commands),
-        next_time=next_time(job, finding.named, stacks=rights.stacks) if hung and case.inside else (),
-        slow=reach.other("slow") if verdict is HangState.MOVES else "",
-        again=reach.other("hang"),
+        notes=(*finding.notes, *stackless(evidence, job), *notes, *_rankless(evidence, job)),
+        unreached=_unreached(evidence),
+        reach=reach_of(evidence),
     )
+
+
+def _unreached(evidence: LiveEvidence) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted(evidence.unreached.items()))
+
+
+def _standstill(case: HangCase, finding: HangFinding) -> Standstill:
+    told = {each.key: each for each in finding.standings}
+    ranks = tuple(told.get(each.key, each) for each in case.standings)
+    return Standstill(groups_of(case.inside), _chain(case, finding), ranks, case.still, not case.timed)
 
 
 def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) -> tuple[HangState, str]:

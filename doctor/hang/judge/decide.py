@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from doctor.hang.judge.case import HangCase, groups_of
-from doctor.hang.judge.judgement import Activity, Cause, HangConfidence, HangCulprit, RankStanding
+from doctor.hang.judge.judgement import (
+    Activity,
+    Cause,
+    HangConfidence,
+    HangCulprit,
+    HangFinding,
+    RankStanding,
+)
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
 from doctor.live import threads
@@ -18,31 +25,6 @@ from doctor.live.wires import Key, key, pairs
 from doctor.text.durations import duration
 from doctor.text.ranks import ranks_text
 from doctor.waits import common_end, waited_for
-
-
-@dataclass(frozen=True, slots=True)
-class HangFinding:
-    """Whom the others wait for, and how certain that is."""
-
-    named: tuple[HangCulprit, ...] = ()
-    confidence: HangConfidence = HangConfidence.UNDECIDED
-    at_once: bool = False
-    """The wait never ends by itself, so the limit does not apply."""
-    works: bool = False
-    unproved: bool = False
-    accuses: bool = True
-    """The named ranks are culprits, not only suspects."""
-    sentence: str = ""
-    """The judgement in a sentence, mostly why no rank is accused; if empty, the named ranks make it."""
-    below: bool = False
-    """All ranks wait in the same operation."""
-    standings: tuple[RankStanding, ...] = field(default=())
-    """The ranks outside, with what they are doing."""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def decided(self) -> bool:
-        return bool(self.named) and self.accuses and not self.unproved and not self.works
 
 
 def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:

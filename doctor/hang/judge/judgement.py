@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.live.evidence import Frame, JobMember
 from doctor.live.jobs.job import RunningJob
 from doctor.live.libraries.opinions import Opinion
+from doctor.live.reach import Reach
 
 
 class HangState(str, Enum):
@@ -200,19 +201,50 @@ class WeighedOpinion:
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
-    verdict: HangState
-    started: str
-    sentence: str
-    """The judgement in one sentence."""
-    confidence: HangConfidence = HangConfidence.UNDECIDED
-    job: RunningJob | None = None
-    jobs: tuple[RunningJob, ...] = ()
-    each: tuple[Judgement, ...] = ()
-    """If there are several jobs, the judgement of each, in the order of `jobs`."""
+class HangFinding:
+    """Whom the others wait for, and how certain that is."""
+
     named: tuple[HangCulprit, ...] = ()
-    """Culprits or suspects: see the properties below."""
-    decided: bool = False
+    confidence: HangConfidence = HangConfidence.UNDECIDED
+    at_once: bool = False
+    """The wait never ends by itself, so the limit does not apply."""
+    works: bool = False
+    unproved: bool = False
+    accuses: bool = True
+    """The named ranks are culprits, not only suspects."""
+    sentence: str = ""
+    """The judgement in a sentence, mostly why no rank is accused; if empty, the named ranks make it."""
+    below: bool = False
+    """All ranks wait in the same operation."""
+    standings: tuple[RankStanding, ...] = ()
+    """The ranks outside, with what they are doing."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def decided(self) -> bool:
+        return bool(self.named) and self.accuses and not self.unproved and not self.works
+
+
+@dataclass(frozen=True, slots=True)
+class StartFault:
+    named: tuple[HangCulprit, ...]
+    sentence: str = ""
+    """If nobody is named: what is wrong."""
+    lasts: bool = False
+    """It does not pass by itself."""
+    works: bool = False
+    unproved: bool = False
+    confidence: HangConfidence = HangConfidence.CERTAIN
+    do: tuple[str, ...] = ()
+    commands: tuple[str, ...] = ()
+    check: bool = False
+    """Whether checks between these hosts show more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standstill:
+    """Where the ranks stand, and for how long nothing has moved."""
+
     groups: tuple[WaitGroup, ...] = ()
     chain: tuple[Wait, ...] = ()
     ranks: tuple[RankStanding, ...] = ()
@@ -220,26 +252,49 @@ class Judgement:
     """Seconds since anything moved; None if unknown."""
     at_least: bool = False
     """`still` may be longer: it covers only the time between the looks."""
-    limit: float = 60.0
-    unreached: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def timeless(self) -> bool:
+        """Ranks wait, and it is unknown for how long."""
+        return bool(self.groups) and self.at_least
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    verdict: HangState
+    started: str
+    sentence: str
+    """The judgement in one sentence."""
+    limit: float
+    job: RunningJob | None = None
+    jobs: tuple[RunningJob, ...] = ()
+    each: tuple[Judgement, ...] = ()
+    """If there are several jobs, the judgement of each, in the order of `jobs`."""
+    finding: HangFinding = HangFinding()
+    start: StartFault | None = None
+    """Why the job does not start, if it has launchers and no rank yet."""
+    stands: Standstill = Standstill()
     rights: Rights | None = None
-    notes: tuple[str, ...] = ()
     heard: tuple[WeighedOpinion, ...] = ()
-    do: tuple[str, ...] = ()
-    """What to do, in sentences. What to type is in `commands`."""
-    commands: tuple[str, ...] = ()
-    next_time: tuple[str, ...] = ()
-    slow: str = ""
-    """The command that says why a job that moves is slow."""
-    again: str = ""
-    """The command that looks at it again."""
+    notes: tuple[str, ...] = ()
+    unreached: tuple[tuple[str, str], ...] = ()
+    reach: Reach = field(default_factory=Reach)
+
+    @property
+    def named(self) -> tuple[HangCulprit, ...]:
+        """Culprits or suspects."""
+        return self.finding.named
+
+    @property
+    def confidence(self) -> HangConfidence:
+        return self.finding.confidence
 
     @property
     def culprits(self) -> tuple[HangCulprit, ...]:
         """The accused ranks of this job, or of all jobs if there are several."""
         if self.verdict is HangState.SEVERAL:
             return tuple(culprit for one in self.each for culprit in one.culprits)
-        return self.named if self.decided and self.verdict is HangState.HANG else ()
+        return self.named if self.finding.decided and self.verdict is HangState.HANG else ()
 
     @property
     def suspects(self) -> tuple[HangCulprit, ...]:

@@ -38,7 +38,7 @@ class StepPace:
     """Seconds for a step, by the looks so far."""
 
     def add(self, seen: Judgement, now: float) -> None:
-        step = max((each.step for each in seen.ranks if each.step is not None), default=None)
+        step = max((each.step for each in seen.stands.ranks if each.step is not None), default=None)
         if step is None or step == self.step:
             return
         if self.step is not None and self.step < step and self.since is not None:

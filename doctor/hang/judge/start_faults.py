@@ -5,11 +5,10 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from posixpath import basename
 
 from doctor.hang.judge.activity import doing
-from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit
+from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit, StartFault
 from doctor.live.jobs.starters import Starter
 from doctor.live.jobs.starting import (
     StartingJob,
@@ -23,24 +22,6 @@ from doctor.live.jobs.starting import (
 )
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges
-
-REACH = "port-unreachable,firewall-blocks,route-leads-nowhere"
-
-
-@dataclass(frozen=True, slots=True)
-class StartFault:
-    named: tuple[HangCulprit, ...]
-    sentence: str = ""
-    """If nobody is named: what is wrong."""
-    lasts: bool = False
-    """It does not pass by itself."""
-    works: bool = False
-    unproved: bool = False
-    confidence: HangConfidence = HangConfidence.CERTAIN
-    do: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
-    check: bool = False
-    """Whether checks between these hosts show more."""
 
 
 def faults(job: StartingJob, apart: float, unreached: Sequence[str]) -> Iterator[StartFault]:

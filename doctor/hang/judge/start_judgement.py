@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.hang.judge.advice import reach_of
 from doctor.hang.judge.case import LOOKS_APART
-from doctor.hang.judge.judgement import HangState, Judgement
+from doctor.hang.judge.judgement import HangFinding, HangState, Judgement, Standstill, StartFault
 from doctor.hang.judge.rights import rights_of
-from doctor.hang.judge.start_faults import REACH, StartFault, faults
+from doctor.hang.judge.start_faults import faults
 from doctor.live.evidence import LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.starting import StartingJob, has_come
+from doctor.live.reach import reach_of
 from doctor.text.nodeset import fold
 
 
@@ -39,24 +39,20 @@ def judge_start(
     found = [*faults(start, min(apart, default=LOOKS_APART), sorted(evidence.unreached))]
     lead = found[0] if found else StartFault((), f"{_who(start)} for each other; nothing shows for whom.")
     verdict = _verdict(start, lead, limit)
-    reach = reach_of(evidence)
-    checks = (reach.check(job.hosts, REACH),) if lead.check else ()
     return Judgement(
         verdict=verdict,
         started=evidence.started,
         sentence=_sentence(start, lead, verdict),
-        confidence=lead.confidence,
         job=job,
         jobs=jobs,
-        named=lead.named,
-        decided=bool(lead.named) and verdict is HangState.HANG,
-        still=start.age,
+        finding=HangFinding(lead.named, lead.confidence),
+        start=lead,
+        stands=Standstill(still=start.age),
         limit=limit,
         unreached=tuple(sorted(evidence.unreached.items())),
         rights=rights_of(evidence, job),
         notes=tuple(_notes(start, found[1:])),
-        do=lead.do,
-        commands=(*lead.commands, *checks),
+        reach=reach_of(evidence),
     )
 
 

@@ -10,8 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from doctor.hang.judge.case import HangCase
-from doctor.hang.judge.decide import HangFinding
-from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit, WeighedOpinion
+from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit, HangFinding, WeighedOpinion
 from doctor.live.libraries.consult import contradict
 from doctor.live.libraries.groups import named
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Subject, Trust

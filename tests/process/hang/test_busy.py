@@ -58,7 +58,7 @@ def looked(
 @pytest.mark.long
 def test_one_rank_whose_stack_does_not_come(looked: Callable[[str], tuple[RunningJob, Judgement]]) -> None:
     _, found = looked("{0}")
-    stacks = {each.rank: bool(each.member.b and each.member.b.python) for each in found.ranks}
+    stacks = {each.rank: bool(each.member.b and each.member.b.python) for each in found.stands.ranks}
     assert stacks == {0: False, 1: True, 2: True}
     assert [note for note in found.notes if note.startswith("no stacks of rank 0 on here within ")]
     assert [(each.rank, each.pid) for each in found.named] == [(1, found.named[0].pid)]
@@ -68,7 +68,7 @@ def test_ranks_are_judged_by_proc_alone_where_no_stack_comes(
     looked: Callable[[str], tuple[RunningJob, Judgement]],
 ) -> None:
     job, found = looked("*")
-    assert not any(look.python for rank in found.ranks for look in rank.member.looks)
+    assert not any(look.python for rank in found.stands.ranks for look in rank.member.looks)
     (note,) = [note for note in found.notes if note.startswith("no stacks of ranks 0-2 on here within ")]
     assert note.endswith(": they are judged by /proc alone")
     assert [each.pid for each in found.named] == [job.pids[1]]

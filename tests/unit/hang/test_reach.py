@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of, slow_line
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
 from doctor.live.evidence import JobChoice, LiveEvidence
@@ -31,9 +32,9 @@ def look_and_end(login: str) -> tuple[str, str]:
 
 def commands(seen: LiveEvidence) -> tuple[str, ...]:
     found = judge(seen)
-    assert found.commands == hang_part(found).commands
-    assert all(each in text(found, 80) for each in found.commands)
-    return found.commands
+    assert advice_of(found).commands == hang_part(found).commands
+    assert all(each in text(found, 80) for each in advice_of(found).commands)
+    return advice_of(found).commands
 
 
 def test_on_this_machine_alone_nothing_logs_in() -> None:
@@ -53,8 +54,8 @@ def test_the_other_command_asks_about_the_same_job() -> None:
     """Where several jobs run, it would not know which, without the options that chose this one."""
     way, moves = Way(reached=(("--local",),)), evidence(["waits", "waits"], ("here",), silent=0.1)
     seen = replace(moves, local=True, way=way, choice=JobChoice(master_port=29500, slurm_job="7"))
-    assert judge(seen).slow == "doctor slow --master-port 29500 --job 7 --local"
-    assert judge(replace(seen, choice=JobChoice())).slow == "doctor slow --local"
+    assert slow_line(judge(seen)) == "doctor slow --master-port 29500 --job 7 --local"
+    assert slow_line(judge(replace(seen, choice=JobChoice()))) == "doctor slow --local"
 
 
 def test_options_of_the_login_are_repeated() -> None:
@@ -121,7 +122,7 @@ class TestSlurm:
     @staticmethod
     def judged(does: list[str]) -> tuple[str, ...]:
         way = Way(reached=(("--transport", "srun"),), slurm_job="4713")
-        return judge(replace(evidence(does), way=way)).commands
+        return advice_of(judge(replace(evidence(does), way=way))).commands
 
     def test_a_command_is_a_step_of_the_job(self) -> None:
         (command,) = self.judged(["waits", "stopped"])

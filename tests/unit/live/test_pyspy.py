@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from doctor.errors import UsageError
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_part
 from doctor.live import pyspy
@@ -160,8 +161,8 @@ def test_a_report_says_what_to_fetch_for_such_a_host(installed: Path, give: Call
     assert not sent
     for each in (without, decoded(encoded(without), Path("hang.json"))):
         told = judge(each)
-        assert FETCH in told.commands
-        assert "fetch py-spy for aarch64, then look again with --pyspy FILE" in told.do
+        assert FETCH in advice_of(told).commands
+        assert "fetch py-spy for aarch64, then look again with --pyspy FILE" in advice_of(told).do
         rights = hang_part(told).rights
         assert rights is not None
         assert "a py-spy for aarch64 (--pyspy FILE): the line of each rank" in rights.more
@@ -172,7 +173,7 @@ def test_a_report_says_what_to_fetch_for_such_a_host(installed: Path, give: Call
         )
     with_it, sent = seen((give(ON_KUNPENG),))
     assert brought(tuple(sent)) == ON_KUNPENG
-    assert FETCH not in judge(with_it).commands
+    assert FETCH not in advice_of(judge(with_it)).commands
 
 
 def test_hosts_that_need_none_are_told_nothing_of_it() -> None:

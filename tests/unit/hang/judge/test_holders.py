@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause
@@ -123,7 +124,7 @@ def test_where_the_holder_is_if_it_waits_for_all() -> None:
     (culprit,) = found.culprits
     assert culprit.rank == 1
     assert culprit.sentence.endswith("; that is rank 2, which waits in all_reduce, train.py:88")
-    assert not any("kill 4020 " in each for each in found.commands)
+    assert not any("kill 4020 " in each for each in advice_of(found).commands)
 
 
 class TestALockHeldOverAFork:

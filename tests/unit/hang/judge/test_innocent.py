@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from doctor.live.evidence import Connection, Frame, JobMember, LiveEvidence, Look, Thread
@@ -28,9 +29,13 @@ def named(found: Judgement) -> list[int | None]:
 
 def test_who_sleeps_for_longer_than_the_limit_is_accused() -> None:
     found = judge(evidence(ONE_SLEEPS))
-    assert (found.verdict, found.exit_code, found.confidence) == (HangState.HANG, 1, HangConfidence.STRONG)
+    assert (found.verdict, found.exit_code, found.confidence) == (
+        HangState.HANG,
+        1,
+        HangConfidence.STRONG,
+    )
     assert [(each.rank, each.host, each.pid) for each in found.culprits] == [(5, "node2", 4050)]
-    assert found.still == 200.0
+    assert found.stands.still == 200.0
     assert found.sentence == "The job waits for rank 5 on node2."
 
 
@@ -54,7 +59,7 @@ def test_the_rendezvous_says_nothing_of_collectives() -> None:
     for rank, (local, peer) in ((0, ends), (7, ends[::-1])):
         wire = Connection(state="ESTAB", local=local, peer=peer, received=9_000, last_received=10)
         seen = changed(seen, rank, lambda member, wire=wire: _wired(member, wire))
-    assert judge(seen).still == 200.0
+    assert judge(seen).stands.still == 200.0
 
 
 def _wired(member: JobMember, wire: Connection) -> JobMember:
@@ -163,7 +168,7 @@ def test_a_rank_without_which_the_others_went_on_is_not_accused(ago: float, code
 def test_the_age_of_a_job_does_not_show_that_a_rank_was_not_missed() -> None:
     """A busy host lists its processes long before it looks at their connections."""
     found = judge(evidence(["waits", "waits", "waits", "sleeps"], silent=140.0, age=70.0))
-    assert (found.exit_code, found.still, named(found)) == (1, 70.0, [3])
+    assert (found.exit_code, found.stands.still, named(found)) == (1, 70.0, [3])
 
 
 def test_of_two_outside_the_one_that_is_missed_is_accused() -> None:
@@ -251,7 +256,7 @@ def test_an_endless_loop_and_long_work_look_alike(does: str) -> None:
     assert found.sentence == (
         "Rank 1 on node1 has computed for 200 s; if its steps are shorter than that, it is an endless loop."
     )
-    assert not any("the network is not the cause" in each for each in found.do)
+    assert not any("the network is not the cause" in each for each in advice_of(found).do)
 
 
 def test_who_works_hides_nobody_who_does_not() -> None:
@@ -337,8 +342,13 @@ def test_a_second_look_that_came_too_late() -> None:
         seen = changed(seen, rank, lambda member: replace(member, b=None))
     seen = replace(seen, hosts=tuple(replace(host, apart=0.0) for host in seen.hosts))
     found = judge(seen)
-    assert (found.verdict, found.exit_code, found.culprits, found.still) == (HangState.UNKNOWN, 3, (), None)
-    assert [each.inside for each in found.ranks] == [True, None, True]
+    assert (found.verdict, found.exit_code, found.culprits, found.stands.still) == (
+        HangState.UNKNOWN,
+        3,
+        (),
+        None,
+    )
+    assert [each.inside for each in found.stands.ranks] == [True, None, True]
     assert "ranks 0-2 on node1: only the first of two looks was answered in time" in found.notes
 
 
@@ -356,14 +366,14 @@ def test_two_ranks_in_different_collectives_are_both_named_and_nothing_below_is_
     hosts = (*seen.hosts[:-1], replace(seen.hosts[-1], members=(*seen.hosts[-1].members[:-1], changed)))
     found = judge(replace(seen, hosts=hosts))
     assert (found.exit_code, [each.rank for each in found.named]) == (3, [0, 1])
-    assert not any("below Python" in each for each in found.do)
+    assert not any("below Python" in each for each in advice_of(found).do)
 
 
 def test_everybody_in_the_same_operation_accuses_nobody() -> None:
     found = judge(evidence(["waits"] * 4))
     assert (found.verdict, found.exit_code, found.named) == (HangState.HANG, 3, ())
     assert "the fault is below Python" in found.sentence
-    assert found.commands[0].startswith("doctor check 'node[1-2]' --only ")
+    assert advice_of(found).commands[0].startswith("doctor check 'node[1-2]' --only ")
 
 
 def test_backward_alone_decides_nothing() -> None:
@@ -402,8 +412,10 @@ class TestDevices:
     def test_all_at_a_synchronisation_may_be_healthy(self) -> None:
         found = judge(evidence(["item"] * 8, device=True))
         assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
-        assert found.groups[0].noticed
-        assert found.do == ("look again with --for 60: if nothing moves in that time either, it hangs",)
+        assert found.stands.groups[0].noticed
+        assert advice_of(found).do == (
+            "look again with --for 60: if nothing moves in that time either, it hangs",
+        )
 
     def test_a_rank_elsewhere_is_waited_for_but_two_seconds_prove_no_hang(self) -> None:
         found = judge(evidence(["item"] * 5 + ["sleeps"] + ["synchronises"] * 2, device=True))

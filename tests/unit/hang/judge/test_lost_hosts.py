@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import HangState, judge
 from doctor.hang.judge.judgement import Cause, HangConfidence
 from doctor.live.evidence import Connection, HostEnds, HostEvidence, JobMember, LiveEvidence
@@ -79,7 +80,7 @@ def test_a_rank_of_unknown_number_if_another_host_did_not_answer() -> None:
     found = judge(replace(seen, hosts=hosts, unreached={"node4": "refused"}))
     assert [(one.rank, one.host) for one in found.culprits] == [(None, "node3")]
     assert found.sentence == "The job waits for a rank on node3, which cannot go on."
-    assert not any("None" in each for each in (*found.do, *found.commands))
+    assert not any("None" in each for each in (*advice_of(found).do, *advice_of(found).commands))
 
 
 @pytest.mark.parametrize(

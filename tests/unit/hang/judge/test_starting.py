@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
 from doctor.hang.report_json import hang_report
@@ -26,7 +27,7 @@ def test_the_launcher_of_one_host_is_missing() -> None:
     assert (found.verdict, found.exit_code) == (HangState.HANG, 1)
     assert said(found) == [("node4", "has no torchrun: nobody has node rank 3")]
     assert found.confidence is HangConfidence.CERTAIN
-    (typed,) = found.commands
+    (typed,) = advice_of(found).commands
     assert typed == (
         "torchrun --node-rank=3 --nnodes=4 --master-addr=10.0.0.1 --master-port=29500 train.py ..."
     )
@@ -64,7 +65,7 @@ def test_all_call_an_address_that_no_host_has() -> None:
         "has a torchrun that calls 10.9.9.9:29500, which is not a host of this job"
     }
     assert len(found.culprits) == 4
-    assert found.do == (
+    assert advice_of(found).do == (
         "start it on node[1-4] with --master-addr=10.0.0.1, an address of node1, which has node rank 0",
     )
 
@@ -101,7 +102,7 @@ def test_all_call_a_host_that_is_not_the_first() -> None:
 def test_two_with_one_number() -> None:
     found = judge(starting([*all_of(0, 1, 3), launcher(2, words(1, 4))]))
     assert [host for host, _ in said(found)] == ["node2", "node3"]
-    assert "nobody has node rank 2" in found.do[0]
+    assert "nobody has node rank 2" in advice_of(found).do[0]
 
 
 def test_a_name_without_an_address() -> None:
@@ -125,7 +126,7 @@ def test_first_packets_without_an_answer(lost: tuple[int, ...], named: str) -> N
     found = judge(seen)
     assert [host for host, _ in said(found)] == [named]
     assert "SYN-SENT" in found.culprits[0].sentence
-    assert "doctor check 'node[1-4]' --only port-unreachable" in found.commands[0]
+    assert "doctor check 'node[1-4]' --only port-unreachable" in advice_of(found).commands[0]
 
 
 def test_one_that_still_imports() -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.live.evidence import LiveEvidence
 from tests.support.cases import cases
@@ -22,7 +23,9 @@ def test_the_one_that_differs_is_a_suspect(does: tuple[str, ...], odd: int, caus
     assert [(each.pid, each.cause.value) for each in found.suspects] == [(odd, cause)]
     assert (found.culprits, found.exit_code, found.confidence.value) == ((), 3, "suspect")
     assert found.sentence.startswith("Only alice and root may look into this job: that one")
-    assert found.commands == ("doctor hang node1 --pid 4000 --sudo",), "no signal to a job of others"
+    assert advice_of(found).commands == ("doctor hang node1 --pid 4000 --sudo",), (
+        "no signal to a job of others"
+    )
 
 
 @pytest.mark.parametrize(
@@ -30,7 +33,7 @@ def test_the_one_that_differs_is_a_suspect(does: tuple[str, ...], odd: int, caus
 )
 def test_nobody_is_suspect_where_none_or_half_differ(does: tuple[str, ...]) -> None:
     found = judge(seen_from_outside(evidence(does, HERE)))
-    assert (found.named, found.exit_code, found.still) == ((), 3, 200.0)
+    assert (found.named, found.exit_code, found.stands.still) == ((), 3, 200.0)
 
 
 def test_processes_of_other_programs_are_not_compared() -> None:
@@ -43,7 +46,7 @@ def test_processes_of_other_programs_are_not_compared() -> None:
 def test_connections_of_others_and_those_that_were_just_used_tell_nothing() -> None:
     for silent, user in ((0.1, "alice"), (200.0, "bob")):
         found = judge(seen_from_outside(evidence(["waits"] * 3, HERE, silent=silent), user=user))
-        assert (found.verdict.value, found.still) == ("unknown", None)
+        assert (found.verdict.value, found.stands.still) == ("unknown", None)
 
 
 def test_a_short_silence_may_be_normal() -> None:

@@ -51,11 +51,11 @@ def test_an_actor_of_ray_trains_beside_its_main_thread() -> None:
 def test_a_worker_of_rpc_works_in_a_thread_and_the_caller_waits() -> None:
     seen = evidence(["waits", "waits"], device=True)
     found = judge(changed(seen, {0: (CALLS, MAIN), 1: (LEAVES, MAIN)}, {1: (FORWARD, RUNS)}))
-    assert (found.verdict, found.exit_code, found.still) == (HangState.HANG, 1, 95.0)
+    assert (found.verdict, found.exit_code, found.stands.still) == (HangState.HANG, 1, 95.0)
     assert [(each.rank, each.cause, each.place) for each in found.culprits] == [
         (1, Cause.SLEEPS, "train.py:57")
     ]
-    assert [(group.ranks, group.operation) for group in found.groups] == [((0,), "rpc.rpc_sync")]
+    assert [(group.ranks, group.operation) for group in found.stands.groups] == [((0,), "rpc.rpc_sync")]
 
 
 def test_different_calls_of_rpc_are_not_a_mismatch() -> None:

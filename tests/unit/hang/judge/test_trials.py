@@ -52,7 +52,7 @@ class TestACulprit:
         assert found.confidence is (
             HangConfidence.CERTAIN if trial.fault in CERTAIN else HangConfidence.STRONG
         )
-        assert sum(group.number for group in found.groups) == 3
+        assert sum(group.number for group in found.stands.groups) == 3
         assert not found.suspects
 
     def test_without_py_spy(self, trial: Trial) -> None:
@@ -159,7 +159,7 @@ def test_every_fault_of_the_trials_is_judged_here() -> None:
 
 def test_the_chain_leads_to_the_culprit() -> None:
     trial = next(each for each in trials() if (each.mode, each.fault) == ("tp", "sleep"))
-    chain = judge(trial.evidence, limit=LIMIT).chain
+    chain = judge(trial.evidence, limit=LIMIT).stands.chain
     assert [(each.rank, each.on, each.place) for each in chain] == [
         (2, 0, "train.py:183"),
         (0, 1, "train.py:176"),

@@ -138,7 +138,11 @@ def test_connections_and_a_library_are_firmer_together_and_accuse_nobody() -> No
 def test_a_library_that_blames_another_leaves_it_undecided(blind: bool) -> None:
     seen = evidence(ONE_SLEEPS, NODES)
     found = judge(behind(bare(seen) if blind else seen, 2))
-    assert (found.verdict, found.exit_code, found.confidence) == (HangState.HANG, 3, HangConfidence.UNDECIDED)
+    assert (found.verdict, found.exit_code, found.confidence) == (
+        HangState.HANG,
+        3,
+        HangConfidence.UNDECIDED,
+    )
     assert (named(found), found.culprits) == ([5], ())
     line = "torch_npu's status blames rank 2 of node2, the processes rank 5"
     assert said(found) == {"torch_npu-status": (False, (line,))}
@@ -192,7 +196,11 @@ def test_a_rank_that_only_the_library_has_behind_is_undecided() -> None:
 
 def test_different_operations_name_the_pair_and_accuse_nobody() -> None:
     found = judge(crossed(evidence(["waits"] * 4), 4, 1, 2))
-    assert (found.verdict, found.exit_code, found.confidence) == (HangState.HANG, 3, HangConfidence.UNDECIDED)
+    assert (found.verdict, found.exit_code, found.confidence) == (
+        HangState.HANG,
+        3,
+        HangConfidence.UNDECIDED,
+    )
     assert [(each.rank, each.cause) for each in found.named] == [(1, Cause.MISMATCH), (2, Cause.MISMATCH)]
     assert found.sentence.startswith("The ranks wait in different collectives")
 
@@ -223,7 +231,11 @@ def test_a_vote_changes_nothing(blind: bool) -> None:
     alone = judge(seen)
     votes = [library(Source.UTILISATION, BUSY, "nvidia-smi", which=which) for which in "ab"]
     found = judge(heard(seen, *votes))
-    assert (found.named, found.confidence, found.sentence) == (alone.named, alone.confidence, alone.sentence)
+    assert (found.named, found.confidence, found.sentence) == (
+        alone.named,
+        alone.confidence,
+        alone.sentence,
+    )
     assert found.exit_code == 1
     shown = text(found)
     assert "The devices: rank 1 of node1 has no work, 3 others are busy (a hint only)" in shown

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
 from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence, Thread
@@ -169,7 +170,7 @@ def test_a_local_process_that_was_not_recognised_may_be_a_rank() -> None:
     assert found.notes == (
         "node1: 2 ranks are connected to a local process that was not recognised, and that may be a rank",
     )
-    assert not any("check" in command for command in found.commands)
+    assert not any("check" in command for command in advice_of(found).commands)
 
 
 def test_ranks_without_a_name_of_their_job_are_joined_by_their_connections() -> None:
@@ -210,4 +211,4 @@ def test_the_processes_of_spawn_are_counted_from_the_host_of_the_store() -> None
     (alone,) = _changed(evidence(["waits", "waits", "waits", "sleeps"], ["node1"]), spawned).hosts[:1]
     assert [each.rank for each in judge(replace(seen, hosts=(alone,))).culprits] == [None], "two are number 1"
     without = _changed(seen, lambda m: replace(m, a=None, b=m.b and replace(m.b, threads=m.b.threads[:4])))
-    assert {each.rank for each in judge(without).ranks} == {None}
+    assert {each.rank for each in judge(without).stands.ranks} == {None}

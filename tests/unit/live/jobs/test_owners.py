@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
 from doctor.live.evidence import JobMember, LiveEvidence
@@ -75,7 +76,7 @@ def test_a_false_rank_changes_nothing(false: tuple[JobMember, ...], user: str) -
     assert (found.exit_code, accused(found)) == (1, [(1, "node1")])
     assert found.job is not None
     assert (found.job.world, len(found.job.ranks), found.job.missing) == (4, 4, ())
-    assert "CONT" not in " ".join(found.commands)
+    assert "CONT" not in " ".join(advice_of(found).commands)
     assert (f"process {said[0].pid}" in " ".join(found.notes)) == (len(said) == 1)
     assert judge(with_claims(MOVES, *said)).exit_code == 0
 
@@ -119,11 +120,15 @@ def test_nobody_hides_ranks_that_have_not_connected_yet_by_taking_their_name(age
 def test_a_rank_that_was_stopped_before_it_connected() -> None:
     seen = evidence({0: "waits", 2: "waits", 3: "waits"}, world=4)
     found = judge(with_claims(seen, claim(1, user="alice"), host="node1"))
-    assert (found.exit_code, accused(found), found.confidence) == (1, [(1, "node1")], HangConfidence.STRONG)
-    assert "CONT" not in " ".join(found.commands)
+    assert (found.exit_code, accused(found), found.confidence) == (
+        1,
+        [(1, "node1")],
+        HangConfidence.STRONG,
+    )
+    assert "CONT" not in " ".join(advice_of(found).commands)
     launched = judge(with_claims(seen, claim(1, user="alice", launched=77), host="node1"))
     assert (launched.exit_code, launched.confidence) == (1, HangConfidence.CERTAIN)
-    assert "CONT" in launched.commands[0]
+    assert "CONT" in advice_of(launched).commands[0]
     other = judge(with_claims(seen, claim(1), host="node1"))
     assert 1 not in [each.rank for each in other.named if each.pid is not None]
 

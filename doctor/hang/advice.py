@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from doctor.hang.judge.judgement import Cause, HangCulprit, HeldLock
+from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, HeldLock, Judgement
 from doctor.live import threads
-from doctor.live.evidence import JobMember, LiveEvidence
+from doctor.live.evidence import JobMember
 from doctor.live.jobs.job import RunningJob
 from doctor.live.places import frames_of, shown_frames
 from doctor.live.pyspy import fetch
-from doctor.text.nodeset import fold, is_host, unfold
+from doctor.live.reach import Reach
+from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
-from doctor.transport.way import Way
 
 MOST = 3
 """The most culprits for whom commands are shown."""
 _NVIDIA = "ib-port-down,nic-errors,nvlink-down,gpu-xid"
 _NPU = "device-link-*,device-unhealthy,device-unreachable"
+_START = "port-unreachable,firewall-blocks,route-leads-nowhere"
 _NETWORK = "port-unreachable,large-packets-lost,firewall-blocks,nic-errors,mtu-mismatch"
 _OWN = {
     *(Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER),
@@ -35,73 +35,49 @@ _CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.FROZEN, Cause.KERNEL
 
 @dataclass(frozen=True, slots=True)
 class Advice:
-    sentences: tuple[str, ...]
-    commands: tuple[str, ...]
+    do: tuple[str, ...] = ()
+    """What to do, in sentences. What to type is in `commands`."""
+    commands: tuple[str, ...] = ()
+    next_time: tuple[str, ...] = ()
+    """Environment variables with which more would have been seen. Nothing has to be installed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
-    """How to reach the hosts again."""
-
-    way: Way
-    local: bool
-    """Whether the only host is this machine."""
-    nodes: tuple[str, ...] = ()
-    """All hosts that were asked."""
-    chosen: tuple[tuple[str, str], ...] = ()
-    """The options that chose the job."""
-
-    def check(self, hosts: Collection[str], only: str = "") -> str:
-        in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
-        return self.way.typed("check", in_order, (("--only", only),) if only else ())
-
-    def again(self, job: RunningJob) -> str:
-        """The command that repeats this look with --sudo."""
-        options = (("--pid", str(job.first.pid if job.first else 0)), ("--sudo",))
-        return self.way.typed("hang", self.nodes, options)
-
-    def other(self, command: str) -> str:
-        """The command that asks the same hosts another question about the job."""
-        return self.way.typed(command, self.nodes, self.chosen)
-
-    def on(self, host: str, command: str) -> str:
-        way = replace(self.way, reached=(*self.way.reached, ("--local",))) if self.local else self.way
-        return way.login(host, shlex.split(command))
+def advice_of(judgement: Judgement) -> Advice:
+    job, start, lacks = judgement.job, judgement.start, judgement.rights.lacks if judgement.rights else ()
+    if job is None or judgement.verdict is HangState.MOVES:
+        return Advice()
+    if start:
+        checks = (judgement.reach.check(job.hosts, _START),) if start.check else ()
+        return Advice(start.do, (*start.commands, *checks))
+    hung = judgement.verdict in (HangState.HANG, HangState.UNKNOWN)
+    told = _about(judgement, job) if hung else Advice()
+    more = _next_time(judgement, job) if hung else ()
+    pyspy = (f"fetch py-spy for {' and '.join(lacks)}, then look again with --pyspy FILE",) if lacks else ()
+    return Advice((*told.do, *pyspy), (*told.commands, *map(fetch, lacks)), more)
 
 
-def reach_of(evidence: LiveEvidence) -> Reach:
-    options = zip(("--pid", "--master-port", "--job", "--rank-user"), evidence.choice.of_job, strict=True)
-    chosen = tuple((option, str(value)) for option, value in options if value is not None)
-    return Reach(evidence.way or Way(), evidence.local, evidence.asked, chosen)
+def slow_line(judgement: Judgement) -> str:
+    """The command that says why a job that moves is slow."""
+    return judgement.reach.other("slow") if judgement.verdict is HangState.MOVES else ""
 
 
-def advice(
-    job: RunningJob,
-    named: Sequence[HangCulprit],
-    unreached: Collection[str],
-    reach: Reach,
-    *,
-    below: bool,
-    timeless: bool,
-    strange: bool,
-    sure: bool,
-) -> Advice:
-    """`below`: all ranks wait in the same operation. `timeless`: it is unknown for how long they have waited.
-    `strange`: the processes of the job may not be read. `sure`: it hangs, and the culprit is decided.
-    """
-    if strange:
+def _about(judgement: Judgement, job: RunningJob) -> Advice:
+    named, reach = judgement.named, judgement.reach
+    unreached, sure = [host for host, _ in judgement.unreached], bool(judgement.culprits)
+    timeless = judgement.verdict is HangState.UNKNOWN and judgement.stands.timeless
+    if all(rank.hidden for rank in job.ranks):
         owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
         said = f"look again as {owner}, or with --sudo" if owner else "look again with --sudo"
         return Advice((said,), (reach.again(job),))
     if timeless and not (job.missing and unreached):
-        return Advice(("look again with --for 60: if nothing moves in that time either, it hangs",), ())
+        return Advice(("look again with --for 60: if nothing moves in that time either, it hangs",))
     if job.missing and not any(each.cause in _CERTAIN for each in named):
         if unreached:
             said = f"find out why {fold(unreached)} {'does' if len(unreached) == 1 else 'do'} not answer"
             return Advice((said,), (reach.check(unreached),))
         if not named:
-            return Advice(("name all hosts of the job, so that its other ranks are seen too",), ())
-    if below:
+            return Advice(("name all hosts of the job, so that its other ranks are seen too",))
+    if judgement.finding.below:
         return Advice(
             ("look below Python, at the devices and the network between them",), (_check(job, reach),)
         )
@@ -109,14 +85,6 @@ def advice(
         (*_sentences(named, sure), *_without(job, named)),
         tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach, sure)))),
     )
-
-
-def stacks_for(machines: Sequence[str]) -> Advice:
-    """What to do about hosts whose architecture had no py-spy at hand."""
-    if not machines:
-        return Advice((), ())
-    said = f"fetch py-spy for {' and '.join(machines)}, then look again with --pyspy FILE"
-    return Advice((said,), tuple(map(fetch, machines)))
 
 
 def _sentences(named: Sequence[HangCulprit], sure: bool) -> Iterator[str]:
@@ -231,10 +199,10 @@ def _is_at(helper: JobMember, each: HangCulprit) -> bool:
     return same and shown_frames(frames_of(helper.b) or frames_of(helper.a)) == each.frames
 
 
-def next_time(job: RunningJob, named: Sequence[HangCulprit], *, stacks: bool) -> tuple[str, ...]:
-    """Environment variables with which more would have been seen of this hang. Nothing has to be installed.
-    `stacks`: whether Python stacks were seen.
-    """
+def _next_time(judgement: Judgement, job: RunningJob) -> tuple[str, ...]:
+    if not judgement.stands.groups:
+        return ()
+    named, stacks = judgement.named, judgement.rights and judgement.rights.stacks
     looks = [rank.b for rank in job.ranks]
     differ = any(each.cause is Cause.MISMATCH for each in named)
     own = () if stacks else ("PYTHONFAULTHANDLER=1: then kill -ABRT prints the stack of each thread",)

@@ -108,10 +108,10 @@ mutate: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.mutate $(MUTATE_ARGS)
 
-# Each condition of the judge of logs, switched off alone: which answers to the exam of foreign logs change. It takes half an
-# hour, and goes on where it was cut short.
+# Each condition of the judges, switched off alone: which answers to the exam of foreign logs and jobs change. It takes an hour
+# or two, and goes on where it was cut short.
 weigh: $(VENV)/.ready
-	$(BIN)/python -m tests.exam --weigh doctor/logs/judge $(WEIGH_ARGS)
+	for judge in logs hang slow; do $(BIN)/python -m tests.exam --weigh doctor/$$judge/judge $(WEIGH_ARGS) || exit; done
 
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed

@@ -1,4 +1,4 @@
-"""`python -m tests.exam`: what each answer of `doctor explain` to the foreign logs is worth.
+"""`python -m tests.exam`: what each answer to foreign logs and recordings of foreign jobs is worth.
 
 The cases of the half `unseen` are counted and not listed. `--weigh PATH` switches each condition of a judge
 off, alone, and says what it is for; it goes on where FILE ends, and sums up the whole file.
@@ -10,11 +10,13 @@ import argparse
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
-from tests.exam.answers import answerer, read_all
+from tests.exam.answers import Answer, answerer, read_all
 from tests.exam.cases import FOLDER, Case, cases
+from tests.exam.jobs import JobCase, job_answerer, job_cases, read_jobs
 from tests.exam.weigh import Weighing, conditions
 from tests.support.paths import ROOT
 
@@ -27,40 +29,54 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--file", type=Path, default=ROOT / "weights.jsonl")
     options = parser.parse_args()
-    asked = cases(options.folder)
     if options.weigh:
-        weigh(asked, options)
+        weigh(options)
         sum_up(options.file)
     else:
-        answers(asked)
+        asked, jobs = cases(options.folder), job_cases()
+        answers("logs", asked, read_all(asked), answerer())
+        answers("jobs", jobs, read_jobs(jobs), job_answerer())
 
 
-def answers(asked: Sequence[Case]) -> None:
-    logs, sums = read_all(asked), Counter[str]()
-    answer = answerer()
+def answers(
+    title: str,
+    asked: Sequence[Case | JobCase],
+    read: Mapping[str, Any],
+    answer: Callable[[Any], Answer],
+) -> None:
+    sums = Counter[str]()
     for case in asked:
-        given = answer(logs[case.name])
+        given = answer(read[case.name])
         worth = case.worth(given.code, given.text)
         sums[f"{case.half:7} {worth}"] += 1
         if worth != "right" and case.half == "seen":
             print(f"{case.name}  {case.kind:18} {worth}")
     for each, count in sorted(sums.items()):
-        print(f"{count:5} {each}")
+        print(f"{count:5} {title} {each}")
 
 
-def weigh(asked: Sequence[Case], options: argparse.Namespace) -> None:
+def weigh(options: argparse.Namespace) -> None:
     changes = conditions(_files(options.weigh))
     if options.draw:
         changes = random.Random(options.seed).sample(changes, min(options.draw, len(changes)))
     known = options.file.read_text().splitlines() if options.file.exists() else []
     done = {json.loads(line)["key"] for line in known}
-    weighing = Weighing(asked, read_all(asked))
+    weighing = _weighing(options)
     with options.file.open("a") as out:
         for change in changes:
             if change.key not in done:
                 weight = weighing.weigh(change)
                 out.write(json.dumps({"key": change.key, **weight.told()}) + "\n")
                 out.flush()
+
+
+def _weighing(options: argparse.Namespace) -> Weighing:
+    """The exam that asks the judge of these files."""
+    if options.weigh.startswith("doctor/logs"):
+        asked = cases(options.folder)
+        return Weighing(asked, read_all(asked), answerer)
+    jobs = job_cases()
+    return Weighing(jobs, read_jobs(jobs), job_answerer)
 
 
 def _files(path: str) -> list[str]:

@@ -36,7 +36,7 @@ class Case:
 
 def cases(folder: Path = FOLDER) -> list[Case]:
     rows: Mapping[str, Mapping[str, Any]] = json.loads((folder / "want.json").read_text())
-    halves = _halves(rows)
+    drawn = halves(rows)
     made = [
         Case(
             name,
@@ -44,7 +44,7 @@ def cases(folder: Path = FOLDER) -> list[Case]:
             frozenset(row["exit"]),
             tuple(map(re.compile, row["must"])),
             tuple(map(re.compile, row["mustnot"])),
-            halves[name],
+            drawn[name],
             folder / f"{name}.log",
         )
         for name, row in rows.items()
@@ -52,6 +52,6 @@ def cases(folder: Path = FOLDER) -> list[Case]:
     return [case for case in made if case.log.exists()]
 
 
-def _halves(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Half]:
+def halves(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Half]:
     """Drawn by name, so that a new case leaves the others where they are."""
     return {name: "seen" if random.Random(f"half {name}").random() < 0.5 else "unseen" for name in rows}

@@ -1,8 +1,7 @@
 """Switches each condition of a judge off, alone, and shows which answers of the exam change.
 
-A condition is a guard, made false and made true, or an operand of `and` and `or`, left out. The logs are read
-once; each
-change is made in a fork that imports the judge anew, so no file is written.
+A condition is a guard, made false and made true, or an operand of `and` and `or`, left out. What is judged is
+read once; each change is made in a fork that imports the judge anew, so no file is written.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.exam.answers import Answer, answerer
+from tests.exam.answers import Answer
 from tests.exam.cases import Case
+from tests.exam.jobs import JobCase
 from tests.mutate.change import Change
 from tests.mutate.draw import sites_of
 from tests.support.paths import ROOT
@@ -65,9 +65,14 @@ class Weight:
 
 
 class Weighing:
-    def __init__(self, cases: Sequence[Case], logs: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        cases: Sequence[Case | JobCase],
+        read: Mapping[str, Any],
+        answerer: Callable[[], Callable[[Any], Answer]],
+    ) -> None:
         self.cases = {case.name: case for case in cases}
-        self.logs = logs
+        self.read, self.answerer = read, answerer
         self.first = {*sys.modules}
         """What reading has imported; the judge and all that imports it come after."""
         self.sound = self._in_fork(None)
@@ -114,17 +119,17 @@ class Weighing:
             sys.meta_path.insert(0, _Changed(change))
         found = dict[str, tuple[int, str]]()
         try:
-            answer = answerer()
+            answer = self.answerer()
         except Exception:  # it cannot even be imported: every answer is gone
             return {}
-        for name, logs in self.logs.items():
-            found.update(_tried(name, answer, logs))
+        for name, given in self.read.items():
+            found.update(_tried(name, answer, given))
         return found
 
 
-def _tried(name: str, answer: Callable[[Any], Answer], logs: Any) -> Iterator[tuple[str, tuple[int, str]]]:
+def _tried(name: str, answer: Callable[[Any], Answer], read: Any) -> Iterator[tuple[str, tuple[int, str]]]:
     try:
-        given = answer(logs)
+        given = answer(read)
     except Exception:  # what breaks on a case has no answer to it
         return
     yield name, (given.code, given.text)

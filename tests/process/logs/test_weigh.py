@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.exam.answers import read_all
+from tests.exam.answers import answerer, read_all
 from tests.exam.cases import cases
 from tests.exam.weigh import Weighing, conditions
 
@@ -12,7 +12,7 @@ ACCUSED = "307"
 
 def test_a_condition_is_for_the_cases_that_it_changes() -> None:
     asked = [case for case in cases() if case.name == ACCUSED]
-    weighing = Weighing(asked, read_all(asked))
+    weighing = Weighing(asked, read_all(asked), answerer)
     inside: dict[str, list[str]] = {"got_over": [], "differing": []}
     for change in conditions(["doctor/logs/judge/recovery.py"]):
         if change.scope in inside:

@@ -6,7 +6,7 @@ from collections import Counter
 
 from tests.exam.jobs import FOLDER, job_answerer, job_cases, read_jobs
 
-BAR = {"seen": 9, "unseen": 9}
+BAR = {"seen": 17, "unseen": 15}
 """How many are right. Raise it with each rule that answers more of them."""
 
 

@@ -32,7 +32,7 @@ from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
-from doctor.judge.verdict import Report, Rules, RunInfo
+from doctor.judge.verdict import ExaminedChecks, Report, Rules, RunInfo
 from doctor.model import Host, MissingFact, Scope, Status, Verdict
 from doctor.report.formats import Outputs
 from doctor.report.outputs import deliver, refuse_unwritable, show
@@ -77,7 +77,7 @@ def check_table(path: Path, outputs: Outputs, product: str | None = None) -> int
         hosts=(),
         findings=fold_findings(results, {c.id: c for c in checks}, Views({}), load_remedies().fill),
         results=tuple(results),
-        scopes={check.id: Scope.CLUSTER for check in checks},
+        checks=ExaminedChecks({check.id: Scope.CLUSTER for check in checks}),
         rules=Rules(),
         notes=(
             *(() if product or not table or implied_product(table) else (UNKNOWN_PRODUCT,)),

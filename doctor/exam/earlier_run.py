@@ -119,8 +119,8 @@ def _of_recording(path: Path, request: Request) -> EarlierRun:
         ),
         report.verdict is Verdict.HEALTHY,
         end_of(report.run.started, report.run.seconds),
-        report.logged,
-        report.of_one_host,
+        report.checks.logged,
+        report.checks.of_one_host,
     )
 
 

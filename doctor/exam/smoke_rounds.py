@@ -58,8 +58,8 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
                 raise
             collection.no_smoke = error.message
             return
-        seen = collection.read().smoke
-        blamed = named_by(seen.runs[-1]) if seen else ()
+        runs = collection.read().runs
+        blamed = named_by(runs[-1]) if runs else ()
         fit = [host for host in fit if host not in blamed]
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return
@@ -90,7 +90,7 @@ def _fit_hosts(report: Report, collection: Collection) -> tuple[list[str], list[
 
 def _obstacle(report: Report, fit: Sequence[str]) -> str:
     """Why no smoke run can be made; empty if one can."""
-    if report.stopped_by is not None:
+    if report.run.stopped_by is not None:
         return "the run was interrupted before it"
     if not fit:
         return "no host passed the checks"

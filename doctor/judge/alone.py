@@ -38,7 +38,7 @@ def without_job(reading: Reading) -> Reading:
         for host, sight in reading.sights.items()
     }
     plan = replace(settle(draft(recording.hosts, wishes), sights), of_node=True)
-    return Reading(recording, reading.facts, sights, plan, None)
+    return Reading(recording, reading.facts, sights, plan, ())
 
 
 def judge_alone(checks: Sequence[Check], case: Inputs, reading: Reading, exam: Exam) -> list[Result]:

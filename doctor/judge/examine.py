@@ -35,8 +35,17 @@ from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
 from doctor.judge.selection import CheckSelection, find_unapplied
 from doctor.judge.unread_facts import unread_facts, unread_packages
-from doctor.judge.verdict import Report, Rules, RunInfo, host_reports, untrained
-from doctor.model import View
+from doctor.judge.verdict import (
+    ExaminedChecks,
+    Report,
+    Rules,
+    RunInfo,
+    SeenHosts,
+    Training,
+    host_reports,
+    untrained,
+)
+from doctor.model import Finding, Result, View
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
@@ -101,89 +110,117 @@ def build_report(
 ) -> Report:
     """Judge the recorded answers."""
     reading = without_job(reading) if prepared.exam.alone else reading
-    facts, plan = reading.facts, reading.plan
+    facts, plan, tentative = reading.facts, reading.plan, prepared.rules.tentative
     recording = replace(reading.recording, way=_with_ranks(reading.recording.way, plan))
-    own = {h.name: amend(prepared.expect, h.expected, f"inventory, {h.name}") for h in recording.hosts}
-    expects = {
-        name: _as_heard(amend(expect, recording.expect, "--expect"), recording.heard.get(name))
-        for name, expect in own.items()
-    }
     hung = _reported_hung_tools(prepared.checks, recording)
-    givens = run_facts(reading, hung)
-    case = Inputs(
-        plan=plan,
-        facts=facts,
-        expect=expects,
-        common=amend(prepared.expect, recording.expect, "--expect"),
-        givens={**givens, EXPECTS.name: expects, NEEDED.name: prepared.rules.need_hosts or len(plan.hosts)},
-        severities=prepared.exam.severity,
-    )
-    needed = needed_on(recording.hosts, facts, expects, givens[LAUNCHES.name], reading.smoke)
-    exam = prepared.exam
-    judged = judge_alone(prepared.checks, case, reading, exam) if exam.alone else judge(prepared.checks, case)
-    results = [weighed(result, needed) for result in judged]
-    views = _views(facts)
-    folded = fold_findings(results, {c.id: c for c in prepared.checks}, views, playbook.fill, _vendors(facts))
-    found = fitting(folded, recording, prepared.name, (check.id for check in prepared.checks), facts)
-    no_smoke = ""
-    if recording.smoke_wanted and not recording.smoke:
-        no_smoke = recording.no_smoke or "it was not started"
-    tentative = prepared.rules.tentative  # if so, a smoke run may still prove what could not be read
-    waived = not recording.smoke_wanted or tentative
-    unproved = {} if waived else untrained(recording.hosts, reading.smoke, no_smoke)
+    case = _inputs(reading, prepared, hung)
+    results = _results(case, reading, prepared)
+    found = _findings(results, recording, prepared, playbook, facts)
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
-    unread = frozenset() if tentative else to_be_read(plan, products, reading.smoke)
+    unread = frozenset() if tentative else to_be_read(plan, products, reading.runs)
     rules = replace(prepared.rules, npu_network=unread)
-    asked = () if tentative or not facts.hosts else prepared.choices  # nothing is known about silent hosts
-    unapplied = tuple(find_unapplied(asked, results))
+    training, checks = _training(reading, prepared), _checks(prepared, plan, facts, results)
+    unreached, unfinished = recording.unreached, recording.unfinished
+    why, applied = training.untrained, checks.unapplied
     return Report(
-        run=RunInfo(
-            recording.command,
-            prepared.name,
-            recording.started,
-            recording.seconds,
-            recording.transport,
-            recording.hosts_from,
-            recording.way,
-            prepared.exam.version,
-        ),
-        plan=plan,
-        hosts=host_reports(
-            recording.hosts,
-            plan,
-            products,
-            recording.unreached,
-            recording.unfinished,
-            found,
-            rules,
-            unproved,
-            unapplied,
-        ),
-        findings=found,
-        results=tuple(results),
-        scopes={check.id: check.scope for check in prepared.checks},
-        rules=rules,
-        notes=(
+        _run_info(recording, prepared, replayed=replayed),
+        plan,
+        host_reports(recording.hosts, plan, products, unreached, unfinished, found, rules, why, applied),
+        found,
+        results,
+        rules,
+        checks,
+        training,
+        _seen(reading, hung, tentative=tentative),
+        (
             *_notes(prepared, recording, facts, plan),
-            *unread_facts(ALWAYS, prepared.checks, results, facts, hung, _cut(givens)),
+            *unread_facts(ALWAYS, prepared.checks, results, facts, hung, _cut(case.givens)),
         ),
-        stopped_by=recording.stopped_by,
-        replayed=replayed,
-        outstanding=recording.unfinished,
-        smoke=reading.smoke,
-        no_smoke=no_smoke,
-        untrained=unproved,
-        running=_running(recording, facts),
-        inside=frozenset(host for host, view in views.views.items() if view is View.CONTAINER),
-        hardware=hardware(facts, plan),
-        net_seconds=recording.mesh.seconds if recording.mesh else None,
-        mesh=recording.mesh,
-        facts=() if tentative else fact_table(reading),
-        unread=() if tentative else (*unread_facts(ASKED, (), (), facts, hung, ()), *unread_packages(facts)),
-        of_one_host=frozenset(_of_one_host(prepared.checks, plan)),
-        logged=frozenset(check.id for check in prepared.checks if KERNEL_LOG in check.needs),
-        unapplied=unapplied,
-        nothing_examined=bool(asked) and len(unapplied) == len(asked),
+    )
+
+
+def _inputs(reading: Reading, prepared: PreparedExam, hung: HungTools) -> Inputs:
+    recording = reading.recording
+    common = amend(prepared.expect, recording.expect, "--expect")
+    expects = {}
+    for host in recording.hosts:
+        own = amend(prepared.expect, host.expected, f"inventory, {host.name}")
+        expects[host.name] = _as_heard(
+            amend(own, recording.expect, "--expect"), recording.heard.get(host.name)
+        )
+    needed = prepared.rules.need_hosts or len(reading.plan.hosts)
+    givens = {**run_facts(reading, hung), EXPECTS.name: expects, NEEDED.name: needed}
+    return Inputs(reading.plan, reading.facts, expects, common, givens, prepared.exam.severity)
+
+
+def _results(case: Inputs, reading: Reading, prepared: PreparedExam) -> tuple[Result, ...]:
+    exam, hosts = prepared.exam, reading.recording.hosts
+    needed = needed_on(hosts, case.facts, case.expect, case.givens[LAUNCHES.name], reading.runs)
+    judged = judge_alone(prepared.checks, case, reading, exam) if exam.alone else judge(prepared.checks, case)
+    return tuple(weighed(result, needed) for result in judged)
+
+
+def _findings(
+    results: Sequence[Result], recording: Recording, prepared: PreparedExam, playbook: Playbook, facts: Facts
+) -> tuple[Finding, ...]:
+    checks = {check.id: check for check in prepared.checks}
+    folded = fold_findings(results, checks, _views(facts), playbook.fill, _vendors(facts))
+    return fitting(folded, recording, prepared.name, checks, facts)
+
+
+def _run_info(recording: Recording, prepared: PreparedExam, *, replayed: bool) -> RunInfo:
+    return RunInfo(
+        recording.command,
+        prepared.name,
+        recording.started,
+        recording.seconds,
+        recording.transport,
+        recording.hosts_from,
+        recording.way,
+        prepared.exam.version,
+        recording.stopped_by,
+        recording.unfinished,
+        replayed,
+    )
+
+
+def _checks(prepared: PreparedExam, plan: JobPlan, facts: Facts, results: Sequence[Result]) -> ExaminedChecks:
+    asked = (
+        () if prepared.rules.tentative or not facts.hosts else prepared.choices
+    )  # silent hosts tell nothing
+    unapplied = tuple(find_unapplied(asked, results))
+    return ExaminedChecks(
+        {check.id: check.scope for check in prepared.checks},
+        frozenset(_of_one_host(prepared.checks, plan)),
+        frozenset(check.id for check in prepared.checks if KERNEL_LOG in check.needs),
+        unapplied,
+        bool(asked) and len(unapplied) == len(asked),
+    )
+
+
+def _training(reading: Reading, prepared: PreparedExam) -> Training:
+    recording, runs = reading.recording, reading.runs
+    wanted = recording.smoke_wanted
+    not_made = "" if recording.smoke or not wanted else recording.no_smoke or "it was not started"
+    waived = not wanted or prepared.rules.tentative  # a smoke run may still prove what could not be read
+    return Training(
+        runs,
+        not_made,
+        {} if waived else untrained(recording.hosts, runs, not_made),
+        recording.mesh.seconds if recording.mesh else None,
+    )
+
+
+def _seen(reading: Reading, hung: HungTools, *, tentative: bool) -> SeenHosts:
+    recording, facts = reading.recording, reading.facts
+    views = facts.all(VIEW).items()
+    return SeenHosts(
+        () if tentative else fact_table(reading),
+        () if tentative else (*unread_facts(ASKED, (), (), facts, hung, ()), *unread_packages(facts)),
+        _running(recording, facts),
+        frozenset(host for host, view in views if view is View.CONTAINER),
+        hardware(facts, reading.plan),
+        recording.mesh,
     )
 
 

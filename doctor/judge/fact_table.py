@@ -172,7 +172,7 @@ def _odd(column: _Column, told: Mapping[str, Told]) -> Iterator[str]:
 def _smoke_versions(reading: Reading) -> dict[str, dict[str, str]]:
     """Host -> the versions from the last run in which it took part."""
     found: dict[str, dict[str, str]] = {}
-    for run in reading.smoke.runs if reading.smoke else ():
+    for run in reading.runs:
         for seat, rank in zip(run.plan.seats, run.result.ranks, strict=True):
             if rank.started:
                 found[seat.host] = dict(rank.started.versions)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from doctor.expect import Expect
-from doctor.facts.smoke import SmokeRounds
+from doctor.facts.smoke import JudgedRun
 from doctor.facts.software import PYTHON
 from doctor.job.launch.command import read_command, runs_python
 from doctor.job.launch.process_env import Launch
@@ -24,7 +24,7 @@ def needed_on(
     facts: Facts,
     expects: Mapping[str, Expect],
     launches: tuple[Launch, ...] | MissingFact,
-    seen: SmokeRounds | None,
+    runs: Sequence[JudgedRun],
 ) -> frozenset[str]:
     """The hosts whose interpreter the job seems to need, except those on which a training has used it.
 
@@ -37,8 +37,7 @@ def needed_on(
         FRAMEWORKS & {*python.packages, *python.unversioned} for python in facts.all(PYTHON).values()
     ):
         wanted |= {*facts.hosts}
-    last = seen.runs[-1] if seen and seen.runs else None
-    trained = {*last.plan.hosts} if last and passed(last) else set()
+    trained = {*runs[-1].plan.hosts} if runs and passed(runs[-1]) else set()
     return frozenset((named | wanted) - trained)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Mapping, Sequence
 
-from doctor.facts.smoke import SmokeRounds
+from doctor.facts.smoke import JudgedRun
 from doctor.job.plan import JobPlan
 from doctor.judge.playbook import NPU_NETWORK
 from doctor.model import Backend, Finding, Status
@@ -19,18 +19,18 @@ _FACT = re.compile(r"^[\w-]+: ")
 """The name of a fact, with which the reason of an unknown result begins."""
 
 
-def to_be_read(plan: JobPlan, products: Mapping[str, str], seen: SmokeRounds | None) -> frozenset[str]:
+def to_be_read(plan: JobPlan, products: Mapping[str, str], runs: Sequence[JudgedRun]) -> frozenset[str]:
     """The hosts whose NPU network the job uses and only reading it can prove."""
     if plan.backend.value is not Backend.HCCL or fabric_unused(plan, *products.values()):
         return frozenset()
     if not plan.several_hosts and len(plan.servers) < 2 and plan.ranks <= WITHOUT_NETWORK:
         return frozenset()
-    return frozenset(plan.names) - _trained_over(plan, seen)
+    return frozenset(plan.names) - _trained_over(plan, runs)
 
 
-def _trained_over(plan: JobPlan, seen: SmokeRounds | None) -> set[str]:
+def _trained_over(plan: JobPlan, runs: Sequence[JudgedRun]) -> set[str]:
     """The hosts that took part in the last smoke run, if it passed over HCCL, with other hosts of the job."""
-    last = seen.runs[-1] if seen and seen.runs else None
+    last = runs[-1] if runs else None
     if last is None or last.plan.backend != Backend.HCCL.value or not passed(last):
         return set()
     cells = [{last.plan.seat(rank).host for rank in cell} for cell in last.plan.cells]

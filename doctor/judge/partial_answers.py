@@ -64,7 +64,7 @@ def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Mis
     ):
         return None
     undecided = recording.smoke_wanted and not recording.smoke and not recording.no_smoke
-    if undecided or any(_trained(run, heard.host) for run in (reading.smoke.runs if reading.smoke else ())):
+    if undecided or any(_trained(run, heard.host) for run in reading.runs):
         return None
     tool = listing.group.tool if listing.group else "its tool"
     capture = heard.captures.get(listing.name)

@@ -13,7 +13,7 @@ from doctor.api import Fact
 from doctor.devices import VENDORS
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
-from doctor.facts.smoke import JudgedRun, SmokeRounds
+from doctor.facts.smoke import JudgedRun
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Python, Versions, cann_version
 from doctor.facts.system import DEVICES, VIEW
 from doctor.job.launch.process_env import Launch
@@ -33,7 +33,7 @@ class Reading:
     """The values that settled the plan."""
     plan: JobPlan
     """The plan, settled by what is known about the hosts that answered."""
-    smoke: SmokeRounds | None
+    runs: tuple[JudgedRun, ...]
     """The smoke runs and what they prove."""
     running: tuple[Launch, ...] = ()
     """The jobs that run, if --launch live names them: otherwise they are not what is examined."""
@@ -56,7 +56,7 @@ def read_recording(
         plan=before.plan
         if before and (before.sights, before.running) == (sights, running)
         else settle(drafted or draft(recording.hosts, recording.wishes), sights, running),
-        smoke=_smoke(recording, before.smoke if before else None),
+        runs=_smoke_runs(recording, before.runs if before else ()),
         running=running,
     )
 
@@ -96,9 +96,6 @@ def _built_for(python: Python | None, versions: Versions | None) -> SourcedValue
     return SourcedValue(Backend.HCCL, "CANN is installed") if cann_version(versions) else None
 
 
-def _smoke(recording: Recording, before: SmokeRounds | None) -> SmokeRounds | None:
-    judged = before.runs if before else ()
-    new = recording.smoke[len(judged) :]
-    runs = (*judged, *(JudgedRun(result, judge(result)) for result in new))
-    unheard = frozenset((*recording.unreached, *recording.unfinished))
-    return SmokeRounds(runs, unheard) if runs else None
+def _smoke_runs(recording: Recording, judged: tuple[JudgedRun, ...]) -> tuple[JudgedRun, ...]:
+    """`judged` are the first of the runs."""
+    return (*judged, *(JudgedRun(result, judge(result)) for result in recording.smoke[len(judged) :]))

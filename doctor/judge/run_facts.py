@@ -9,7 +9,7 @@ from typing import Any
 from doctor.api import PLAN
 from doctor.facts.job import LAUNCHES
 from doctor.facts.run import ANSWERED, CLOCKS, CUT_OFF, MESH, OFFERED, UNREACHED, Offset
-from doctor.facts.smoke import SMOKE
+from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.facts.system import CLOCK, CLOCK_END
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, JobTable
 from doctor.job.plan import JobPlan
@@ -41,8 +41,14 @@ def run_facts(reading: Reading, hung: HungTools | None = None) -> Mapping[str, A
         CLOCKS.name: clock_offsets(recording, facts),
         RANK_TABLE.name: table,
         LAUNCHES.name: launches_of(reading, table),
-        SMOKE.name: reading.smoke or MissingFact(SMOKE.name, recording.no_smoke or "there was no smoke run"),
+        SMOKE.name: _smoke(reading, recording),
     }
+
+
+def _smoke(reading: Reading, recording: Recording) -> SmokeRounds | MissingFact:
+    if not reading.runs:
+        return MissingFact(SMOKE.name, recording.no_smoke or "there was no smoke run")
+    return SmokeRounds(reading.runs, frozenset((*recording.unreached, *recording.unfinished)))
 
 
 def _table(recording: Recording, plan: JobPlan, facts: Facts) -> JobTable | MissingFact:

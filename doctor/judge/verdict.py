@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
-from doctor.facts.smoke import SmokeRounds
+from doctor.facts.smoke import JudgedRun
 from doctor.job.plan import JobPlan
 from doctor.judge.again import Recheck, RecheckState
 from doctor.judge.fact_table import FactRow
@@ -68,6 +68,56 @@ class RunInfo:
     way: Way | None = None
     """How the hosts were reached, for commands to type; older recordings do not have it."""
     exam_version: int | None = None
+    stopped_by: int | None = None
+    """The signal that ended the run early."""
+    outstanding: tuple[str, ...] = ()
+    """The hosts that had not answered when it ended."""
+    replayed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedChecks:
+    """What is known of the checks of a run, by their ids."""
+
+    scopes: Mapping[str, Scope] = field(default_factory=dict)
+    of_one_host: frozenset[str] = frozenset()
+    """The checks that find the same on a host of this job if it is examined alone."""
+    logged: frozenset[str] = frozenset()
+    """The checks of the kernel's log, which goes back to before a repair."""
+    unapplied: tuple[InapplicableSelection, ...] = ()
+    """What was chosen by name, and applied to no host."""
+    none_applied: bool = False
+    """Whether nothing that was chosen applied to a host."""
+
+
+@dataclass(frozen=True, slots=True)
+class Training:
+    """The smoke runs of a run, and what they do not prove."""
+
+    runs: tuple[JudgedRun, ...] = ()
+    not_made: str = ""
+    """Why there is no smoke run, if one was wanted."""
+    untrained: Mapping[str, str] = field(default_factory=dict)
+    """Host -> why no smoke run proves it healthy, if one was wanted."""
+    net_seconds: float | None = None
+    """How long the mesh took: the first phase of a smoke run."""
+
+
+@dataclass(frozen=True, slots=True)
+class SeenHosts:
+    """What was seen on the hosts, apart from what the checks make of it."""
+
+    facts: tuple[FactRow, ...] = ()
+    unread: tuple[str, ...] = ()
+    """What of these facts could not be read, so that hosts were not compared by it."""
+    running: tuple[str, ...] = ()
+    """Hosts that already ran a job of the user, other than the one that examines itself."""
+    inside: frozenset[str] = frozenset()
+    """The hosts that were seen from inside a container."""
+    hardware: Mapping[str, Hardware] = field(default_factory=dict)
+    """Host -> its serial numbers, slots and switch ports, for hosts that answered."""
+    mesh: MeshResult | None = None
+    """Who reached whom, if that was tried."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,40 +183,11 @@ class Report:
     hosts: tuple[HostReport, ...]
     findings: tuple[Finding, ...]
     results: tuple[Result, ...]
-    scopes: Mapping[str, Scope]
     rules: Rules
+    checks: ExaminedChecks = ExaminedChecks()
+    training: Training = Training()
+    seen: SeenHosts = SeenHosts()
     notes: tuple[str, ...] = ()
-    stopped_by: int | None = None
-    """The signal that ended the run early."""
-    replayed: bool = False
-    outstanding: tuple[str, ...] = ()
-    smoke: SmokeRounds | None = None
-    no_smoke: str = ""
-    """Why there is no smoke run, if one was wanted."""
-    net_seconds: float | None = None
-    """How long the mesh took: the first phase of a smoke run."""
-    untrained: Mapping[str, str] = field(default_factory=dict)
-    """Host -> why no smoke run proves it healthy, if one was wanted."""
-    facts: tuple[FactRow, ...] = ()
-    """What hosts reported about themselves, apart from what the checks make of it."""
-    unread: tuple[str, ...] = ()
-    """What of these facts could not be read, so that hosts were not compared by it."""
-    mesh: MeshResult | None = None
-    """Who reached whom, if that was tried."""
-    running: tuple[str, ...] = ()
-    """Hosts that already ran a job of the user, other than the one that examines itself."""
-    inside: frozenset[str] = frozenset()
-    """The hosts that were seen from inside a container."""
-    hardware: Mapping[str, Hardware] = field(default_factory=dict)
-    """Host -> its serial numbers, slots and switch ports, for hosts that answered."""
-    of_one_host: frozenset[str] = frozenset()
-    """The checks that find the same on a host of this job if it is examined alone."""
-    logged: frozenset[str] = frozenset()
-    """The checks of the kernel's log, which goes back to before a repair."""
-    unapplied: tuple[InapplicableSelection, ...] = ()
-    """What was chosen by name, and applied to no host."""
-    nothing_examined: bool = False
-    """Whether nothing that was chosen applied to a host."""
     again: tuple[Recheck, ...] = ()
     """What has become of the findings of an earlier run, if only these were looked at again: they decide."""
     again_from: str = ""
@@ -199,7 +220,7 @@ class Report:
         """Address -> own name, for hosts that were named by their addresses, as the servers of a rank table
         are. Invalid names do not count.
         """
-        told = next((row.values for row in self.facts if row.key == "host_name"), {})
+        told = next((row.values for row in self.seen.facts if row.key == "host_name"), {})
         own = {host.name: str(told[host.name]) for host in self.hosts if host.name in told}
         known = {host: name for host, name in own.items() if is_address(host) and not is_address(name)}
         return {host: name for host, name in known.items() if is_host(name)}
@@ -207,7 +228,7 @@ class Report:
     @cached_property
     def silent(self) -> dict[str, str]:
         """Hosts that reported nothing about themselves -> why."""
-        told = {host for row in self.facts for host in row.values}
+        told = {host for row in self.seen.facts for host in row.values}
         return {host.name: host.reason or "unknown" for host in self.hosts if host.name not in told}
 
     @cached_property
@@ -226,7 +247,7 @@ class Report:
         """
         if not self.rules.npu_network or self.plan.of_node or self.run.command.startswith("ranktable"):
             return ()
-        return tuple(id for id in NPU_NETWORK if id not in self.scopes)
+        return tuple(id for id in NPU_NETWORK if id not in self.checks.scopes)
 
     @cached_property
     def broken(self) -> bool:
@@ -238,17 +259,17 @@ class Report:
         found = {each.now for each in self.again}
         if any(self.rules.faults(finding) for finding in self.findings) or RecheckState.STILL in found:
             return Verdict.FAULTY
-        if found and self.stopped_by is None:
+        if found and self.run.stopped_by is None:
             return Verdict.INCONCLUSIVE if RecheckState.OPEN in found else Verdict.HEALTHY
-        if self.stopped_by is not None or self.other_hosts:
+        if self.run.stopped_by is not None or self.other_hosts:
             return Verdict.INCONCLUSIVE
         return Verdict.HEALTHY
 
     @property
     def exit_code(self) -> int:
-        if self.stopped_by is not None and not self.replayed:
-            return 128 + self.stopped_by
-        if self.rules.need_hosts is not None and self.stopped_by is None:
+        if self.run.stopped_by is not None and not self.run.replayed:
+            return 128 + self.run.stopped_by
+        if self.rules.need_hosts is not None and self.run.stopped_by is None:
             return EXIT_OK if self.enough_hosts(self.rules.need_hosts) else EXIT_FAULT
         return {
             Verdict.FAULTY: EXIT_FAULT,
@@ -271,7 +292,7 @@ class Report:
         """(check, host) pairs by status; a cluster check counts once, by its worst."""
         pairs: dict[tuple[str, str], Status] = {}
         for result in self.results:
-            cluster = self.scopes.get(result.check) is Scope.CLUSTER
+            cluster = self.checks.scopes.get(result.check) is Scope.CLUSTER
             for host in ("",) if cluster else result.hosts:
                 key = (result.check, host)
                 known = pairs.get(key)
@@ -340,12 +361,12 @@ def _undecided_sentence(finding: Finding) -> str:
     return f"{finding.check} could not be decided: {finding.summary}"
 
 
-def untrained(hosts: Iterable[Host], seen: SmokeRounds | None, not_made: str) -> dict[str, str]:
+def untrained(hosts: Iterable[Host], runs: Sequence[JudgedRun], not_made: str) -> dict[str, str]:
     """Host -> why no smoke run proves it healthy; `not_made` is the reason if there was none."""
     names = [host.name for host in hosts]
-    if seen is None or not seen.runs:
+    if not runs:
         return dict.fromkeys(names, f"no smoke run was made: {not_made}")
-    last, named = seen.runs[-1], {host for run in seen.runs for host in named_by(run)}
+    last, named = runs[-1], {host for run in runs for host in named_by(run)}
     reasons = {}
     for name in names:
         if name in named:

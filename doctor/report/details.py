@@ -74,7 +74,7 @@ def _frames(finding: Finding) -> list[str]:
 
 def seen_inside(report: Report) -> str:
     """Which hosts were seen from inside a container, for the first lines of a report, if a finding was."""
-    names = [name for name in report.plan.names if name in report.inside]
+    names = [name for name in report.plan.names if name in report.seen.inside]
     if not names or not any(View.CONTAINER in (each.view, each.seen_from) for each in report.findings):
         return ""
     whom = "" if len(names) == len(report.plan.names) else f"{fold(names)}: "
@@ -113,7 +113,7 @@ def evidence(finding: Finding, report: Report, host: str = "") -> tuple[str, tup
     if host:
         there = report.problems.get((finding.check, host), ())
         found = next((p.evidence for p in there if p.summary == finding.summary), found)
-    of_one = report.scopes.get(finding.check) is Scope.HOST and len(finding.hosts) > 1
+    of_one = report.checks.scopes.get(finding.check) is Scope.HOST and len(finding.hosts) > 1
     short = tuple(Evidence(each.source, cut(each.text)) for each in found[:MOST_EVIDENCE])
     return (host or finding.hosts[0] if of_one else ""), short
 

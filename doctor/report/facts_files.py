@@ -25,13 +25,13 @@ def facts_json(report: Report) -> bytes:
         "schema": SCHEMA,
         "tool": {"name": "cluster-doctor", "version": __version__},
         "run": {"started": report.run.started, "transport": report.run.transport},
-        "facts": [{"key": row.key, "title": row.title, "area": row.area} for row in report.facts],
+        "facts": [{"key": row.key, "title": row.title, "area": row.area} for row in report.seen.facts],
         "hosts": [
             {
                 "name": host.name,
                 "address": host.address,
                 "reason": silent.get(host.name),
-                "facts": facts_of_host(report.facts, host.name),
+                "facts": facts_of_host(report.seen.facts, host.name),
                 "odd": _odd(report, host.name),
             }
             for host in report.hosts
@@ -45,9 +45,9 @@ def facts_csv(report: Report) -> bytes:
     silent = report.silent
     out = io.StringIO()
     table = csv.writer(out, lineterminator="\n")
-    table.writerow(["host", "address", *(row.key for row in report.facts), "odd", "reason"])
+    table.writerow(["host", "address", *(row.key for row in report.seen.facts), "odd", "reason"])
     for host in report.hosts:
-        values = (_value_or_words(row, host.name) for row in report.facts)
+        values = (_value_or_words(row, host.name) for row in report.seen.facts)
         odd = _odd(report, host.name)
         cells = (host.name, host.address, *values, odd, silent.get(host.name, ""))
         table.writerow([_cell(value) for value in cells])
@@ -60,7 +60,7 @@ def _value_or_words(row: FactRow, host: str) -> Any:
 
 
 def _odd(report: Report, host: str) -> list[str]:
-    return [row.key for row in report.facts if host in row.odd]
+    return [row.key for row in report.seen.facts if host in row.odd]
 
 
 def _cell(value: Any) -> str | int | float:

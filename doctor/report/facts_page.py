@@ -33,7 +33,7 @@ def _page(report: Report) -> Page:
         CardKind.WARN if stands_out else CardKind.GOOD,
         said[0],
         " ".join(said),
-        ((f"{len(told)} of {len(report.hosts)} hosts reported {len(report.facts)} facts", ""),),
+        ((f"{len(told)} of {len(report.hosts)} hosts reported {len(report.seen.facts)} facts", ""),),
         parts=tuple(_tables(report, told)),
     )
 
@@ -43,7 +43,7 @@ def _tables(report: Report, told: list[str]) -> list[Table]:
     return [
         Table(area.capitalize(), ("fact", "value"), rows)
         for area in AREAS
-        if (rows := tuple((row.title, _values(row, told)) for row in report.facts if row.area == area))
+        if (rows := tuple((row.title, _values(row, told)) for row in report.seen.facts if row.area == area))
     ]
 
 

@@ -44,7 +44,7 @@ class HostGroup:
 
 def print_facts(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
     """Prints the facts. `verbose`: a table of all of them; `quiet`: only what stands out."""
-    rows, told = report.facts, heard(report)
+    rows, told = report.seen.facts, heard(report)
     differing = [row for row in rows if differs(row, told)]
     if quiet:
         for line in _end(report, told, []) if standing_out(report) else ():
@@ -79,12 +79,13 @@ def heard(report: Report) -> list[str]:
 
 def standing_out(report: Report) -> bool:
     """Whether a host differs from the others, or did not report everything."""
-    return bool(report.silent or report.findings or not_whole(report) or any(row.odd for row in report.facts))
+    odd = any(row.odd for row in report.seen.facts)
+    return bool(report.silent or report.findings or not_whole(report) or odd)
 
 
 def not_whole(report: Report) -> bool:
     """Whether a host that answered did not report everything."""
-    return bool(report.unread) or any(each.check == "probe-incomplete" for each in report.findings)
+    return bool(report.seen.unread) or any(each.check == "probe-incomplete" for each in report.findings)
 
 
 def differs(row: FactRow, hosts: Sequence[str]) -> bool:
@@ -193,14 +194,15 @@ def _print_part(table: Sequence[Sequence[Text]], console: Console) -> None:
 def conclusion(report: Report) -> list[str]:
     """What the facts of the hosts come to, in sentences."""
     told = heard(report)
-    return [line.plain for line in _end(report, told, [row for row in report.facts if differs(row, told)])]
+    differing = [row for row in report.seen.facts if differs(row, told)]
+    return [line.plain for line in _end(report, told, differing)]
 
 
 def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> Iterator[Text]:
     """The hosts that need attention, and why."""
     by_fact: dict[tuple[str, ...], list[str]] = {}
     for host in told:
-        if titles := tuple(row.title for row in report.facts if host in row.odd):
+        if titles := tuple(row.title for row in report.seen.facts if host in row.odd):
             by_fact.setdefault(titles, []).append(host)
     named = [f"{fold(hosts)} ({', '.join(titles)})" for titles, hosts in by_fact.items()]
     if named:
@@ -211,7 +213,7 @@ def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> I
         partly = not_whole(report)
         whole = "The hosts are alike in what they reported." if partly else "All hosts are alike."
         yield Text("All hosts that answered are alike." if report.silent and not partly else whole, "bold")
-    for said in report.unread:
+    for said in report.seen.unread:
         yield Text(clean_line(said), "bold red")
     reasons: dict[str, list[str]] = {}
     for host, reason in report.silent.items():

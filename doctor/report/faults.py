@@ -65,7 +65,7 @@ def page_of(report: Report) -> Page:
 def verdict_word(report: Report) -> tuple[str, CardKind]:
     """The verdict and its kind; healthy with a warning is not green."""
     name, kind = VERDICTS[report.verdict]
-    if report.stopped_by is not None:
+    if report.run.stopped_by is not None:
         return "Interrupted", kind if report.verdict is Verdict.FAULTY else CardKind.OPEN
     if report.again and report.verdict is Verdict.HEALTHY:
         return "Fixed", kind
@@ -213,11 +213,11 @@ def unexamined(report: Report) -> Pairs:
 
 
 def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
-    if report.outstanding:
-        yield fold(report.outstanding), "had not answered when the run ended"
+    if report.run.outstanding:
+        yield fold(report.run.outstanding), "had not answered when the run ended"
     if unheard := unheard_hosts(report):
         yield f"everything on {fold(unheard)}", "out of reach, see above"
-    for each in report.unapplied:
+    for each in report.checks.unapplied:
         yield each.named, each.why
     found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for finding in report.findings:
@@ -227,16 +227,17 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
     for (reason, hosts), checks in found.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
         yield _check_names(checks, report) + where, reason
-    if report.smoke and (lacking := not_made(report.smoke.runs[0])):
+    first = next(iter(report.training.runs), None)
+    if first and (lacking := not_made(first)):
         yield (
             f"the collectives {', '.join(lacking)}",
-            f"{report.smoke.runs[0].plan.backend} does not have them",
+            f"{first.plan.backend} does not have them",
         )
     if rates := unjudged_rates(report):
         yield RATES, f"not judged: {rates}"
     untrained: dict[str, list[str]] = {}
     for host in report.hosts:
-        if host.reason and host.reason == report.untrained.get(host.name):
+        if host.reason and host.reason == report.training.untrained.get(host.name):
             untrained.setdefault(host.reason, []).append(host.name)
     for reason, names in untrained.items():
         yield f"training on {fold(names)}", reason
@@ -248,7 +249,7 @@ def _check_names(checks: Iterable[str], report: Report) -> str:
     """The checks; those of the smoke run are summed up as `smoke-*` if most of them could not be decided."""
     names = dict.fromkeys(checks)
     skipped = {result.check for result in report.results if result.status is Status.SKIP}
-    smoke = [id for id in report.scopes if id.startswith("smoke-") and id not in skipped]
+    smoke = [id for id in report.checks.scopes if id.startswith("smoke-") and id not in skipped]
     decided = [id for id in smoke if id not in names]
     if len(decided) >= len(smoke) / 2:
         return ", ".join(names)

@@ -133,7 +133,7 @@ class Outputs:
     healthy_hosts: Path | None = _format(
         "--healthy-hosts FILE",
         "Write the healthy hosts' names.",
-        lambda report: lines(() if report.stopped_by is not None else report.healthy_hosts),
+        lambda report: lines(() if report.run.stopped_by is not None else report.healthy_hosts),
         is_go=True,
     )
     faulty_hosts: Path | None = _format(

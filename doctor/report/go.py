@@ -24,7 +24,7 @@ Bound = Mapping[str, Set[int]]
 
 def chosen(report: Report) -> tuple[str, ...]:
     """As many healthy hosts as needed, in rank order, with the planned head if healthy; none on a no-go."""
-    if report.exit_code != 0 or report.stopped_by is not None:
+    if report.exit_code != 0 or report.run.stopped_by is not None:
         return ()
     healthy = report.healthy_hosts
     needed = report.rules.need_hosts or len(healthy)
@@ -105,5 +105,5 @@ def go_line(report: Report, hosts: Sequence[str]) -> str:
     said += ["the NPU network was not examined"] if report.npu_network_left_out else []
     said += [f"spare: {fold(spares)}"] if spares else []
     said += [f"left out: {fold(report.other_hosts)}"] if report.other_hosts else []
-    said += ["replayed"] if report.replayed else []
+    said += ["replayed"] if report.run.replayed else []
     return f"doctor: {t('go')}{sign(': ')}{clean_line(sign('; ').join(map(t, said)))}\n"

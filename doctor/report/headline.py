@@ -129,13 +129,13 @@ def title(finding: Finding) -> str:
 
 def last_line(report: Report) -> str:
     """The verdict, with every culprit: "5 of 8 hosts are faulty: node2 NPU 3 (device network), ..."."""
-    if report.again and report.stopped_by is None:
+    if report.again and report.run.stopped_by is None:
         return _looked_again(report)
-    if report.stopped_by is not None:
+    if report.run.stopped_by is not None:
         return f"Interrupted. {guilty_line(report)}".rstrip() + unexamined(report)
     if report.verdict is Verdict.FAULTY:
         return guilty_line(report) + unexamined(report)
-    if report.verdict is Verdict.INCONCLUSIVE and report.unapplied:
+    if report.verdict is Verdict.INCONCLUSIVE and report.checks.unapplied:
         return _unapplied(report)
     if report.verdict is Verdict.INCONCLUSIVE:
         open_here = ", ".join(dict.fromkeys(f.check for f in report.findings if f.essential))
@@ -167,9 +167,9 @@ def _looked_again(report: Report) -> str:
 def _unapplied(report: Report) -> str:
     said = "; ".join(
         f"{each.named} {each.why.removeprefix('it ') if each.several else f'applies to no host ({each.why})'}"
-        for each in report.unapplied
+        for each in report.checks.unapplied
     )
-    whole = report.nothing_examined
+    whole = report.checks.none_applied
     return f"Nothing was examined: {said}." if whole else f"Inconclusive: {said}.{unexamined(report)}"
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import Report
 from doctor.model import Finding, Result
 from doctor.report.file_names import host_file
@@ -32,14 +33,14 @@ def host_files(report: Report) -> Iterator[tuple[str, bytes]]:
                 finding if finding.because in named else replace(finding, because=None)
                 for finding in findings[each.name]
             ),
-            facts=tuple(
-                replace(row, values={each.name: row.values[each.name]})
-                for row in report.facts
-                if each.name in row.values
-            ),
+            seen=replace(report.seen, facts=tuple(_row(each.name, report.seen.facts))),
             rules=replace(report.rules, need_hosts=None),
         )
         yield host_file(each.name), json_of(own)
+
+
+def _row(host: str, rows: Iterable[FactRow]) -> Iterator[FactRow]:
+    yield from (replace(row, values={host: row.values[host]}) for row in rows if host in row.values)
 
 
 def _on(host: str, finding: Finding) -> Finding:

@@ -69,8 +69,9 @@ def _proves_no_training(result: Result) -> bool:
 def _compared(report: Report) -> dict[str, set[str]]:
     """Checks that compared hosts and found something -> the hosts that they name; all others pass."""
     named: dict[str, set[str]] = {}
+    scopes = report.checks.scopes
     for result in report.results:
-        if report.scopes.get(result.check) is Scope.CLUSTER and result.status in (Status.FAIL, Status.WARN):
+        if result.status in (Status.FAIL, Status.WARN) and scopes.get(result.check) is Scope.CLUSTER:
             named.setdefault(result.check, set()).update(result.hosts)
     for result in report.results:
         if result.check in named:

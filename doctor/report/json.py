@@ -128,7 +128,7 @@ def check_report(report: Report) -> CheckReport:
         verdict=report.verdict,
         exit_code=report.exit_code,
         headline=last_line(report),
-        summary=counted(hosts, report.counts(), len(report.scopes)),
+        summary=counted(hosts, report.counts(), len(report.checks.scopes)),
         hosts=hosts,
         findings=tuple(_finding(finding, report) for finding in report.findings),
         smoke=smoke_entry(report),
@@ -177,14 +177,14 @@ def _host(host: HostReport, report: Report) -> HostEntry:
         product=host.product,
         status=host.status,
         reason=host.reason,
-        facts=facts_of_host(report.facts, host.name),
+        facts=facts_of_host(report.seen.facts, host.name),
     )
 
 
 def _finding(found: Finding, report: Report) -> FindingEntry:
     where = tuple(msgspec.convert(place, PlaceEntry, from_attributes=True) for place in found.where)
     at = only(where)
-    of_one = report.scopes.get(found.check) is Scope.HOST and found.hosts
+    of_one = report.checks.scopes.get(found.check) is Scope.HOST and found.hosts
     seen_on = found.hosts[0] if of_one else None
     return FindingEntry(
         id=found.id,

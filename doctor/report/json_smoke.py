@@ -106,14 +106,14 @@ class SmokeEntry(SmokeRunEntry, frozen=True, kw_only=True):
 
 def smoke_entry(report: Report) -> SmokeEntry | None:
     """None if no run was asked for."""
-    seen = report.smoke
-    if seen is not None and seen.runs:
-        first, *more = seen.runs
+    training = report.training
+    if training.runs:
+        first, *more = training.runs
         runs = tuple(_run(run, None) for run in more)
-        return SmokeEntry(runs=runs, **msgspec.structs.asdict(_run(first, report.net_seconds)))
-    if not report.no_smoke:
+        return SmokeEntry(runs=runs, **msgspec.structs.asdict(_run(first, training.net_seconds)))
+    if not training.not_made:
         return None
-    return SmokeEntry(status="skipped", reason=report.no_smoke, backend=report.plan.carrier.value)
+    return SmokeEntry(status="skipped", reason=training.not_made, backend=report.plan.carrier.value)
 
 
 def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:

@@ -100,7 +100,7 @@ def measured(report: Report) -> MeasurementGroups:
 
 def unjudged_rates(report: Report) -> str:
     """The rates of links that were measured and not judged, and why, in a report that is not healthy."""
-    if report.smoke is None or report.verdict is Verdict.HEALTHY or SLOW_LINK not in report.scopes:
+    if not report.training.runs or report.verdict is Verdict.HEALTHY or SLOW_LINK not in report.checks.scopes:
         return ""
     return _PassedResults(report).unjudged_rates()
 
@@ -111,7 +111,7 @@ class _PassedResults:
     def __init__(self, report: Report) -> None:
         self.report = report
         self.hosts = tuple(host.name for host in report.hosts)
-        self.rows = {row.key: row for row in report.facts}
+        self.rows = {row.key: row for row in report.seen.facts}
         self.passed: dict[str, set[str]] = {}
         self.skipped: dict[str, str] = {}
         for result in report.results:
@@ -134,7 +134,7 @@ class _PassedResults:
         return row is not None and not any(row.values.values()) and row.values.keys() >= set(self.hosts)
 
     def checks(self, area: str) -> list[str]:
-        return [check for check in self.report.scopes if area_of(check) == area]
+        return [check for check in self.report.checks.scopes if area_of(check) == area]
 
     def is_proved(self, area: str) -> bool:
         if not self.hosts or (area == "training" and not self._trained()):
@@ -187,8 +187,8 @@ class _PassedResults:
         return {Status.UNKNOWN} if check in APART and check not in self.report.rules.essential else set()
 
     def _trained(self) -> bool:
-        seen = self.report.smoke
-        return bool(seen and seen.runs and passed(seen.runs[-1])) and not self.report.untrained
+        training = self.report.training
+        return bool(training.runs) and passed(training.runs[-1]) and not training.untrained
 
     def apart(self, proved: Collection[str]) -> Iterator[Measurement]:
         for check, name in APART.items():
@@ -200,22 +200,21 @@ class _PassedResults:
         checks = self.checks(area)
         if area.startswith("device") and self.no_devices:
             return "none found" if area == "devices" else ""
-        if area == "training" and not (self.report.smoke and self.report.smoke.runs):
-            return self.report.no_smoke or "doctor smoke"
+        if area == "training" and not self.report.training.runs:
+            return self.report.training.not_made or "doctor smoke"
         if any(check in self.found or check in self.passed for check in checks):
             return ""
         return self.why_not(checks) if checks else "left out"
 
     def unjudged_rates(self) -> str:
         """The rates of links that could not be judged, and why; empty if there are none."""
-        assert self.report.smoke is not None
-        run = self.report.smoke.runs[-1]
+        run = self.report.training.runs[-1]
         slowest = next(iter(smoke.links(run)), None)
         if slowest is None or (self.passes(SLOW_LINK) and together(run.plan) > 2):
             return ""
         why = "only the two directions between two hosts could be compared"
         if not self.passes(SLOW_LINK):
-            why = self.why_not([SLOW_LINK]) or ("" if SLOW_LINK in self.report.scopes else "left out")
+            why = self.why_not([SLOW_LINK]) or ("" if SLOW_LINK in self.report.checks.scopes else "left out")
         if not why:
             return ""
         return f"{' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way; {why}"
@@ -226,7 +225,7 @@ class _PassedResults:
     def __call__(self, key: str, form: str = "{}", none: str = "") -> str:
         """A fact in words; `none` if no host reported it, or if all reported that it does not exist."""
         judges = JUDGED_BY.get(key, ())
-        if judges and not any(check in self.report.scopes for check in judges):
+        if judges and not any(check in self.report.checks.scopes for check in judges):
             return ""
         row = self.rows.get(key)
         text = spread(row, self.hosts) if row else ""
@@ -335,7 +334,7 @@ def _offers(said: _PassedResults) -> str:
 
 def _connections(said: _PassedResults) -> str:
     """The connections between ordered pairs of hosts: a pair works if all its tested connections do."""
-    mesh = said.report.mesh
+    mesh = said.report.seen.mesh
     if mesh is None or not said.passes("port-unreachable"):
         return ""
     tried = [link for link in mesh.links if link.tested]
@@ -356,7 +355,7 @@ def _connections(said: _PassedResults) -> str:
 
 
 def _software(said: _PassedResults) -> str:
-    named = (row for row in said.report.facts if row.area == "software" and row.key not in _UNNAMED)
+    named = (row for row in said.report.seen.facts if row.area == "software" and row.key not in _UNNAMED)
     return _join(
         said("os"),
         said("kernel", "Linux {}"),
@@ -368,8 +367,7 @@ _UNNAMED = ("os", "kernel", "python_path")
 
 
 def _training(said: _PassedResults) -> str:
-    assert said.report.smoke is not None
-    run = said.report.smoke.runs[-1]
+    run = said.report.training.runs[-1]
     learned, links, ranks = smoke.loss(run), smoke.links(run), len(run.plan.seats)
     losses = [value for value in learned.curve if value is not None] if learned else []
     slowest = links[0] if links else None

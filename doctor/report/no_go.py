@@ -21,7 +21,7 @@ MISSING = re.compile(r"^[\w-]+: ")
 def no_go(report: Report, whole: Path | None) -> str:
     """Three lines; `whole` is the file with the whole report."""
     decisive = _decisive(report)
-    then = _next(decisive if report.stopped_by is None else [], whole)
+    then = _next(decisive if report.run.stopped_by is None else [], whole)
     what = t(_what(report, decisive))
     lines = (f"doctor: {t('no go')}{sign(': ')}{what}", t(_where(report, decisive)), t(then))
     return "".join(
@@ -38,8 +38,8 @@ def _decisive(report: Report) -> list[Finding]:
 
 
 def _what(report: Report, decisive: list[Finding]) -> str:
-    if report.stopped_by is not None:
-        return f"interrupted by {signal_name(report.stopped_by)} before the verdict."
+    if report.run.stopped_by is not None:
+        return f"interrupted by {signal_name(report.run.stopped_by)} before the verdict."
     if not decisive:
         few = report.rules.need_hosts is not None
         why = next((host.reason for host in report.hosts if host.status is HostStatus.UNEXAMINED), None)
@@ -49,8 +49,8 @@ def _what(report: Report, decisive: list[Finding]) -> str:
     if report.rules.unread_on(first):
         return f"{report.npu_network_unread}."
     said = first.summary.rstrip(".")
-    if report.no_smoke and first.check.startswith("smoke-"):
-        return f"the smoke run was not made: {report.no_smoke}."
+    if report.training.not_made and first.check.startswith("smoke-"):
+        return f"the smoke run was not made: {report.training.not_made}."
     if first.status is Status.UNKNOWN:
         said = f"it could not be decided: {re.sub(MISSING, '', said)}"
     if first.status is Status.CRASH:
@@ -62,7 +62,7 @@ def _what(report: Report, decisive: list[Finding]) -> str:
 
 def _where(report: Report, decisive: list[Finding]) -> str:
     parts = []
-    if decisive and report.stopped_by is None:
+    if decisive and report.run.stopped_by is None:
         first = decisive[0]
         subject = first.subject if first.subject and first.subject not in first.summary else ""
         place = ", ".join(filter(None, (first.nodeset, subject)))

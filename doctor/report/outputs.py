@@ -302,7 +302,7 @@ def _spoken(start: LaunchParts, form: str, outputs: Outputs) -> str:
 
 
 def _name(report: Report) -> str:
-    stopped = report.stopped_by is not None
+    stopped = report.run.stopped_by is not None
     return run_name(report.run.started, job_id(os.environ), os.getpid(), interrupted=stopped)
 
 

@@ -42,7 +42,7 @@ def end_of(started: str, seconds: float) -> str:
 
 def for_the_rest(report: Report) -> str:
     """The same run over the hosts that had not answered when it ended."""
-    return _way(report).typed(report.run.command, report.outstanding, job=True)
+    return _way(report).typed(report.run.command, report.run.outstanding, job=True)
 
 
 def can_verify(report: Report, finding: Finding) -> bool:
@@ -60,12 +60,12 @@ def verify(report: Report, finding: Finding) -> str:
     hosts, unless the check would find the same on these alone. It fails while the fault or warning is there;
     what the kernel logged is there if it comes again.
     """
-    since = end_of(report.run.started, report.run.seconds) if finding.check in report.logged else ""
+    since = end_of(report.run.started, report.run.seconds) if finding.check in report.checks.logged else ""
     way = of_check(_way(report), report.run.command, [finding.check], since)
     strict = (("--strict",),) if finding.status is Status.WARN else ()
     if finding.check.startswith("smoke-"):
         return way.typed("smoke", report.plan.names, strict, whole=True, job=True)
-    alone = finding.check in report.of_one_host and finding.hosts
+    alone = finding.check in report.checks.of_one_host and finding.hosts
     hosts = [name for name in report.plan.names if not alone or name in finding.hosts]
     named = report.run.exam == DEFAULT_EXAM or any(option[0] == "--exam" for option in way.asked)
     exam = () if named else (("--exam", report.run.exam),)

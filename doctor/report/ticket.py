@@ -34,7 +34,7 @@ def tickets(report: Report) -> Iterator[tuple[str, str]]:
 
 
 def _ticket(report: Report, host: HostReport, against: list[Finding], heads: Mapping[str, str]) -> str:
-    known = report.hardware.get(host.name)
+    known = report.seen.hardware.get(host.name)
     rows = [("Machine", cell(known.model) or t(NOT_READ)), ("Serial number", _serial(known))] if known else []
     rows += [("Address", cell(host.address))]
     if known:

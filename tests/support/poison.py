@@ -88,7 +88,7 @@ def furnished() -> Mapping[str, Report]:
     return {
         name: replace(
             made,
-            hardware={host.name: PLATE for host in made.hosts},
+            seen=replace(made.seen, hardware={host.name: PLATE for host in made.hosts}),
             findings=tuple(_on_a_device(finding) for finding in made.findings),
             notes=(*made.notes, "a note"),
         )

@@ -30,7 +30,7 @@ def about_section(report: Report) -> Html:
         ("hosts", f"{fold(plan.names)}{source}, by {report.run.transport}"),
         *([] if plan.of_node else job),
         ("exam", report.run.exam if version is None else f"{report.run.exam}/{version}"),
-        ("checks", f"{len(report.scopes)}; results: {counts}" if counts else str(len(report.scopes))),
+        ("checks", f"{len(report.checks.scopes)}{counts and f'; results: {counts}'}"),
         ("verdict", f"{report.verdict.value}, exit code {report.exit_code}"),
     ]
     listed = (join((tag("dt", name), tag("dd", said))) for name, said in rows if said)

@@ -16,7 +16,7 @@ from doctor.report.html.training import training_section
 
 def check_html(report: Report) -> bytes:
     page = page_of(report)
-    mesh = mesh_part(report.mesh, [host.name for host in report.hosts])
+    mesh = mesh_part(report.seen.mesh, [host.name for host in report.hosts])
     left = [part_inside(part) for part in page.parts] or [tag("p", "Nothing that applies was left out.")]
     looked = looked_again(report)
     again = [tag("h3", looked.label), part_inside(looked)] if looked.pairs else []

@@ -15,12 +15,12 @@ MOST_VALUES = 5
 def facts_section(report: Report) -> Html:
     hosts = len(report.hosts)
     areas: dict[str, list[FactRow]] = {}
-    for row in report.facts:
+    for row in report.seen.facts:
         areas.setdefault(row.area, []).append(row)
     if not areas:
         return NOTHING
-    odd = sum(bool(row.odd) for row in report.facts)
-    said = f"{odd} of {len(report.facts)} facts differ between hosts where they should not: marked ◆."
+    odd = sum(bool(row.odd) for row in report.seen.facts)
+    said = f"{odd} of {len(report.seen.facts)} facts differ between hosts where they should not: marked ◆."
     alike = "No host differs from the others where it should not."
     tables = (_table(area, rows, hosts) for area, rows in areas.items())
     return section(

@@ -21,13 +21,13 @@ _WORD = {"pass": ("passed", "good"), "fail": ("failed", "fail"), "skipped": ("no
 
 
 def training_section(report: Report) -> Html:
-    seen = report.smoke
-    if seen is None or not seen.runs:
-        why = tag("p", pill("not made", "open"), " ", report.no_smoke) if report.no_smoke else NOTHING
+    training = report.training
+    if not training.runs:
+        why = tag("p", pill("not made", "open"), " ", training.not_made) if training.not_made else NOTHING
         return section("training", "Training", why)
     parts = [
-        _run(run, report, number, seen.runs[number - 2] if number > 1 else None)
-        for number, run in enumerate(seen.runs, 1)
+        _run(run, report, number, training.runs[number - 2] if number > 1 else None)
+        for number, run in enumerate(training.runs, 1)
     ]
     return section("training", "Training", *parts)
 
@@ -48,7 +48,7 @@ def _run(run: JudgedRun, report: Report, number: int, before: JudgedRun | None) 
             else NOTHING,
             *map(losses_figure, drawings := loss_drawings(run, f"loss-{number}")),
             _undrawn(run, len(drawings)),
-            _phases(run, report.net_seconds if before is None else None),
+            _phases(run, report.training.net_seconds if before is None else None),
             _steps(run),
             join((tag("h3", "Links"), links)) if links else NOTHING,
             _versions(run),

@@ -45,7 +45,7 @@ def _amount_examined(report: Report) -> str:
     applies = count(len(looked or skipped), "check")
     rest = [f"{counts[status]} {word}" for status, word in _STATUS if counts[status]]
     took = f"{report.run.seconds:.1f} s."
-    if report.nothing_examined:
+    if report.checks.none_applied:
         return took
     if rest or not looked:
         done = sum(counts.values()) - counts["skip"]
@@ -56,7 +56,7 @@ def _amount_examined(report: Report) -> str:
 
 def _print_next(report: Report, console: Console) -> None:
     """Prints what to mend first; a warning is only to be looked at."""
-    if report.stopped_by is not None and report.outstanding:
+    if report.run.stopped_by is not None and report.run.outstanding:
         left = f"{for_the_rest(report)}    {t('(those that had not answered)')}"
         put_line(Text.assemble((t("Next: "), "dim"), clean_line(left)), console)
         return
@@ -73,7 +73,7 @@ def _print_next(report: Report, console: Console) -> None:
             named = Text()
         put_line(named + Text("   " if named else "") + more, console)
         _print_others(report, console)
-    elif lacks := [each.named for each in report.unapplied if each.several]:
+    elif lacks := [each.named for each in report.checks.unapplied if each.several]:
         put_line(Text.assemble((t("Type: "), "dim"), clean_line(for_one_more_host(report, lacks))), console)
     elif report.verdict is Verdict.INCONCLUSIVE:
         put_line(Text.assemble((t("Next: "), "dim"), t("see what was not examined, above")), console)

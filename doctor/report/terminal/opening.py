@@ -29,9 +29,9 @@ def print_opening(report: Report, console: Console) -> None:
         put_wrapped(Text.assemble((hosts, "bold"), (clean_line(said), "dim")), console, wide=True)
     if report.plan.launch:
         put_wrapped(Text(clean_line(t(f"launch: {report.plan.launch}")), style="dim"), console, wide=True)
-    if report.running:
-        look = f"{again(report, 'hang', hosts=report.running)} says whether it hangs"
-        said = f"a job runs on {fold(report.running)}: {look}"
+    if report.seen.running:
+        look = f"{again(report, 'hang', hosts=report.seen.running)} says whether it hangs"
+        said = f"a job runs on {fold(report.seen.running)}: {look}"
         put_wrapped(Text(clean_line(t(said)), style="dim"), console, wide=True)
     if inside := seen_inside(report):
         put_wrapped(Text(clean_line(t(inside)), style="dim"), console, wide=True)

@@ -36,13 +36,12 @@ Pieces = list[Text]
 
 def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> None:
     """Prints the paragraph; nothing if no smoke run was asked for."""
-    seen = report.smoke
-    if seen is None or not seen.runs:
-        if report.no_smoke:
+    if not report.training.runs:
+        if report.training.not_made:
             console.print()
-            _print([_words(f"not made: {clean_line(report.no_smoke)}")], console)
+            _print([_words(f"not made: {clean_line(report.training.not_made)}")], console)
         return
-    first, *more = seen.runs
+    first, *more = report.training.runs
     console.print()
     _print([*_lines(first, report, verbose), *_repeats(first, more)], console)
     if (verbose or smoke.is_loss_charged(first)) and (drawing := loss_drawing(first)):
@@ -55,7 +54,7 @@ def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> N
 
 def _lines(run: JudgedRun, report: Report, verbose: bool) -> Iterator[Pieces]:
     yield [*_words(f"{_who(run)}:"), *_course(run)]
-    yield _phases(run, report.net_seconds)
+    yield _phases(run, report.training.net_seconds)
     measured = [*_speed(run), *_links(run), *_judged(report)]
     if measured:
         yield _join(measured, "; ")
@@ -175,7 +174,7 @@ def _judged(report: Report) -> list[Pieces]:
 
 def _compared(report: Report) -> bool:
     """Whether links were compared with each other, and not only the two directions of each."""
-    return report.smoke is not None and any(together(run.plan) > 2 for run in report.smoke.runs)
+    return any(together(run.plan) > 2 for run in report.training.runs)
 
 
 def _links(run: JudgedRun) -> list[Pieces]:

@@ -167,7 +167,7 @@ def _told(report: Report) -> Iterator[Any]:
 @cache
 def _facts(name: str) -> dict[str, Any]:
     skipped = {r.check for r in _judged(name)[1].results if r.status is Status.SKIP}
-    ran = [check for check in checks(()).checks if check.id in _judged(name)[1].scopes]
+    ran = [check for check in checks(()).checks if check.id in _judged(name)[1].checks.scopes]
     return {fact.name: fact for fact in facts_of(check for check in ran if check.id not in skipped)}
 
 

@@ -178,9 +178,9 @@ def test_what_was_asked_for_by_name_is_all_that_counts(judged: Judged) -> None:
 def test_which_jobs_use_it() -> None:
     """On one server, only those on Atlas training servers that cross its rings."""
     a2, training = dict.fromkeys(NAMES, "atlas-a2"), dict.fromkeys(NAMES, "atlas-training")
-    assert to_be_read(plan(), a2, None) == set(NAMES)
-    assert to_be_read(plan("node1", ranks=SourcedValue(8, "x")), a2, None) == set()
-    assert to_be_read(plan("node1", ranks=SourcedValue(4, "x")), training, None) == set()
-    assert to_be_read(plan("node1", ranks=SourcedValue(8, "x")), training, None) == {"node1"}
+    assert to_be_read(plan(), a2, ()) == set(NAMES)
+    assert to_be_read(plan("node1", ranks=SourcedValue(8, "x")), a2, ()) == set()
+    assert to_be_read(plan("node1", ranks=SourcedValue(4, "x")), training, ()) == set()
+    assert to_be_read(plan("node1", ranks=SourcedValue(8, "x")), training, ()) == {"node1"}
     of_two = tabled(plan("node1", ranks=SourcedValue(1, "x")), {"node1": [0], "node2": [0]})
-    assert to_be_read(of_two, a2, None) == {"node1"}, "the table takes other servers as well"
+    assert to_be_read(of_two, a2, ()) == {"node1"}, "the table takes other servers as well"

@@ -101,7 +101,7 @@ JOBS = from_cases(__file__, "JOBS", dict[str, str])
 def test_a_job_on_the_host_is_one_line(job: str) -> None:
     of = alone(recording(NAMES, heard={"node2": heard(2, NAMES, job_processes=JOBS[job])}), "node2")
     report = judged(of)
-    assert (report.exit_code, told(report), report.running) == (0, set(), ("node2",))
+    assert (report.exit_code, told(report), report.seen.running) == (0, set(), ("node2",))
 
 
 def test_a_host_in_a_container_is_not_blamed_for_its_container() -> None:
@@ -112,7 +112,7 @@ def test_a_host_in_a_container_is_not_blamed_for_its_container() -> None:
     }
     of = alone(recording(NAMES, heard={"node2": heard(2, NAMES, **texts)}), "node2")
     report = judged(of)
-    assert report.inside
+    assert report.seen.inside
     assert (report.exit_code, {found[1] for found in told(report)}) == (0, {"warn"})
 
 

@@ -51,7 +51,7 @@ def judged(name: str) -> Report:
 def shown(of: Report, victim: str) -> Iterator[tuple[str, str]]:
     """The check and the host of each fault that hosts other than the victim show by themselves."""
     for result in of.results:
-        if result.status in (Status.FAIL, Status.WARN) and of.scopes[result.check] is Scope.HOST:
+        if result.status in (Status.FAIL, Status.WARN) and of.checks.scopes[result.check] is Scope.HOST:
             yield from ((result.check, host) for host in result.hosts if host != victim)
 
 

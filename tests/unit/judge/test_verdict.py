@@ -8,7 +8,7 @@ import pytest
 
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
-from doctor.judge.verdict import Report, Rules, RunInfo, host_reports
+from doctor.judge.verdict import ExaminedChecks, Report, Rules, RunInfo, Training, host_reports
 from doctor.model import (
     Confidence,
     Finding,
@@ -55,17 +55,18 @@ def made(
     plan = draft(hosts, JobWishes())
     no_proof = dict.fromkeys(untrained, "the last smoke run did not pass")
     return Report(
-        run=RunInfo("check", "preflight", "", 0.0, "ssh"),
+        run=RunInfo(
+            *("check", "preflight", "", 0.0, "ssh"),
+            stopped_by=stopped_by,
+            replayed=replayed,
+            outstanding=outstanding,
+        ),
         plan=plan,
         hosts=host_reports(hosts, plan, products, lost, outstanding, found, judged_by, no_proof),
         findings=found,
         results=(),
-        scopes={},
         rules=judged_by,
-        stopped_by=stopped_by,
-        replayed=replayed,
-        outstanding=outstanding,
-        untrained=no_proof,
+        training=Training(untrained=no_proof),
     )
 
 
@@ -184,5 +185,7 @@ def test_counts_are_pairs_and_cluster_checks_count_once() -> None:
         result("skipped", "abcd", Status.SKIP),
     )
     scopes = {"each": Scope.HOST, "part": Scope.HOST, "skipped": Scope.HOST, "all": Scope.CLUSTER}
-    counted = Report(report.run, report.plan, report.hosts, (), results, scopes, Rules()).counts()
+    counted = Report(
+        report.run, report.plan, report.hosts, (), results, Rules(), ExaminedChecks(scopes)
+    ).counts()
     assert counted == {"pass": 1, "fail": 2, "warn": 1, "unknown": 1, "skip": 4, "crash": 1}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from doctor.facts.smoke import JudgedRun
 from doctor.hang.report import page_of as page_of_hang
 from doctor.judge.fact_table import FactRow
-from doctor.judge.verdict import HostReport, Report
+from doctor.judge.verdict import HostReport, Report, SeenHosts
 from doctor.logs.report import page_of as page_of_logs
 from doctor.mesh import Link
 from doctor.model import HostStatus
@@ -168,7 +168,7 @@ def test_the_verdict_is_the_reports() -> None:
     shown = {name: page_of(report).one("h1").text.partition(" ")[0] for name, report in NAMES.items()}
     assert {shown["healthy"], shown["need-three-hosts"]} == {"Healthy", "Faulty"}
     for name, report in NAMES.items():
-        word = "Interrupted" if report.stopped_by else report.verdict.value.capitalize()
+        word = "Interrupted" if report.run.stopped_by else report.verdict.value.capitalize()
         assert shown[name] == word
 
 
@@ -184,23 +184,31 @@ def test_a_healthy_page_with_a_warning_is_not_green() -> None:
 
 def test_what_was_not_tried_has_no_tick() -> None:
     healthy = NAMES["healthy"]
-    assert healthy.mesh
+    assert healthy.seen.mesh
     cut = replace(
-        healthy.mesh,
+        healthy.seen.mesh,
         links=tuple(
             replace(link, outcome="untested") if link.source == "node1" else link
-            for link in healthy.mesh.links
+            for link in healthy.seen.mesh.links
             if link.target != "node2"
         ),
     )
-    rows = page_of(replace(healthy, mesh=cut)).one("table", class_="matrix").one("tbody").all("tr")
+    rows = (
+        page_of(replace(healthy, seen=replace(healthy.seen, mesh=cut)))
+        .one("table", class_="matrix")
+        .one("tbody")
+        .all("tr")
+    )
     assert ["".join(cell.text or " " for cell in row.all("td")) for row in rows] == [
         " ···",
         "✓ ✓✓",
         "✓· ✓",
         "✓·✓ ",
     ]
-    assert "Not every pair was tried" in page_of(replace(healthy, mesh=cut)).one("section", id="network").text
+    assert (
+        "Not every pair was tried"
+        in page_of(replace(healthy, seen=replace(healthy.seen, mesh=cut))).one("section", id="network").text
+    )
 
 
 def test_failed_connections_are_crosses_and_words() -> None:
@@ -221,7 +229,7 @@ def test_facts_that_differ_are_marked_and_first() -> None:
     shown = {host: f"{value} of 8" for host, value in values.items()}
     row = FactRow("devices", "devices", "devices", values, shown, frozenset({"node3"}))
     told = FactRow("mtu", "MTU", "network", {"node1": 1500}, {"node1": "1500"})
-    page = page_of(replace(NAMES["healthy"], facts=(row, told))).one("section", id="facts")
+    page = page_of(replace(NAMES["healthy"], seen=SeenHosts((row, told)))).one("section", id="facts")
     cells = [cell.text for cell in page.all("td")]
     assert cells == ["◆ 7 of 8 node38 of 8 node[1-2,4]", "1500 node1"]
     assert "1 of 2 facts differ" in page.text
@@ -237,9 +245,7 @@ def test_slow_links_are_marked_and_named() -> None:
 
 
 def test_a_replica_that_does_not_learn_stands_out() -> None:
-    run = NAMES["smoke-passed"].smoke
-    assert run
-    (whole,) = run.runs
+    (whole,) = NAMES["smoke-passed"].training.runs
     stuck = tuple(
         replace(seen, steps=tuple(msgspec.structs.replace(step, loss=5.0) for step in seen.steps))
         if seen.rank in (2, 3)
@@ -260,9 +266,7 @@ def test_a_replica_that_does_not_learn_stands_out() -> None:
 
 
 def test_a_replica_without_numbers_is_named_and_shifts_no_other() -> None:
-    seen = NAMES["smoke-passed"].smoke
-    assert seen
-    (whole,) = seen.runs
+    (whole,) = NAMES["smoke-passed"].training.runs
     losses = {0: None, 1: None, 2: 5.0, 3: 5.0}
     ranks = tuple(
         replace(
@@ -281,10 +285,9 @@ def test_a_replica_without_numbers_is_named_and_shifts_no_other() -> None:
 
 
 def test_healthy_losses_are_near_the_expected_curve() -> None:
-    seen = NAMES["smoke-passed"].smoke
-    assert seen
-    should = healthy_curve(seen.runs[0], 0)
-    losses = [loss for loss in loss_summary(seen.runs[0].result).curve if loss is not None]
+    (whole,) = NAMES["smoke-passed"].training.runs
+    should = healthy_curve(whole, 0)
+    losses = [loss for loss in loss_summary(whole.result).curve if loss is not None]
     assert len(should) == len(losses) == 30
     assert fmean(abs(one - two) for one, two in zip(should, losses, strict=True)) < 0.5
 
@@ -310,8 +313,10 @@ def test_512_hosts_make_a_page_that_opens() -> None:
         sick,
         hosts=tuple(HostReport(name, name, "cpu", HostStatus.FAULTY, "shm-small") for name in names),
         findings=tuple(findings),
-        mesh=replace(wide, links=tuple(links)),
-        facts=tuple(FactRow(f"fact{n}", f"fact {n}", "network", own, own) for n in range(40)),
+        seen=SeenHosts(
+            tuple(FactRow(f"fact{n}", f"fact {n}", "network", own, own) for n in range(40)),
+            mesh=replace(wide, links=tuple(links)),
+        ),
     )
     page = check_html(report)
     assert len(page) < 3_000_000

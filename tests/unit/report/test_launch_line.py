@@ -177,7 +177,7 @@ def test_srun_takes_the_head_that_slurm_will_take() -> None:
 
 def test_an_interrupted_run_prints_no_line() -> None:
     assert chosen(judged()) == tuple(NAMES)
-    assert chosen(replace(judged(), stopped_by=2)) == ()
+    assert chosen(replace(judged(), run=replace(judged().run, stopped_by=2))) == ()
 
 
 def test_mpirun_with_a_hostfile_and_without() -> None:

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from doctor.facts.smoke import JudgedRun, SmokeRounds
-from doctor.judge.verdict import Report
+from doctor.facts.smoke import JudgedRun
+from doctor.judge.verdict import Report, Training
 from doctor.report.pace import rank_paces
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.result import SmokeResult
@@ -24,7 +24,7 @@ STALL = SmokeCharge("smoke-loss-stall", "stall", "the loss did not fall as it mu
 
 
 def told(result: SmokeResult, *charges: SmokeCharge) -> Report:
-    return replace(PLAIN, smoke=SmokeRounds((JudgedRun(result, charges),)))
+    return replace(PLAIN, training=Training((JudgedRun(result, charges),)))
 
 
 def picture(of: Report, width: int = 100, **options: Any) -> list[str]:

@@ -13,7 +13,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from doctor.judge.hardware import Hardware
-from doctor.judge.verdict import Report
+from doctor.judge.verdict import Report, SeenHosts, Training
 from doctor.model import Status
 from doctor.report.card import Card, CardKind, Page, Row, Table
 from doctor.report.markdown import check_markdown
@@ -103,7 +103,7 @@ def test_what_was_not_looked_at_is_said() -> None:
     made = reports()["smoke-not-repeated"]
     why = dict.fromkeys(("node1", "node2"), "the last smoke run did not pass")
     hosts = tuple(replace(host, reason=why.get(host.name, host.reason)) for host in made.hosts)
-    text = text_of(replace(made, hosts=hosts, untrained=why))
+    text = text_of(replace(made, hosts=hosts, training=Training(untrained=why)))
     assert "- **training on `node[1-2]`**: the last smoke run did not pass" in text
 
 
@@ -132,7 +132,9 @@ def test_a_ticket_has_what_finds_the_part() -> None:
 )
 def test_a_serial_number_that_is_not_known(known: Hardware | None, said: str) -> None:
     made = reports()["same-fault-twice"]
-    assert said in text_of(replace(made, hardware={"node2": known} if known else {}))
+    assert said in text_of(
+        replace(made, seen=SeenHosts(made.seen.facts, hardware={"node2": known} if known else {}))
+    )
 
 
 def test_a_ticket_shows_what_was_seen_on_its_own_host() -> None:

@@ -15,7 +15,7 @@ from doctor.judge.fact_table import FactRow
 from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
-from doctor.judge.verdict import Report
+from doctor.judge.verdict import ExaminedChecks, Report
 from doctor.mesh import pairs_of
 from doctor.model import Backend, MissingFact, SourcedValue, Verdict
 from doctor.report.areas import AREAS
@@ -178,7 +178,7 @@ def test_connections_that_were_not_tried_are_said() -> None:
         whole,
         results=tuple(result for result in whole.results if result.check not in checks),
         findings=tuple(finding for finding in whole.findings if finding.check not in checks),
-        scopes={id: scope for id, scope in whole.scopes.items() if id not in checks},
+        checks=ExaminedChecks({id: scope for id, scope in whole.checks.scopes.items() if id not in checks}),
     )
     assert ticked(alone)["network"] == "MTU 1500, 10 Gb/s, on eth0"
     assert left(alone)["connections"] == "left out"
@@ -265,6 +265,6 @@ def test_what_does_not_apply_is_one_line() -> None:
     line = next(line for line in passed_lines(made()) if line.area == NOT_FOR_THIS)
     count = int(line.text.partition(" checks: ")[0])
     applies = {result.check for result in made().results if result.status.value != "skip"}
-    assert count == len(made().scopes) - len(applies)
+    assert count == len(made().checks.scopes) - len(applies)
     assert "(only for hccl jobs)" in line.text
     assert line.text.endswith("for other reasons")

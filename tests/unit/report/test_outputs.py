@@ -116,7 +116,7 @@ def test_the_line_of_a_go_says_what_must_not_be_missed(capsys: pytest.CaptureFix
     shown, reading = report(made), read_recording(made)
     (warned,) = [finding for finding in shown.findings if finding.status is Status.WARN]
     assert warned.hosts == ("node2",)
-    deliver(replace(shown, run=replace(shown.run, seconds=51.4), replayed=True), reading, Outputs(quiet=True))
+    deliver(replace(shown, run=replace(shown.run, seconds=51.4, replayed=True)), reading, Outputs(quiet=True))
     assert capsys.readouterr() == ("", "doctor: go: node[1-4], 51 s; 1 warning: nofile-low; replayed\n")
 
 

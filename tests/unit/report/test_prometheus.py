@@ -182,7 +182,7 @@ def test_names_that_look_alike_once_cleaned_are_one_series() -> None:
 def test_512_hosts_have_no_more_series_than_hosts_times_checks() -> None:
     made = many()
     found = read(made)
-    assert sum(name == "check_status" for name, _ in found) <= 512 * len(made.scopes)
+    assert sum(name == "check_status" for name, _ in found) <= 512 * len(made.checks.scopes)
     assert {key for _, labels in found for key, _ in labels} == {
         "check",
         "host",
@@ -191,7 +191,7 @@ def test_512_hosts_have_no_more_series_than_hosts_times_checks() -> None:
         "version",
     }
     texts = {each for _, labels in found for _, each in labels}
-    known = {*made.scopes, *(host.name for host in made.hosts), __version__}
+    known = {*made.checks.scopes, *(host.name for host in made.hosts), __version__}
     assert texts - known <= {"healthy", "faulty", "inconclusive", "unexamined"}
 
 

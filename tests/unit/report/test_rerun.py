@@ -152,7 +152,8 @@ def test_what_a_job_was_asked_is_typed_outside_of_it() -> None:
 
 def test_the_hosts_that_had_not_answered_get_the_same_examination() -> None:
     asked = Way(asked=(("--exam", "full"), ("--need-hosts", "3")), reached=(("--sudo",),))
-    left = replace(sick(asked), outstanding=("node3", "node4"))
+    whole = sick(asked)
+    left = replace(whole, run=replace(whole.run, outstanding=("node3", "node4")))
     assert for_the_rest(left) == f"doctor {left.run.command} 'node[3-4]' --exam full --sudo"
 
 

@@ -46,7 +46,7 @@ def test_without_it_the_exit_code_is_the_reports() -> None:
 
 
 def test_an_interrupted_run_ends_as_always(tmp_path: Path) -> None:
-    stopped = replace(faulty(), stopped_by=15)
+    stopped = replace(faulty(), run=replace(faulty().run, stopped_by=15))
     assert deliver(stopped, None, Outputs(shadow=tmp_path / "shadow")) == 143
 
 

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from doctor.facts.smoke import JudgedRun, SmokeRounds
-from doctor.judge.verdict import Report
+from doctor.facts.smoke import JudgedRun
+from doctor.judge.verdict import Report, Training
 from doctor.model import Severity
 from doctor.report.smoke import links, outcome, phases, versions
 from doctor.report.terminal.smoke import curve
@@ -41,7 +41,7 @@ def shown(*runs: JudgedRun, width: int = 200, **options: bool) -> list[str]:
 
 
 def told(*runs: JudgedRun) -> Report:
-    return replace(PLAIN, smoke=SmokeRounds(runs), net_seconds=0.12)
+    return replace(PLAIN, training=Training(runs, net_seconds=0.12))
 
 
 def run(result: SmokeResult, *charges: SmokeCharge) -> JudgedRun:
@@ -95,7 +95,7 @@ def test_no_smoke_run_was_asked_for() -> None:
 
 
 def test_it_could_not_run() -> None:
-    made = replace(PLAIN, no_smoke="no host passed the checks")
+    made = replace(PLAIN, training=Training(not_made="no host passed the checks"))
     assert "Smoke  not made: no host passed the checks" in text(made, 100)
     smoke = as_data(made)["smoke"]
     assert (smoke["status"], smoke["reason"]) == ("skipped", "no host passed the checks")

@@ -34,11 +34,11 @@ from doctor.model import UnreachedHost, UnreachedKind
 from doctor.report.outputs import refuse_unwritable
 from doctor.report.outputs import show as show_report
 from doctor.report.pages import show_page, terminal_of, write_page
-from doctor.report.spoken import spoken_command
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
+from doctor.text.speech import spoken_command
 from doctor.text.spelling import probably
 from doctor.text.terminal import put, tell
 from doctor.transport.slurm.squeue import slurm_job

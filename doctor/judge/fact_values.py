@@ -82,8 +82,12 @@ def sized(count: float) -> Told:
     return int(count), f"{number:.{digits}f} {unit}"
 
 
-def limited(count: int) -> Told:
-    return ("unlimited", "unlimited") if count >= INFINITE else (count, str(count))
+def plain(count: int) -> Told:
+    return count, str(count)
+
+
+def limited(count: int, shown: Callable[[int], Told] = plain) -> Told:
+    return ("unlimited", "unlimited") if count >= INFINITE else shown(count)
 
 
 def rate(megabits: int) -> Told:
@@ -92,6 +96,16 @@ def rate(megabits: int) -> Told:
 
 def share(good: int, of: int) -> Told:
     return good, f"{good} of {of}"
+
+
+def of(fact: Fact[T], read: Callable[[T], Told | None]) -> Read:
+    """What a fact comes to; None if the host did not report it or has nothing of it."""
+    return lambda seen: read(value) if (value := seen.get(fact)) else None
+
+
+def of_npus(fact: Fact[PerDevice[T]], read: Callable[[Collection[T]], Told | None]) -> Read:
+    """What the known answers about its NPUs come to."""
+    return of(fact, lambda said: read(known) if (known := split_known(said)[0].values()) else None)
 
 
 def several(values: list[Any], shown: Callable[[Any], str] = str) -> Told | None:
@@ -108,25 +122,6 @@ def reached(seen: HostReading) -> Told | None:
     more += ", in a container" if seen.host.enter else ""
     words = {"ssh": "SSH", "local": "this machine", "in-job": "the job itself"}
     return way + more, words.get(way, way) + more
-
-
-def clock(seen: HostReading) -> Told | None:
-    if seen.clock is None:
-        return None
-    offset = (seen.clock.low + seen.clock.high) / 2
-    return round(offset, 4), f"{offset * 1e3:+.0f} ms" if abs(offset) < 1 else f"{offset:+.1f} s"
-
-
-def clock_doubt(seen: HostReading) -> Told | None:
-    if seen.clock is None:
-        return None
-    doubt = (seen.clock.high - seen.clock.low) / 2
-    return round(doubt, 4), f"{doubt * 1e3:.0f} ms"
-
-
-def product(seen: HostReading) -> Told | None:
-    found = seen.get(DEVICES)
-    return one(found.product) if found else None
 
 
 def device_count(seen: HostReading) -> Told | None:
@@ -212,132 +207,8 @@ def other_packages(differing: Collection[str]) -> Read:
     return read
 
 
-def python(seen: HostReading) -> Told | None:
-    found = seen.get(PYTHON)
-    return None if found is None else one(found.version) or NOT_INSTALLED
-
-
-def python_path(seen: HostReading) -> Told | None:
-    found = seen.get(PYTHON)
-    return one(found.path) if found else None
-
-
-def collectives(seen: HostReading) -> Told | None:
-    return one(seen.smoke.get("nccl") or seen.smoke.get("rccl") or "")
-
-
-def kernel(seen: HostReading) -> Told | None:
-    found = seen.get(KERNEL)
-    return one(found.release.strip()) if found else None
-
-
-def system(seen: HostReading) -> Told | None:
-    found = seen.get(KERNEL)
-    return one(found.distribution) if found else None
-
-
-def links_up(seen: HostReading) -> Told | None:
-    found = _known_values(seen, NPU_LINKS)
-    return share(sum(found.values()), len(found)) if found else None
-
-
-def link_speed(seen: HostReading) -> Told | None:
-    speeds = [speed for speed in (_known_values(seen, NPU_SPEEDS) or {}).values() if speed]
-    return several(speeds, lambda speed: rate(speed)[1])
-
-
-def device_addresses(seen: HostReading) -> Told | None:
-    found = _known_values(seen, NPU_ADDRESSES)
-    return share(sum(own is not None for own in found.values()), len(found)) if found else None
-
-
-def _known_values(seen: HostReading, fact: Fact[PerDevice[T]]) -> dict[int, T]:
-    said = seen.get(fact)
-    return split_known(said)[0] if said else {}
-
-
-def nvlinks(seen: HostReading) -> Told | None:
-    found = (seen.get(NVLINKS) or {}).values()
-    up = sum(len(own.active) for own in found)
-    return share(up, up + sum(len(own.inactive) for own in found)) if found else None
-
-
-def ib_up(seen: HostReading) -> Told | None:
-    ports = seen.get(IB_PORTS)
-    return share(sum(port.is_up for port in ports), len(ports)) if ports else None
-
-
-def ib_rate(seen: HostReading) -> Told | None:
-    return several([port.rate for port in seen.get(IB_PORTS) or () if port.is_up and port.rate])
-
-
-def somaxconn(seen: HostReading) -> Told | None:
-    ports = seen.get(PORTS)
-    return (ports.somaxconn, str(ports.somaxconn)) if ports else None
-
-
-def syn_backlog(seen: HostReading) -> Told | None:
-    ports = seen.get(PORTS)
-    return (ports.syn_backlog, str(ports.syn_backlog)) if ports else None
-
-
-def reserved(seen: HostReading) -> Told | None:
-    ports = seen.get(PORTS)
-    return (listed := port_list(ports.reserved), listed or "none") if ports else None
-
-
-def ephemeral(seen: HostReading) -> Told | None:
-    ports = seen.get(PORTS)
-    return one(port_list([ports.ephemeral])) if ports else None
-
-
-def memory_total(seen: HostReading) -> Told | None:
-    found = seen.get(MEMORY)
-    return sized(found.total) if found else None
-
-
-def memory_free(seen: HostReading) -> Told | None:
-    found = seen.get(MEMORY)
-    return sized(found.available) if found else None
-
-
-def shm_total(seen: HostReading) -> Told | None:
-    found = _shm(seen)
-    return sized(found.total) if found else None
-
-
-def shm_free(seen: HostReading) -> Told | None:
-    found = _shm(seen)
-    return sized(found.free) if found else None
-
-
-def _shm(seen: HostReading) -> Space | None:
-    spaces = seen.get(SPACES)
-    return spaces.at("/dev/shm") if spaces else None
-
-
-def nofile(seen: HostReading) -> Told | None:
-    limits = seen.get(LIMITS)
-    return limited(limits.nofile) if limits else None
-
-
-def memlock(seen: HostReading) -> Told | None:
-    limits = seen.get(LIMITS)
-    if limits is None:
-        return None
-    return limited(INFINITE) if limits.memlock >= INFINITE else sized(limits.memlock)
-
-
-def host_name(seen: HostReading) -> Told | None:
-    return one(seen.get(IDENTITY) or "")
-
-
-def data_address(seen: HostReading) -> Told | None:
-    return one(seen.reading.plan.data_address(seen.host.name) or "")
-
-
 def interface(seen: HostReading) -> Told | None:
-    """The interface that has the data address."""
+    """The name of the interface that has the data address."""
     own = seen.reading.plan.data_address(seen.host.name)
     held = seen.get(ADDRESSES) or {}
     return one(next((name for name, found in held.items() if own in found and name != UNNAMED), ""))
@@ -352,16 +223,64 @@ def rank_address(seen: HostReading) -> Told | None:
     return (offer.address, str(offer)) if offer else None
 
 
-def mtu(seen: HostReading) -> Told | None:
-    link = _link(seen)
-    return (link.mtu, str(link.mtu)) if link and link.mtu else None
-
-
-def speed(seen: HostReading) -> Told | None:
-    link = _link(seen)
-    return rate(link.speed) if link and link.speed else None
-
-
 def _link(seen: HostReading) -> Counters | None:
     named, links = interface(seen), seen.get(LINKS) or {}
     return links.get(str(named[0])) if named else None
+
+
+def of_shm(read: Callable[[Space], int]) -> Read:
+    return of(SPACES, lambda spaces: sized(read(shm)) if (shm := spaces.at("/dev/shm")) else None)
+
+
+def of_clock(read: Callable[[Offset], float], shown: Callable[[float], str]) -> Read:
+    return lambda seen: (round(value := read(seen.clock), 4), shown(value)) if seen.clock else None
+
+
+def of_link(read: Callable[[Counters], int | None], shown: Callable[[int], Told]) -> Read:
+    """A number of the interface that has the data address; 0 is not known."""
+    return lambda seen: shown(number) if (link := _link(seen)) and (number := read(link)) else None
+
+
+def _ahead(seconds: float) -> str:
+    return f"{seconds * 1e3:+.0f} ms" if abs(seconds) < 1 else f"{seconds:+.1f} s"
+
+
+clock = of_clock(lambda told: (told.low + told.high) / 2, _ahead)
+clock_doubt = of_clock(lambda told: (told.high - told.low) / 2, lambda doubt: f"{doubt * 1e3:.0f} ms")
+host_name = of(IDENTITY, one)
+product = of(DEVICES, lambda found: one(found.product))
+links_up = of_npus(NPU_LINKS, lambda up: share(sum(up), len(up)))
+link_speed = of_npus(NPU_SPEEDS, lambda told: several([*filter(None, told)], lambda speed: rate(speed)[1]))
+device_addresses = of_npus(NPU_ADDRESSES, lambda told: share(sum(a is not None for a in told), len(told)))
+ib_up = of(IB_PORTS, lambda ports: share(sum(port.is_up for port in ports), len(ports)))
+ib_rate = of(IB_PORTS, lambda ports: several([port.rate for port in ports if port.is_up and port.rate]))
+somaxconn = of(PORTS, lambda ports: plain(ports.somaxconn))
+syn_backlog = of(PORTS, lambda ports: plain(ports.syn_backlog))
+reserved = of(PORTS, lambda ports: (listed := port_list(ports.reserved), listed or "none"))
+ephemeral = of(PORTS, lambda ports: one(port_list([ports.ephemeral])))
+memory_total = of(MEMORY, lambda memory: sized(memory.total))
+memory_free = of(MEMORY, lambda memory: sized(memory.available))
+shm_total = of_shm(lambda shm: shm.total)
+shm_free = of_shm(lambda shm: shm.free)
+nofile = of(LIMITS, lambda limits: limited(limits.nofile))
+memlock = of(LIMITS, lambda limits: limited(limits.memlock, sized))
+mtu = of_link(lambda link: link.mtu, plain)
+speed = of_link(lambda link: link.speed, rate)
+kernel = of(KERNEL, lambda kernel: one(kernel.release.strip()))
+system = of(KERNEL, lambda kernel: one(kernel.distribution))
+python = of(PYTHON, lambda python: one(python.version) or NOT_INSTALLED)
+python_path = of(PYTHON, lambda python: one(python.path))
+
+
+def nvlinks(seen: HostReading) -> Told | None:
+    found = (seen.get(NVLINKS) or {}).values()
+    up = sum(len(own.active) for own in found)
+    return share(up, up + sum(len(own.inactive) for own in found)) if found else None
+
+
+def data_address(seen: HostReading) -> Told | None:
+    return one(seen.reading.plan.data_address(seen.host.name) or "")
+
+
+def collectives(seen: HostReading) -> Told | None:
+    return one(seen.smoke.get("nccl") or seen.smoke.get("rccl") or "")

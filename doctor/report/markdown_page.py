@@ -11,10 +11,9 @@ from collections.abc import Iterable, Iterator
 from doctor import __version__
 from doctor.report.card import Card, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.report.markdown_text import block, cell, code, folded, inline, table, verbatim
-from doctor.report.spoken import spoken_command
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
-from doctor.text.speech import sign, t
+from doctor.text.speech import sign, spoken_command, t
 
 MOST = 60_000
 """Characters; GitHub takes 65536 in a comment."""

@@ -8,7 +8,6 @@ from doctor.judge.verdict import Report
 from doctor.model import Verdict
 from doctor.report.card import Medium
 from doctor.report.faults import fault_cards, looked_again, unexamined
-from doctor.report.spoken import spoken_card, spoken_pairs
 from doctor.report.terminal.cards import print_card, print_part, shown_cards
 from doctor.report.terminal.ending import print_ending
 from doctor.report.terminal.hosts import print_hosts
@@ -26,17 +25,17 @@ def print_report(report: Report, console: Console, *, verbose: bool = False, qui
     on = Medium.VERBOSE if verbose else Medium.BRIEF
     for card in shown_cards(fault_cards(report, apart=verbose), on):
         console.print()
-        print_card(spoken_card(card), console, on)
+        print_card(card, console, on)
     if not quiet:
         print_smoke(report, console, verbose=verbose)
         print_well(report, console, verbose=verbose)
     if report.again:
         console.print()
-        print_part(spoken_pairs(looked_again(report)), console, on)
+        print_part(looked_again(report), console, on)
     left = unexamined(report)
     if left.pairs and (not quiet or report.verdict is Verdict.INCONCLUSIVE):
         console.print()
-        print_part(spoken_pairs(left), console, on)
+        print_part(left, console, on)
     if not quiet:
         print_hosts(report, console, verbose=verbose)
     if report.findings or not quiet:

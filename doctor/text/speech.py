@@ -39,6 +39,7 @@ _TIGHT = late(f"(?<=[{_HAN}{_MARKS}]) (?=[{_HAN}{_MARKS}])|(?<=[{_MARKS}]) (?=[{
 _SEPARATORS = ((" · ", " · "), (": ", "："), (", ", "，"))
 _IT = late("^(?:它的|它|其)")
 _PAIR = late(r"\([^()]*\)")
+_COMMENT = late(r"(.*?\s{2,}# |\s*# )(\S.*)")
 _COLUMNS = late(r"(\s{2,})")
 _SIGNS = {"; ": "；", ": ": "：", ", ": "，", ",": "，", "(": "（", ")": "）", " ": ""}
 _JOINED = {"and": "和", "or": "或"}
@@ -104,6 +105,12 @@ def t_list(text: str) -> str:
     if _spoken is Language.EN:
         return text
     return "；".join("，".join(map(t, _split(each, ", "))) for each in _split(text, "; "))
+
+
+def spoken_command(line: str) -> str:
+    """A command with its comment translated: comments between commands are sentences too."""
+    found = _COMMENT.fullmatch(line)
+    return f"{found[1]}{t(found[2])}" if found else line
 
 
 def translated(text: str) -> str | None:

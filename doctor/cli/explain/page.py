@@ -15,10 +15,9 @@ from doctor.errors import UsageError
 from doctor.judge.playbook import Recipe, by_part, exams, load_remedies, no_such
 from doctor.judge.registry import find_checks
 from doctor.model import Scope, Severity
-from doctor.report.spoken import spoken_command
 from doctor.text.language import Language
 from doctor.text.printable import clean, clean_line
-from doctor.text.speech import t
+from doctor.text.speech import spoken_command, t
 from doctor.text.terminal import AUTO, coloured, put, styled, width
 from doctor.text.wrap import unwrap, wrap
 

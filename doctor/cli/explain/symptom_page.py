@@ -8,9 +8,9 @@ from doctor.cli.explain.page import TextPage
 from doctor.cli.pages import say
 from doctor.logs.explanation import HOSTS, commands
 from doctor.logs.model import Role, Symptom
-from doctor.report.spoken import spoken_command
 from doctor.text.language import Language, in_language
 from doctor.text.printable import clean_line
+from doctor.text.speech import spoken_command
 from doctor.transport.way import Way
 
 ROLES = {

@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from doctor.report.card import Card, CardKind, Chart, Medium, Pairs, Part, Row, RowForm, Table
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill, table, tag
-from doctor.report.spoken import spoken_command
-from doctor.text.speech import t
+from doctor.text.speech import spoken_command, t
 
 SHORT = 32
 """A cell of a table with at most this many characters stays on one line."""

@@ -8,7 +8,6 @@ from rich.console import Console
 from rich.text import Text
 
 from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
-from doctor.report.spoken import spoken_page
 from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.page import (
     LABEL,
@@ -22,7 +21,7 @@ from doctor.report.terminal.page import (
 )
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
-from doctor.text.speech import sign, t
+from doctor.text.speech import sign, spoken_command, t
 from doctor.text.wrap import cells, padded
 
 STYLE = {
@@ -32,6 +31,8 @@ STYLE = {
     CardKind.GOOD: "bold green",
     CardKind.BROKEN: "bold magenta",
 }
+_SAY = {RowForm.WORDS: t, RowForm.NUMBERED: t, RowForm.TYPED: spoken_command}
+"""What is translated of a line, by its form; names and quotes stay as they are."""
 INDENT = 6
 LONGEST = 240
 """The most characters of a quoted line without -v."""
@@ -41,12 +42,11 @@ NUMBERED = len("1. ")
 
 def print_page(page: Page, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
     console.push_render_hook(CleanHook())
-    page = spoken_page(page)
     on = Medium.QUIET if quiet else Medium.VERBOSE if verbose else Medium.BRIEF
     blocks = _Blocks(console)
     for strong, rest in () if quiet else page.about:
         blocks.begun = True
-        put_wrapped(Text.assemble((clean_line(strong), "bold"), clean_line(rest)), console, wide=True)
+        put_wrapped(Text.assemble((clean_line(t(strong)), "bold"), clean_line(t(rest))), console, wide=True)
     for card in shown_cards(page.cards, on):
         blocks.begin()
         print_card(card, console, on)
@@ -56,10 +56,10 @@ def print_page(page: Page, console: Console, *, verbose: bool = False, quiet: bo
     _print_parts(page.parts, blocks, on)
     blocks.begin()
     for note in () if quiet else page.notes:
-        put_wrapped(Text(clean_line(note)), console)
-    put_wrapped(Text(clean_line(page.says), style=STYLE[page.kind]), console, wide=True)
+        put_wrapped(Text(clean_line(t(note))), console)
+    put_wrapped(Text(clean_line(t(page.says)), style=STYLE[page.kind]), console, wide=True)
     for label, text in () if quiet else page.after:
-        put_line(Text.assemble((clean_line(label), "dim"), clean_line(text)), console)
+        put_line(Text.assemble((clean_line(t(label)), "dim"), clean_line(t(text))), console)
 
 
 class _Blocks:
@@ -83,13 +83,13 @@ def _print_each(pages: Sequence[Page], console: Console, on: Medium) -> None:
     for number, page in enumerate(pages):
         if not page.cards and (on is Medium.QUIET or number >= JOBS):
             continue
-        put_wrapped(Text(clean_line(page.title), style="bold"), console, 0, 2, wide=True)
+        put_wrapped(Text(clean_line(t(page.title)), style="bold"), console, 0, 2, wide=True)
         for card in shown_cards(page.cards, on):
             print_card(card, console, on)
         blocks = _Blocks(console)
         blocks.begun = True
         _print_parts(page.parts, blocks, on)
-        put_wrapped(Text(clean_line(page.says), style=STYLE[page.kind]), console, INDENT, INDENT)
+        put_wrapped(Text(clean_line(t(page.says)), style=STYLE[page.kind]), console, INDENT, INDENT)
     if len(pages) > JOBS and on is not Medium.QUIET:
         put_line(Text(t(f"{len(pages)} in all"), style="dim"), console)
 
@@ -99,21 +99,22 @@ def print_card(card: Card, console: Console, on: Medium) -> None:
     if card.says:
         head = Text.assemble(
             ("  └ " if card.follows else "", "dim"),
-            (card.word, STYLE[card.kind]),
+            (t(card.word), STYLE[card.kind]),
             "  " if card.word else "",
-            (clean_line(card.who), "bold"),
-            ("  " * bool(card.who) + clean_line(card.says), "bold"),
-            clean_line(card.aside),
+            (clean_line(t(card.who)), "bold"),
+            ("  " * bool(card.who) + clean_line(t(card.says)), "bold"),
+            clean_line(t(card.aside)),
         )
-        if card.tag:  # an id may be alone on its line, other words may not
-            tag = Text(clean_line(card.tag), "dim")
-            put_edged(head, tag, console, indent, together="-" not in card.tag)
+        if tag := t(card.tag):  # an id may be alone on its line, other words may not
+            edge = Text(clean_line(tag), "dim")
+            put_edged(head, edge, console, indent, together="-" not in tag)
         else:
             put_wrapped(head, console, 0, indent)
     before = ""
     for row, texts in _rows(card.rows, on):
-        _print_row(row, texts, row.label if row.label != before else "", console, indent)
-        before = row.label
+        label = t(row.label)
+        _print_row(row, texts, label if label != before else "", console, indent)
+        before = label
 
 
 def _rows(rows: Iterable[Row], on: Medium) -> list[tuple[Row, list[str]]]:
@@ -124,7 +125,7 @@ def _rows(rows: Iterable[Row], on: Medium) -> list[tuple[Row, list[str]]]:
             continue
         texts = _some(row, on)
         if row.joins and found:
-            found[-1][1][-1] += f"{sign('; ')}{row.label}{sign(': ')}{' '.join(texts)}"
+            found[-1][1][-1] += f"{sign('; ')}{t(row.label)}{sign(': ')}{' '.join(texts)}"
         else:
             found.append((row, texts))
     return found
@@ -134,7 +135,8 @@ def _some(row: Row, on: Medium) -> list[str]:
     """The first lines. If only one line would be left, it is shown instead of being counted."""
     if row.form is RowForm.HOSTS:
         return [clean_line(fold(row.lines))]
-    lines = list(map(clean_line, row.lines))
+    say = _SAY.get(row.form, str)
+    lines = [clean_line(say(line)) for line in row.lines]
     if row.form is RowForm.NUMBERED:
         lines = [f"{number}. {line}" for number, line in enumerate(lines, 1)]
     if row.form is RowForm.QUOTED and on is Medium.BRIEF:
@@ -149,7 +151,7 @@ def _most(part: Row | Pairs, on: Medium) -> int:
 
 def _more(part: Row | Pairs, most: int, on: Medium) -> list[str]:
     left = len(part.lines if isinstance(part, Row) else part.pairs) - most
-    return [t(f"and {left} more {part.noun} (-v)")] if left > 0 and on is Medium.BRIEF else []
+    return [t(f"and {left} more {t(part.noun)} (-v)")] if left > 0 and on is Medium.BRIEF else []
 
 
 def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, indent: int) -> None:
@@ -161,14 +163,14 @@ def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, ind
         text = Text("\n".join(texts))
         if row.head:
             style = STYLE[row.kind] if row.kind else ""
-            text = Text.assemble((clean_line(row.head), style), sign(": ") * bool(text), text)
+            text = Text.assemble((clean_line(t(row.head)), style), sign(": ") * bool(text), text)
         put_rows([(label, text)], console, indent, hang=NUMBERED if row.form is RowForm.NUMBERED else 0)
 
 
 def _print_typed(row: Row, lines: Sequence[str], label: str, console: Console, indent: int) -> None:
     """Prints commands, never wrapped, so that they can be copied; below a head they begin further left."""
     if row.head:
-        put_rows([(label, Text(clean_line(row.head)))], console, indent)
+        put_rows([(label, Text(clean_line(t(row.head))))], console, indent)
         for line in lines:
             style = "dim" if line.startswith("#") else "cyan"
             put_line(Text(" " * (indent + 2) + line, style=style), console)
@@ -198,7 +200,7 @@ def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: Medium) -> None:
 
 def print_part(part: Row | Pairs | Table, console: Console, on: Medium) -> None:
     typed = isinstance(part, Row) and part.form is RowForm.TYPED
-    put_line(Text(part.label + sign(": ").rstrip() * typed, style="bold"), console)
+    put_line(Text(t(part.label) + sign(": ").rstrip() * typed, style="bold"), console)
     if isinstance(part, Table):
         _print_table(part, console)
     elif isinstance(part, Pairs):
@@ -213,8 +215,8 @@ def print_part(part: Row | Pairs | Table, console: Console, on: Medium) -> None:
 
 def _print_pairs(part: Pairs, console: Console, on: Medium) -> None:
     pairs = part.pairs[: (most := _most(part, on))]
-    wide = max(cells(first) for first, _ in pairs)
-    for first, second in pairs:
+    wide = max(cells(t(first)) for first, _ in pairs)
+    for first, second in ((t(first), t(second)) for first, second in pairs):
         if not part.aligned:
             put_wrapped(Text(f"{clean_line(first)}{sign(': ')}{clean_line(second)}"), console, 2, 4)
             continue
@@ -229,7 +231,7 @@ def _right(text: str, width: int) -> str:
 
 
 def _print_table(part: Table, console: Console) -> None:
-    rows = [tuple(map(clean_line, row)) for row in (part.heads, *part.rows)]
+    rows = [tuple(clean_line(t(cell)) for cell in row) for row in (part.heads, *part.rows)]
     wide = [max(cells(row[column]) for row in rows) for column in range(len(part.heads) - 1)]
     for number, row in enumerate(rows):
         front = "".join(f"{padded(cell, size)}  " for cell, size in zip(row, wide, strict=False))

@@ -17,7 +17,7 @@ from doctor.judge.again import EarlierFinding
 from doctor.judge.registry import find_checks
 from doctor.model import HostStatus, Place, Status, Verdict
 from doctor.recording import load
-from doctor.report.headline import culprit, title
+from doctor.report.names import culprit, title
 from doctor.report.rerun import DEFAULT_EXAM, end_of
 from doctor.savedrun import read_saved
 from doctor.targets.inputkind import InputKind, input_kind
@@ -107,7 +107,6 @@ def _of_recording(path: Path, request: Request) -> EarlierRun:
     _refuse_without_its_checks(path, request)
     rules = [option for option in (recorded.way or Way()).asked if option[0] in RULES]
     _, report = judge_again(retyped(replace(request, command=recorded.command), rules), recorded)
-    failed = tuple(filter(report.rules.faults, report.findings))
     return EarlierRun(
         recorded.command,
         recorded.exam,
@@ -115,7 +114,7 @@ def _of_recording(path: Path, request: Request) -> EarlierRun:
         report.run.way or Way(),
         tuple(
             EarlierFinding(each.id, each.check, each.hosts, each.where, f"{culprit(each)}: {title(each)}")
-            for each in failed or tuple(filter(report.rules.open, report.findings))
+            for each in report.faults or tuple(filter(report.rules.open, report.findings))
         ),
         report.verdict is Verdict.HEALTHY,
         end_of(report.run.started, report.run.seconds),

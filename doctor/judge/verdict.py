@@ -198,6 +198,27 @@ class Report:
         return {finding.id: finding for finding in self.findings}
 
     @cached_property
+    def faults(self) -> tuple[Finding, ...]:
+        return tuple(filter(self.rules.faults, self.findings))
+
+    @cached_property
+    def roots(self) -> list[Finding]:
+        """The faults without those that another fault explains on all of their hosts."""
+        caused = {finding.id: {*finding.hosts} for finding in self.faults}
+        return [f for f in self.faults if f.because not in caused or {*f.hosts} - caused[f.because]]
+
+    @cached_property
+    def trouble(self) -> tuple[Finding, ...]:
+        """The findings except those that could not be decided."""
+        return tuple(finding for finding in self.findings if finding.status is not Status.UNKNOWN)
+
+    @cached_property
+    def unheard(self) -> set[str]:
+        """Hosts that could not be reached."""
+        places = (place for f in self.findings if f.check == "host-unreachable" for place in f.where)
+        return {place.host for place in places if place.host}
+
+    @cached_property
     def problems(self) -> Mapping[tuple[str, str], Sequence[Problem]]:
         """Check and host -> the problems found there."""
         found: dict[tuple[str, str], list[Problem]] = defaultdict(list)
@@ -235,7 +256,7 @@ class Report:
     def npu_network_unread(self) -> str:
         """The sentence that the network of NPUs was not examined, where and why; empty if nothing is open."""
         unread = {host: None for finding in self.findings for host in self.rules.unread_on(finding)}
-        if not unread or any(self.rules.faults(finding) for finding in self.findings):
+        if not unread or self.faults:
             return ""
         return _unread_sentence(self.findings, tuple(unread), f" on {fold(unread)}")
 
@@ -257,7 +278,7 @@ class Report:
     @cached_property
     def verdict(self) -> Verdict:
         found = {each.now for each in self.again}
-        if any(self.rules.faults(finding) for finding in self.findings) or RecheckState.STILL in found:
+        if self.faults or RecheckState.STILL in found:
             return Verdict.FAULTY
         if found and self.run.stopped_by is None:
             return Verdict.INCONCLUSIVE if RecheckState.OPEN in found else Verdict.HEALTHY
@@ -282,9 +303,9 @@ class Report:
         it, or against all if it names none.
         """
         healthy = set(self.healthy_hosts)
-        for finding in self.findings:
+        for finding in self.faults:
             struck = set(finding.hosts) or {place.host for place in finding.where if place.host}
-            if self.rules.faults(finding) and (not struck or struck & healthy):
+            if not struck or struck & healthy:
                 return False
         return len(healthy) >= needed
 

@@ -28,32 +28,21 @@ FORMAT = "format"
 class Format:
     option: str
     write: Callable[[Report], bytes]
-    of_envelope: Callable[[Envelope], bytes] | None
+    of_envelope: Callable[[Envelope], bytes] | None = None
     """Writes the report of any command; None if only an examination has this format."""
-    stdout: bool
+    stdout: bool = False
     """Whether it may be written to stdout."""
-    suffix: str
+    suffix: str = ""
     """The suffix of its file in --report-dir; empty if it has no file there."""
-    is_go: bool
+    is_go: bool = False
     """Whether jobs are started from its content."""
-    for_all: bool
+    for_all: bool = False
     """Whether a service of another user reads it."""
 
 
-def _format(
-    usage: str,
-    help: str,
-    write: Callable[[Report], bytes],
-    *,
-    of_envelope: Callable[[Envelope], bytes] | None = None,
-    stdout: bool = False,
-    suffix: str = "",
-    is_go: bool = False,
-    for_all: bool = False,
-) -> Any:
+def _format(usage: str, help: str, write: Callable[[Report], bytes], **more: Any) -> Any:
     made = Option(usage, help, not_with=())
-    form = Format(made.name, write, of_envelope, stdout, suffix, is_go, for_all)
-    return field(default=None, metadata={KEY: made, FORMAT: form})
+    return field(default=None, metadata={KEY: made, FORMAT: Format(made.name, write, **more)})
 
 
 def _of_envelope(usage: str, help: str, write: Callable[[Envelope], bytes], **more: Any) -> Any:
@@ -124,9 +113,7 @@ class Outputs:
         "--markdown FILE", "For GitHub, chat and tickets.", _markdown, stdout=True, suffix=".md"
     )
     prometheus: Path | None = _of_envelope(
-        "--prometheus FILE",
-        "Gauges for the textfile collector; for all to read.",
-        _prometheus,
+        *("--prometheus FILE", "Gauges for the textfile collector; for all to read.", _prometheus),
         stdout=True,
         for_all=True,
     )

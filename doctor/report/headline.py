@@ -1,130 +1,89 @@
-"""The culprit and the title of a finding, in a few words; and the verdict of a report in one line."""
+"""The verdict of a report: a word, whom it is about, and one line."""
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from types import MappingProxyType
+from collections.abc import Iterable, Sequence
 
 from doctor.judge.again import RecheckState
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
 from doctor.report.areas import OTHER, area_of
-from doctor.text.nodeset import fold
-from doctor.text.ranks import ranges, ranks_text
-
-WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "BROKEN", Status.UNKNOWN: "UNKNOWN"}
-LONGEST = 60
-"""A summary of at most this many characters is used as the headline unchanged."""
-NOBODY = "no single host"
-MANY = 16
-"""If there are at least this many hosts, they are counted, and listed in one place only."""
-FEW, LONG = 4, 32
-"""More than FEW hosts are also counted if their names fold into more than LONG characters."""
-
-_IT = re.compile(r"^(?:its?|kernel log:) ", re.IGNORECASE)
-_ASIDE = re.compile(r" \([^()]*\)")
-_WHERE_OPEN = re.compile(r"^[\w-]+ could not be decided: (?:[\w-]+: )?")
-_CLAUSE = re.compile(r"[:;,] ")
-_NEVER_ENTERED = re.compile(
-    r"^it never entered (?P<group>\w+) (?P<op>\w+) \d+ \([^()]*\) of (?:training (?P<step>step \d+)|the "
-    r"(?P<phase>\w+ phase)), and (?P<ranks>.+) waits? for it$"
+from doctor.report.card import CardKind
+from doctor.report.fault import fold_faults
+from doctor.report.names import (
+    ASIDE,
+    CLAUSE,
+    FEW,
+    MANY,
+    NOBODY,
+    Called,
+    GuiltyHosts,
+    are_counted,
+    culprit,
+    culprits,
+    named,
+    named_or_counted,
 )
-_TITLES = {
-    "device-link-down": "network link is down",
-    "device-ip-missing": "has no address in the device network",
+
+VERDICTS = {
+    Verdict.FAULTY: ("Faulty", CardKind.FAIL),
+    Verdict.INCONCLUSIVE: ("Inconclusive", CardKind.OPEN),
+    Verdict.HEALTHY: ("Healthy", CardKind.GOOD),
 }
-"""Titles of checks whose summary cannot be read without its context."""
-
+LONGEST = 90
+"""The most characters of the names in the title."""
+_WHERE_OPEN = re.compile(r"^[\w-]+ could not be decided: (?:[\w-]+: )?")
 _OUT_OF_REACH = {"host-unreachable": "out of reach"}
-Called = Mapping[str, str]
-"""The own names of hosts that were named by their addresses (`Report.called`)."""
-_AS_NAMED: Called = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class GuiltyHosts:
-    """Hosts with the same fault, and the part of them that is faulty."""
-
-    hosts: tuple[str, ...]
-    devices: str = ""
-    """ "NPU 3" """
-    ranks: str = ""
-    """ "rank 3" """
-    called: Called = field(default_factory=dict, compare=False)
-
-    def __str__(self) -> str:
-        names = named_or_counted(self.hosts, self.called)
-        if self.ranks:
-            return f"{self.ranks} on {names}"
-        between = ", " if are_counted(self.hosts) else " "
-        return f"{names}{between}{self.devices}" if self.devices else names
+def verdict_word(report: Report) -> tuple[str, CardKind]:
+    """The verdict and its kind; healthy with a warning is not green."""
+    name, kind = VERDICTS[report.verdict]
+    if report.run.stopped_by is not None:
+        return "Interrupted", kind if report.verdict is Verdict.FAULTY else CardKind.OPEN
+    if report.again and report.verdict is Verdict.HEALTHY:
+        return "Fixed", kind
+    if report.verdict is Verdict.HEALTHY and report.trouble:
+        return name, CardKind.WARN
+    return name, kind
 
 
-def are_counted(hosts: Sequence[str]) -> bool:
-    """Whether the hosts are counted because their names would be too long."""
-    return len(hosts) >= MANY or (len(hosts) > FEW and len(fold(hosts)) > LONG)
+def whom(report: Report) -> str:
+    """The culprits; without any, what is undecided or who is healthy."""
+    if report.verdict is Verdict.FAULTY:
+        return _first_fault(report)
+    if report.verdict is Verdict.INCONCLUSIVE:
+        doubtful = [host.name for host in report.hosts if host.status is HostStatus.UNEXAMINED]
+        return (
+            _cut([f"{named_or_counted(doubtful, report.called)} not proved healthy"])
+            if doubtful
+            else "not everything was examined"
+        )
+    warned = dict.fromkeys(culprit(finding, report.called) for finding in report.trouble)
+    number = len({finding.check for finding in report.trouble})
+    but = f", with {number} warning{'s' if number > 1 else ''}: {_cut(list(warned))}" if warned else ""
+    return named_or_counted(report.healthy_hosts, report.called) + but
 
 
-def named_or_counted(hosts: Sequence[str], called: Called = _AS_NAMED) -> str:
-    return f"{len(hosts)} hosts" if are_counted(hosts) else named(hosts, called)
+def _first_fault(report: Report) -> str:
+    """The first culprit with its fault, and the number of other faults."""
+    faults = fold_faults(report.faults)
+    first, *others = [fault for fault in faults if fault.cause is None] or faults
+    more = f"; {len(others)} more fault{'s' if len(others) > 1 else ''}" if others else ""
+    if not first.first.hosts:
+        return f"{first.title}{more}"
+    return f"{_cut([culprit(first.first, report.called)])}: {first.title}{more}"
 
 
-def named(hosts: Sequence[str], called: Called = _AS_NAMED) -> str:
-    """ "node[1-4]"; "node2 (198.18.0.3)" if the host was named by its address and reported its own name."""
-    own = [called[host] for host in hosts if host in called]
-    return f"{fold(own)} ({fold(hosts)})" if own and len(own) == len(hosts) else fold(hosts)
-
-
-def culprits(finding: Finding, called: Called = _AS_NAMED) -> tuple[GuiltyHosts, ...]:
-    """One culprit for all hosts with the same faulty devices or ranks."""
-    ranks: dict[str, set[int]] = {host: set() for host in finding.hosts}
-    devices: dict[str, set[int]] = {host: set() for host in finding.hosts}
-    for place in finding.where:
-        if place.host in ranks and place.rank is not None and finding.check.startswith("smoke-"):
-            ranks[place.host].add(place.rank)
-        elif place.host in devices and place.device is not None:
-            devices[place.host].add(place.device)
-    if all(ranks.values()) and ranks:
-        return (GuiltyHosts(finding.hosts, ranks=ranks_text(set().union(*ranks.values())), called=called),)
-    noun = "NPU" if finding.check.startswith(("device-", "rank-table-")) else "GPU"
-    alike: dict[str, list[str]] = {}
-    for host, numbers in devices.items():
-        plural = "s" if len(numbers) > 1 else ""
-        part = f"{noun}{plural} {','.join(ranges(numbers))}" if numbers else ""
-        alike.setdefault(part, []).append(host)
-    return tuple(GuiltyHosts(tuple(hosts), devices=part, called=called) for part, hosts in alike.items())
-
-
-def culprit(finding: Finding, called: Called = _AS_NAMED) -> str:
-    """ "node2 NPU 3", "rank 3 on node2", "node[1-4,6]"; else the place in a file."""
-    guilty = ", ".join(map(str, culprits(finding, called)))
-    in_a_file = not any(place.host for place in finding.where)
-    return guilty or (in_a_file and finding.subject) or NOBODY
-
-
-def word(finding: Finding) -> str:
-    hangs = finding.check == "smoke-hang" and finding.status is Status.FAIL
-    return "HANG" if hangs else WORDS[finding.status]
-
-
-def bare(text: str) -> str:
-    """The text without a leading "it", "its" or "kernel log:", since the culprit is named before it."""
-    return _IT.sub("", text)
-
-
-def title(finding: Finding) -> str:
-    """The fault in a few words: the summary, or its first clause if it is long."""
-    if finding.status is Status.CRASH:
-        return "the check itself broke"
-    if found := _NEVER_ENTERED.match(finding.summary):
-        at = found["step"] or found["phase"]
-        waits = "wait for it" if found["ranks"].startswith("ranks") else "waits for it"
-        return f"stopped in {at} before a {found['group']} {found['op']}; {found['ranks']} {waits}"
-    text = _TITLES.get(finding.check) or bare(finding.summary).rstrip(".")
-    return text if len(text) <= LONGEST else _CLAUSE.split(_ASIDE.sub("", text))[0]
+def _cut(names: Sequence[str]) -> str:
+    shown: list[str] = []
+    for name in names:
+        if shown and len(", ".join((*shown, name))) > LONGEST:
+            return f"{', '.join(shown)} and {len(names) - len(shown)} more"
+        shown.append(name if len(name) <= LONGEST else f"{name[:LONGEST]}…")
+    return ", ".join(shown)
 
 
 def last_line(report: Report) -> str:
@@ -152,7 +111,7 @@ def _looked_again(report: Report) -> str:
         for now in (RecheckState.STILL, RecheckState.OPEN, RecheckState.FIXED)
     }
     known = {each.before.check for each in report.again if each.now is RecheckState.STILL}
-    new = [f for f in report.findings if report.rules.faults(f) and f.check not in known]
+    new = [finding for finding in report.faults if finding.check not in known]
     more = f" New: {_culprits_with_areas(new, report.called)}." if new else ""
     number = len(report.again)
     findings = f"{f'{number} findings' if number > 1 else 'finding'} of {report.again_from}"
@@ -193,16 +152,13 @@ def warned_checks(report: Report) -> tuple[str, ...]:
 
 def guilty_line(report: Report) -> str:
     """The number of faulty hosts and the culprits; empty if nothing is at fault."""
-    faults = [finding for finding in report.findings if report.rules.faults(finding)]
-    if not faults:
+    if not report.faults:
         return ""
-    caused = {finding.id: {*finding.hosts} for finding in faults}
-    roots = [f for f in faults if f.because not in caused or {*f.hosts} - caused[f.because]]
     states = {host.name: host.status for host in report.hosts}
-    guilty = {host for finding in faults for host in finding.hosts if host in states}
+    guilty = {host for finding in report.faults for host in finding.hosts if host in states}
     faulty = len(guilty) if HostStatus.FAULTY in states.values() else 0
     counted = faulty > FEW and len(report.hosts) >= MANY
-    said = _by_area(roots) if counted else _culprits_with_areas(roots, report.called)
+    said = _by_area(report.roots) if counted else _culprits_with_areas(report.roots, report.called)
     return f"{_how_many(faulty, len(report.hosts))}: {said}."
 
 
@@ -216,12 +172,12 @@ def _how_many(faulty: int, hosts: int) -> str:
 
 def unexamined(report: Report) -> str:
     """A sentence after the verdict about unexamined hosts that no fault names; empty if there are none."""
-    guilty = {host for f in report.findings if report.rules.faults(f) for host in f.hosts}
+    guilty = {host for finding in report.faults for host in finding.hosts}
     left = [host for host in report.hosts if host.status is HostStatus.UNEXAMINED]
     rest = {host.name: host.reason or "" for host in left if host.name not in guilty}
     if not are_counted(tuple(rest)):
         return f" Not proved healthy: {named(tuple(rest), report.called)}." if rest else ""
-    why = {_CLAUSE.split(_ASIDE.sub("", _WHERE_OPEN.sub("", reason)))[0] for reason in rest.values()}
+    why = {CLAUSE.split(ASIDE.sub("", _WHERE_OPEN.sub("", reason)))[0] for reason in rest.values()}
     return f" {len(rest)} not proved healthy{f': {why.pop()}' if len(why) == 1 else ''}."
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding, HostStatus, Result, Scope, Status
 from doctor.report.areas import AREAS, OTHER, area_of
-from doctor.report.headline import culprits, word
+from doctor.report.names import culprits, word
 
 OK, NOT_READ, PART_READ, UNDECIDED, NOTHING = "ok", "not read", "part read", "undecided", "-"
 """NOTHING: no check of the area applies. UNDECIDED: a fault shows there, but its culprit is unknown."""
@@ -28,7 +28,7 @@ class HostRow:
 
 def host_rows(report: Report) -> tuple[HostRow, ...]:
     """The rows, in the order of the hosts."""
-    unheard = unheard_hosts(report)
+    unheard = report.unheard
     seen = _statuses(report, unheard)
     areas = [area for area in (*AREAS, OTHER) if any(area in found for found in seen.values())]
     troubles = _Troubles(report)
@@ -77,12 +77,6 @@ def _compared(report: Report) -> dict[str, set[str]]:
         if result.check in named:
             named[result.check].update(result.hosts)
     return named
-
-
-def unheard_hosts(report: Report) -> set[str]:
-    """Hosts that could not be reached."""
-    places = (place for f in report.findings if f.check == "host-unreachable" for place in f.where)
-    return {place.host for place in places if place.host}
 
 
 def _untroubled(seen: Mapping[str, set[Status]], area: str, unheard: bool) -> str:

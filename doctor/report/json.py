@@ -22,9 +22,10 @@ from doctor.report.envelope import (
     counted,
     only,
 )
-from doctor.report.headline import culprit, last_line, title
+from doctor.report.headline import last_line
 from doctor.report.json_smoke import SmokeEntry, smoke_entry
-from doctor.report.rerun import can_verify, verify
+from doctor.report.names import culprit, title
+from doctor.report.rerun import verify
 from doctor.transport.way import Way
 
 
@@ -207,7 +208,7 @@ def _finding(found: Finding, report: Report) -> FindingEntry:
         actual=found.actual,
         evidence=tuple(EvidenceEntry(each.source, each.text, seen_on) for each in found.evidence),
         remedy=found.remedy,
-        verify=verify(report, found) if can_verify(report, found) else None,
+        verify=verify(report, found) or None,
         because=found.because,
         open=report.rules.open(found),
     )

@@ -16,10 +16,10 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from doctor.model import HostStatus, Status, Verdict, View
-from doctor.report.details import MOST_EVIDENCE, cut
 from doctor.report.envelope import Envelope, FindingEntry, HostEntry
-from doctor.report.headline import WORDS, named_or_counted
+from doctor.report.fault import MOST_EVIDENCE, cut
 from doctor.report.json import CheckReport
+from doctor.report.names import WORDS, named_or_counted
 from doctor.report.outcomes import NO_HOST, CheckOutcome, outcomes
 from doctor.report.run_times import began
 from doctor.text.printable import clean, clean_line

@@ -5,11 +5,11 @@ from __future__ import annotations
 from doctor import __version__
 from doctor.judge.verdict import Report
 from doctor.report.faults import looked_again, page_of, unexamined
-from doctor.report.headline import named
 from doctor.report.host_rows import OK, host_rows
 from doctor.report.markdown_page import MOST, card_line, card_text, fit, pair_line
 from doctor.report.markdown_text import cell, code, inline, row, table
 from doctor.report.measurements import measured
+from doctor.report.names import named
 from doctor.report.run_times import started
 from doctor.report.ticket import tickets
 from doctor.text.nodeset import fold

@@ -19,7 +19,7 @@ from doctor.model import Backend, Status, Verdict
 from doctor.report import smoke
 from doctor.report.areas import AREAS, area_of
 from doctor.report.fact_words import spread
-from doctor.report.headline import named_or_counted
+from doctor.report.names import named_or_counted
 from doctor.rules.smoke import passed, together
 
 APART: Mapping[str, str] = {
@@ -72,6 +72,16 @@ class MeasurementGroups:
     ticked: tuple[Measurement, ...]
     doubtful: tuple[Measurement, ...]
     left: tuple[Measurement, ...]
+
+    @property
+    def untried(self) -> list[Measurement]:
+        """What was not tried, one line for each reason."""
+        return [
+            Measurement(
+                why, ", ".join(f"{each.area} ({each.text})" for each in self.left if each.left == why)
+            )
+            for why in dict.fromkeys(each.left for each in self.left)
+        ]
 
 
 def measured(report: Report) -> MeasurementGroups:

@@ -31,10 +31,7 @@ def no_go(report: Report, whole: Path | None) -> str:
 
 def _decisive(report: Report) -> list[Finding]:
     """The findings that decide the verdict, without consequences of others; causes come first."""
-    faults = [finding for finding in report.findings if report.rules.faults(finding)]
-    caused = {finding.id: {*finding.hosts} for finding in faults}
-    roots = [f for f in faults if f.because not in caused or {*f.hosts} - caused[f.because]]
-    return roots or [finding for finding in report.findings if report.rules.open(finding)]
+    return report.roots or [finding for finding in report.findings if report.rules.open(finding)]
 
 
 def _what(report: Report, decisive: list[Finding]) -> str:

@@ -311,7 +311,7 @@ def _when(report: Report) -> str:
 
 
 def _rendered(report: Report, outputs: Outputs, colour: bool, columns: int) -> str:
-    from doctor.report.text import print_report
+    from doctor.report.terminal.report import print_report
 
     show = partial(print_report, report, verbose=outputs.verbose, quiet=outputs.quiet)
     return drawn(show, columns, colour=colour)

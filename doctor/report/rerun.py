@@ -45,21 +45,16 @@ def for_the_rest(report: Report) -> str:
     return _way(report).typed(report.run.command, report.run.outstanding, job=True)
 
 
-def can_verify(report: Report, finding: Finding) -> bool:
-    """Whether the run says how its hosts are reached, and the finding is a fault of its own. Some remedies
-    verify themselves.
-    """
-    known = report.run.way is not None and not report.run.command.startswith("ranktable")
-    if finding.remedy and finding.remedy.id in VERIFIES_ITSELF:
-        return False
-    return known and finding.because is None and finding.status is not Status.UNKNOWN
-
-
 def verify(report: Report, finding: Finding) -> str:
     """The command that runs the check of a finding again, with the options that describe the job: on all
     hosts, unless the check would find the same on these alone. It fails while the fault or warning is there;
-    what the kernel logged is there if it comes again.
+    what the kernel logged is there if it comes again. Empty if the run does not say how its hosts are
+    reached, for a consequence of another finding, and if the remedy verifies itself.
     """
+    known = report.run.way is not None and not report.run.command.startswith("ranktable")
+    itself = finding.remedy and finding.remedy.id in VERIFIES_ITSELF
+    if not known or itself or finding.because is not None or finding.status is Status.UNKNOWN:
+        return ""
     since = end_of(report.run.started, report.run.seconds) if finding.check in report.checks.logged else ""
     way = of_check(_way(report), report.run.command, [finding.check], since)
     strict = (("--strict",),) if finding.status is Status.WARN else ()

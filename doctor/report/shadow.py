@@ -54,7 +54,6 @@ class ShadowLine(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def shadow_line(report: Report) -> bytes:
-    faults = (found for found in report.findings if report.rules.faults(found))
     run = report.run
     line = ShadowLine(
         time=run.started,
@@ -66,7 +65,7 @@ def shadow_line(report: Report) -> bytes:
         verdict=report.verdict,
         exit_code=report.exit_code,
         headline=last_line(report),
-        failed=tuple(ShadowFault(found.check, fold(found.hosts)) for found in faults),
+        failed=tuple(ShadowFault(found.check, fold(found.hosts)) for found in report.faults),
     )
     return msgspec.json.encode(line) + b"\n"
 

@@ -9,9 +9,9 @@ from doctor import __version__
 from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding
-from doctor.report.details import commands, details, evidence
-from doctor.report.headline import title, word
+from doctor.report.fault import commands, details, evidence
 from doctor.report.markdown_text import block, cell, code, folded, inline, table
+from doctor.report.names import title, word
 from doctor.report.run_times import ended, started
 from doctor.text.speech import sign, t
 
@@ -24,7 +24,7 @@ def tickets(report: Report) -> Iterator[tuple[str, str]]:
     """Host and ticket, for all hosts that a fault names."""
     against: dict[str, list[Finding]] = defaultdict(list)
     heads: dict[str, str] = {}
-    for finding in filter(report.rules.faults, report.findings):
+    for finding in report.faults:
         heads[finding.id] = _head(finding, report)  # once, whatever the number of its hosts
         for name in finding.hosts:
             against[name].append(finding)

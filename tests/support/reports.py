@@ -21,7 +21,7 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import MissingFact, UnreachedHost, UnreachedKind
 from doctor.recording import Recording
-from doctor.report.text import print_report
+from doctor.report.terminal.report import print_report
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.result import Injection, OmittedSmokeHost, SmokePlan, SmokeResult
 from tests.support.recordings import HEALTHY, heard, mesh, recording, syllabus

@@ -51,10 +51,7 @@ def measured_section(report: Report) -> Html:
     seen = measured(report)
     lines = [_line("✓", "good", each) for each in seen.ticked]
     lines += [_line("?", "open", each) for each in seen.doubtful]
-    for label in dict.fromkeys(each.left for each in seen.left) if lines else ():
-        mine = [each for each in seen.left if each.left == label]
-        untried = ", ".join(f"{each.area} ({each.text})" if each.text else each.area for each in mine)
-        lines.append(_line("–", "soft", Measurement(label, untried)))
+    lines += [_line("–", "soft", each) for each in seen.untried] if lines else []
     return section("measured", "Measured", tag("ul", *lines, class_="ticks") if lines else EMPTY)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterable, Sequence
 
-from doctor.report.headline import Called, named
+from doctor.report.names import Called, named
 from doctor.text.nodeset import cut
 from doctor.text.printable import clean
 from doctor.text.speech import t

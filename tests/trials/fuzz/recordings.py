@@ -30,7 +30,7 @@ from doctor.probe import DAMAGED, read
 from doctor.probe.frames import FILES, FRAME, THERE
 from doctor.recording import Recording, decoded
 from doctor.report.formats import FORMATS
-from doctor.report.text import print_report
+from doctor.report.terminal.report import print_report
 from tests.support.paths import ROOT
 from tests.trials.fuzz.mutate import EVIL, spoilt
 from tests.trials.fuzz.target import Find, printed, refuse_unsafe

@@ -19,7 +19,7 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Finding, Host, SourcedValue, Status
-from doctor.report.text import print_report
+from doctor.report.terminal.report import print_report
 from tests.support.cases import cases, from_cases
 from tests.support.recordings import recording, syllabus
 

@@ -20,7 +20,7 @@ from doctor.exam.demo import DEMOS, evidence_of, load_demo
 from doctor.exam.examination import judge_again
 from doctor.exam.request import Request
 from doctor.judge.verdict import Report
-from doctor.report.text import print_report
+from doctor.report.terminal.report import print_report
 from doctor.text.console import drawn
 from doctor.text.language import Language
 from doctor.text.speech import speaking

@@ -21,7 +21,7 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import SourcedValue, Status
 from doctor.recording import Recording
-from doctor.report.text import print_report
+from doctor.report.terminal.report import print_report
 from tests.support.recordings import heard, recording, report, syllabus
 
 NAMES = ["node1", "node2", "node3"]

@@ -13,7 +13,7 @@ import pytest
 
 from doctor.hang import report as hang
 from doctor.logs import report as logs
-from doctor.report import faults
+from doctor.report import headline
 from doctor.report.card import CardKind
 from doctor.slow import report as slow
 from doctor.text import speech
@@ -45,7 +45,7 @@ def test_anything_else_stays_as_it_is(quoted: str) -> None:
         assert t(quoted) == quoted
 
 
-@pytest.mark.parametrize("words", [hang.WORDS, slow.WORDS, logs._WORDS, faults.VERDICTS])
+@pytest.mark.parametrize("words", [hang.WORDS, slow.WORDS, logs._WORDS, headline.VERDICTS])
 def test_every_verdict_of_a_page_is_translated(words: dict[object, tuple[str, CardKind]]) -> None:
     assert all(translated(word) for word, _ in words.values())
 

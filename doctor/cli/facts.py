@@ -16,8 +16,7 @@ from doctor.exam.request import Request
 from doctor.judge.fact_values import ASKED
 from doctor.judge.verdict import Report
 from doctor.recording import save
-from doctor.report.facts_files import facts_csv, facts_json
-from doctor.report.facts_page import facts_html, facts_markdown
+from doctor.report.facts_files import facts_csv, facts_html, facts_json, facts_markdown
 from doctor.report.facts_text import print_facts
 from doctor.report.formats import STDOUT
 from doctor.report.outputs import refuse_unwritable, tell_who_reads

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
@@ -17,10 +18,11 @@ from doctor.job.plan import LIBRARIES
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Status, Verdict
 from doctor.report import smoke
-from doctor.report.areas import AREAS, area_of
+from doctor.report.areas import AREAS, OTHER, area_of
 from doctor.report.fact_words import spread
 from doctor.report.names import named_or_counted
 from doctor.rules.smoke import passed, together
+from doctor.text.nodeset import fold
 
 APART: Mapping[str, str] = {
     "kernel-log": "kernel log",
@@ -76,12 +78,10 @@ class MeasurementGroups:
     @property
     def untried(self) -> list[Measurement]:
         """What was not tried, one line for each reason."""
-        return [
-            Measurement(
-                why, ", ".join(f"{each.area} ({each.text})" for each in self.left if each.left == why)
-            )
-            for why in dict.fromkeys(each.left for each in self.left)
-        ]
+        lines: dict[str, list[str]] = {}
+        for each in self.left:
+            lines.setdefault(each.left, []).append(f"{each.area} ({each.text})")
+        return [Measurement(why, ", ".join(parts)) for why, parts in lines.items()]
 
 
 def measured(report: Report) -> MeasurementGroups:
@@ -406,3 +406,40 @@ _LINES: Mapping[str, Callable[[_PassedResults], str]] = {
     "software": _software,
     "training": _training,
 }
+
+
+NOT_FOR_THIS = "does not apply"
+MOST_REASONS = 4
+"""The most reasons that are shown: the JSON has them all."""
+
+
+def passed_lines(report: Report) -> tuple[Measurement, ...]:
+    """The checks that passed, by area, with their hosts unless they passed on all."""
+    hosts = [host.name for host in report.hosts]
+    passed: dict[str, dict[str, None]] = {}
+    skipped: dict[str, str] = {}
+    for result in report.results:
+        if result.status is Status.PASS:
+            passed.setdefault(result.check, {}).update(dict.fromkeys(result.hosts))
+        elif result.status is Status.SKIP:
+            skipped.setdefault(result.check, result.reason or "for another reason")
+    lines = []
+    for area in (*AREAS, OTHER):
+        named: dict[str, list[str]] = {}
+        for check, where in passed.items():
+            if area_of(check) == area:
+                some = [host for host in hosts if host in where]
+                named.setdefault("" if len(some) in (0, len(hosts)) else f"{fold(some)}: ", []).append(check)
+        if named:
+            lines.append(
+                Measurement(area, "; ".join(f"{where}{', '.join(ids)}" for where, ids in named.items()))
+            )
+    reasons = Counter(reason for check, reason in skipped.items() if check not in passed)
+    if reasons:
+        told = [f"{count} ({reason})" for reason, count in reasons.most_common(MOST_REASONS)]
+        if rest := sum(reasons.values()) - sum(count for _, count in reasons.most_common(MOST_REASONS)):
+            told.append(f"{rest} for other reasons")
+        number = sum(reasons.values())
+        checks = f"{number} check{'' if number == 1 else 's'}"
+        lines.append(Measurement(NOT_FOR_THIS, f"{checks}: {', '.join(told)}"))
+    return tuple(lines)

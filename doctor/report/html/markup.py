@@ -9,6 +9,7 @@ from __future__ import annotations
 import html
 from collections.abc import Callable, Iterable, Sequence
 
+from doctor.expect import moment
 from doctor.report.names import Called, named
 from doctor.text.nodeset import cut
 from doctor.text.printable import clean
@@ -103,3 +104,11 @@ def listed(hosts: Sequence[str], called: Called | None = None) -> Html:
     if len(whole) <= LONGEST:
         return text(whole)
     return folded(f"{len(hosts)} hosts: {cut(whole, LONGEST)}", whole)
+
+
+def time_tag(started: str) -> Html:
+    """The time as a tag. A recording may hold any text as its time: an invalid one is shown as it is."""
+    when = moment(started)
+    if when is None:
+        return tag("span", started)
+    return tag("time", f"{when:%Y-%m-%d %H:%M:%S} UTC", datetime=f"{when:%Y-%m-%dT%H:%M:%SZ}")

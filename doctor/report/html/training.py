@@ -8,7 +8,7 @@ from doctor.report import smoke
 from doctor.report.html.heatmap import links_part
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, table, tag
-from doctor.report.pace import RankPace, rank_paces
+from doctor.report.smoke import RankPace, rank_paces
 from doctor.report.smoke_losses import loss_drawings
 from doctor.text.nodeset import fold
 from doctor.text.speech import in_sentences

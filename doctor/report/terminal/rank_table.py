@@ -10,7 +10,7 @@ from rich.text import Text
 
 from doctor.facts.smoke import JudgedRun
 from doctor.report import smoke
-from doctor.report.pace import SLOW, RankPace, rank_paces, slow_hosts
+from doctor.report.smoke import SLOW, RankPace, rank_paces, slow_hosts
 from doctor.report.terminal.page import put_line
 from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text

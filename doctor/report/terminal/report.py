@@ -18,9 +18,8 @@ from doctor.report.fault import fault_cards, fold_faults
 from doctor.report.faults import looked_again, seen_inside, unexamined
 from doctor.report.go import table_note
 from doctor.report.headline import last_line
-from doctor.report.measurements import Measurement, measured
+from doctor.report.measurements import Measurement, measured, passed_lines
 from doctor.report.names import NOBODY, are_counted, culprit
-from doctor.report.passed_checks import passed_lines
 from doctor.report.rerun import again, for_one_more_host, for_the_rest
 from doctor.report.terminal.cards import print_card, print_part, shown_cards
 from doctor.report.terminal.hosts import print_hosts

@@ -21,8 +21,7 @@ from doctor.model import Backend, MissingFact, SourcedValue, Verdict
 from doctor.report.areas import AREAS
 from doctor.report.fact_words import spread
 from doctor.report.faults import unexamined
-from doctor.report.measurements import measured
-from doctor.report.passed_checks import NOT_FOR_THIS, passed_lines
+from doctor.report.measurements import NOT_FOR_THIS, measured, passed_lines
 from tests.support.cases import cases
 from tests.support.recordings import FILES, HEALTHY, NOW, answered, heard, mesh, recording, report, syllabus
 from tests.support.reports import seated, smoke_runs

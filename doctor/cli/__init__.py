@@ -25,7 +25,7 @@ from doctor.cli.run import run_command
 from doctor.cli.whichlanguage import LANGUAGE_HELP, chosen
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
 from doctor.exam.request import ExamFlags, Request
-from doctor.report.formats import FORMATS, Outputs
+from doctor.report.out.formats import FORMATS, Outputs
 from doctor.text.language import Language
 from doctor.text.option import any_option
 from doctor.text.speech import speak, t
@@ -102,7 +102,7 @@ def _spread(arguments: Sequence[str]) -> list[str]:
 
 def _forget_go(arguments: Sequence[str]) -> None:
     """Empties the list of healthy hosts that a command line names, even if the rest is not understood."""
-    from doctor.report.outputs import empty_lists
+    from doctor.report.out.outputs import empty_lists
 
     for option in (form.option for form in FORMATS if form.is_go):
         for at, word in enumerate(arguments):

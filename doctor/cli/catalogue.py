@@ -12,7 +12,7 @@ from doctor.cli.pages import translation
 from doctor.judge.playbook import exams, load_exam, load_remedies
 from doctor.judge.registry import BrokenSource, bundled, find_checks
 from doctor.logs.symptoms.load import load_symptoms
-from doctor.report.areas import AREAS, OTHER, area_of
+from doctor.report.page.areas import AREAS, OTHER, area_of
 from doctor.text.language import Language
 from doctor.text.printable import clean_line
 from doctor.text.speech import spoken, t
@@ -72,8 +72,8 @@ def print_schema() -> int:
     """Prints the JSON Schema of every report that --json writes."""
     from doctor.hang.envelope import HangReport
     from doctor.logs.envelope import LogsReport
-    from doctor.report.json import CheckReport
-    from doctor.report.schema import schema_of
+    from doctor.report.files.json import CheckReport
+    from doctor.report.files.schema import schema_of
     from doctor.run.envelope import RunReport
     from doctor.slow.envelope import SlowReport
 

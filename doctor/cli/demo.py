@@ -23,9 +23,9 @@ from doctor.exam.progress import progress_line
 from doctor.exam.request import Request
 from doctor.facts.system import DEVICES
 from doctor.judge.reading import Reading
-from doctor.report.formats import STDOUT
-from doctor.report.outputs import deliver, refuse_unwritable
-from doctor.report.pages import terminal_of
+from doctor.report.out.formats import STDOUT
+from doctor.report.out.outputs import deliver, refuse_unwritable
+from doctor.report.out.pages import terminal_of
 from doctor.text.speech import spoken, t
 from doctor.text.terminal import can_redraw, coloured, put, room
 

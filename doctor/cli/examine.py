@@ -17,7 +17,7 @@ from doctor.errors import UsageError
 from doctor.exam.request import HostFlags, Request
 from doctor.hang.options import HangWishes
 from doctor.live.options import RunningJobWishes
-from doctor.report.formats import Outputs
+from doctor.report.out.formats import Outputs
 from doctor.slow.options import SlowWishes
 from doctor.text.announce import announce
 from doctor.text.option import IN_JOB, REPLAY, any_option, option, refuse_conflicts
@@ -33,7 +33,7 @@ GONE_IN = 15
 
 def examine(request: Request) -> int:
     from doctor.cli.defaults import with_defaults
-    from doctor.report.outputs import empty_lists
+    from doctor.report.out.outputs import empty_lists
 
     if not request.in_job:  # inside a job only rank 0 writes
         empty_lists(request.outputs, request.inputs())
@@ -80,7 +80,7 @@ def check_hosts(request: Request, wishes: AgainWishes) -> int:
         return examine(request)
     from doctor.cli.defaults import with_defaults
     from doctor.exam.again import look_again
-    from doctor.report.outputs import empty_lists
+    from doctor.report.out.outputs import empty_lists
 
     empty_lists(request.outputs, [*request.inputs(), ("--again", wishes.again)])
     refuse_conflicts(request, wishes)

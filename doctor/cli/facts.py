@@ -16,10 +16,10 @@ from doctor.exam.request import Request
 from doctor.judge.fact_values import ASKED
 from doctor.judge.verdict import Report
 from doctor.recording import save
-from doctor.report.facts_files import facts_csv, facts_html, facts_json, facts_markdown
-from doctor.report.facts_text import print_facts
-from doctor.report.formats import STDOUT
-from doctor.report.outputs import refuse_unwritable, tell_who_reads
+from doctor.report.out.facts import facts_csv, facts_html, facts_json, facts_markdown
+from doctor.report.out.formats import STDOUT
+from doctor.report.out.outputs import refuse_unwritable, tell_who_reads
+from doctor.report.terminal.facts import print_facts
 from doctor.text.console import drawn
 from doctor.text.outfile import write_file
 from doctor.text.terminal import coloured, put, width

@@ -31,9 +31,9 @@ from doctor.live.options import RunningJobWishes
 from doctor.live.pyspy import check_given
 from doctor.live.sight import Sight
 from doctor.model import UnreachedHost, UnreachedKind
-from doctor.report.outputs import refuse_unwritable
-from doctor.report.outputs import show as show_report
-from doctor.report.pages import show_page, terminal_of, write_page
+from doctor.report.out.outputs import refuse_unwritable
+from doctor.report.out.outputs import show as show_report
+from doctor.report.out.pages import show_page, terminal_of, write_page
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file

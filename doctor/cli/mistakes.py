@@ -13,7 +13,7 @@ import typer
 
 from doctor.cli.otherwords import COMMANDS, LOGS, OPTIONS, SAID
 from doctor.errors import UsageError, suggest
-from doctor.report.formats import FORMATS
+from doctor.report.out.formats import FORMATS
 
 _TO_STDOUT = {form.option for form in FORMATS if form.stdout}
 HOST = re.compile(r"[A-Za-z0-9@][\w.,@\[\]-]*", re.ASCII)

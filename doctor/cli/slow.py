@@ -15,8 +15,8 @@ from doctor.exam.request import Request
 from doctor.live.agents import LookPatience
 from doctor.live.look import narrowed, whole
 from doctor.live.pyspy import check_given
-from doctor.report.outputs import refuse_unwritable
-from doctor.report.pages import show_page, write_page
+from doctor.report.out.outputs import refuse_unwritable
+from doctor.report.out.pages import show_page, write_page
 from doctor.slow.evidence_file import encoded, load
 from doctor.slow.judge import judge
 from doctor.slow.options import SlowWishes

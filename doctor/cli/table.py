@@ -34,8 +34,8 @@ from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import ExaminedChecks, Report, Rules, RunInfo
 from doctor.model import Host, MissingFact, Scope, Status, Verdict
-from doctor.report.formats import Outputs
-from doctor.report.outputs import deliver, refuse_unwritable, show
+from doctor.report.out.formats import Outputs
+from doctor.report.out.outputs import deliver, refuse_unwritable, show
 from doctor.targets.inventory import table_file
 from doctor.text.announce import announce
 from doctor.text.nodeset import fold

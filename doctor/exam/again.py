@@ -16,8 +16,8 @@ from doctor.exam.way import retyped
 from doctor.judge.again import compare
 from doctor.judge.commands import pairs
 from doctor.recording import Recording
-from doctor.report.outputs import deliver, refuse_unwritable
-from doctor.report.rerun import DEFAULT_EXAM, of_check
+from doctor.report.out.outputs import deliver, refuse_unwritable
+from doctor.report.page.rerun import DEFAULT_EXAM, of_check
 from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 

@@ -17,8 +17,8 @@ from doctor.judge.again import EarlierFinding
 from doctor.judge.registry import find_checks
 from doctor.model import HostStatus, Place, Status, Verdict
 from doctor.recording import load
-from doctor.report.names import culprit, title
-from doctor.report.rerun import DEFAULT_EXAM, end_of
+from doctor.report.page.names import culprit, title
+from doctor.report.page.rerun import DEFAULT_EXAM, end_of
 from doctor.savedrun import read_saved
 from doctor.targets.inputkind import InputKind, input_kind
 from doctor.text.nodeset import is_host

@@ -44,7 +44,7 @@ from doctor.judge.registry import checks_in, find_checks
 from doctor.judge.selection import CheckSelection
 from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_essentials
 from doctor.recording import Recording, load
-from doctor.report.outputs import deliver, refuse_unwritable
+from doctor.report.out.outputs import deliver, refuse_unwritable
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
 from doctor.targets.allocation import NAME_THEM
 from doctor.targets.inventory import COMMAND_LINE, LOCAL, Targets, local_if_alone, read_targets

@@ -15,7 +15,7 @@ import time
 from contextlib import suppress
 from itertools import islice
 
-from doctor.report.formats import Outputs
+from doctor.report.out.formats import Outputs
 from doctor.stage import Stage
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from doctor.report.formats import Outputs
+from doctor.report.out.formats import Outputs
 from doctor.text.option import IN_JOB, LIVE, NO_SMOKE, REPLAY, any_option, host_option, live_option, option
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from doctor.errors import EXIT_FAULT
 from doctor.hang.envelope import HangFindingEntry
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus
-from doctor.report.card import CardKind, Page
-from doctor.report.envelope import Counts, HostEntry
-from doctor.report.faults import page_of
-from doctor.report.headline import last_line
-from doctor.report.json import CheckReport
+from doctor.report.files.envelope import Counts, HostEntry
+from doctor.report.files.json import CheckReport
+from doctor.report.page.card import CardKind, Page
+from doctor.report.page.examination import page_of
+from doctor.report.page.headline import last_line
 
 RESULTS = ("checks", "passed", "fail", "warn", "unknown", "skip", "crash")
 

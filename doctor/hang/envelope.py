@@ -9,8 +9,8 @@ from msgspec import UNSET, UnsetType
 
 from doctor.hang.judge.judgement import HangConfidence, HangState
 from doctor.live.libraries.opinions import OpinionKind, Source, Trust
-from doctor.report.envelope import Envelope, FindingEntry
-from doctor.report.json import CheckReport
+from doctor.report.files.envelope import Envelope, FindingEntry
+from doctor.report.files.json import CheckReport
 
 
 class FrameEntry(msgspec.Struct, frozen=True):

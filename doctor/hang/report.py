@@ -21,7 +21,7 @@ from doctor.hang.words import (
 )
 from doctor.live.jobs.job import RunningJob
 from doctor.live.words import frame_words, job_words, missing_words
-from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
+from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.text.durations import duration
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text

@@ -31,7 +31,7 @@ from doctor.judge.verdict import Report
 from doctor.live.evidence import Frame, LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.model import Confidence, Remedy, Status
-from doctor.report.envelope import (
+from doctor.report.files.envelope import (
     EnvelopeRun,
     EvidenceEntry,
     PlaceEntry,
@@ -40,7 +40,7 @@ from doctor.report.envelope import (
     result_entries,
     verdict_of,
 )
-from doctor.report.json import check_report
+from doctor.report.files.json import check_report
 
 BY_HAND = "by-hand"
 SURE = {each.value: each for each in Confidence}

@@ -9,8 +9,8 @@ from msgspec import UNSET, UnsetType
 
 from doctor.logs.explanation import ProofState
 from doctor.logs.model import Form, LogOutcome, Role
-from doctor.report.envelope import Envelope, FindingEntry
-from doctor.report.json import CheckReport
+from doctor.report.files.envelope import Envelope, FindingEntry
+from doctor.report.files.json import CheckReport
 
 
 class TimelineEntry(msgspec.Struct, frozen=True):

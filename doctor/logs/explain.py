@@ -31,7 +31,7 @@ from doctor.logs.report import page_of
 from doctor.logs.search import LogSearch, read_a_job
 from doctor.logs.symptoms.match import Matcher, matcher_of
 from doctor.model import MissingFact
-from doctor.report.pages import show_page, terminal_of, write_page
+from doctor.report.out.pages import show_page, terminal_of, write_page
 from doctor.stage import Stage
 from doctor.text.announce import announce
 from doctor.text.redact import redact
@@ -67,7 +67,7 @@ def refuse_outputs(request: Request, wishes: LogWishes, paths: Sequence[str]) ->
     """Refuse, before anything is read, unwritable outputs and those that would overwrite a log."""
     if not any(request.outputs.files()):
         return
-    from doctor.report.outputs import refuse_unwritable
+    from doctor.report.out.outputs import refuse_unwritable
 
     read = [("a log", Path(path)) for path in paths if path != STDIN]
     if wishes.recording is not None:
@@ -257,7 +257,7 @@ def _deliver(explained: Explanation, report: Report | None, request: Request) ->
     outputs, page = request.outputs, page_of(explained)
     show_page(page, outputs)
     if report is not None and outputs.verbose:
-        from doctor.report.outputs import show as show_report
+        from doctor.report.out.outputs import show as show_report
 
         out = terminal_of(outputs)
         put("\n", out)

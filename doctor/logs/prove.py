@@ -22,7 +22,7 @@ from doctor.logs.explanation import Explanation, Proof, ProofState
 from doctor.logs.judge.parties import bare
 from doctor.logs.model import LogCause, LogLine, Logs
 from doctor.model import Confidence, Finding, Host, Status
-from doctor.report.names import title
+from doctor.report.page.names import title
 from doctor.text.nodeset import fold, is_ip
 from doctor.transport.ssh.settings import SshSettings
 

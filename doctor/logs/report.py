@@ -22,7 +22,7 @@ from doctor.logs.naming import LONG, short_names
 from doctor.logs.reading.stacks import own_frame
 from doctor.logs.search import read_instead
 from doctor.model import Confidence
-from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
+from doctor.report.page.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 

@@ -22,7 +22,7 @@ from doctor.logs.envelope import (
 from doctor.logs.explanation import Explanation, headline, last_words, place_of, whom
 from doctor.logs.model import Curve, LogFile, LogLine
 from doctor.model import Status, Verdict
-from doctor.report.envelope import (
+from doctor.report.files.envelope import (
     EnvelopeRun,
     EvidenceEntry,
     PlaceEntry,
@@ -32,7 +32,7 @@ from doctor.report.envelope import (
     result_entries,
     verdict_of,
 )
-from doctor.report.json import check_report
+from doctor.report.files.json import check_report
 from doctor.text.nodeset import fold
 
 

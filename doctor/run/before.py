@@ -68,10 +68,10 @@ def unexamined(request: Request, words: Sequence[str]) -> BeforeStart:
 
 def _examine(request: Request, words: tuple[str, ...]) -> BeforeStart:
     from doctor.exam.examination import run_and_judge
-    from doctor.report.envelope import as_json
-    from doctor.report.go import go_line
-    from doctor.report.json import check_report
-    from doctor.report.outputs import going, in_shadow, show
+    from doctor.report.files.envelope import as_json
+    from doctor.report.files.json import check_report
+    from doctor.report.out.outputs import going, in_shadow, show
+    from doctor.report.start.go import go_line
     from doctor.text.terminal import tell
 
     reading, report = run_and_judge(request)
@@ -90,7 +90,7 @@ def _examine(request: Request, words: tuple[str, ...]) -> BeforeStart:
 
 def _form(words: Sequence[str]) -> str:
     """The form of launch whose order of hosts counts: that of the command's launcher."""
-    from doctor.report.launch_line import FORMS
+    from doctor.report.start.launch_line import FORMS
 
     agent = agent_of(words)
     return agent.launcher.name if agent and agent.launcher.name in FORMS else "hostfile"
@@ -98,7 +98,7 @@ def _form(words: Sequence[str]) -> str:
 
 def _list(request: Request, words: tuple[str, ...]) -> BeforeStart:
     from doctor.exam.examination import targets_of
-    from doctor.report.launch_line import FORMS
+    from doctor.report.start.launch_line import FORMS
 
     targets = targets_of(replace(request, command=PREFLIGHT))
     each = request.job.ranks_per_host or (

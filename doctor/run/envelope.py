@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import msgspec
 
-from doctor.report.envelope import Envelope
+from doctor.report.files.envelope import Envelope
 from doctor.run.whose import Whose
 
 

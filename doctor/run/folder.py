@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
-from doctor.report.file_names import run_name
+from doctor.report.out.file_names import run_name
 from doctor.run.output import Output, Printed
 from doctor.run.relay.kept import HEAD, RING
 from doctor.text.announce import announce

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from functools import partial
 
-from doctor.report.card import Page
-from doctor.report.envelope import Envelope, as_json
+from doctor.report.files.envelope import Envelope, as_json
 from doctor.report.html.page import as_html
+from doctor.report.page.card import Page
 from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
 from doctor.text.terminal import width

@@ -7,8 +7,8 @@ import time
 from datetime import datetime, timezone
 
 from doctor.errors import DoctorError
-from doctor.report.file_names import job_id
-from doctor.report.formats import Outputs
+from doctor.report.out.file_names import job_id
+from doctor.report.out.formats import Outputs
 from doctor.run.end import AttemptEnd
 from doctor.run.folder import RunFolder
 from doctor.run.whose import Whose
@@ -47,8 +47,8 @@ class RunRecord:
         return code
 
     def _write_report(self, code: int, whose: Whose) -> None:
-        from doctor.report.envelope import EnvelopeRun
-        from doctor.report.outputs import write_formats
+        from doctor.report.files.envelope import EnvelopeRun
+        from doctor.report.out.outputs import write_formats
         from doctor.run.report import around_report
 
         entries = [each.entry() for each in self.attempts]

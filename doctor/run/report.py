@@ -9,7 +9,7 @@ import msgspec
 
 from doctor.errors import EXIT_OK
 from doctor.model import HostStatus, Status, Verdict
-from doctor.report.envelope import (
+from doctor.report.files.envelope import (
     Envelope,
     EnvelopeRun,
     FindingEntry,

@@ -14,7 +14,7 @@ from dataclasses import replace
 from doctor.errors import EXIT_FAULT, UsageError
 from doctor.exam.request import Request
 from doctor.job.launch.forms import Go
-from doctor.report.formats import STDOUT
+from doctor.report.out.formats import STDOUT
 from doctor.run.apart import StoppedPart
 from doctor.run.attempt import Watched
 from doctor.run.before import BeforeStart, examined, unexamined, with_hosts
@@ -259,7 +259,7 @@ def run_watched(words: Sequence[str], request: Request, wishes: RunWishes) -> in
         if path == STDOUT:
             raise UsageError(f"{form.option} -: stdout belongs to the command.", "Name a file.")
     if any(request.outputs.files()) or request.outputs.report_dir or request.outputs.shadow:
-        from doctor.report.outputs import refuse_unwritable
+        from doctor.report.out.outputs import refuse_unwritable
 
         refuse_unwritable(request.outputs, {})
     return _mode(words, request, restarts=wishes.restarts > 0)(words, request, wishes)()

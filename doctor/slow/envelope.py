@@ -8,7 +8,7 @@ import msgspec
 
 from doctor.hang.envelope import FrameEntry, HangJobEntry, RightsEntry, UnreachedEntry
 from doctor.hang.judge.judgement import HangState
-from doctor.report.envelope import Envelope, FindingEntry
+from doctor.report.files.envelope import Envelope, FindingEntry
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
 
 

@@ -8,7 +8,7 @@ from doctor.hang.judge.judgement import HangState
 from doctor.hang.report import ONE_JOB, job_lines
 from doctor.hang.words import rights_words
 from doctor.live.words import frame_words, job_words, missing_words
-from doctor.report.card import Card, CardKind, Medium, Page, Row, RowForm, Table
+from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Table
 from doctor.slow.judge.judgement import DeviceShare, Lag, LateReason, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.words import between, milliseconds, percent, who
 from doctor.text.nodeset import fold

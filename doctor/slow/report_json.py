@@ -5,7 +5,7 @@ from __future__ import annotations
 from doctor.hang.envelope import FrameEntry
 from doctor.hang.report_json import envelope_run, job_entry, rights_entry, unreached_entries, unseen
 from doctor.model import Confidence, Status
-from doctor.report.envelope import (
+from doctor.report.files.envelope import (
     EvidenceEntry,
     PlaceEntry,
     counts,

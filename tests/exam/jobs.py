@@ -80,7 +80,7 @@ def job_answerer() -> Callable[[Any], Answer]:
 
     from doctor.hang.judge import judged
     from doctor.hang.report import page_of as page_of_hang
-    from doctor.report.card import Page
+    from doctor.report.page.card import Page
     from doctor.report.terminal.cards import print_page
     from doctor.slow.evidence import SlowEvidence
     from doctor.slow.judge import judge as judge_slow

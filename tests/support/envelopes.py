@@ -14,10 +14,10 @@ from doctor.live.evidence import LiveEvidence
 from doctor.logs.envelope import LogsReport
 from doctor.logs.explanation import Explanation
 from doctor.logs.report_json import logs_report
-from doctor.report import envelope, junit, prometheus
-from doctor.report.envelope import Envelope
-from doctor.report.json import CheckReport, check_report
-from doctor.report.schema import schema_of
+from doctor.report.files import envelope, junit, prometheus
+from doctor.report.files.envelope import Envelope
+from doctor.report.files.json import CheckReport, check_report
+from doctor.report.files.schema import schema_of
 from doctor.run.envelope import RunReport
 from doctor.slow.envelope import SlowReport
 from tests.support.schemas import misfits

@@ -32,9 +32,9 @@ from doctor.live.redaction import redacted
 from doctor.model import Answer, AnswerEnd, Host, TableFile, UnreachedHost
 from doctor.probe.frames import FILES, THERE
 from doctor.recording import encoded
-from doctor.report.formats import FORMATS
 from doctor.report.html.page import as_html
-from doctor.report.markdown_page import as_markdown
+from doctor.report.markdown.page import as_markdown
+from doctor.report.out.formats import FORMATS
 from doctor.smoke import events, messages
 from doctor.targets.inventory import COMMAND_LINE, Targets
 from doctor.transport import Script

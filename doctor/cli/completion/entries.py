@@ -14,7 +14,7 @@ from doctor.expect import FIELDS
 from doctor.judge.playbook import exams, load_remedies
 from doctor.judge.registry import find_checks
 from doctor.logs.symptoms.load import load_symptoms
-from doctor.report.launch_line import AUTO, FORMS
+from doctor.report.start.launch_line import AUTO, FORMS
 from doctor.smoke.inject import KINDS
 from doctor.text.option import options
 

@@ -13,7 +13,7 @@ from doctor.exam.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_ran
 from doctor.exam.request import Request
 from doctor.exam.signals import stop_on_signals
 from doctor.job.launch.variables import kept
-from doctor.report.outputs import empty_lists
+from doctor.report.out.outputs import empty_lists
 from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 from doctor.text.speech import t

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from doctor.logs.loss.judge import SPIKING, same, since_of
 from doctor.logs.loss.shape import as_read
 from doctor.logs.model import Curve, LogCause
-from doctor.report.losses import LossDrawing, LossLine, LossRole, axes
+from doctor.report.page.losses import LossDrawing, LossLine, LossRole, axes
 
 MOST_CURVES = 8
 FEW = 4

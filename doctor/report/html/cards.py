@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from doctor.report.card import Card, CardKind, Chart, Medium, Pairs, Part, Row, RowForm, Table
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, listed, pill, table, tag
+from doctor.report.page.card import Card, CardKind, Chart, Medium, Pairs, Part, Row, RowForm, Table
 from doctor.text.speech import spoken_command, t
 
 SHORT = 32

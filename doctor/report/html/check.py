@@ -6,9 +6,6 @@ from typing import Any
 
 from doctor.judge.verdict import Report
 from doctor.model import SourcedValue
-from doctor.report.areas import AREAS, OTHER
-from doctor.report.faults import looked_again, page_of
-from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
 from doctor.report.html.cards import cards_part, part_inside
 from doctor.report.html.facts import facts_section
 from doctor.report.html.heatmap import mesh_part
@@ -16,8 +13,11 @@ from doctor.report.html.markup import NOTHING as EMPTY
 from doctor.report.html.markup import Html, join, listed, section, table, tag, time_tag
 from doctor.report.html.page import as_html
 from doctor.report.html.training import training_section
-from doctor.report.measurements import Measurement, measured
-from doctor.report.rerun import repeat
+from doctor.report.page.areas import AREAS, OTHER
+from doctor.report.page.examination import looked_again, page_of
+from doctor.report.page.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
+from doctor.report.page.measurements import Measurement, measured
+from doctor.report.page.rerun import repeat
 from doctor.text.nodeset import fold
 from doctor.text.speech import t_list
 

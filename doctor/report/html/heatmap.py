@@ -7,7 +7,7 @@ from statistics import median
 
 from doctor.mesh import Link, MeshResult
 from doctor.report.html.markup import NOTHING, Html, join, listed, scrolling, table, tag
-from doctor.report.smoke import LinkRates, number_text, rate_text
+from doctor.report.page.smoke import LinkRates, number_text, rate_text
 from doctor.text.speech import in_sentences
 
 MOST_HOSTS = 64

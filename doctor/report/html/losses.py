@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.report.html.markup import Html, join, scrolling, tag
-from doctor.report.losses import LossDrawing, LossLine, LossRole, is_number
+from doctor.report.page.losses import LossDrawing, LossLine, LossRole, is_number
 
 WIDTH, HEIGHT = 760, 290
 LEFT, RIGHT, TOP, BOTTOM = 60, 130, 12, 38

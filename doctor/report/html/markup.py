@@ -10,7 +10,7 @@ import html
 from collections.abc import Callable, Iterable, Sequence
 
 from doctor.expect import moment
-from doctor.report.names import Called, named
+from doctor.report.page.names import Called, named
 from doctor.text.nodeset import cut
 from doctor.text.printable import clean
 from doctor.text.speech import t

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 
 from doctor import __version__
-from doctor.report.card import Card, Medium, Page
 from doctor.report.html.cards import cards_part, kind_class, part_inside
 from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag, time_tag, verbatim
+from doctor.report.page.card import Card, Medium, Page
 from doctor.text.late import late
 from doctor.text.speech import sign, spoken, t
 

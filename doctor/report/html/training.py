@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
-from doctor.report import smoke
 from doctor.report.html.heatmap import links_part
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, table, tag
-from doctor.report.smoke import RankPace, rank_paces
-from doctor.report.smoke_losses import loss_drawings
+from doctor.report.page import smoke
+from doctor.report.page.smoke import RankPace, rank_paces
+from doctor.report.page.smoke_losses import loss_drawings
 from doctor.text.nodeset import fold
 from doctor.text.speech import in_sentences
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from rich.console import Console
 from rich.text import Text
 
-from doctor.report.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
+from doctor.report.page.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.page import (
     LABEL,

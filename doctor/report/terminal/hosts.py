@@ -11,8 +11,8 @@ from rich.text import Text
 
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus
-from doctor.report.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
-from doctor.report.names import MANY, named
+from doctor.report.page.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
+from doctor.report.page.names import MANY, named
 from doctor.report.terminal.page import columns, put_line, put_wrapped
 from doctor.text.nodeset import cut
 from doctor.text.printable import clean_line

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from doctor.report.losses import LossDrawing, LossRole, is_number
+from doctor.report.page.losses import LossDrawing, LossRole, is_number
 from doctor.report.terminal.page import put_line, put_wrapped
 from doctor.text.printable import clean_line
 from doctor.text.speech import t

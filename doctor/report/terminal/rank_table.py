@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from doctor.facts.smoke import JudgedRun
-from doctor.report import smoke
-from doctor.report.smoke import SLOW, RankPace, rank_paces, slow_hosts
+from doctor.report.page import smoke
+from doctor.report.page.smoke import SLOW, RankPace, rank_paces, slow_hosts
 from doctor.report.terminal.page import put_line
 from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text

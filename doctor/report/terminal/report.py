@@ -13,14 +13,14 @@ from doctor.errors import EXIT_FAULT
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report, RunInfo
 from doctor.model import SourcedValue, Status, Verdict
-from doctor.report.card import Medium
-from doctor.report.fault import fault_cards, fold_faults
-from doctor.report.faults import looked_again, seen_inside, unexamined
-from doctor.report.go import table_note
-from doctor.report.headline import last_line
-from doctor.report.measurements import Measurement, measured, passed_lines
-from doctor.report.names import NOBODY, are_counted, culprit
-from doctor.report.rerun import again, for_one_more_host, for_the_rest
+from doctor.report.page.card import Medium
+from doctor.report.page.examination import looked_again, seen_inside, unexamined
+from doctor.report.page.fault import fault_cards, fold_faults
+from doctor.report.page.headline import last_line
+from doctor.report.page.measurements import Measurement, measured, passed_lines
+from doctor.report.page.names import NOBODY, are_counted, culprit
+from doctor.report.page.rerun import again, for_one_more_host, for_the_rest
+from doctor.report.start.go import table_note
 from doctor.report.terminal.cards import print_card, print_part, shown_cards
 from doctor.report.terminal.hosts import print_hosts
 from doctor.report.terminal.page import CleanHook, columns, put_line, put_wrapped, wrapped

@@ -10,9 +10,9 @@ from rich.text import Text
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.model import Status
-from doctor.report import smoke
-from doctor.report.smoke import is_slow, slow_hosts
-from doctor.report.smoke_losses import loss_drawing
+from doctor.report.page import smoke
+from doctor.report.page.smoke import is_slow, slow_hosts
+from doctor.report.page.smoke_losses import loss_drawing
 from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.rank_table import print_pairs, print_ranks
 from doctor.rules.smoke import is_fault, together

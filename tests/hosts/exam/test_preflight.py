@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from doctor.report.json import CheckReport
+from doctor.report.files.json import CheckReport
 from tests.lab import Lab
 from tests.support.faults import judged_again
 from tests.support.packages import package

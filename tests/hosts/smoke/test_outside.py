@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.report.smoke import MANY_RESENT
+from doctor.report.page.smoke import MANY_RESENT
 from tests.lab import Lab, missing
 from tests.support.cases import from_cases
 from tests.support.faults import some_of

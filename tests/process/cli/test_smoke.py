@@ -17,7 +17,7 @@ import msgspec
 import psutil
 import pytest
 
-from doctor.report.json import CheckReport
+from doctor.report.files.json import CheckReport
 from doctor.smoke.inject import KINDS
 from tests.support.cases import cases
 from tests.support.commands import DOCTOR, doctor, environment

@@ -20,10 +20,10 @@ from doctor.live.evidence_file import decoded, encoded
 from doctor.live.sight import evidence_of
 from doctor.mesh import plan_mesh
 from doctor.mesh.run import MeshPatience, run_mesh
-from doctor.report import envelope
-from doctor.report.card import Page
+from doctor.report.files import envelope
 from doctor.report.html.page import as_html
-from doctor.report.markdown_page import as_markdown
+from doctor.report.markdown.page import as_markdown
+from doctor.report.page.card import Page
 from doctor.report.terminal.cards import print_page
 from doctor.slow import evidence_file as slow_file
 from doctor.slow.judge import judge as judge_slow

@@ -27,7 +27,7 @@ from doctor.logs.report import page_of
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
 from doctor.report.html.page import as_html
-from doctor.report.markdown_page import as_markdown
+from doctor.report.markdown.page import as_markdown
 from doctor.report.terminal.cards import print_page
 from tests.support.envelopes import as_json
 from tests.support.paths import ROOT

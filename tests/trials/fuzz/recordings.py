@@ -29,7 +29,7 @@ from doctor.model import Answer, AnswerEnd, MissingFact, Status, UnreachedHost
 from doctor.probe import DAMAGED, read
 from doctor.probe.frames import FILES, FRAME, THERE
 from doctor.recording import Recording, decoded
-from doctor.report.formats import FORMATS
+from doctor.report.out.formats import FORMATS
 from doctor.report.terminal.report import print_report
 from tests.support.paths import ROOT
 from tests.trials.fuzz.mutate import EVIL, spoilt

@@ -20,7 +20,7 @@ from doctor.judge.playbook import MeshMode
 from doctor.logs.options import ExplainWishes, FetchWishes
 from doctor.model import Backend
 from doctor.recording import save
-from doctor.report.formats import FORMATS, STDOUT, Format
+from doctor.report.out.formats import FORMATS, STDOUT, Format
 from doctor.text.option import IN_JOB, KEY, NO_SMOKE, REPLAY, Option, options
 from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, recording

@@ -32,7 +32,7 @@ from doctor.exam.demo import (
 )
 from doctor.exam.progress import ProgressLine
 from doctor.exam.request import Request
-from doctor.report.formats import STDOUT, Outputs
+from doctor.report.out.formats import STDOUT, Outputs
 from doctor.text.language import Language
 from doctor.text.nodeset import fold
 from doctor.text.speech import speaking

@@ -9,7 +9,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from doctor.exam.progress import LOG, ProgressLine, drawn, progress_line, words
-from doctor.report.formats import Outputs
+from doctor.report.out.formats import Outputs
 from doctor.stage import Stage
 from doctor.text.terminal import room
 

@@ -19,8 +19,8 @@ from doctor.hang.report_json import hang_part, hang_report
 from doctor.live.evidence import Frame, JobMember, LiveEvidence, PythonThread
 from doctor.live.evidence_file import encoded
 from doctor.report.html.page import as_html
-from doctor.report.markdown_page import as_markdown
-from doctor.report.markdown_text import inline
+from doctor.report.markdown.page import as_markdown
+from doctor.report.markdown.text import inline
 from doctor.report.terminal.cards import print_page
 from doctor.text.console import drawn
 from tests.support.envelopes import as_data, as_junit, as_prometheus, wrong

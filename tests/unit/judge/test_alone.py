@@ -19,7 +19,7 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import Capture, HostStatus, Status, UnreachedHost, UnreachedKind
 from doctor.recording import Recording
-from doctor.report.json import check_report
+from doctor.report.files.json import check_report
 from tests.support.captures import as_read
 from tests.support.cases import from_cases
 from tests.support.paths import ROOT

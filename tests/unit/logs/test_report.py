@@ -19,10 +19,10 @@ from doctor.logs.reading.stacks import own_frame, traceback_above
 from doctor.logs.report import page_of
 from doctor.logs.report_json import logs_report
 from doctor.model import Confidence
-from doctor.report.envelope import FindingEntry, ToolName
-from doctor.report.envelope import as_json as written
+from doctor.report.files.envelope import FindingEntry, ToolName
+from doctor.report.files.envelope import as_json as written
 from doctor.report.html.page import as_html
-from doctor.report.markdown_page import as_markdown
+from doctor.report.markdown.page import as_markdown
 from tests.support.envelopes import as_data, as_json, as_junit, as_prometheus
 from tests.support.golden import compare
 from tests.support.html_page import parsed

@@ -6,7 +6,7 @@ import pytest
 
 from doctor.judge.fact_table import COLUMNS
 from doctor.judge.registry import find_checks
-from doctor.report.areas import AREAS, OTHER, area_of
+from doctor.report.page.areas import AREAS, OTHER, area_of
 from tests.support.each import each
 
 

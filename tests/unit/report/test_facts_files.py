@@ -10,7 +10,7 @@ import pytest
 
 from doctor.judge.fact_table import COLUMNS
 from doctor.judge.verdict import Report
-from doctor.report.facts_files import facts_csv, facts_json
+from doctor.report.out.facts import facts_csv, facts_json
 from tests.support.recordings import heard, recording, report
 from tests.support.reports import reports
 from tests.unit.report.test_hostile import HOSTILE, hostile_report, unsafe

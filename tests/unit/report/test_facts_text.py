@@ -11,7 +11,7 @@ from rich.console import Console
 
 from doctor.judge.verdict import Report
 from doctor.model import MissingFact
-from doctor.report.facts_text import print_facts
+from doctor.report.terminal.facts import print_facts
 from tests.support.recordings import FILES, HEALTHY, heard, recording, report
 from tests.support.reports import reports
 from tests.unit.report.test_hostile import HOSTILE, hostile_report, unsafe

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from doctor.errors import UsageError
-from doctor.report.file_names import run_name
-from doctor.report.outputs import make_report_folder
+from doctor.report.out.file_names import run_name
+from doctor.report.out.outputs import make_report_folder
 from doctor.text.outfile import add_files
 from tests.support.cases import cases
 

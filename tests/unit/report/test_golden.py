@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from doctor.report.envelope import ToolName, as_json
-from doctor.report.json import check_report
+from doctor.report.files.envelope import ToolName, as_json
+from doctor.report.files.json import check_report
 from tests.support.golden import compare
 from tests.support.paths import ROOT
 from tests.support.reports import DOZEN, reports, text

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from doctor.model import Confidence, Finding, Place, Status, View
-from doctor.report.fault import fold_faults
-from doctor.report.go import go_line
-from doctor.report.headline import last_line, warned_checks
-from doctor.report.names import culprit, title, word
+from doctor.report.page.fault import fold_faults
+from doctor.report.page.headline import last_line, warned_checks
+from doctor.report.page.names import culprit, title, word
+from doctor.report.start.go import go_line
 from doctor.text.language import Language
 from doctor.text.nodeset import fold
 from doctor.text.speech import speaking

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from doctor.model import UnreachedHost, UnreachedKind
-from doctor.report.file_names import host_file
-from doctor.report.formats import Outputs, json_of
-from doctor.report.outputs import deliver, refuse_unwritable
+from doctor.report.out.file_names import host_file
+from doctor.report.out.formats import Outputs, json_of
+from doctor.report.out.outputs import deliver, refuse_unwritable
 from tests.support.recordings import heard, recording
 from tests.unit.judge.test_alone import FAULTS, alone, judged
 

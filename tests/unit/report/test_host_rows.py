@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from doctor.model import HostStatus, Result, Status
-from doctor.report.host_rows import host_rows
+from doctor.report.page.host_rows import host_rows
 from tests.support.reports import reports, text
 
 

@@ -20,15 +20,15 @@ from doctor.judge.verdict import HostReport, Report, SeenHosts
 from doctor.logs.report import page_of as page_of_logs
 from doctor.mesh import Link
 from doctor.model import HostStatus
-from doctor.report.fault import fold_faults
 from doctor.report.html.check import check_html
 from doctor.report.html.heatmap import links_part, mesh_part
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import tag, text
 from doctor.report.html.page import POLICY, STYLE, as_html
-from doctor.report.names import culprit
-from doctor.report.smoke import LinkRates, healthy_curve
-from doctor.report.smoke_losses import loss_drawings
+from doctor.report.page.fault import fold_faults
+from doctor.report.page.names import culprit
+from doctor.report.page.smoke import LinkRates, healthy_curve
+from doctor.report.page.smoke_losses import loss_drawings
 from doctor.smoke.judge.loss import loss_summary
 from doctor.text.printable import clean
 from tests.support.hang.reports import judgements

@@ -20,9 +20,9 @@ from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Host, SourcedValue, TableFile
-from doctor.report.file_names import job_id
-from doctor.report.go import chosen, decide_go, table_note
-from doctor.report.launch_line import (
+from doctor.report.out.file_names import job_id
+from doctor.report.start.go import chosen, decide_go, table_note
+from doctor.report.start.launch_line import (
     FORMS,
     form_for,
     launch_lines,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report, Training
-from doctor.report.smoke import rank_paces
+from doctor.report.page.smoke import rank_paces
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.result import SmokeResult
 from tests.support.recordings import recording, report

@@ -15,10 +15,10 @@ from markdown_it.token import Token
 from doctor.judge.hardware import Hardware
 from doctor.judge.verdict import Report, SeenHosts, Training
 from doctor.model import Status
-from doctor.report.card import Card, CardKind, Page, Row, Table
-from doctor.report.markdown import check_markdown
-from doctor.report.markdown_page import MOST, as_markdown
-from doctor.report.markdown_text import block, cell, code, inline, row
+from doctor.report.markdown.page import MOST, as_markdown
+from doctor.report.markdown.report import check_markdown
+from doctor.report.markdown.text import block, cell, code, inline, row
+from doctor.report.page.card import Card, CardKind, Page, Row, Table
 from doctor.text.language import Language
 from doctor.text.printable import clean_line
 from doctor.text.speech import speaking

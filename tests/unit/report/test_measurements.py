@@ -18,10 +18,10 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import ExaminedChecks, Report
 from doctor.mesh import pairs_of
 from doctor.model import Backend, MissingFact, SourcedValue, Verdict
-from doctor.report.areas import AREAS
-from doctor.report.fact_words import spread
-from doctor.report.faults import unexamined
-from doctor.report.measurements import NOT_FOR_THIS, measured, passed_lines
+from doctor.report.page.areas import AREAS
+from doctor.report.page.examination import unexamined
+from doctor.report.page.fact_words import spread
+from doctor.report.page.measurements import NOT_FOR_THIS, measured, passed_lines
 from tests.support.cases import cases
 from tests.support.recordings import FILES, HEALTHY, NOW, answered, heard, mesh, recording, report, syllabus
 from tests.support.reports import seated, smoke_runs

@@ -12,9 +12,9 @@ from doctor.errors import DoctorError, UsageError
 from doctor.judge.reading import Reading, read_recording
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, Status, View
-from doctor.report.formats import STDOUT, Outputs
-from doctor.report.no_go import LONGEST, no_go
-from doctor.report.outputs import deliver, refuse_unwritable, show
+from doctor.report.out.formats import STDOUT, Outputs
+from doctor.report.out.outputs import deliver, refuse_unwritable, show
+from doctor.report.start.no_go import LONGEST, no_go
 from doctor.text.nodeset import fold
 from tests.support.cases import from_cases
 from tests.support.recordings import FILES, HEALTHY, heard, recording, report

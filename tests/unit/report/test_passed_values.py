@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from doctor.report.measurements import measured
+from doctor.report.page.measurements import measured
 from doctor.text.terminal import put
 from tests.support.reports import reports, text
 

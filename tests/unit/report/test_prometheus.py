@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from doctor import __version__
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, Status
-from doctor.report.prometheus import PREFIX
+from doctor.report.files.prometheus import PREFIX
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
 from tests.support.cases import cases

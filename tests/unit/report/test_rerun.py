@@ -17,7 +17,7 @@ from doctor.job.wishes import SLURM, JobWishes
 from doctor.judge.verdict import Report
 from doctor.model import SourcedValue, Status
 from doctor.probe import HostAnswer
-from doctor.report.rerun import again, for_the_rest, repeat, verify
+from doctor.report.page.rerun import again, for_the_rest, repeat, verify
 from doctor.targets.inventory import read_targets
 from doctor.text.option import options
 from doctor.transport.way import _FORMS, Way, read_back

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.report.faults import seen_inside
+from doctor.report.page.examination import seen_inside
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, report
 

@@ -12,8 +12,8 @@ import pytest
 
 from doctor.errors import DoctorError, UsageError
 from doctor.judge.verdict import Report
-from doctor.report.formats import Outputs
-from doctor.report.outputs import deliver, refuse_unwritable
+from doctor.report.out.formats import Outputs
+from doctor.report.out.outputs import deliver, refuse_unwritable
 from doctor.text.outfile import append_line
 from tests.support.recordings import HEALTHY, heard, recording, report
 

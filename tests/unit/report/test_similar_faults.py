@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from doctor.model import Finding, Place
-from doctor.report.fault import fold_faults
+from doctor.report.page.fault import fold_faults
 from doctor.transport.way import Way
 from tests.support.envelopes import as_data
 from tests.support.reports import reports, text

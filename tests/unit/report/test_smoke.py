@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report, Training
 from doctor.model import Severity
-from doctor.report.smoke import links, outcome, phases, versions
+from doctor.report.page.smoke import links, outcome, phases, versions
 from doctor.report.terminal.smoke import curve
 from doctor.smoke.events import RankStart, Transfer
 from doctor.smoke.judge.charge import SmokeCharge

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.report.file_names import run_name
+from doctor.report.out.file_names import run_name
 from doctor.run.folder import RunFolder
 from doctor.run.why import _parts_here
 

@@ -7,7 +7,7 @@ from xml.etree import ElementTree as Xml
 
 import pytest
 
-from doctor.report.envelope import EnvelopeRun
+from doctor.report.files.envelope import EnvelopeRun
 from doctor.run.envelope import AttemptEntry, JobLookEntry
 from doctor.run.report import around_report
 from doctor.run.scheduler import read_end

@@ -13,8 +13,8 @@ import pytest
 
 from doctor.hang import report as hang
 from doctor.logs import report as logs
-from doctor.report import headline
-from doctor.report.card import CardKind
+from doctor.report.page import headline
+from doctor.report.page.card import CardKind
 from doctor.slow import report as slow
 from doctor.text import speech
 from doctor.text.catalogue import HOLE, Template, read_catalogue, read_po

@@ -14,8 +14,8 @@ from rich.text import Text
 
 from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import Report
-from doctor.report.areas import AREAS
-from doctor.report.fact_words import spread
+from doctor.report.page.areas import AREAS
+from doctor.report.page.fact_words import spread
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, t

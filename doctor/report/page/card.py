@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
 
-from doctor.report.losses import LossDrawing
+from doctor.report.page.losses import LossDrawing
 
 
 class Medium(Flag):

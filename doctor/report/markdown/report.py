@@ -9,14 +9,14 @@ from doctor import __version__
 from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding
-from doctor.report.fault import commands, details, evidence
-from doctor.report.faults import looked_again, page_of, unexamined
-from doctor.report.host_rows import OK, host_rows
-from doctor.report.markdown_page import MOST, card_line, card_text, fit, pair_line
-from doctor.report.markdown_text import block, cell, code, folded, inline, row, table
-from doctor.report.measurements import measured
-from doctor.report.names import named, title, word
-from doctor.report.run_times import ended, started
+from doctor.report.files.run_times import ended, started
+from doctor.report.markdown.page import MOST, card_line, card_text, fit, pair_line
+from doctor.report.markdown.text import block, cell, code, folded, inline, row, table
+from doctor.report.page.examination import looked_again, page_of, unexamined
+from doctor.report.page.fault import commands, details, evidence
+from doctor.report.page.host_rows import OK, host_rows
+from doctor.report.page.measurements import measured
+from doctor.report.page.names import named, title, word
 from doctor.text.nodeset import fold
 from doctor.text.speech import sign, t, t_list
 

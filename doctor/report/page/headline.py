@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 from doctor.judge.again import RecheckState
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status, Verdict
-from doctor.report.areas import OTHER, area_of
-from doctor.report.card import CardKind
-from doctor.report.fault import fold_faults
-from doctor.report.names import (
+from doctor.report.page.areas import OTHER, area_of
+from doctor.report.page.card import CardKind
+from doctor.report.page.fault import fold_faults
+from doctor.report.page.names import (
     ASIDE,
     CLAUSE,
     FEW,

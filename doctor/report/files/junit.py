@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
 from doctor.model import HostStatus, Status, Verdict, View
-from doctor.report.envelope import Envelope, FindingEntry, HostEntry
-from doctor.report.fault import MOST_EVIDENCE, cut
-from doctor.report.json import CheckReport
-from doctor.report.names import WORDS, named_or_counted
-from doctor.report.outcomes import NO_HOST, CheckOutcome, outcomes
-from doctor.report.run_times import began
+from doctor.report.files.envelope import Envelope, FindingEntry, HostEntry
+from doctor.report.files.json import CheckReport
+from doctor.report.files.outcomes import NO_HOST, CheckOutcome, outcomes
+from doctor.report.files.run_times import began
+from doctor.report.page.fault import MOST_EVIDENCE, cut
+from doctor.report.page.names import WORDS, named_or_counted
 from doctor.text.printable import clean, clean_line
 
 NAME = "cluster-doctor"

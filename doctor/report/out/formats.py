@@ -18,7 +18,7 @@ from doctor.text.terminal import AUTO, NEVER, WHEN
 
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report
-    from doctor.report.envelope import Envelope
+    from doctor.report.files.envelope import Envelope
 
 STDOUT = Path("-")
 FORMAT = "format"
@@ -55,31 +55,31 @@ def json_of(report: Report) -> bytes:
 
 
 def _of_check(write: Callable[[Envelope], bytes], report: Report) -> bytes:
-    from doctor.report.json import check_report
+    from doctor.report.files.json import check_report
 
     return write(check_report(report))
 
 
 def _json(envelope: Envelope) -> bytes:
-    from doctor.report.envelope import as_json
+    from doctor.report.files.envelope import as_json
 
     return as_json(envelope)
 
 
 def _junit(envelope: Envelope) -> bytes:
-    from doctor.report.junit import as_junit
+    from doctor.report.files.junit import as_junit
 
     return as_junit(envelope)
 
 
 def _prometheus(envelope: Envelope) -> bytes:
-    from doctor.report.prometheus import as_prometheus
+    from doctor.report.files.prometheus import as_prometheus
 
     return as_prometheus(envelope)
 
 
 def _markdown(report: Report) -> bytes:
-    from doctor.report.markdown import check_markdown
+    from doctor.report.markdown.report import check_markdown
 
     return check_markdown(report)
 

@@ -17,10 +17,10 @@ from doctor.devices import VENDORS
 from doctor.job.plan import LIBRARIES
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Status, Verdict
-from doctor.report import smoke
-from doctor.report.areas import AREAS, OTHER, area_of
-from doctor.report.fact_words import spread
-from doctor.report.names import named_or_counted
+from doctor.report.page import smoke
+from doctor.report.page.areas import AREAS, OTHER, area_of
+from doctor.report.page.fact_words import spread
+from doctor.report.page.names import named_or_counted
 from doctor.rules.smoke import passed, together
 from doctor.text.nodeset import fold
 

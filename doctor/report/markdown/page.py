@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from doctor import __version__
-from doctor.report.card import Card, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
-from doctor.report.markdown_text import block, cell, code, folded, inline, table, verbatim
+from doctor.report.markdown.text import block, cell, code, folded, inline, table, verbatim
+from doctor.report.page.card import Card, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, spoken_command, t

@@ -9,8 +9,8 @@ from types import MappingProxyType
 
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding, HostStatus, Result, Scope, Status
-from doctor.report.areas import AREAS, OTHER, area_of
-from doctor.report.names import culprits, word
+from doctor.report.page.areas import AREAS, OTHER, area_of
+from doctor.report.page.names import culprits, word
 
 OK, NOT_READ, PART_READ, UNDECIDED, NOTHING = "ok", "not read", "part read", "undecided", "-"
 """NOTHING: no check of the area applies. UNDECIDED: a fault shows there, but its culprit is unknown."""

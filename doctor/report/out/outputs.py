@@ -21,12 +21,13 @@ from doctor.judge.reading import Reading
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import MissingFact
 from doctor.recording import encoded, save
-from doctor.report.envelope import Envelope
-from doctor.report.file_names import host_file, job_id, run_name
-from doctor.report.formats import FORMATS, STDOUT, Outputs, lines
-from doctor.report.go import Bound, chosen, decide_go, go_line
-from doctor.report.host_files import host_files
-from doctor.report.launch_line import (
+from doctor.report.files.envelope import Envelope
+from doctor.report.out.file_names import host_file, job_id, run_name
+from doctor.report.out.formats import FORMATS, STDOUT, Outputs, lines
+from doctor.report.out.host_files import host_files
+from doctor.report.out.shadow import shadow_line, shadowed
+from doctor.report.start.go import Bound, chosen, decide_go, go_line
+from doctor.report.start.launch_line import (
     AUTO,
     FORMS,
     form_for,
@@ -36,8 +37,7 @@ from doctor.report.launch_line import (
     read_form,
     tasks_on_a_node,
 )
-from doctor.report.no_go import no_go
-from doctor.report.shadow import shadow_line, shadowed
+from doctor.report.start.no_go import no_go
 from doctor.text.announce import announce
 from doctor.text.console import drawn
 from doctor.text.nodeset import fold

@@ -11,13 +11,13 @@ import msgspec
 from doctor import __version__
 from doctor.judge.fact_table import FactRow, facts_of_host
 from doctor.judge.verdict import Report
-from doctor.report.areas import AREAS
-from doctor.report.card import CardKind, Page, Table
-from doctor.report.fact_words import spread
-from doctor.report.facts_text import conclusion, differs, heard, standing_out
 from doctor.report.html.facts import facts_section
 from doctor.report.html.page import as_html
-from doctor.report.markdown_page import as_markdown
+from doctor.report.markdown.page import as_markdown
+from doctor.report.page.areas import AREAS
+from doctor.report.page.card import CardKind, Page, Table
+from doctor.report.page.fact_words import spread
+from doctor.report.terminal.facts import conclusion, differs, heard, standing_out
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line, escaped
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.model import Status
-from doctor.report.envelope import Envelope, FindingEntry
+from doctor.report.files.envelope import Envelope, FindingEntry
 
 WORST = (Status.SKIP, Status.PASS, Status.UNKNOWN, Status.WARN, Status.CRASH, Status.FAIL)
 NO_HOST = ""

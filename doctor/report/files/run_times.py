@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 
 from doctor.expect import moment
 from doctor.judge.verdict import Report
-from doctor.report.envelope import Envelope
+from doctor.report.files.envelope import Envelope
 
 
 def began(report: Report | Envelope) -> datetime | None:

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator
 from doctor.judge.again import RecheckState
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus, Status, View
-from doctor.report.card import Page, Pairs
-from doctor.report.fault import fault_cards
-from doctor.report.headline import last_line, verdict_word, whom
-from doctor.report.measurements import RATES, unjudged_rates
+from doctor.report.page.card import Page, Pairs
+from doctor.report.page.fault import fault_cards
+from doctor.report.page.headline import last_line, verdict_word, whom
+from doctor.report.page.measurements import RATES, unjudged_rates
 from doctor.rules.smoke import not_made
 from doctor.text.nodeset import fold
 

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 
 from doctor import __version__
 from doctor.model import HostStatus, Status, Verdict
-from doctor.report.envelope import Envelope
-from doctor.report.outcomes import NO_HOST, outcomes
-from doctor.report.run_times import began
+from doctor.report.files.envelope import Envelope
+from doctor.report.files.outcomes import NO_HOST, outcomes
+from doctor.report.files.run_times import began
 from doctor.text.printable import clean_line
 
 PREFIX = "cluster_doctor_"

@@ -10,7 +10,7 @@ from doctor.job.launch.forms import Go
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
 from doctor.model import Backend
-from doctor.report.headline import warned_checks
+from doctor.report.page.headline import warned_checks
 from doctor.text.nodeset import fold, quoted, unfold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, t

@@ -9,8 +9,8 @@ from dataclasses import replace
 from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import Report
 from doctor.model import Finding, Result
-from doctor.report.file_names import host_file
-from doctor.report.formats import json_of
+from doctor.report.out.file_names import host_file
+from doctor.report.out.formats import json_of
 
 
 def host_files(report: Report) -> Iterator[tuple[str, bytes]]:

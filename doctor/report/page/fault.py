@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding, Scope, Status, View
-from doctor.report.card import Card, CardKind, Medium, Row, RowForm
-from doctor.report.names import (
+from doctor.report.page.card import Card, CardKind, Medium, Row, RowForm
+from doctor.report.page.names import (
     WORDS,
     Called,
     are_counted,
@@ -24,7 +24,7 @@ from doctor.report.names import (
     title,
     word,
 )
-from doctor.report.rerun import verify
+from doctor.report.page.rerun import verify
 from doctor.text.nodeset import fold
 from doctor.transport.way import IN_SLURM
 

@@ -8,8 +8,8 @@ from math import nan
 from statistics import fmean
 
 from doctor.facts.smoke import JudgedRun
-from doctor.report.losses import LossDrawing, LossLine, LossRole, axes, is_number
-from doctor.report.smoke import healthy_curve, is_loss_charged, worst_cell
+from doctor.report.page.losses import LossDrawing, LossLine, LossRole, axes, is_number
+from doctor.report.page.smoke import healthy_curve, is_loss_charged, worst_cell
 from doctor.smoke.judge.loss import GAP, LossSummary, loss_summary, replica_curves
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.text.ranks import ranks_text

@@ -11,7 +11,7 @@ from doctor.judge.again import Recheck, RecheckState
 from doctor.judge.fact_table import facts_of_host
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding, Result, Scope
-from doctor.report.envelope import (
+from doctor.report.files.envelope import (
     Envelope,
     EnvelopeRun,
     EvidenceEntry,
@@ -22,10 +22,10 @@ from doctor.report.envelope import (
     counted,
     only,
 )
-from doctor.report.headline import last_line
-from doctor.report.json_smoke import SmokeEntry, smoke_entry
-from doctor.report.names import culprit, title
-from doctor.report.rerun import verify
+from doctor.report.files.json_smoke import SmokeEntry, smoke_entry
+from doctor.report.page.headline import last_line
+from doctor.report.page.names import culprit, title
+from doctor.report.page.rerun import verify
 from doctor.transport.way import Way
 
 

@@ -11,7 +11,7 @@ from doctor import __version__
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.judge.verdict import Report
 from doctor.model import Verdict
-from doctor.report.headline import last_line
+from doctor.report.page.headline import last_line
 from doctor.text.nodeset import fold
 
 

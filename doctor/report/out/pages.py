@@ -6,9 +6,9 @@ import sys
 from functools import partial
 from typing import TextIO
 
-from doctor.report.card import Page
-from doctor.report.envelope import Envelope
-from doctor.report.formats import STDOUT, Outputs
+from doctor.report.files.envelope import Envelope
+from doctor.report.out.formats import STDOUT, Outputs
+from doctor.report.page.card import Page
 from doctor.text.console import drawn
 from doctor.text.terminal import coloured, put, width
 
@@ -28,14 +28,14 @@ def show_page(page: Page, outputs: Outputs) -> None:
 
 def write_page(page: Page, outputs: Outputs, envelope: Envelope) -> None:
     """Writes the files, after the text. A file that cannot be written does not stop the others."""
-    from doctor.report.outputs import write_formats
+    from doctor.report.out.outputs import write_formats
 
     write_formats(outputs, envelope, {"--markdown": partial(_markdown, page), "--html": partial(_html, page)})
 
 
 def _markdown(page: Page) -> bytes:
     """The page as Markdown. This import is slow, so it is made only when it is needed."""
-    from doctor.report.markdown_page import as_markdown
+    from doctor.report.markdown.page import as_markdown
 
     return as_markdown(page)
 

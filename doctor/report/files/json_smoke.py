@@ -6,7 +6,7 @@ import msgspec
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
-from doctor.report.smoke import (
+from doctor.report.page.smoke import (
     Outcome,
     PhaseLine,
     comparison,

@@ -1,0 +1,1 @@
+"""Reports that programs read: JSON, JUnit XML, gauges."""

@@ -1,0 +1,1 @@
+"""Markdown, for GitHub, GitLab, chats and tickets."""

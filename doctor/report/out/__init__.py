@@ -1,0 +1,1 @@
+"""Where reports go: the options, and all files of a run."""

@@ -1,0 +1,1 @@
+"""The hosts that start the job, and the line that starts it."""

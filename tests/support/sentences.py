@@ -39,7 +39,7 @@ _NO_PROSE = (
     *("onhost", "probe/script", "completion", "smoke/hook", "demos", "transport/remote", "text/secret"),
     *("logs/forms/", "logs/judge/kinds", "logs/judge/deaths", "logs/judge/blame", "logs/loss/lines"),
     *("logs/reading/actors", "logs/reading/commands", "logs/sources/kind", "logs/symptoms/numbers"),
-    *("cli/otherwords", "launch/wrappers", "logs/symptoms/valid", "logs/reading/stacks", "report/card"),
+    *("cli/otherwords", "launch/wrappers", "logs/symptoms/valid", "logs/reading/stacks", "report/page/card"),
 )
 """Files whose strings are programs, or what logs say."""
 

@@ -6,19 +6,7 @@ import msgspec
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
-from doctor.report.page.smoke import (
-    Outcome,
-    PhaseLine,
-    comparison,
-    injected,
-    last_phase,
-    left_out,
-    links,
-    loss,
-    outcome,
-    phases,
-    versions,
-)
+from doctor.report.page.smoke import Outcome, PhaseLine, numbers
 from doctor.rules.smoke import not_made
 from doctor.smoke.judge.loss import LossSummary
 
@@ -117,27 +105,27 @@ def smoke_entry(report: Report) -> SmokeEntry | None:
 
 
 def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
-    plan, status = run.plan, outcome(run)
+    plan, seen = run.plan, numbers(run, net)
     replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
     return SmokeRunEntry(
-        status=status,
-        reason=f"interrupted in the {last_phase(run)} phase" if status == "skipped" else None,
+        status=seen.outcome,
+        reason=f"interrupted in the {seen.last_phase} phase" if seen.outcome == "skipped" else None,
         backend=plan.backend,
         framework=plan.framework,
         not_made=not_made(run),
         ranks=tuple(SmokeRank(seat.rank, seat.host, seat.device) for seat in plan.seats),
         layout=SmokeLayout(replicas, plan.tp, len(plan.cells)),
-        phases=phases(run, net),
-        loss=loss(run),
+        phases=seen.phases,
+        loss=seen.loss,
         bandwidth=tuple(
             SmokeLink(link.hosts, round(link.rate), round(1e3 * link.round_trip, 4), round(link.resent, 5))
-            for link in links(run)
+            for link in seen.links
         ),
-        versions=versions(run),
-        comparison=comparison(run) or None,
-        injected=injected(run) or None,
+        versions=dict(seen.versions),
+        comparison=seen.comparison or None,
+        injected=seen.injected or None,
         hosts=plan.hosts,
-        left_out=left_out(run),
+        left_out=dict(seen.left_out),
         seconds=run.result.total,
         latency=run.result.end.latency,
     )

@@ -7,8 +7,7 @@ from doctor.judge.verdict import Report
 from doctor.report.html.heatmap import links_part
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, table, tag
-from doctor.report.page import smoke
-from doctor.report.page.smoke import RankPace, rank_paces
+from doctor.report.page.smoke import RankPace, RunNumbers, numbers, rank_paces
 from doctor.report.page.smoke_losses import loss_drawings
 from doctor.text.nodeset import fold
 from doctor.text.speech import in_sentences
@@ -34,24 +33,23 @@ def training_section(report: Report) -> Html:
 
 def _run(run: JudgedRun, report: Report, number: int, before: JudgedRun | None) -> Html:
     hosts = [host.name for host in report.hosts]
-    word, kind = _WORD[smoke.outcome(run)]
+    seen = numbers(run, report.training.net_seconds if before is None else None)
+    word, kind = _WORD[seen.outcome]
     word = "interrupted" if word == "not reached" else word
     gone = [host for host in before.plan.hosts if host not in run.plan.hosts] if before else []
     title = f"Repeated without {fold(gone)}" if before else "Short training"
-    links = links_part(smoke.links(run), hosts)
+    links = links_part(seen.links, hosts)
     return join(
         (
             tag("h3", f"{title} ", pill(word, kind)),
-            tag("p", _what(run)),
-            tag("p", f"Faults on purpose: {smoke.injected(run)}.", class_="warn")
-            if run.plan.injected
-            else NOTHING,
+            tag("p", _what(seen)),
+            tag("p", f"Faults on purpose: {seen.injected}.", class_="warn") if run.plan.injected else NOTHING,
             *map(losses_figure, drawings := loss_drawings(run, f"loss-{number}")),
             _undrawn(run, len(drawings)),
-            _phases(run, report.training.net_seconds if before is None else None),
+            _phases(seen),
             _steps(run),
             join((tag("h3", "Links"), links)) if links else NOTHING,
-            _versions(run),
+            _versions(seen),
         )
     )
 
@@ -61,26 +59,25 @@ def _undrawn(run: JudgedRun, drawn: int) -> Html:
     return tag("p", f"{left} more cells learned more than these.") if left > 0 and drawn else NOTHING
 
 
-def _what(run: JudgedRun) -> str:
-    plan = run.plan
+def _what(seen: RunNumbers) -> str:
+    plan = seen.run.plan
     replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
     cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
     ranks = "1 rank" if len(plan.seats) == 1 else f"{len(plan.seats)} ranks"
-    said = f"{ranks} on {fold(plan.hosts)}, {smoke.trained_with(run)}, {cells}dp {replicas} × tp {plan.tp}"
-    seconds, tokens = smoke.step_seconds(run), smoke.tokens_per_second(run)
+    said = f"{ranks} on {fold(plan.hosts)}, {seen.trained_with}, {cells}dp {replicas} × tp {plan.tp}"
+    seconds, tokens = seen.step_seconds, seen.tokens
     said += "" if seconds is None else f"; {1e3 * seconds:.3g} ms a step"
     said += "" if tokens is None else f", {tokens:,.0f} tokens a second"
-    ended = "" if run.result.end.kind == "done" else f"It ended in the {smoke.last_phase(run)} phase."
-    left = (f"{host} was left out: {why}." for host, why in smoke.left_out(run).items())
-    compared = f"{smoke.comparison(run)}." if smoke.comparison(run) else ""
+    ended = "" if seen.run.result.end.kind == "done" else f"It ended in the {seen.last_phase} phase."
+    left = (f"{host} was left out: {why}." for host, why in seen.left_out.items())
+    compared = seen.comparison and f"{seen.comparison}."
     return in_sentences(f"{said}.", ended, *left, compared)
 
 
-def _phases(run: JudgedRun, net: float | None) -> Html:
-    lines = smoke.phases(run, net)
-    most = max((line.seconds for line in lines), default=0.0) or 1.0
+def _phases(seen: RunNumbers) -> Html:
+    most = max((line.seconds for line in seen.phases), default=0.0) or 1.0
     rows = []
-    for line in lines:
+    for line in seen.phases:
         word, kind = _WORD[line.status]
         rows.append(
             tag(
@@ -131,8 +128,8 @@ def _rank(run: JudgedRun, pace: RankPace, most: float) -> Html:
     )
 
 
-def _versions(run: JudgedRun) -> Html:
-    found = smoke.versions(run)
+def _versions(seen: RunNumbers) -> Html:
+    found = seen.versions
     if not found:
         return NOTHING
     pairs = (join((tag("dt", name[:LONGEST]), tag("dd", value[:LONGEST]))) for name, value in found.items())

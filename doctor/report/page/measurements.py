@@ -378,7 +378,8 @@ _UNNAMED = ("os", "kernel", "python_path")
 
 def _training(said: _PassedResults) -> str:
     run = said.report.training.runs[-1]
-    learned, links, ranks = smoke.loss(run), smoke.links(run), len(run.plan.seats)
+    seen, ranks = smoke.numbers(run), len(run.plan.seats)
+    learned, links = seen.loss, seen.links
     losses = [value for value in learned.curve if value is not None] if learned else []
     slowest = links[0] if links else None
     return _join(

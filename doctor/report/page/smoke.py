@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from statistics import fmean, median
 from typing import Literal
@@ -17,6 +17,7 @@ from doctor.smoke.judge.loss import LARGEST, LossSummary, loss_summary
 from doctor.smoke.judge.nondeterminism import tolerance, wavering
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.result import SmokePlan
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -52,6 +53,79 @@ class LinkRates:
     rate: float
     round_trip: float
     resent: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunNumbers:
+    """What a report shows of one run."""
+
+    run: JudgedRun
+    outcome: Outcome
+    last_phase: str
+    """The phase of the rank that got least far."""
+    phases: tuple[PhaseLine, ...]
+    loss: LossSummary | None
+    """The loss of the cell that learned the least."""
+    links: tuple[LinkRates, ...]
+    """Each pair of hosts that met, the slowest first."""
+    step_seconds: float | None
+    tokens: float | None
+    """The tokens a second."""
+    versions: Mapping[str, str]
+    comparison: str
+    left_out: Mapping[str, str]
+    """Host -> why it took no part."""
+    injected: str
+    """The injected faults, in the syntax of --inject."""
+    trained_with: str
+    """The framework, its version and the backend, in words."""
+    loss_charged: bool
+    loss_good: bool | None
+    """None after too few steps to decide."""
+    slow: bool
+    slow_hosts: Set[str]
+    """The hosts at the ends of slow links."""
+
+
+def numbers(run: JudgedRun, net: float | None = None) -> RunNumbers:
+    """`net` is the duration of the mesh before the run."""
+    learned, step, found, charged = _loss(run), step_seconds(run), versions(run), is_loss_charged(run)
+    return RunNumbers(
+        run,
+        outcome(run),
+        last_phase(run),
+        phases(run, net),
+        learned,
+        links(run),
+        step,
+        _tokens_per_second(run, step),
+        found,
+        comparison(run),
+        {left.host: left.reason for left in run.result.left_out},
+        ",".join(map(str, run.plan.injected)),
+        _trained_with(run.plan, found),
+        charged,
+        False if charged else is_enough(learned),
+        any(charge.check in SLOW for charge in run.charges),
+        _slow_hosts(run),
+    )
+
+
+def _loss(run: JudgedRun) -> LossSummary | None:
+    return _losses(run).get(worst_cell(run))
+
+
+def is_enough(learned: LossSummary | None) -> bool | None:
+    """Whether that much was learned as was needed; None after too few steps to decide."""
+    if learned is None or learned.drop is None or learned.limit is None:
+        return None
+    return learned.drop >= learned.limit
+
+
+def _trained_with(plan: SmokePlan, versions: Mapping[str, str]) -> str:
+    version = versions.get(plan.framework) or ""
+    name = f"{FRAMEWORKS[plan.framework]} {version}".strip()
+    return f"{name} over {plan.backend}" if version or plan.framework != "torch" else plan.backend
 
 
 def outcome(run: JudgedRun) -> Outcome:
@@ -94,11 +168,6 @@ def _seconds(run: JudgedRun, name: str) -> float:
     return round(imported + spent.get("spawned", 0.0) + spent.get("start", 0.0), 3)
 
 
-def loss(run: JudgedRun) -> LossSummary | None:
-    """The loss of the cell that learned the least."""
-    return _losses(run).get(worst_cell(run))
-
-
 def worst_cell(run: JudgedRun) -> int:
     """The cell that learned the least."""
     drops = {cell: 1.0 if said.drop is None else said.drop for cell, said in _losses(run).items()}
@@ -121,16 +190,6 @@ def healthy_curve(run: JudgedRun, cell: int) -> list[float]:
     ]
 
 
-def is_loss_good(run: JudgedRun) -> bool | None:
-    """None after too few steps to decide."""
-    learned = loss(run)
-    if is_loss_charged(run):
-        return False
-    if learned is None or learned.drop is None or learned.limit is None:
-        return None
-    return learned.drop >= learned.limit
-
-
 def is_loss_charged(run: JudgedRun) -> bool:
     return any(charge.check.startswith("smoke-loss-") for charge in run.charges)
 
@@ -141,9 +200,8 @@ def step_seconds(run: JudgedRun) -> float | None:
     return median(spent) if spent and max(spent) > 0 else None
 
 
-def tokens_per_second(run: JudgedRun) -> float | None:
+def _tokens_per_second(run: JudgedRun, seconds: float | None) -> float | None:
     """The rate over all replicas; None if the training did not finish."""
-    seconds = step_seconds(run)
     if not seconds or not all(run.got_past(host, "train") for host in run.plan.hosts):
         return None
     return len(run.plan.seats) / run.plan.tp * SEQUENCES * LENGTH / seconds
@@ -191,23 +249,6 @@ def _alike(found: Mapping[str, Iterable[str]]) -> str:
     return "; ".join(f"{version} on {fold(hosts)}" for version, hosts in found.items())
 
 
-def trained_with(run: JudgedRun) -> str:
-    """The framework, its version and the backend, in words."""
-    plan = run.plan
-    version = versions(run).get(plan.framework) or ""
-    name = f"{FRAMEWORKS[plan.framework]} {version}".strip()
-    return f"{name} over {plan.backend}" if version or plan.framework != "torch" else plan.backend
-
-
-def injected(run: JudgedRun) -> str:
-    """The injected faults, in the syntax of --inject."""
-    return ",".join(map(str, run.plan.injected))
-
-
-def left_out(run: JudgedRun) -> dict[str, str]:
-    return {left.host: left.reason for left in run.result.left_out}
-
-
 def comparison(run: JudgedRun) -> str:
     """How results were compared; empty if bit by bit."""
     within = tolerance(run.result.ranks)
@@ -237,12 +278,7 @@ LAST_LOSSES = 10
 """The number of last steps over which a rank's loss is averaged."""
 
 
-def is_slow(run: JudgedRun) -> bool:
-    return any(charge.check in SLOW for charge in run.charges)
-
-
-def slow_hosts(run: JudgedRun) -> set[str]:
-    """The hosts at the ends of slow links."""
+def _slow_hosts(run: JudgedRun) -> set[str]:
     return {
         host
         for charge in run.charges

@@ -9,7 +9,7 @@ from statistics import fmean
 
 from doctor.facts.smoke import JudgedRun
 from doctor.report.page.losses import LossDrawing, LossLine, LossRole, axes, is_number
-from doctor.report.page.smoke import healthy_curve, is_loss_charged, worst_cell
+from doctor.report.page.smoke import healthy_curve, is_enough, is_loss_charged, worst_cell
 from doctor.smoke.judge.loss import GAP, LossSummary, loss_summary, replica_curves
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.text.ranks import ranks_text
@@ -57,9 +57,7 @@ def _is_good(run: JudgedRun, cell: int, summary: LossSummary) -> bool | None:
     """None if it cannot be decided. A fault of the loss belongs to the cell that learned the least."""
     if is_loss_charged(run) and cell == worst_cell(run):
         return False
-    if summary.drop is None or summary.limit is None:
-        return None
-    return summary.drop >= summary.limit
+    return is_enough(summary)
 
 
 def _line(run: JudgedRun, cell: int, dp: int, curve: Sequence[float | None]) -> LossLine:

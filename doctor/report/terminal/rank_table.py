@@ -10,7 +10,7 @@ from rich.text import Text
 
 from doctor.facts.smoke import JudgedRun
 from doctor.report.page import smoke
-from doctor.report.page.smoke import SLOW, RankPace, rank_paces, slow_hosts
+from doctor.report.page.smoke import SLOW, RankPace, RunNumbers, rank_paces
 from doctor.report.terminal.page import put_line
 from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text
@@ -57,16 +57,15 @@ def _ranks(paces: Sequence[RankPace]) -> Iterator[Row]:
         )
 
 
-def print_pairs(run: JudgedRun, console: Console, indent: int) -> None:
-    """Prints the slowest pairs, each with its share of the median rate."""
-    links = smoke.links(run)
+def print_pairs(seen: RunNumbers, console: Console, indent: int) -> None:
+    """Prints the slowest pairs, each with its share of the median."""
+    links = seen.links
     if len(links) < 2:
         return
     usual = median(link.rate for link in links)
-    named = slow_hosts(run)
     rows = []
     for link in links[:MOST_PAIRS]:
-        style = "bold red" if named & set(link.hosts) else ""
+        style = "bold red" if seen.slow_hosts & set(link.hosts) else ""
         rows.append(
             (
                 (" - ".join(link.hosts), style or "bold"),

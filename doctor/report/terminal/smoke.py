@@ -11,7 +11,7 @@ from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.model import Status
 from doctor.report.page import smoke
-from doctor.report.page.smoke import is_slow, slow_hosts
+from doctor.report.page.smoke import RunNumbers
 from doctor.report.page.smoke_losses import loss_drawing
 from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.rank_table import print_pairs, print_ranks
@@ -42,40 +42,41 @@ def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> N
             _print([_words(f"not made: {clean_line(report.training.not_made)}")], console)
         return
     first, *more = report.training.runs
+    seen = smoke.numbers(first, report.training.net_seconds)
     console.print()
-    _print([*_lines(first, report, verbose), *_repeats(first, more)], console)
-    if (verbose or smoke.is_loss_charged(first)) and (drawing := loss_drawing(first)):
+    _print([*_lines(seen, report, verbose), *_repeats(first, more)], console)
+    if (verbose or seen.loss_charged) and (drawing := loss_drawing(first)):
         print_losses(drawing, console, INDENT)
-    if verbose or is_slow(first) or smoke.is_loss_charged(first):
+    if verbose or seen.slow or seen.loss_charged:
         print_ranks(first, console, INDENT)
-    if verbose or slow_hosts(first):
-        print_pairs(first, console, INDENT)
+    if verbose or seen.slow_hosts:
+        print_pairs(seen, console, INDENT)
 
 
-def _lines(run: JudgedRun, report: Report, verbose: bool) -> Iterator[Pieces]:
-    yield [*_words(f"{_who(run)}:"), *_course(run)]
-    yield _phases(run, report.training.net_seconds)
-    measured = [*_speed(run), *_links(run), *_judged(report)]
+def _lines(seen: RunNumbers, report: Report, verbose: bool) -> Iterator[Pieces]:
+    yield [*_words(f"{_who(seen)}:"), *_course(seen)]
+    yield _phases(seen)
+    measured = [*_speed(seen), *_links(seen), *_judged(report)]
     if measured:
         yield _join(measured, "; ")
     if verbose:
-        told = [f"{name} {version}"[:LONGEST] for name, version in smoke.versions(run).items()]
-        peak = max((host.peak_memory for host in run.result.hosts), default=0)
+        told = [f"{name} {version}"[:LONGEST] for name, version in seen.versions.items()]
+        peak = max((host.peak_memory for host in seen.run.result.hosts), default=0)
         told += [f"{peak / 1e6:.0f} MB a rank"] if peak else []
         yield _join([_words(clean_line(each)) for each in told], ", ")
-    if compared := smoke.comparison(run):
-        yield _words(compared)
-    if run.plan.injected:
-        yield [*_words("injected on purpose:"), *_words(_injected(run), "bold yellow")]
+    if seen.comparison:
+        yield _words(seen.comparison)
+    if seen.injected:
+        yield [*_words("injected on purpose:"), *_words(_injected(seen), "bold yellow")]
     reasons: dict[str, list[str]] = {}
-    for host, reason in smoke.left_out(run).items():
+    for host, reason in seen.left_out.items():
         reasons.setdefault(reason, []).append(host)
     for reason, hosts in reasons.items():
         yield _words(clean_line(f"left out: {fold(hosts)} ({reason})"))
 
 
-def _who(run: JudgedRun) -> str:
-    plan = run.plan
+def _who(seen: RunNumbers) -> str:
+    plan = seen.run.plan
     counts = {len(plan.on(host)) for host in plan.hosts}
     each = f" × {counts.pop()}" if len(counts) == 1 else ""
     hosts = f"{len(plan.hosts)} hosts{each}" if len(plan.hosts) > 1 else "one host"
@@ -83,26 +84,25 @@ def _who(run: JudgedRun) -> str:
     shape = f"dp {replicas} × tp {plan.tp}"
     cells = f"{len(plan.cells)} cells of {shape}" if len(plan.cells) > 1 else shape
     ranks = "1 rank" if len(plan.seats) == 1 else f"{len(plan.seats)} ranks"
-    return clean_line(f"{ranks} ({hosts}), {smoke.trained_with(run)[:LONGEST]}, {cells}")
+    return clean_line(f"{ranks} ({hosts}), {seen.trained_with[:LONGEST]}, {cells}")
 
 
-def _course(run: JudgedRun) -> Pieces:
+def _course(seen: RunNumbers) -> Pieces:
     """The outcome of the run, and what it learned."""
-    result, learned = run.result, smoke.loss(run)
+    run, learned = seen.run, seen.loss
     steps = learned.steps if learned else 0
-    status = smoke.outcome(run)
     pieces: Pieces = []
-    if status == "skipped":
-        pieces += _words(f"interrupted in the {smoke.last_phase(run)} phase,", "bold cyan")
-    elif status == "fail":
+    if seen.outcome == "skipped":
+        pieces += _words(f"interrupted in the {seen.last_phase} phase,", "bold cyan")
+    elif seen.outcome == "fail":
         pieces += _words("failed,", "bold red")
-        if result.end.kind != "done":
-            pieces += _words(f"ended in the {smoke.last_phase(run)} phase,")
+        if run.result.end.kind != "done":
+            pieces += _words(f"ended in the {seen.last_phase} phase,")
     done = f"{steps} of {run.plan.steps}" if steps < run.plan.steps else str(steps)
     pieces += _words(f"{done} step{'' if done == '1' else 's'}")
     if learned is None:
         return pieces
-    good = smoke.is_loss_good(run)
+    good = seen.loss_good
     values = [value for value in learned.curve if value is not None]
     if values:
         pieces[-1] += Text(sign(","))
@@ -113,10 +113,9 @@ def _course(run: JudgedRun) -> Pieces:
     if learned.drop is not None and learned.limit is not None:
         pieces += _words(t("(good:" if good else "(not good:"), "green" if good else "bold red")
         pieces += _words(t(f"learned {_percent(learned.drop)}, needed {_percent(learned.limit)}") + sign(")"))
-    seconds = smoke.step_seconds(run)
-    if seconds is not None:
+    if seen.step_seconds is not None:
         pieces[-1] += Text(sign(","))
-        pieces += _words(f"{smoke.number_text(1e3 * seconds)} ms a step")
+        pieces += _words(f"{smoke.number_text(1e3 * seen.step_seconds)} ms a step")
     return pieces
 
 
@@ -134,9 +133,9 @@ def curve(values: Sequence[float]) -> str:
     return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
 
 
-def _phases(run: JudgedRun, net: float | None) -> Pieces:
+def _phases(seen: RunNumbers) -> Pieces:
     pieces: Pieces = []
-    rows = smoke.phases(run, net)
+    rows = seen.phases
     shown = [row for row in rows if row.status != "skipped" or row.seconds]
     for row in shown:
         text = Text(f"{t(row.name)} {row.seconds:.1f}")
@@ -152,9 +151,8 @@ def _phases(run: JudgedRun, net: float | None) -> Pieces:
     return spaced
 
 
-def _speed(run: JudgedRun) -> list[Pieces]:
-    tokens = smoke.tokens_per_second(run)
-    return [] if tokens is None else [_words(f"{smoke.number_text(tokens)} tokens a second")]
+def _speed(seen: RunNumbers) -> list[Pieces]:
+    return [] if seen.tokens is None else [_words(f"{smoke.number_text(seen.tokens)} tokens a second")]
 
 
 def _judged(report: Report) -> list[Pieces]:
@@ -177,8 +175,8 @@ def _compared(report: Report) -> bool:
     return any(together(run.plan) > 2 for run in report.training.runs)
 
 
-def _links(run: JudgedRun) -> list[Pieces]:
-    found = smoke.links(run)
+def _links(seen: RunNumbers) -> list[Pieces]:
+    found = seen.links
     if not found:
         return []
     slowest, fastest = smoke.rate_text(found[0].rate), smoke.rate_text(found[-1].rate)
@@ -196,10 +194,10 @@ def _loss(value: float) -> str:
     return f"{value:.2f}" if abs(value) < 1e4 else f"{value:.1e}"
 
 
-def _injected(run: JudgedRun) -> str:
-    latency = run.result.end.latency
+def _injected(seen: RunNumbers) -> str:
+    latency = seen.run.result.end.latency
     found = "" if latency is None else f" (the run was ended {latency:.2f} s after it took effect)"
-    return clean_line(smoke.injected(run)) + t(found)
+    return clean_line(seen.injected) + t(found)
 
 
 def _repeats(before: JudgedRun, runs: Sequence[JudgedRun]) -> Iterator[Pieces]:

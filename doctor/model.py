@@ -5,6 +5,7 @@ Nothing here does work, and nothing here imports another module of ours.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -57,6 +58,7 @@ class Confidence(str, Enum):
 
 
 UNDECIDED = "; undecided which of them is at fault"
+_FACT = re.compile(r"^[\w-]+: ")
 """Ends the summary of a fault that names every suspect; it is removed if a cause decides."""
 
 
@@ -156,6 +158,9 @@ class SourcedValue(Generic[T]):
 
     value: T
     source: str
+
+    def __str__(self) -> str:
+        return f"{self.value} ({self.source})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -313,3 +318,8 @@ class Finding:
     """Where the observation was made; `view` says whose fault it is: the host's or the container's."""
     essential: bool = False
     """See Result."""
+
+    @property
+    def reason(self) -> str:
+        """The summary without the name of the missing fact, with which that of an undecided one begins."""
+        return _FACT.sub("", self.summary)

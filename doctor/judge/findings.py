@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -29,7 +29,6 @@ OUTSIDE = "# On the host, outside of the container:"
 _ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
 _DAMAGE = tuple(Damage)
 FillRemedy = Callable[[str, Values, Container[str]], Remedy | None]
-FillHere = Callable[[str, Values], Remedy | None]
 Vendors = Mapping[str, frozenset[str]]
 """Host -> names of the vendors whose devices it has."""
 
@@ -66,91 +65,78 @@ def fold_findings(
     vendors: Vendors = MappingProxyType({}),
 ) -> tuple[Finding, ...]:
     """`fill` makes the commands from a remedy's name, values and vendors of devices."""
-    groups = enumerate(_groups(results, checks, sights))
-
-    def fill_for(hosts: Sequence[str]) -> FillHere:
-        there = frozenset().union(*(vendors.get(host, ()) for host in hosts or vendors))
-        guilty = {"hosts": fold(hosts)} if hosts else {}
-        return lambda name, values: fill(name, {**guilty, **values}, there)
-
-    made = [_finding(str(number), group, checks, sights, fill_for) for number, group in groups]
+    folder = _Folder(checks, sights, fill, vendors)
+    groups: dict[object, list[Result]] = {}
+    for number, result in enumerate(results):
+        if result.status not in (Status.PASS, Status.SKIP):
+            groups.setdefault(folder.key(result) or number, []).append(result)
+    made = [folder.finding(str(number), group) for number, group in enumerate(groups.values())]
     ordered = _order(link_causes(made, checks), checks)
     numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
     return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
 
 
-def _groups(results: Sequence[Result], checks: Mapping[str, Check], sights: Views) -> Iterable[list[Result]]:
-    groups: dict[object, list[Result]] = {}
-    for number, result in enumerate(results):
-        if result.status not in (Status.PASS, Status.SKIP):
-            key = _key(result, checks.get(result.check), sights) or number
-            groups.setdefault(key, []).append(result)
-    return groups.values()
+@dataclass(frozen=True, slots=True)
+class _Folder:
+    """Makes findings of results."""
 
+    checks: Mapping[str, Check]
+    sights: Views
+    fill: FillRemedy
+    vendors: Vendors
 
-def _key(result: Result, check: Check | None, sights: Views) -> object:
-    """Results with equal keys are one fault; a fault that names several culprits is not folded."""
-    problem = result.problem
-    if problem is None:
-        return (result.check, result.status, result.reason, result.essential)
-    if len(result.hosts) != 1:
-        return None
-    words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
-    view = (sights.seen_from(result), sights.whose(result, check))
-    return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
+    def key(self, result: Result) -> object:
+        """Results with equal keys are one fault; a fault that names several culprits is not folded."""
+        problem = result.problem
+        if problem is None:
+            return (result.check, result.status, result.reason, result.essential)
+        if len(result.hosts) != 1:
+            return None
+        words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
+        view = (self.sights.seen_from(result), self.sights.whose(result, self.checks.get(result.check)))
+        return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
 
+    def finding(self, id: str, group: Sequence[Result]) -> Finding:
+        first = group[0]
+        hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
+        problem = first.problem or Problem(first.reason or "")
+        check = self.checks.get(first.check)
+        view, seen_from = self.sights.whose(first, check), self.sights.seen_from(first)
+        remedy = self._remedy(problem, check, view, hosts) if first.problem else None
+        if remedy and view is not seen_from:  # it is fixed on the host, although it was seen inside
+            remedy = replace(remedy, commands=(OUTSIDE, *remedy.commands))
+        return Finding(
+            id=id,
+            check=first.check,
+            status=first.status,
+            hosts=hosts,
+            nodeset=fold(hosts),
+            subject=problem.subject,
+            where=tuple(place for result in group for place in _places(result)),
+            view=view,
+            confidence=problem.confidence,
+            summary=problem.summary,
+            expected=problem.expected,
+            actual=problem.actual,
+            evidence=problem.evidence,
+            remedy=remedy,
+            because=None,
+            seen_from=seen_from,
+            essential=first.essential,
+        )
 
-def _finding(
-    id: str,
-    group: Sequence[Result],
-    checks: Mapping[str, Check],
-    sights: Views,
-    fill_for: Callable[[Sequence[str]], FillHere],
-) -> Finding:
-    first = group[0]
-    hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
-    problem = first.problem or Problem(first.reason or "")
-    check = checks.get(first.check)
-    view, seen_from = sights.whose(first, check), sights.seen_from(first)
-    return Finding(
-        id=id,
-        check=first.check,
-        status=first.status,
-        hosts=hosts,
-        nodeset=fold(hosts),
-        subject=problem.subject,
-        where=tuple(place for result in group for place in _places(result)),
-        view=view,
-        confidence=problem.confidence,
-        summary=problem.summary,
-        expected=problem.expected,
-        actual=problem.actual,
-        evidence=problem.evidence,
-        remedy=_remedy(problem, check, view, seen_from, fill_for(hosts)) if first.problem else None,
-        because=None,
-        seen_from=seen_from,
-        essential=first.essential,
-    )
-
-
-def _remedy(
-    problem: Problem, check: Check | None, view: View, seen_from: View, fill: FillHere
-) -> Remedy | None:
-    """A fault of the host is fixed there, even if it was seen from inside a container."""
-    made = _choose_remedy(problem, check, view, fill)
-    if made is None or view is seen_from:
-        return made
-    return replace(made, commands=(OUTSIDE, *made.commands))
-
-
-def _choose_remedy(problem: Problem, check: Check | None, view: View, fill: FillHere) -> Remedy | None:
-    if problem.commands:
-        return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
-    name = problem.remedy or (check.remedy if check else None)
-    if name is None:
-        return None
-    inside = fill(f"{name}{IN_CONTAINER}", problem.values) if view is View.CONTAINER else None
-    return inside or fill(name, problem.values)
+    def _remedy(
+        self, problem: Problem, check: Check | None, view: View, hosts: Sequence[str]
+    ) -> Remedy | None:
+        if problem.commands:
+            return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
+        name = problem.remedy or (check.remedy if check else None)
+        if name is None:
+            return None
+        there = frozenset().union(*(self.vendors.get(host, ()) for host in hosts or self.vendors))
+        values = {**({"hosts": fold(hosts)} if hosts else {}), **problem.values}
+        inside = self.fill(f"{name}{IN_CONTAINER}", values, there) if view is View.CONTAINER else None
+        return inside or self.fill(name, values, there)
 
 
 def _places(result: Result) -> tuple[Place, ...]:

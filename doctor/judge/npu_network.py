@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping, Sequence
 
 from doctor.facts.smoke import JudgedRun
@@ -15,8 +14,6 @@ from doctor.rules.smoke import passed
 WITHOUT_NETWORK = 4
 """Devices of a single Atlas training server that reach each other without it: those of one ring."""
 ROOT, REFUSED = "needs root", "sudo was refused"
-_FACT = re.compile(r"^[\w-]+: ")
-"""The name of a fact, with which the reason of an unknown result begins."""
 
 
 def to_be_read(plan: JobPlan, products: Mapping[str, str], runs: Sequence[JudgedRun]) -> frozenset[str]:
@@ -48,5 +45,5 @@ def why_unread(findings: Sequence[Finding], hosts: Collection[str]) -> tuple[str
             f"{number} checks need root" if number > 1 else "1 check needs root",
             "sudo -n was refused" if refused else "add --sudo",
         )
-    reasons = (f.summary for f in open_there if f.check in NPU_NETWORK)
-    return _FACT.sub("", next(reasons, "")), ""
+    reasons = (f.reason for f in open_there if f.check in NPU_NETWORK)
+    return next(reasons, ""), ""

@@ -15,11 +15,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from xml.etree import ElementTree as Xml
 
+from doctor.expect import moment
 from doctor.model import HostStatus, Status, Verdict, View
 from doctor.report.files.envelope import Envelope, FindingEntry, HostEntry
 from doctor.report.files.json import CheckReport
 from doctor.report.files.outcomes import NO_HOST, CheckOutcome, outcomes
-from doctor.report.files.run_times import began
 from doctor.report.page.fault import MOST_EVIDENCE, cut
 from doctor.report.page.names import WORDS, named_or_counted
 from doctor.text.printable import clean, clean_line
@@ -62,7 +62,7 @@ def as_junit(envelope: Envelope) -> bytes:
 def _add_suite(root: Xml.Element, envelope: Envelope, host: str, cases: Iterable[_Case]) -> None:
     name = clean_line(host)
     suite = Xml.SubElement(root, "testsuite", name=name)
-    if begin := began(envelope):
+    if begin := moment(envelope.run.started):
         suite.set("timestamp", f"{begin:%Y-%m-%dT%H:%M:%S}")
     if host != ALL_HOSTS:
         suite.set("hostname", name)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from doctor import __version__
+from doctor.expect import moment
 from doctor.model import HostStatus, Status, Verdict
 from doctor.report.files.envelope import Envelope
 from doctor.report.files.outcomes import NO_HOST, outcomes
-from doctor.report.files.run_times import began
 from doctor.text.printable import clean_line
 
 PREFIX = "cluster_doctor_"
@@ -38,7 +38,7 @@ def as_prometheus(envelope: Envelope) -> bytes:
     hosts: dict[Labels, float] = {
         (("status", one.value),): sum(each.status is one for each in envelope.hosts) for one in HostStatus
     }
-    begin, label = began(envelope), ("command", clean_line(envelope.run.command))
+    begin, label = moment(envelope.run.started), ("command", clean_line(envelope.run.command))
     times: dict[Labels, float] = {(): begin.timestamp()} if begin else {}
     families: tuple[tuple[str, str, dict[Labels, float]], ...] = (
         ("build_info", "The version, with the value 1.", {(("version", __version__),): 1}),

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from doctor.judge.verdict import Report
-from doctor.model import SourcedValue
 from doctor.report.html.cards import cards_part, part_inside
 from doctor.report.html.facts import facts_section
 from doctor.report.html.heatmap import mesh_part
@@ -20,6 +17,10 @@ from doctor.report.page.measurements import Measurement, measured
 from doctor.report.page.rerun import repeat
 from doctor.text.nodeset import fold
 from doctor.text.speech import t_list
+
+REPLAY = "doctor check --replay RUN.json --html PAGE.html"
+_SIGNS = {OK: ("✓ ok", "good"), NOTHING: ("–", "soft")}
+_OPEN = (NOT_READ, PART_READ, UNDECIDED)
 
 
 def check_html(report: Report) -> bytes:
@@ -41,16 +42,13 @@ def check_html(report: Report) -> bytes:
     return as_html(page, sections)
 
 
-REPLAY = "doctor check --replay RUN.json --html PAGE.html"
-
-
 def about_section(report: Report) -> Html:
     plan = report.plan
     source = f" ({report.run.hosts_from})" if report.run.hosts_from else ""
     counts = ", ".join(f"{count} {word}" for word, count in report.counts().items() if count)
     job = [
-        ("job", f"{plan.ranks} rank{'' if plan.ranks == 1 else 's'}, backend {_sourced(plan.carrier)}"),
-        ("head", f"{_sourced(plan.head)}, master port {_sourced(plan.master_port)}"),
+        ("job", f"{plan.ranks} rank{'' if plan.ranks == 1 else 's'}, backend {plan.carrier}"),
+        ("head", f"{plan.head}, master port {plan.master_port}"),
         ("launch", plan.launch),
     ]
     version = report.run.exam_version
@@ -74,14 +72,6 @@ def about_section(report: Report) -> Html:
         tag("p", "RUN.json is what --save wrote, or the .run.json beside this page.", class_="soft"),
         tag("pre", REPLAY, tabindex=0),
     )
-
-
-def _sourced(value: SourcedValue[Any]) -> str:
-    return f"{value.value} ({value.source})"
-
-
-_SIGNS = {OK: ("✓ ok", "good"), NOTHING: ("–", "soft")}
-_OPEN = (NOT_READ, PART_READ, UNDECIDED)
 
 
 def hosts_section(report: Report) -> Html:

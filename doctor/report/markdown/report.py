@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
 
 from doctor import __version__
+from doctor.expect import moment
 from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding
-from doctor.report.files.run_times import ended, started
 from doctor.report.markdown.page import MOST, card_line, card_text, fit, pair_line
 from doctor.report.markdown.text import block, cell, code, folded, inline, row, table
 from doctor.report.page.examination import looked_again, page_of, unexamined
@@ -52,7 +53,7 @@ def _about(report: Report) -> str:
     run = report.run
     return t(
         f"Hosts {hosts}{report.plan.ranks} ranks, backend {inline(report.plan.carrier.value)}."
-        f" Exit code {report.exit_code}. {inline(run.command)} began {inline(started(report))}"
+        f" Exit code {report.exit_code}. {inline(run.command)} began {inline(_started(report))}"
         f" and took {run.seconds:.1f} s (cluster-doctor {__version__})."
     )
 
@@ -113,7 +114,7 @@ def _ticket(report: Report, host: HostReport, against: list[Finding], heads: Map
         rows += [(part.name, _part(part)) for part in _parts(host.name, known, against)]
     else:
         rows += [("Machine", t("not read: the host did not answer"))]
-    rows += [("Examined", cell(f"{started(report)} to {ended(report)} by cluster-doctor {__version__}"))]
+    rows += [("Examined", cell(f"{_started(report)} to {_ended(report)} by cluster-doctor {__version__}"))]
     faults = (heads[finding.id] + _evidence_and_commands(report, host.name, finding) for finding in against)
     rows = [(cell(label), said) for label, said in rows]
     return table((t("Host"), cell(host.name)), rows) + "".join(faults)
@@ -162,3 +163,20 @@ def _evidence_and_commands(report: Report, host: str, finding: Finding) -> str:
     if typed := commands(finding):
         text += "\n" + block("\n".join(typed), "sh")
     return text
+
+
+def _started(report: Report) -> str:
+    begin = moment(report.run.started)
+    return _utc(begin) if begin else report.run.started
+
+
+def _ended(report: Report) -> str:
+    begin = moment(report.run.started)
+    try:
+        return _utc(begin + timedelta(seconds=report.run.seconds)) if begin else "?"
+    except (OverflowError, ValueError):
+        return "?"
+
+
+def _utc(when: datetime) -> str:
+    return f"{when:%Y-%m-%d %H:%M:%S} UTC"

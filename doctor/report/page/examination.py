@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 
 from doctor.judge.again import RecheckState
@@ -79,8 +78,7 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
     found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for finding in report.findings:
         if finding.status is Status.UNKNOWN:
-            reason = re.sub(r"^[\w-]+: ", "", finding.summary)  # the fact that is missing
-            found.setdefault((reason, finding.hosts), []).append(finding.check)
+            found.setdefault((finding.reason, finding.hosts), []).append(finding.check)
     for (reason, hosts), checks in found.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
         yield _check_names(checks, report) + where, reason

@@ -7,7 +7,6 @@ wrong there and something is undecided, the line says both.
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -53,8 +52,6 @@ RATES = "link rates"
 SLOW_LINK = "smoke-slow-link"
 REASONS = 2
 """The most reasons in one line."""
-_FACT = re.compile(r"^[\w-]+: ")
-"""The name of a fact that is missing, in front of why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +168,7 @@ class _PassedResults:
     def doubt(self, area: str) -> str:
         """What is undecided there; empty if nothing is."""
         open_ = [
-            finding.summary
+            finding.reason
             for finding in self.report.findings
             if finding.status is Status.UNKNOWN
             and area_of(finding.check) == area
@@ -180,7 +177,7 @@ class _PassedResults:
         if area == "software" and (hosts := self._without_torch_npu()):
             where = "" if hosts == self.hosts else f" on {named_or_counted(hosts, self.report.called)}"
             open_.append(f"the job runs over hccl, and torch has no torch_npu{where}")
-        reasons = list(dict.fromkeys(_FACT.sub("", reason) for reason in open_))
+        reasons = list(dict.fromkeys(open_))
         more = f" and {len(reasons) - REASONS} more" if len(reasons) > REASONS else ""
         return f"not decided: {'; '.join(reasons[:REASONS])}{more}" if reasons else ""
 

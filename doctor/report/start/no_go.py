@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 from doctor.judge.verdict import Report
@@ -14,8 +13,6 @@ from doctor.text.speech import sign, t
 
 LONGEST = 400
 """The most characters of a line, whatever a host reported."""
-MISSING = re.compile(r"^[\w-]+: ")
-"""The name of the missing fact, with which the summary of an unknown result begins."""
 
 
 def no_go(report: Report, whole: Path | None) -> str:
@@ -49,7 +46,7 @@ def _what(report: Report, decisive: list[Finding]) -> str:
     if report.training.not_made and first.check.startswith("smoke-"):
         return f"the smoke run was not made: {report.training.not_made}."
     if first.status is Status.UNKNOWN:
-        said = f"it could not be decided: {re.sub(MISSING, '', said)}"
+        said = f"it could not be decided: {first.reason.rstrip('.')}"
     if first.status is Status.CRASH:
         said = f"the check itself broke: {said}"
     others = len({finding.check for finding in more} - {first.check})

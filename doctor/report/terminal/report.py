@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -12,7 +11,7 @@ from rich.text import Text
 from doctor.errors import EXIT_FAULT
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report, RunInfo
-from doctor.model import SourcedValue, Status, Verdict
+from doctor.model import Status, Verdict
 from doctor.report.page.card import Medium
 from doctor.report.page.examination import looked_again, seen_inside, unexamined
 from doctor.report.page.fault import fault_cards, fold_faults
@@ -94,7 +93,7 @@ def _job(plan: JobPlan) -> tuple[str, ...]:
     head, port = plan.head, plan.master_port
     sources = head.source if head.source == port.source else f"{head.source}, {port.source} port"
     place = f"head {head.value}:{port.value} ({sources})"
-    return ("", hosts, ranks, f"backend {_sourced(plan.carrier)}", place)
+    return ("", hosts, ranks, f"backend {plan.carrier}", place)
 
 
 def _whom(plan: JobPlan, run: RunInfo) -> str:
@@ -102,10 +101,6 @@ def _whom(plan: JobPlan, run: RunInfo) -> str:
     names = cut(fold(plan.names), LONGEST)
     said = (f"({run.hosts_from})",) if run.hosts_from else ()
     return " ".join(("this machine only,", names, *said) if run.transport == "local" else (names, *said))
-
-
-def _sourced(value: SourcedValue[Any]) -> str:
-    return f"{value.value} ({value.source})"
 
 
 def count(number: int, noun: str) -> str:

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge.clocks import TOGETHER, Clocks
-from doctor.logs.judge.event import LAST_WORDS, Event, explains, is_raised
+from doctor.logs.judge.event import Event, explains, is_raised
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key
-from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Role, Sighting
+from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
 from doctor.logs.steps import says_finished
 
 HELD_BACK = 8192
@@ -42,8 +42,6 @@ _FORGIVEN = {
     SuspectKind.ABSENT,
     SuspectKind.CONFIRMS,
 }
-
-
 AFTER_END = 20
 """Lines that a launcher or a shell may write after the end of a program."""
 Steps = Mapping[int | None, Sequence[LogLine]]
@@ -51,7 +49,10 @@ Steps = Mapping[int | None, Sequence[LogLine]]
 
 
 class Recovery:
-    """What the steps of a job prove about its complaints. If nothing else complains, any rank's step does."""
+    """What the steps of a job prove about its complaints. Three rules: a later step of the same writer clears
+    it; after an exception only one that was surely written later does; if nothing else complains, any
+    rank's step does.
+    """
 
     def __init__(
         self,
@@ -64,56 +65,103 @@ class Recovery:
         self._curves = curves
         self._ended = any(each.kind in (SuspectKind.DIED, SuspectKind.LEFT) for each in events)
         self._files, self._steps, self._clocks = files, steps, clocks
-        self._busy = frozenset(each.line.file for each in events if not each.sighting.symptom.needs)
-        raised = {name for name, file in files.items() if any(line.final for line in file.odd)}
-        self._ended_badly = self._busy | raised
         self._every = [line for lines in steps.values() for line in lines]
+        self._alone = all(each.sighting.symptom.needs for each in events)
+        """Whether nothing complains but what healthy logs show, too."""
 
     def weighed(self, event: Event) -> Event:
         """The event, marked if its rank or its job went on after it."""
-        file = self._files.get(event.line.file)
-        if (
-            _overcome(event, file, self._clocks, self._steps)
-            or _healthy_end(event, file, self._ended_badly)
-            or self._calmed(event, file)
-            or self._printed_on(event, file)
-        ):
+        last, harmless = event.sighting.last, bool(event.sighting.symptom.needs)
+        if _lasts(event.sighting):
+            return event
+        dead = event.kind is SuspectKind.DIED and not harmless  # nobody goes on after a signal
+        went_on = not dead and self._went_on(last, event.by.rank, harmless)
+        alone = self._alone and (self._any_later(last) or self._ends_well(event))
+        if went_on or alone or self._printed_on(event):
             return replace(event, overcome=True)
-        over = event.kind is SuspectKind.ROOT and not self._ended and _is_over(event.sighting.last, file)
+        over = event.kind is SuspectKind.ROOT and not self._ended and self._is_over(last)
         return replace(event, overcome=True, doubted=True) if over else event
 
-    def _printed_on(self, event: Event, file: LogFile | None) -> bool:
+    def _printed_on(self, event: Event) -> bool:
         """Whether its only writer printed losses before and after it, so that Python held none back."""
         number = event.sighting.last.number
-        return (
-            event.kind is not SuspectKind.DIED
-            and not _several(file)
-            and any(
-                each.file == event.line.file and each.lines[0] < number < each.lines[-1]
-                for each in self._curves
-                if each.lines and number * _USUAL < HELD_BACK
-            )
-        )
+        if event.kind is SuspectKind.DIED or number * _USUAL >= HELD_BACK or self._many(event.line.file):
+            return False
+        here = (each.lines for each in self._curves if each.lines and each.file == event.line.file)
+        return any(lines[0] < number < lines[-1] for lines in here)
+
+    def _is_over(self, line: LogLine) -> bool:
+        """Whether the last line of the file, which one program wrote, says that the training is over."""
+        file = self._files.get(line.file)
+        last = file.last if file is not None and file.who.rank is None and not self._many(line.file) else None
+        if last is None or last.form in _LAUNCHERS or last.level.startswith(("E", "F")):
+            return False
+        return last.number > line.number and says_finished(last.text)
 
     def clears(self, party: Party, line: LogLine) -> bool:
         """Whether steps prove that a line that no symptom knows ended nobody."""
-        file = self._files.get(line.file)
-        if _overcome_odd(party, line, file, self._steps):
+        ends = _ends_it(line)
+        if self._went_on(line, party.rank, not ends, elsewhere=False):
             return True
-        return not self._busy and any(_calms(line, step, self._clocks) for step in self._every)
+        others = (step for step in self._every if not (ends and step.file == line.file))
+        return self._alone and any(self._later(line, step) for step in others)
 
-    def _calmed(self, event: Event, file: LogFile | None) -> bool:
-        if self._busy or not self._every or _lasts(event.sighting):
+    def _went_on(self, line: LogLine, rank: int | None, harmless: bool, *, elsewhere: bool = True) -> bool:
+        """Whether a later step proves that the writer of the line went on. In another file and without
+        times, this is assumed if healthy logs have such a line, too.
+        """
+        for step in self._steps_of(rank, line.file):
+            if step.file == line.file:
+                if step.number > line.number and (harmless or self._proves(line, step, rank)):
+                    return True
+            elif elsewhere and (rank is not None or harmless):
+                unknown = step.at is None or line.at is None
+                if harmless if unknown else self._clocks.before(line, step):
+                    return True
+        return False
+
+    def _steps_of(self, rank: int | None, file: str) -> list[LogLine]:
+        """The steps of a rank. If the rank of a line is unknown, all steps of its file count."""
+        others = self._every if rank is None else self._steps.get(None, ())
+        return [*self._steps.get(rank, ()), *(line for line in others if line.file == file)]
+
+    def _proves(self, line: LogLine, step: LogLine, rank: int | None) -> bool:
+        """Whether the step is by the writer of the line, and Python did not hold it back until its end."""
+        bar = _BAR.search(step.text) is not None
+        same = rank is not None and step.who.rank == rank
+        same = same or not (self._many(line.file) or _differ(line.who, step.who))
+        if same and not _ends_it(line):
+            return True  # a warning ends nobody
+        if same and step.since > line.number and (step.level or bar):
+            return True  # logging and progress bars are not held back
+        below = (step.number - line.number) * len(step.text)
+        return below > HELD_BACK * (1 if same else WRITERS) and not bar
+
+    def _many(self, name: str) -> bool:
+        """Whether a file may have several writers that its lines do not tell apart."""
+        file = self._files.get(name)
+        if file is None or file.who.rank is not None:
+            return file is None
+        return len(file.ranks) > 1 or (file.world or 0) > 1 or not _LAUNCHERS.isdisjoint(file.forms)
+
+    def _any_later(self, line: LogLine) -> bool:
+        return any(self._later(line, step) for step in self._every)
+
+    def _ends_well(self, event: Event) -> bool:
+        """Whether its file goes on without an exception: healthy logs have such a warning, too."""
+        file, last = self._files.get(event.line.file), event.sighting.last
+        if file is None or event.sighting.symptom.needs in ("no-step", "differs") or is_raised(last):
             return False
-        last = event.sighting.last
-        return _retries(event, file) or any(_later(last, step, self._clocks) for step in self._every)
+        return file.lines - last.number > AFTER_END and not any(line.final for line in file.odd)
 
-
-def _is_over(line: LogLine, file: LogFile | None) -> bool:
-    """Whether the last line of the file says that the training is over."""
-    last = file.last if file is not None and file.who.rank is None and not _several(file) else None
-    calm = last is not None and last.form not in _LAUNCHERS and not last.level.startswith(("E", "F"))
-    return calm and last is not None and last.number > line.number and says_finished(last.text)
+    def _later(self, line: LogLine, step: LogLine) -> bool:
+        """Whether a step came after the line, by any rank and by any clock that states its zone alike."""
+        if step.file == line.file:
+            return step.number > line.number
+        apart = self._clocks.apart(line, step)
+        if apart is None and step.at is not None and line.at is not None and step.zoned is line.zoned:
+            apart = step.at - line.at
+        return apart is not None and apart > TOGETHER
 
 
 def got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
@@ -167,108 +215,11 @@ def forgiven(event: Event) -> bool:
     return event.overcome and (event.kind in _FORGIVEN or bool(event.sighting.symptom.needs))
 
 
-def _overcome(event: Event, file: LogFile | None, clocks: Clocks, steps: Steps) -> bool:
-    """Whether a later step proves that the writer of the line went on. Nobody goes on after a signal."""
-    sighting, rank = event.sighting, event.by.rank
-    line, needs = sighting.last, bool(sighting.symptom.needs)
-    if (event.kind is SuspectKind.DIED and not needs) or _lasts(sighting):
-        return False
-    return any(
-        (step.number > line.number if needs else _proves(line, step, rank, file))
-        if step.file == line.file
-        else (rank is not None or needs) and _went_on(sighting, step, clocks)
-        for step in _steps_of(rank, line.file, steps)
-    )
-
-
-def _proves(line: LogLine, step: LogLine, rank: int | None, file: LogFile | None) -> bool:
-    """Whether a step further down in the file proves that the writer of the line went on. It does not if
-    another rank may have written the step, or if Python may have held it back until its end.
-    """
-    below = step.number - line.number
-    same = (rank is not None and step.who.rank == rank) or not (_several(file) or _differ(line.who, step.who))
-    bar = _BAR.search(step.text) is not None
-    if same and below > 0 and not _ends_it(line):
-        return True  # a warning ends nobody
-    if same and step.since > line.number and (step.level or bar):
-        return True  # logging and progress bars are not held back
-    return below * len(step.text) > HELD_BACK * (1 if same else WRITERS) and not bar
-
-
 def _differ(one: Party, other: Party) -> bool:
     pairs = ((one.host, other.host), (one.device, other.device), (one.pid, other.pid))
     return any(a is not None and b is not None and a != b for a, b in pairs)
 
 
-def _several(file: LogFile | None) -> bool:
-    """Whether a file may have several writers that its lines do not tell apart."""
-    if file is None or file.who.rank is not None:
-        return file is None
-    return len(file.ranks) > 1 or (file.world or 0) > 1 or not _LAUNCHERS.isdisjoint(file.forms)
-
-
-def _steps_of(rank: int | None, file: str, steps: Steps) -> list[LogLine]:
-    """The steps of a rank. If the rank of a line is unknown, all steps of its file count."""
-    own = [*steps.get(rank, ())]
-    if rank is None:
-        return own + [line for lines in steps.values() for line in lines if line.file == file]
-    return own + [line for line in steps.get(None, ()) if line.file == file]
-
-
-def _healthy_end(event: Event, file: LogFile | None, ended_badly: frozenset[str]) -> bool:
-    """Whether healthy logs have such a warning, too, and its file goes on without another complaint."""
-    needs, last = event.sighting.symptom.needs, event.sighting.last
-    if (
-        needs in ("", "no-step", "effect", "differs")
-        or file is None
-        or file.name in ended_badly
-        or is_raised(last)
-    ):
-        return False
-    return file.lines - last.number > AFTER_END
-
-
-def _retries(event: Event, file: LogFile | None) -> bool:
-    """Whether a job that makes steps has recovered from the event, whichever file it is in. It has not if
-    this file has steps and ends with the event.
-    """
-    if file is not None and file.progress and file.lines - event.sighting.last.number <= LAST_WORDS:
-        return False
-    return event.sighting.symptom.role is Role.CONSEQUENCE and bool(event.sighting.symptom.needs)
-
-
-def _later(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
-    """Whether a step came after the line. Used if nothing else complains: then any rank and clock will do."""
-    if step.file == line.file:
-        return step.number > line.number
-    apart = clocks.apart(line, step)
-    if apart is None and step.at is not None and line.at is not None and step.zoned is line.zoned:
-        apart = step.at - line.at
-    return apart is not None and apart > TOGETHER
-
-
-def _overcome_odd(party: Party, line: LogLine, file: LogFile | None, steps: Steps) -> bool:
-    """Whether the rank went on after the line."""
-    later = [each for each in _steps_of(party.rank, line.file, steps) if each.file == line.file]
-    if _ends_it(line):
-        return any(_proves(line, step, party.rank, file) for step in later)
-    return any(step.number > line.number for step in later)
-
-
-def _calms(line: LogLine, step: LogLine, clocks: Clocks) -> bool:
-    """Whether a step shows that the job went on after its only complaint."""
-    return _later(line, step, clocks) and not (_ends_it(line) and step.file == line.file)
-
-
 def _ends_it(line: LogLine) -> bool:
     """Whether the writer of such a line usually ends: it is an exception, or reports a signal."""
     return line.form is Form.PYTHON or _SIGNAL.search(line.text) is not None
-
-
-def _went_on(sighting: Sighting, step: LogLine, clocks: Clocks) -> bool:
-    """Whether a step in another file came later. Without times, this is assumed if healthy logs have the
-    symptom too.
-    """
-    if step.at is None or sighting.last.at is None:
-        return bool(sighting.symptom.needs)
-    return clocks.before(sighting.last, step)

@@ -12,7 +12,7 @@ MUTATE_ARGS ?= --draw 200 --seed 1
 WEIGH_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh gpu-proof clean
+.PHONY: demo quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -38,6 +38,7 @@ test-rest: $(VENV)/.ready
 
 test-all: test
 	@$(MAKE) --no-print-directory test-rest
+	@$(MAKE) --no-print-directory weigh-some
 
 # Every test, further variants of faults that are already covered, and the tests of the lab itself.
 test-long: $(VENV)/.ready
@@ -112,6 +113,11 @@ mutate: $(VENV)/.ready
 # or two, and goes on where it was cut short.
 weigh: $(VENV)/.ready
 	for judge in logs hang slow; do $(BIN)/python -m tests.exam --weigh doctor/$$judge/judge $(WEIGH_ARGS) || exit; done
+
+# A few conditions, drawn at random, as a part of `make test-all`: a dozen seconds.
+weigh-some: $(VENV)/.ready
+	@kept=$$(mktemp) && trap 'rm -f "$$kept"' EXIT && \
+	  $(BIN)/python -m tests.exam --weigh doctor/logs/judge --draw 4 --seed "$$(date +%j)" --file "$$kept"
 
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed

@@ -64,8 +64,6 @@ def accused(case: LogCase) -> LogBlame | None:
         why = "if one worker ends, the launcher ends the others, and its output says which was the first"
         says = f"all workers stopped without a word; the scheduler missed {who(parties)} first"
         return LogBlame(says, (), tuple(events), Confidence.SUSPECT, (why,))
-    if decided and not complain and all(_is_quiet(case, each) for each in parties):
-        how.append("no complaint of its own is in its log" if len(parties) == 1 else "they do not complain")
     last = _last_words(case, events[0])
     if last:
         how.append(f'before it the log says "{last.text.strip()[:MOST_WORDS]}"')
@@ -128,12 +126,6 @@ def nobody_came(missing: LogBlame) -> bool:
     """Whether only the head itself was at the rendezvous."""
     counts = [_JOINED.search(each.line.text) for each in missing.events]
     return bool(counts) and all(each is not None and int(each[1]) == 1 for each in counts)
-
-
-def _is_quiet(case: LogCase, party: Party) -> bool:
-    """Whether the log of a rank was read, and nothing in it complains."""
-    own = {each.by.rank for each in case.events} | {writer.rank for writer, _ in case.odd}
-    return party.rank in case.logged and party.rank not in own
 
 
 def _lacking(

@@ -60,6 +60,11 @@ class LogCase:
         )
 
     @cached_property
+    def vain(self) -> tuple[Event, ...]:
+        """The waits that ended in a time-out."""
+        return tuple(each for each in self.of(SuspectKind.WAITS) if not each.overcome)
+
+    @cached_property
     def waiting(self) -> frozenset[int]:
         """Ranks that waited for others until they timed out."""
         return frozenset(rank for each in self.of(SuspectKind.WAITS) for rank in each.ranks)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
@@ -18,7 +18,14 @@ from doctor.logs.judge.links import link
 from doctor.logs.judge.own_causes import blame_of, ordered, suspects
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.suspect import Suspect
-from doctor.logs.judge.waits import first_cause, late, silent_while_closed
+from doctor.logs.judge.waits import (
+    behind,
+    chain,
+    first_cause,
+    other_operation,
+    silent_while_closed,
+    without,
+)
 from doctor.logs.judge.words import titled, told, waited, who
 from doctor.logs.model import LogLine, Party, Role
 from doctor.model import Confidence
@@ -27,23 +34,46 @@ MOST = 5
 """The most causes that are named together."""
 
 
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """A row of the judge. It is asked if none above it has answered; the first of its blames is the cause."""
+
+    id: str
+    blames: Callable[[LogCase], list[LogBlame]]
+    says: str
+    cases: tuple[str, ...]
+    """What it is for: foreign cases of tests/exam, recorded logs of tests/samples, or a test that names whom
+    it finds. tests/unit/logs/judge/test_rules.py switches the row off, and their answers must change.
+    """
+
+
 def decide(case: LogCase) -> list[LogBlame]:
     """The cause first; several if the logs do not show which of them it is."""
+    return next((found for rule in RULES if (found := rule.blames(case))), [])
+
+
+def _accused(case: LogCase) -> list[LogBlame]:
     named = accused(case)
-    roots = _roots(case, named)
-    if named and not _stronger(case, roots, named):
-        named = _with_reason(case, named)
-        return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
-    if roots:
-        return roots
-    scheduled = bool(case.of(SuspectKind.SCHEDULER))
-    for rule in (interrupted, _absent_or_linked, link, late, silent_while_closed):
-        if rule is interrupted and scheduled:
-            continue  # the scheduler sent the signal
-        if found := rule(case):
-            return [found]
-    last = _scheduler(case) or _only_consequences(case) or own_exception(case)
-    return [last] if last else []
+    roots = _roots(case, named) if named else []
+    if named is None or _stronger(case, roots, named):
+        return []
+    named = _with_reason(case, named)
+    return [named, *(replace(each, confidence=Confidence.SUSPECT) for each in roots if each.who)]
+
+
+def _interrupted(case: LogCase) -> LogBlame | None:
+    """Unless the scheduler sent the signal."""
+    return None if case.of(SuspectKind.SCHEDULER) else interrupted(case)
+
+
+def _one(rule: Callable[[LogCase], LogBlame | None]) -> Callable[[LogCase], list[LogBlame]]:
+    return lambda case: [found] if (found := rule(case)) else []
+
+
+def _of_waits(
+    rule: Callable[[LogCase, tuple[Event, ...]], LogBlame | None],
+) -> Callable[[LogCase], list[LogBlame]]:
+    return _one(lambda case: rule(case, case.vain) if case.vain else None)
 
 
 def _with_reason(case: LogCase, named: LogBlame) -> LogBlame:
@@ -199,3 +229,48 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     if head.kind is SuspectKind.WAITS and not named:
         says = waited(parties, head, same) + other
     return LogBlame(says, named, same, Confidence.SUSPECT, role=Role.CONSEQUENCE)
+
+
+RULES = (
+    Rule("accused", _accused, "whom the others name", ("72",)),
+    Rule("cause", lambda case: _roots(case, accused(case)), "who has a cause of its own", ("06", "21", "48")),
+    Rule(
+        "ctrl-c",
+        _one(_interrupted),
+        "somebody ended the job; who was not where the others waited",
+        ("jobs/loopback/ctrlc/train.log",),
+    ),
+    Rule("absent", _one(_absent_or_linked), "who never came to the rendezvous, or could not", ("74", "76")),
+    Rule("link", _one(link), "the end that the broken links share, or both", ("15", "35", "401", "427")),
+    Rule(
+        "behind",
+        _of_waits(behind),
+        "who joined fewer operations than the others",
+        ("judge/test_waits.py::test_the_smallest_number_is_behind",),
+    ),
+    Rule("chain", _of_waits(chain), "the last that others wait for", ("12",)),
+    Rule(
+        "silent",
+        _of_waits(without),
+        "who did not join what the others waited for",
+        ("torch_c10d/2.13_gloo_allreduce_timeout_torchrun.log",),
+    ),
+    Rule(
+        "operation",
+        _of_waits(other_operation),
+        "who waited in another operation",
+        ("judge/test_waits.py::test_different_operations_are_a_mismatch_of_both_sides",),
+    ),
+    Rule("wordless", _one(silent_while_closed), "who ended without a word", ("runs/lightning-sigkill.log",)),
+    Rule("scheduler", _one(_scheduler), "the scheduler ended the job", ("exam/111-openvla-cancelled.log",)),
+    Rule(
+        "consequence", _one(_only_consequences), "what followed from a cause that is not in the logs", ("52",)
+    ),
+    Rule(
+        "exception",
+        _one(own_exception),
+        "the exception that the program ended with",
+        ("exam2/056-dataset-download-broken.log",),
+    ),
+)
+"""In the order in which they are asked."""

@@ -100,7 +100,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     head = suspect.head
     if head is not None and disagrees(head):
         return disagreement(case, suspect)
-    how = _before_it(case, suspect)
+    how: list[str] = []
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
@@ -135,19 +135,6 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
         nameless=head.kind is SuspectKind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
     )  # fmt: skip
-
-
-def _before_it(case: LogCase, suspect: Suspect) -> list[str]:
-    """What the kernel said of the same device before."""
-    lines = [each.line for each in suspect.events if each.line.form is Form.KERNEL]
-    devices = {pci for each in suspect.events if (pci := each.sighting.taken.get("pci"))}
-    said = (
-        each
-        for each in case.of(SuspectKind.CONFIRMS)
-        if each.sighting.taken.get("pci") in devices
-        and any(each.line.file == line.file and each.line.number < line.number for line in lines[:1])
-    )
-    return list(dict.fromkeys(f"before it the kernel says: {told(each.who, each)}" for each in said))[:1]
 
 
 def _reporters(suspect: Suspect) -> str:

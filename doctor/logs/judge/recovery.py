@@ -72,12 +72,10 @@ class Recovery:
     def weighed(self, event: Event) -> Event:
         """The event, marked if its rank or its job went on after it."""
         last, harmless = event.sighting.last, bool(event.sighting.symptom.needs)
-        if _lasts(event.sighting):
-            return event
         dead = event.kind is SuspectKind.DIED and not harmless  # nobody goes on after a signal
         went_on = not dead and self._went_on(last, event.by.rank, harmless)
         alone = self._alone and (self._any_later(last) or self._ends_well(event))
-        if went_on or alone or self._printed_on(event):
+        if (not _lasts(event.sighting) and (went_on or alone)) or self._printed_on(event):
             return replace(event, overcome=True)
         over = event.kind is SuspectKind.ROOT and not self._ended and self._is_over(last)
         return replace(event, overcome=True, doubted=True) if over else event

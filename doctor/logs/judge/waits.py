@@ -11,45 +11,25 @@ from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind, signal_of
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.judge.words import MOST, waited, who
-from doctor.logs.model import LogLine, Party, Role
+from doctor.logs.judge.words import MOST, who
+from doctor.logs.model import LogLine, Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 from doctor.waits import cycles, graph, waited_for
 
 FAR = 1000
 """The operations in which ranks of one group wait are less far apart: none ends before all have joined it."""
-_LIMIT = re.compile(
-    r"(?i)timeout\(ms\)=(\d{1,12})|after (\d{1,12}) ?ms|waiting (\d{1,12}) ?ms|in (\d{1,12}) ms"
-    r"|time ?out(?:\[|:\s*|=)(\d{1,9})(?:\s*s|\])|after (\d{1,9}) ?s(?:ec)?"
-)
 _SEQUENCE = re.compile(r"SeqNum=(\d{1,12})")
 _ENQUEUED = re.compile(r"last enqueued (?:NCCL |HCCL )?work: (-?\d{1,12})")
 _COMPLETED = re.compile(r"last completed (?:NCCL |HCCL )?work: (-?\d{1,12})")
 _OPERATION = re.compile(r"OpType=(\w{1,40})")
 
 
-def late(case: LogCase) -> LogBlame | None:
-    """The blame if there are only time-outs."""
-    events = tuple(each for each in case.of(SuspectKind.WAITS) if not each.overcome)
-    if not events:
-        return None
-    return (
-        _behind(case, events)
-        or _chain(case, events)
-        or _without(case, events)
-        or _other_operation(events)
-        or _latest(case, events)
-        or _tls(case, events)
-        or _pair(events)
-    )
-
-
 def _one(case: LogCase, rank: int) -> Party:
     return case.places.settled(Party(rank=rank), None)
 
 
-def _without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
+def without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the ranks whose log was read and has no time-out."""
     if not case.waiting:
         return None
@@ -62,7 +42,6 @@ def _without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     waiters = tuple(_one(case, rank) for rank in sorted(case.waiting))
     plural = len(silent) > 1
     how = [f"{who(waiters)} waited in vain, and {'these have' if plural else 'it has'} no such line"]
-    how += _last_steps(case, silent)
     if unresponsive:
         how.append("their launcher had to kill them" if plural else "its launcher had to kill it")
     stopped = [rank for rank in silent if ("rank", rank) in case.stopped]
@@ -87,15 +66,6 @@ def _unresponsive(case: LogCase, silent: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(rank for rank in silent if rank in killed and ("rank", rank) in case.stopped)
 
 
-def _last_steps(case: LogCase, ranks: tuple[int, ...]) -> list[str]:
-    steps = {rank: case.last_steps[rank][0] for rank in ranks if rank in case.last_steps}
-    others = {step for rank, (step, _) in case.last_steps.items() if rank not in ranks}
-    if len(set(steps.values())) == 1 and len(others) == 1:
-        step, theirs = next(iter(steps.values())), next(iter(others))
-        return [f"the last step in its log is {step}; in those of the others it is {theirs}"]
-    return []
-
-
 def _last_lines(case: LogCase, ranks: tuple[int, ...]) -> tuple[LogLine, ...]:
     found = [case.last_steps[rank][1] for rank in ranks if rank in case.last_steps]
     quiet = [
@@ -104,7 +74,7 @@ def _last_lines(case: LogCase, ranks: tuple[int, ...]) -> tuple[LogLine, ...]:
     return (*found, *(each.last for each in quiet if each.last is not None))
 
 
-def _behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
+def behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the ranks with the smallest number of an operation: enqueued, waited in, or completed."""
     reports = (
         *events,
@@ -142,7 +112,7 @@ def _behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     return None
 
 
-def _other_operation(events: tuple[Event, ...]) -> LogBlame | None:
+def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """All ranks waited, but in different operations: one was skipped, added or reordered. The minority is
     blamed, and all sides are described, since the logs do not show which is wrong.
     """
@@ -163,7 +133,7 @@ def _other_operation(events: tuple[Event, ...]) -> LogBlame | None:
     return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
 
-def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
+def chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """If A waits for B and B waits for C, blame C. A rank that nobody waits for is not guilty."""
     found = edges_of(each for each in events if each.line.form.value in ("plog", "cann", "mindspore"))
     edges = [pair for pair in found if pair[1][0] in ("rank", "device")]
@@ -202,62 +172,6 @@ def _chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     return LogBlame(f"{says}: {title}{doubt}", chosen, carried, Confidence.SUSPECT, how)
 
 
-def _latest(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
-    """All timed out, the last more than the time-out after the first: the others had given up by then."""
-    limit = max((each for event in events if (each := limit_of(event.line.text))), default=None)
-    first: dict[int, Event] = {}
-    for event in events:
-        for rank in event.ranks:
-            first.setdefault(rank, event)
-    if limit is None or len(first) < 2:
-        return None
-    base = next(iter(first.values())).line
-    after: dict[int, float] = {}
-    for rank, event in first.items():
-        apart = case.clocks.apart(base, event.line)
-        if apart is None:
-            return None
-        after[rank] = apart
-    spread = max(after.values()) - min(after.values())
-    if spread <= limit + 2:
-        return None
-    ranks = [rank for rank, seconds in after.items() if max(after.values()) - seconds <= 2]
-    if len(ranks) * 2 > len(after) and len(after) > 2:
-        return None
-    parties = tuple(_one(case, rank) for rank in sorted(ranks))
-    says = f"{who(parties)} came {spread:.0f} s after the others, who waited {limit:g} s"
-    how = (f"{ranks_text(after, most=MOST)} waited in vain, and {who(parties)} timed out last",)
-    return LogBlame(says, parties, events, Confidence.STRONG, how, nameless=True, brief="came late")
-
-
-def _tls(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
-    """Blame the minority whose TLS switch differs."""
-    at: dict[Key, tuple[Party, str]] = {}
-    for event in case.events:
-        if said := event.sighting.taken.get("tls"):
-            for party in event.who:
-                at[key(party, event.line.file)] = (party, said.lower())
-    counts = Counter(said for _, said in at.values())
-    if len(counts) != 2:
-        return None
-    (_, most), (few, least) = counts.most_common(2)
-    named = tuple(party for party, said in at.values() if said == few or most == least)
-    says = f"{who(named)}: the TLS switch differs from that of the others" + (
-        UNDECIDED if most == least else ""
-    )
-    sure = Confidence.SUSPECT if most == least else Confidence.STRONG
-    return LogBlame(says, named, events, sure, checks=("device-tls-mismatch",), nameless=True,
-                 brief="TLS differs")  # fmt: skip
-
-
-def _pair(events: tuple[Event, ...]) -> LogBlame | None:
-    """No rank stands out: report the time-outs without a culprit."""
-    head = first_cause(events)
-    events = (head, *(each for each in events if each is not head))
-    waiters = tuple(dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file"))
-    return LogBlame(waited(waiters, head, events), (), events, Confidence.SUSPECT, (), role=Role.CONSEQUENCE)
-
-
 def first_cause(events: tuple[Event, ...]) -> Event:
     """The first event that none of the others explains."""
     heads = list({each.id: each for each in reversed(events)}.values())
@@ -285,14 +199,3 @@ def silent_while_closed(case: LogCase) -> LogBlame | None:
     stop = "" if one else UNDECIDED
     return LogBlame(says + stop, parties, events, sure, how, _last_lines(case, silent), nameless=True,
                  checks=("kernel-log", "memory-low"), brief="ended without a word")  # fmt: skip
-
-
-def limit_of(text: str) -> float | None:
-    """The time-out that a line states, in seconds."""
-    found = _LIMIT.search(text)
-    if not found:
-        return None
-    milliseconds = next((each for each in found.groups()[:4] if each), None)
-    return (
-        int(milliseconds) / 1000 if milliseconds else float(next(each for each in found.groups()[4:] if each))
-    )

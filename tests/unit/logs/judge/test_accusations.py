@@ -1,4 +1,4 @@
-"""A rank that others name: what is said of its own log is only what was read."""
+"""A rank that others name is accused, whatever its own log says."""
 
 from __future__ import annotations
 
@@ -12,23 +12,15 @@ BARRIER = " failed to pass monitoredBarrier in 3000 ms\n"
 NAMES = "[rank0]:[E1120 07:22:05.676 ProcessGroupGloo.cpp:67] [Rank 0]: "
 QUIET = "step 1 loss 2.0\nstep 2 loss 1.9\n"
 LOUD = f"{QUIET}ERROR: data is late\n"
-SAYS = "rank 0 says so, by name"
 
 
 @pytest.mark.parametrize(
-    ("named", "logs", "how"),
-    [
-        ("Rank 1", {}, ()),
-        ("Rank 1", {1: QUIET}, ("no complaint of its own is in its log",)),
-        ("Rank 1", {1: LOUD}, ()),
-        ("Ranks 1, 3", {1: QUIET, 3: QUIET}, ("they do not complain",)),
-        ("Ranks 1, 3", {1: QUIET}, ()),
-        ("Ranks 1, 3", {1: QUIET, 3: LOUD}, ()),
-    ],
+    ("named", "logs"),
+    [("Rank 1", {}), ("Rank 1", {1: QUIET}), ("Rank 1", {1: LOUD}), ("Ranks 1, 3", {1: QUIET, 3: LOUD})],
 )
-def test_its_own_log(named: str, logs: dict[int, str], how: tuple[str, ...], tmp_path: Path) -> None:
+def test_whom_another_names(named: str, logs: dict[int, str], tmp_path: Path) -> None:
     for rank, text in {0: f"{NAMES}{named}{BARRIER}", **logs}.items():
         (tmp_path / f"rank_{rank}.log").write_text(text)
     (charge,) = concluded(tmp_path).charges
     assert {party.rank for party in charge.who} == ({1} if named == "Rank 1" else {1, 3})
-    assert charge.how == (SAYS, *how)
+    assert charge.how == ("rank 0 says so, by name",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from doctor.logs.judge import JobFacts, conclude
+from doctor.logs.judge import conclude
 from doctor.logs.model import Form, LogCause, LogFile, LogLine, LogOutcome, Logs, Party, Role
 from doctor.model import Confidence
 from tests.support.logs import endings as e
@@ -105,21 +105,6 @@ def test_the_clock_of_a_host_makes_nobody_the_latest() -> None:
     found = conclude(logs(files))
     assert found.charges[0].who == ()
     assert found.charges[0].role is Role.CONSEQUENCE
-
-
-def test_the_latest_is_guilty_where_the_clocks_were_compared() -> None:
-    text = "EI0006: Getting socket times out. timeout[120 s]"
-    files = [
-        File(f"rank-{n}.log", (Entry(400.0 if n == 3 else 100.0, text, e.SOCKET, Form.PLOG),),
-             Party(rank=n, host=e.HOSTS[n]), 4)
-        for n in range(4)
-    ]  # fmt: skip
-    known = JobFacts(offsets={"node1": 0.0, "node2": 0.1})
-    found = conclude(logs(files), known)
-    assert [party.rank for party in found.charges[0].who] == [3]
-    assert found.charges[0].says.startswith("rank 3 on node2 came 300 s after the others, who waited 120 s")
-    ahead = JobFacts(offsets={"node1": 0.0, "node2": 300.0})
-    assert conclude(logs(files), ahead).charges[0].who == ()  # ranks 0 and 1 are equally late
 
 
 def test_steps_that_all_logged_connect_the_clocks() -> None:

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from doctor.logs.judge import JobFacts, conclude
+from doctor.logs.judge import conclude
 from doctor.logs.judge.clocks import step_of
 from doctor.logs.judge.kinds import SuspectKind, exit_of, kind_of, signal_of
-from doctor.logs.judge.waits import limit_of
 from doctor.logs.model import Form, LogLine, Role, Sighting
 from doctor.model import UNDECIDED, Confidence
 from tests.support.cases import cases
 from tests.support.logs import endings as e
 from tests.support.logs.written import Entry, File, logs, symptom
-
-
-@pytest.mark.parametrize(
-    ("text", "seconds"),
-    [
-        ("WorkNCCL(SeqNum=8, Timeout(ms)=600000) ran for 600123 milliseconds", 600),
-        ("Timed out waiting 1800000ms for recv operation", 1800),
-        ("topo exchange server get socket timeout! timeout[120 s]", 120),
-        ("connected p2p timeout, timeout:130 s. local", 130),
-        ("nothing of the kind", None),
-    ],
-)
-def test_the_time_out_that_a_line_states(text: str, seconds: float | None) -> None:
-    assert limit_of(text) == seconds
 
 
 @pytest.mark.parametrize(
@@ -112,14 +97,3 @@ def test_different_operations_are_a_mismatch_of_both_sides() -> None:
     found = conclude(logs(files))
     assert "ranks 0-2 on node[1-2] in ALLREDUCE, rank 3 on node2 in BROADCAST" in found.charges[0].says
     assert found.charges[0].confidence is Confidence.SUSPECT
-
-
-def test_the_few_with_another_tls_switch_are_guilty() -> None:
-    files = []
-    for number in range(4):
-        text = "wait socket establish timeout"
-        taken = {"tls": "DISABLE" if number == 1 else "ENABLE"}
-        files.append(e.rank(number, Entry(120, text, e.SOCKET, Form.PLOG, taken=taken), steps=0))
-    found = conclude(logs(files), JobFacts())
-    assert [party.rank for party in found.charges[0].who] == [1]
-    assert found.checks[0] == "device-tls-mismatch"

@@ -1,6 +1,6 @@
 """The command line: each option is a field of one of these groups and is defined only here.
 
-Groups and fields are in the order of --help; `report/formats.py` has the options for outputs.
+Groups and fields are in the order of --help; `report/out/formats.py` has the options for outputs.
 """
 
 from __future__ import annotations

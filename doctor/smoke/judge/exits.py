@@ -43,7 +43,7 @@ IN_KERNEL = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", LOG)
 """Commands for a rank that hung in the kernel: they show what else hangs there."""
 _COMMANDS = {
     7: ("df -h /dev/shm", LOG),
-    9: (f"dmesg -T | grep -iE '{LACK}'", "free -h", "ulimit -a"),
+    9: (f"dmesg -T | grep -iE '{LACK}|killed process'", "free -h", "ulimit -a"),
     15: ("journalctl --since '10 min ago' | grep -iE 'kill|terminat|slurm|oom'",),
     24: ("ulimit -t",),
     25: ("ulimit -f",),

@@ -27,12 +27,10 @@ def _nvlinks(capture: Capture) -> Mapping[int, Links]:
     links: dict[int, dict[int, bool]] = {}
     current = -1
     for line in call.text.splitlines():
-        gpu = re.match(r"GPU (\d{1,4}): (.{1,80}?) \(UUID: ", line)
-        link = re.match(r"\s{0,80}Link (\d{1,3}): (.{1,80})", line)
-        if gpu:
+        if gpu := re.match(r"GPU (\d{1,4}): (.{1,80}?) \(UUID: ", line):
             current = int(gpu[1])
             names[current] = gpu[2]
-        elif link and current in names:
+        elif current in names and (link := re.match(r"\s{0,80}Link (\d{1,3}): (.{1,80})", line)):
             links.setdefault(current, {})[int(link[1])] = "inactive" not in link[2].lower()
         elif "all links are inactive" in line.lower() and current in names:
             links.setdefault(current, {})

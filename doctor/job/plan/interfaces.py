@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 
 INTERFACE_VARIABLES = ("HCCL_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME")
 VIRTUAL = ("lo", "docker", "br-", "veth", "virbr", "cni", "cali", "flannel", "kube", "tunl", "lxc")
@@ -60,6 +61,7 @@ def interface_with(address: str, interfaces: Mapping[str, Sequence[str]]) -> str
     return next(named, "lo" if is_loopback(address) else "")
 
 
+@cache
 def is_loopback(address: str) -> bool:
     try:
         return ipaddress.ip_address(address.partition("%")[0]).is_loopback

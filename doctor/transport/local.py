@@ -167,13 +167,11 @@ def _session(leader: int) -> Iterator[int]:
 
     By session, not by parent: a process whose parent has ended is still in the session.
     """
-    import psutil  # only if a program has to be ended
-
     with contextlib.suppress(OSError):
-        for pid in psutil.pids():
+        for name in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):
-                if os.getsid(pid) == leader:
-                    yield pid
+                if os.getsid(int(name)) == leader:
+                    yield int(name)
 
 
 class LocalTransport(ThreadedTransport):

@@ -169,3 +169,12 @@ def test_nothing_can_report_to_a_service() -> None:
         if CLIENTS & {name.partition(".")[0], ".".join(name.split(".")[:2])}
     ]
     assert not found
+
+
+def test_what_the_map_names_is_there() -> None:
+    _, _, rest = PAGE.read_text().partition("## Where a new thing goes\n")
+    rows = [line for line in rest.partition("\n## ")[0].splitlines() if line.startswith("| ")]
+    named = [path for row in rows for path in re.findall(r"`((?:\w+/)+(?:\w+\.py)?)`", row)]
+    assert len(named) > 30
+    top = ("checks", "docs", "playbooks", "tests")
+    assert not [n for n in named if not ((ROOT.parent if n.split("/")[0] in top else ROOT) / n).exists()]

@@ -233,26 +233,26 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
 
 RULES = (
     Rule("accused", _accused, "whom the others name", ("72",)),
-    Rule("cause", lambda case: _roots(case, accused(case)), "who has a cause of its own", ("06", "21", "48")),
+    Rule("cause", lambda case: _roots(case, accused(case)), "whose own cause is known", ("06", "21", "48")),
     Rule(
         "ctrl-c",
         _one(_interrupted),
-        "somebody ended the job; who was not where the others waited",
+        "somebody ended the job",
         ("jobs/loopback/ctrlc/train.log",),
     ),
-    Rule("absent", _one(_absent_or_linked), "who never came to the rendezvous, or could not", ("74", "76")),
-    Rule("link", _one(link), "the end that the broken links share, or both", ("15", "35", "401", "427")),
+    Rule("absent", _one(_absent_or_linked), "who never came", ("74", "76")),
+    Rule("link", _one(link), "the ends of broken links", ("15", "35", "401", "427")),
     Rule(
         "behind",
         _of_waits(behind),
-        "who joined fewer operations than the others",
+        "who fell behind",
         ("judge/test_waits.py::test_the_smallest_number_is_behind",),
     ),
     Rule("chain", _of_waits(chain), "the last that others wait for", ("12",)),
     Rule(
         "silent",
         _of_waits(without),
-        "who did not join what the others waited for",
+        "who did not join",
         ("torch_c10d/2.13_gloo_allreduce_timeout_torchrun.log",),
     ),
     Rule(
@@ -263,13 +263,11 @@ RULES = (
     ),
     Rule("wordless", _one(silent_while_closed), "who ended without a word", ("runs/lightning-sigkill.log",)),
     Rule("scheduler", _one(_scheduler), "the scheduler ended the job", ("exam/111-openvla-cancelled.log",)),
-    Rule(
-        "consequence", _one(_only_consequences), "what followed from a cause that is not in the logs", ("52",)
-    ),
+    Rule("consequence", _one(_only_consequences), "consequences without their cause", ("52",)),
     Rule(
         "exception",
         _one(own_exception),
-        "the exception that the program ended with",
+        "how the program ended",
         ("exam2/056-dataset-download-broken.log",),
     ),
 )

@@ -13,6 +13,7 @@ from tests.unit.run.test_losses import FALLING, Printed, Text
 LOCAL = Request("run", who=HostFlags(local=True))
 OWN = [f"step {step} loss {loss:.5f} lr 0.001" for step, loss in enumerate(FALLING)]
 NAN = [f"step {step} loss nan lr 0.001" for step in range(50, 60)]
+SAME = [f"step {step} loss 4.123457" for step in range(300)]
 QUOTED = [f"sample {n}: iter {n} loss = nan" for n in range(200, 240)]
 HIGH = [f"step {step} loss {3.0 * 1.2**step:.3f}" for step in range(40)]
 """The log of another training, as a text that a job may print."""
@@ -39,6 +40,7 @@ def looked(before: Sequence[str], since: Sequence[str]) -> tuple[tuple[str, ...]
         (OWN[:50] + NAN[:1], NAN[1:]),
         ([], NAN),
         (OWN[:50] + HIGH[30:32], [f"step {50 + n} loss {3 * 1.2**n:.3f} lr 0.001" for n in range(40)]),
+        (SAME[:200], SAME[200:]),
         ([TRAINER.format(2 - n / 90, 1.5, n / 9) for n in range(90)], [TRAINER.format(0.0, "nan", 12)] * 3),
         (
             [(MEGATRON + " lm loss: 2.5E+00 |" + REST).format(n, 0) for n in range(90)],
@@ -46,7 +48,7 @@ def looked(before: Sequence[str], since: Sequence[str]) -> tuple[tuple[str, ...]
         ),
         ([], [BAR]),
     ],
-    ids=["NaN", "NaN from the start", "rises", "Trainer", "Megatron", "a bar"],
+    ids=["NaN", "NaN from the start", "rises", "frozen", "Trainer", "Megatron", "a bar"],
 )  # fmt: skip
 def test_a_bad_loss_that_lasts_is_one(before: Sequence[str], since: Sequence[str]) -> None:
     says, lasts = looked(before, since)

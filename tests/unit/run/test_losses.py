@@ -55,8 +55,10 @@ def test_a_loss_that_falls_is_not_told() -> None:
     [
         ([[*FALLING[:20], *[float("nan")] * 9]], "NaN"),
         ([[*FALLING[:60], *(FALLING[60] * 1.2**n for n in range(30))]], "rises"),
+        ([[4.123457] * 300], "same number"),
+        ([FALLING, FALLING, [*FALLING[:50], *(each * 1.5 + 1 for each in FALLING[50:])]], "rank 2"),
     ],
-    ids=["NaN", "diverging"],
+    ids=["NaN", "diverging", "frozen", "disagree"],
 )
 def test_each_fault_of_a_loss_is_told_once(curves: Sequence[Sequence[float]], word: str) -> None:
     says, reports = told(*curves)

@@ -15,14 +15,8 @@ CUDA = "12.4"
 MEMORY = 81559
 LINKS = 18
 
-VERSION = f"""\
-NVRM version: NVIDIA UNIX x86_64 Kernel Module  {DRIVER}  Tue Jul 16 18:33:05 UTC 2024
-GCC version:  gcc version 12.2.0 (Debian 12.2.0-14)
-"""
-NO_DRIVER = (
-    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. "
-    "Make sure that the latest NVIDIA driver is installed and running.\n\n"
-)
+VERSION = from_cases(__file__, "VERSION", str)
+NO_DRIVER = from_cases(__file__, "NO_DRIVER", str)
 
 # Fields that can be queried, with the unit in their title and their healthy value.
 FIELDS = {

@@ -54,12 +54,7 @@ _COUNTERS = [
     "roce_new_pkt_rty_num",
     "roce_ecn_db_num",
 ]
-_TRAFFIC = {
-    "nic_tx_all_pkg_num": 122404,
-    "nic_tx_all_oct_num": 16921741,
-    "nic_rx_all_pkg_num": 6414803,
-    "nic_rx_all_oct_num": 482237805,
-}
+_TRAFFIC = from_cases(__file__, "_TRAFFIC", dict[str, int])
 _PORTS = from_cases(__file__, "_PORTS", str)
 
 

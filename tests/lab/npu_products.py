@@ -79,12 +79,7 @@ class Product:
 
 
 _DRIVER = from_cases(__file__, "_DRIVER", str)
-_FIRMWARE = """\
-Version={0.firmware}
-firmware_version=1.0
-package_version={0.driver}
-compatible_version_drv=[{0.driver},{0.driver}.]
-"""
+_FIRMWARE = from_cases(__file__, "_FIRMWARE", str)
 _CANN = from_cases(__file__, "_CANN", str)
 
 PRODUCTS = {

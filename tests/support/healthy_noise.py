@@ -6,13 +6,7 @@ from __future__ import annotations
 from tests.support.cases import from_cases
 
 NUMBERS = from_cases(__file__, "NUMBERS", tuple[str, ...])
-EARLY = (
-    "[W{day} {time}123 socket.cpp:755] [c10d] The client socket cannot be initialized to connect to "
-    "[{host}]:29500 (errno: 97 - Address family not supported by protocol).",
-    "[W{day} {time}123 socket.cpp:207] [c10d] The hostname of the client socket cannot be retrieved. err=-3",
-    "[W{day} {time}123 TCPStore.cpp:358] [c10d] TCP client failed to connect/validate to host {host}:29500 - "
-    "retrying (try=0, timeout=600000ms, delay=812ms): Connection refused",
-)
+EARLY = from_cases(__file__, "EARLY", tuple[str, ...])
 """Lines about the rendezvous, which come first."""
 NOISE = (
     *NUMBERS,

@@ -21,6 +21,7 @@ import pytest
 from tests.lab import Host, Lab
 from tests.lab.controller import REPOSITORY
 from tests.lab.processes import command, numbers, processes
+from tests.support.cases import from_cases
 
 JOINED = "has reached rank 0"
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
@@ -28,13 +29,7 @@ PORT = 29617
 PATIENCE = 300.0
 HELD = "/run/held"
 """While this file is on a host, its ranks that are to be held back wait before they call doctor."""
-RANK = r"""
-r=${RANK:-$OMPI_COMM_WORLD_RANK}
-case " $STOP " in (*" $r "*) read -r pid _ </proc/self/stat; kill -STOP "$pid" ;; esac
-case " $HOLD " in (*" $r "*) while [ -e /run/held ]; do sleep 0.1; done ;; esac
-"$@"
-echo "code $r $?"
-"""
+RANK = from_cases(__file__, "RANK", str)
 """torchrun turns two dollar signs into one."""
 ENDED = re.compile(r"^code (\d+) (\w+)$", re.MULTILINE)
 

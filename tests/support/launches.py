@@ -30,48 +30,19 @@ DYNAMIC_CLUSTER = from_cases(__file__, "DYNAMIC_CLUSTER", str)
 
 TORCHRUN = from_cases(__file__, "TORCHRUN", str)
 
-C10D = """#!/bin/sh
-export NCCL_SOCKET_IFNAME=eth0
-torchrun --nnodes=1:2 --nproc-per-node=8 --max-restarts=3 --rdzv-id=job7 \\
-    --rdzv-backend=c10d --rdzv-endpoint=node2:29400 train.py --lr 1
-"""
+C10D = from_cases(__file__, "C10D", str)
 
-TORCH_NPU_RUN = """
-export HCCL_CONNECT_TIMEOUT=600
-torch_npu_run --rdzv_backend=parallel --master_addr 192.168.7.1 --master_port 29501 --nnodes 2 \\
-  --node_rank {node} --nproc_per_node 8 --enable_tiered_parallel_tcpstore=true train.py
-"""
+TORCH_NPU_RUN = from_cases(__file__, "TORCH_NPU_RUN", str)
 
-MSRUN = """
-msrun --worker_num=16 --local_worker_num=8 --master_addr=192.168.7.1 --master_port=8118 --node_rank={node} \\
-  --log_dir=msrun_log --join=True --cluster_time_out=300 net.py
-"""
+MSRUN = from_cases(__file__, "MSRUN", str)
 
-MPIRUN = """
-export HCCL_CONNECT_TIMEOUT=600
-mpirun --allow-run-as-root -np 16 -H node1:8,node2:8 -x MASTER_ADDR=node1 -x MASTER_PORT=29500 \\
-  -mca btl_tcp_if_include eth0 --output-filename log_output python net.py
-"""
+MPIRUN = from_cases(__file__, "MPIRUN", str)
 
-SLURM = """#!/bin/bash
-#SBATCH --nodes=2
-#SBATCH --ntasks-per-node=8
-export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
-export MASTER_PORT=29500
-srun --kill-on-bad-exit=0 -N2 -n16 --export=ALL,HCCL_BUFFSIZE=200 python -u train.py
-"""
+SLURM = from_cases(__file__, "SLURM", str)
 
-SPAWN = """
-export MASTER_ADDR=192.168.7.1
-export MASTER_PORT=29500
-python -u main_spawn.py --nodes 2 --gpus 8
-"""
+SPAWN = from_cases(__file__, "SPAWN", str)
 
-BY_HAND = """
-export MASTER_ADDR=192.168.7.1 MASTER_PORT=29500 WORLD_SIZE=2
-RANK=0 python train.py --master &
-RANK=1 python train.py
-"""
+BY_HAND = from_cases(__file__, "BY_HAND", str)
 
 ENV_FILE = from_cases(__file__, "ENV_FILE", str)
 

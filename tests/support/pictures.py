@@ -18,33 +18,13 @@ from doctor.judge.registry import FoundChecks
 from doctor.text.language import Language
 from doctor.text.speech import speaking
 from doctor.text.wrap import cells
+from tests.support.cases import from_cases
 from tests.support.recordings import answered
 
 COLUMNS = 100
 _TEXT = re.compile(r'<text ([^>]*)x="([\d.]+)"([^>]*)textLength="([\d.]+)"([^>]*)>([^<]*)</text>')
 _OF_ONE_WIDTH = re.compile(r"[\u2e80-\uffff]+|[^\u2e80-\uffff]+")
-PAGE = """\
-<svg viewBox="0 0 {width} {height}" xmlns="http://www.w3.org/2000/svg" role="img">
-<style>
-.{unique_id}-matrix {{ font: {char_height}px/{line_height}px monospace; }}
-.{unique_id}-title {{ font: bold 18px sans-serif; }}
-{styles}
-</style>
-<defs>
-<clipPath id="{unique_id}-clip-terminal">
-<rect width="{terminal_width}" height="{terminal_height}" />
-</clipPath>
-{lines}
-</defs>
-{chrome}
-<g transform="translate({terminal_x}, {terminal_y})" clip-path="url(#{unique_id}-clip-terminal)">
-{backgrounds}
-<g class="{unique_id}-matrix">
-{matrix}
-</g>
-</g>
-</svg>
-"""
+PAGE = from_cases(__file__, "PAGE", str)
 
 
 def picture(demo: str, lang: Language = Language.EN) -> str:

@@ -21,60 +21,11 @@ from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.savedrun import SCHEMA
 from tests.support.captures import as_read
+from tests.support.cases import from_cases
 
 NOW = 1_795_167_475.0
-HEALTHY = {
-    "clock": f"{NOW:.3f}",
-    "clock-end": f"{NOW + 0.5:.3f}",
-    "devices": "",
-    "processes": "1 0 Ss root 90000 /sbin/init\n",
-    "listeners": "listeners\n",
-    "python": "python 3.11.2 /usr/bin/python3\n",
-    "environment": "",
-    "firewall": "",
-    "kernel-log": "uptime 90000.0\n",
-    "shm-segments": "total 0\n",
-    "tables": "",
-    "policy": "",
-    "job-processes": "jobs",
-    "spaces": (
-        "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\n"
-        "path yes /root\n/dev/vda 264212084 1 83035188 1% /\n"
-        "path yes /dev/shm\ntmpfs 12342040 0 12342040 0% /dev/shm\n"
-    ),
-}
-FILES = {
-    "ports": {
-        "/proc/sys/net/core/somaxconn": "4096",
-        "/proc/sys/net/ipv4/tcp_max_syn_backlog": "2048",
-        "/proc/sys/net/ipv4/ip_local_port_range": "32768 60999",
-        "/proc/sys/net/ipv4/ip_local_reserved_ports": "",
-    },
-    "limits": {
-        "/proc/self/limits": "Max processes 96365 96365 processes\nMax open files 20000 20000 files\n"
-        "Max locked memory unlimited unlimited bytes"
-    },
-    "neighbours": {"/proc/sys/net/ipv4/neigh/default/gc_thresh3": "1024"},
-    "kernel": {
-        "/proc/sys/kernel/osrelease": "6.1.0-18-amd64",
-        "/proc/sys/kernel/version": "#1 SMP PREEMPT_DYNAMIC Debian",
-        "/etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"',
-    },
-    "memory": {"/proc/meminfo": "MemTotal: 24684084 kB\nMemAvailable: 24081708 kB"},
-    "swap": {"/proc/swaps": "Filename Type Size Used Priority"},
-    "routes": {
-        "/proc/net/route": "Iface Destination Gateway Flags RefCnt Use Metric Mask\n"
-        "eth0 00000000 0100000A 0003 0 0 0 00000000\neth0 0000000A 00000000 0001 0 0 0 00FFFFFF"
-    },
-    "fixed-neighbours": {"/proc/net/arp": "IP address HW type Flags HW address Mask Device"},
-    "links": {"/sys/class/net/eth0/mtu": "1500", "/sys/class/net/eth0/speed": "10000"},
-    "view": {"/proc/1/cgroup": "0::/init.scope"},
-    "versions": {},
-    "pace": {},
-    "rdma": {},
-    "devices": {},
-    "architecture": {"/lib64/ld-linux-x86-64.so.2": ""},
-}
+HEALTHY = from_cases(__file__, "HEALTHY", dict[str, str])
+FILES = from_cases(__file__, "FILES", dict[str, dict[str, str]])
 
 
 def heard(

@@ -24,6 +24,7 @@ from doctor.recording import Recording
 from doctor.report.terminal.report import print_report
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.result import Injection, OmittedSmokeHost, SmokePlan, SmokeResult
+from tests.support.cases import from_cases
 from tests.support.recordings import HEALTHY, heard, mesh, recording, syllabus
 from tests.support.smoke.frozen import at, frozen, stuck
 from tests.support.smoke.results import healthy, plan_of, with_end
@@ -32,20 +33,7 @@ NAMES = [f"node{n}" for n in range(1, 5)]
 SMALL_SHM = HEALTHY["spaces"].replace("tmpfs 12342040 0 12342040", "shm 65536 0 65536")
 REFUSED = ("connection refused on port 22", "Start sshd.", ("ssh node4",), "Connection refused")
 
-DOZEN = (
-    "host-unreachable",
-    "probe-incomplete",
-    "port-unreachable",
-    "firewall-blocks",
-    "hostname-loopback",
-    "shm-small",
-    "disk-full",
-    "swap-active",
-    "kernel-log",
-    "gpu-missing",
-    "smoke-hang",
-    "smoke-crash",
-)
+DOZEN = from_cases(__file__, "DOZEN", tuple[str, ...])
 """Checks about hosts and about pairs, essential or not, one for another backend, and two for a smoke run."""
 
 SICK = {"node2": "faulty: shm-small", "node4": "busy: device 0 is at work for another job"}

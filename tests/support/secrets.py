@@ -5,39 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples"
-NAMED = (
-    "[rank3]: 2025-03-01 10:00:00 ERROR {n}: {v} was refused",
-    "{n} = {v}",
-    "{n}：{v}",
-    "python train.py --{d}={v} --steps 3",
-    "python train.py --{d} {v} --steps 3",
-    "Command '['train.py', '--{d}', '{v}', '--steps']' returned 1",
-    "{u}={v} python train.py",
-    "+ export {u}='{v}'",
-    "  {n}: {v}",
-    '  {n}: "{v}"',
-    '{{"{n}": "{v}", "rank": 0}}',
-    'body={{\\"{n}\\": \\"{v}\\"}}',
-    "Namespace(rank=0, {n}='{v}')",
-    "Config(rank=0, {n}={v})",
-    '[{{"name": "{u}", "value": "{v}"}}]',
-    "<{n}>{v}</{n}>",
-    "GET https://host/path?page=2&{n}={v} HTTP/1.1",
-)
-ALONE = (
-    "[rank3]: 2025-03-01 10:00:00 ERROR {v} was refused",
-    "python train.py --config={v}",
-    "python train.py --config {v} --steps 3",
-    "X={v} python train.py",
-    "  x: {v}",
-    '{{"x": "{v}"}}',
-    "login('{v}', x='{v}')",
-    "GET https://host/path?x={v}&y=1",
-    "GET https://host/{v}/y",
-)
+NAMED = from_cases(__file__, "NAMED", tuple[str, ...])
+ALONE = from_cases(__file__, "ALONE", tuple[str, ...])
 
 
 def rows() -> list[str]:

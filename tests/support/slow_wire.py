@@ -16,42 +16,11 @@ import sys
 from collections.abc import Iterator
 
 from tests.lab import Host, Lab, LabError
+from tests.support.cases import from_cases
 
 # Frames are passed on as the kernel's own virtual devices do: with the header that tells a network card what
 # it still has to do (check sums, cutting). Without it, large frames would arrive damaged.
-_RELAY = """
-import collections, select, socket, sys, time
-
-def wire(name):
-    end = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
-    end.setsockopt(263, 15, 1)                    # SOL_PACKET, PACKET_VNET_HDR
-    end.setsockopt(socket.SOL_SOCKET, 33, 1 << 26)  # SO_RCVBUFFORCE
-    end.bind((name, 3))                           # ETH_P_ALL
-    end.setblocking(False)
-    return end
-
-late, ends = float(sys.argv[3]), [wire(sys.argv[1]), wire(sys.argv[2])]
-waiting = collections.deque()
-print("up", flush=True)
-while True:
-    pause = max(0.0, waiting[0][0] - time.monotonic()) if waiting else None
-    for ready in select.select([*ends, sys.stdin], [], [], pause)[0]:
-        if ready is sys.stdin:
-            sys.exit()
-        try:
-            while True:
-                frame, address = ready.recvfrom(1 << 17)
-                if address[2] != 4:               # PACKET_OUTGOING: what we sent ourselves
-                    waiting.append((time.monotonic() + late, ends[ready is ends[0]], frame))
-        except BlockingIOError:
-            pass
-    while waiting and waiting[0][0] <= time.monotonic():
-        _, end, frame = waiting.popleft()
-        try:
-            end.send(frame)
-        except OSError:
-            pass                                  # a full queue loses frames, as wires do
-"""
+_RELAY = from_cases(__file__, "_RELAY", str)
 
 
 @contextlib.contextmanager

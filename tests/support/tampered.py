@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "recordings"
@@ -19,22 +20,7 @@ def saved(name: str) -> Any:
     return json.loads(gzip.decompress((SAMPLES / f"{name}.run.json.gz").read_bytes()))
 
 
-FREE = frozenset(
-    {
-        "stdout",
-        "stderr",
-        "reason",
-        "summary",
-        "remedy",
-        "commands",
-        "detail",
-        "notes",
-        "no_smoke",
-        "no_mesh",
-        "text",
-    }
-    | {"python", "address", "data", "enter", "user", "jump", "trouble", "words"}
-)
+FREE = from_cases(__file__, "FREE", frozenset[str])
 """Fields that may hold any text in a valid recording."""
 
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from msgspec import Struct, convert
 
 from tests.lab import Host
+from tests.support.cases import from_cases
 from tests.support.smoke.faults import (
     JobPython,
     full_shm,
@@ -60,26 +61,8 @@ class Outside(Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.kind} *"
 
 
-BROKEN_IMPORT = """
-import sys
-
-class Broken:
-    def find_spec(self, name, path=None, target=None):
-        if name == "{name}":
-            raise ImportError("lib{name}_cpu.so: cannot open shared object file: No such file or directory")
-
-sys.meta_path.insert(0, Broken())
-"""
-STUCK_IMPORT = """
-import sys, time
-
-class Slow:
-    def find_spec(self, name, path=None, target=None):
-        if name == "{name}":
-            time.sleep(600)
-
-sys.meta_path.insert(0, Slow())
-"""
+BROKEN_IMPORT = from_cases(__file__, "BROKEN_IMPORT", str)
+STUCK_IMPORT = from_cases(__file__, "STUCK_IMPORT", str)
 
 
 def _at_import(host: Host, code: str, python: JobPython) -> None:

@@ -5,13 +5,9 @@ from __future__ import annotations
 import time
 
 from tests.lab import Host
+from tests.support.cases import from_cases
 
-SILENT = """
-table inet silent {
-  chain out { type filter hook output priority 0; policy accept;
-    tcp dport 22 accept; tcp sport 22 accept; oif eth0 meta l4proto tcp drop; }
-}
-"""
+SILENT = from_cases(__file__, "SILENT", str)
 
 
 def lose_everything(host: Host, program: str) -> None:

@@ -13,17 +13,12 @@ from statistics import median
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.hang.ranks import RunningJob
 
 JOB = Path(__file__).with_name("job.py")
 ROW = struct.Struct("4d")
-FEED = """
-import os, sys, time
-pipe = os.open(sys.argv[1], os.O_RDWR)
-while int(sys.argv[2]) in (0, os.getppid()):
-    os.write(pipe, bytes(30_000))
-    time.sleep(0.003)
-"""
+FEED = from_cases(__file__, "FEED", str)
 Step = tuple[float, float, float, float]
 """When it began, had its data, was ready and was done."""
 

@@ -15,39 +15,18 @@ import psutil
 
 from doctor.smoke.agents import smoke_script
 from doctor.transport import SessionEnd
+from tests.support.cases import from_cases
 from tests.support.mesh_session import LocalSession
 
 # Instead of rank.py: each rank does what $ACT says, by default "sleep".
-RANK = """
-import ctypes, json, os, signal, subprocess, sys, time
-
-def run(config, place, page, events, go, stack):
-    def say(**words):
-        os.write(events, json.dumps(words).encode() + b"\\n")
-    page.enter_phase("start")
-    act = os.environ.get("ACT", "time.sleep(600)")
-    exec(os.environ.get("ACT_" + str(place), act), dict(globals(), **locals()))
-    os._exit(0)
-"""
+RANK = from_cases(__file__, "RANK", str)
 PATIENCE = 90.0
 """Seconds: importing torch alone takes half a minute on a busy machine."""
 STAND_INS = {"rank": RANK, "torch_framework": ""}
 # Instead of torch, which is slow to import.
 TORCH = "__version__ = '9.9'"
-STORE = """
-class TCPStore:
-    def __init__(self, address, port, master_listen_fd, **options):
-        self.port = port
-"""
-JOINING = """
-page.enter_phase("ready")
-say(ev="joined", line=os.read(go, 4096).decode())
-page.enter_phase("train")
-while True:
-    page.enter("world", 1, "all_reduce", "float32", 4)
-    time.sleep(0.01)
-    page.leave()
-"""
+STORE = from_cases(__file__, "STORE", str)
+JOINING = from_cases(__file__, "JOINING", str)
 
 
 class Agent:

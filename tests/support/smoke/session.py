@@ -20,40 +20,15 @@ from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
 from doctor.smoke.plan import SmokeWishes, plan_smoke
 from doctor.smoke.result import SmokePlan
 from doctor.transport import Line, SessionEnd
+from tests.support.cases import from_cases
 from tests.unit.smoke.test_plan import hosts, job
 
 STEPS = 3
-MILESTONES = (
-    ("spawned", 0),
-    ("start", 0),
-    ("ready", 0),
-    ("join", 3),
-    ("collectives", 0),
-    ("train", 0),
-    ("train", 1),
-    ("train", 2),
-    ("audit", 0),
-    ("bandwidth", 0),
-    ("done", 0),
-)
+MILESTONES = from_cases(__file__, "MILESTONES", tuple[tuple[str, int], ...])
 READY, JOIN, FIRST, SECOND, BANDWIDTH, DONE = 2, 3, 5, 6, 9, 10
 TICK = 0.003
 MOST = 0.02
-QUICK = SmokePatience(
-    0.3,
-    floor=0.12,
-    imports=0.4,
-    stopped=0.04,
-    silent=0.6,
-    mute=0.12,
-    grace=0.04,
-    again=0.02,
-    look=0.12,
-    hiccup=0.1,
-    stop=0.15,
-    beat=0.05,
-    start=0.3,
-)
+QUICK = from_cases(__file__, "QUICK", SmokePatience)
 
 
 def small(number: int = 2, ranks: int = 2, **wishes: Any) -> SmokePlan:

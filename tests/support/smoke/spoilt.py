@@ -14,21 +14,14 @@ from doctor.smoke.onhost.corpus import reference_batch
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.trainplan import replicas_again
 from doctor.smoke.result import RankOutcome, SmokeResult
+from tests.support.cases import from_cases
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_batches, with_rank, with_steps
 
 Spoil = Callable[[SmokeResult], SmokeResult]
 Verdict = tuple[str, str, tuple[int, ...], bool]
 """Check, kind, culprits, undecided."""
 
-SHAPES: dict[str, dict[str, int]] = {
-    "1x1": {"hosts": 1},
-    "2x1": {"hosts": 2},
-    "1x4": {"hosts": 1, "each": 4, "tp": 4},
-    "2x2": {"hosts": 2, "each": 2, "tp": 2},
-    "3x1": {"hosts": 3},
-    "4x2": {"hosts": 4, "each": 2, "tp": 2},
-    "two cells": {"hosts": 4, "each": 2, "tp": 2, "cells": 2},
-}
+SHAPES = from_cases(__file__, "SHAPES", dict[str, dict[str, int]])
 
 
 @cache

@@ -13,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from tests.support.cases import from_cases
 from tests.support.command import relays, started
 from tests.support.commands import DOCTOR
 from tests.support.injob import await_true
@@ -21,15 +22,7 @@ from tests.trials.command.kinds import Draw
 from tests.trials.command.seen import PATIENCE, Seen, left, parsed
 
 JOB = (sys.executable, str(ROOT / "tests/support/command_job.py"))
-LOOP = """
-export WORLD_SIZE=2
-pids=
-trap 'kill $pids; exit 130' INT TERM
-for RANK in 0 1; do export RANK; "$@" & pids="$pids $!"; done
-code=0
-for pid in $pids; do wait $pid || code=1; done
-exit $code
-"""
+LOOP = from_cases(__file__, "LOOP", str)
 SMALL_SHM = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=32m shm /dev/shm; exec "$@"', "sh")
 MEMORY = Path("/sys/fs/cgroup/memory")
 MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2")

@@ -11,6 +11,7 @@ from pathlib import Path
 from tests.lab import Host, Lab
 from tests.lab.machine import Process
 from tests.lab.slurm import Slurm
+from tests.support.cases import from_cases
 from tests.support.hang import dead_files
 from tests.support.hang.lost import lose_everything
 from tests.trials.hang.answer import Answer
@@ -25,11 +26,7 @@ STANDS = 3.0
 """Seconds after the start of the fault: by then, no rank moves any more."""
 DEAD = ("storage", "dstate")
 OURS = "[t]rials/hang/training.py"
-CUT = """
-table inet cut {
-  chain c { type filter hook input priority 0; ip saddr %s drop; }
-}
-"""
+CUT = from_cases(__file__, "CUT", str)
 """Packets are dropped on arrival: if the sender's own kernel dropped them, the sender would know."""
 
 

@@ -19,6 +19,7 @@ import psutil
 from tests.lab import Host, Lab
 from tests.lab.container import Memory
 from tests.lab.controller import REPOSITORY
+from tests.support.cases import from_cases
 from tests.support.injob import TORCHRUN, Job, environment, start_mpirun
 from tests.trials.logs import slurm
 from tests.trials.logs.cases import PORT, Case
@@ -31,11 +32,7 @@ PATIENCE = 200.0
 ALONE = 75.0
 """Seconds that the other processes have after one has failed; then they are ended, as a person would do."""
 LARGE = 100_000
-LAYOUTS = {
-    "plain": (),
-    "redirects": ("--log-dir", REDIRECTED, "-r", "3"),
-    "tee": ("--log-dir", REDIRECTED, "-t", "3"),
-}
+LAYOUTS = from_cases(__file__, "LAYOUTS", dict[str, tuple[str, ...]])
 
 
 def run(lab: Lab, case: Case, raw: Path) -> None:

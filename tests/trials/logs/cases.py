@@ -7,24 +7,14 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from tests.lab import Lab
+from tests.support.cases import from_cases
 from tests.trials.kindfile import kinds
 
 PORT = 29500
 CHECKPOINTS = "/checkpoints"
 Prepare = Callable[[Lab], None]
-FIREWALL = f"""
-table inet filter {{
-  chain input {{
-    type filter hook input priority 0; policy accept;
-    iif lo accept
-    tcp dport {PORT} VERDICT
-  }}
-}}
-"""
-STUB = """
-echo | gcc -shared -x c -Wl,-soname,libtorch_cpu.so -o /run/libtorch_cpu.so -
-mount --bind /run/libtorch_cpu.so "$1"
-"""
+FIREWALL = from_cases(__file__, "FIREWALL", str)
+STUB = from_cases(__file__, "STUB", str)
 
 
 def firewall(lab: Lab, verdict: str) -> None:

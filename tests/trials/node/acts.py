@@ -16,6 +16,7 @@ from tests.lab.errors import LabError
 from tests.lab.gpus import GpuHost
 from tests.lab.npus import NpuHost
 from tests.lab.slurmjob import submit
+from tests.support.cases import from_cases
 from tests.support.hang import dead_files
 from tests.support.injob import environment
 from tests.trials.node.situation import Ranks, Situation, Stage
@@ -25,10 +26,7 @@ FOLDER = "/tmp/node-trial"
 PATIENCE = 90.0
 LEAST = 600
 """Seconds that what keeps a host busy may live."""
-TOOLS = (
-    "awk cat cut date df du find free grep head hostname id ip ls lsmod mount nproc ps readlink sed "
-    "sort stat tail tr uname uniq uptime wc which xargs"
-)
+TOOLS = from_cases(__file__, "TOOLS", str)
 WORDS = {
     "torchrun": f"{sys.executable} -m torch.distributed.run",
     "mpirun": f"mpirun --allow-run-as-root --oversubscribe -n 2 {sys.executable}",
@@ -36,14 +34,7 @@ WORDS = {
     "folder": FOLDER,
     "busybox": f"for t in {TOOLS}; do ln -sf /usr/bin/busybox /usr/local/bin/$t; done",
 }
-SOCKETS = """
-import socket, time
-listener = socket.create_server(("127.0.0.1", 0))
-while True:
-    one = socket.create_connection(listener.getsockname())
-    listener.accept()[0].close()
-    one.close()
-"""
+SOCKETS = from_cases(__file__, "SOCKETS", str)
 BUSY: Mapping[str, Sequence[str]] = {
     "spin": ("sh", "-c", "while :; do :; done"),
     "writes": ("sh", "-c", "while :; do dd if=/dev/zero of=/var/big bs=1M count=200 conv=fsync 2>&-; done"),
@@ -51,14 +42,7 @@ BUSY: Mapping[str, Sequence[str]] = {
     "storm": ("sh", "-c", "n=0; while [ $n -lt 20000 ]; do /bin/true & /bin/true & wait; n=$((n+1)); done"),
     "connections": (sys.executable, "-IS", "-c", SOCKETS),
 }
-LOUD = """
-echo 'Welcome to the cluster! FAIL: 3 packages can be updated'
-echo "bash: warning: setlocale: LC_ALL: cannot change locale" >&2
-date; df -h; echo '@ spaces 0'; printf 'path no /tmp\\n'
-alias df='df -h' ps='ps aux' ls='ls --color=always' date='echo today'
-df() { command df -h "$@"; }
-export PS1='> ' GREP_OPTIONS=--color=always LS_COLORS=x TERM=dumb IFS=:
-"""
+LOUD = from_cases(__file__, "LOUD", str)
 STEP = "export FOLDER=$JOB/marks\nmkdir -p $FOLDER\nsrun --ntasks=2 {python} {rank} {does}\n"
 
 

@@ -7,24 +7,12 @@ from collections.abc import Sequence
 from statistics import median
 
 from benchmarks.table import columns
+from tests.support.cases import from_cases
 from tests.trials.node.situation import Group
 from tests.trials.outcome import Outcome
 
 HEAD = ("situation", "runs", "exit codes", "median", "longest", "warnings over SSH")
-TEXT = """\
-# How often `--exam node` accuses a sound host
-
-`doctor check --exam node` may take a node out of service, so it must end with exit code 0 on a sound host,
-whatever runs there. `make node-trials` puts sound hosts of the lab (namespaces, each with its own sshd)
-into each of these situations. The exam looks at them as a prolog does (`doctor check --local --exam node
--q`) and from another host over SSH, in turn. What is marked * is emulated: devices and their tools, the
-kernel log, the clock. The hosts share few cores. Exit code 3 means that something essential could not be
-read; prologs and health checks do not take it for a fault, and it is counted apart. The faults that must
-end with exit code 1 are in `tests/hosts/checks/test_node.py`. A first pass of two runs each accused a host
-with a small `/tmp`, and one whose login has a full home of its own: these rules were mended before the runs
-that are counted here. Runs of one situation are much alike, so their number says how steady the answer is,
-and the list how much was tried.
-"""
+TEXT = from_cases(__file__, "TEXT", str)
 
 
 def page(outcomes: Sequence[Outcome], groups: Sequence[Group]) -> str:

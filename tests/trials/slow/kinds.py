@@ -8,14 +8,11 @@ from contextlib import contextmanager
 from msgspec import Struct
 
 from tests.lab import Host
+from tests.support.cases import from_cases
 from tests.support.slow import starving
 from tests.trials.kindfile import kinds
 
-LOSES = """
-table inet lossy {
-  chain c { type filter hook input priority 0; meta l4proto tcp numgen random mod 100 < 2 drop; }
-}
-"""
+LOSES = from_cases(__file__, "LOSES", str)
 
 
 Outside = Callable[[Host, int], Iterator[None]]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.lab import Host
 from tests.lab.processes import command, processes
+from tests.support.cases import from_cases
 from tests.support.hang.lost import lose_everything
 from tests.support.injob import torchrun_argv
 from tests.trials.hang.scenes.frameworks import job
@@ -18,17 +19,9 @@ from tests.trials.hang.scenes.scene import HangScene, ScenePlace, SceneTruth
 SIZE = 3
 DATA = "eth1"
 OURS = "[t]rials/hang/jobs"
-CUT = """
-table inet cut {
-  chain c { type filter hook input priority 0; tcp dport 22 accept; ip saddr %s drop; }
-}
-"""
+CUT = from_cases(__file__, "CUT", str)
 """SSH goes on."""
-SHUT = """
-table inet cut {
-  chain c { type filter hook input priority 0; tcp dport 22 reject; }
-}
-"""
+SHUT = from_cases(__file__, "SHUT", str)
 FREEZERS = (Path("/sys/fs/cgroup/unified"), Path("/sys/fs/cgroup"))
 BOOTED = "echo '{0:.2f} {0:.2f}' >/run/uptime; mount --bind /run/uptime /proc/uptime"
 KILLED = "[{:.6f}] Out of memory: Killed process 4711 (python) total-vm:9000000kB, anon-rss:8000000kB\n"

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from tests.support.cases import from_cases
 from tests.support.injob import torchrun_argv
 from tests.trials.hang import BEFORE
 from tests.trials.hang.scenes.frameworks import job
@@ -13,11 +14,7 @@ from tests.trials.hang.scenes.scene import HangScene, ScenePlace, SceneTruth
 
 SIZE = 3
 NO_HOST = "198.18.0.99"
-CUT = """
-table inet cut {
-  chain c { type filter hook output priority 0; tcp dport %s drop; }
-}
-"""
+CUT = from_cases(__file__, "CUT", str)
 Start = Callable[[ScenePlace, int], SceneTruth]
 
 

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from tests.lab import Host
+from tests.support.cases import from_cases
 from tests.support.hang import dead_files
 from tests.support.paths import ROOT
 from tests.trials.hang.place import FOLDER
@@ -25,13 +26,7 @@ BY_ALL = ("leave_all", "lock_over_collective")
 """What every rank does at once; the first one is not at fault."""
 
 
-FUNCTIONS = {
-    "leave": "rest",
-    "leave_all": "",
-    "fork_lock": "tokenize",
-    "lock_with_heartbeat": "lock",
-    "sleep_beside_evaluator": "sleep",
-}
+FUNCTIONS = from_cases(__file__, "FUNCTIONS", dict[str, str])
 
 
 @contextmanager

@@ -7,16 +7,13 @@ from dataclasses import replace
 import pytest
 
 from doctor.model import Finding, Host, UnreachedHost, UnreachedKind
+from tests.support.cases import cases
 from tests.support.recordings import heard, mesh, recording, report
 
 NAMES = ["n1", "n2", "n3"]
 
 
-@pytest.mark.parametrize(
-    ("dialled", "found"),
-    [("10.0.0.2", [("n1", "n2")]), ("10.0.0.1", [])],
-    ids=["two machines", "two containers of a machine"],
-)
+@cases
 def test_two_hosts_share_one_address(dialled: str, found: list[tuple[str, ...]]) -> None:
     """If both are on one machine and share its network, their ranks differ by port."""
     run = recording(NAMES, heard={"n2": replace(heard(2, NAMES), captures=heard(1, NAMES).captures)})

@@ -9,6 +9,7 @@ import pytest
 from doctor.judge.verdict import Report
 from doctor.model import Status
 from doctor.probe import HostAnswer
+from tests.support.cases import cases
 from tests.support.recordings import NOW, heard, recording, report
 
 NAMES = [f"node{n}" for n in range(1, 5)]
@@ -33,10 +34,7 @@ def test_all_clocks_agree() -> None:
     assert found(judged(clock(2, 0.0, 0.8), clock(3, 0.5, -0.5))) == set(), "half seconds, as of busybox"
 
 
-@pytest.mark.parametrize(
-    ("first", "last", "says"),
-    [(-10.0, 0.0, "9.8 s ahead"), (50.0, 0.0, "50 s back"), (-0.7, 0.7, "1.2 s ahead")],
-)
+@cases
 def test_a_clock_that_is_set_meanwhile_hides_no_other(first: float, last: float, says: str) -> None:
     of = judged(clock(2, first, last), clock(3, 100.0, 100.0))
     assert found(of) == {

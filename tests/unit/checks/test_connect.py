@@ -32,9 +32,7 @@ def test_every_host_reached_every_other() -> None:
     assert judged(mesh(NAMES)) == 0
 
 
-@pytest.mark.parametrize(
-    ("end", "words"), [("source", "could connect to it"), ("target", "could connect to")]
-)
+@cases
 def test_a_host_that_was_tested_in_one_direction_only_is_not_proved(end: str, words: str) -> None:
     """`a` took part in one direction only: whatever the others report, the other direction is unknown."""
     whole = mesh(NAMES)

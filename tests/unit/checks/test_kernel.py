@@ -15,19 +15,14 @@ from doctor.facts.limits import port_list
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import SLURM, JobWishes
-from doctor.model import Backend, Finding, SourcedValue, Status, TableFile
+from doctor.model import Finding, SourcedValue, Status, TableFile
 from tests.support.captures import sample
+from tests.support.cases import from_cases
 from tests.support.recordings import FILES, heard, recording, report
 
 NAMES = ["a", "b"]
-HCCL = JobWishes(
-    backend=SourcedValue(Backend.HCCL, "--backend"), ranks_per_host=SourcedValue(8, "--ranks-per-host")
-)
-GUIDE = {
-    "/proc/sys/net/core/somaxconn": "65535",
-    "/proc/sys/net/ipv4/tcp_max_syn_backlog": "65535",
-    "/proc/sys/net/ipv4/ip_local_reserved_ports": "60000-60015",
-}
+HCCL = from_cases(__file__, "HCCL", JobWishes)
+GUIDE = from_cases(__file__, "GUIDE", dict[str, str])
 RANGE = "/proc/sys/net/ipv4/ip_local_port_range"
 RESERVED = "/proc/sys/net/ipv4/ip_local_reserved_ports"
 INSTALLED = "/usr/local/Ascend/ascend-toolkit/latest/aarch64-linux/ascend_toolkit_install.info"
@@ -86,11 +81,7 @@ def test_the_remedies_keep_what_is_reserved_and_ask_for_one_list() -> None:
         assert one.remedy.commands[0].endswith("=9601-9602,29500,59990-60015")
 
 
-MINDSPORE = JobWishes(
-    framework=SourcedValue("mindspore", "--framework"),
-    ranks_per_host=SourcedValue(2, "--ranks-per-host"),
-    master_port=SourcedValue(8200, "--master-port"),
-)
+MINDSPORE = from_cases(__file__, "MINDSPORE", JobWishes)
 
 
 def test_ports_of_mindspore_s_ranks_that_the_kernel_may_give_away_are_a_warning() -> None:
@@ -150,11 +141,7 @@ def test_the_rank_table_says_how_large_the_job_is() -> None:
     assert one.expected == "net.core.somaxconn of 4 or more, for 4 ranks (the rank table)"
 
 
-SWEPT = {
-    "devices found": JobWishes(),
-    "devices expected": JobWishes(expect={"devices": "8"}),
-    "devices found, and a job that is smaller": JobWishes(env={"WORLD_SIZE": "2"}),
-}
+SWEPT = from_cases(__file__, "SWEPT", dict[str, JobWishes])
 KNOWN = {
     "--ranks-per-host": JobWishes(ranks_per_host=SourcedValue(8, "--ranks-per-host")),
     "Slurm": JobWishes(ranks_per_host=SourcedValue(8, SLURM)),

@@ -17,6 +17,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, SourcedValue
 from tests.support.captures import printed
+from tests.support.cases import from_cases
 from tests.support.each import each
 
 CHECKS = {check.id: check for check in find_checks().checks}
@@ -171,11 +172,7 @@ def test_the_limit_of_a_control_group_is_not_the_host() -> None:
     assert [each.actual for each in found("kernel-log", log(both, 3))] == ["1 kill", "2 kills: '/a' (2)"]
 
 
-NAMES = (
-    "Out of memory: Killed process 1 (x)",
-    "/a,task_memcg=/b,task=x,pid=1",
-    "/c oom-kill:constraint=CONSTRAINT_NONE",
-)
+NAMES = from_cases(__file__, "NAMES", tuple[str, ...])
 
 
 @each("name", NAMES)

@@ -597,10 +597,7 @@ def test_a_master_that_cannot_be_one(options: str, summary: str, tmp_path: Path)
     assert (problem.summary, problem.severity) == (summary, None)
 
 
-@pytest.mark.parametrize(
-    "options",
-    ["--rdzv_backend=c10d --rdzv_endpoint=localhost:0", "--master_addr=node1 --master_port=$((29500 + $1))"],
-)
+@cases
 def test_a_port_that_the_start_chooses(options: str, tmp_path: Path) -> None:
     text = f"torchrun --nproc_per_node=8 {options} t.py\n"
     assert judged(MASTER, [read(tmp_path, text)], a_plan(hosts=1), the_facts(1)) == ([], "")
@@ -701,9 +698,7 @@ def test_no_host_knows_the_name_of_the_master(text: str, hosts: int, tmp_path: P
     assert doubt == ""
 
 
-@pytest.mark.parametrize(
-    "text", ["torchrun --standalone t.py\n", "export MASTER_ADDR=nobody\ntorchrun t.py\n"]
-)
+@cases
 def test_a_name_that_the_launcher_does_not_use(text: str, tmp_path: Path) -> None:
     facts = the_facts(1, names={"nobody": ""})
     assert judged(MASTER, [read(tmp_path, text)], a_plan(hosts=1), facts) == ([], "")

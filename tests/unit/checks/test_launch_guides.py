@@ -29,11 +29,7 @@ OF_A_LAUNCH = (
     *("rank-table-invalid", "rank-table-ranks", "rank-table-grouping", "rank-table-differs"),
 )
 CHECKS = [check for check in find_checks().checks if check.id in OF_A_LAUNCH]
-LOOP = """for((i=0;i<8;i++)); do
-    export DEVICE_ID=$i
-    python train.py &
-done
-"""
+LOOP = from_cases(__file__, "LOOP", str)
 
 
 def sample(name: str) -> Path:

@@ -62,10 +62,7 @@ def test_a_loop_whose_end_is_not_known_is_said(tmp_path: Path) -> None:
     assert "the number of turns of the loop around run.sh:3 is unknown" in printed(of)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["env.sh", "./env.sh", '"$(dirname "$0")/env.sh"', "$(cd $(dirname ${BASH_SOURCE[0]}) && pwd)/env.sh"],
-)
+@cases
 def test_a_file_that_is_sourced(name: str, tmp_path: Path) -> None:
     loop = f"source {name}\nfor i in {{0..6}}; do start $i; done\n"
     of = offline(tmp_path, loop, env=JOB + "start() { RANK=$1 python t.py & }\n")
@@ -116,10 +113,7 @@ def test_two_jobs_of_one_program(tmp_path: Path) -> None:
     assert faults(offline(tmp_path, env + slip)).keys() == {"launch-inconsistent"}
 
 
-@pytest.mark.parametrize(
-    ("first", "summary"),
-    [(0, None), (1, "DEVICE_ID is not in the rank table: the process cannot find its own rank")],
-)
+@cases
 def test_a_device_that_the_table_lacks(first: int, summary: str | None, tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(table(8))
     loop = f"for((i={first};i<{first + 8};i++)); do export DEVICE_ID=$i; python train.py & done\n"

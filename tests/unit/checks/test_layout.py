@@ -172,10 +172,7 @@ def test_stand_alone_on_several_devices(ranks: tuple[int, ...], count: int) -> N
 NO_POWER = "a strategy splits a dimension into parts whose number is not a power of 2"
 TOO_LARGE = "a strategy needs more devices than there are"
 ODD = "The strategy is ((6, 4), (4, 6)), the value of strategy must be the power of 2, but get 6"
-UNEVEN = (
-    "The strategy is ((6, 4), (4, 6)), it requires … devices, but the device number of this stage is 8, "
-    "it can not be divisible by …"
-)
+UNEVEN = from_cases(__file__, "UNEVEN", str)
 
 
 def test_a_strategy_that_is_too_large_and_not_a_power_of_2() -> None:
@@ -289,10 +286,7 @@ def test_numbers_that_hccl_connects_are_silent_without_a_plan(ranks: tuple[int, 
     assert list(CHECK.run(plan, devices("atlas-training", hosts, 8))) == []
 
 
-@pytest.mark.parametrize(
-    ("product", "backend"),
-    [("atlas-a2", Backend.HCCL), ("atlas-a3", Backend.HCCL), ("atlas-training", Backend.GLOO)],
-)
+@cases
 def test_nothing_is_judged_without_a_plan_where_every_number_will_do(product: str, backend: Backend) -> None:
     hosts = {"node1": 7, "node2": 3}
     with pytest.raises(Skip, match="no parallel plan was given"):
@@ -316,10 +310,7 @@ def test_tensor_parallel_within_one_fabric(said: str, ranks: tuple[int, ...], pr
     assert judged(said, *ranks, product=product) == []
 
 
-@pytest.mark.parametrize(
-    ("said", "ranks", "stage"),
-    [("dp=8,tp=2,ep=3", (8, 8), 16), ("dp=4,tp=2,pp=2,ep=16", (8, 8), 8), ("ep=5", (8,), 8)],
-)
+@cases
 def test_expert_groups_that_do_not_divide_a_stage(said: str, ranks: tuple[int, ...], stage: int) -> None:
     problem = only(judged(said, *ranks))
     assert problem.summary == "expert groups do not divide the devices of a stage"
@@ -383,9 +374,7 @@ def test_tp_must_divide_the_heads(said: str, severity: Severity, expected: str) 
     assert only(judged(said), severity).expected == expected
 
 
-@pytest.mark.parametrize(
-    "said", ["heads=8,tp=4", "heads=40,kv_heads=8,tp=8", "heads=7,dp=8", "heads=12,tp=4,kv_heads=4"]
-)
+@cases
 def test_heads_that_tp_divides(said: str) -> None:
     assert judged(said) == []
 

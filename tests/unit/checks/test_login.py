@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Finding, MissingFact, SourcedValue
 from tests.support.cases import cases
@@ -46,9 +44,7 @@ def test_address_space(limit: int | str, gloo: str, hccl: str) -> None:
     assert status("address-space-limited", limits=told, backend=Backend.HCCL) == hccl
 
 
-@pytest.mark.parametrize(
-    ("limit", "expected"), [("unlimited", ""), (100 * GB, ""), (99 * GB, "warn"), (GB - 1, "fail")]
-)
+@cases
 def test_file_size(limit: int | str, expected: str) -> None:
     assert status("file-size-limited", limits=limits("Max file size", limit)) == expected
 
@@ -63,10 +59,7 @@ def test_cpus(allowed: str, online: str, ranks: int, env: str, expected: str) ->
     assert status("cpu-affinity-narrow", cpus=files, ranks=ranks, environment=env) == expected
 
 
-@pytest.mark.parametrize(
-    ("home", "expected"),
-    [("/opt/train", ""), ("/opt/train/", ""), ("/opt/trai", "warn"), ("/usr", "warn"), ("", "")],
-)
+@cases
 def test_python_home(home: str, expected: str) -> None:
     env = f"PYTHONHOME={home}\n"
     assert status("python-home-wrong", environment=env, python=PYTHON) == expected

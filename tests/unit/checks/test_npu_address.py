@@ -10,6 +10,7 @@ import pytest
 from doctor.api import Confidence, Severity
 from doctor.facts.ascend.network import Address
 from doctor.rules.devices import named
+from tests.support.cases import cases
 from tests.support.npu_cluster import (
     EIGHT,
     FLAT,
@@ -175,10 +176,7 @@ def test_a_host_whose_file_was_never_applied() -> None:
     assert "10.20.0.300" in broken.expected
 
 
-@pytest.mark.parametrize(
-    ("hosts", "product", "severity"),
-    [(3, "atlas-a2", None), (1, "atlas-a2", Severity.WARN), (1, "atlas-training", None)],
-)
+@cases
 def test_a_single_host_does_not_need_what_the_file_sets(
     hosts: int, product: str, severity: Severity | None
 ) -> None:

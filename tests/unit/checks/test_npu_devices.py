@@ -337,11 +337,7 @@ def test_a_container_may_number_its_devices_differently() -> None:
 
 
 @pytest.mark.parametrize("id", ["device-unhealthy", "device-busy"])
-@pytest.mark.parametrize(
-    ("visible", "devices_of_job"),
-    [("0,1,2", 3), ("3", 1), ("1, 3", 1), ("x3", 0), ("9", 0), ("", 8)],
-    ids=["others", "this one", "stops at the blank", "nothing", "beyond", "empty is unset"],
-)
+@cases
 def test_only_visible_devices_are_judged(id: str, visible: str, devices_of_job: int) -> None:
     job = plan(env={"ASCEND_RT_VISIBLE_DEVICES": visible})
     sick = npus(health="Alarm", processes=(NpuProcess(7, "python", 900),))

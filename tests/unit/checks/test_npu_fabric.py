@@ -22,7 +22,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts
 from doctor.model import Capture, Host, MissingFact, Problem
 from doctor.probe import HostAnswer
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 
 Addresses = dict[str, PerDevice[Address | None]]
 
@@ -79,9 +79,7 @@ def test_devices_that_other_checks_report_are_not_pinged() -> None:
     assert "10.20.2.2" not in {address for pings in plan.values() for _, address in pings}
 
 
-@pytest.mark.parametrize(
-    ("hosts", "everybody", "each"), [(8, False, 7), (9, False, 6), (64, False, 11), (64, True, 63)]
-)
+@cases
 def test_with_many_hosts_each_pings_only_some(hosts: int, everybody: bool, each: int) -> None:
     plan = plan_pings(cluster(hosts, 1), {}, {}, everybody=everybody)
     assert {len(pings) for pings in plan.values()} == {each}

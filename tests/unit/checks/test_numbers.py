@@ -12,6 +12,7 @@ import pytest
 from doctor.api import Check, Evidence
 from doctor.judge.registry import bundled, find_checks
 from doctor.model import Problem
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.number_rows import devices, host, job, network, tables
 from tests.support.paths import ROOT
@@ -20,13 +21,7 @@ from tests.support.shown_numbers import Reached, Row, assert_true, number_lines,
 CHECKS = {check.id: check for check in find_checks().checks}
 ROWS: dict[str, Row] = {**host.ROWS, **network.ROWS, **devices.ROWS, **job.ROWS, **tables.ROWS}
 SAID_BY = [*sorted(bundled("checks").glob("*.py")), *sorted((ROOT / "doctor/rules").glob("*.py"))]
-OPEN = {
-    ("launch_hosts.py", "fewest"),
-    ("launch_master.py", "len(doubts) - 4"),
-    ("launch_starts.py", "world.value - started"),
-    ("smoke.py", "100 * max(shares)"),
-    ("smoke.py", "seen.load"),
-}
+OPEN = from_cases(__file__, "OPEN", set[tuple[str, ...]])
 """What an open question or a skipped check says."""
 
 

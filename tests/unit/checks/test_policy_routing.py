@@ -17,9 +17,7 @@ from tests.support.recordings import heard, mesh, recording, report
 
 NAMES = ["a", "b"]
 BOTH = (("a", "b"), ("b", "a"))
-KERNEL = (
-    "0:\tfrom all lookup local\n{}32766:\tfrom all lookup main\n32767:\tfrom all lookup default\ntables\n{}"
-)
+KERNEL = from_cases(__file__, "KERNEL", str)
 MAIN = "default via 10.0.0.1 dev eth0\n10.0.0.0/24 dev eth0 proto kernel scope link src 10.0.0.1\n"
 LOCAL = "local 10.0.0.1 dev eth0 table local proto kernel scope host src 10.0.0.1\n"
 TWO_CARDS = "1: lo inet 127.0.0.1/8 scope\n2: eth0 inet 10.0.0.1/24 scope\n3: mgmt0 inet 10.9.9.1/24 scope"
@@ -139,10 +137,7 @@ def machine(boot: str, **more: Any) -> dict[str, Any]:
     return {**cards("52:54:00:12:34:56"), "machine": files, **more}
 
 
-BY_GATEWAY = {
-    "/proc/net/route": "Iface Destination Gateway Flags RefCnt Use Metric Mask\n"
-    "eth0 00000000 FA00000A 0003 0 0 0 00000000"
-}
+BY_GATEWAY = from_cases(__file__, "BY_GATEWAY", dict[str, str])
 
 
 @pytest.mark.parametrize("seen", [mesh(NAMES, *BOTH), mesh(NAMES), None])

@@ -85,10 +85,7 @@ def test_a_name_unlike_the_others_is_a_slip(
     assert (found.hosts, found.summary) == ((typed,), f"No such name. Did you mean {meant}?")
 
 
-@pytest.mark.parametrize(
-    ("typed", "beside"),
-    [("node3", ("node1", "node2")), ("gate", ("node1", "node2")), ("m1", ("n1",)), ("node4-1", ("gate",))],
-)
+@cases
 def test_a_name_that_is_only_absent_is_no_slip(typed: str, beside: tuple[str, ...]) -> None:
     answers = {name: heard(n, beside) for n, name in enumerate(beside, 1)}
     why = {typed: unresolved(temporary=True).of(typed)}

@@ -12,6 +12,7 @@ from doctor.logs.explanation import Explanation, last_words
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Conclusion, LogOutcome, Logs
 from doctor.logs.read import read
+from tests.support.cases import from_cases
 from tests.support.fault_logs import JOBS, concluded, matcher
 
 LOOP = JOBS / "loopback"
@@ -44,12 +45,7 @@ def said_of(folder: Path, text: str) -> Conclusion:
     return concluded(folder / "train.log")
 
 
-RESTARTED = [
-    ("restarted", "rank 2 ended with an exception"),
-    ("restarted-info", "process 4060 (local rank 2) was killed"),
-    ("restarted-tee", "process 8405 (local rank 1) was killed"),
-    ("restarted-redirects", "rank 3 ended with an exception"),
-]
+RESTARTED = from_cases(__file__, "RESTARTED", list[tuple[str, ...]])
 
 
 @pytest.mark.parametrize(("name", "what"), RESTARTED)

@@ -9,11 +9,7 @@ from doctor.logs.model import LogOutcome
 from tests.support.cases import cases, from_cases
 from tests.support.fault_logs import accusations, accused, concluded
 
-TIMED_OUT = (
-    "[{number}] [rank{rank}]:[E321 02:07:08.408271257 ProcessGroupNCCL.cpp:607] [Rank {rank}] Watchdog "
-    "caught collective operation timeout: WorkNCCL(SeqNum=1580, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, "
-    "Timeout(ms)=600000) ran for 600060 milliseconds before timing out."
-)
+TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
 FRAMES = 'Traceback (most recent call last):\n  File "/job/train.py", line 12, in <module>\n    main()\n'
 TABLE = from_cases(__file__, "TABLE", str)
 

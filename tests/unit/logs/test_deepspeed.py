@@ -5,16 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from doctor.logs.model import Conclusion, LogOutcome
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
 KILLING = "[2026-11-20 21:00:00,120] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 424{}"
 ARGUMENTS = ", ".join(f"'--option{number}', 'value'" for number in range(90))
-ENDED = (
-    "[2026-11-20 21:00:00,123] [ERROR] [launch.py:321:sigkill_handler] ['/usr/bin/python3', '-u', "
-    "'train.py', '--local_rank=3'{}] exits with return code = {}"
-)
+ENDED = from_cases(__file__, "ENDED", str)
 
 
 def read(folder: Path, *lines: str) -> Conclusion:

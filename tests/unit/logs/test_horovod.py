@@ -7,13 +7,10 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import LogOutcome
+from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded
 
-SAID = (
-    "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are "
-    "waiting for remainder of ranks for more than 60 seconds. This may indicate that different ranks are "
-    "trying to submit different tensors or that only subset of ranks is submitting tensors. "
-)
+SAID = from_cases(__file__, "SAID", str)
 HEAD = "[2020-12-30 16:35:15.181832: W horovod/common/stall_inspector.cc:105] " + SAID
 NEW = f"{HEAD}\nMissing ranks:\n1: [Allreduce_0, Allreduce_1]\n3: [Allreduce_0]\n"
 NEWER = f"{HEAD}\nStalled ranks:\n1!: [Allreduce_0, Allreduce_1]\n3: [Allreduce_0]\n"

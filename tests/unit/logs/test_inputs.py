@@ -42,10 +42,7 @@ def test_words(words: list[str]) -> None:
     assert given(words) == LogInputs(text=" ".join(words))
 
 
-@pytest.mark.parametrize(
-    "word",
-    ["trian.log", "./nothing", "/no/such/file", "logs.tar.gz", "train.log.7", "rank*.log", "two words/x"],
-)
+@cases
 def test_a_name_of_no_file_says_so(word: str) -> None:
     with pytest.raises(InputErrors, match="does not exist"):
         given([word])

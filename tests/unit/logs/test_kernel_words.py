@@ -41,12 +41,7 @@ def named(path: Path, head: str, *lines: str) -> set[str]:
     return {each.symptom or "" for each in concluded(path).charges}
 
 
-HEADS = [
-    "[  900.000000] ",
-    "2025-11-20T12:00:00,000000+00:00 ",
-    "Nov 20 12:00:00 node2 kernel: ",
-    "kern  :info  : [Thu Nov 20 12:00:00 2025] ",
-]
+HEADS = from_cases(__file__, "HEADS", list[str])
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from doctor.logs.model import Conclusion, LogOutcome
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
-NO_ROOM = (
-    "Warning  FailedScheduling  2m  scheduler  {}0/4 nodes are available: 4 Insufficient nvidia.com/gpu."
-)
+NO_ROOM = from_cases(__file__, "NO_ROOM", str)
 ASSIGNED = "Normal   Scheduled  10s   default-scheduler  {}Successfully assigned default/{} to gpu-7"
 
 

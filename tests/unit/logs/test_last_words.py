@@ -50,17 +50,8 @@ def test_many_others_before_do_not_hide_it(tmp_path: Path) -> None:
 
 
 BAR = "\r  1%|▏         | {}/1856 [00:01<04:11,  7.3it/s]"
-CRASH = """Traceback (most recent call last):
-  File "/home/user/train.py", line 22, in <module>
-    loss.backward()
-{}
-"""
-FATAL = [
-    "RuntimeError: CUDA error: uncorrectable ECC error encountered",
-    "torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
-    "ModuleNotFoundError: No module named 'flash_attn'",
-    "ValueError: shard 17 is empty",
-]
+CRASH = from_cases(__file__, "CRASH", str)
+FATAL = from_cases(__file__, "FATAL", list[str])
 
 
 @each("line", FATAL)
@@ -106,12 +97,7 @@ def test_a_line_glued_to_a_bar_is_a_line(line: str, tmp_path: Path) -> None:
         assert said.charges[0].symptom == "slurm-time-limit"
 
 
-OUT_OF_MEMORY = [
-    "Traceback (most recent call last):",
-    '  File "/home/u/train.py", line 90, in main',
-    "    loss.backward()",
-    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has 79 GiB",
-]
+OUT_OF_MEMORY = from_cases(__file__, "OUT_OF_MEMORY", list[str])
 
 
 def bar(step: int, of: int = 500, name: str = "train") -> str:
@@ -130,10 +116,7 @@ def test_several_steps_after_an_exception_show_that_it_was_caught(name: str, tmp
     assert told(tmp_path, *OUT_OF_MEMORY, *on).outcome is LogOutcome.CLEAN
 
 
-CUT_OFF = [
-    ["Traceback (most recent call last):", '  File "/home/u/train.py", line 90, in main', "    step()"],
-    ["╭──────── Traceback (most recent call last) ────────╮", "│ /home/u/train.py:90 in main      │"],
-]
+CUT_OFF = from_cases(__file__, "CUT_OFF", list[list[str]])
 
 
 @each("lines", CUT_OFF)
@@ -143,13 +126,7 @@ def test_a_log_that_ends_inside_a_traceback_complains(lines: list[str], tmp_path
     assert "the log ends here" in said.odd[0].text
 
 
-ANY_NAME = [
-    "zlib.error: Error -3 while decompressing data",
-    "struct.error: unpack requires a buffer of 8 bytes",
-    "_queue.Empty",
-    "StopTraining: the plan ends here",
-    "Oops",
-]
+ANY_NAME = from_cases(__file__, "ANY_NAME", list[str])
 
 
 @each("line", ANY_NAME)
@@ -161,11 +138,7 @@ def test_an_exception_of_any_name_ends_a_program(line: str, tmp_path: Path) -> N
     assert gone_on.outcome is LogOutcome.CLEAN
 
 
-LIMITS = {
-    "=>> PBS: job killed: walltime 3612 exceeded limit 3600": "scheduler-time-limit",
-    "TERM_RUNLIMIT: job killed after reaching LSF run time limit.": "scheduler-time-limit",
-    "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit.": "scheduler-memory-limit",
-}
+LIMITS = from_cases(__file__, "LIMITS", dict[str, str])
 
 
 @each("line", LIMITS)

@@ -8,64 +8,27 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.cases import from_cases
 from tests.support.fault_logs import accusations, concluded
 
-EZ = (
-    "EZ9999[PID: 8146] 2026-03-16-20:13:22.806.034 (EZ9999):  The error from device(chipId:{}, dieId:0), "
-    "serial number is 6, "
-)
+EZ = from_cases(__file__, "EZ", str)
 CORE = "there is an exception of fftsplus aicore error, core id is 12, error code = 0x20000"
-OLD_VECTOR = (
-    "EZ9999: 2024-12-09-17:28:22.114.456  The error from device(chipId:6, dieId:0), serial number is 1, "
-    "there is an aivec error exception, core id is 28, error code = 0"
-)
+OLD_VECTOR = from_cases(__file__, "OLD_VECTOR", str)
 HEADER = "EE9999[PID: 43311] The error from device(chipId:5, dieId:0), serial number is 6."
 SDMA = "there is a fftsplus sdma error, sdma channel is 2,"
-HEARTBEAT = (
-    "[PID: 389] 2026-05-01-10:59:14.702.326 Device_Absent/Abnormal(EL0001): Device not found or invalid.",
-    "        Possible Cause: Device does not exist or is abnormal.",
-    "        TraceBack (most recent call last):",
-    "        Device[3] lost heartbeat.[FUNC:SyncTask][FILE:direct_hwts_engine.cc][LINE:407]",
-    "        wait for compute device to finish failed, runtime result = 507010.[FUNC:R][FILE:l.cpp][LINE:1]",
-)
-SCHEDULER = (
-    "DEVICE[6] PID[2526494]: ",
-    "EXCEPTION STREAM:",
-    "  Exception info:TGID=2526494, model id=65535, stream id=3, stream phase=3",
-    "  Message info[0]:RTS_HWTS: hwts sdma error, slot_id=29, stream_id=3",
-    "    Other info[0]:time=2024-09-04-02:08:53.201.667, function=int_process, line=2070, error code=0x20b",
-)
+HEARTBEAT = from_cases(__file__, "HEARTBEAT", tuple[str, ...])
+SCHEDULER = from_cases(__file__, "SCHEDULER", tuple[str, ...])
 NO_MEMORY = "RuntimeError: NPU out of memory. Tried to allocate 386.00 MiB (NPU 5; 60.97 GiB total capacity)"
-ASKED = (
-    "[ERROR] RUNTIME(42,python):2025-11-18-09:33:13.673.818 [api_error.cc:2350]58 SetDevice:Set visible "
-    "device failed, invalid device=1, input visible devices:4,7"
-)
-PORT = (
-    "[rank0]: EJ0003: [PID: 159] 2025-03-26-17:01:02.816.428 Failed to bind the IP port. Reason: The IP "
-    "address and port have been bound already.",
-    "[rank0]:         TraceBack (most recent call last):",
-    "[rank0]:         host nic listen start failed, port[60007], return[11][FUNC:S][FILE:net.cc][LINE:1163]",
-)
+ASKED = from_cases(__file__, "ASKED", str)
+PORT = from_cases(__file__, "PORT", tuple[str, ...])
 CALLED = "{} ERROR 07-01 08:38:50 [multiproc_executor.py:492] {}"
 WORKER = "(EngineCore_1 pid=90) (VllmWorker rank=0 pid=114020)"
-NOT_SET_UP = (
-    "RuntimeError: Initialize:torch_npu/csrc/npu_sys_ctrl.cpp:146 NPU function error: error code is 507033"
-)
+NOT_SET_UP = from_cases(__file__, "NOT_SET_UP", str)
 CALL = "[ERROR] 2025-07-01-08:38:50 (PID:114020, Device:-1, RankID:5) ERR00100 PTA call acl api failed"
-SHORT_OF = (
-    "        Possible Cause: Failed to allocate memory or the Notify register due to resource insufficiency."
-)
-LINK = (
-    "        Transport init error. Reason: [Create][DestLink]Create Dest error! creakLink para:rank[9]-"
-    "localUserrank[9]-localIpAddr[192.0.2.4], dst_rank[{0}]-remoteUserrank[{0}]-remote_ip_addr[192.0.2.3]"
-)
+SHORT_OF = from_cases(__file__, "SHORT_OF", str)
+LINK = from_cases(__file__, "LINK", str)
 NAN = "AssertionError: Rank 13: found NaN in local grad norm in backwards pass. Device: 5, node: cn17"
-RERUN = (
-    "ERROR:megatron.core.rerun_state_machine:Unexpected result nan on rank 13 at iteration #3 invocation #2 "
-    "(message='found NaN in local grad norm for bucket #0')",
-    "ERROR:megatron.core.rerun_state_machine:Rank 13, node cn17, device 5, iteration #3: First rerun: "
-    "unexpected result is reproducible within the tolerance (nan = nan). Need to rerun on a different GPU",
-)
+RERUN = from_cases(__file__, "RERUN", tuple[str, ...])
 RULE = "-" * 66
 PIPELINE = (RULE, "- Dataset Pipeline Error Message: ", RULE)
 USER_CODE = (
@@ -80,17 +43,8 @@ USER_CODE = (
     *("", *PIPELINE),
     "[ERROR] Execute user Python code failed, check 'Python Call Stack' above.",
 )
-FULL = (
-    '  File "/usr/lib/python3.10/multiprocessing/synchronize.py", line 57, in __init__',
-    "    sl = self._semlock = _multiprocessing.SemLock(",
-    "OSError: [Errno 28] No space left on device",
-)
-CARD_IN_USE = (
-    "E    EE1001: The argument is invalid.Reason: rtGetDevMsg execute failed, reason=[context pointer null]",
-    "E            ctx is NULL![FUNC:GetDevErrMsg][FILE:api_impl.cc][LINE:4692]",
-    "E    Malloc device memory failed, free memory size is less than half of total memory size."
-    "Device 2 Device MOC total size:65464696832 Device MOC free size:3596279808",
-)
+FULL = from_cases(__file__, "FULL", tuple[str, ...])
+CARD_IN_USE = from_cases(__file__, "CARD_IN_USE", tuple[str, ...])
 
 
 def told(folder: Path, lines: Sequence[str]) -> Conclusion:
@@ -188,14 +142,8 @@ def test_hccl_numbers_the_rank_that_has_too_little_memory(tmp_path: Path) -> Non
 STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(400)]
 
 
-OPTIONAL = (
-    "[WARNING] GE(9,main):2025-05-19-15:59:07.739.753 [plugin.cc:22]9 Report: [Invoke][DlOpen] failed. "
-    "path = libx.so, error = libx.so: cannot open shared object file: No such file or directory"
-)
-TRANSIENT = (
-    "WARNING:megatron.core.rerun_state_machine:First rerun: unexpected result is not reproducible within the "
-    "tolerance (nan != 2.31)"
-)
+OPTIONAL = from_cases(__file__, "OPTIONAL", str)
+TRANSIENT = from_cases(__file__, "TRANSIENT", str)
 WARNED = ("loader WARNING - Error occurred during preprocess.", *PIPELINE, "[ERROR] No cast was found.")
 
 

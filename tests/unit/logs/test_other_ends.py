@@ -88,15 +88,9 @@ def test_the_values_of_the_next_message_are_not_taken(tmp_path: Path) -> None:
     assert "node9" not in found.charges[0].says
 
 
-UCX = """
-[{0}:{1}:0:{1}] ib_mlx5_log.c:177  Transport retry count exceeded on mlx5_2:1/IB (synd 0x15 vend 0x81)
-[{0}:{1}:0:{1}] ib_mlx5_log.c:177  DCI QP 0xd16 wqe[61]: SEND s-e [rqpn 0x17de rlid {2}] [va 0x7f9 len 5770]
-"""
+UCX = from_cases(__file__, "UCX", str)
 ROCE = from_cases(__file__, "ROCE", str)
-OLD = (
-    "[node1:6807 :0:6807] ib_mlx5_log.c:115  FATAL: Error on mlx5_3:1 QP 0xe6d7 wqe[7821]: Transport retry "
-    "count exceeded (synd 0x15 vend 0x81) opcode SEND\n"
-)
+OLD = from_cases(__file__, "OLD", str)
 
 
 def test_ucx_names_adapter_and_the_other_end(tmp_path: Path) -> None:
@@ -152,10 +146,7 @@ def test_the_last_words_before_an_exit_code_are_shown(tmp_path: Path) -> None:
 
 REFUSED = from_cases(__file__, "REFUSED", str)
 NO_NAME = from_cases(__file__, "NO_NAME", str)
-ABORTED = """
-Abort(1090831) on node 3 (rank 3 in comm 0): Fatal error in PMPI_Recv: Unknown error class, error stack:
-PMPI_Recv(173)...................: MPI_Recv(buf=0x7ffd, count=1, MPI_INT, src=0, tag=0, MPI_COMM_WORLD) failed
-"""
+ABORTED = from_cases(__file__, "ABORTED", str)
 REACHED_TOO_FEW = framed(
     "The InfiniBand retry count between two MPI processes has been",
     "exceeded.",

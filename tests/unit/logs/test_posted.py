@@ -8,51 +8,17 @@ import pytest
 
 from doctor.logs.model import LogOutcome
 from doctor.model import UNDECIDED, Confidence
+from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded
 
-STUCK = (
-    "[rank{0}]:[E1120 10:15:4{0}.123 ProcessGroupNCCL.cpp:1316] [PG 0 Rank {0}] Heartbeat monitor timed out! "
-    "Process will be terminated after dumping debug info. workMetaList_.size()=1"
-)
-STUCK_LATER = (
-    "[rank{0}]:[E1120 10:15:4{0}.123 ProcessGroupNCCL.cpp:1743] [PG ID 0 PG GUID 0(default_pg) Rank {0}] "
-    "ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in monitoring enqueued "
-    "collectives."
-)
-TIMED_OUT = (
-    "[rank{0}]:[E1120 10:07:44.123 ProcessGroupNCCL.cpp:632] [Rank {0}] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=12, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for "
-    "600029 milliseconds before timing out."
-)
-DEEPSPEED = (
-    "[2026-11-20 07:22:26,148] [INFO] [launch.py:315:sigkill_handler] Killing subprocess 4242",
-    "[2026-11-20 07:22:27,220] [ERROR] [launch.py:324:sigkill_handler] ['/usr/bin/python3', '-u', "
-    "'train.py', '--local_rank=1'] exits with return code = {0}",
-)
-NOT_REACHED = (
-    "[E socket.cpp:860] [c10d] The client socket has timed out after 60s while trying to connect to "
-    "(10.0.0.1, 29500).",
-    "torch.distributed.elastic.rendezvous.api.RendezvousConnectionError: The connection to the C10d store "
-    "has failed. See inner exception for details.",
-)
-OFF_THE_BUS = (
-    "[ 1843.308145] NVRM: The NVIDIA GPU 0000:b3:00.0",
-    "               NVRM: (PCI ID: 10de:26b5) installed in this system has",
-    "               NVRM: fallen off the bus and is not responding to commands.",
-    "[ 1843.439662] NVRM: The NVIDIA probe routine failed for 1 device(s).",
-)
-MPICH = (
-    "=   BAD TERMINATION OF ONE OF YOUR APPLICATION PROCESSES",
-    "=   PID 5318 RUNNING AT node7",
-    "=   EXIT CODE: 9",
-    "=   CLEANING UP REMAINING PROCESSES",
-    "=   YOU CAN IGNORE THE BELOW CLEANUP MESSAGES",
-)
-BROKEN_AT_ITS_END = (
-    "node1:100:200 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by remote peer node2<4>",
-    "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:825, internal error, NCCL version 2.14.3",
-    "free(): invalid pointer",
-)
+STUCK = from_cases(__file__, "STUCK", str)
+STUCK_LATER = from_cases(__file__, "STUCK_LATER", str)
+TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
+DEEPSPEED = from_cases(__file__, "DEEPSPEED", tuple[str, ...])
+NOT_REACHED = from_cases(__file__, "NOT_REACHED", tuple[str, ...])
+OFF_THE_BUS = from_cases(__file__, "OFF_THE_BUS", tuple[str, ...])
+MPICH = from_cases(__file__, "MPICH", tuple[str, ...])
+BROKEN_AT_ITS_END = from_cases(__file__, "BROKEN_AT_ITS_END", tuple[str, ...])
 
 
 @pytest.mark.parametrize(

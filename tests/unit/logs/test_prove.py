@@ -15,7 +15,7 @@ from doctor.logs.explanation import Explanation, Proof, ProofState
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Party
 from doctor.logs.prove import BLIND, ProofExam, proofs, same
 from doctor.model import Confidence, Evidence, Status
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.reports import reports
 
 
@@ -115,9 +115,7 @@ def test_what_was_not_decided_is_not_gone() -> None:
     assert made == Proof(0, ProofState.OPEN, "kernel-log could not be decided; shm-small passes on node1")
 
 
-KILL = (
-    "oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/slurm/uid_0/job_815/step_0,task=python,pid=4711,uid=0"
-)
+KILL = from_cases(__file__, "KILL", str)
 
 
 @cases

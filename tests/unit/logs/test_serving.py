@@ -7,16 +7,13 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
 WORKER = "({who} pid=4301) ERROR 11-20 14:37:14 [multiproc_executor.py:470] "
 ENGINE = "(EngineCore_DP0 pid=4200) ERROR 11-20 14:37:15 [core.py:708] "
-FRAMES = (
-    "Traceback (most recent call last):",
-    '  File "/vllm/executor.py", line 465, in worker_busy_loop',
-    "    output = func(*args, **kwargs)",
-)
+FRAMES = from_cases(__file__, "FRAMES", tuple[str, ...])
 
 
 def read(folder: Path, *lines: str) -> Conclusion:

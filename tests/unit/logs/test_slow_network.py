@@ -10,15 +10,11 @@ import pytest
 
 from doctor.logs.model import LogOutcome
 from doctor.model import Confidence
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.fault_logs import concluded
 
 WANTED = "node1:100:100 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5_0\n"
-SOCKETS = (
-    "node1:100:100 [0] NCCL INFO NET/IB : No device found.\n"
-    "node1:100:100 [0] NCCL INFO NET/Socket : Using [0]eth0:192.0.2.1<0>\n"
-    "node1:100:100 [0] NCCL INFO Using network Socket\n"
-)
+SOCKETS = from_cases(__file__, "SOCKETS", str)
 STEPS = "".join(f"step {step} loss {3 - step / 1000:.4f}\n" for step in range(300))
 
 
@@ -58,10 +54,7 @@ def test_ranks_that_agree_are_healthy(network: str, tmp_path: Path) -> None:
     assert concluded(path).outcome is LogOutcome.CLEAN
 
 
-TIMED_OUT = (
-    "[rank{0}]:[E1120 10:15:44.123 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective operation "
-    "timeout: WorkNCCL(SeqNum=1, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600029 milliseconds."
-)
+TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
 
 
 @pytest.mark.parametrize("silent", [None, 3])

@@ -15,12 +15,7 @@ from tests.support.fault_logs import accused, concluded
 CANCELLED = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-20T07:22:27 ***"
 KILLED = "srun: error: node2: task 5: Killed"
 OTHERS = "srun: error: node1: tasks 0-3: Terminated"
-TRACEBACK = (
-    "Traceback (most recent call last):",
-    '  File "/job/train.py", line 7, in <module>',
-    "    read(shard)",
-    "ValueError: no shard 17",
-)
+TRACEBACK = from_cases(__file__, "TRACEBACK", tuple[str, ...])
 
 
 def named(folder: Path, *lines: str) -> tuple[Party, ...]:
@@ -142,10 +137,7 @@ def test_other_ends(line: str, symptom: str, tmp_path: Path) -> None:
 
 LABELLED = from_cases(__file__, "LABELLED", str)
 FIRST = from_cases(__file__, "FIRST", str)
-SENDING = (
-    "1: W1120 07:22:27.705000 5359 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process "
-    "5362 closing signal SIGTERM"
-)
+SENDING = from_cases(__file__, "SENDING", str)
 
 
 @pytest.mark.parametrize(("end", "rank"), [(FIRST, 11), (SENDING, None), ("", 1)])

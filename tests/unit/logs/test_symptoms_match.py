@@ -203,12 +203,6 @@ def test_codes_that_differ_stay_apart() -> None:
     assert len({spelled(code) for code in codes}) == len(codes)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "_pickle.UnpicklingError: Weights only load failed. This file can still be loaded",
-        "OSError: [Errno 107] Transport endpoint is not connected",
-    ],
-)
+@cases
 def test_a_checkpoint_that_torch_does_not_trust_and_a_socket_are_no_broken_files(text: str) -> None:
     assert not {"torch-checkpoint-broken", "python-stale-file"} & {*ids(Matcher(FOUND), text)}

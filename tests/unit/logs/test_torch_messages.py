@@ -9,6 +9,7 @@ import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
@@ -19,25 +20,12 @@ FAILED = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 
 STARTED = f"{N} misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to"
 CLOSED = f"{N} misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node2<5>"
 RECEIVED = f"{N} misc/socket.cc:30 NCCL WARN socketProgressOpt: Call to recv from"
-MODIFY = (
-    f"{N} misc/ibvwrap.cc:376 NCCL WARN Call to ibv_modify_qp failed with 110 Connection timed out, on dev"
-)
+MODIFY = from_cases(__file__, "MODIFY", str)
 MISUSED = "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:825, invalid usage, NCCL version 2.7.8"
-NO_KERNEL = (
-    "Error no kernel image is available for execution on the device at line 167 in file /bnb/csrc/ops.cu"
-)
-UNKNOWN = (
-    "terminate called after throwing an instance of 'c10::CUDAError'",
-    "  what():  CUDA error: unknown error",
-)
-TIMED_OUT = (
-    "[E ProcessGroupNCCL.cpp:458] [Rank {}] Watchdog caught collective operation timeout: "
-    "WorkNCCL(SeqNum={}, OpType=ALLREDUCE, Timeout(ms)=1800000) ran for 1800613 milliseconds before timing."
-)
-STORE = (
-    "[rank1]:[W1102 00:39:34.733273667 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=96): "
-    "failed to recv, got 0 bytes. Connection was likely closed. Did the remote server shutdown or crash?"
-)
+NO_KERNEL = from_cases(__file__, "NO_KERNEL", str)
+UNKNOWN = from_cases(__file__, "UNKNOWN", tuple[str, ...])
+TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
+STORE = from_cases(__file__, "STORE", str)
 
 
 def written(folder: Path, *lines: str) -> Conclusion:

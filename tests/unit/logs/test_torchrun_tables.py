@@ -11,10 +11,7 @@ from tests.support.each import each
 from tests.support.fault_logs import concluded
 
 ELASTIC = "torch/distributed/elastic/multiprocessing/api.py"
-FRAMES = """Traceback (most recent call last):
-  File "/work/train.py", line 40, in main
-    labels = batch["labels"]
-"""
+FRAMES = from_cases(__file__, "FRAMES", str)
 TABLE = from_cases(__file__, "TABLE", str)
 
 

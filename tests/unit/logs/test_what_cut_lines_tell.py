@@ -9,47 +9,23 @@ import pytest
 from doctor.logs.judge.words import who
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.each import each
 from tests.support.fault_logs import accusations, concluded
 
 STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(100)]
-FRAMES = [
-    '  File "train.py", line 342, in <module>',
-    "    main()",
-    '  File "train.py", line 256, in main',
-    "    torch.save(state, path)",
-]
-DUMP = [
-    '[ 1326.459212] "echo 0 > /proc/sys/kernel/hung_task_timeout_secs" disables this message.',
-    "[ 1326.467155] python3         D ffffffffa047cde8     0  4037   3994 0x00000080",
-    "[ 1326.498508] Call Trace:",
-    "[ 1326.501076]  [<ffffffff8168ca69>] nfs4_wait_clnt_recover+0x29/0x70 [nfsv4]",
-]
-STATE = [
-    "[ 1326.467155] task:python3         state:D stack:    0 pid: 4037 ppid:  3994 flags:0x00004000",
-    "[ 1326.498508] Call Trace:",
-    "[ 1326.501076]  nfs4_wait_clnt_recover+0x29/0x70 [nfsv4]",
-]
+FRAMES = from_cases(__file__, "FRAMES", list[str])
+DUMP = from_cases(__file__, "DUMP", list[str])
+STATE = from_cases(__file__, "STATE", list[str])
 HEAD = "[ 1326.450000] INFO: task python3:4037 blocked for more than 120 seconds."
-CUBLAS = (
-    "CUBLAS failure 13: CUBLAS_STATUS_EXECUTION_FAILED ; GPU=1 ; hostname=gpu-7 ; expr=cublas_gemm(handle)"
-)
+CUBLAS = from_cases(__file__, "CUBLAS", str)
 POD = ["Name:         train-0", "Namespace:    default", "Node:         gpu-7/10.0.0.7", "Containers:"]
 OOM = [*POD, "  main:", "    State:          Terminated", "      Reason:       OOMKilled"]
 EVICTED = [*POD[:3], "Reason:       Evicted", "Message:      The node was low on resource: memory. "]
-TIMEOUT = (
-    "EZ9999[PID: 285] 2026-05-28-13:42:55.151.745 (EZ9999):  Kernel task happen error, [aicore timeout]."
-)
-AICORE = (
-    "EZ9999[PID: {}] 2026-05-28-13:42:55.151.745 (EZ9999):  The error from device(chipId:2, dieId:0), "
-    "serial number is 262, there is an exception of aicore error, core id is 7"
-)
+TIMEOUT = from_cases(__file__, "TIMEOUT", str)
+AICORE = from_cases(__file__, "AICORE", str)
 DEVICE = "[ERROR] 2026-05-28-13:42:55 (PID:285, Device:4, RankID:-1) ERR00100 PTA call acl api failed"
-STUCK = (
-    "Cluster Exception Location[IP/ID]:[10.0.1.3/{}], Arrival Time:[Thu Jun 12 09:37:34 2025], "
-    "ExceptionType:[Stuck Occurred]"
-)
+STUCK = from_cases(__file__, "STUCK", str)
 
 
 def told(folder: Path, *lines: str) -> Conclusion:
@@ -179,9 +155,7 @@ def test_a_timeout_of_an_operator_is_one_event(tmp_path: Path) -> None:
     assert {symptom for symptom, _ in both} == {"acl-507014", "acl-507015"}
 
 
-@pytest.mark.parametrize(
-    ("between", "sure"), [([], Confidence.STRONG), (["ready", "set"], Confidence.SUSPECT)]
-)
+@cases
 def test_all_devices_of_a_list_are_named(between: list[str], sure: Confidence, tmp_path: Path) -> None:
     lines = [line for device in (0, 1, 7) for line in (STUCK.format(device), *between)]
     said = told(tmp_path, *lines)

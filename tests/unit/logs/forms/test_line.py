@@ -11,7 +11,7 @@ from doctor.logs.forms.line import said_of
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
 WRITTEN = float(timegm((2025, 11, 20, 12, 0, 0)))
 CLOCK = Clock(WRITTEN)
@@ -33,13 +33,7 @@ def says(text: str, layout: PrefixLayout = PrefixLayout()) -> dict[str, object]:
     return {name: value for name, value in values.items() if value not in (None, "")}
 
 
-PLOG = [
-    "[ERROR] HCCL(1041081,all_reduce_test):2025-10-23-21:05:09.859.568 [a.cc:314] [1041362]text",
-    "[ERROR]HCCL(1041081,all_reduce_test):2025-10-23-21:05:09.859.568[a.cc:314][1041362]text",
-    "[ERROR] HCCL(1041081,):2025-10-23 21:05:09.859.568 [a.cc:314][1041362]text",
-    "plog/plog-1041081_2025.log:14:[ERROR] HCCL(1041081,python):2025-10-23-21:05:09.859.568 [a.cc:3]text",
-    "75346:[ERROR] HCCL(1041081,python3):2025-10-23-21:05:09.859.568 [rs_socket.c:1124]tid:21717,text",
-]
+PLOG = from_cases(__file__, "PLOG", list[str])
 
 
 @pytest.mark.parametrize("line", PLOG)
@@ -199,9 +193,7 @@ def test_prefixes_nest() -> None:
     }
 
 
-@pytest.mark.parametrize(
-    "time", ["2025-13-40-99:99:99", "[E9999 99:99:99.1 a.cpp:1] x", "[E0230 01:01:01 a.cpp:1] x"]
-)
+@cases
 def test_times_that_cannot_be_are_none(time: str) -> None:
     assert "at" not in says(time)
 

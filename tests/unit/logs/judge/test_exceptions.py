@@ -8,16 +8,14 @@ import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.fault_logs import concluded
 
 FRAMES = ("Traceback (most recent call last):", '  File "/work/train.py", line 40, in main', "    step()")
 ERROR = "KeyError: 'labels'"
 CHILD = "[ERROR] api: failed (exitcode: 1) local_rank: 3 (pid: 429) of binary: python"
-LAUNCHER = (
-    "Traceback (most recent call last):",
-    '  File "/opt/accelerate/commands/launch.py", line 9, in main',
-)
+LAUNCHER = from_cases(__file__, "LAUNCHER", tuple[str, ...])
 
 
 def written(folder: Path, *lines: str) -> Conclusion:
@@ -86,11 +84,7 @@ def test_an_exception_of_a_thread_ends_no_program(tmp_path: Path) -> None:
     assert found.outcome is LogOutcome.UNKNOWN
 
 
-UNREACHABLE = (
-    "torch.distributed.DistNetworkError: The client socket has failed to connect to any network address of "
-    "(node1, 29500). The client socket has failed to connect to 198.18.0.11:29500 "
-    "(errno: 113 - No route to host)."
-)
+UNREACHABLE = from_cases(__file__, "UNREACHABLE", str)
 AFTER = tuple(f"killing subprocess {number}" for number in range(9))
 
 
@@ -107,10 +101,7 @@ def test_one_that_is_known_ends_a_program_that_makes_no_further_step(tmp_path: P
     assert warned.outcome is LogOutcome.CLEAN
 
 
-REDUNDANT = (
-    "[WARNING] DISTRIBUTED(7,python):2024-01-01-10:00:00.000.000 [cluster_context.cc:268] PostProcess] "
-    "This node could be redundant and is not successfully registered."
-)
+REDUNDANT = from_cases(__file__, "REDUNDANT", str)
 
 
 def test_one_that_is_unknown_leaves_a_warning_before_it_its_weight(tmp_path: Path) -> None:
@@ -135,10 +126,7 @@ def test_a_program_that_refuses_its_arguments_ends_whatever_a_shell_says_after_i
     ]
 
 
-TIMED_OUT = (
-    "[ERROR] DISTRIBUTED(7,python):2026-01-01-10:00:30.000.000 [meta_server_node.cc:548] UpdateTopoState] "
-    "The node: {} is timed out. It may exit with exception, please check this node's log."
-)
+TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
 
 
 @each("guilty", [0, 1])

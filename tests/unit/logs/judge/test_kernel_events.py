@@ -6,21 +6,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.fault_logs import concluded
 
 SSHD = "[1000.000001] sshd[900]: segfault at 0 ip 7f7c sp 7f7c error 4 in libc.so.6[7f7c7a+d3d]"
 TOOL = "[{0}.000001] mytool[901]: segfault at 0 ip 7f7c sp 7f7c error 4 in mytool[7f7c7a+d3d]"
 RANK = "[{0}.000001] python3[{1}]: segfault at 0 ip 7f7c sp 7f7c error 4 in libnccl.so.2[7f+d3]"
-KILL = (
-    "[{0}.000001] {2} invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
-    "[{0}.000002] oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),task_memcg=/,task={2},pid={1},uid=0",
-    "[{0}.000003] Out of memory: Killed process {1} ({2}) total-vm:98234KB, anon-rss:80000KB",
-)
+KILL = from_cases(__file__, "KILL", tuple[str, ...])
 XID = "[{0}.000001] NVRM: Xid (PCI:0000:{2}:00): {1}"
 
 
@@ -50,9 +44,7 @@ def test_a_program_alone_may_be_the_job(tmp_path: Path) -> None:
     assert causes(told(tmp_path, TOOL.format(90_000)))[0].startswith("process 901: ")
 
 
-@pytest.mark.parametrize(
-    ("old", "new"), [(1_000, 900_000), (900_000, 50)], ids=["weeks", "before a restart of the host"]
-)
+@cases
 def test_the_last_event_comes_first(old: int, new: int, tmp_path: Path) -> None:
     first = [line.format(old, 100, "python3") for line in KILL]
     last = [line.format(new, 200, "python3") for line in KILL]
@@ -140,9 +132,7 @@ def test_the_gsp_of_a_gpu_is_named_by_its_number(tmp_path: Path) -> None:
 TRACE = from_cases(__file__, "TRACE", tuple[str, ...])
 
 
-@pytest.mark.parametrize(
-    ("call", "module"), [("nfs4_file_fsync", "nfsv4"), ("ll_fsync", "lustre"), ("uvm_ioctl", "nvidia_uvm")]
-)
+@cases
 def test_a_call_trace_names_the_file_system_or_driver(call: str, module: str, tmp_path: Path) -> None:
     said = causes(told(tmp_path, *(line.format(call, module) for line in TRACE)))
     assert said[0].startswith("process 4242: a process waits in the kernel for longer than two minutes ")
@@ -156,11 +146,7 @@ def test_a_port_that_failed_names_the_gpu_behind_it(tmp_path: Path) -> None:
     assert "(PCI 0000:00:02.0); then a GPU fell off the bus (PCI 0000:02:00)" in said[0]
 
 
-OWN_LIMIT = (
-    "[500.000002] oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=cri-containerd-1.scope,"
-    "mems_allowed=0,oom_memcg=/kubepods.slice/pod1.slice,task_memcg=/kubepods.slice/1,task={0},pid={1},uid=0",
-    "[500.000003] Memory cgroup out of memory: Killed process {1} ({0}) total-vm:98234KB, anon-rss:80000KB",
-)
+OWN_LIMIT = from_cases(__file__, "OWN_LIMIT", tuple[str, ...])
 
 
 def test_the_limit_of_another_container_is_no_certain_cause(tmp_path: Path) -> None:

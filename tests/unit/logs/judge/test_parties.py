@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from doctor.job.ranktable import read_table
 from doctor.logs.judge.job_facts import JobFacts, JobHost
 from doctor.logs.judge.parties import bare, key, named, numbers, places_of
@@ -22,10 +20,7 @@ def test_addresses_in_every_form(written: str, ip: str, device: int | None) -> N
     assert bare(written) == (ip, device)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [("1,3-5", (1, 3, 4, 5)), ("7", (7,)), ("", ()), ("0-99999999", (0,)), ("[2, 2]", (2,))],
-)
+@cases
 def test_numbers_of_ranks(text: str, expected: tuple[int, ...]) -> None:
     assert numbers(text) == expected
 

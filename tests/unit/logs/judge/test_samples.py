@@ -19,16 +19,7 @@ from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "logs"
 NOW = 1_795_200_000.0
-HEALTHY = {
-    "connect_timeout_A2_run_plog-114654.log",
-    "device_hccp_tls_enable_lines.log",
-    "init_ok_2_nodes_excerpt.log",
-    "nccl_tests_all_reduce_8gpu_a100.log",
-    "run_HCCL_ENV_defaults_2026.log",
-    "run_entry_comm_init_rootinfo.log",
-    "run_entry_group_lines.log",
-    "run_env_config_not_set_2025_12.log",
-}
+HEALTHY = from_cases(__file__, "HEALTHY", set[str])
 """Samples without any complaint, in addition to those in `healthy/`."""
 
 
@@ -123,15 +114,8 @@ def test_a_pair_is_named_from_both_ends() -> None:
 
 
 TORCHRUN = from_cases(__file__, "TORCHRUN", str)
-LOST = """\
-[rank0]: Traceback (most recent call last):
-[rank0]:   File "/opt/train.py", line 6, in <module>
-[rank0]: RuntimeError: [/gloo/transport/tcp/pair.cc:547] Connection closed by peer [10.0.0.2]:23456
-"""
-OOM = """\
-[Fri Nov 20 07:22:18 2026] python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0
-[Fri Nov 20 07:22:18 2026] Memory cgroup out of memory: Killed process 6350 (python3) total-vm:9kB
-"""
+LOST = from_cases(__file__, "LOST", str)
+OOM = from_cases(__file__, "OOM", str)
 
 
 def torchrun(host: str, first: int, code: int, said: str = "", agent: int = 5347) -> str:

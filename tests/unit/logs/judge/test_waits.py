@@ -14,10 +14,7 @@ from tests.support.logs import endings as e
 from tests.support.logs.written import Entry, File, logs, symptom
 
 
-@pytest.mark.parametrize(
-    ("text", "step"),
-    [("step 12 loss 1", 12), ("global_step: 194, loss: 1.9", 194), ("iteration 7/100", 7), ("steep 3", None)],
-)
+@cases
 def test_the_step_that_a_line_states(text: str, step: int | None) -> None:
     assert step_of(text) == step
 

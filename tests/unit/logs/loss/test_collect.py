@@ -11,7 +11,7 @@ import pytest
 from doctor.logs.loss.collect import MOST_PARTIES, LossCollector
 from doctor.logs.loss.points import Points
 from doctor.logs.model import Curve, LossForm, Party
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
 
 def collected(lines: Iterable[str], who: Party = Party(), most: int = 4000) -> tuple[Curve, ...]:  # noqa: B008
@@ -236,10 +236,7 @@ def test_the_mean_at_the_end_of_an_epoch_is_no_step() -> None:
     assert one(lines).steps[-1] == 6500
 
 
-MEGATRON = (
-    " iteration {:8d}/  8000 | consumed samples: 216512 | elapsed time per iteration (ms): 7613.1 | "
-    "learning rate: 6.680E-06 | global batch size:    64 |{} number of nan iterations:   {} |"
-)
+MEGATRON = from_cases(__file__, "MEGATRON", str)
 LOSS = " lm loss: {:.6E} | loss scale: 1.0 | grad norm: 0.7 | number of skipped iterations:   0 |"
 LOST = " loss scale: 1.0 | number of skipped iterations:   {} |"
 KNOWN = [MEGATRON.format(step, LOSS.format(0.7), 0) for step in range(5)]

@@ -129,22 +129,7 @@ def test_any_one_rank_that_differs_is_found_and_healthy_ranks_are_not(
 # Words.
 
 
-@pytest.mark.parametrize(
-    ("found", "words"),
-    [
-        (
-            [Divergence("differs", "mask", (0, 1), (0, 1), 1)],
-            ["same mask inside", "ranks 0-1", "seed + replica"],
-        ),
-        ([Divergence("differs", "mask", (5,), (4, 5, 6, 7), 3)], ["call 3", "rank 5 of ranks 4-7"]),
-        ([Divergence("differs", "tokens", (0, 1), (0, 1), 1)], ["give the sampler"]),
-        (
-            [Divergence("same", "tokens", (0, 2), (0, 2), 1)],
-            ["same tokens in different replicas", "ranks 0, 2"],
-        ),
-        ([Divergence("differs", "mask", (0, 1), (0, 1), 1, False)], ["taken from the data"]),
-    ],
-)
+@cases
 def test_divergences_are_explained_in_plain_text(found: list[Divergence], words: list[str]) -> None:
     text = verdict.explained(tuple(found))
     for word in words:
@@ -324,13 +309,7 @@ def test_unreadable_data_is_reported_and_never_called_healthy(
     )
 
 
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"tensor_parallel": 3}, "2 ranks cannot form groups of 3"),
-        ({"replicas": 5}, "2 ranks cannot be 5 replicas"),
-    ],
-)
+@cases
 def test_a_layout_that_does_not_fit_is_reported(
     fresh: Callable[..., Verdict], options: dict[str, int], why: str
 ) -> None:

@@ -22,11 +22,11 @@ from doctor.smoke.run import SmokeRun
 from doctor.smoke.watch import Watch
 from doctor.stage import Stage
 from doctor.transport import SessionEnd
+from tests.support.cases import cases
 from tests.support.smoke.session import (
     BANDWIDTH,
     DONE,
     FIRST,
-    JOIN,
     QUICK,
     READY,
     SECOND,
@@ -112,15 +112,7 @@ def test_no_rank_joins_before_all_are_ready() -> None:
     assert cluster.reached_at_join == [READY, READY]
 
 
-@pytest.mark.parametrize(
-    ("halt", "check", "words"),
-    [
-        ({3: SECOND}, "smoke-hang", "it never entered"),
-        ({0: FIRST}, "smoke-hang", "it never entered"),
-        ({3: READY}, "smoke-not-started", "it never joined"),
-        ({2: JOIN + 1}, "smoke-hang", "it never entered"),
-    ],
-)
+@cases
 def test_a_rank_that_halts_is_named(halt: dict[int, int], check: str, words: str) -> None:
     result = conducted(Cluster(small(), halt=halt))
     assert result.end.kind == "still"
@@ -239,15 +231,7 @@ def test_an_interrupt_while_evidence_is_taken_keeps_the_verdict() -> None:
     assert all("stop" in cluster.words(host) for host in cluster.plan.hosts)
 
 
-@pytest.mark.parametrize(
-    ("cut_short", "halt", "kind"),
-    [
-        (True, {}, "interrupted"),
-        (False, {}, "deadline"),
-        (True, {3: SECOND}, "deadline"),
-        (False, {3: SECOND}, "deadline"),
-    ],
-)
+@cases
 def test_out_of_time(cut_short: bool, halt: dict[int, int], kind: str) -> None:
     """A run that was ended by the time limit of the whole examination was not too slow."""
     cluster = Cluster(small(), halt=halt)

@@ -261,9 +261,7 @@ def test_the_last_report_of_a_silent_host_counts_for_a_moment(silent: Sequence[s
     assert (watched.alarm(102.0) is not None) == alarmed
 
 
-@pytest.mark.parametrize(
-    ("quiet", "silence", "alarmed"), [(1.9, 2.0, False), (2.0, 1.9, False), (2.0, 2.0, True)]
-)
+@cases
 def test_a_silent_host_is_asked_before_the_limit(quiet: float, silence: float, alarmed: bool) -> None:
     watched = watch()
     show(watched, 102, everyone(watched, "train", 5), quiet=quiet, gap=0.5)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from doctor.model import Confidence, Severity
+from doctor.model import Confidence
 from doctor.rules.smoke import problem
 from doctor.smoke.events import BatchHashes, RankStart, TrainStep
 from doctor.smoke.judge import desync, draws, masks
@@ -18,6 +18,7 @@ from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.onhost.trainplan import GOLDEN
 from doctor.smoke.result import RankOutcome
+from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.smoke.results import changed, healthy, mark, plan_of, with_rank
 from tests.support.smoke.spoilt import (
@@ -307,18 +308,7 @@ def test_the_summary_describes_how_data_deviate(spoil: Spoil, words: str) -> Non
     assert words in charge.summary
 
 
-@pytest.mark.parametrize(
-    ("charge", "left"),
-    [
-        (SmokeCharge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=20), True),
-        (SmokeCharge("smoke-hang", "outside", "it hangs", ranks=(3,), phase="train", step=12), False),
-        (SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=13), False),
-        (SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="train", step=15), False),
-        (SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase="audit"), False),
-        (SmokeCharge("smoke-hang", "network", "it hangs", ranks=(3,), phase="audit"), True),
-        (SmokeCharge("smoke-hang", "hiccup", "", ranks=(3,), phase="train", severity=Severity.WARN), True),
-    ],
-)
+@cases
 def test_what_ended_the_run_comes_before_what_followed(charge: SmokeCharge, left: bool) -> None:
     result = drifted(1, 12)(run_of("3x1"))
     assert bool(judge_data(result, [replace(charge, ranks=(2,))])) == left
@@ -339,9 +329,7 @@ def test_sums_from_mismatched_calls_are_charged_to_no_rank(late: int) -> None:
     assert judge_data(result, [skipped]) == ()
 
 
-@pytest.mark.parametrize(
-    ("phase", "left"), [("join", False), ("collectives", False), ("train", True), ("audit", True)]
-)
+@cases
 def test_wrong_results_of_mismatched_calls_are_charged_to_no_rank(phase: str, left: bool) -> None:
     result = wrong(1, "all_reduce of 1000 int32", 0, 5, 6, 4)(run_of("2x2"))
     mismatch = SmokeCharge("smoke-mismatch", "skip", "it skipped", ranks=(3,), phase=phase)

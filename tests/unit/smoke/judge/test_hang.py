@@ -264,9 +264,7 @@ def test_the_first_collective_of_the_join_phase_is_a_join() -> None:
     assert charge.confidence is Confidence.STRONG
 
 
-@pytest.mark.parametrize(
-    "text", ["no Python with torch", "ImportError: libhccl.so: cannot open shared object file"]
-)
+@cases
 def test_a_host_that_cannot_start_is_charged_with_its_own_message(text: str) -> None:
     result = with_end(frozen(FOUR, {rank: behind("spawned") for rank in range(4)}), "trouble")
     charge = one(with_host(result, "n2", trouble=text))

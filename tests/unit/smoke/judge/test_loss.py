@@ -180,10 +180,7 @@ def test_a_short_run_that_changes_no_parameter_is_found() -> None:
     assert [charge.kind for charge in judge_loss(short)] == ["frozen"]
 
 
-@pytest.mark.parametrize(
-    ("cell", "expected"),
-    [(None, [(STALL, "stall", (), False)]), (1, [(STALL, "stall", (4, 5, 6, 7), True)])],
-)
+@cases
 def test_a_stall_of_one_cell_blames_that_cell(
     cell: int | None, expected: list[tuple[str, str, tuple[int, ...], bool]]
 ) -> None:

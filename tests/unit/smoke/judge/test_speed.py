@@ -70,9 +70,7 @@ def test_a_run_that_breaks_off_names_no_slow_rank_beside_what_ended_it() -> None
     assert list(judge_speed(result)) == []
 
 
-@pytest.mark.parametrize(
-    ("fewer_ranks", "fewer_steps", "found"), [(0, 0, True), (1, 0, False), (0, 1, False)]
-)
+@cases
 def test_a_slow_rank_shows_from_as_many_ranks_and_steps_on_as_its_injection_takes(
     fewer_ranks: int, fewer_steps: int, found: bool
 ) -> None:
@@ -181,11 +179,7 @@ def test_a_shared_processor(factors: dict[str, float], found: list[str]) -> None
     assert all(charge.severity is Severity.WARN for charge in charges)
 
 
-@pytest.mark.parametrize(
-    ("ranks", "first", "last"),
-    [((4,), 0, 99), ((4, 5), 0, 19), ((4, 5), 20, 99)],
-    ids=["one rank", "at first", "at the end"],
-)
+@cases
 def test_a_processor_that_was_shared_for_a_while_or_by_one_rank(
     ranks: tuple[int, ...], first: int, last: int
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.trainplan import audited, shown, voters
 from tests.support.cases import cases
@@ -15,10 +13,7 @@ def shape_of(dp: int, tp: int, steps: int = STEPS, seed: int = 5) -> CellShape:
     return CellShape(dp=dp, tp=tp, hosts=(dp * tp,), steps=steps, seed=seed)
 
 
-@pytest.mark.parametrize(
-    ("steps", "hashed", "computed_again"),
-    [(1, [0], [0]), (3, [0, 1, 2], [2]), (15, [0, 1, 2, 10, 14], [9, 14]), (20, [0, 1, 2, 10, 19], [9, 19])],
-)
+@cases
 def test_these_steps_are_hashed_and_computed_again(
     steps: int, hashed: list[int], computed_again: list[int]
 ) -> None:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from doctor.judge.fact_table import COLUMNS
 from doctor.judge.registry import find_checks
-from doctor.report.page.areas import AREAS, OTHER, area_of
+from doctor.report.page.areas import AREAS, area_of
+from tests.support.cases import cases
 from tests.support.each import each
 
 
@@ -15,26 +14,7 @@ def test_every_bundled_check_has_an_area(id: str) -> None:
     assert area_of(id) in AREAS
 
 
-@pytest.mark.parametrize(
-    ("id", "area"),
-    [
-        ("host-unreachable", "reach"),
-        ("clock-skew", "reach"),
-        ("device-unhealthy", "devices"),
-        ("gpu-xid", "devices"),
-        ("device-link-down", "device network"),
-        ("nvlink-down", "device network"),
-        ("ports-not-reserved", "ports"),
-        ("port-in-use", "ports"),
-        ("port-unreachable", "network"),
-        ("link-speed-mismatch", "network"),
-        ("shm-small", "memory"),
-        ("firewall-blocks", "firewall"),
-        ("version-drift", "software"),
-        ("smoke-hang", "training"),
-        ("my-own-check", OTHER),
-    ],
-)
+@cases
 def test_area(id: str, area: str) -> None:
     assert area_of(id) == area
 

@@ -244,17 +244,12 @@ def test_the_default_form_fits_the_job(
     assert form_for(NAMES, job, environ) == form
 
 
-@pytest.mark.parametrize(
-    ("text", "form"), [("launch", "auto"), ("launch=SRUN", "srun"), ("launch=env", "env")]
-)
+@cases
 def test_forms_are_read_from_the_option(text: str, form: str) -> None:
     assert read_form(text) == form
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [("launch=torchrum", "did you mean 'torchrun'?"), ("lunch", "no 'lunch'"), ("launch=", "no form ''")],
-)
+@cases
 def test_an_unknown_form_is_refused(text: str, words: str) -> None:
     with pytest.raises(UsageError) as caught:
         read_form(text)

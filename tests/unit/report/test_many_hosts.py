@@ -18,6 +18,7 @@ from doctor.judge.verdict import Report
 from doctor.recording import Recording
 from doctor.report.html.check import check_html
 from doctor.text.nodeset import cut, unfold
+from tests.support.cases import cases
 from tests.support.recordings import syllabus
 from tests.support.reports import text
 
@@ -69,9 +70,6 @@ def test_the_page_cuts_names_alike_and_folds_the_whole_list() -> None:
     assert f"<details><summary>{len(SICK)} hosts: {whole}</summary>node[7,14," in page
 
 
-@pytest.mark.parametrize(
-    ("room", "shown"),
-    [(40, "node[7,14-18,210]"), (16, "node[7,14-18,…]"), (12, "node[7,…]"), (8, "node[…]"), (4, "nod…")],
-)
+@cases
 def test_names_are_not_cut_inside_of_a_range(room: int, shown: str) -> None:
     assert cut("node[7,14-18,210]", room) == shown

@@ -122,14 +122,7 @@ def test_a_ticket_has_what_finds_the_part() -> None:
         assert line in ticket
 
 
-@pytest.mark.parametrize(
-    ("known", "said"),
-    [
-        (Hardware(hidden=True), "root alone may read it: `sudo cat /sys/class/dmi/id/product_serial`"),
-        (Hardware(), "| Serial number | not known |"),
-        (None, "| Machine | not read: the host did not answer |"),
-    ],
-)
+@cases
 def test_a_serial_number_that_is_not_known(known: Hardware | None, said: str) -> None:
     made = reports()["same-fault-twice"]
     assert said in text_of(

@@ -207,10 +207,7 @@ def test_a_rate_that_nothing_was_compared_with_is_not_ticked(hosts: int) -> None
         assert said["link rates"].text.endswith("only the two directions between two hosts could be compared")
 
 
-@pytest.mark.parametrize(
-    ("hosts", "backend", "why"),
-    [(2, "gloo", "only the two directions"), (4, "mccl", "mccl itself carries less")],
-)
+@cases
 def test_rates_that_were_not_judged_are_said_also_beside_a_fault(hosts: int, backend: Any, why: str) -> None:
     names = NAMES[:hosts]
     plan = replace(seated(names, each=2, tp=2), backend=backend)

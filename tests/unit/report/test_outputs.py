@@ -22,12 +22,8 @@ from tests.support.reports import reports
 
 NAMES = [f"node{n}" for n in range(1, 5)]
 SMALL_SHM = HEALTHY["spaces"].replace("tmpfs 12342040 0 12342040", "shm 65536 0 65536")
-ON_29500 = (
-    "listeners\n   0: 00000000:733C 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 77 1 0\n"
-)
-TORCHRUN = (
-    "torchrun --nnodes={} --nproc-per-node=2 --node-rank=$NODE_RANK --master-addr={} --master-port={}\n"
-)
+ON_29500 = from_cases(__file__, "ON_29500", str)
+TORCHRUN = from_cases(__file__, "TORCHRUN", str)
 
 SUFFIXES = ["hosts", "html", "json", "junit.xml", "md", "run.json", "txt"]
 """The suffixes of the files of a go run in --report-dir."""

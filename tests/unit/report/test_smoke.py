@@ -21,7 +21,7 @@ from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import Injection, OmittedSmokeHost, RunEnd, SmokeResult
 from doctor.text.terminal import put
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.envelopes import as_data, wrong
 from tests.support.recordings import recording, report
 from tests.support.reports import NAMES, reports, seated, smoke_runs, text
@@ -114,13 +114,7 @@ def test_hosts_with_different_numbers_of_ranks() -> None:
     )
 
 
-COURSES = {
-    "stuck": ("train", "still", "failed, ended in the train phase, 30 steps, loss"),
-    "interrupted": ("train", "interrupted", "interrupted in the train phase, 30 steps, loss"),
-    "no torch": ("spawned", "trouble", "failed, ended in the start phase,"),
-    "nobody joined": ("ready", "still", "failed, ended in the start phase,"),
-    "too late": ("bandwidth", "deadline", "failed, ended in the bandwidth phase, 30 steps, loss"),
-}
+COURSES = from_cases(__file__, "COURSES", dict[str, tuple[str, ...]])
 
 
 @pytest.mark.parametrize("name", COURSES)
@@ -275,10 +269,7 @@ def test_any_curve_can_be_drawn(values: list[float]) -> None:
     assert 1 <= len(curve(values)) <= 8
 
 
-@pytest.mark.parametrize(
-    ("encoding", "curve", "times"),
-    [("utf-8", "█▅▄▂▂▁▁▁", "×"), ("latin-1", "#=-..___", "x"), ("ascii", "#=-..___", "x")],
-)
+@cases
 def test_a_terminal_that_lacks_our_characters(encoding: str, curve: str, times: str) -> None:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding, errors="replace")

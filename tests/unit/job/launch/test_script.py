@@ -109,18 +109,7 @@ def test_a_pipeline_in_the_background() -> None:
     assert only("python a.py 2>&1 | tee log &\n").background
 
 
-@pytest.mark.parametrize(
-    ("text", "line", "message"),
-    [
-        ("a=1\nexport B='x\ny\n", 2, "never closed"),
-        ('a=1\n\nexport B="x\n', 3, "never closed"),
-        ("torchrun $(hostname\n", 1, "never closed"),
-        ("A=(1 2\n", 1, "never closed"),
-        ("((1\n", 1, "never closed"),
-        ("echo `x\n", 1, "never closed"),
-        ("if x\n" * 150, 1, "nested"),
-    ],
-)
+@cases
 def test_syntax_that_no_shell_accepts(text: str, line: int, message: str) -> None:
     with pytest.raises(ShellError, match=message) as caught:
         read_script(text)

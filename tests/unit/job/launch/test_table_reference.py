@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.plan import draft
@@ -22,10 +20,7 @@ def test_a_path_starts_from_the_folder_of_its_process(text: str, folder: str | N
     assert of(folder, RANK_TABLE_FILE=text).path == path
 
 
-@pytest.mark.parametrize(
-    ("text", "folder", "why"),
-    [("hccl.json", None, "the directory in which"), ("$HOME/hccl.json", "/job", "not known")],
-)
+@cases
 def test_what_is_not_known_is_no_path(text: str, folder: str | None, why: str) -> None:
     table = of(folder, MINDSPORE_HCCL_CONFIG_PATH=text)
     assert table.path == ""

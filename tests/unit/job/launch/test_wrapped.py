@@ -303,9 +303,7 @@ def test_the_other_branch_is_told(tmp_path: Path) -> None:
     assert "another launch is not examined: env0.log:1, torchrun, 2 ranks, port 29600" in said
 
 
-@pytest.mark.parametrize(
-    "before", ["srun -n 2 bash -c 'echo hello'", "command -v torchrun", "torchrun --help", "mpirun hostname"]
-)
+@cases
 def test_what_only_looks_is_no_launch(before: str, tmp_path: Path) -> None:
     for text in (f"{before}\n{START}", f"{START}\n{before}"):
         launch = read(tmp_path, f"#!/bin/bash\n{text}\n")

@@ -11,6 +11,7 @@ from doctor.job.parallel import read_layout
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Framework, Host, SourcedValue
+from tests.support.cases import from_cases
 
 TORCH, MINDSPORE, BOTH = (
     frozenset({"torch", "numpy"}),
@@ -18,12 +19,8 @@ TORCH, MINDSPORE, BOTH = (
     frozenset({"torch", "mindspore"}),
 )
 FLAG: SourcedValue[Framework] = SourcedValue("torch", "--framework")
-MSRUN = Launch(
-    "a job", (ProcessEnv("run.sh:1", None, {}, ("msrun", "--worker_num=2", "train.py")),), complete=True
-)
-CLUSTER = Launch(
-    "a job", (ProcessEnv("run.sh:1", None, {"MS_ROLE": "MS_WORKER"}, ("python", "train.py")),), complete=True
-)
+MSRUN = from_cases(__file__, "MSRUN", Launch)
+CLUSTER = from_cases(__file__, "CLUSTER", Launch)
 LAYOUT = SourcedValue(read_layout(("framework=mindspore",)), "--plan")
 
 

@@ -70,10 +70,7 @@ def test_ranks_of_a_host(host: Host, devices: dict[Vendor, int], ranks: SourcedV
     assert settled({"a": sight(devices=devices)}, [host]).hosts[0].ranks == ranks
 
 
-@pytest.mark.parametrize(
-    ("base", "first"),
-    [("61000", 61000), ("", 60000), ("abc", 60000), ("80", 60000), ("65530", 60000), ("²", 60000)],
-)
+@cases
 def test_hccl_ports(base: str, first: int) -> None:
     plan = draft([Host("a", "a")], env(HCCL_IF_BASE_PORT=base))
     assert plan.hccl_ports == range(first, first + 32)

@@ -17,6 +17,7 @@ from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue, TableFile
 from doctor.targets.inventory import Targets, read_targets
+from tests.support.cases import cases
 
 FLAGGED = SourcedValue(2, "--ranks-per-host")
 HOSTS = tuple(Host(f"node{n}", f"10.0.0.{n}") for n in (1, 2))
@@ -213,16 +214,7 @@ def test_a_table_that_names_no_host(text: str, says: str, tmp_path: Path) -> Non
         targets(path)
 
 
-@pytest.mark.parametrize(
-    ("tasks", "ranks"),
-    [
-        ("8(x2)", SourcedValue(8, "slurm")),
-        ("1(x2)", None),
-        ("8,4", None),
-        ("", None),
-        ("4", SourcedValue(4, "slurm")),
-    ],
-)
+@cases
 def test_slurm_sets_the_ranks(tasks: str, ranks: SourcedValue[int] | None) -> None:
     environ = {"SLURM_JOB_NODELIST": "node[1-2]", "SLURM_TASKS_PER_NODE": tasks, "SLURM_NTASKS": "16"}
     found = read_targets((), None, None, False, (), environ)

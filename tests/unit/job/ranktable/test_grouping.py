@@ -65,9 +65,7 @@ UNEVEN = "not the same number of devices on each server"
 
 
 @pytest.mark.parametrize("servers", [1, 2, 3, 4])
-@pytest.mark.parametrize(
-    "devices", [[0], [7], [0, 1], [4, 6], [0, 1, 2, 3], [4, 5, 6, 7], [0, 1, 2, 3, 4, 5, 6, 7]]
-)
+@cases
 def test_groups_that_every_product_takes(servers: int, devices: list[int]) -> None:
     for product in (TRAINING, A2, None):
         assert grouped("1.0", product, *[devices] * servers) == []
@@ -131,22 +129,7 @@ NEEDED = "device_ip is missing, and ranks of other servers need it"
 UNNEEDED = "device_ip is missing, and this product needs it even on one server"
 
 
-@pytest.mark.parametrize(
-    ("form", "product", "pods", "expected"),
-    [
-        ("1.0", TRAINING, "a", [(FAIL, UNNEEDED)]),
-        ("1.0", TRAINING, "ab", [(FAIL, NEEDED)] * 2),
-        ("1.0", A2, "a", []),
-        ("1.0", A2, "ab", [(FAIL, NEEDED)] * 2),
-        ("1.0", A3, "ab", [(FAIL, NEEDED)] * 2),
-        ("1.0", None, "a", []),
-        ("1.0", None, "ab", [(FAIL, NEEDED)] * 2),
-        ("1.2", A3, "aa", []),
-        ("1.2", A3, "ab", [(FAIL, NEEDED)] * 2),
-        ("1.2", None, "ab", [(FAIL, NEEDED)] * 2),
-        ("legacy", None, "ab", [(FAIL, NEEDED)] * 2),
-    ],
-)
+@cases
 def test_where_device_addresses_are_needed(
     form: MakeForm, product: str | None, pods: str, expected: list[tuple[Severity, str]]
 ) -> None:

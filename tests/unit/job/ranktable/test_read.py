@@ -317,9 +317,7 @@ def test_a_server_id_left_over_from_an_example(id: str) -> None:
     assert (flaw.severity, flaw.actual) == (FAIL, f"'\"{id}\"'")
 
 
-@pytest.mark.parametrize(
-    "id", ["10.0.0.1", "node_0", "x1", "ip-10-0-0-1", "server-id-7", "fd00::1", "a.b.c.x"]
-)
+@cases
 def test_any_other_text_may_be_a_server_id(id: str) -> None:
     assert (
         read_table(written(document(server_list=[{"server_id": id, "device": [device(0), device(1)]}])))[1]

@@ -16,7 +16,7 @@ from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.text.language import UNTRANSLATED
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
 FAMILIES = ("torch", "nccl", "slurm", "mpi", "kernel")
 """Families of symptoms; those of vendors follow the vendors' own Chinese texts."""
@@ -68,11 +68,7 @@ def test_all_is_translated_or_said_to_be_untranslated() -> None:
         pytest.skip(f"to be translated into Chinese: {', '.join(marked)}")
 
 
-DOOR = '''from doctor.api import HERE, check
-@check("door-open", HERE)
-def door_open(here):
-    """Open."""
-'''
+DOOR = from_cases(__file__, "DOOR", str)
 
 
 @cases

@@ -17,21 +17,14 @@ from doctor.job.wishes import JobWishes
 from doctor.model import Backend, MissingFact, SourcedValue, UnreachedHost, UnreachedKind
 from doctor.recording import Recording, save
 from doctor.transport.way import Way
+from tests.support.cases import from_cases
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, smoke_runs
 
 pytestmark = pytest.mark.slow
 
-QUEUE = {
-    "/proc/sys/net/core/somaxconn": "4",
-    "/proc/sys/net/ipv4/tcp_max_syn_backlog": "2048",
-    "/proc/sys/net/ipv4/ip_local_port_range": "32768 60999",
-    "/proc/sys/net/ipv4/ip_local_reserved_ports": "",
-}
-WAY = Way(
-    reached=(("--user", "root"), ("--sudo",), ("--python", "/opt/bin/python")),
-    asked=(("--backend", "gloo"), ("--master-port", "29511"), ("--need-hosts", "3")),
-)
+QUEUE = from_cases(__file__, "QUEUE", dict[str, str])
+WAY = from_cases(__file__, "WAY", Way)
 EIGHT = JobWishes(ranks_per_host=SourcedValue(2, "--ranks-per-host"))
 """A job of 8 ranks: too many for the queue."""
 SMALL = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}

@@ -11,16 +11,11 @@ import typer
 from doctor import __version__
 from doctor.cli import app, run
 from doctor.cli.help import below
+from tests.support.cases import cases, from_cases
 
 ROOT = typer.Context(typer.main.get_command(app), info_name="doctor")
 COMMANDS = [context.command_path.split()[1:] for context in below(ROOT)]
-GROUPS = {
-    "check": ["Hosts", "The job", "Reaching the hosts", "What to examine", "Training", "Output", "Options"],
-    "list": ["Arguments", "What to examine", "Output", "Options"],
-    "demo": ["Arguments", "Output", "Options"],
-    "help": ["Arguments", "Options"],
-    "completion": ["Arguments", "Options"],
-}
+GROUPS = from_cases(__file__, "GROUPS", dict[str, list[str]])
 
 
 @pytest.fixture(autouse=True)
@@ -54,9 +49,7 @@ def test_options_stand_in_groups(command: str, capsys: pytest.CaptureFixture[str
     assert [heading for heading in headings if heading != "Examples"] == GROUPS[command]
 
 
-@pytest.mark.parametrize(
-    "words", [[], ["check"], ["smoke"], ["preflight"], ["explain"], ["logs"], ["completion"]]
-)
+@cases
 def test_help_ends_with_three_examples_that_can_be_typed(
     words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:

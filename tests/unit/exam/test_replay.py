@@ -11,18 +11,13 @@ from doctor.cli import run
 from doctor.probe import HostAnswer
 from doctor.recording import save
 from doctor.transport.way import Typed, Way
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
 Answers = Mapping[str, HostAnswer]
 SICK: Answers = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
-SHORT_QUEUE = {
-    "/proc/sys/net/core/somaxconn": "4",
-    "/proc/sys/net/ipv4/tcp_max_syn_backlog": "2048",
-    "/proc/sys/net/ipv4/ip_local_port_range": "32768 60999",
-    "/proc/sys/net/ipv4/ip_local_reserved_ports": "",
-}
+SHORT_QUEUE = from_cases(__file__, "SHORT_QUEUE", dict[str, str])
 WARNED = {"node3": heard(3, NAMES, ports=SHORT_QUEUE)}
 """On a host that is not the head, a short queue is a warning."""
 

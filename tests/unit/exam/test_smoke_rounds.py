@@ -25,7 +25,7 @@ from doctor.rules.smoke import named_by
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.plan import SmokeWishes
 from doctor.smoke.result import OmittedSmokeHost, SmokePlan, SmokeResult
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, mesh, recording, report, syllabus
 from tests.support.smoke.frozen import at, frozen, stuck
 from tests.support.smoke.results import healthy, with_end
@@ -157,10 +157,7 @@ def test_hosts_that_did_not_pass_are_left_out_with_the_reason(monkeypatch: pytes
     assert all(not left.reason.endswith(": ") for left in result.left_out)
 
 
-SMALL = (
-    "path yes /tmp\n/dev/vda 264212084 1 83035188 1% /\npath yes /root\n/dev/vda 264212084 1 83035188 1% /\n"
-    "path yes /dev/shm\nshm 65536 0 65536 0% /dev/shm\n"
-)
+SMALL = from_cases(__file__, "SMALL", str)
 
 
 def test_a_host_that_is_named_is_left_out_of_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,13 +51,7 @@ def test_rocm_smi_does_not_tell_whose_a_gpu_is() -> None:
         printed(AMD_PACE, f"{sample('amd/rocm_smi_mi200.json')}\n@ rocm-smi 0\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "card", "pace"),
-    [
-        ("t_common_910b1.txt", 4, DevicePace(celsius=43)),
-        ("t_common_910A.txt", 0, DevicePace(900, 900, 71, 41, 0)),
-    ],
-)
+@cases
 def test_npus(name: str, card: int, pace: DevicePace) -> None:
     head = f"\t{'NPU ID':<31}{'Chip ID':<31}{'Chip Logic ID':<31}Chip Name\n"
     listed = f"{head}\t{card:<31}{0:<31}{card:<31}Ascend 910\n"

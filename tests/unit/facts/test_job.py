@@ -34,9 +34,7 @@ def test_what_is_printed(text: str, expected: tuple[JobProcess, ...]) -> None:
     assert printed(PROCESSES_OF_JOBS, text) == expected
 
 
-@pytest.mark.parametrize(
-    "text", ["", "p 1 1 0\n", "jobs\np x 1 0\n", "jobs\np 1 1 0\nmore\n", "jobs\np 1 1\n"]
-)
+@cases
 def test_what_is_not_understood(text: str) -> None:
     with pytest.raises(UnreadableOutput):
         PROCESSES_OF_JOBS.parse(Capture(PROCESSES_OF_JOBS.name, 0, text))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from doctor.facts.key_values import cells, fields, pairs, table, value_of
 from tests.support.captures import SAMPLES, sample
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.limits import within
 from tests.support.paths import ROOT
 
@@ -43,9 +43,7 @@ def test_texts_without_keys_or_tables(name: str) -> None:
     assert table(text) == []
 
 
-@pytest.mark.parametrize(
-    ("name", "count"), [("lspci_grep_acce_910A_8cards", 8), ("lspci_grep_acce_910A_7of8", 7)]
-)
+@cases
 def test_what_is_on_the_bus(name: str, count: int) -> None:
     found = dict(pairs(sample(f"lspci/{name}.txt")))
     assert len(found) == count
@@ -106,9 +104,7 @@ def test_any_text(text: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "unit", ["a", " ", "\t", ":", "a:", "a  ", "  a:", "|", "| ", "[devid 1]", "\n", "a  b\n"]
-)
+@cases
 def test_long_text_is_read_soon(unit: str) -> None:
     text = unit * (200_000 // len(unit))
     with within(5):

@@ -12,11 +12,7 @@ from doctor.facts.network import ADDRESSES, LINKS, LISTENERS, NAMES, ROUTES, Bou
 from tests.support.captures import held, printed, sample
 from tests.support.cases import cases, from_cases
 
-BUSYBOX_IP = r"""
-1: lo    inet 127.0.0.1/8 scope host lo\       valid_lft forever preferred_lft forever
-4: eth0    inet 192.0.2.2/24 brd 192.0.2.255 scope global eth0\       valid_lft forever preferred_lft forever
-4: eth0    inet6 fd00::2/64 scope global flags 02 \       valid_lft forever preferred_lft forever
-"""
+BUSYBOX_IP = from_cases(__file__, "BUSYBOX_IP", str)
 ROUTE_TABLE = from_cases(__file__, "ROUTE_TABLE", str)
 
 

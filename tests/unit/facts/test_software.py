@@ -188,9 +188,7 @@ def test_a_driver_that_is_not_loaded_is_no_other_version(
     assert found == ([(name, ("node2",))] if told else [])
 
 
-@pytest.mark.parametrize(
-    "text", ["", "Python 3.10.12", "python three /usr/bin/python3", "Segmentation fault"]
-)
+@cases
 def test_python_not_understood(text: str) -> None:
     with pytest.raises(UnreadableOutput, match="did not print its version"):
         printed(PYTHON, text)

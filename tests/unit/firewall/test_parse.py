@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from doctor.errors import UnreadableOutput
 from doctor.firewall import RuleTable, combine, parse_iptables_save, parse_nft
 from doctor.firewall.nft_devices import parse_devices
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.firewall import decide
 from tests.support.paths import ROOT
 
@@ -32,9 +32,7 @@ plain = (
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(max_size=8)
 )
-WORDS = """match op left right == in payload protocol tcp field dport meta key mark ct state new set vmap
-    data @s accept jump target xt prefix addr len range concat & | mangle value fib elem val limit ip saddr
-    10.0.0.1"""
+WORDS = from_cases(__file__, "WORDS", str)
 words = st.sampled_from(WORDS.split())
 statements = st.recursive(
     plain | words,
@@ -105,13 +103,7 @@ def test_json_that_is_not_a_rule_set(text: str) -> None:
         parse_nft(text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["hello", "-A INPUT -j DROP", "*filter\n-A INPUT -j DROP\nCOMMIT", "*filter\n:INPUT ACCEPT [0:0]",
-     "*a b\nCOMMIT", "iptables: Permission denied",
-     "*filter\n:INPUT MAYBE [0:0]\nCOMMIT", "*filter\n:a - [0:0]\n:a - [0:0]\nCOMMIT",
-     '*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m comment --comment "open -j DROP\nCOMMIT'],
-)  # fmt: skip
+@cases
 def test_text_that_is_not_a_save(text: str) -> None:
     with pytest.raises(UnreadableOutput):
         parse_iptables_save(text, "ip")

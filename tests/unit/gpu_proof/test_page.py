@@ -31,11 +31,7 @@ from tests.support.smoke.results import plan_of
 from tests.trials.outcome import Ran
 
 RECORDINGS = Path(__file__).parents[2] / "samples" / "recordings"
-H100S = Machine(
-    "/opt/train/bin/python",
-    ("NVIDIA H100 80GB HBM3",) * 2,
-    {"driver": "550.90.12", "CUDA": "12.4", "torch": "2.6.0+cu124", "NCCL": "2.21.5", "Python": "3.11.7"},
-)
+H100S = from_cases(__file__, "H100S", Machine)
 NCCL = from_cases(__file__, "NCCL", str)
 """torch's error, and NCCL's message in it (init.cc)."""
 
@@ -85,18 +81,7 @@ def test_the_shape_is_that_of_the_run_without_a_fault() -> None:
     assert shape_of(ran("lab-smoke-healthy")) == Shape(8, 2)
 
 
-OF_RANKS = {
-    "never-join",
-    "skip",
-    "extra",
-    "shape",
-    "dtype",
-    "op",
-    "order",
-    "wrong-result",
-    "slow",
-    "other-init",
-}
+OF_RANKS = from_cases(__file__, "OF_RANKS", set[str])
 OF_REPLICAS = {"same-data", "no-sync", "param-bit"}
 
 

@@ -11,6 +11,7 @@ from doctor.judge.fact_table import COLUMNS, FactRow, fact_table, facts_of_host
 from doctor.judge.fact_values import rate, sized
 from doctor.judge.reading import read_recording
 from doctor.model import MissingFact, UnreachedHost, UnreachedKind
+from tests.support.cases import cases
 from tests.support.recordings import FILES, NOW, heard, recording
 
 NAMES = [f"node{n}" for n in range(1, 5)]
@@ -148,10 +149,7 @@ def test_keys_are_unique() -> None:
     assert len({column.key for column in COLUMNS}) == len(COLUMNS)
 
 
-@pytest.mark.parametrize(
-    ("count", "shown"),
-    [(0, "0 bytes"), (64 << 20, "64 MB"), (12638248960, "11.8 GB"), (2 << 40, "2 TB"), (540 << 30, "540 GB")],
-)
+@cases
 def test_sizes_in_words(count: int, shown: str) -> None:
     assert sized(count) == (count, shown)
 

@@ -19,6 +19,7 @@ from doctor.judge.registry import find_checks
 from doctor.recording import Recording
 from doctor.report.html.check import check_html
 from doctor.report.markdown.report import check_markdown
+from tests.support.cases import from_cases
 from tests.support.envelopes import as_json, as_junit, as_prometheus
 from tests.support.paths import ROOT
 from tests.support.recordings import syllabus
@@ -32,13 +33,7 @@ loop over all hosts for each host makes a hundred and more.
 KILOBYTES = "kilobytes of reports"
 PLACES = "places found"
 OURS = tuple(f"{ROOT}/{folder}/" for folder in ("doctor", "checks"))
-KINDS: dict[str, tuple[str, dict[str, Any]]] = {
-    "gpus-and-a-torn-mesh": ("gpus", {"mesh": True, "one_in": 10}),
-    "gpus-behind-firewalls": ("gpus", {"mesh": False, "walled": True, "one_in": 10}),
-    "gpus-of-which-half-are-barred": ("gpus", {"mesh": True, "barred": True}),
-    "npus-all-sick": ("npus", {"mesh": False, "one_in": 1}),
-    "npus-with-doubled-addresses": ("npus", {"mesh": True, "doubled": True, "one_in": 20}),
-}
+KINDS = from_cases(__file__, "KINDS", dict[str, tuple[str, dict[str, Any]]])
 
 
 @cache

@@ -63,13 +63,7 @@ def test_mistakes_in_an_exam_are_reported_with_their_line(file: Path, text: str,
     assert all(one.startswith(start) for one, start in zip(found, expected, strict=True)), found
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("preflght", "There is no exam 'preflght'; did you mean 'preflight'?"),
-        ("zzz", "There is no exam 'zzz'."),
-    ],
-)
+@cases
 def test_an_unknown_exam(name: str, message: str) -> None:
     with pytest.raises(UsageError) as caught:
         load_exam(name, CHECKS)

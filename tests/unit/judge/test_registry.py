@@ -15,7 +15,7 @@ from doctor.judge.playbook import ESSENTIAL
 from doctor.judge.registry import ENTRY_POINTS, NOTHING, BrokenSource, check_ids, find_checks
 from doctor.judge.verdict import refuse_without_essentials
 from doctor.text import outfile
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 
 PLUG_IN = from_cases(__file__, "PLUG_IN", str)
 BROKEN = [
@@ -117,10 +117,7 @@ def test_a_broken_entry_point_is_returned_with_the_checks(
     )
 
 
-@pytest.mark.parametrize(
-    ("permissions", "said"),
-    [(0o777, "others can write to it"), (0o1777, "others can add files to it")],
-)
+@cases
 def test_checks_that_others_could_have_written_are_not_run(
     permissions: int, said: str, folder: Path, tmp_path: Path
 ) -> None:

@@ -10,14 +10,11 @@ from doctor.devices import VENDORS
 from doctor.judge.playbook import Recipe, load_remedies, placeholders
 from doctor.judge.registry import find_checks
 from doctor.text.yamlfile import plain, read_yaml
+from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.paths import ROOT
 
-TOOLS = {
-    "NVIDIA": r"nvidia-smi|dcgmi|nvidia-bug-report|nv-?fabricmanager|NVRM|modprobe nvidia|/dev/nvidia",
-    "AMD": r"amd-smi|rocm-smi|amdgpu|/dev/kfd",
-    "Ascend": r"npu-smi|hccn_tool|hccn\.conf|msnpureport|davinci|ascend-toolkit|torch[-_]npu",
-}
+TOOLS = from_cases(__file__, "TOOLS", dict[str, str])
 OWN = {"amd.yaml": "AMD", "gpus.yaml": "NVIDIA", "devices.yaml": "Ascend"}
 """The vendors whose remedies a file holds; all other remedies are for any host."""
 OF_ONE = {"prepare-torch-npu": "Ascend"}

@@ -9,15 +9,11 @@ import pytest
 
 from doctor.judge.registry import check_ids
 from tests.lab.found import FOLDER, NOT_IN_THE_LAB, keep, unseen
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 GOLDEN = ROOT / "tests" / "golden"
-SICK = {
-    "fail\tport-unreachable\tnode3",
-    "fail\tshm-small\tnode2",
-    "fail\thostname-loopback\tnode3",
-    "warn\tswap-active\tnode3",
-}
+SICK = from_cases(__file__, "SICK", set[str])
 
 
 @pytest.fixture

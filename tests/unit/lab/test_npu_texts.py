@@ -14,6 +14,7 @@ from tests.lab.npu_products import PRODUCTS, Product
 from tests.lab.smi_tables import Chip, Chips, Process
 from tests.lab.smi_texts import texts
 from tests.support.captures import held, sample
+from tests.support.cases import from_cases
 
 TRAINING, A2, A3, A950 = (PRODUCTS[f"atlas-{name}"] for name in ("training", "a2", "a3", "950"))
 
@@ -111,12 +112,7 @@ def test_addresses_are_unique_and_no_router_has_one(product: Product) -> None:
 
 
 SICK = ("A4025021", "8C03A000", "8C084E00")
-ERRORS = (
-    "ascend_monitor adda heart beat lost error",
-    "node type=process-manager, sensor type=General Software, "
-    "event state=The process start failed or exit abnormally",
-    "node type=adda, sensor type=Heartbeat Sensor, event state=Heartbeat Lost.",
-)
+ERRORS = from_cases(__file__, "ERRORS", tuple[str, ...])
 PYTHON = Process("python3", 4242, 4590)
 PORT = Chip("Warning", ("81078603",), ("node type=port, event state=link down",), (PYTHON,), 4410, 188.7)
 

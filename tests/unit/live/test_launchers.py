@@ -9,14 +9,11 @@ import pytest
 from doctor.job.launch.launcher import Launcher
 from doctor.job.launch.launchers import LAUNCHERS
 from doctor.job.launch.launchers.mpirun import TRANSPORTS
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.hang.known import KNOWN
 
 PYTHON = "/opt/python"
-ONCE = (
-    "torchrun torch_npu_run deepspeed msrun mpirun mpiexec mpiexec.hydra orterun prterun prte prted orted"
-    " hydra_pmi_proxy srun slurmstepd horovodrun torchx ray raylet"
-)
+ONCE = from_cases(__file__, "ONCE", str)
 
 
 @pytest.mark.parametrize("launcher", [one for one in LAUNCHERS if one.commands], ids=lambda one: one.name)

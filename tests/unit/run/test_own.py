@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import HangState, judged
 from doctor.live.evidence import JobMember, LiveEvidence
-from doctor.live.onhost.origin import BELOW, CAME, STEP
 from doctor.run.elsewhere import RankElsewhere, still_runs
 from doctor.run.own import OwnCommand, own_part, own_pids
+from tests.support.cases import cases
 from tests.support.hang.written import both, evidence
 
 HUNG = ["waits", "sleeps", "waits", "waits"]
@@ -97,17 +97,7 @@ def test_a_host_is_told_only_what_may_lead_to_it() -> None:
     assert nothing.told("node2") is None
 
 
-@pytest.mark.parametrize(
-    ("host", "how", "is_its"),
-    [
-        ("node3", BELOW, True),
-        ("node1", BELOW, False),
-        ("node1", CAME, True),
-        ("node1", STEP, False),
-        ("node1", "certainly", False),
-        ("node1", "", False),
-    ],
-)
+@cases
 def test_a_host_can_claim_only_what_it_was_told(host: str, how: str, is_its: bool) -> None:
     member = JobMember(host=host, pid=1, parent=0, job="j", started=how)
     assert command().started(member) is is_its

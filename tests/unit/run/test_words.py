@@ -35,9 +35,7 @@ def test_every_placeholder() -> None:
     assert filled(words, GO, lambda _: "/tmp/h") == ["node3,node1", "-n2", "8", "10.0.0.3:29501", "/tmp/h"]
 
 
-@pytest.mark.parametrize(
-    "word", ["{}", "{a}", "{Hosts}", "{ hosts }", "{{x}}", "${n}", '{"hosts": 1}', "{0}"]
-)
+@cases
 def test_other_braces_pass_through(word: str) -> None:
     assert filled([word], GO, no_file) == [word]
     assert not named_in([word])

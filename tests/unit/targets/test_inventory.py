@@ -242,9 +242,7 @@ def test_a_job_of_pbs_or_lsf(variable: str, write: Write) -> None:
 
 
 @pytest.mark.parametrize("variable", ["PBS_NODEFILE", "LSB_DJOB_HOSTFILE"])
-@pytest.mark.parametrize(
-    ("text", "said"), [(None, "does not exist"), ("", "names no host"), ("a;b", "'a;b'")]
-)
+@cases
 def test_a_job_whose_node_file_cannot_be_used(
     variable: str, text: str | None, said: str, write: Write, tmp_path: Path
 ) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from doctor.text.language import Language, language
 from tests.support.cases import cases
 
@@ -13,9 +11,6 @@ def test_the_variables_of_posix_decide(variables: dict[str, str], expected: str)
     assert language(variables, "utf-8") == expected
 
 
-@pytest.mark.parametrize(
-    ("encoding", "expected"),
-    [("utf-8", "zh"), ("gbk", "zh"), (None, "zh"), ("ascii", "en"), ("latin-1", "en"), ("no-such", "en")],
-)
+@cases
 def test_a_stream_that_cannot_write_chinese_gets_english(encoding: str | None, expected: str) -> None:
     assert language({"LANG": "zh_CN"}, encoding) is Language(expected)

@@ -50,9 +50,7 @@ def test_every_verdict_of_a_page_is_translated(words: dict[object, tuple[str, Ca
     assert all(translated(word) for word, _ in words.values())
 
 
-@pytest.mark.parametrize(
-    "word", ["Hangs", "Cause", "Possible cause", "Named", "Suspected", "Fixed", "Interrupted"]
-)
+@cases
 def test_every_other_word_of_a_page_is_translated(word: str) -> None:
     assert translated(word)
 

@@ -56,12 +56,7 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "SrunMessages": (SrunMessages({}, {}),),
     "int | None": (None, 1),
 }
-NAMES: dict[str, tuple[str, ...]] = {
-    "address": ("10.0.0.1",),
-    "jump": ("me@jump",),
-    "name": ("node1",),
-    "file": ("/a b/known_hosts",),
-}
+NAMES = from_cases(__file__, "NAMES", dict[str, tuple[str, ...]])
 NAMES |= {"known_hosts": ("/root/.ssh/known_hosts", "~/x y/known_hosts2")}
 
 

@@ -8,18 +8,13 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.trials.hang.answer import Answer
 from tests.trials.hang.drawn import Drawn, Victim, draw
 from tests.trials.hang.held import held
 from tests.trials.outcome import Outcome
 
-GUILTY: dict[str, Any] = {
-    "rank": 2,
-    "host": "node3",
-    "cause": "sleeps",
-    "summary": "it sleeps",
-    "stack": [{"function": "sleep"}],
-}
+GUILTY = from_cases(__file__, "GUILTY", dict[str, Any])
 
 
 NODES = ("node1", "node2", "node3", "node4")

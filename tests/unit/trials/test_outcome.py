@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.smoke.inject import KINDS
+from tests.support.cases import cases
 from tests.trials.kinds import INSIDE, ORDER, OUTSIDE
 from tests.trials.outcome import Outcome, Ran, Truth, append, judged, load
 from tests.trials.table import interval, table
@@ -81,10 +82,7 @@ def test_a_run_without_a_report_is_wrong(truth: Truth | None) -> None:
     assert seen.said == ("no report: it broke",)
 
 
-@pytest.mark.parametrize(
-    ("hits", "trials", "low", "high"),
-    [(20, 20, 0.8316, 1.0), (0, 20, 0.0, 0.1684), (19, 20, 0.7513, 0.9987), (5, 10, 0.1871, 0.8129)],
-)
+@cases
 def test_the_interval_is_that_of_clopper_and_pearson(hits: int, trials: int, low: float, high: float) -> None:
     assert interval(hits, trials) == pytest.approx((low, high), abs=1e-4)
 

@@ -10,14 +10,10 @@ import pytest
 from doctor.errors import UsageError
 from doctor.exam.in_job.job_key import FILE, LONGEST, JobKey, read_job_key
 from doctor.exam.in_job.rank_env import read_job_rank
+from tests.support.cases import from_cases
 
 JOB = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "node1", "MASTER_PORT": "29500"}
-OPENMPI = {
-    "OMPI_COMM_WORLD_RANK": "1",
-    "OMPI_COMM_WORLD_SIZE": "2",
-    "OMPI_MCA_orte_precondition_transports": "3cef1292e1ed1b3e-e0b6c1b3ea5b1bef",
-    "MASTER_ADDR": "node1",
-}
+OPENMPI = from_cases(__file__, "OPENMPI", dict[str, str])
 
 
 @pytest.fixture

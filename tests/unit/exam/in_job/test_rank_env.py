@@ -11,20 +11,8 @@ from tests.support.cases import cases, from_cases
 TORCHRUN = from_cases(__file__, "TORCHRUN", dict[str, str])
 OPENMPI = from_cases(__file__, "OPENMPI", dict[str, str])
 FIRST = {"OMPI_COMM_WORLD_RANK": "0"}
-MSRUN = {
-    "MS_ROLE": "MS_WORKER",
-    "MS_NODE_ID": "2",
-    "MS_WORKER_NUM": "8",
-    "MS_SCHED_HOST": "10.0.0.1",
-    "MS_SCHED_PORT": "8118",
-}
-SRUN = {
-    "SLURM_PROCID": "1",
-    "SLURM_NTASKS": "2",
-    "SLURM_JOB_ID": "77",
-    "SLURM_STEP_ID": "0",
-    "SLURM_STEP_NODELIST": "node[08-09]",
-}
+MSRUN = from_cases(__file__, "MSRUN", dict[str, str])
+SRUN = from_cases(__file__, "SRUN", dict[str, str])
 
 
 @pytest.mark.parametrize(

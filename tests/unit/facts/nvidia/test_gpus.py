@@ -24,17 +24,11 @@ from doctor.facts.nvidia.nvlink import FABRIC_MANAGER, GPU_TOPOLOGY, NVLINKS, Fa
 from doctor.facts.nvidia.xid import FATAL, SERIOUS, xids
 from doctor.facts.processes import KernelLine
 from tests.support.captures import printed, sample
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
 SMI: tuple[Fact[Any], ...] = (GPUS, GPU_HEALTH, GPU_PROCESSES, NVLINKS, GPU_TOPOLOGY)
 ALL: tuple[Fact[Any], ...] = (*SMI, FABRIC_MANAGER, IB_PORTS)
-BROKEN = (
-    "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest "
-    "NVIDIA driver is installed and running.",
-    "Failed to initialize NVML: Driver/library version mismatch\nNVML library version: 550.54",
-    "Failed to initialize NVML: Unknown Error",
-    "No devices were found",
-)
+BROKEN = from_cases(__file__, "BROKEN", tuple[str, ...])
 
 
 def said(text: str, rc: int = 0) -> str:
@@ -173,15 +167,7 @@ def test_a_topology_aligned_with_blanks() -> None:
     assert printed(GPU_TOPOLOGY, said("\t\x1b[4mGPU0\tCPU Affinity\x1b[0m\nGPU0\t X \t0-23\n")) == {}
 
 
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("switches 0\n", FabricManager(0, False)),
-        ("switches 4\n/proc/812/comm\n", FabricManager(4, True)),
-        ("switches 4\n", FabricManager(4, False)),
-        ("switches 6\nhidden\n", FabricManager(6, None)),
-    ],
-)
+@cases
 def test_fabric_manager(text: str, found: FabricManager) -> None:
     assert printed(FABRIC_MANAGER, text) == found
 
@@ -238,13 +224,7 @@ def test_no_xid_is_both_fatal_and_serious() -> None:
     assert not set(FATAL) & set(SERIOUS)
 
 
-SMI_SAMPLES = (
-    "gpus_h100_sick.csv",
-    "health_h100_8gpu.csv",
-    "apps.csv",
-    "nvlink_status_mixed.txt",
-    "topo_m_h100_nics.txt",
-)
+SMI_SAMPLES = from_cases(__file__, "SMI_SAMPLES", tuple[str, ...])
 SEEDS = (
     *(said(sample(f"nvidia-smi/{name}")) for name in SMI_SAMPLES),
     sample("ib/ibstat_mixed.txt"),

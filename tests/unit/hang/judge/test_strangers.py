@@ -28,9 +28,7 @@ def test_the_one_that_differs_is_a_suspect(does: tuple[str, ...], odd: int, caus
     )
 
 
-@pytest.mark.parametrize(
-    "does", [("waits", "sleeps", "waits"), ("spins", "waits"), ("spins", "spins", "waits", "waits")]
-)
+@cases
 def test_nobody_is_suspect_where_none_or_half_differ(does: tuple[str, ...]) -> None:
     found = judge(seen_from_outside(evidence(does, HERE)))
     assert (found.named, found.exit_code, found.stands.still) == ((), 3, 200.0)

@@ -12,12 +12,10 @@ from doctor.slow.evidence import DeviceText, SlowEvidence
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowJudgement, SlowState
 from doctor.slow.report_json import slow_report
+from tests.support.cases import from_cases
 from tests.support.slow.recorded import recorded, with_rounds
 
-HEAD = (
-    "index, uuid, clocks.sm [MHz], clocks.max.sm [MHz], power.draw [W], temperature.gpu, "
-    "utilization.gpu [%], clocks_event_reasons.active\n"
-)
+HEAD = from_cases(__file__, "HEAD", str)
 Gpu = tuple[int, int, int, str]
 """Clock, power, load and the reasons' bits."""
 WELL: Gpu = (1980, 620, 100, "0x0")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.transport.slurm import errors
 from doctor.transport.slurm.output import DownNode, SrunMessages, down_nodes, job_nodes, read_words
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "slurm"
@@ -23,26 +22,18 @@ def test_nodes_that_slurm_cannot_reach(name: str, down: list[DownNode]) -> None:
     assert down_nodes((SAMPLES / f"nodes-{name}.txt").read_text()) == down
 
 
-@pytest.mark.parametrize(
-    "state",
-    ["IDLE", "ALLOCATED", "MIXED+DRAIN", "ALLOCATED+COMPLETING", "IDLE+MAINTENANCE+RESERVED", "MIXED-"],
-)
+@cases
 def test_nodes_that_work(state: str) -> None:
     """A draining node still runs its present jobs."""
     assert down_nodes(f"NodeName=a Arch=x86_64 State={state} Weight=1 Reason=soon") == []
 
 
-@pytest.mark.parametrize(
-    "text", ["", "slurm_load_node error: Unable to contact slurm controller", "State=DOWN "]
-)
+@cases
 def test_without_an_answer_of_slurm_no_node_is_left_out(text: str) -> None:
     assert down_nodes(text) == []
 
 
-JOB = (
-    "JobId={} JobName=train UserId=root(0) JobState=RUNNING ReqNodeList=cn[01-04] ExcNodeList=(null) "
-    "NodeList={} BatchHost=cn01 NumNodes=3 SchedNodeList=cn09\n"
-)
+JOB = from_cases(__file__, "JOB", str)
 
 
 @cases

@@ -142,9 +142,7 @@ def test_the_default_file_is_optional(home: Path) -> None:
     assert SshConfig(SshSettings()).of(Host("node1", "node1")).port == 5
 
 
-@pytest.mark.parametrize(
-    ("value", "accepted"), [("no", True), ("accept-new", True), ("yes", False), ("ask", False)]
-)
+@cases
 def test_strict_host_key_checking(home: Path, value: str, accepted: bool) -> None:
     assert read(home, f"StrictHostKeyChecking {value}\n").accept_new is accepted
 

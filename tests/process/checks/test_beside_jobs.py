@@ -19,11 +19,7 @@ import pytest
 from tests.support.cases import from_cases
 from tests.support.commands import doctor
 
-EXAM = """
-title: What jobs on this machine could decide, and a check that always applies
-mesh: none
-checks: [launch-*, master-not-here, port-in-use, rank-table-*, loopback-down]
-"""
+EXAM = from_cases(__file__, "EXAM", str)
 WAITS = "import time; print('up', flush=True); time.sleep(60)\n"
 SAVES = from_cases(__file__, "SAVES", str)
 

@@ -12,6 +12,7 @@ import pytest
 
 from doctor.recording import save
 from tests.lab.warm import WARM
+from tests.support.cases import from_cases
 from tests.support.commands import DOCTOR, doctor, environment
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
@@ -19,13 +20,7 @@ from tests.support.reports import NAMES, SMALL_SHM
 COLOUR = re.compile(r"\x1b\[[0-9;]*3[0-7]m")
 CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 NAMES_OF = ("NO_COLOR", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS")
-RULES: list[tuple[list[str], dict[str, str], bool, bool]] = [
-    ([], {}, True, False),
-    (["--no-color"], {}, False, False),
-    (["--color=always"], {"NO_COLOR": "1", "TERM": "dumb"}, True, True),
-    ([], {"NO_COLOR": "1"}, False, False),
-    ([], {"TERM": "dumb"}, False, False),
-]
+RULES = from_cases(__file__, "RULES", list[tuple[list[str], dict[str, str], bool, bool]])
 
 
 @pytest.fixture(scope="module")

@@ -124,13 +124,7 @@ def test_options_that_reach_hosts_are_refused_with_a_replay(tmp_path: Path, extr
     )
 
 
-@pytest.mark.parametrize(
-    ("id", "words"),
-    [
-        ("shm-smlal", ["There is no check 'shm-smlal'", "did you mean 'shm-small'?"]),
-        ("nosuch", ["There is no check"]),
-    ],
-)
+@cases
 def test_explaining_what_does_not_exist(id: str, words: list[str]) -> None:
     refused(["explain", id], *words)
 

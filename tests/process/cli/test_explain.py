@@ -13,15 +13,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.commands import doctor
 from tests.support.paths import ROOT
 
-IN_USE = (
-    "[rank0]: torch.distributed.DistNetworkError: The server socket has failed to listen on any local "
-    "network address. port: {port}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already "
-    "in use\n"
-)
+IN_USE = from_cases(__file__, "IN_USE", str)
 TABLE = '{"version": "1.0", "server_count": "1", "server_list": []}'
 
 

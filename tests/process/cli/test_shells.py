@@ -17,22 +17,7 @@ from tests.support.cases import from_cases
 from tests.support.commands import doctor
 
 BASH = from_cases(__file__, "BASH", str)
-COMMANDS = {
-    "check",
-    "smoke",
-    "preflight",
-    "hang",
-    "run",
-    "slow",
-    "facts",
-    "demo",
-    "list",
-    "explain",
-    "logs",
-    "help",
-    "completion",
-    "ranktable",
-}
+COMMANDS = from_cases(__file__, "COMMANDS", set[str])
 CHECKS = {check.id for check in find_checks().checks}
 CASES: list[tuple[list[str], set[str]]] = [
     ([""], COMMANDS),

@@ -7,24 +7,10 @@ import sys
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
-PROGRAM = """
-import os, signal, sys, time
-from doctor.exam.signals import signal_of, stop_on_signals
-
-class Deleted:
-    def __del__(self):
-        os.kill(os.getpid(), int(sys.argv[1]))
-        time.sleep(0.01)
-
-stop_on_signals()
-try:
-    Deleted()
-    time.sleep(20)
-except KeyboardInterrupt as stop:
-    print(signal_of(stop))
-"""
+PROGRAM = from_cases(__file__, "PROGRAM", str)
 
 
 @pytest.mark.parametrize("number", [2, 15])

@@ -12,20 +12,12 @@ import pytest
 from doctor.judge.engine import Facts
 from doctor.model import MissingFact
 from tests.support.captures import every_fact
+from tests.support.cases import from_cases
 from tests.support.probing import TOKEN, ask
 
 pytestmark = pytest.mark.skipif(shutil.which("busybox") is None, reason="needs busybox")
 FACTS = every_fact()
-CHANGES = {
-    "clock",
-    "clock-end",
-    "job-processes",
-    "kernel-log",
-    "listeners",
-    "memory",
-    "processes",
-    "shm-segments",
-}
+CHANGES = from_cases(__file__, "CHANGES", set[str])
 """Facts that change from one moment to the next."""
 
 

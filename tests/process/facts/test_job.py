@@ -25,7 +25,7 @@ from doctor.facts.network import LISTENERS
 from doctor.job.launch.processes import JobProcess
 from doctor.judge.engine import Facts
 from doctor.model import MissingFact
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.commands import ALONE, DOCTOR, doctor, environment
 from tests.support.probing import HERE, ask
 
@@ -189,10 +189,7 @@ def test_a_launcher_without_a_rank(shell: str, bench: Bench, tmp_path: Path) -> 
     assert (rank.parent, rank.env["RANK"]) == (agent.pid, "3")
 
 
-@pytest.mark.parametrize(
-    "env",
-    [{"MASTER_ADDR": "node1"}, {"SLURM_PROCID": "0", "SLURM_STEP_NUM_TASKS": "1"}, {"RANK_TABLE_FILE": "/x"}],
-)
+@cases
 def test_a_process_that_only_inherited_a_variable_is_not_a_job(env: dict[str, str], bench: Bench) -> None:
     bench.start(env)
     assert bench.seen(HERE[0]) == []

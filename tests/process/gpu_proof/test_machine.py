@@ -15,10 +15,7 @@ import pytest
 from tests.support.cases import cases, from_cases
 
 ROOT = Path(__file__).parents[3]
-SMI = """\
-#!/bin/sh
-echo 'NVIDIA H100 80GB HBM3, 550.90.12'
-"""
+SMI = from_cases(__file__, "SMI", str)
 TORCH = from_cases(__file__, "TORCH", str)
 
 

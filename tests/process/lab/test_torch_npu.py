@@ -12,7 +12,7 @@ import pytest
 
 from tests.lab.device_os import DeviceOs
 from tests.lab.npu_python import TorchNpu
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.smoke.npu_ranks import run
 
 PAIR = [("a", 0), ("a", 1)]
@@ -151,14 +151,7 @@ def test_sums_in_any_order(tmp_path: Path) -> None:
             assert last == every[0][str(case)][1], case
 
 
-@pytest.mark.parametrize(
-    ("way", "error"),
-    [
-        (TorchNpu(installed=False), "No module named 'torch_npu'"),
-        (TorchNpu(sourced=False), "libhccl.so: cannot open shared object file.* 'source set_env.sh'"),
-        (TorchNpu(version="2.1.0"), "undefined symbol"),
-    ],
-)
+@cases
 def test_one_that_cannot_be_loaded(way: TorchNpu, error: str, tmp_path: Path) -> None:
     (said,) = run(tmp_path, "atlas-a2", [("a", 0)], "", way)
     with pytest.raises(ImportError, match=error):

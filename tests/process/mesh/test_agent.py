@@ -20,7 +20,7 @@ from doctor.agents.bootstrap import LAST_LINE
 from doctor.agents.onhost import segments
 from doctor.mesh.run import mesh_script
 from doctor.transport import SessionEnd
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.mesh_session import LocalSession
 
 TOKEN = "c0ffee"
@@ -121,9 +121,7 @@ def test_an_agent_reaches_itself_on_every_python(sessions: list[LocalSession], v
     assert ended(session, 5) == SessionEnd("a", 0, b"")
 
 
-@pytest.mark.parametrize(
-    "shell", [("dash", "-c"), ("bash", "-c"), ("busybox", "sh", "-c"), ("csh", "-c"), ("fish", "-c")]
-)
+@cases
 def test_an_agent_starts_from_any_login_shell(sessions: list[LocalSession], shell: tuple[str, ...]) -> None:
     if shutil.which(shell[0]) is None:
         pytest.skip(f"no {shell[0]} on this machine")
@@ -205,10 +203,7 @@ class Swallow(Thread):
                 peer.recv(1)
 
 
-@pytest.mark.parametrize(
-    ("takes", "gives", "outcome"),
-    [(65536, 65536, "ok both"), (65536, 40000, "ok both"), (65536, 0, "ok there"), (1000, 0, "reset ")],
-)
+@cases
 def test_what_became_of_the_load(sessions: list[LocalSession], takes: int, gives: int, outcome: str) -> None:
     peer = Swallow(takes, gives)
     peer.start()

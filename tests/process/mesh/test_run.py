@@ -20,7 +20,7 @@ from doctor.model import UnreachedHost, UnreachedKind
 from doctor.stage import Stage
 from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.local import LocalTransport
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.mesh_session import LocalSession
 
 QUICK = MeshPatience(start=8, connect=0.3, answer=0.3, again=0.3, answer_again=0.3, slack=3)
@@ -171,12 +171,7 @@ class Scripted:
         self.closed = True
 
 
-GOOD = {
-    r"hello": r'{"say":"ready","agent":"python 3.9"}',
-    r"listen (\d+)": r'{"say":"listener","id":\1,"port":4001}',
-    r"connect (\d+)": r'{"say":"link","id":\1,"outcome":"ok","ms":0.1}',
-    r"stop": r'{"say":"bye"}',
-}
+GOOD = from_cases(__file__, "GOOD", dict[str, str])
 HASTY = MeshPatience(start=0.2, connect=0.1, answer=0.1, again=0.1, answer_again=0.1, stop=0.1, slack=0.1)
 
 

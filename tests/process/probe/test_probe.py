@@ -21,6 +21,7 @@ from doctor.judge.engine import Facts
 from doctor.model import HostStatus, MissingFact
 from doctor.probe import FRAME, LAST, script
 from tests.support.captures import every_fact
+from tests.support.cases import from_cases
 from tests.support.probing import HERE, TOKEN, ask, session, start
 from tests.support.probing import answer as listen
 from tests.support.recordings import heard as healthy
@@ -342,13 +343,7 @@ def test_facts_of_a_tool_share_their_time_and_are_absent_where_it_has_nothing_to
     }
 
 
-GREPS = {
-    "not there": ("exit 127", "is not installed there"),
-    "killed": ("kill -KILL $$", "or was killed"),
-    "crashed": ("kill -SEGV $$", "ended by signal 11"),
-    "wrong": ("exit 5", "ended with 5"),
-    "silent": ("exit 0", "not a single file could be read"),
-}
+GREPS = from_cases(__file__, "GREPS", dict[str, tuple[str, ...]])
 
 
 @pytest.mark.parametrize("case", GREPS)

@@ -72,11 +72,7 @@ def test_a_rank_that_hangs_is_named_and_the_job_is_ended(tmp_path: Path) -> None
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
 
 
-LOOP = """
-export WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=29641
-for RANK in 0 1; do export RANK; "$@" & done
-wait
-"""
+LOOP = from_cases(__file__, "LOOP", str)
 
 
 def test_the_ranks_of_a_script_that_is_ended_end_too(tmp_path: Path) -> None:
@@ -163,10 +159,7 @@ FAILS = "raise RuntimeError('CUDA error: an illegal memory access was encountere
 GOES_ON = from_cases(__file__, "GOES_ON", str)
 
 
-ORDERED = """
-print('slurmstepd-node1: error: *** JOB 1 ON node1 CANCELLED AT 2026-11-23T11:33:20 ***', flush=True)
-raise SystemExit(1)
-"""
+ORDERED = from_cases(__file__, "ORDERED", str)
 
 
 @pytest.mark.parametrize(
@@ -200,10 +193,7 @@ def test_what_was_printed_before_an_order_to_end_counts_though_it_had_not_arrive
     assert "torch-cuda-program" in said
 
 
-LOST = (
-    "[rank1]: ValueError: bad label",
-    "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: ",
-)
+LOST = from_cases(__file__, "LOST", tuple[str, ...])
 
 
 @pytest.mark.parametrize("printed", [LOST[:1], LOST], ids=["caught", "lost"])

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.support.command import ran
 from tests.support.command_job import MEMORY
 from tests.support.commands import DOCTOR
@@ -29,11 +30,7 @@ kept = []
 while True:
     kept.append(bytearray(b"x" * (1 << 20)))
 """
-LOOP = """
-for RANK in 0 1; do export RANK; "$@" & done
-wait
-exit 1
-"""
+LOOP = from_cases(__file__, "LOOP", str)
 
 
 def said(folder: Path, *words: str) -> str:

@@ -21,7 +21,7 @@ from doctor.live.onhost.origin import BELOW, CAME, STEP
 from doctor.live.onhost.tree import Tree
 from doctor.model import Host
 from doctor.run.own import own_command
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.command import started
 
 CHILD = from_cases(__file__, "CHILD", str)
@@ -128,17 +128,7 @@ def test_the_variables_of_another_user_show_nothing(stack: ExitStack) -> None:
     assert shown(asked(slurm=slurm), own.pid) == STEP
 
 
-@pytest.mark.parametrize(
-    ("slurm", "how"),
-    [
-        ({"job": "7", "step": "", "sruns": [["login", "40100"]]}, STEP),
-        ({"job": "7", "step": "", "sruns": [["login", "40101"]]}, ""),
-        ({"job": "8", "step": "", "sruns": [["login", "40100"]]}, ""),
-        ({"job": "7", "step": "1", "sruns": []}, ""),
-        ({"job": "7", "step": "0", "sruns": []}, STEP),
-        ({"job": "7", "step": "", "sruns": []}, ""),
-    ],
-)
+@cases
 def test_steps_of_slurm(slurm: dict[str, Any], how: str) -> None:
     env = {"SLURM_JOB_ID": "7", "SLURM_STEP_ID": "0", "PATH": os.environ["PATH"]}
     env |= {"SLURM_SRUN_COMM_HOST": "login", "SLURM_SRUN_COMM_PORT": "40100"}

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from doctor.smoke.hook import batch
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.paths import ROOT
 
 EXAMPLE = ROOT / "examples/mask-under-model-parallel/train.py"
@@ -88,13 +88,7 @@ def test_a_healthy_job_is_silent(tmp_path: Path, arguments: dict[str, Any]) -> N
         assert [one["status"] for one in verdicts] == ["agree"] * 5
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        {"env": {"DOCTOR_HOOK": "strict", "DOCTOR_HOOK_REPLICAS": "2"}},
-        {"arguments": {"strict": True, "tensor_parallel": 2}},
-    ],
-)
+@cases
 def test_strict_ends_every_rank(tmp_path: Path, way: dict[str, Any]) -> None:
     for code, _, said in processes(tmp_path, [0, 1, 2, 2], **way):
         assert code == 1

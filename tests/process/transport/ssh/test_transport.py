@@ -16,7 +16,7 @@ from doctor.model import Answer, AnswerEnd, Host, UnreachedHost, UnreachedKind
 from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.paths import ROOT
 from tests.support.transport_servers import (
     DONE,
@@ -287,9 +287,7 @@ def test_abandoning_a_run_drops_the_rest(server: Sshd, settings: SshSettings, tm
     transport.close()
 
 
-@pytest.mark.parametrize(
-    "restriction", ['command="/bin/echo only this"', 'restrict,command="/usr/lib/openssh/sftp-server"']
-)
+@cases
 def test_the_message_of_a_restricted_account_is_the_answer(tmp_path: Path, restriction: str) -> None:
     with sshd(tmp_path / "sshd", authorized=restriction) as narrow:
         got = answer(narrow.host(), SshSettings(config_file=config(tmp_path, narrow)), timeout=3)

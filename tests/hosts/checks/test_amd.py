@@ -13,6 +13,7 @@ from tests.lab import Lab, missing
 from tests.lab.amd import AmdGpus, AmdHost, fit_amd
 from tests.lab.amd_texts import NOT_IN_GROUPS
 from tests.support.batches import batches, prove_each
+from tests.support.cases import from_cases
 from tests.support.faults import (
     ALONE,
     Examiner,
@@ -197,11 +198,7 @@ def test_found(names: list[str], examine: AmdExaminer) -> None:
     prove_each({name: FAULTS[name] for name in names}, examine)
 
 
-HARMLESS = (
-    "no uncorrectable hardware errors detected in umc block",
-    "socket: 0, die: 0, 0 uncorrectable hardware errors detected in total in gfx block",
-    "3 correctable hardware errors detected in total in umc block, no user action is needed.",
-)
+HARMLESS = from_cases(__file__, "HARMLESS", tuple[str, ...])
 
 
 def test_log_lines_that_accuse_no_gpu(examine: AmdExaminer) -> None:

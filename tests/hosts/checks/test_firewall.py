@@ -10,6 +10,7 @@ import pytest
 
 from tests.lab import Host, Lab
 from tests.support.batches import batches, prove_each
+from tests.support.cases import from_cases
 from tests.support.faults import (
     ALONE,
     HCCL,
@@ -130,12 +131,7 @@ def test_a_failed_connection_is_a_symptom_of_the_firewall(examine: Examiner) -> 
     assert_healthy(examine())
 
 
-UNSEEN = {
-    "nft rejects": "connections to its .*ephemeral ports are refused",
-    "ephemeral ports of the head": "connections to its ephemeral ports get no answer",
-    "master port": "connections to its master port 29500 get no answer",
-    "outbound": "its own connections to others, to .* (get no answer|fail)",
-}
+UNSEEN = from_cases(__file__, "UNSEEN", dict[str, str])
 
 
 @pytest.mark.parametrize("name", some_of(UNSEEN, "nft rejects", "outbound"))

@@ -18,6 +18,7 @@ import pytest
 
 from doctor.errors import EXIT_FAULT, EXIT_OK
 from tests.lab import Lab, missing
+from tests.support.cases import from_cases
 from tests.support.faults import Examiner, Outcome, assert_consistent
 from tests.support.paths import ROOT
 from tests.support.verified import PRINTED
@@ -160,13 +161,7 @@ def typed(lab: Lab, lines: Mapping[str, str]) -> dict[str, int]:
     return {check: lab.doctor(*shlex.split(line)[1:]).returncode for check, line in lines.items()}
 
 
-SOUND = {
-    "/tmp is small, and half of it is free": "mount -o remount,size=64m /tmp; fallocate -l 32m /tmp/held",
-    "/tmp is tiny, and empty": "mount -o remount,size=16m /tmp",
-    "the login's own home is full": "mount -o remount,size=2m /root; dd if=/dev/zero of=/root/x 2>&- || :",
-    "a read-only home is full": "mount -o remount,size=2m /root; dd if=/dev/zero of=/root/x 2>&- || :; "
-    "mount -o remount,ro /root",
-}
+SOUND = from_cases(__file__, "SOUND", dict[str, str])
 
 
 @pytest.mark.parametrize("name", SOUND)
@@ -177,15 +172,8 @@ def test_what_only_looks_like_a_full_disk_is_a_warning(name: str, stage: Stage, 
     assert outcome.trouble
 
 
-DISK = """set -e
-cd "$1"; truncate -s 16m disk; mkfs.ext4 -q disk; mkdir home
-mount -o loop,errors=remount-ro disk home; device=$(findmnt -no SOURCE home)
-"""
-ON_DISK = {
-    "the kernel found an error": "echo 1 > /sys/fs/ext4/${device#/dev/}/trigger_fs_error || :",
-    "a person mounted it for reading": "mount -o remount,ro home",
-    "it is sound": "",
-}
+DISK = from_cases(__file__, "DISK", str)
+ON_DISK = from_cases(__file__, "ON_DISK", dict[str, str])
 
 
 @pytest.mark.parametrize("name", ON_DISK)

@@ -14,6 +14,7 @@ import pytest
 from tests.lab import Lab, missing
 from tests.lab.npus import NpuHost, Rack, fit_npus
 from tests.support.batches import batches, prove_each
+from tests.support.cases import from_cases
 from tests.support.faults import ALONE, assert_healthy, assert_only
 from tests.support.npu_faults import FABRIC, FULL, NpuExaminer, NpuFault, assert_says
 
@@ -167,13 +168,7 @@ FAULTS: dict[str, tuple[str, NpuFault]] = {
 }
 
 
-SAMPLE = (
-    "Atlas training, on another rail",
-    "Atlas training, a card is missing",
-    "Atlas A3, one die",
-    "Atlas A3, a super pod does without addresses",
-    "Atlas 950, no port is up",
-)
+SAMPLE = from_cases(__file__, "SAMPLE", tuple[str, ...])
 """Faults that show differently than on Atlas A2; `make test-long` tries the others."""
 INVALID_PLAN = "Atlas training, a card is missing"
 """HCCL does not support seven devices of a host: the whole job is wrong."""

@@ -9,25 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
+from tests.support.cases import from_cases
 from tests.support.faults import Outcome, assert_consistent, assert_healthy, prove
 from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, victim
 
 OF_SMI = {"device-unhealthy", "device-busy"}
 OF_THE_FILE = {"device-ip-not-applied"}
-OF_HCCN = {
-    "device-ip-missing",
-    "device-ip-not-applied",
-    "device-ip-duplicate",
-    "device-ip-subnet",
-    "device-netmask-mismatch",
-    "device-gateway-missing",
-    "device-link-down",
-    "device-net-unhealthy",
-    "device-detect-unset",
-    "device-tls-mismatch",
-    "device-speed-mismatch",
-    "device-unreachable",
-}
+OF_HCCN = from_cases(__file__, "OF_HCCN", set[str])
 OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors"}
 
 

@@ -8,13 +8,11 @@ import subprocess
 import pytest
 
 from tests.lab import Lab
+from tests.support.cases import from_cases
 
 ALL = "node[1-3]"
 PORT = 21_500
-IN_USE = (
-    "torch.distributed.DistNetworkError: The server socket has failed to listen on any local network "
-    f"address. port: {PORT}, useIpv6: false, code: -98, name: EADDRINUSE, message: address already in use"
-)
+IN_USE = from_cases(__file__, "IN_USE", str)
 
 
 def write_logs(lab: Lab) -> None:

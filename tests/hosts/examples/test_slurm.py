@@ -13,7 +13,7 @@ from tests.lab.controller import REPOSITORY
 from tests.lab.host import Host
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import submit
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.paths import ROOT
 
 EXAMPLES = ROOT / "examples" / "slurm"
@@ -48,13 +48,7 @@ def gate(slurm: Slurm, script: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.main
-@pytest.mark.parametrize(
-    ("fault", "check"),
-    [
-        ("mount -o remount,ro /tmp", "tmp-not-writable"),
-        ("ip link set lo down", "loopback-down"),
-    ],
-)
+@cases
 def test_a_sick_node_is_drained_with_its_reason_and_resumed_when_it_is_well(
     fault: str, check: str, slurm: Slurm
 ) -> None:

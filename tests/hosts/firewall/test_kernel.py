@@ -179,12 +179,7 @@ def agree(attempt: Attempt, result: str, decision: Decision) -> None:
         assert result in ("timeout", "error"), (attempt, result, decision)
 
 
-RESTORE = {
-    "nft.json": "nft -j -f -",
-    "save4": "iptables-nft-restore",
-    "save6": "ip6tables-nft-restore",
-    "legacy4": "iptables-legacy-restore",
-}
+RESTORE = from_cases(__file__, "RESTORE", dict[str, str])
 
 
 def recorded() -> list[str]:

@@ -15,13 +15,10 @@ import pytest
 from tests.lab import Host, Lab, LabError, missing, needs, sweep
 from tests.lab.controller import REPOSITORY
 from tests.lab.needs import processes_of, without
+from tests.support.cases import cases, from_cases
 
 PORT = 29500
-DROP_PORT = f"""
-table inet t {{
-  chain c {{ type filter hook input priority 0; tcp dport {PORT} drop; }}
-}}
-"""
+DROP_PORT = from_cases(__file__, "DROP_PORT", str)
 
 
 def answers(source: Host, target: Host, port: int = PORT) -> bool:
@@ -48,9 +45,7 @@ def test_missing_says_what_the_lab_lacks(monkeypatch: pytest.MonkeyPatch) -> Non
 # Hosts exist and are healthy.
 
 
-@pytest.mark.parametrize(
-    ("user", "uid", "home"), [("root", "0", "/root"), ("trainee", "4001", "/home/trainee")]
-)
+@cases
 def test_every_user_logs_in_on_every_host(lab: Lab, user: str, uid: str, home: str) -> None:
     client = ["ssh", "-F", str(lab.ssh_config), "-l", user]
     sessions = [lab.popen([*client, host.name, "hostname; id -u; pwd"]) for host in lab]

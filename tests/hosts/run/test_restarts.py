@@ -13,10 +13,7 @@ from tests.lab import Lab
 from tests.support.cases import from_cases
 
 HOSTS = "node[1-3]"
-LOOP = """
-IFS=,
-for host in $2; do ssh -F "$1" -n "$host" sh /tmp/rank || exit 1; done
-"""
+LOOP = from_cases(__file__, "LOOP", str)
 """A job that starts its ranks one after the other."""
 WELL = "echo step 1 loss 2.5\n"
 KILLED = from_cases(__file__, "KILLED", str)

@@ -18,6 +18,7 @@ from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from tests.lab import Lab, missing
 from tests.lab.npu_python import TorchNpu
 from tests.lab.npus import Rack, fit_npus
+from tests.support.cases import cases
 from tests.trials.outcome import trouble
 
 Report = dict[str, Any]
@@ -185,15 +186,7 @@ def test_a_second_run_waits_until_the_devices_are_free(smoke: Callable[..., Smok
 # Faults of torch_npu itself.
 
 
-@pytest.mark.parametrize(
-    ("way", "check", "says"),
-    [
-        (TorchNpu(installed=False), "torch-npu-unusable", "torch_npu is not installed"),
-        (TorchNpu(sourced=False), "torch-npu-unusable", "set_env.sh was not sourced"),
-        (TorchNpu(version="2.1.0"), "version-incompatible", "torch_npu was built for another torch"),
-    ],
-    ids=["not installed", "set_env.sh not sourced", "another version"],
-)
+@cases
 def test_torch_npu_is_looked_for_before_the_run(
     way: TorchNpu, check: str, says: str, smoke: Callable[..., Smoke]
 ) -> None:

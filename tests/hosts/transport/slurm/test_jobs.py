@@ -9,19 +9,11 @@ import pytest
 from tests.lab import Host
 from tests.lab.slurm import DAEMON, Slurm
 from tests.lab.slurmjob import submit
+from tests.support.cases import from_cases
 from tests.support.headlines import failures, headline
 
-SCRIPT = """
-doctor preflight {options} || exit 1
-srun --overlap -N{nodes} -n{nodes} {where} sh -c 'echo "trained on $(hostname)"'
-"""
-FAULTS = {
-    "firewall": ("FAIL  node3", "port-unreachable"),
-    "shm": ("FAIL  node3", "shm-small"),
-    "slurmd": ("FAIL  node3", "host-unreachable"),
-    "power": ("FAIL  node3", "host-unreachable"),
-    "hang": ("HANG  rank 5 on node3", "smoke-hang"),
-}
+SCRIPT = from_cases(__file__, "SCRIPT", str)
+FAULTS = from_cases(__file__, "FAULTS", dict[str, tuple[str, ...]])
 HANGS = "--inject stuck@5:12"
 
 

@@ -47,6 +47,13 @@ def matcher() -> Matcher:
     return Matcher(load_symptoms().symptoms)
 
 
+def written(folder: Path, *lines: str) -> Conclusion:
+    """The conclusion of a log with these lines."""
+    path = folder / "job.log"
+    path.write_text("".join(f"{line}\n" for line in lines))
+    return concluded(path)
+
+
 def concluded(*given: Path) -> Conclusion:
     """The conclusion of `doctor explain GIVEN`, without its report."""
     logs = read(given, matcher(), loss=LossCollector)

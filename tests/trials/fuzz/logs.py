@@ -30,17 +30,13 @@ from doctor.report.html.page import as_html
 from doctor.report.markdown.page import as_markdown
 from doctor.report.terminal.cards import print_page
 from tests.support.envelopes import as_json
+from tests.support.fault_logs import matcher
 from tests.support.paths import ROOT
 from tests.trials.fuzz.mutate import spoilt
 from tests.trials.fuzz.target import printed, refuse_unsafe
 
 LOGS = ROOT / "tests" / "samples" / "logs"
 NOW = 1_795_167_475.0
-
-
-@cache
-def matcher() -> Matcher:
-    return Matcher(load_symptoms().symptoms)
 
 
 @cache

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 
 from doctor import cli
 from doctor.judge.commands import fitting
@@ -74,16 +73,7 @@ def test_this_machine_is_not_named() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    ("run", "command", "hosts"),
-    [
-        ("preflight", "doctor smoke node1    # alone: does it die again?", ["node1"]),
-        ("smoke", "doctor smoke node1 --python /usr/bin/python3", ["node1"]),
-        ("preflight", "doctor check 'node[1-4]' --only version-drift,mtu-mismatch", NAMES),
-        ("preflight", "doctor check 'node[1-4]' --expect torch=any", NAMES),
-        ("check", "doctor check 'node[1-4]' --exam preflight", NAMES),
-    ],
-)
+@cases
 def test_what_was_just_run_is_not_suggested(run: str, command: str, hosts: Sequence[str]) -> None:
     assert fitted("uptime", command, hosts=hosts, command=run) == ["uptime"]
     assert fitted("# in words", command, hosts=hosts, command=run) == [], "words alone are nothing to type"

@@ -18,13 +18,7 @@ from doctor.text import outfile
 from tests.support.cases import cases, from_cases
 
 PLUG_IN = from_cases(__file__, "PLUG_IN", str)
-BROKEN = [
-    ("import no_such_module_of_ours\n", "ModuleNotFoundError: No module named 'no_such_module_of_ours'"),
-    ("from doctor.api import no_longer_there\n", "ImportError: cannot import name 'no_longer_there'"),
-    ("def oops(:\n", "SyntaxError: invalid syntax"),
-    ("raise SystemExit(0)\n", "SystemExit: 0"),
-    (PLUG_IN.format(id="shm-small"), "check 'shm-small' exists already, in "),
-]
+BROKEN = from_cases(__file__, "BROKEN", list[tuple[str, ...]])
 IDS = [check.id for check in find_checks().checks]
 
 

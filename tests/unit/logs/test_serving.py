@@ -6,20 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Conclusion, LogOutcome
+from doctor.logs.model import LogOutcome
 from tests.support.cases import from_cases
 from tests.support.each import each
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import written
 
 WORKER = "({who} pid=4301) ERROR 11-20 14:37:14 [multiproc_executor.py:470] "
 ENGINE = "(EngineCore_DP0 pid=4200) ERROR 11-20 14:37:15 [core.py:708] "
 FRAMES = from_cases(__file__, "FRAMES", tuple[str, ...])
-
-
-def read(folder: Path, *lines: str) -> Conclusion:
-    path = folder / "job.log"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return concluded(path)
 
 
 def of(head: str, *lines: str) -> list[str]:
@@ -28,7 +22,7 @@ def of(head: str, *lines: str) -> list[str]:
 
 @each("who", ["VllmWorker rank=1", "Worker_TP1", "VllmWorker TP1", "RayWorkerWrapper"])
 def test_the_worker_is_named_and_not_the_engine(who: str, tmp_path: Path) -> None:
-    found = read(
+    found = written(
         tmp_path,
         *of(WORKER.replace("{who}", who), "WorkerProc hit an exception.", *FRAMES,
             "AttributeError: 'NoneType' object has no attribute 'shape'"),
@@ -42,7 +36,7 @@ def test_the_worker_is_named_and_not_the_engine(who: str, tmp_path: Path) -> Non
 
 
 def test_a_known_error_that_the_engine_repeats_is_nobodys(tmp_path: Path) -> None:
-    found = read(
+    found = written(
         tmp_path,
         *of(ENGINE, *FRAMES, "RuntimeError: Worker failed with error 'ACL stream synchronize failed, error "
             "code:507035', please check the stack trace above for the root cause"),
@@ -52,7 +46,7 @@ def test_a_known_error_that_the_engine_repeats_is_nobodys(tmp_path: Path) -> Non
 
 
 def test_too_little_memory_for_the_cache(tmp_path: Path) -> None:
-    found = read(
+    found = written(
         tmp_path,
         *of(WORKER.replace("{who}", "Worker_TP3"), "WorkerProc failed to start.", *FRAMES,
             "ValueError: Free memory on device cuda:3 (12.18/23.56 GiB) on startup is less than desired GPU "
@@ -65,7 +59,7 @@ def test_too_little_memory_for_the_cache(tmp_path: Path) -> None:
 
 def test_a_log_that_is_cut_at_both_ends_of_a_traceback_is_not_silent(tmp_path: Path) -> None:
     head = "vllm-1  | (RayWorkerWrapper pid=14379) ERROR 08-01 20:15:29 worker_base.py:382] "
-    found = read(tmp_path, *of(head, *FRAMES[1:], *FRAMES[1:]))
+    found = written(tmp_path, *of(head, *FRAMES[1:], *FRAMES[1:]))
     assert found.outcome is LogOutcome.UNKNOWN
     assert found.odd
 
@@ -73,7 +67,7 @@ def test_a_log_that_is_cut_at_both_ends_of_a_traceback_is_not_silent(tmp_path: P
 def test_containers_of_compose_are_read(tmp_path: Path) -> None:
     lines = ("Traceback (most recent call last):", '  File "/app/a.py", line 3, in f', "    import absent",
              "ModuleNotFoundError: No module named 'absent'")  # fmt: skip
-    found = read(tmp_path, *of("vllm-1  | ", "INFO starting", *lines))
+    found = written(tmp_path, *of("vllm-1  | ", "INFO starting", *lines))
     assert found.charges[0].symptom == "python-module-missing"
 
 
@@ -83,14 +77,14 @@ def test_the_watchdog_of_all_ranks_accuses_none(tmp_path: Path) -> None:
         for n, (word, soft) in enumerate([("W", ""), ("W", ""), ("Scheduler w", ", self.soft=False")])
     ]
     killed = "[2026-11-20 00:57:20] Received sigquit from a child process. It usually means the child failed."
-    found = read(tmp_path, *lines, killed, "Killed")
+    found = written(tmp_path, *lines, killed, "Killed")
     assert found.charges[0].symptom == "sglang-watchdog"
     assert all(f"TP{n}" in found.charges[0].says for n in range(3))
     assert not found.charges[0].who
 
 
 def test_the_exception_of_a_scheduler_is_named_and_the_signal_is_not(tmp_path: Path) -> None:
-    found = read(
+    found = written(
         tmp_path,
         "[2026-11-20 03:53:36] Received sigquit from a child proces. It usually means the child failed.",
         "[2026-11-20 03:53:36 TP3] Scheduler hit an exception: Traceback (most recent call last):",
@@ -103,19 +97,19 @@ def test_the_exception_of_a_scheduler_is_named_and_the_signal_is_not(tmp_path: P
 @pytest.mark.parametrize(("left", "named"), [(-561981, True), (50756, False)])
 def test_no_memory_is_left_for_the_cache(left: int, named: bool, tmp_path: Path) -> None:
     line = "[2026-11-20 07:41:59 DP0 TP{0}] max_total_tokens=131072 is larger than the profiled value {1}."
-    found = read(tmp_path, *(line.format(rank, left) for rank in range(8)))
+    found = written(tmp_path, *(line.format(rank, left) for rank in range(8)))
     assert [each.symptom for each in found.charges] == ["sglang-cache-negative"] * named
 
 
 def test_a_draft_model_without_profiled_tokens_goes_on(tmp_path: Path) -> None:
     line = "[2026-11-20 06:45:01] max_total_tokens=20480 is larger than the profiled value -89624."
     rest = (f"[2026-11-20 06:5{n // 10 % 10}:0{n % 10}] Prefill batch. #new-seq: {n}" for n in range(300))
-    assert read(tmp_path, line, *rest).outcome is LogOutcome.CLEAN
+    assert written(tmp_path, line, *rest).outcome is LogOutcome.CLEAN
 
 
 def test_a_bad_request_is_no_failure_of_the_server(tmp_path: Path) -> None:
     head = "(APIServer pid=100) ERROR 11-20 14:38:13 [serving_chat.py:200] "
-    found = read(
+    found = written(
         tmp_path,
         *of(head, "Error in preprocessing prompt inputs", *FRAMES, "ValueError: the context length is 4096."),
         '(APIServer pid=100) INFO:     10.0.0.1:1234 - "POST /v1/chat/completions HTTP/1.1" 400 Bad Request',

@@ -49,9 +49,7 @@ def test_an_exception_before_it_accuses_nobody(end: str, tmp_path: Path) -> None
     assert charge.confidence is Confidence.STRONG
 
 
-@pytest.mark.parametrize(
-    "end", ["Training not finished", "run failed", "job done with errors", "epoch 3 done 12"]
-)
+@cases
 def test_other_ends_acquit_nobody(end: str, tmp_path: Path) -> None:
     assert of(tmp_path, f"{RAISED}{end}\n").outcome is LogOutcome.NAMED
 

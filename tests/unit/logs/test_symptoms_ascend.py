@@ -5,7 +5,6 @@ for a code.
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,9 +12,9 @@ import pytest
 from doctor.judge.registry import find_checks
 from doctor.logs.model import Role
 from doctor.logs.symptoms.load import load_symptoms
-from doctor.logs.symptoms.match import Matcher
 from tests.support.cases import cases, from_cases
 from tests.support.each import each
+from tests.support.fault_logs import matcher
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "logs" / "ascend"
 FAMILIES = ("hccl", "cann", "acl", "npu", "torch_npu", "mindspore", "launch")
@@ -23,11 +22,6 @@ KNOWN = from_cases(__file__, "KNOWN", dict[str, str])
 """The symptoms of each sample. Empty: nothing is wrong there, or no single line shows it."""
 
 TAKEN = from_cases(__file__, "TAKEN", dict[str, tuple[str, dict[str, str]]])
-
-
-@cache
-def matcher() -> Matcher:
-    return Matcher(load_symptoms().symptoms)
 
 
 def found(text: str) -> set[str]:

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Conclusion, LogOutcome
+from doctor.logs.model import LogOutcome
 from doctor.model import Confidence
 from tests.support.cases import from_cases
 from tests.support.each import each
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import written
 
 N = "node1:100:200 [0]"
 GAI = "[W socket.cpp:601] [c10d] The {} network addresses of ({}, 29500) cannot be retrieved (gai error: {})."
@@ -26,12 +26,6 @@ NO_KERNEL = from_cases(__file__, "NO_KERNEL", str)
 UNKNOWN = from_cases(__file__, "UNKNOWN", tuple[str, ...])
 TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
 STORE = from_cases(__file__, "STORE", str)
-
-
-def written(folder: Path, *lines: str) -> Conclusion:
-    path = folder / "job.log"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return concluded(path)
 
 
 def traceback(*frames: str, last: str) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.cases import cases
 from tests.support.faults import (
     ALONE,
     Examiner,
@@ -147,13 +148,7 @@ def test_three_unreachable_hosts_of_four_are_one_finding(lab: Lab, examine: Exam
 # The answer began and did not end. The missing facts, essential ones among them, were not examined.
 
 
-@pytest.mark.parametrize(
-    ("kind", "args", "why"),
-    [
-        ("cut", ALONE, "the connection was lost before it came"),
-        ("stall", HASTY, "the host did not finish answering in time"),
-    ],
-)
+@cases
 def test_an_answer_that_is_cut_off(
     kind: str, args: tuple[str, ...], why: str, lab: Lab, examine: Examiner
 ) -> None:

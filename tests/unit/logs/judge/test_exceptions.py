@@ -10,18 +10,12 @@ from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
 from tests.support.cases import from_cases
 from tests.support.each import each
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import concluded, written
 
 FRAMES = ("Traceback (most recent call last):", '  File "/work/train.py", line 40, in main', "    step()")
 ERROR = "KeyError: 'labels'"
 CHILD = "[ERROR] api: failed (exitcode: 1) local_rank: 3 (pid: 429) of binary: python"
 LAUNCHER = from_cases(__file__, "LAUNCHER", tuple[str, ...])
-
-
-def written(folder: Path, *lines: str) -> Conclusion:
-    path = folder / "job.log"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return concluded(path)
 
 
 @each("more", [(), ("", "wandb: done"), (*FRAMES, ERROR)])

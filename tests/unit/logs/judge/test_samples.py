@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,22 +9,16 @@ import pytest
 from doctor.logs.judge import JobFacts, JobHost, conclude
 from doctor.logs.model import Conclusion, LogOutcome, Role
 from doctor.logs.read import read
-from doctor.logs.symptoms.load import load_symptoms
-from doctor.logs.symptoms.match import Matcher
 from doctor.model import UNDECIDED, Confidence
 from tests.support.cases import cases, from_cases
 from tests.support.each import each
+from tests.support.fault_logs import matcher
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "logs"
 NOW = 1_795_200_000.0
 HEALTHY = from_cases(__file__, "HEALTHY", set[str])
 """Samples without any complaint, in addition to those in `healthy/`."""
-
-
-@cache
-def matcher() -> Matcher:
-    return Matcher(load_symptoms().symptoms)
 
 
 def explained(*paths: Path, known: JobFacts | None = None) -> Conclusion:

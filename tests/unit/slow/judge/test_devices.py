@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import pytest
-
 from doctor.devices import NVIDIA
 from doctor.slow.devices import MARKED
 from doctor.slow.evidence import DeviceText, SlowEvidence
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowJudgement, SlowState
 from doctor.slow.report_json import slow_report
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.slow.recorded import recorded, with_rounds
 
 HEAD = from_cases(__file__, "HEAD", str)
@@ -75,11 +73,7 @@ def test_the_only_device_with_a_low_clock_is_a_suspect() -> None:
     assert (device.name, device.mhz, device.watts) == ("NVIDIA GPU 0", 1005, 310)
 
 
-@pytest.mark.parametrize(
-    "gpu",
-    [WELL, (1920, 640, 100, "0x4"), (345, 70, 0, "0x1"), (345, 70, 100, "0x1"), (345, 70, 3, "0x0")],
-    ids=["well", "power limit", "idle", "idle by its own words", "no work"],
-)
+@cases
 def test_these_clocks_accuse_nobody(gpu: Gpu) -> None:
     _, made = judged(gpu)
     assert (made.state, made.late) == (SlowState.EVEN, ())

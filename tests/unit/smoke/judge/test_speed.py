@@ -560,16 +560,7 @@ def test_a_direction_is_not_slow_because_its_sender_waits_for_a_processor(
     assert [charge.hosts for charge in judge_links(result)] == found
 
 
-@pytest.mark.parametrize(
-    ("turns", "waits", "found"),
-    [
-        ([53, 54, 57, 54, 55], [0.15, 0.56, 0.32, 0.43, 0.18], [Severity.FAIL]),
-        ([53, 54, 55, 51, 35], [0.23, 0.67, 0.79, 0.95, 0.99], [Severity.FAIL]),
-        ([53, 54, 55, 40, 35], [0.23, 0.67, 0.79, 0.95, 0.99], []),
-        ([18, 21, 19, 19, 4330], [0.99, 0.99, 0.99, 0.99, 0.99], []),
-        ([18, 21, 19, 19, 20], [0.99, 0.97, 0.95, 0.99, 0.98], []),  # each message waits for a time slice
-    ],
-)
+@cases
 def test_a_slow_direction_is_limited_alike_while_its_sender_waits_for_a_processor(
     turns: list[int], waits: list[float], found: list[Severity]
 ) -> None:

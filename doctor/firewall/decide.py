@@ -14,7 +14,7 @@ from itertools import groupby
 
 from doctor.firewall.decision import Action, Decision, accepted, stopped
 from doctor.firewall.evaluate import Budget, BudgetExceeded, Fate, PacketPath, Walk
-from doctor.firewall.packet import EPHEMERAL, Address, Packet, PacketState, journey
+from doctor.firewall.packet import Address, Packet, PacketState, journey
 from doctor.firewall.rules import ADDRESSES, Chain, Compare, Field, Hook, Rule, RuleTable, VerdictMap
 from doctor.firewall.values import Interval, Spans
 from doctor.text.addresses import LOOPBACK, AnyAddress, canonical
@@ -51,8 +51,8 @@ class Ruleset:
         dest: Address,
         first: int,
         last: int,
-        interface: str | None = None,
-        ephemeral: Interval = EPHEMERAL,
+        interface: str | None,
+        ephemeral: Interval,
         *,
         incoming: bool = True,
     ) -> tuple[PortSpan, ...]:

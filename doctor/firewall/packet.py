@@ -11,9 +11,6 @@ from doctor.text.addresses import AnyAddress, canonical
 
 Address: TypeAlias = "str | AnyAddress"
 
-EPHEMERAL: Interval = (32768, 60999)
-"""The ports that a caller gets automatically: Linux's default range."""
-
 ECN_AND_PUSH = 0xC0 | 0x08
 SYN = Bits(0x02, WORD & ~0xC0)
 SYN_ACK = Bits(0x12, WORD & ~0xC0)

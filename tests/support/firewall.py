@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from doctor.firewall import Decision, Ruleset
-from doctor.firewall.packet import EPHEMERAL
+
+EPHEMERAL = (32768, 60999)
+"""The ports that Linux gives by default."""
 
 
 def decide(

@@ -13,6 +13,7 @@ from doctor.logs.judge.parties import bare, key
 from doctor.logs.model import Form, Party
 from doctor.text.nodeset import fold, is_host
 from doctor.text.ranks import ranks_text
+from doctor.text.signalname import signal_name
 
 MOST = 4
 """The most ranges of ranks that a sentence names."""
@@ -58,7 +59,6 @@ _NAMED = {
     "port": "port {}",
 }
 """The values that a sentence names, and how."""
-_SIGNALS = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
 
 
 def who(parties: Iterable[Party]) -> str:
@@ -110,13 +110,12 @@ def ended(event: Event) -> str:
     if lacks_memory(event.sighting):
         return SAID
     number = signal_of(event.sighting)
-    name = _SIGNALS.get(number or 0, f"signal {number}")
     if number == 9:
         return "was killed (SIGKILL)"
     if event.kind is SuspectKind.STOPPED:
-        return f"was ended by its launcher ({name})" if number else "was ended by its launcher"
+        return f"was ended by its launcher ({signal_name(number)})" if number else "was ended by its launcher"
     if number is not None:
-        return f"died of {name}"
+        return f"died of {signal_name(number)}"
     code = exit_of(event.sighting)
     if code is not None:
         return f"ended with exit code {code}"

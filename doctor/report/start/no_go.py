@@ -6,9 +6,9 @@ from pathlib import Path
 
 from doctor.judge.verdict import Report
 from doctor.model import Finding, HostStatus, Status
-from doctor.smoke.judge.exits import signal_name
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
+from doctor.text.signalname import signal_name
 from doctor.text.speech import sign, t
 
 LONGEST = 400

@@ -8,6 +8,7 @@ from typing import Literal
 
 from doctor.agents.onhost.kernel_kills import LACK
 from doctor.smoke.result import RankOutcome
+from doctor.text.signalname import signal_name
 
 Death = Literal["killed", "left", "exception", "aborted", "connection"]
 ORDER: tuple[Death, ...] = ("killed", "left", "exception", "aborted")
@@ -84,13 +85,6 @@ def ending_words(seen: RankOutcome) -> str:
         return _SIGNALS.get(number, f"was killed by {signal_name(number)}")
     code = seen.exit.code if seen.exit else None
     return f"ended by itself with exit status {'?' if code is None else code} and no exception"
-
-
-def signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 def commands(seen: RankOutcome) -> tuple[str, ...]:

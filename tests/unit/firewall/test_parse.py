@@ -13,7 +13,7 @@ from doctor.errors import UnreadableOutput
 from doctor.firewall import RuleTable, combine, parse_iptables_save, parse_nft
 from doctor.firewall.nft_devices import parse_devices
 from tests.support.cases import cases, from_cases
-from tests.support.firewall import decide
+from tests.support.firewall import EPHEMERAL, decide
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "firewall"
@@ -46,7 +46,7 @@ def ask(tables: tuple[RuleTable, ...]) -> None:
     rules = combine(tables)
     decide(rules, "198.18.0.2", "198.18.0.1", 29500, "eth0")
     decide(rules, "fd00::2", "fd00::1", 29500)
-    rules.decide_ports("198.18.0.2", "198.18.0.1", 29500, 29502)
+    rules.decide_ports("198.18.0.2", "198.18.0.1", 29500, 29502, None, EPHEMERAL)
 
 
 def read_nft(text: str) -> None:

@@ -7,7 +7,7 @@ import pytest
 from doctor.firewall import Action, Manager, Ruleset, combine, parse_iptables_save, parse_nft
 from doctor.text.addresses import Holders
 from tests.support.cases import cases
-from tests.support.firewall import decide
+from tests.support.firewall import EPHEMERAL, decide
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "firewall"
@@ -51,7 +51,7 @@ def test_recorded_hosts(name: str, source: str, port: int, action: Action, manag
 def test_usual_firewalls_let_no_traffic_decide_about_a_job(name: str) -> None:
     """ufw limits its logs and SSH; Kubernetes spreads the connections to its own ports by chance."""
     for ends, incoming in (((PEER, HERE), True), ((HERE, PEER), False)):
-        spans = sample(name).decide_ports(*ends, 32768, 60999, "eth0", incoming=incoming)
+        spans = sample(name).decide_ports(*ends, 32768, 60999, "eth0", EPHEMERAL, incoming=incoming)
         assert not [span for span in spans if span.decision.varies]
 
 
@@ -97,20 +97,20 @@ def test_outbound() -> None:
 
 
 def test_port_ranges_are_exact() -> None:
-    spans = sample("firewalld_rich").decide_ports(PEER, HERE, 29490, 60999, "eth0")
+    spans = sample("firewalld_rich").decide_ports(PEER, HERE, 29490, 60999, "eth0", EPHEMERAL)
     shown = [(str(span), span.decision.action.value) for span in spans]
     assert shown == [
         ("29490-29499", "reject"), ("29500-29600", "accept"), ("29601-59999", "reject"),
         ("60000-60031", "accept"), ("60032-60999", "reject"),
     ]  # fmt: skip
-    single = sample("ufw_port_range").decide_ports(BAD, HERE, 29500, 29600, "eth0")
+    single = sample("ufw_port_range").decide_ports(BAD, HERE, 29500, 29600, "eth0", EPHEMERAL)
     assert [str(span) for span in single if span.decision.blocked] == ["29511"]
 
 
 @pytest.mark.parametrize("name", ["ufw_port_range", "firewalld_rich", "firewalld_iptables", "kube_nft"])
 def test_spans_give_the_same_decision_as_each_port(name: str) -> None:
     rules = sample(name)
-    spans = rules.decide_ports(BAD, HERE, 29495, 29605, "eth0")
+    spans = rules.decide_ports(BAD, HERE, 29495, 29605, "eth0", EPHEMERAL)
     each = [span.decision for span in spans for _ in range(span.first, span.last + 1)]
     assert each == [decide(rules, BAD, HERE, port, "eth0") for port in range(29495, 29606)]
 
@@ -187,7 +187,7 @@ def test_a_very_large_rule_set_is_undecided_with_the_reason() -> None:
 def test_too_many_boundaries_leave_the_rest_undecided() -> None:
     many = "\n".join(f"-A INPUT -p tcp -m tcp --dport {2 * n + 20_001} -j ACCEPT" for n in range(19_000))
     rules = combine(iptables=parse_iptables_save(f"*filter\n:INPUT DROP [0:0]\n{many}\nCOMMIT\n", "ip"))
-    spans = rules.decide_ports(PEER, HERE, 20_000, 60_000, "eth0")
+    spans = rules.decide_ports(PEER, HERE, 20_000, 60_000, "eth0", EPHEMERAL)
     assert [span.decision.action for span in spans[:2]] == [Action.DROP, Action.ACCEPT]
     assert spans[-1].decision.action is Action.UNKNOWN
     assert spans[-1].last == 60_000

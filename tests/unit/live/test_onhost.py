@@ -300,6 +300,13 @@ def test_calls_are_named_by_the_machine_that_makes_them() -> None:
     assert syscalls.named([], "x86_64") == []
 
 
+def test_the_sockets_of_a_process_are_told_by_their_inodes() -> None:
+    with socket.socket() as one:
+        found = descriptors.opened("/proc/self", [])
+        assert found
+        assert str(os.fstat(one.fileno()).st_ino) in found["inodes"]
+
+
 def test_how_far_a_process_has_come_in_its_files(tmp_path: Path) -> None:
     (tmp_path / "shard").write_bytes(bytes(100))
 

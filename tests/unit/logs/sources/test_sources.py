@@ -26,6 +26,7 @@ from doctor.logs.judge import conclude
 from doctor.logs.model import Logs
 from doctor.logs.read import read
 from doctor.logs.sources import DamagedInput, ReadLimits, Sources, pieces
+from doctor.logs.sources.kind import wide
 from doctor.logs.sources.limits import CHUNK
 from doctor.logs.sources.patience import LATE, TOO_LONG, Patience
 from doctor.logs.sources.stream import File, PeekStream, Pipe
@@ -490,3 +491,19 @@ def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
     tracemalloc.stop()
     assert sum(each.count for each in logs.sightings) == 5_000
     assert most < 40 << 20
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(
+    ("text", "is_wide"),
+    [("Connection lost for good", True), ("Äußerst schöne Wörter", True), ("lost", False)],
+)
+def test_wide_text_without_a_mark_at_its_beginning(codec: str, text: str, is_wide: bool) -> None:
+    assert wide(text.encode(codec)) == (codec if is_wide else "")
+
+
+@pytest.mark.parametrize(
+    "head", [LOST, bytes(100), b"", b"ab\0\0" * 30, "连接已断开，重试中".encode("utf-16-le") * 3]
+)
+def test_what_is_not_wide_text(head: bytes) -> None:
+    assert wide(head) == ""

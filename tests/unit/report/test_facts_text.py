@@ -57,6 +57,17 @@ def test_64_alike_hosts_are_one_screen() -> None:
     assert "HOST" not in text
 
 
+def test_a_table_that_just_fits_is_not_split() -> None:
+    backlog = "/proc/sys/net/ipv4/tcp_max_syn_backlog"
+    of = made(9, {n: {"ports": ports(1000 + n)["ports"] | {backlog: str(2000 + n)}} for n in range(1, 10)})
+    text = shown(of)
+    start = text.index("HOST")
+    wide = max(map(len, text[start : text.index("\n\n", start)].splitlines()))
+    assert shown(of, wide).count("HOST") == 1
+    assert len(table(shown(of, wide))) == len(table(text))
+    assert table(shown(of, wide - 1)) != table(text)
+
+
 PACKAGES = "python 3.11.2 /usr/bin/python3\npackage torch 2.7.1\npackage {} {}\n"
 
 

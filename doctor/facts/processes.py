@@ -108,7 +108,7 @@ def _kernel_log(capture: Capture) -> tuple[KernelLine, ...]:
     now = float(uptime[1]) if uptime else None
     lines = []
     for line in whole_lines(line[:LONGEST] for line in capture.stdout.splitlines()):
-        if line.startswith("uptime ") or not re.search(WORTH_READING, line, re.IGNORECASE):
+        if not re.search(WORTH_READING, line, re.IGNORECASE):
             continue
         stamp = re.match(r"(?:<\d+>)?\[\s*(\d{1,12}\.\d+)\]\s*(.*)", line)
         if stamp:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 from msgspec.structs import replace
 
 from doctor.slow.evidence import HostSamples, Profile, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import LateReason, SlowCulprit
+from doctor.slow.judge.reasons import _rate
 from tests.support.cases import cases
 from tests.support.slow.recorded import recorded, with_rounds
 
@@ -58,3 +60,11 @@ def test_on_crowded_hosts_the_cost_is_said_from_the_least_to_the_most() -> None:
     (full,) = judge(using((0.02, 0.35), (0.02, 0.35))).late
     assert full.least == 0
     assert "for it at most 40 % of the time, 76 ms a step" in full.sentence
+
+
+@pytest.mark.parametrize(
+    ("bytes_a_second", "said"),
+    [(0.5, "nothing"), (1, "1 B/s"), (999, "999 B/s"), (1e3, "1 kB/s"), (2.5e6, "2.5 MB/s"), (1e9, "1 GB/s")],
+)
+def test_rates(bytes_a_second: float, said: str) -> None:
+    assert _rate(bytes_a_second) == said

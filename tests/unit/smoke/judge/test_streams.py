@@ -14,7 +14,7 @@ from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.result import SmokeResult
 from tests.support.smoke.results import changed, mark, with_batches, with_rank
-from tests.support.smoke.spoilt import Spoil, Verdict, both, run_of, started, stray, verdicts
+from tests.support.smoke.spoilt import Spoil, Verdict, both, masked, run_of, started, stray, verdicts
 
 CHECK = "smoke-mask-divergence"
 KNOWN = reference_fingerprint()
@@ -161,6 +161,13 @@ def test_streams_that_differ_are_charged(name: str) -> None:
     assert verdicts(charges) == expected
     for charge in charges:
         assert (charge.severity is Severity.WARN) == (charge.kind == "device-product")
+
+
+def test_data_and_draws_of_different_ranks_are_two_faults() -> None:
+    charges = judge_data(both(masked(1), stray(2, "python"))(run_of("2x2")))
+    assert {(charge.kind, charge.ranks) for charge in charges} >= {("stream", (2,))}
+    assert {charge.ranks for charge in charges} == {(1,), (2,)}
+    assert judge_data(both(masked(1), stray(1, "python"))(run_of("2x2")))[0].ranks == (1,)
 
 
 def test_both_versions_are_named_with_a_way_to_compare() -> None:

@@ -41,6 +41,15 @@ def test_processes_of_other_programs_are_not_compared() -> None:
     assert judge(replace(seen, hosts=(replace(host, members=members),))).named == ()
 
 
+@pytest.mark.parametrize("looks", [{"a": None}, {"b": None}, {"a": None, "b": None}])
+def test_a_process_that_was_not_seen_twice_is_not_compared(looks: dict[str, None]) -> None:
+    seen = seen_from_outside(evidence(("spins", "spins", "sleeps"), HERE))
+    (host,) = seen.hosts
+    members = (*host.members[:2], replace(host.members[2], **looks))
+    found = judge(replace(seen, hosts=(replace(host, members=members),)))
+    assert not {each.cause.value for each in found.named} & {"is outside every collective", "computes"}
+
+
 def test_connections_of_others_and_those_that_were_just_used_tell_nothing() -> None:
     for silent, user in ((0.1, "alice"), (200.0, "bob")):
         found = judge(seen_from_outside(evidence(["waits"] * 3, HERE, silent=silent), user=user))

@@ -70,8 +70,8 @@ class Tree:
         env = {**os.environ, "PYTHONPATH": str(self.root), "TMPDIR": str(self.scratch), **(more or {})}
         quiet = subprocess.DEVNULL
         with subprocess.Popen(
-            command, cwd=self.root, env=env, stdin=quiet, stdout=quiet, stderr=quiet
-        ) as ran:
+            command, cwd=self.root, env=env, stdin=quiet, stdout=quiet, stderr=quiet, start_new_session=True
+        ) as ran:  # a change may end the group of its process
             try:
                 return self._wait(ran, time.monotonic() + limit)
             finally:

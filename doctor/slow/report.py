@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from doctor.hang.judge.judgement import HangState
 from doctor.hang.report import ONE_JOB, job_lines
 from doctor.hang.words import rights_words
 from doctor.live.words import frame_words, job_words, missing_words
@@ -134,7 +133,7 @@ def _ranks(judgement: SlowJudgement) -> Iterator[Table]:
         )
         for each in judgement.ranks
     )
-    if rows and judgement.hang.verdict is not HangState.NO_JOB:
+    if rows:
         yield Table("Ranks", ("RANK", "HOST", "PID", "WAITS", "OUTSIDE MOST OFTEN AT"), rows, Medium.FULL)
     devices = tuple(
         ("?" if each.rank is None else str(each.rank), fold((each.key[0],)), *_device(each.device))

@@ -138,6 +138,16 @@ def test_super_pods_are_listed_by_device() -> None:
     assert found[1] == SuperPodPlace(33554438, 2, 128)
 
 
+@pytest.mark.parametrize("lacking", ["SDID", "Super Pod ID", "Server Index", "Super Pod Size"])
+def test_a_place_in_a_super_pod_without_one_of_its_numbers_is_not_understood(lacking: str) -> None:
+    cut = "\n".join(line for line in TEXTS["t_spod_info_a3"].splitlines() if lacking not in line)
+    assert cut != TEXTS["t_spod_info_a3"]
+    with pytest.raises(UnreadableOutput):
+        printed(
+            NPU_SUPER_POD, mapped("m_a3", **{f"of_{card}_{chip}": cut for card in (0, 1) for chip in (0, 1)})
+        )
+
+
 def test_a_product_without_super_pods_or_memory_errors() -> None:
     text = mapped("m_910A", of_0_0=TEXTS["t_spod_info_not_supported"])
     assert printed(NPU_SUPER_POD, text) == {}

@@ -409,6 +409,8 @@ def test_a_slow_direction_comes_with_what_was_sent_again() -> None:
         (4, between("n1", "n3", 200), []),
         (4, lambda *_: 200.0, []),
         (5, lambda a, b, _: 30 if "n2" in (a, b) else 40 if {a, b} == {"n3", "n4"} else 1.0, []),
+        (5, lambda a, b, _: 40 if "n2" in (a, b) or {a, b} == {"n3", "n4"} else 1.0, []),
+        (5, lambda a, b, _: 41 if "n2" in (a, b) else 40 if {a, b} == {"n3", "n4"} else 1.0, ["n2"]),
     ],
 )
 def test_long_round_trips(hosts: int, trips: Rates, found: list[str]) -> None:

@@ -34,7 +34,7 @@ _C10D = late(
     r"\[(?:PG [^\]]{0,120})?Rank \d{1,6}\]|\[c10d\]|\[\S{0,200}gloo/\S{1,200}\.\w{1,3}:\d{1,6}\]"
     r"|Some (?:NCCL|HCCL) operations have failed|To avoid (?:data inconsistency|this inconsistency)"
     r"|terminate called|frame #\d{1,3}: |Exception raised from"
-    r"|  what\(\):(?=.{0,120}(?:\[PG |\[Rank |[NH]CCL|c10|CUDA|HIP|gloo|ProcessGroup))"
+    r"|  what\(\):(?=.{0,120}(?:\[PG |\[Rank |[NH]CCL|c10|CUDA|gloo|ProcessGroup))"
     r"| ?- To our best knowledge|\t ?- "
     r"|(?:\t| {1,8})?(?:- )?(?:\[\d[\d, ]{0,2000}\] (?:finished|joined)|ranks? \[)"
 )

@@ -138,7 +138,7 @@ def test_super_pods_are_listed_by_device() -> None:
     assert found[1] == SuperPodPlace(33554438, 2, 128)
 
 
-@pytest.mark.parametrize("lacking", ["SDID", "Super Pod ID", "Server Index", "Super Pod Size"])
+@pytest.mark.parametrize("lacking", ["SDID", "Super Pod ID", "Super Pod Size"])
 def test_a_place_in_a_super_pod_without_one_of_its_numbers_is_not_understood(lacking: str) -> None:
     cut = "\n".join(line for line in TEXTS["t_spod_info_a3"].splitlines() if lacking not in line)
     assert cut != TEXTS["t_spod_info_a3"]

@@ -83,15 +83,6 @@ def test_a_process_that_met_a_broken_gpu_is_not_blamed(tmp_path: Path) -> None:
     assert found.charges[0].who == ()
 
 
-@pytest.mark.parametrize("bus", ["02", "03"])
-def test_what_the_kernel_said_before_of_the_same_device(bus: str, tmp_path: Path) -> None:
-    fault = XID.format(9, "31, pid=1896, name=python3, Ch 00000008, intr 00000000. MMU Fault", bus)
-    (charge,) = told(tmp_path, fault, XID.format(10, "79, GPU has fallen off the bus.", "02")).charges
-    assert [each.startswith("before it the kernel says: process 1896: ") for each in charge.how] == (
-        [True] if bus == "02" else []
-    )
-
-
 def test_all_devices_are_named(tmp_path: Path) -> None:
     lines = [XID.format(10, "79, GPU has fallen off the bus.", bus) for bus in ("1a", "1b", "3c")]
     assert causes(told(tmp_path, *lines)) == [

@@ -8,6 +8,7 @@ from doctor.cli.explain.page import TextPage
 from doctor.cli.pages import say
 from doctor.logs.explanation import HOSTS, commands
 from doctor.logs.model import Role, Symptom
+from doctor.logs.remedy import filled
 from doctor.text.language import Language, in_language
 from doctor.text.printable import clean_line
 from doctor.text.speech import spoken_command
@@ -46,7 +47,7 @@ def page_of(
     yield from _causes(symptom, lang, paper)
     if symptom.remedy:
         yield paper.heading(say("What to type", lang))
-        yield from map(paper.command, map(spoken_command, symptom.remedy))
+        yield from map(paper.command, (spoken_command(filled(line, {})) for line in symptom.remedy))
     known = [id for id in symptom.checks if id in checks]
     if known:
         yield paper.heading(say("Prove it on the hosts", lang))

@@ -9,7 +9,8 @@ from doctor.agents.onhost.kernel_kills import reports_kill
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import killed_pid, lacks_memory
 from doctor.logs.judge.parties import Key, key
-from doctor.logs.model import Form, LogCause, LogLine, Party, Role
+from doctor.logs.model import Form, LogCause, LogLine, Party, Role, Symptom
+from doctor.logs.remedy import filled
 from doctor.model import Confidence, Remedy
 
 MOST_LINES = 4
@@ -54,12 +55,19 @@ class LogBlame:
             lines=tuple(dict.fromkeys(lines))[:MOST_LINES],
             causes=first.causes if first else (),
             checks=tuple(dict.fromkeys(checks)),
-            remedy=Remedy(first.id, first.remedy) if first and first.remedy else None,
+            remedy=Remedy(first.id, self._to_do(first)) if first and first.remedy else None,
             confidence=self.confidence,
             count=sum(each.sighting.count for each in self.events) or 1,
             brief="" if first else self.brief,
             unseen=first.unseen if first else self.unseen,
         )
+
+    def _to_do(self, symptom: Symptom) -> tuple[str, ...]:
+        """What the symptom says to type, with what the lines name filled in."""
+        taken = next((each.sighting.taken for each in self.events if each.id == symptom.id), {})
+        told = self.who or tuple(each.by for each in self.events)
+        hosts = dict.fromkeys(host for each in told if (host := each.host))
+        return tuple(filled(line, taken, [*hosts]) for line in symptom.remedy)
 
 
 def _telling(event: Event) -> LogLine:

@@ -1,0 +1,31 @@
+"""Fills in what a symptom says to type: the host, the port and the file that the lines name."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping, Sequence
+
+from doctor.text.nodeset import fold
+
+PLACES = (
+    *("host", "hosts", "address", "port", "pid", "file", "library", "module", "device", "pci"),
+    *("interface", "adapter", "disk", "server", "which"),
+)
+"""What may stand in braces: a group of the symptom's expressions, or the hosts that it is about."""
+_PLACE = re.compile(rf"(?<!\$)\{{({'|'.join(PLACES)})\}}")
+_OF = ("", "guilty_", "peer_", "other_", "which_")
+
+
+def filled(line: str, taken: Mapping[str, str], hosts: Sequence[str] = ()) -> str:
+    """The line with these values; what is not known is written HOST, PORT. In a command they are quoted."""
+    known = {"host": hosts[0], "hosts": fold(hosts)} if hosts else {}
+
+    def value(found: re.Match[str]) -> str:
+        name = found[1]
+        said = known.get(name) or next((taken[of + name] for of in _OF if taken.get(of + name)), "")
+        if not said:
+            return name.upper()
+        return said if line.startswith("#") else shlex.quote(said)
+
+    return _PLACE.sub(value, line)

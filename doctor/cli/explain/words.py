@@ -17,6 +17,7 @@ from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK, UsageError, suggest
 from doctor.judge.playbook import by_part, exams, load_remedies
 from doctor.judge.registry import check_ids
 from doctor.logs.model import Role, Symptom
+from doctor.logs.symptoms.lookup import REST
 from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
 from doctor.text.printable import clean_line
@@ -103,7 +104,8 @@ def _by_message(text: str, matcher: Matcher) -> list[Symptom]:
     """The symptoms of a message; those that can be the cause come first. ENOSPC stands for its message."""
     if text in errno.errorcode.values():
         return _causes_first(matcher.by_fragment(os.strerror(getattr(errno, text))))
-    found = {each.id: each for line in text.splitlines() for each, _ in matcher.decide(line, None)}
+    known = (each for line in text.splitlines() for each, _ in matcher.decide(line, None))
+    found = {each.id: each for each in known if not each.id.endswith(REST)}
     return _causes_first(found.values())
 
 

@@ -57,7 +57,7 @@ class LogBlame:
             checks=tuple(dict.fromkeys(checks)),
             remedy=Remedy(first.id, self._to_do(first)) if first and first.remedy else None,
             confidence=self.confidence,
-            count=sum(each.sighting.count for each in self.events) or 1,
+            count=sum(map(_times, _once(self.events))) or 1,
             brief="" if first else self.brief,
             unseen=first.unseen if first else self.unseen,
         )
@@ -68,6 +68,11 @@ class LogBlame:
         told = self.who or tuple(each.by for each in self.events)
         hosts = dict.fromkeys(host for each in told if (host := each.host))
         return tuple(filled(line, taken, [*hosts]) for line in symptom.remedy)
+
+
+def _times(event: Event) -> int:
+    """How often it happened: the kernel says of one kill in several lines."""
+    return 1 if event.line.form is Form.KERNEL and lacks_memory(event.sighting) else event.sighting.count
 
 
 def _telling(event: Event) -> LogLine:

@@ -10,12 +10,13 @@ from doctor.logs.forms.line import said_of
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form
+from doctor.logs.sentence import sentence
 from doctor.logs.steps import says_step
 
 LEAST, MOST = 72, 400
 """The widths of terminals."""
 _SEVERAL = 3
-"""Fewer lines of exactly the greatest length may be chance."""
+"""Fewer different lines of exactly the greatest length may be chance, or one message of many ranks."""
 _INSIDE = re.compile(rb"\S\n |[A-Z]\n[A-Z]|[a-z]\n[a-z]|\d\n\d|[\w.,:]\n[.,:;)\]]| \n\S")
 _OWN = re.compile(r"\s{2}|[-+|=*#{<>]|\d{1,12}[,;\t|]")
 """How rows of tables, dictionaries and indented lines begin."""
@@ -32,10 +33,16 @@ def width_of(text: bytes) -> int:
         return 0
     broken = [place for place, line in enumerate(lines[:-1]) if len(line) == width]
     joined = [place for place in broken if _continues(lines[place + 1])]
-    if len(joined) >= _SEVERAL and len(joined) * 4 >= len(broken) * 3:
+    inside = [place for place in joined if _is_inside(lines[place], lines[place + 1])]
+    several = len({sentence(lines[place]) for place in joined}) >= _SEVERAL
+    if several and len(joined) * 4 >= len(broken) * 3 and len(inside) * 2 >= len(joined):
         return width
-    inside = all(_INSIDE.fullmatch(lines[place][-1:] + b"\n" + lines[place + 1][:1]) for place in joined)
-    return width if joined and joined == broken and inside else 0
+    return width if inside and inside == broken else 0
+
+
+def _is_inside(line: bytes, rest: bytes) -> bool:
+    """Whether the line was broken inside a word or a list, where no writer ends a line."""
+    return _INSIDE.fullmatch(line[-1:] + b"\n" + rest[:1]) is not None
 
 
 def whole(text: bytes, width: int) -> bytes:

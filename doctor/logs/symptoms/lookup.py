@@ -17,6 +17,8 @@ ENOUGH = 0.5
 _PART = re.compile(r"[a-z]+|(?<![0-9a-z])-?[0-9]+|[0-9]+")
 _WORD = re.compile(r"[a-z][a-z0-9_]{2,}")
 _SILENT = frozenset(("error", "code", "errcode", "errno", "status", "with", "nvrm", "number", "the"))
+REST = "-other"
+"""So ends the id of what is known of the rest of a family: it counts if nothing else in its line does."""
 _BEFORE_A_CODE = frozenset(("ret", "exit", "rc"))
 """Words that a person may type before a code that is listed without them."""
 _CHANGING = re.compile(r"\s+|[0-9]+")
@@ -69,7 +71,7 @@ class SymptomLookup:
         if sum(map(str.isalpha, "".join(parts))) >= LEAST_FRAGMENT:
             found = [each for each, messages in self._messages if any(_holds(m, parts) for m in messages)]
             if found:
-                return tuple(found)
+                return tuple(sorted(found, key=lambda each: each.id.endswith(REST)))
         typed = _words(text)
         if len(typed) < ALL_WORDS:
             return ()

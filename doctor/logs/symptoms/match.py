@@ -26,12 +26,9 @@ from doctor.judge.registry import check_ids
 from doctor.logs.model import Form, Role, Symptom
 from doctor.logs.symptoms.literals import stands, taken
 from doctor.logs.symptoms.load import load_symptoms
-from doctor.logs.symptoms.lookup import SymptomLookup
+from doctor.logs.symptoms.lookup import REST, SymptomLookup
 from doctor.logs.symptoms.prefilter import Prefilter
 from doctor.text.announce import announce
-
-_REST = "-other"
-"""So ends the id of what is known of the rest of a family: it counts if nothing else in its line does."""
 
 
 class Matcher:
@@ -63,7 +60,7 @@ class Matcher:
         if any(each.role is Role.ADVICE for each in here):
             here = [each for each in here if each.role is Role.ADVICE]
         here = [each for each in here if not any(_explains(other, each) for other in here)]
-        here = [each for each in here if not each.id.endswith(_REST)] or here
+        here = [each for each in here if not each.id.endswith(REST)] or here
         here.sort(key=lambda each: -_weight(each, text))
         return tuple((each, taken(each, text, stands(text, each.patterns) or 0)) for each in here)
 

@@ -95,3 +95,19 @@ def test_a_name_of_a_program_is_a_quote(comm: str) -> None:
     ):
         assert comm not in own_words(form.format(comm, comm))
         assert own_words(form.format("python3", "python3")) == form.format("python3", "python3")
+
+
+def test_one_kill_is_counted_once(tmp_path: Path) -> None:
+    """The kernel says of it in three lines."""
+    lines = [
+        "[ 1197.584001] python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+        "[ 1197.584300] oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/job,task=python3,pid={0},uid=1000",
+        "[ 1197.584409] Memory cgroup out of memory: Killed process {0} (python3) total-vm:98234KB",
+    ]
+    (tmp_path / "dmesg.log").write_text(
+        "".join(f"{line.format(pid)}\n" for pid in (6033, 6034) for line in lines)
+    )
+    assert [each.count for each in concluded(tmp_path / "dmesg.log").charges if each.because is None] == [
+        1,
+        1,
+    ]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Role
 from doctor.logs.remedy import PLACES, filled
 from doctor.logs.symptoms.load import load_symptoms
 from tests.support.fault_logs import concluded
@@ -45,10 +44,6 @@ def test_a_report_shows_it(tmp_path: Path) -> None:
 
 
 SYMPTOMS = load_symptoms().symptoms
-
-
-def test_each_symptom_says_what_to_do_next() -> None:
-    assert not [each.id for each in SYMPTOMS if each.role is not Role.ADVICE and not each.remedy]
 
 
 def test_what_stands_in_braces_is_known() -> None:

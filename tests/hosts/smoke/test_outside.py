@@ -63,6 +63,7 @@ def test_a_long_cable_is_not_a_fault(field: Field) -> None:
     assert all("node2" in said for said in outcome.said), outcome.said
 
 
+@pytest.mark.alone
 def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
     """It is unknown which end limits it; the other direction is not mentioned. So slow a link is a fault."""
     field.lab["node2"].slow_link("60mbit", DATA)
@@ -75,6 +76,7 @@ def test_one_direction_between_two_hosts_is_slow(field: Field) -> None:
     assert "what node2 sends to node1 arrives at" in said
 
 
+@pytest.mark.alone
 def test_a_link_at_a_hundredth_one_way_is_no_go(field: Field, tmp_path: Path) -> None:
     lab, then, report = field.lab, tmp_path / "then.json", tmp_path / "report.json"
     files = ("--save", str(then), "--json", str(report))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from multiprocessing import get_context
+
 from tests.exam.jobs import job_answerer, job_cases, read_jobs
 from tests.exam.weigh import Weighing, conditions
 
@@ -9,9 +11,15 @@ STOPPED = "ddp-stop-2"
 
 
 def test_a_condition_is_for_the_jobs_that_it_changes() -> None:
+    with get_context("spawn").Pool(1) as fresh:  # what was imported before cannot be changed
+        worths, told = fresh.apply(_weighed)
+    assert {STOPPED: "right to silent"} in worths
+    assert "nothing" in told
+
+
+def _weighed() -> tuple[list[dict[str, str]], list[str]]:
     asked = [case for case in job_cases() if case.name == STOPPED]
     weighing = Weighing(asked, read_jobs(asked), job_answerer)
     made = [each for each in conditions(["doctor/hang/judge/case.py"]) if each.scope == "_lost"]
-    weights = {(each.line, each.text): weighing.weigh(each) for each in made}
-    assert {STOPPED: "right to silent"} in [each.worth for each in weights.values()], weights
-    assert "nothing" in [each.told()["for"] for each in weights.values()]
+    weights = [weighing.weigh(each) for each in made]
+    return [dict(each.worth) for each in weights], [str(each.told()["for"]) for each in weights]

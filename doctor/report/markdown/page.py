@@ -67,7 +67,8 @@ def card_line(card: Card) -> str:
 
 
 def card_text(card: Card, level: str = "###") -> str:
-    who = f"{inline(card.who)}{sign(': ')}" if card.who else ""
+    colon = sign(": ")  # with it, the end of a name may look like an emoji
+    who = verbatim(t(card.who) + colon) + " " * colon.endswith(" ") if card.who else ""
     tag = f"({code(t(card.tag))})" if card.tag else ""
     head = (level, t(card.word), who + verbatim(t(card.says) + t(card.aside)), tag)
     text = f"\n{' '.join(filter(None, head))}\n\n" if card.says else "\n"

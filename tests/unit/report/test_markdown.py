@@ -39,7 +39,7 @@ FRAME = {"heading_open h2", "heading_open h3", "heading_open h4", "fence code", 
 """The number of these does not depend on the hosts' text. Rows of a list come and go with their repetitions.
 """
 INLINE = {"text", "code_inline", "strong_open", "strong_close"}
-ACTS = re.compile(r"[@#<&~$]|(?i:\bgh-\d)|!\d|://|(?i:\bwww\.)|(?<!\d):[A-Za-z_]\w*:")
+ACTS = re.compile(r"[@#<&~$]|(?i:\bgh-\d)|!\d|://|(?i:\bwww\.)|(?<!\d):\w+:")
 """What a renderer may recognise in text: mentions, references, HTML, mathematics, links, emoji."""
 
 

@@ -116,6 +116,18 @@ def test_each_says_where_it_was_seen_and_why(family: str) -> None:
             assert symptom.causes or symptom.role is Role.ADVICE, symptom.id
 
 
+TOLD = (
+    *("kernel", "nccl", "mpi", "slurm", "ucx", "kubernetes", "rocm", "launch", "schedulers", "mindspore"),
+    "cann",
+)
+
+
+@pytest.mark.parametrize("family", TOLD)
+def test_each_says_what_to_do(family: str) -> None:
+    several = [each for each in bundled() if each.family == family and each.role is not Role.ADVICE]
+    assert [each.id for each in several if not each.remedy] == []
+
+
 @pytest.mark.parametrize("path", sorted((SAMPLES / "healthy").iterdir()), ids=lambda path: path.name)
 def test_a_healthy_log_holds_none(path: Path) -> None:
     states = {"effect", "differs"}

@@ -309,10 +309,11 @@ class Walk:
 
     def change(self, step: SetMark | Untrack, state: PacketState) -> PacketState:
         if isinstance(step, Untrack):
-            if self.hook.priority >= -200 or state.tracked is not True:
+            if self.hook.priority > -200 or state.tracked is not True:
                 return state
             # A packet over the loopback was tracked on its way out, so notrack has no effect.
-            return replace(state, tracked=None if self.packet.loopback and self.packet.incoming else False)
+            unsure = self.hook.priority == -200 or (self.packet.loopback and self.packet.incoming)
+            return replace(state, tracked=None if unsure else False)
         old = state.mark if step.field is Field.MARK else state.ctmark
         if step.clear is None:
             new = Bits(0, 0)

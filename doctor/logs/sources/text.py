@@ -76,5 +76,4 @@ def _unwrapped(data: bytes) -> bytes:
 
 def _plain(data: bytes) -> bytes:
     data = _ESCAPES.sub(b"", data) if b"\x1b" in data else data
-    long = any(data.find(b"\n", at, at + LONGEST) < 0 for at in range(0, len(data) - LONGEST, LONGEST))
-    return _LONG.sub(rb"\1", data) if long else data
+    return _LONG.sub(rb"\1", data) if max(map(len, data.split(b"\n"))) > LONGEST else data

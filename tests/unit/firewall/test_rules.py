@@ -163,6 +163,22 @@ def test_an_unknown_statement_leaves_the_decision_open() -> None:
     assert decided.action is Action.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("priority", "action"), [(-201, Action.DROP), (-200, Action.UNKNOWN), (-199, Action.ACCEPT)]
+)
+def test_notrack_acts_before_tracking(priority: int, action: Action) -> None:
+    """Which comes first at the priority of tracking itself, no tool shows."""
+    rules = nft(
+        '{"chain": {"family": "inet", "table": "t", "name": "raw", "type": "filter", "hook": "prerouting", '
+        f'"prio": {priority}, "policy": "accept"}}}}, '
+        '{"rule": {"family": "inet", "table": "t", "chain": "raw", "expr": [{"notrack": null}]}}, '
+        '{"rule": {"family": "inet", "table": "t", "chain": "i", "expr": [{"match": {"op": "in", '
+        '"left": {"ct": {"key": "state"}}, "right": "untracked"}}, {"drop": null}]}}, '
+        '{"rule": {"family": "inet", "table": "t", "chain": "i", "expr": [{"accept": null}]}}'
+    )
+    assert decide(rules, PEER, HERE, 29500, "eth0").action is action
+
+
 def test_chains_in_a_circle_end() -> None:
     text = '{"chain": {"family": "inet", "table": "t", "name": "a"}}, ' + ", ".join(
         f'{{"rule": {{"family": "inet", "table": "t", "chain": "{chain}", '

@@ -176,7 +176,7 @@ def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> It
     if failed:
         yield _memory(
             "bad rows of its memory could not be replaced",
-            "Yes",
+            "a row that could not be remapped",
             failed,
             "remapped_rows.failure",
             remedy="replace-gpu",
@@ -200,7 +200,7 @@ def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> It
         if waiting:
             yield _memory(
                 "bad cells of its memory will be replaced at the next reset",
-                "Yes",
+                "a reset is pending",
                 waiting,
                 field,
                 severity=Severity.WARN,

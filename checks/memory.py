@@ -72,7 +72,7 @@ def shm_small(spaces: Spaces, ranks: int, expect: Expect) -> Iterator[Problem]:
         docker = shm.total == DOCKER_DEFAULT
         yield Problem(
             "/dev/shm is too small for the ranks on this host"
-            + (": it has Docker's default size" if docker else ""),
+            + (": this is Docker's default size" if docker else ""),
             expected=f"{need // MB} MB for {ranks} ranks",
             actual=f"{shm.total // MB} MB",
             subject=SHM,

@@ -233,8 +233,8 @@ def _demo(request: Request, wishes: DemoWishes) -> int:
 @dataclass(frozen=True, slots=True)
 class ListWishes:
     what: str | None = any_option(
-        "remedies|symptoms|schema",
-        "remedies: what to type; symptoms: all known log messages; schema: the JSON Schema of --json.",
+        "checks|remedies|symptoms|schema",
+        "checks (and exams), if nothing is named; remedies: what to type; symptoms: all known log messages; schema: the JSON Schema of --json.",
     )
     symptoms: tuple[Path, ...] = any_option(
         "--symptoms DIR",
@@ -250,15 +250,14 @@ def _list(request: Request, wishes: ListWishes) -> int:
     from doctor.cli.catalogue import print_list, print_remedies, print_schema, print_symptoms
 
     what, colours = wishes.what, request.outputs.colours
-    if what is None and not wishes.symptoms:
+    if what == "checks" or (what is None and not wishes.symptoms):
         return print_list(request.what.checks, colours)
     if what == "schema":
         return print_schema()
     if what == "remedies":
         return print_remedies(colours)
     if what not in (None, "symptoms"):
-        known = "Type: doctor list, or doctor list followed by remedies, symptoms or schema"
-        raise UsageError(f"There is no list of {what!r}.", known)
+        raise UsageError(f"There is no list of {what!r}.", "There are checks, remedies, symptoms and schema.")
     return print_symptoms(wishes.symptoms, colours)
 
 
@@ -316,7 +315,9 @@ def _help(context: typer.Context, wishes: HelpWishes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class CompletionWishes:
-    shell: str = any_option("SHELL", "bash, zsh or fish.", default=MISSING, values=("bash", "zsh", "fish"))
+    shell: str | None = any_option(
+        "SHELL", "bash, zsh or fish. Default: $SHELL.", values=("bash", "zsh", "fish")
+    )
 
 
 @app.command(
@@ -330,7 +331,10 @@ class CompletionWishes:
 )
 @takes()
 def _completion(context: typer.Context, wishes: CompletionWishes) -> int:
-    from doctor.cli.completion import script
+    from doctor.cli.completion import SHELLS, script
 
-    put(script(wishes.shell, context.find_root()), sys.stdout)
+    shell = wishes.shell or os.path.basename(os.environ.get("SHELL", ""))
+    if shell not in SHELLS:
+        raise UsageError("For which shell?", "Type: doctor completion followed by bash, zsh or fish")
+    put(script(shell, context.find_root()), sys.stdout)
     return 0

@@ -65,7 +65,10 @@ def _as_other(word: str, context: Any) -> str:
 
     if (found := file_word(word)) and found.command:
         return f"Type: {found.command}"
-    return f"Hosts go after a command: doctor check {shlex.quote(word)}" if HOST.fullmatch(word) else ""
+    if said := SAID.get(f"--{word}", ""):
+        return said
+    is_host = HOST.fullmatch(word) and re.search(r"[\d.,@\[]", word)
+    return f"Hosts go after a command: doctor check {shlex.quote(word)}" if is_host else ""
 
 
 @dataclass(frozen=True, slots=True)

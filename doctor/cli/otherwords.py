@@ -41,7 +41,7 @@ SAID: Mapping[str, str] = {
     ),
     **dict.fromkeys(("--list", "--list-checks"), "Type: doctor list"),
     **dict.fromkeys(
-        ("--fix", "--repair", "--apply", "--dry-run"),
+        ("--fix", "--repair", "--apply", "--dry-run", "--heal"),
         "doctor changes nothing on hosts; its report says what to type.",
     ),
 }

@@ -168,6 +168,6 @@ def _refuse_without_its_checks(path: Path, request: Request) -> None:
 def _refuse_others(path: Path, command: str) -> None:
     if command not in COMMANDS:
         raise UsageError(
-            f"{path}: is of doctor {clean_line(command)}; --again takes those of {', '.join(COMMANDS)}.",
+            f"{path}: doctor {clean_line(command)} made it; --again reads reports of {', '.join(COMMANDS)} only.",
             "Type that command again.",
         )

@@ -36,7 +36,9 @@ class HostFlags:
         "Node sets: node1..4 'n[01-16,20]' gpu7. Default: the job's hosts; check and hang: or this machine.",
         default=(),
     )
-    hostfile: Path | None = host_option("-F, --hostfile FILE", "Hosts from a file (plain, OpenMPI, MPICH).")
+    hostfile: Path | None = host_option(
+        "-F, --hostfile FILE", "Hosts from a file (plain, OpenMPI, MPICH, DeepSpeed)."
+    )
     inventory: Path | None = host_option("--inventory FILE", "Inventory in YAML.")
     rank_table: Path | None = host_option(
         "--rank-table FILE", "The job's rank table; its servers are the hosts."

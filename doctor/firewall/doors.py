@@ -73,7 +73,7 @@ class Door:
 
     @property
     def _remark(self) -> str:
-        return "" if self.lasts else "    # until its rules are loaded again"
+        return f"    # until {'the next boot' if self.lasts else 'its rules are loaded again'}"
 
 
 def opening(rules: Ruleset, networks: Sequence[str], stops: Stops) -> tuple[str, ...]:

@@ -110,7 +110,8 @@ def _read_words(words: list[str]) -> dict[str, str]:
         if not equals and word.isdigit():
             raise UsageError(f"{shown(word)} has no key", f"for that many ranks write slots={word[:9]}")
         if known is None or not equals:
-            raise UsageError(f"unknown word {shown(word)}", suggest(key.lower(), _KEYS))
+            hint = suggest(key.lower(), _KEYS) or "a line is: NAME [slots=N]"
+            raise UsageError(f"unknown word {shown(word)}", hint)
         if known in values:
             raise UsageError(f"{shown(word)} gives {known} twice")
         values[known] = value

@@ -179,7 +179,7 @@ def rows(fault: Fault, finding: Finding, called: Called) -> Iterator[Row]:
     yield row("found", fault.found)
     said = fault.expected.partition(" ")[2] in finding.summary
     yield row("expected", fault.expected, on=Medium.FULL if said else Medium.ALL, joins=bool(fault.found))
-    sentence = _sentence(finding)
+    sentence = _sentence(finding, fault.title)
     said = fault.title.lower().endswith(sentence.rstrip(".?!").lower())
     yield row("means", "" if said else sentence, on=Medium.FULL if word(finding) == "HANG" else Medium.ALL)
     yield Row("stack", tuple(_frames(finding)), on=Medium.BRIEF, few=FRAMES, noun="frames")
@@ -200,8 +200,9 @@ def _subjects(fault: Fault, finding: Finding) -> tuple[bool, list[str]]:
     return len(subjects) > SUBJECTS, [each for each in subjects if each not in said][:MOST_SUBJECTS]
 
 
-def _sentence(finding: Finding) -> str:
-    text = bare(finding.summary)
+def _sentence(finding: Finding, title: str) -> str:
+    """What the title left out, or all of it."""
+    text = bare(finding.summary).removeprefix(f"{title}: ")
     if finding.status is Status.CRASH:
         text = f"please report this: {text}"
     if text.partition(" ")[0].isalpha():  # not the name of a host or an interface

@@ -19,7 +19,7 @@ LONGEST = 160
 def not_entered(why: UnreachedHost, host: Host, said: str) -> UnreachedHost:
     """The host was reached, but the command that enters failed. `said` is everything that it printed."""
     entry = redact(entered(host))
-    here = host.enter_from == "controller"
+    here = host.enter_from == "controller" or host.name == "localhost"
     text = redact(said[:4000])
     refusal, caught = refusal_in(text)
     tool = tool_of(entered(host))

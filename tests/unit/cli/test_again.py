@@ -249,7 +249,7 @@ def test_what_cannot_be_looked_at_again(
     capsys.readouterr()
     content = json.loads(report.read_bytes())
     report.write_text(json.dumps(content | {"run": content["run"] | {"command": "hang"}}))
-    assert "--again takes those of check, smoke, preflight" in refused(report)
+    assert "--again reads reports of check, smoke, preflight only" in refused(report)
     report.write_text(json.dumps(content | {"hosts": []}))
     assert "is a damaged report" in refused(report)
     report.write_text("hosts: [node1]\n")

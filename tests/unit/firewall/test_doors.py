@@ -39,12 +39,15 @@ def stops(rules: Ruleset) -> list[Decision]:
 RAW = ("raw", f":PREROUTING ACCEPT [0:0]\n-A {DROP}")
 POLICY = ("filter", ":INPUT DROP [0:0]")
 OPENED = {
-    "raw": (saved(RAW), ("sudo iptables -t raw -I PREROUTING -p tcp -s 198.18.0.2/31 -j ACCEPT",)),
+    "raw": (
+        saved(RAW),
+        ("sudo iptables -t raw -I PREROUTING -p tcp -s 198.18.0.2/31 -j ACCEPT    # until the next boot",),
+    ),
     "raw, and then the policy": (
         saved(RAW, POLICY),
         (
-            "sudo iptables -t raw -I PREROUTING -p tcp -s 198.18.0.2/31 -j ACCEPT",
-            "sudo iptables -I INPUT -p tcp -s 198.18.0.2/31 -j ACCEPT",
+            "sudo iptables -t raw -I PREROUTING -p tcp -s 198.18.0.2/31 -j ACCEPT    # until the next boot",
+            "sudo iptables -I INPUT -p tcp -s 198.18.0.2/31 -j ACCEPT    # until the next boot",
         ),
     ),
     "legacy mangle, in a chain of its own": (
@@ -91,8 +94,8 @@ def early(table: str) -> Ruleset:
 
 def test_a_chain_before_the_others_is_opened_by_its_name() -> None:
     assert opening(early("first"), PEERS, stops) == (
-        "sudo nft insert rule inet first in ip saddr 198.18.0.2/31 accept",
-        "sudo nft insert rule inet first in ip6 saddr fd00::2 accept",
+        "sudo nft insert rule inet first in ip saddr 198.18.0.2/31 accept    # until the next boot",
+        "sudo nft insert rule inet first in ip6 saddr fd00::2 accept    # until the next boot",
     )
 
 

@@ -83,7 +83,7 @@ def test_all_mistakes_at_once_in_the_order_of_the_file(file: Path) -> None:
         ":2: '-x' is not a host name: it starts with '-', as an option does",
         ":3: user of 'a' is 'root' here and 'anna' before",
         ":4: slots: 'none' is not a number from 1 to 1024",
-        ":5: unknown word 'foo=1'",
+        ":5: unknown word 'foo=1'; a line is: NAME [slots=N]",
         ":7: ifhn of 'b' is 'y' here and 'x' before",
     ]
 

@@ -190,6 +190,10 @@ def hostname_duplicate(
             )
 
 
+MOST_NAMES = 3
+"""The most names whose addresses a sentence tells."""
+
+
 @check(
     "names-disagree",
     NAMES,
@@ -220,6 +224,7 @@ def names_disagree(
             if name in answers and name != viewer:
                 answers[name][viewer] = frozenset(found_there)
     wrong: dict[str, list[tuple[str, str, str]]] = {}
+    stale: dict[str, tuple[str, tuple[str, ...]]] = {}
     for name, seen in answers.items():
         if not any(seen.values()):
             continue
@@ -228,12 +233,14 @@ def names_disagree(
         if truth is None:
             yield _undecided(name, seen)
         elif held and not truth & held:
-            yield _stale(name, truth, seen)
+            stale[name] = (_words(truth), tuple(seen))
         else:
             right = frozenset(address for answer in seen.values() for address in answer & truth)
             for viewer, answer in seen.items():
                 if not answer & truth:
                     wrong.setdefault(viewer, []).append((name, _words(answer), _words(right)))
+    if stale:
+        yield _stale(stale)
     for viewer, errors in wrong.items():
         name, found, truth_words = errors[0]
         rest = len(errors) - 1
@@ -260,18 +267,24 @@ def _majority(seen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
     return votes[0][0]
 
 
-def _stale(name: str, answer: frozenset[str], seen: Mapping[str, frozenset[str]]) -> Problem:
+def _stale(names: Mapping[str, tuple[str, tuple[str, ...]]]) -> Problem:
     """All hosts resolve a name to an address that the host of that name does not have."""
+    first, *others = names
+    said = [f"{name} is {answer} on {len(seen)} hosts" for name, (answer, seen) in names.items()]
+    more = [f"{len(said) - MOST_NAMES} more"] if len(said) > MOST_NAMES else []
+    viewers = dict.fromkeys(viewer for _, seen in names.values() for viewer in seen)
     return Problem(
-        f"{name} resolves to an address that {name} does not have",
+        f"{len(names)} names resolve to addresses that their hosts do not have"
+        if others
+        else f"{first} resolves to an address that {first} does not have",
         expected="an address of one of its interfaces",
-        actual=f"{name} is {_words(answer)} on {len(seen)} hosts",
-        where=tuple(Place(host=viewer) for viewer in seen),
-        subject=f"name {name}",
+        actual="; ".join((*said[:MOST_NAMES], *more)),
+        where=tuple(Place(host=viewer) for viewer in viewers),
+        subject=f"{'names' if others else 'name'} {fold(names)}",
         severity=Severity.WARN,
         confidence=Confidence.STRONG,
-        evidence=(Evidence(f"getent ahosts {name}", _words(answer)),),
-        commands=(f"getent ahosts {quote(name)}", f"ssh {quote(name)} ip -br addr"),
+        evidence=tuple(Evidence(f"getent ahosts {name}", answer) for name, (answer, _) in names.items())[:8],
+        commands=(f"getent ahosts {quote(first)}", f"ssh {quote(first)} ip -br addr"),
     )
 
 

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import MISSING, dataclass
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from textwrap import indent
@@ -234,7 +234,8 @@ def _demo(request: Request, wishes: DemoWishes) -> int:
 class ListWishes:
     what: str | None = any_option(
         "checks|remedies|symptoms|schema",
-        "checks (and exams), if nothing is named; remedies: what to type; symptoms: all known log messages; schema: the JSON Schema of --json.",
+        "checks (and exams), if nothing is named; remedies: what to type; symptoms: all known log messages; "
+        "schema: the JSON Schema of --json.",
     )
     symptoms: tuple[Path, ...] = any_option(
         "--symptoms DIR",

@@ -168,6 +168,7 @@ def _refuse_without_its_checks(path: Path, request: Request) -> None:
 def _refuse_others(path: Path, command: str) -> None:
     if command not in COMMANDS:
         raise UsageError(
-            f"{path}: doctor {clean_line(command)} made it; --again reads reports of {', '.join(COMMANDS)} only.",
+            f"{path}: doctor {clean_line(command)} made it; "
+            f"--again reads reports of {', '.join(COMMANDS)} only.",
             "Type that command again.",
         )

@@ -10,9 +10,17 @@ from doctor.report.html.markup import NOTHING as EMPTY
 from doctor.report.html.markup import Html, join, listed, section, table, tag, time_tag
 from doctor.report.html.page import as_html
 from doctor.report.html.training import training_section
-from doctor.report.page.areas import AREAS, OTHER
 from doctor.report.page.examination import looked_again, page_of
-from doctor.report.page.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
+from doctor.report.page.host_rows import (
+    NOT_READ,
+    NOTHING,
+    OK,
+    PART_READ,
+    UNDECIDED,
+    HostRow,
+    by_trouble,
+    host_rows,
+)
 from doctor.report.page.measurements import Measurement, measured
 from doctor.report.page.rerun import repeat
 from doctor.text.nodeset import fold
@@ -78,15 +86,17 @@ def hosts_section(report: Report) -> Html:
     rows = host_rows(report)
     if not rows:
         return EMPTY
-    areas = [area for area in (*AREAS, OTHER) if any(area in row.cells for row in rows)]
+    wrong, unread, well = by_trouble(rows)
+    areas = [*wrong, *unread]
     said = "✓ examined and healthy, ✗ faulty, ! warning, ? not fully examined, – does not apply."
+    healthy = [tag("p", f"ok on all: {', '.join(well)}", class_="soft")] if well else []
     by_area = table(
         "Hosts by area",
         ("hosts", "verdict", *areas),
         [_host_row(row, areas, report) for row in rows],
         kind="areas",
     )
-    return section("hosts", "Hosts", tag("p", said, class_="soft"), by_area)
+    return section("hosts", "Hosts", tag("p", said, class_="soft"), by_area, *healthy)
 
 
 def _host_row(row: HostRow, areas: list[str], report: Report) -> Html:

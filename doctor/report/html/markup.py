@@ -15,7 +15,7 @@ from doctor.text.nodeset import cut
 from doctor.text.printable import clean
 from doctor.text.speech import t
 
-_VOID = {"meta", "br"}
+_VOID = {"meta", "br", "wbr"}
 _QUOTES = {"code", "pre", "style", "script"}
 _SAID = {"aria_label", "title", "alt"}
 LONGEST = 32
@@ -102,8 +102,13 @@ def listed(hosts: Sequence[str], called: Called | None = None) -> Html:
     """The names of hosts, folded if there are many."""
     whole = named(hosts, called or {})
     if len(whole) <= LONGEST:
-        return text(whole)
-    return folded(f"{len(hosts)} hosts: {cut(whole, LONGEST)}", whole)
+        return _at_commas(whole)
+    return folded(f"{len(hosts)} hosts: {cut(whole, LONGEST)}", _at_commas(whole))
+
+
+def _at_commas(names: str) -> Html:
+    """Names that a narrow column breaks behind commas, and not before a bracket."""
+    return Html(text(names).replace(",", ",<wbr>"))
 
 
 def time_tag(started: str) -> Html:

@@ -15,7 +15,7 @@ from doctor.report.markdown.page import MOST, card_line, card_text, fit, pair_li
 from doctor.report.markdown.text import block, cell, code, folded, inline, row, table
 from doctor.report.page.examination import looked_again, page_of, unexamined
 from doctor.report.page.fault import commands, details, evidence
-from doctor.report.page.host_rows import OK, host_rows
+from doctor.report.page.host_rows import host_rows
 from doctor.report.page.measurements import measured
 from doctor.report.page.names import named, title, word
 from doctor.text.nodeset import fold
@@ -60,7 +60,7 @@ def _about(report: Report) -> str:
 
 def _hosts(report: Report, room: int) -> str:
     """The table of hosts by area: equal hosts share a row, unhealthy ones come first."""
-    alike = sorted(host_rows(report), key=lambda each: each.verdict == OK)
+    alike = host_rows(report)
     areas = tuple(alike[0].cells) if alike else ()
     rows = (
         row(

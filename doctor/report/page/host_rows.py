@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -14,6 +14,9 @@ from doctor.report.page.names import culprits, word
 
 OK, NOT_READ, PART_READ, UNDECIDED, NOTHING = "ok", "not read", "part read", "undecided", "-"
 """NOTHING: no check of the area applies. UNDECIDED: a fault shows there, but its culprit is unknown."""
+_DAMAGE = (HostStatus.FAULTY, HostStatus.UNEXAMINED, HostStatus.HEALTHY)
+_KINDS = ("fault", "broken check", "warning")
+"""Of troubles, the worst first."""
 _TROUBLE = (Status.FAIL, Status.CRASH, Status.WARN)
 
 
@@ -27,7 +30,7 @@ class HostRow:
 
 
 def host_rows(report: Report) -> tuple[HostRow, ...]:
-    """The rows, in the order of the hosts."""
+    """The rows, the most damage first, else in the order of the hosts."""
     unheard = report.unheard
     seen = _statuses(report, unheard)
     areas = [area for area in (*AREAS, OTHER) if any(area in found for found in seen.values())]
@@ -39,10 +42,25 @@ def host_rows(report: Report) -> tuple[HostRow, ...]:
             troubles.worst(host.name, area) or _untroubled(own, area, host.name in unheard) for area in areas
         )
         rows.setdefault((cells, troubles.verdict(host)), []).append(host.name)
-    return tuple(
+    worst = {host.name: (_DAMAGE.index(host.status), troubles.place(host.name)) for host in report.hosts}
+    found = (
         HostRow(tuple(hosts), MappingProxyType(dict(zip(areas, cells, strict=True))), verdict)
         for (cells, verdict), hosts in rows.items()
     )
+    return tuple(sorted(found, key=lambda row: min(map(worst.__getitem__, row.hosts))))
+
+
+def by_trouble(rows: Sequence[HostRow]) -> tuple[list[str], list[str], list[str]]:
+    """The areas in which something is wrong, those that were not wholly read, and those that are well."""
+    cells = {area: {row.cells[area] for row in rows} - {NOTHING} for area in (rows[0].cells if rows else ())}
+    wrong = [area for area, said in cells.items() if not said <= {OK, NOT_READ, PART_READ}]
+    wrong.sort(key=lambda area: _damage(" ".join(cells[area])))
+    unread = [area for area, said in cells.items() if area not in wrong and not said <= {OK}]
+    return wrong, unread, [area for area, said in cells.items() if said == {OK}]
+
+
+def _damage(said: str) -> int:
+    return next(place for place, kind in enumerate((*_KINDS, UNDECIDED)) if kind in said)
 
 
 def _statuses(report: Report, unheard: set[str]) -> dict[str, dict[str, set[Status]]]:
@@ -94,6 +112,7 @@ class _Troubles:
         self._on: dict[str, list[Finding]] = defaultdict(list)
         self._kinds: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._parts: dict[str, str] = {}
+        self._place: dict[str, int] = {}
         self._undecided: dict[str, set[str] | None] = {}
         """Area -> the hosts on which a fault without a known culprit shows; None: all hosts."""
         for found in report.findings:
@@ -104,6 +123,7 @@ class _Troubles:
         for host in found.hosts:
             self._kinds[host, area][kind] += 1
             self._on[host].append(found)
+            self._place.setdefault(host, len(self._place))
         for each in culprits(found):
             for host in each.hosts:
                 self._parts.setdefault(host, each.devices or each.ranks)
@@ -112,10 +132,14 @@ class _Troubles:
             known = self._undecided.setdefault(area, set())
             self._undecided[area] = known | struck if struck and known is not None else None
 
+    def place(self, host: str) -> int:
+        """Of its worst finding among all findings, which are in the order of damage."""
+        return self._place.get(host, len(self._place))
+
     def worst(self, host: str, area: str) -> str:
         """The worst of the area in a word or two; empty if nothing is wrong."""
         kinds = self._kinds.get((host, area), Counter())
-        for kind in ("fault", "broken check", "warning"):
+        for kind in _KINDS:
             if number := kinds[kind]:
                 return f"{number} {kind}{'s' if number > 1 else ''}"
         struck = self._undecided.get(area, set())

@@ -31,6 +31,8 @@ _TITLES = {
     "device-ip-missing": "has no address in the device network",
 }
 """Titles of checks whose summary cannot be read without its context."""
+_WHAT = {"plan": "the plan", "launch": "the launch"}
+"""What is wrong if no host is, by the first word of the check."""
 Called = Mapping[str, str]
 """The own names of hosts that were named by their addresses (`Report.called`)."""
 _AS_NAMED: Called = MappingProxyType({})
@@ -91,10 +93,11 @@ def culprits(finding: Finding, called: Called = _AS_NAMED) -> tuple[GuiltyHosts,
 
 
 def culprit(finding: Finding, called: Called = _AS_NAMED) -> str:
-    """ "node2 NPU 3", "rank 3 on node2", "node[1-4,6]"; else the place in a file."""
+    """ "node2 NPU 3", "rank 3 on node2", "node[1-4,6]"; else what is wrong, if that is not a host."""
     guilty = ", ".join(map(str, culprits(finding, called)))
     in_a_file = not any(place.host for place in finding.where)
-    return guilty or (in_a_file and finding.subject) or NOBODY
+    said = finding.subject if in_a_file or finding.check == "names-disagree" else ""
+    return guilty or said or _WHAT.get(finding.check.partition("-")[0], NOBODY)
 
 
 def word(finding: Finding) -> str:

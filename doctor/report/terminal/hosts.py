@@ -10,8 +10,16 @@ from rich.console import Console
 from rich.text import Text
 
 from doctor.judge.verdict import Report
-from doctor.model import HostStatus
-from doctor.report.page.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, host_rows
+from doctor.report.page.host_rows import (
+    NOT_READ,
+    NOTHING,
+    OK,
+    PART_READ,
+    UNDECIDED,
+    HostRow,
+    by_trouble,
+    host_rows,
+)
 from doctor.report.page.names import MANY, named
 from doctor.report.terminal.page import columns, put_line, put_wrapped
 from doctor.text.nodeset import cut
@@ -27,7 +35,6 @@ VERDICT = 20
 LEAST = 8
 """The columns for the verdict if there is no room for more."""
 GAP = "  "
-_NOTHING_WRONG = {OK, NOTHING, NOT_READ, PART_READ}
 _SHORT = {"device network": "links", PART_READ: "part", NOT_READ: "unread", UNDECIDED: "open"}
 _STYLE = {
     OK: "green",
@@ -44,7 +51,7 @@ def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> N
     rows = host_rows(report)
     if len(report.hosts) < 2 or all(row.verdict == OK for row in rows):
         return
-    shown = rows if verbose or len(rows) <= MOST else _worst(rows, report)
+    shown: Sequence[HostRow] = rows if verbose or len(rows) <= MOST else rows[: MOST - 1]
     if len(shown) == len(rows) and len(report.hosts) >= MANY:
         shown = sorted(shown, key=lambda row: _are_most(row, report))
     lines = [_HostLine(_who(row, report, len(shown) == len(rows)), row) for row in shown]
@@ -108,10 +115,9 @@ def _who(row: HostRow, report: Report, whole: bool) -> str:
 def _layout(lines: Sequence[_HostLine], room: int) -> _Layout:
     """Areas with faults come first: names and verdict are shortened for them, then the words of the cells."""
     rows = [line.row for line in lines]
-    areas = [area for area in rows[0].cells if any(row.cells[area] != NOTHING for row in rows)]
+    wrong, unread, well = by_trouble(rows)
+    areas = [area for area in rows[0].cells if area in (*wrong, *unread, *well)]
     cells = {area: {row.cells[area] for row in rows} for area in areas}
-    wrong = [area for area in areas if not cells[area] <= _NOTHING_WRONG]
-    unread = [area for area in areas if area not in wrong and not cells[area] <= {OK, NOTHING}]
     longest = max(cell_len(name) for name in ("HOST", *(line.who for line in lines)))
     names = min(longest, max(NAMES, room // 3))
     verdict = min(max(cell_len(_verdict(row.verdict)) for row in rows), max(VERDICT, room // 2))
@@ -135,13 +141,13 @@ def _layout(lines: Sequence[_HostLine], room: int) -> _Layout:
     wider = min(names - first, left)
     first, left = first + wider, left - wider
     left -= min(verdict - last, left)
-    for area in (*unread, *(area for area in areas if area not in (*wrong, *unread))):
+    for area in (*unread, *well):
         if len(GAP) + widths[area] <= left:
             kept.append(area)
             left -= len(GAP) + widths[area]
     shown = [area for area in areas if area in kept]
     rest = room - first - sum(len(GAP) + widths[area] for area in shown) - len(GAP)
-    well = [area for area in areas if area not in (*kept, *wrong, *unread)]
+    well = [area for area in well if area not in kept]
     lost = [area for area in wrong if area not in kept]
     return _Layout(shown, well, lost, [first, *(widths[area] for area in shown), max(rest, 1)], say)
 
@@ -157,14 +163,6 @@ def _verdict(said: str) -> str:
     """The verdict of a host: its word is translated, the ids are not."""
     word, gap, rest = said.partition("  ")
     return f"{t(word)}{gap}{t(rest)}"
-
-
-def _worst(rows: Sequence[HostRow], report: Report) -> list[HostRow]:
-    """The rows of faulty hosts, then others while there is room, in the order of the hosts."""
-    order = (HostStatus.FAULTY, HostStatus.UNEXAMINED, HostStatus.HEALTHY)
-    status = {host.name: order.index(host.status) for host in report.hosts}
-    kept = sorted(rows, key=lambda row: (status[row.hosts[0]], row.verdict == OK))[: MOST - 1]
-    return [row for row in rows if row in kept]
 
 
 def _style(cell: str) -> str:

@@ -154,7 +154,8 @@ def _print_ending(report: Report, console: Console) -> None:
     put_wrapped(line, console, wide=True, whole=True)
     if report.rules.need_hosts is not None:
         left, needed = len(report.healthy_hosts), report.rules.need_hosts
-        enough = f"{left} healthy {'hosts remain' if left != 1 else 'host remains'}, {needed} {'are' if needed != 1 else 'is'} needed"
+        remain = "host remains" if left == 1 else "hosts remain"
+        enough = f"{left} healthy {remain}, {needed} {'is' if needed == 1 else 'are'} needed"
         said = t(f"{enough}: {'go' if report.exit_code == 0 else 'no go'}.")
         put_line(Text(said, style="bold"), console)
     for note in table_note(report):

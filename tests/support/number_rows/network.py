@@ -118,6 +118,17 @@ ROWS: dict[str, Row] = {
         resolved(30, wrong),
         f"{wrong - 1}",
     ),
+    "names-disagree: stale of several": lambda stale=8: (
+        (
+            {
+                h: ResolvedNames({f"h{n}": (f"10.9.9.{n}",) for n in range(1, stale + 1)}, h)
+                for h in names(4 * stale)
+            },
+            made(4 * stale)[1],
+            made(4 * stale)[0],
+        ),
+        f"{stale} {3 * f'{4 * stale - 1} '}{stale - 3}",
+    ),
     "names-disagree: stale": lambda number=8: (
         (
             {h: ResolvedNames({"h1": ("10.9.9.9",)}, h) for h in names(number)},

@@ -6,6 +6,7 @@ import pytest
 
 from doctor.facts.system import Machine
 from doctor.model import Host
+from doctor.report.page.names import culprit
 from doctor.rules.machines import named_twice
 from tests.support.recordings import heard, recording, report
 
@@ -64,3 +65,15 @@ def test_a_host_that_calls_itself_localhost_keeps_localhost(own: str) -> None:
     assert one.remedy
     assert one.remedy.commands[0] == "sudo hostnamectl set-hostname NEW-NAME"
     assert not any("sed" in command for command in one.remedy.commands)
+
+
+def test_names_with_addresses_that_their_hosts_do_not_have_are_one_finding() -> None:
+    """As a shifted /etc/hosts gives one for each host, and no host is at fault."""
+    shifted = "".join(f"? {name}\n10.0.0.{n + 7} STREAM {name}\n" for n, name in enumerate(NAMES, 1))
+    of = report(
+        recording(NAMES, heard={name: heard(n, NAMES, names=shifted) for n, name in enumerate(NAMES, 1)})
+    )
+    (one,) = [each for each in of.findings if each.check == "names-disagree"]
+    assert one.summary == "3 names resolve to addresses that their hosts do not have"
+    assert (one.hosts, culprit(one)) == ((), "names a,b,c")
+    assert one.actual == "a is 10.0.0.8 on 2 hosts; b is 10.0.0.9 on 2 hosts; c is 10.0.0.10 on 2 hosts"

@@ -65,7 +65,7 @@ def test_the_last_sentence_counts_by_area(width: int) -> None:
 
 
 def test_the_page_cuts_names_alike_and_folds_the_whole_list() -> None:
-    page = check_html(large()).decode()
+    page = check_html(large()).decode().replace("<wbr>", "")
     whole = cut("node[7,14,21,28,35,42,49,56,63,70,77,84,91,98,105,112,119]", 32)
     assert f"<details><summary>{len(SICK)} hosts: {whole}</summary>node[7,14," in page
 

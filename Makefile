@@ -12,10 +12,16 @@ MUTATE_ARGS ?= --draw 200 --seed 1
 WEIGH_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof clean
+.PHONY: demo demos quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
+
+# The recordings of `doctor demo`, made anew in the lab; a check that is newer than they are is undecided in them.
+demos: $(VENV)/.ready
+	@scripts/system-packages
+	$(BIN)/python -m tests.lab record
+	$(BIN)/python -m tests.lab.transcript
 
 # The inner loop: about a minute on free cores, without root or system packages.
 quick: $(VENV)/.tested

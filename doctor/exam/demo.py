@@ -33,7 +33,7 @@ class Demo:
 
 DEMOS: Mapping[str, Demo] = {
     "gpus": Demo("eight servers with NVIDIA GPUs, four of them sick", "doctor check 'node[1-8]' --exam full"),
-    "npus": Demo("a rack of Ascend NPUs, five servers of it sick", "doctor check 'node[1-8]' --exam full"),
+    "npus": Demo("a rack of Ascend NPUs, one of them without a link", "doctor check 'node[1-8]' --exam full"),
     "hang": Demo("a training in which a rank hangs (on purpose)", f"{TRAIN} --inject stuck@3:12"),
     "healthy": Demo("four healthy hosts, and their training", TRAIN),
 }

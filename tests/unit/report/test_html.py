@@ -51,8 +51,8 @@ TAGS = set(
     re.findall(
         r"\w+",
         "html head meta title style body header main footer nav section article h1 h2 h3 p span strong code "
-        "pre a ul li dl dt dd div details summary table caption wbr thead tbody tr th td figure figcaption time "
-        "svg desc g line polyline polygon text",
+        "pre a ul li dl dt dd div details summary table caption wbr thead tbody tr th td figure figcaption "
+        "time svg desc g line polyline polygon text",
     )
 )
 ATTRIBUTES = set(

@@ -104,6 +104,15 @@ def go_line(report: Report, hosts: Sequence[str]) -> str:
     said += [f"{len(warnings)} warning{'s' * (len(warnings) > 1)}: {', '.join(warnings)}"] if warnings else []
     said += ["the NPU network was not examined"] if report.npu_network_left_out else []
     said += [f"spare: {fold(spares)}"] if spares else []
-    said += [f"left out: {fold(report.other_hosts)}"] if report.other_hosts else []
+    said += [f"left out: {_left_out(report)}"] if report.other_hosts else []
     said += ["replayed"] if report.run.replayed else []
     return f"doctor: {t('go')}{sign(': ')}{clean_line(sign('; ').join(map(t, said)))}\n"
+
+
+def _left_out(report: Report) -> str:
+    """ "node2 (shm-small), node[4-5] (host-unreachable)": the hosts by the check that left them out."""
+    why: dict[str, list[str]] = {}
+    for name in report.other_hosts:
+        failed = (fault.check for fault in report.faults if name in fault.hosts)
+        why.setdefault(next(failed, "not examined"), []).append(name)
+    return ", ".join(f"{fold(names)} ({check})" for check, names in why.items())

@@ -63,7 +63,7 @@ def test_a_quiet_go_prints_only_what_its_line_lacks(capsys: pytest.CaptureFixtur
     said = capsys.readouterr()
     assert said.out == "node2 slots=2\nnode3 slots=2\n"
     assert said.err.splitlines() == [
-        "doctor: go: node[2-3], 1.5 s; spare: node4; left out: node1",
+        "doctor: go: node[2-3], 1.5 s; spare: node4; left out: node1 (shm-small)",
         "doctor: the head is node2 in place of node1.",
         "doctor: port 29500 is taken on node2: 29501 is in its place.",
     ]
@@ -103,7 +103,7 @@ def test_a_terminal_gets_the_whole_report(capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_quiet_go_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     deliver(*sick_head(3), Outputs(quiet=True))
-    assert capsys.readouterr() == ("", "doctor: go: node[2-4], 1.5 s; left out: node1\n")
+    assert capsys.readouterr() == ("", "doctor: go: node[2-4], 1.5 s; left out: node1 (shm-small)\n")
 
 
 def test_the_line_of_a_go_says_what_must_not_be_missed(capsys: pytest.CaptureFixture[str]) -> None:

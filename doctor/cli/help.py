@@ -1,5 +1,5 @@
-"""The layout of --help: options in groups, as plain text of at most 80 columns. The manual page and the shell
-completion are made from the same entries.
+"""The layout of --help: options in groups, as plain text of at most 80 columns. -h shows the usual ones. The
+manual page and the shell completion are made from the same entries.
 """
 
 from __future__ import annotations
@@ -17,6 +17,20 @@ from doctor.text.speech import spoken, t
 from doctor.text.wrap import cells, padded, wrap
 
 ARGUMENTS, OTHERS = "Arguments", "Options"
+BRIEF = "doctor.brief"
+"""Whether -h was typed, in the context: typer has one option for -h and --help, and does not say which."""
+USUAL = {
+    "check": "--hostfile --local --only --again --html",
+    "preflight": "--hostfile --python --launch --need-hosts --report-dir",
+    "smoke": "--hostfile --python --ranks-per-host --steps --html",
+    "hang": "--hostfile --local --pid --watch --sudo",
+    "slow": "--hostfile --local --pid --for --sudo",
+    "logs": "--hostfile --local --path --since --save",
+    "explain": "--check --symptoms --html --json",
+    "facts": "--hostfile --local --csv --html --save",
+    "run": "--need-hosts --restarts --on-hang --stall --notify",
+}
+"""The options that most people need, of the commands that have many."""
 WIDEST = 24
 """The most columns for an option with its metavar."""
 
@@ -98,11 +112,23 @@ class _SpokenHelp:
 
 
 class CliCommand(OwnValues, _SpokenHelp, TyperCommand):
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        _write_entries(self, ctx, formatter)
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        ctx.meta[BRIEF] = "-h" in args and "--help" not in args
+        found: list[str] = super().parse_args(ctx, args)
+        return found
 
-    def format_epilog(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        _write_entries(self, ctx, formatter, _usual(ctx))
+
+    def format_epilog(self, ctx: Any, formatter: Any) -> None:
         _write_examples(self.epilog, formatter)
+        if _usual(ctx):
+            formatter.write(f"\n{t(f'All options: {ctx.command_path} --help')}\n")
+
+
+def _usual(context: Any) -> str:
+    """The options to show; all, if it is empty."""
+    return USUAL.get(context.command_path.partition(" ")[2], "") if context.meta.get(BRIEF) else ""
 
 
 class CliCommands(OwnValues, _SpokenHelp, TyperGroup):
@@ -135,9 +161,12 @@ def _section(formatter: Any, title: str) -> Iterator[None]:
         yield
 
 
-def _write_entries(command: Any, context: Any, formatter: Any) -> None:
+def _write_entries(command: Any, context: Any, formatter: Any, usual: str = "") -> None:
+    """All options, or the usual ones and the arguments."""
     panels: dict[str, list[tuple[str, str]]] = {}
     found = entries(command, context)
+    if usual:
+        found = [each for each in found if not each.is_option or each.names[-1] in usual.split()]
     wide = min(max(len(each.usage) for each in found), WIDEST)
     for each in found:
         panels.setdefault(each.panel, []).append((f"{each.usage:<{wide}}", t(each.help)))

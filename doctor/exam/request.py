@@ -33,7 +33,8 @@ class HostFlags:
 
     hosts: tuple[str, ...] = host_option(
         "HOSTS",
-        "Node sets: node1..4 'n[01-16,20]' gpu7. Default: the job's hosts; check and hang: or this machine.",
+        "Node sets: node1..4 'n[01-16,20]' gpu7. "
+        "Default: the job's hosts; else this machine, but for smoke and preflight.",
         default=(),
     )
     hostfile: Path | None = host_option(

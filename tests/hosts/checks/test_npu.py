@@ -109,7 +109,7 @@ FAULTS = {
         "device-link-down",
         lambda host: setattr(host[4], "link_up", False),
         (4,),
-        says=("link status: UP", "link status: DOWN", "hccn_tool -i 4 -optical -g"),
+        says=("link status: UP", "link status: DOWN", "reseat its fibre", "hccn_tool -i 4 -link_stat -g"),
         args=FULL,
     ),
     "nothing is watched": NpuFault(

@@ -30,7 +30,7 @@ CASES: list[tuple[list[str], set[str]]] = [
     (["explain", "grow-s"], {"grow-shm", "grow-shm-in-container"}),
     (["explain", "EI000"], {f"EI000{number}" for number in range(1, 10)}),
     (["demo", ""], set(ALL_DEMOS)),
-    (["list", ""], {"remedies", "symptoms", "schema"}),
+    (["list", ""], {"checks", "remedies", "symptoms", "schema"}),
     (["ranktable", ""], {"make", "check"}),
     (["ranktable", "make", "--format", ""], {"1.0", "legacy", "1.2"}),
     (["ranktable", "check", "--prod"], {"--product"}),

@@ -138,7 +138,7 @@ def test_a_job_that_is_to_have_gpus_does_not_train_on_processors(tmp_path: Path)
     shown = " ".join(ran.stdout.split())
     assert ran.returncode == 1, shown
     assert "backend nccl (SLURM_GPUS_ON_NODE=8)" in shown
-    assert "this torch sees no cuda device" in shown
+    assert "This torch sees no cuda device" in shown
     report = json.loads((tmp_path / "report.json").read_bytes())
     assert {each["check"] for each in report["findings"] if each["status"] == "fail"} == {"smoke-crash"}
 

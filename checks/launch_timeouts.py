@@ -30,13 +30,14 @@ WITH_TABLE = 300
 
 @dataclass(frozen=True, slots=True)
 class TimeoutFlaw:
-    """A fault of one variable. `value` is its right value."""
+    """A fault of one variable. `value` is its right value. `refused`: HCCL ends the job because of it."""
 
     name: str
     summary: str
     expected: str
     actual: str
     value: int
+    refused: bool = False
 
 
 @check(
@@ -89,6 +90,7 @@ def _problem(names: LaunchNames, flaw: TimeoutFlaw, processes: Sequence[ProcessE
         subject=names.subject(flaw.name),
         where=names.places(processes),
         evidence=names.evidence(processes[:2], flaw.name),
+        severity=Severity.FAIL if flaw.refused else None,
         commands=(f"export {flaw.name}={flaw.value}",),
     )
 
@@ -110,6 +112,7 @@ def _flaws(process: ProcessEnv, first: bool) -> Iterator[TimeoutFlaw]:
                 f"{least} to {most} seconds",
                 text[:100] or "nothing",
                 DEFAULTS.get(name, 1868),
+                refused=name != EVENT,
             )
             return
         set_to[name] = int(text)

@@ -25,9 +25,8 @@ from doctor.api import (
 from doctor.facts.limits import CPUS, INFINITE, LIMITS, Cpus, Limits
 from doctor.facts.memory import MB, MEMORY, Memory
 from doctor.facts.software import ENVIRONMENT, PYTHON, Environment, Python
-from doctor.rules.login import environment_of, started_by_launcher
+from doctor.rules.login import START_FILES, environment_of, started_by_launcher
 
-START_FILES = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile ~/.ssh/environment /etc/ssh"
 SHARING = 4
 """With this many ranks on one CPU the job is ruined; with fewer it is slow."""
 

@@ -28,7 +28,7 @@ from doctor.api import (
 )
 from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Routes
 from doctor.facts.software import ENVIRONMENT, Environment
-from doctor.rules.login import environment_of
+from doctor.rules.login import START_FILES, environment_of
 
 
 @check(
@@ -92,7 +92,6 @@ def _missing(
     unread: bool = False,
 ) -> Problem:
     named = f"{what} of the login's environment" if login_sets else what
-    files = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile ~/.ssh/environment /etc/ssh"
     return Problem(
         f"{named} names {absent}, which this host does not have",
         expected=f"an interface or address that fits {wish}",
@@ -102,7 +101,7 @@ def _missing(
         evidence=(Evidence("ip -o addr show", shown),),
         commands=(
             f"ssh {quote(here.name)} ip -br addr",
-            *((f"ssh {quote(here.name)} 'grep -rsn {what} {files}'",) if login_sets else ()),
+            *((f"ssh {quote(here.name)} 'grep -rsn {what} {START_FILES}'",) if login_sets else ()),
         ),
     )
 

@@ -8,6 +8,9 @@ from doctor.facts.software import Environment
 from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS
 from doctor.job.plan import JobPlan
 
+START_FILES = "/etc/environment /etc/profile /etc/profile.d ~/.bashrc ~/.profile ~/.ssh/environment /etc/ssh"
+"""Where the variables of a login are usually set."""
+
 
 def environment_of(plan: JobPlan, login: Environment | None) -> Mapping[str, str]:
     """What the launch sets overrides what the login has."""

@@ -186,7 +186,9 @@ def test_a_rule_that_also_stops_answers_is_one_fault(lab: Lab, examine: Examiner
     peer = lab["node4"].address
     lab["node2"].iptables("-I", "INPUT", "-s", peer, "-p", "tcp", "--dport", "1024:", "-j", "REJECT")
     (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])
-    assert found["remedy"]["commands"] == [f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT    # until the next boot"]
+    assert found["remedy"]["commands"] == [
+        f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT    # until the next boot"
+    ]
 
 
 def test_a_rule_on_the_ports_of_hccl(lab: Lab, examine: Examiner) -> None:

@@ -9,6 +9,7 @@ from tests.support.batches import batches, prove_each
 from tests.support.faults import ALONE, Examiner, Fault, assert_healthy
 
 MANY = (*ALONE, "--backend", "gloo", "--ranks-per-host", "4", "--expect", "shm_mb=1")
+OVER_HCCL = (*ALONE, "--backend", "hccl", "--only", "env-*")
 GB = 1 << 30
 
 
@@ -39,6 +40,20 @@ FAULTS = {
         "warn",
         ("/opt/libjemalloc.so",),
         also=("env-drift",),
+    ),
+    "a port that HCCL refuses": Fault(
+        "env-invalid",
+        lambda host: sets(host, "HCCL_IF_BASE_PORT=80"),
+        says=("HCCL_IF_BASE_PORT=80", "1024 to 65520", "grep -rsn HCCL_IF_BASE_PORT"),
+        also=("env-drift",),
+        args=OVER_HCCL,
+    ),
+    "a time that HCCL refuses": Fault(
+        "env-invalid",
+        lambda host: sets(host, "HCCL_CONNECT_TIMEOUT=60"),
+        says=("HCCL_CONNECT_TIMEOUT=60", "120 to 7200"),
+        also=("env-drift",),
+        args=OVER_HCCL,
     ),
     "TZ with a slip": Fault(
         "time-zone-unknown",
@@ -82,3 +97,18 @@ def test_what_looks_alike_and_is_sound(lab: Lab, examine: Examiner) -> None:
     lab["node3"].sshd(SetEnv=f"{alike} SLURM_PROCID=0")
     one_cpu(lab["node3"])
     assert_healthy(examine(*ALONE, "--python", "/usr/bin/python3"))
+
+
+def test_what_all_logins_set_alike_is_wrong_on_all(lab: Lab, examine: Examiner) -> None:
+    """Unless the launch sets it: that overrides the login."""
+    for host in lab:
+        host.sshd(SetEnv="HCCL_IF_BASE_PORT=80")
+    (found,) = examine(*OVER_HCCL).report["findings"]
+    assert (found["check"], found["status"], found["hosts"]) == (
+        "env-invalid",
+        "fail",
+        [each.name for each in lab],
+    )
+    script = lab.directory / "run.sh"
+    script.write_text("export HCCL_IF_BASE_PORT=50000\ntorchrun --nnodes=4 --nproc_per_node=2 train.py\n")
+    assert_healthy(examine(*OVER_HCCL, "--launch", str(script)))

@@ -9,6 +9,7 @@ from doctor.facts.limits import CPUS, LIMITS, PACE, PORTS, Limits, Ports
 from doctor.facts.memory import LOST_DATA, MEMORY, SEGMENTS, SPACES, SWAP, Spaces
 from doctor.facts.network import BoundPort
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
+from doctor.facts.software import Environment
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.mesh import Listener, MeshResult
@@ -93,6 +94,10 @@ def pids(number: int) -> str:
 MB = 1 << 20
 
 ROWS: dict[str, Row] = {
+    "env-invalid": lambda said=40: (
+        (Environment({"HCCL_RDMA_SL": f"{said}"}), None, plan(backend=Backend.HCCL), HERE),
+        f"0! 7! {said} {said}",
+    ),
     "somaxconn-low": lambda length=40, ranks=80: (
         (ports(length), plan(ranks), HERE, Expect()),
         f"{2 * ranks} {2 * ranks} {length} {length} 65535!",

@@ -1,0 +1,65 @@
+"""What every rank is given: the login is judged as the launch is, which overrides it."""
+
+from __future__ import annotations
+
+from doctor.job.wishes import JobWishes
+from doctor.model import Backend, Finding, SourcedValue
+from tests.support.cases import cases
+from tests.support.recordings import heard, recording, report
+
+NAMES = ["a", "b"]
+
+
+def found(
+    login: dict[str, str], launch: dict[str, str] | None = None, backend: str = "hccl", addresses: str = ""
+) -> list[Finding]:
+    wishes = JobWishes(backend=SourcedValue(Backend(backend), "test"), env=launch or {})
+    told = {"environment": "".join(f"{name}={value}\n" for name, value in login.items())}
+    told |= {"addresses": addresses} if addresses else {}
+    answers = {name: heard(n, NAMES, **told) for n, name in enumerate(NAMES, 1)}
+    made = report(recording(NAMES, heard=answers, wishes=wishes))
+    return [each for each in made.findings if each.check == "env-invalid"]
+
+
+@cases
+def test_a_value_that_the_library_does_not_take(name: str, value: str, backend: str, expected: str) -> None:
+    """On all hosts alike, so that no host differs from the others."""
+    for login, launch in (({name: value}, {}), ({}, {name: value})):
+        told = found(login, launch, backend)
+        assert [each.status.value for each in told] == ([expected] if expected else [])
+        for each in told:
+            assert (each.hosts, each.subject, each.actual) == (("a", "b"), name, f"{name}={value}")
+            assert (" of the login" in each.summary) is bool(login)
+
+
+@cases
+def test_times_of_a_launch_are_left_to_the_check_of_each_rank(value: str, expected: str) -> None:
+    name = "HCCL_CONNECT_TIMEOUT"
+    assert [each.status.value for each in found({name: value})] == ([expected] if expected else [])
+    assert found({}, {name: value}) == []
+
+
+def test_the_launch_overrides_the_login() -> None:
+    wrong, right = {"HCCL_IF_BASE_PORT": "80"}, {"HCCL_IF_BASE_PORT": "50000"}
+    assert found(wrong, right) == []
+    (told,) = found(right, wrong)
+    assert " of the login" not in told.summary
+    (told,) = found(wrong)
+    assert told.remedy
+    assert "grep -rsn HCCL_IF_BASE_PORT /etc/environment" in told.remedy.commands[0]
+
+
+@cases
+def test_a_family_that_no_interface_has(
+    family: str, interface: str, addresses: str, hccl: str, nccl: str
+) -> None:
+    for backend, expected in (("hccl", hccl), ("nccl", nccl), ("gloo", "")):
+        library = "NCCL" if backend == "nccl" else "HCCL"
+        login = {f"{library}_SOCKET_FAMILY": family}
+        login |= {f"{library}_SOCKET_IFNAME": interface} if interface else {}
+        told = found(login, backend=backend, addresses=addresses)
+        assert [each.status.value for each in told] == ([expected] if expected else [])
+
+
+def test_an_address_that_is_named_needs_no_family() -> None:
+    assert found({"HCCL_SOCKET_FAMILY": "AF_INET6", "HCCL_IF_IP": "10.0.0.1"}) == []

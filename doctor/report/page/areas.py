@@ -27,7 +27,7 @@ _GLOBS = (
     ("device network", ("device-ip-*", "device-link-*", "device-net-*", "device-tls-*", "device-netmask-*")),
     ("device network", ("device-speed-*", "device-gateway-*", "device-detect-*", "device-no-lldp")),
     ("device network", ("device-unreachable", "device-optical", "nvlink-*", "fabric-*", "ib-*")),
-    ("devices", tuple(f"{vendor.prefix}*" for vendor in VENDORS)),
+    ("devices", ("devices-*", *(f"{vendor.prefix}*" for vendor in VENDORS))),
     ("ports", ("somaxconn-*", "syn-backlog-*", "ports-*", "ephemeral-*", "port-in-use")),
     ("memory", ("shm-*", "memory-*", "swap-*", "disk-*", "tmp-*", "nofile-*", "nproc-*", "memlock-*")),
     ("memory", ("address-space-*", "file-size-*")),

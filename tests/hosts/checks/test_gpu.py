@@ -279,3 +279,23 @@ def test_no_gpu_anywhere(examine: GpuExaminer) -> None:
     assert_healthy(examine(*ALONE))
     found = assert_only(examine(*EIGHT), "gpu-missing", examine.gpus.lab.names, devices=())
     assert_says(found, "there is no GPU", r"8, as expected of this host \| none")
+
+
+def test_what_all_logins_hide_alike_is_missing_to_the_ranks(examine: GpuExaminer, tmp_path: Path) -> None:
+    """Unless the launch names as many GPUs as there are ranks: that overrides the login."""
+    script = tmp_path / "run.sh"
+    launch = (
+        "torchrun --nnodes=3 --nproc_per_node=4 --rdzv_backend=c10d --rdzv_endpoint=node1:29500 train.py\n"
+    )
+    for each in examine.gpus:
+        each.host.sshd(SetEnv="CUDA_VISIBLE_DEVICES=0,0,1,1")
+    try:
+        script.write_text(launch)
+        (found,) = examine("--launch", str(script)).report["findings"]
+        names = [each.host.name for each in examine.gpus]
+        assert (found["check"], found["status"], found["hosts"]) == ("devices-hidden", "fail", names)
+        script.write_text(f"export CUDA_VISIBLE_DEVICES=0,1,2,3\n{launch}")
+        assert_healthy(examine("--launch", str(script)))
+    finally:
+        for each in examine.gpus:
+            each.host.sshd()

@@ -16,6 +16,7 @@ from doctor.facts.ascend.ports import LinkChange, Optics
 from doctor.facts.gpus import Gpu, Gpus
 from doctor.facts.nvidia.gpus import GpuProcess, NvidiaHealth
 from doctor.facts.nvidia.nvlink import FabricManager, Links
+from doctor.facts.software import Environment
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
@@ -152,7 +153,21 @@ def numbers(values: Sequence[object]) -> str:
     return " ".join(map(str, values))
 
 
+def counted(number: int) -> str:
+    return "".join(f"{n} " for n in range(number))
+
+
 ROWS: dict[str, Row] = {
+    "devices-hidden": lambda ranks=8, left=2: (
+        (
+            Devices({NVIDIA.name: FoundDevices(tuple(range(16)), 16)}, "nvidia"),
+            None,
+            Environment({"CUDA_VISIBLE_DEVICES": ",".join(map(str, range(left)))}),
+            replace(job(Backend.NCCL, ranks), vendor=NVIDIA),
+            Here("node1", is_head=True),
+        ),
+        f"{left} {ranks} {ranks} {2 * counted(left)}",
+    ),
     "gpu-missing": lambda own=4, usual=16, others=4: (
         gpu_missing(own, usual, others),
         f"{usual} {others} {own} {up_to(own)} {usual} {own}",

@@ -12,6 +12,7 @@ from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import launcher
 from doctor.job.launch.table_reference import VARIABLES as TABLE_VARIABLES
+from doctor.rules.hccl_values import RANGES
 from doctor.rules.launch_names import LaunchNames
 
 CONNECT, EXEC, EVENT = "HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT", "HCCL_EVENT_TIMEOUT"
@@ -30,14 +31,13 @@ WITH_TABLE = 300
 
 @dataclass(frozen=True, slots=True)
 class TimeoutFlaw:
-    """A fault of one variable. `value` is its right value. `refused`: HCCL ends the job because of it."""
+    """A fault of one variable. `value` is its right value."""
 
     name: str
     summary: str
     expected: str
     actual: str
     value: int
-    refused: bool = False
 
 
 @check(
@@ -76,7 +76,7 @@ def launch_timeouts(
         names = LaunchNames(launch, book)
         found: dict[TimeoutFlaw, list[ProcessEnv]] = {}
         for process in [t for t in launch.told if not launcher(t)] or launch.told:
-            for flaw in _flaws(process, first):
+            for flaw in _flaws(process, first, plan.env):
                 found.setdefault(flaw, []).append(process)
         for flaw, processes in found.items():
             yield _problem(names, flaw, processes)
@@ -90,13 +90,14 @@ def _problem(names: LaunchNames, flaw: TimeoutFlaw, processes: Sequence[ProcessE
         subject=names.subject(flaw.name),
         where=names.places(processes),
         evidence=names.evidence(processes[:2], flaw.name),
-        severity=Severity.FAIL if flaw.refused else None,
         commands=(f"export {flaw.name}={flaw.value}",),
     )
 
 
-def _flaws(process: ProcessEnv, first: bool) -> Iterator[TimeoutFlaw]:
-    """The flaws of one process; `first`: some NPUs are of the first generation (910A)."""
+def _flaws(process: ProcessEnv, first: bool, alike: Mapping[str, str]) -> Iterator[TimeoutFlaw]:
+    """The flaws of one process; `first`: some NPUs are of the first generation (910A). A value that all ranks
+    are given `alike` and HCCL refuses is told by env-invalid.
+    """
     set_to: dict[str, int] = {}
     for name in (CONNECT, EXEC, EVENT):
         text = process.env.get(name)
@@ -106,13 +107,14 @@ def _flaws(process: ProcessEnv, first: bool) -> Iterator[TimeoutFlaw]:
             name, (1, LONGEST_EXEC_910A) if first else (0, LONGEST_EXEC)
         )
         if not re.fullmatch(r"\d{1,12}", text) or not least <= int(text) <= most:
+            if name in RANGES and alike.get(name) == text:
+                return
             yield TimeoutFlaw(
                 name,
                 f"{name} is not a time that HCCL takes",
                 f"{least} to {most} seconds",
                 text[:100] or "nothing",
                 DEFAULTS.get(name, 1868),
-                refused=name != EVENT,
             )
             return
         set_to[name] = int(text)

@@ -8,29 +8,30 @@ from collections.abc import Iterator, Mapping
 from itertools import pairwise
 from shlex import quote
 
-from doctor.api import HERE, PLAN, Backend, Damage, Evidence, Here, JobPlan, Problem, Severity, check, maybe
+from doctor.api import (
+    HERE,
+    PLAN,
+    Backend,
+    Damage,
+    Evidence,
+    Here,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    check,
+    maybe,
+)
 from doctor.facts.network import ADDRESSES, UNNAMED
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.plan.interfaces import fitting
+from doctor.rules.hccl_values import RANGES
 from doctor.rules.login import START_FILES, environment_of
 
-RANGES: Mapping[str, tuple[int, int]] = {
-    "HCCL_CONNECT_TIMEOUT": (120, 7200),
-    "HCCL_EXEC_TIMEOUT": (0, 2_147_483_647),
-    "HCCL_IF_BASE_PORT": (1024, 65520),
-    "HCCL_BUFFSIZE": (1, 2_147_483_647),
-    "HCCL_RDMA_TC": (0, 255),
-    "HCCL_RDMA_SL": (0, 7),
-    "HCCL_RDMA_TIMEOUT": (5, 24),
-    "HCCL_RDMA_RETRY_CNT": (1, 7),
-}
-"""HCCL refuses other values with EI0001."""
 PORTS = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE")
 FAMILIES = {"AF_INET": 4, "AF_INET6": 6}
 LAST_PORT = 65535
 _SPAN = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
-_PER_RANK = ("HCCL_CONNECT_TIMEOUT", "HCCL_EXEC_TIMEOUT")
-"""If the launch sets them, launch-timeouts looks at those of each rank."""
 
 
 @check("env-invalid", maybe(ENVIRONMENT), maybe(ADDRESSES), PLAN, HERE, damage=Damage.BLOCKED)
@@ -40,64 +41,83 @@ def env_invalid(
     plan: JobPlan,
     here: Here,
 ) -> Iterator[Problem]:
-    """A variable that every rank is given has a value that its library does not take.
+    """A variable that the login hands to every rank has a value that its library does not take.
 
     Why it matters: HCCL refuses a value out of range when it makes its first communicator (EI0001), and the
     job ends. Ranks inherit the variables of the login unless the launch sets others: the line may be in a
     start file that nobody has looked at for years, on all hosts alike.
 
-    How it is known: the variables of the login, and over them those of the launch, as a rank on this host is
-    given them. A family of addresses is compared with the addresses of the interfaces that ranks take: NCCL
-    needs one, and so does HCCL if HCCL_SOCKET_IFNAME names interfaces. Without that it is a warning.
+    How it is known: from the variables of the login that the launch does not set. A family of addresses,
+    whoever sets it, is compared with the addresses of the interfaces that ranks take: NCCL needs one, and so
+    does HCCL if HCCL_SOCKET_IFNAME names interfaces. Without that it is a warning.
 
     What to do: correct the value where it is set, or set another in the launch, which overrides the login.
     """
     env = environment_of(plan, login)
-    for name, said, wanted in _flaws(env, plan, addresses or {}):
-        of_login = name not in plan.env
-        if name in _PER_RANK and not of_login:
-            continue
-        whose = f"{name} of the login" if of_login else name
+    of_login = {name: value for name, value in env.items() if name not in plan.env}
+    known = addresses if addresses and UNNAMED not in addresses else {}
+    for name, said, wanted in (*_refused(of_login, plan), *_families(env, plan, known)):
+        ours, library = name in of_login, name.partition("_")[0]
         lax = name == "HCCL_SOCKET_FAMILY" and said in FAMILIES and not env.get("HCCL_SOCKET_IFNAME")
         yield Problem(
-            f"{whose} is not a value that {name.partition('_')[0]} takes here",
+            f"{name}{' of the login' if ours else ''} is not a value that {library} takes here",
             expected=wanted,
             actual=f"{name}={said[:100]}",
             subject=name,
             severity=Severity.WARN if lax else None,
-            evidence=(Evidence(f"{name} of {'the login' if of_login else 'the launch'}", said[:100]),),
+            evidence=(Evidence(f"{name} of {'the login' if ours else 'the launch'}", said[:100]),),
             commands=(
                 f"ssh {quote(here.name)} 'grep -rsn {name} {START_FILES}'"
-                if of_login
+                if ours
                 else f"# Correct {name} in the launch.",
             ),
         )
 
 
-def _flaws(
-    env: Mapping[str, str], plan: JobPlan, addresses: Mapping[str, tuple[str, ...]]
-) -> Iterator[tuple[str, str, str]]:
-    """Name, value and what would be taken, for each variable of the job's library that it does not take."""
-    if plan.backend.value is Backend.HCCL:
-        for name, (least, most) in RANGES.items():
-            if (said := env.get(name)) is not None and not _is_between(said, least, most):
-                yield name, said, f"a whole number of {least} to {most}"
-        for name in PORTS:
-            if (said := env.get(name)) is not None and not _are_ports(said):
-                yield name, said, "auto, or ports and ranges of 1 to 65535 that do not overlap: 60000-60050"
-        if (said := env.get("HCCL_SOCKET_FAMILY")) is not None and said not in FAMILIES:
-            yield "HCCL_SOCKET_FAMILY", said, "AF_INET or AF_INET6"
-    if plan.backend.value in (Backend.HCCL, Backend.NCCL) and UNNAMED not in addresses:
-        yield from _families(env, plan.backend.value.value.upper(), addresses)
+@check("launch-values", PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED, backends=(Backend.HCCL,))
+def launch_values(plan: JobPlan) -> Iterator[Problem]:
+    """The launch sets a variable to a value that HCCL does not take.
+
+    Why it matters: HCCL refuses it when it makes its first communicator (EI0001), and the job ends.
+
+    How it is known: from the values that all ranks are given alike, by the launch or the inventory, and the
+    ranges of HCCL's own documentation.
+
+    What to do: set the variable to a value in the range that the finding names, or leave it out.
+    """
+    for name, said, wanted in _refused(plan.env, plan):
+        yield Problem(
+            f"{name} is not a value that HCCL takes",
+            expected=wanted,
+            actual=f"{name}={said[:100]}",
+            subject=name,
+            evidence=(Evidence(f"{name} of the launch", said[:100]),),
+            commands=(f"# Correct {name} in the launch.",),
+        )
+
+
+def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, str]]:
+    """Name, value and what would be taken, for each variable that HCCL refuses."""
+    if plan.backend.value is not Backend.HCCL:
+        return
+    for name, (least, most) in RANGES.items():
+        if (said := env.get(name)) is not None and not _is_between(said, least, most):
+            yield name, said, f"a whole number of {least} to {most}"
+    for name in PORTS:
+        if (said := env.get(name)) is not None and not _are_ports(said):
+            yield name, said, "auto, or ports and ranges of 1 to 65535 that do not overlap: 60000-60050"
+    if (said := env.get("HCCL_SOCKET_FAMILY")) is not None and said not in FAMILIES:
+        yield "HCCL_SOCKET_FAMILY", said, "AF_INET or AF_INET6"
 
 
 def _families(
-    env: Mapping[str, str], library: str, addresses: Mapping[str, tuple[str, ...]]
+    env: Mapping[str, str], plan: JobPlan, addresses: Mapping[str, tuple[str, ...]]
 ) -> Iterator[tuple[str, str, str]]:
     """The family of addresses that no interface of the ranks has."""
+    library = plan.backend.value.value.upper()
     said = env.get(f"{library}_SOCKET_FAMILY", "")
     version = FAMILIES.get(said)
-    if not version or not addresses or env.get("HCCL_IF_IP" if library == "HCCL" else "NCCL_COMM_ID"):
+    if not version or library == "GLOO" or env.get("HCCL_IF_IP" if library == "HCCL" else "NCCL_COMM_ID"):
         return
     wish = env.get(f"{library}_SOCKET_IFNAME", "")
     taken = fitting(wish, addresses) if wish else [name for name in addresses if name != "lo"]

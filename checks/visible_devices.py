@@ -7,9 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from doctor.api import (
-    ASCEND,
     HERE,
-    NVIDIA,
     PLAN,
     Damage,
     Evidence,
@@ -99,16 +97,17 @@ def _problem(
 
 def _left(text: str, vendor: Vendor, numbers: Sequence[int], uuids: Sequence[str]) -> int | None:
     """How many devices the runtime takes; None if that is unknown: parts of GPUs, or names without a list."""
-    if not text.strip() and vendor is not NVIDIA:
+    if not text.strip() and not vendor.empty_hides:
         return None
     found: list[object] = []
-    for word in text.split(",") if vendor is ASCEND else map(str.strip, text.split(",")):
+    for word in text.split(","):
+        word = word if vendor.blank_ends else word.strip()
         if word.startswith("MIG-") or (word.startswith("GPU-") and not uuids):
             return None
         device = _device(word, numbers, uuids)
-        if device is None or (device in found and vendor is ASCEND):
+        if device is None or (device in found and vendor.seen_twice == "end"):
             break
-        if device in found and vendor is NVIDIA:
+        if device in found and vendor.seen_twice == "none":
             return 0
         found += [device] if device not in found else []
     return len(found)

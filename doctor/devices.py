@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Literal
 
 from doctor.model import Backend
 
@@ -37,6 +38,8 @@ class Vendor:
     """Variables that choose devices. The vendor's runtime honours all of them."""
     variables: str
     """The variables of its libraries that matter to a job."""
+    seen_twice: Literal["none", "once", "end"]
+    """What its runtime takes if `visible` names a device twice: none, that one once, or no further ones."""
     launch_needs: str
     """What in a launch script does not work without its devices."""
     kernel_log: str
@@ -55,6 +58,10 @@ class Vendor:
     """Its tool is called only if the driver is loaded."""
     log_check: str = ""
     """The check that judges what its driver logs; kernel-log does if there is none."""
+    empty_hides: bool = False
+    """Whether an empty variable of `visible` leaves no device."""
+    blank_ends: bool = False
+    """Whether its runtime reads no further than a blank."""
     also_visible: tuple[str, ...] = ()
     """Variables of other programs that choose devices."""
     given: tuple[str, ...] = ()
@@ -102,6 +109,8 @@ ASCEND = Vendor(
     driver="/usr/local/Ascend/driver/version.info",
     driver_version=r"^[Vv]ersion=(\S+)",
     visible=("ASCEND_RT_VISIBLE_DEVICES",),
+    seen_twice="end",
+    blank_ends=True,
     also_visible=("NPU_VISIBLE_DEVICES",),
     given=("ASCEND_VISIBLE_DEVICES",),
     variables="(HCCL|ASCEND|NPU|P2P_HCCL)_[A-Z0-9_]+",
@@ -143,6 +152,8 @@ NVIDIA = Vendor(
     driver="/proc/driver/nvidia/version",
     driver_version=_NVIDIA_VERSION,
     visible=("CUDA_VISIBLE_DEVICES",),
+    seen_twice="none",
+    empty_hides=True,
     given=("NVIDIA_VISIBLE_DEVICES",),
     launch_needs=r"--(?:\w+[-_])?backend[= ]+['\"]?nccl\b|--nproc[-_]per[-_]node[= ]+gpu\b",
     launch_hints=r"\bNCCL_(?:IB|NET_GDR|P2P|NVLS|CROSS_NIC)_?[A-Z0-9_]*=\S*|\bCUDA_VISIBLE_DEVICES=\w[\w,-]*",
@@ -179,6 +190,7 @@ AMD = Vendor(
     torch="hip",
     driver="/dev/kfd",
     visible=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+    seen_twice="once",
     also_visible=("GPU_DEVICE_ORDINAL",),
     given=("AMD_VISIBLE_DEVICES",),
     variables="(RCCL|NCCL|HSA|HIP|MIOPEN)_[A-Z0-9_]+",

@@ -258,6 +258,10 @@ ROWS: dict[str, Row] = {
         ),
         f"{nodes * each} {nodes} {each} 99! {nodes * each} …",
     ),
+    "launch-values": lambda said=40: (
+        (replace(a_plan("hccl", 2, 8), env={"HCCL_RDMA_SL": f"{said}"}),),
+        f"0! 7! {said} {said}",
+    ),
     "launch-timeouts": lambda connect=800, execute=300: (
         facts("launch-timeouts", timeouts(connect=connect, exec=execute)),
         f"{connect} {connect} {execute} {(connect // 68 + 2) * 68} …",

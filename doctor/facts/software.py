@@ -11,6 +11,7 @@ from pathlib import Path
 
 from doctor.api import Ask, Capture, Fact, Read, Run, UnreadableOutput, files
 from doctor.devices import EVERY_VISIBLE, VENDORS, Vendor
+from doctor.facts.groups import LOOK, GroupLimit, group_limits
 from doctor.job.launch.variables import GIVEN, HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
 from doctor.text.interpreter import to_type
 
@@ -169,10 +170,13 @@ def of_one_host(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The variables of a login that matter to a job. `absent`: what some of them name and the host lacks."""
+    """The variables of a login that matter to a job. `absent`: what some of them name and the host lacks.
+    `groups`: the limits of the control groups that it lives in.
+    """
 
     variables: Mapping[str, str]
     absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    groups: tuple[GroupLimit, ...] = ()
 
 
 def _environment(capture: Capture) -> Environment:
@@ -180,7 +184,8 @@ def _environment(capture: Capture) -> Environment:
     absent: dict[str, tuple[str, ...]] = {}
     for name, path in re.findall(r"^absent (LD_PRELOAD|PYTHONHOME|TZ) (.+)$", capture.stdout, re.MULTILINE):
         absent[name] = (*absent.get(name, ()), path)
-    return Environment({name: value for name, equals, value in pairs if equals and is_kept(name)}, absent)
+    kept = {name: value for name, equals, value in pairs if equals and is_kept(name)}
+    return Environment(kept, absent, group_limits(capture.stdout))
 
 
 _LOOK_FOR = r"""
@@ -205,7 +210,7 @@ slash are searched for in many places.
 ENVIRONMENT = Fact(
     "environment",
     Run(
-        f"{_LOOK_FOR}exec awk 'BEGIN {{ for (name in ENVIRON) "
+        f"{LOOK}{_LOOK_FOR}exec awk 'BEGIN {{ for (name in ENVIRON) "
         f"if (name ~ /^({JOB_VARIABLES})$/ && name !~ /{SECRET}/) {{ split(ENVIRON[name], line, "
         '"\\n"); print name "=" line[1] } }\''
     ),

@@ -30,7 +30,7 @@ _GLOBS = (
     ("devices", ("devices-*", *(f"{vendor.prefix}*" for vendor in VENDORS))),
     ("ports", ("somaxconn-*", "syn-backlog-*", "ports-*", "ephemeral-*", "port-in-use")),
     ("memory", ("shm-*", "memory-*", "swap-*", "disk-*", "tmp-*", "nofile-*", "nproc-*", "memlock-*")),
-    ("memory", ("address-space-*", "file-size-*")),
+    ("memory", ("address-space-*", "file-size-*", "group-*")),
     ("firewall", ("firewall-*",)),
     ("network", ("port-unreachable", "data-address-*", "interface-*", "route-*", "neighbour-*")),
     ("network", ("arp-*", "large-packets-*", "mtu-*", "link-*", "nic-*", "loopback-*", "rule-*", "mac-*")),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from doctor.api import Expect, Here, JobPlan
+from doctor.facts.groups import GroupLimit
 from doctor.facts.limits import CPUS, LIMITS, PACE, PORTS, Limits, Ports
 from doctor.facts.memory import LOST_DATA, MEMORY, SEGMENTS, SPACES, SWAP, Spaces
 from doctor.facts.network import BoundPort
@@ -94,6 +95,14 @@ def pids(number: int) -> str:
 MB = 1 << 20
 
 ROWS: dict[str, Row] = {
+    "group-limited": lambda room=40, ranks=8: (
+        (Environment({}, groups=(GroupLimit("pids", "pids.max", "/a", room),)), ranks, Expect()),
+        f"{128 * ranks} {ranks} {room} {room}",
+    ),
+    "group-limited: memory": lambda room=1000, ranks=8: (
+        (Environment({}, groups=(GroupLimit("memory", "memory.max", "/a", room * MB),)), ranks, Expect()),
+        f"{512 * ranks} {ranks} {room} {room}",
+    ),
     "env-invalid": lambda said=40: (
         (Environment({"HCCL_RDMA_SL": f"{said}"}), None, plan(backend=Backend.HCCL), HERE),
         f"0! 7! {said} {said}",

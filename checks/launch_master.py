@@ -71,7 +71,8 @@ def master_not_here(
 
     Why it matters: all ranks connect to one address, and rank 0 (with MindSpore the scheduler) waits there.
     With 127.0.0.1 each host waits for itself. msrun and torchrun use 127.0.0.1 by default,
-    and torchrun does not read MASTER_ADDR. msrun then even starts a scheduler on every host.
+    and torchrun does not read MASTER_ADDR. msrun then even starts a scheduler on every host. So it is with a
+    port, an id of the rendezvous or a file of `init_method` that each host draws for itself, such as $RANDOM.
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
     that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
@@ -186,28 +187,49 @@ def _no_name(names: LaunchNames, master: Master, processes: list[ProcessEnv], he
     )
 
 
+OWN = {
+    "own address": (
+        "every host takes itself for the master: each waits for itself",
+        "the address of the host of rank 0",
+    ),
+    "own port": (
+        "every host draws another port for the master: they wait for each other at different ones",
+        "one port",
+    ),
+    "own id": ("every host draws another id of the rendezvous: each waits in its own", "one id"),
+    "own file": ("every host has its own file for its ranks to meet: they do not meet", "one shared file"),
+}
+"""What every host has for itself: what is wrong with it, and what all of them should have."""
+
+
 def _each_its_own(names: LaunchNames) -> Iterator[Problem]:
-    """The problem of a script for every host that takes the master's address from the host it runs on."""
+    """The problems of a script for every host that takes from the host it runs on what all must share."""
     told = names.launch.told
-    written = next((each for each in names.launch.mentioned if each.kind == "own address"), None)
-    if written is None or len({file_of(each) for each in told}) > 1:
+    if len({file_of(each) for each in told}) > 1 or any(each.chosen or each.loop for each in told):
         return
-    lost = [each for each in told if _is_typed_on_each_host(each) and master_of(each) is None]
-    if lost and not any(each.chosen or each.loop for each in told):
-        yield Problem(
-            "every host takes itself for the master: each waits for itself",
-            expected="the address of the host of rank 0, on every host",
-            actual=f"{written.words}, in line {written.line} of {written.file}",
-            subject=names.subject("master"),
-            confidence=Confidence.STRONG,
-            evidence=(Evidence(f"{written.file}:{written.line}", written.words),),
-            commands=(remark("set the address of the host of rank 0 in the script, alike on all hosts"),),
-        )
+    for written in names.launch.mentioned:
+        if written.kind in OWN and any(_is_typed_on_each_host(each, written.kind) for each in told):
+            wrong, shared = OWN[written.kind]
+            yield Problem(
+                wrong,
+                expected=f"{shared}, on every host",
+                actual=f"{written.words}, in line {written.line} of {written.file}",
+                subject=names.subject("master"),
+                confidence=Confidence.STRONG,
+                evidence=(Evidence(f"{written.file}:{written.line}", written.words),),
+                commands=(remark(f"set {shared} in the script, alike on all hosts"),),
+            )
 
 
-def _is_typed_on_each_host(process: ProcessEnv) -> bool:
-    agent = launcher(process)
-    return agent is not None and "node_rank" in agent.launcher.options.values.values()
+def _is_typed_on_each_host(process: ProcessEnv, kind: str) -> bool:
+    """Whether every host starts this, and is given no value beside the one that it has for itself."""
+    agent, port = launcher(process), port_of(process)
+    if kind == "own file" or agent is None:
+        return bool(process.command) and (kind == "own file" or (kind == "own port" and port is None))
+    if agent.standalone or agent.command.inside:
+        return False
+    known = {"own address": master_of(process), "own port": port}.get(kind)
+    return "node_rank" in agent.launcher.options.values.values() and known is None
 
 
 def _unresolved(

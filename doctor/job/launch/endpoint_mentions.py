@@ -8,7 +8,7 @@ None of them may be lost.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MASTERS, MODULES, PORTS
@@ -51,10 +51,29 @@ _ADDRESS = re.compile(
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])",
 )
 _ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
-_OWN_ADDRESS = re.compile(
-    rf"(?:--?(?:{_options('master_addr', 'rdzv_endpoint')})[= ]\s*|^(?:export\s+)?(?:{'|'.join(MASTERS)})=)"
-    rf"{_QUOTES}{_ITSELF}"
+_DRAWS = r"(?:shuf|uuidgen|mktemp|python3? -c [^\n]{0,200}?\b(?:bind|random|uuid)|date \+\S{0,20}%N)\b"
+_DRAWN = (
+    r"(?:\$\(\([^()\n]{0,80}\bS?RANDOM\b[^()\n]{0,80}\)\)|\$\{?S?RANDOM\b\}?|\$\$|\$\{\$\}"
+    rf"|(?:\$\(|`)\s?{_DRAWS}[^)`\n]{{0,200}}[)`]?)"
 )
+"""What is another number each time that a shell reads it."""
+_ON_ITS_DISK = r"file:///(?:tmp|var/tmp|dev/shm)/\S{0,200}"
+_MEETS_BY_URL = r"--?(?:dist[_-]url|dist[_-]init[_-]addr|init[_-]method)[= ]\s*"
+_EXPORT = r"(?:export\s+(?:\w{1,80}=\S{0,200}\s+){0,8})?"
+
+
+def _set_in_script(names: Iterable[str], *options: str) -> str:
+    return rf"(?:--?(?:{_options(*options)})[= ]\s*|^{_EXPORT}(?:{'|'.join(names)})=){_QUOTES}"
+
+
+_AT_HOST = rf"--?(?:{_options('rdzv_endpoint')})[= ]\s*[^\s$]{{1,200}}:"
+_OWN = {
+    "own address": re.compile(_set_in_script(MASTERS, "master_addr", "rdzv_endpoint") + _ITSELF),
+    "own port": re.compile(rf"(?:{_set_in_script(PORTS, 'master_port')}|{_AT_HOST}){_DRAWN}"),
+    "own id": re.compile(rf"--?rdzv[_-]id[= ]\s*{_QUOTES}{_DRAWN}"),
+    "own file": re.compile(rf"{_MEETS_BY_URL}{_QUOTES}(?:{_ON_ITS_DISK}|file://\S{{0,200}}?{_DRAWN})"),
+}
+"""What every host that runs a script has for itself although all must have it in common."""
 _SPREADING = (
     *(name for each in LAUNCHERS if each.outer or each.by_name for name in each.commands),
     *("ssh", "pdsh", "clush", "sbatch", "kubectl", "parallel", "xargs"),
@@ -75,7 +94,8 @@ LONGEST = 160
 class EndpointMention:
     """A port or an address, and its line; line 0 means a default that is not in the text.
 
-    `kind` is "own address" for a master that every host takes for itself.
+    `kind` is "own address" for a master that every host takes for itself, and "own port", "own id" and "own
+    file" if each host draws another one.
     """
 
     kind: str
@@ -103,14 +123,19 @@ def mentioned(text: str) -> tuple[EndpointMention, ...]:
     return tuple(found.values())[:MOST]
 
 
-def own_address(text: str) -> EndpointMention | None:
-    """Where each host that runs this script names itself as the master; None if one host runs it for all, or
-    if it may choose another master.
+def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[EndpointMention]:
+    """Where each host that runs this script has its own master, port, id or file to meet at; nothing if one
+    host runs it for all, or if it may choose another one. `commands` are its commands, as they are started.
     """
-    if _ON_OTHERS.search(text) or any(len(re.findall(rf"\b{name}=", text)) > 1 for name in MASTERS):
-        return None
-    found = ((number, match[0]) for number, line in _lines(text) if (match := _OWN_ADDRESS.search(line)))
-    return next((EndpointMention("own address", "", number, words) for number, words in found), None)
+    if _ON_OTHERS.search(text):
+        return
+    lines = [*_lines(text), *commands]
+    twice = [name for name in (*MASTERS, *PORTS, "RANDOM") if len(re.findall(rf"\b{name}=", text)) > 1]
+    for kind, pattern in _OWN.items():
+        found = ((number, match[0].strip()) for number, line in lines if (match := pattern.search(line)))
+        number, words = next(found, (0, ""))
+        if words and not twice and not (re.search(r"\bRANDOM=", text) and "RANDOM" in words):
+            yield EndpointMention(kind, "", number, words[:LONGEST])
 
 
 def starter(text: str) -> tuple[int, str] | None:

@@ -11,8 +11,9 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
+from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import kept_words
-from doctor.job.launch.endpoint_mentions import EndpointMention, mentioned, own_address, starter
+from doctor.job.launch.endpoint_mentions import EndpointMention, mentioned, own_values, starter
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
 from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
@@ -24,6 +25,7 @@ from doctor.job.launch.shares import Slots, lacks_hosts, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
+from doctor.job.launch.slips import Slip
 from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.launch.unknowns import other_jobs
 from doctor.job.launch.variables import kept
@@ -52,6 +54,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
     beside: list[NearbyTable] = []
     unread: list[str] = []
     mentions: list[EndpointMention] = []
+    slips: list[Slip] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
@@ -64,6 +67,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
         beside += found.beside
         unread += found.unread
         mentions += found.mentioned
+        slips += found.slips
     told = [replace(each, hostless=False) for each in told] if allocated else told
     told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
     refuse(
@@ -80,6 +84,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
         beside=tuple(beside),
         unread=tuple(unread),
         mentioned=tuple(mentions),
+        slips=tuple(slips),
     )
 
 
@@ -92,13 +97,14 @@ def _names(paths: Sequence[Path]) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _FileContents:
     """The contents of one file: its processes, the tables it leaves behind, what was not understood (in
-    words), and the ports and addresses in its text.
+    words), the ports and addresses in its text, and variables that no rank gets.
     """
 
     told: Sequence[ProcessEnv]
     beside: Sequence[NearbyTable] = ()
     unread: Sequence[str] = ()
     mentioned: Sequence[EndpointMention] = ()
+    slips: Sequence[Slip] = ()
 
 
 def _read_file(path: Path, name: str, slots: Slots) -> _FileContents:
@@ -160,7 +166,7 @@ def _of_script(
     script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots
 ) -> _FileContents:
     lines, others = one_launch(script.lines)
-    mentions = _mentions(text, name)
+    mentions = _mentions(text, name, [(one.line, " ".join(one.words)) for one in lines])
     marks = marks_in(text)
     told = [replace(each, home=home, marks=marks) for each in _processes(lines, script, name, home, slots)]
     unread = [f"{name} {how} {shown(what)}, which could not be read here" for how, what in script.unread]
@@ -179,12 +185,14 @@ def _of_script(
         for folder in dict.fromkeys(gone)
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
-    return _FileContents(*_find_tables(told, script.copied, name), unread, mentions)
+    slips = [replace(each, file=name, words=redact(each.words)) for each in script.slips]
+    return _FileContents(
+        *_find_tables(told, script.copied, name), unread, mentions, [] if is_scheduled(script.text) else slips
+    )
 
 
-def _mentions(text: str, name: str) -> list[EndpointMention]:
-    own = own_address(text)
-    found = (*mentioned(text), *([own] if own else ()))
+def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> list[EndpointMention]:
+    found = (*mentioned(text), *own_values(text, commands))
     return [replace(each, file=name, words=redact(each.words)) for each in found]
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from doctor.job.launch.endpoint_mentions import EndpointMention
 from doctor.job.launch.marks import Mark
+from doctor.job.launch.slips import Slip
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ class Launch:
     `live`: the processes run now, and hold their resources; ranks that were not seen may have ended, or come
     later. `beside`: the rank tables that its script leaves behind. `unread`: the parts of it that could not
     be read, and other jobs. `met`: its ranks have found each other. `mentioned`: the ports and addresses in
-    its text, used or not.
+    its text, used or not. `slips`: variables of its scripts that no rank gets.
     """
 
     name: str
@@ -89,3 +90,4 @@ class Launch:
     unread: tuple[str, ...] = ()
     met: bool = False
     mentioned: tuple[EndpointMention, ...] = ()
+    slips: tuple[Slip, ...] = ()

@@ -7,7 +7,7 @@ machine, on arguments or on a branch that may not be taken is unknown, and is le
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from doctor.job.launch.command import bare_program, read_command, strange_start
@@ -28,7 +28,8 @@ from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
 from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import Word, tokens
-from doctor.job.launch.variables import is_kept
+from doctor.job.launch.slips import Slip, SlipsOf
+from doctor.job.launch.variables import is_kept, is_setting
 from doctor.job.launch.wrappers import unwrapped
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
@@ -39,6 +40,7 @@ _SHOWN = 6
 """How many words of a command are shown."""
 _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
 _OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
+_NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
 
@@ -48,6 +50,7 @@ class ShellScript:
     files that it copies, `made` the folders that it creates. `unread`: what it needs that is not here.
     `strange`: the lines and words of programs that are not known and seem to start ranks. `last`: the last
     program that is not known, and its first words. `text` includes that of other files that it reads.
+    `slips` are the variables that it means to give to its ranks, and does not.
     """
 
     lines: tuple[ShellCommand, ...]
@@ -58,6 +61,7 @@ class ShellScript:
     strange: tuple[tuple[int, str], ...] = ()
     last: str = ""
     text: str = ""
+    slips: tuple[Slip, ...] = ()
 
 
 def _none(_: str) -> str | None:
@@ -73,8 +77,9 @@ def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScr
     copied, made = frozenset(shell.copied), frozenset(shell.made)
     strange = tuple(shell.strange)[:_MOST_STRANGE]
     whole = "\n".join((text, *shell.texts))
+    slips = tuple(shell.slips_of(SlipsOf(whole))) if not unread else ()
     return ShellScript(
-        tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)), strange, shell.last, whole
+        tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)), strange, shell.last, whole, slips
     )
 
 
@@ -97,7 +102,21 @@ class _Shell(ShellWithScripts):
             for name in [name for name in self.functions if name not in self.called]:
                 self.call(name, ())
 
+    def slips_of(self, found: SlipsOf) -> Iterator[Slip]:
+        """The slips in what was read, if it starts ranks; a job of one rank needs no variable."""
+        yield from self.blanks
+        bare = {name for one in self.lines if one.command.launcher is None for name in one.names}
+        several = bare & _NEEDED or self.values.get("WORLD_SIZE", "1") != "1"
+        needed = (
+            _NEEDED if several and any(one.command.launcher is None for one in self.lines) else frozenset()
+        )
+        given = self.exported.union(*(one.names for one in self.lines))
+        names = sorted(name for name in self.values.keys() - given if name in needed or is_setting(name))
+        yield from found.not_exported((name, name in needed) for name in names if self.lines)
+        yield from found.not_set(word for one in self.lines for word in one.words)
+
     def perform(self, words: list[Word]) -> None:
+        self.notice_blank(words)
         prefix: dict[str, Value] = {}
         at = 0
         while at < len(words):

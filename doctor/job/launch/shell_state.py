@@ -22,11 +22,13 @@ from doctor.job.launch.expand import (
     written,
 )
 from doctor.job.launch.shell_tokens import ShellError, Word
+from doctor.job.launch.slips import Slip
 from doctor.job.launch.table_reference import VARIABLES as TABLES
 from doctor.job.launch.variables import is_kept
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
 _DEEPEST = 100
+_BLANK = re.compile(r"(?:export )?([A-Za-z_]\w{0,199})(?: =|= [\d.:]+(?: |$))")
 
 
 @dataclass(slots=True)
@@ -61,6 +63,7 @@ class ShellState:
         self.exported: set[str] = set()
         self.export_all = False
         self.frames: list[_Frame] = []
+        self.blanks: dict[Slip, None] = {}
         self.entered = 0
 
     def guard(self, kind: str = "turn") -> int:
@@ -157,6 +160,13 @@ class ShellState:
             text = "$" if given is None else given[number] if number < len(given) else ""
             self.values[place] = None if unknown(text) else text
         return before
+
+    def notice_blank(self, words: Sequence[Word]) -> None:
+        """Keep a slip if a variable of the job has a blank before or after its =."""
+        written = " ".join(word.raw for word in words[:4])
+        match = _BLANK.match(written)
+        if match and is_kept(match[1]) and self.decided(""):
+            self.blanks[Slip("blank", match[1], words[0].line, written)] = None
 
     def export(self, words: list[Word]) -> None:
         exports = words[0].plain == "export" or any(word.plain == "-x" for word in words[1:])

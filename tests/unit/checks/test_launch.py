@@ -649,6 +649,19 @@ def test_every_host_takes_itself_for_the_master(text: str, tmp_path: Path) -> No
 
 
 @cases
+def test_every_host_draws_another_one(says: str, text: str, tmp_path: Path) -> None:
+    problem = only([read(tmp_path, text)], MASTER)
+    assert problem.severity is None
+    assert says in problem.summary
+    assert problem.hosts == ()
+
+
+@cases
+def test_what_one_host_draws_or_all_share(text: str, tmp_path: Path) -> None:
+    assert judged(MASTER, [read(tmp_path, text)])[0] == []
+
+
+@cases
 def test_one_host_may_name_itself_as_the_master(text: str, tmp_path: Path) -> None:
     assert judged(MASTER, [read(tmp_path, text)])[0] == []
 

@@ -25,7 +25,7 @@ from tests.support.recordings import recording, syllabus
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "launches"
 OF_A_LAUNCH = (
-    *("launch-inconsistent", "launch-ranks", "launch-timeouts", "master-not-here"),
+    *("launch-inconsistent", "launch-ranks", "launch-variables", "launch-timeouts", "master-not-here"),
     *("rank-table-invalid", "rank-table-ranks", "rank-table-grouping", "rank-table-differs"),
 )
 CHECKS = [check for check in find_checks().checks if check.id in OF_A_LAUNCH]

@@ -1,0 +1,67 @@
+"""Slips of a script: variables that its ranks do not get, because of how they are written."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Literal
+
+_COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
+_SET = re.compile(r"(?m)(?:^|[\s;&(])([A-Za-z_]\w{2,80})\+?=")
+_USED = re.compile(r"\$(?:([A-Za-z_]\w{2,80})\b|\{([A-Za-z_]\w{2,80})\})")
+_ALIKE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Slip:
+    """A variable of a script, in `line` of `file`.
+
+    `kind`: "blank" if blanks around its = keep the shell from setting it; "kept" if it is set, never used and
+    not exported; "unset" if it is used and nothing sets it, but `like` is set and never used. `needed`: the
+    ranks cannot do without it.
+    """
+
+    kind: Literal["blank", "kept", "unset"]
+    name: str
+    line: int
+    words: str
+    needed: bool = True
+    like: str = ""
+    file: str = ""
+
+
+class SlipsOf:
+    """Finds the slips in the text of a script and of what it reads."""
+
+    def __init__(self, text: str) -> None:
+        self._text = _COMMENT.sub(" ", text)
+        self._lines = text.splitlines()
+        self._set = dict.fromkeys(_SET.findall(self._text))
+
+    def not_exported(self, names: Iterable[tuple[str, bool]]) -> Iterator[Slip]:
+        """Those that are set and mentioned nowhere else. `names`: each, and whether ranks need it."""
+        for name, needed in names:
+            if self._is_only_set(name):
+                yield Slip("kept", name, *self._place(rf"\b{name}="), needed)
+
+    def not_set(self, words: Iterable[str]) -> Iterator[Slip]:
+        """Those that a command uses by another name than that under which they are set."""
+        used = dict.fromkeys(a or b for word in words for a, b in _USED.findall(word))
+        for name in used:
+            if re.search(rf"(?<![$\w{{-]){name}\b", self._text) is None and (like := self._like(name)):
+                yield Slip("unset", name, *self._place(rf"\$\{{?{name}\b"), like=like)
+
+    def _like(self, name: str) -> str:
+        close = ((SequenceMatcher(None, name, each).ratio(), each) for each in self._set)
+        return max(
+            (pair for pair in close if pair[0] >= _ALIKE and self._is_only_set(pair[1])), default=(0, "")
+        )[1]
+
+    def _is_only_set(self, name: str) -> bool:
+        return name in self._set and re.search(rf"\b{name}\b(?!\+?=)", self._text) is None
+
+    def _place(self, pattern: str) -> tuple[int, str]:
+        found = ((n, line.strip()[:160]) for n, line in enumerate(self._lines, 1) if re.search(pattern, line))
+        return next(found, (0, ""))

@@ -26,7 +26,7 @@ from doctor.api import (
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.hccl import REDUCED
-from doctor.job.parallel import Layout
+from doctor.job.parallel import OF_LAUNCH, Layout
 from doctor.rules.parallel import (
     CONVERTED,
     MODES,
@@ -67,15 +67,17 @@ def plan_invalid(
     Why it matters: a plan that cannot work stops every rank, often after minutes of starting up, with an
     error that names an operator or an argument instead of the plan. No host is at fault.
 
-    What is judged, if it was given: whether the product of dp, tp, pp and cp is the number of devices (once
+    What is judged, if it was given, or if the launch states it by the options of Megatron such as
+    --tensor-model-parallel-size: whether the product of dp, tp, pp and cp is the number of devices (once
     dp is given, a missing factor counts as 1; otherwise the given factors must divide the devices), and
     whether expert groups fill one stage; whether tp divides the attention heads, and those for keys and
-    values (of which several devices may hold a copy: a warning). MindSpore's parallel mode, whether PyNative
-    mode runs it, and the strategy of an operator. Whether HCCL reduces the data type on this product. As
-    warnings: tensor parallel groups that span hosts, stand-alone mode on several devices, and a learning
-    rate that does not follow the global batch. Values that could be compared with nothing are listed as
-    not judged, and dimensions in which the smoke run did not train as not rehearsed: its ranks are
-    divided into dp and tp only.
+    values (of which several devices may hold a copy: a warning); whether pp divides the layers, and whether
+    the replicas share the global batch evenly. MindSpore's parallel mode, whether PyNative mode runs it, and
+    the strategy of an operator. Whether HCCL reduces the data type on this product. As warnings: tensor
+    parallel groups that span hosts, stand-alone mode on several devices, and a learning rate that does not
+    follow the global batch. Values that could be compared with nothing are listed as not judged, and
+    dimensions in which the smoke run did not train as not rehearsed: its ranks are divided into dp and tp
+    only.
 
     Also without a plan: whether HCCL connects this number of devices of a host, whether found or given by
     --ranks-per-host, a hostfile or a launch. On Atlas training hosts: 1, 2, 4 or 8, the same on each host.
@@ -105,6 +107,7 @@ def plan_invalid(
     yield from _tensor_parallel(job)
     yield from _experts(job)
     yield from _heads(job)
+    yield from _layers_and_batch(job)
     yield from _learning_rate(job)
     yield from _factors(job)
     open_items = list(not_judged(job, hccl))
@@ -344,6 +347,20 @@ def _heads(job: ParallelJob) -> Iterator[Problem]:
         )
 
 
+def _layers_and_batch(job: ParallelJob) -> Iterator[Problem]:
+    """The problems of layers and samples that cannot be shared evenly."""
+    layers, pp, samples = job.layout.layers, job.layout.pp or 1, job.layout.global_batch
+    if layers and layers % pp:
+        yield job.wrong("pp does not divide the layers", f"a pp that divides {layers}", f"pp {pp}")
+    at_once, replicas = job.layout.micro_batch or 1, job.replicas
+    if samples and replicas and samples % (at_once * replicas):
+        yield job.wrong(
+            "the replicas cannot share the global batch evenly",
+            f"a multiple of {at_once * replicas}: {at_once} at once on each of {replicas} replicas",
+            f"{samples}",
+        )
+
+
 def _times(factor: float) -> str:
     return f"{factor if factor > 1 else 1 / factor:.3g} times {'larger' if factor > 1 else 'smaller'}"
 
@@ -384,6 +401,8 @@ def _factors(job: ParallelJob) -> Iterator[Problem]:
     ranks = job.layout.world or job.plan.ranks
     if not factors or product == ranks or (not job.layout.dp and ranks % product == 0):
         return
+    if job.source == OF_LAUNCH and not job.layout.world:
+        return  # it may be for more hosts than were named
     guessed = not job.layout.world and not job.counted
     if guessed and job.plan.backend.value is not Backend.GLOO:
         raise Undecided("how many ranks the job has is not known: some host did not report its devices")

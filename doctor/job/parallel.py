@@ -18,6 +18,10 @@ from doctor.text.textfile import shown
 LONGEST = 4000
 """The most characters of one --plan; the strategy of a large operator needs a few hundred."""
 EXAMPLE = "such as dp=4,tp=2"
+OF_LAUNCH = "--launch sizes"
+"""The source of a plan that the launch states."""
+OF_A_WORLD = frozenset({"ep", "global_batch", "micro_batch"})
+"""The keys that mean nothing if the number of devices is not known."""
 
 KEYS: Mapping[str, str] = {
     "dp": "replicas of the model (data parallel); if it is given, a factor that is not given counts as 1",
@@ -27,6 +31,9 @@ KEYS: Mapping[str, str] = {
     "ep": "groups of experts (expert parallel); they lie within the devices of one stage",
     "heads": "attention heads of the model, which tp must divide",
     "kv_heads": "heads for keys and values, if there are fewer (grouped-query attention)",
+    "layers": "layers of the model, which pp must divide",
+    "global_batch": "samples of one step of the whole job, which its replicas share evenly",
+    "micro_batch": "samples that a replica computes at once; default: 1",
     "world": "devices of the whole job; default: the ranks of the plan",
     "framework": "torch or mindspore",
     "mode": "graph or pynative (MindSpore)",
@@ -64,7 +71,7 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 }
 """Data types by the name that torch and MindSpore share, and their other names."""
 
-_SPLIT = ("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "world")
+_SPLIT = ("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "layers", "global_batch", "micro_batch", "world")
 _COUNTS = (*_SPLIT, "batch", "batch_before", "devices_before")
 _RATES = ("lr", "lr_before")
 _MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")
@@ -83,6 +90,9 @@ class Layout:
     ep: int | None = None
     heads: int | None = None
     kv_heads: int | None = None
+    layers: int | None = None
+    global_batch: int | None = None
+    micro_batch: int | None = None
     world: int | None = None
     framework: str | None = None
     mode: str | None = None

@@ -36,6 +36,8 @@ SAYS_SOMETHING = (
     "ep",
     "heads",
     "kv_heads",
+    "layers",
+    "global_batch",
     "strategy",
     "mode",
     "parallel_mode",
@@ -82,6 +84,12 @@ class ParallelJob:
         """The number of devices of the job: as given, as counted, or as the plan adds up."""
         counted = self.plan.ranks if self.counted else None
         return self.layout.world or counted or (self.product if self.layout.dp else None)
+
+    @property
+    def replicas(self) -> int | None:
+        """The number of replicas of the model, if the devices can be divided in this way."""
+        rest = self.product // (self.layout.dp or 1)
+        return self.layout.dp or (self.world // rest if self.world and self.world % rest == 0 else None)
 
     @property
     def stage(self) -> int | None:
@@ -154,6 +162,10 @@ def not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
         key for key in ("heads", "kv_heads") if getattr(layout, key) and not (layout.tp or layout.dp)
     ]:
         yield f"{', '.join(lone)}: tp is not given"
+    if layout.layers and not (layout.pp or layout.dp):
+        yield "layers: pp is not given"
+    if layout.global_batch and not job.replicas:
+        yield "global_batch: how many replicas there are is not known"
     if layout.strategy and mode in ("stand_alone", "data_parallel"):
         yield f"strategy: {mode} does not use it"
     elif layout.strategy and not (job.stage and job.world):

@@ -71,23 +71,28 @@ def fields(words: Sequence[Word], values: Values) -> list[str]:
 
 def one(parts: Sequence[WordPart], values: Values) -> str | None:
     """The parts as one text; None if one of them is unknown."""
-    text = ""
-    for part in parts:
-        value = part.text if part.kind == "text" else _value(part, values)
-        if not isinstance(value, str):
-            return None
-        text = (text + value)[:LONGEST]
-    return text
+    known = [_joined(part, values) for part in parts]
+    if any(not isinstance(value, str) for value in known):
+        return None
+    return "".join(value for value in known if isinstance(value, str))[:LONGEST]
 
 
 def written(parts: Sequence[WordPart], values: Values) -> Partly:
     """The parts as one text; unknown parts stay as written."""
     text = ""
     for part in parts:
-        value = part.text if part.kind == "text" else _value(part, values)
+        value = _joined(part, values)
         raw = value.text if isinstance(value, Partly) else part.raw.replace(" ", GLUE)
         text += value if isinstance(value, str) else raw
     return Partly(text[:LONGEST])
+
+
+def _joined(part: WordPart, values: Values) -> Value:
+    """The value of a part where it is one text: a list is joined by spaces."""
+    value = part.text if part.kind == "text" else _value(part, values)
+    if not isinstance(value, tuple):
+        return value
+    return Partly(" ".join(value)) if any(map(unknown, value)) else " ".join(value)
 
 
 def _pieces(part: WordPart, values: Values, most: int) -> list[str]:

@@ -25,6 +25,7 @@ from doctor.job.launch.shares import Slots, lacks_hosts, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
+from doctor.job.launch.sizes import sizes_in
 from doctor.job.launch.slips import Slip
 from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.launch.unknowns import other_jobs
@@ -55,6 +56,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
     unread: list[str] = []
     mentions: list[EndpointMention] = []
     slips: list[Slip] = []
+    sizes: list[Mapping[str, int]] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
@@ -68,6 +70,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
         unread += found.unread
         mentions += found.mentioned
         slips += found.slips
+        sizes += found.sizes
     told = [replace(each, hostless=False) for each in told] if allocated else told
     told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
     refuse(
@@ -85,6 +88,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
         unread=tuple(unread),
         mentioned=tuple(mentions),
         slips=tuple(slips),
+        sizes=sizes[0] if sizes and all(each == sizes[0] for each in sizes) else {},
     )
 
 
@@ -97,7 +101,7 @@ def _names(paths: Sequence[Path]) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _FileContents:
     """The contents of one file: its processes, the tables it leaves behind, what was not understood (in
-    words), the ports and addresses in its text, and variables that no rank gets.
+    words), the ports and addresses in its text, variables that no rank gets, and the sizes in each command.
     """
 
     told: Sequence[ProcessEnv]
@@ -105,6 +109,7 @@ class _FileContents:
     unread: Sequence[str] = ()
     mentioned: Sequence[EndpointMention] = ()
     slips: Sequence[Slip] = ()
+    sizes: Sequence[Mapping[str, int]] = ()
 
 
 def _read_file(path: Path, name: str, slots: Slots) -> _FileContents:
@@ -186,9 +191,9 @@ def _of_script(
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
     slips = [replace(each, file=name, words=redact(each.words)) for each in script.slips]
-    return _FileContents(
-        *_find_tables(told, script.copied, name), unread, mentions, [] if is_scheduled(script.text) else slips
-    )
+    slips = [] if is_scheduled(script.text) else slips
+    sizes = [sizes_in(one.words) for one in lines]
+    return _FileContents(*_find_tables(told, script.copied, name), unread, mentions, slips, sizes)
 
 
 def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> list[EndpointMention]:

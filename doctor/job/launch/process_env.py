@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from doctor.job.launch.endpoint_mentions import EndpointMention
 from doctor.job.launch.marks import Mark
@@ -79,7 +79,8 @@ class Launch:
     `live`: the processes run now, and hold their resources; ranks that were not seen may have ended, or come
     later. `beside`: the rank tables that its script leaves behind. `unread`: the parts of it that could not
     be read, and other jobs. `met`: its ranks have found each other. `mentioned`: the ports and addresses in
-    its text, used or not. `slips`: variables of its scripts that no rank gets.
+    its text, used or not. `slips`: variables of its scripts that no rank gets. `sizes`: those of the
+    model and its groups, by the keys of a parallel plan.
     """
 
     name: str
@@ -91,3 +92,4 @@ class Launch:
     met: bool = False
     mentioned: tuple[EndpointMention, ...] = ()
     slips: tuple[Slip, ...] = ()
+    sizes: Mapping[str, int] = field(default_factory=dict)

@@ -16,10 +16,11 @@ from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import MASTERS, PORTS
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import world_of
-from doctor.job.launch.rank_starts import ranks_of_a_host, understood
+from doctor.job.launch.rank_starts import ranks_of_a_host, understood, world_said
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
 from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.launch.unknowns import port_mentioned
+from doctor.job.parallel import OF_A_WORLD, OF_LAUNCH, Layout, layout_of
 from doctor.job.plan.job import (
     EXPECTED,
     MOST_RANKS,
@@ -67,7 +68,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         else SourcedValue(HCCL_BASE_PORT, "default"),
         env=env,
         master=master,
-        layout=wishes.layout,
+        layout=_layout(wishes),
         allocated=wishes.allocated or {},
         framework=told_framework(wishes),
         servers=table.servers if table else (),
@@ -76,6 +77,17 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         told_tables=tables,
         table_paths=_table_paths(wishes, tables),
     )
+
+
+def _layout(wishes: JobWishes) -> SourcedValue[Layout] | None:
+    """The parallel plan that was given, or the one that the launch states."""
+    if wishes.layout or not wishes.launch or not wishes.launch.sizes:
+        return wishes.layout
+    sizes, world = dict(wishes.launch.sizes), world_said(wishes.launch)
+    if world and world.value:
+        return SourcedValue(layout_of({**sizes, "world": world.value}), OF_LAUNCH)
+    known = {key: size for key, size in sizes.items() if key not in OF_A_WORLD}
+    return SourcedValue(layout_of(known), OF_LAUNCH) if known else None
 
 
 def _backend(

@@ -323,6 +323,14 @@ ROWS: dict[str, Row] = {
         plan(f"tp={tp},heads={heads}", 32, 32),
         f"{heads} {tp} {tp} {heads}",
     ),
+    "plan-invalid: layers": lambda pp=8, layers=30: (
+        plan(f"pp={pp},layers={layers}", 32, 32),
+        f"{layers} {pp} {pp} {layers}",
+    ),
+    "plan-invalid: batch": lambda samples=30, micro=3, tp=4: (
+        plan(f"global_batch={samples},micro_batch={micro},tp={tp}", 32, 32),
+        f"{micro * 64 // tp} {micro} {64 // tp} {samples} …",
+    ),
     "plan-invalid: kv": lambda heads=32, kv=12: (
         plan(f"heads={heads},kv_heads={kv}", 32, 32),
         f"{heads} {kv} {heads} {kv}",

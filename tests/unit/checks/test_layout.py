@@ -370,6 +370,12 @@ def test_a_right_plan_passes_and_none_is_skipped() -> None:
 
 
 @cases
+def test_layers_and_samples_that_are_not_shared_evenly(said: str, summary: str, actual: str) -> None:
+    problem = only(judged(said), Severity.FAIL)
+    assert (problem.summary, problem.actual) == (summary, actual)
+
+
+@cases
 def test_tp_must_divide_the_heads(said: str, severity: Severity, expected: str) -> None:
     assert only(judged(said), severity).expected == expected
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
 
@@ -30,9 +30,10 @@ from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
 from doctor.job.launch.common import spans_hosts
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import RANK_NAMES
+from doctor.job.launch.launchers.msrun import MSRUN
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.processes import JobProcess
-from doctor.job.launch.rank_env import DEVICE, is_loopback_name, master_of, rank_of, role_variable
+from doctor.job.launch.rank_env import DEVICE, is_loopback_name, master_of, rank_of, role_of, role_variable
 from doctor.job.launch.rank_starts import ranks_by_script, world_said
 from doctor.job.launch.ranks import (
     MissingRanks,
@@ -50,7 +51,6 @@ from doctor.rules.launch_ranks import (
     impossible_ranks,
     no_node_rank,
     node_ranks,
-    wrong_roles,
 )
 from doctor.rules.launch_tables import another_size, not_in_table
 
@@ -100,7 +100,7 @@ def launch_ranks(
         names = LaunchNames(launch, book)
         yield from impossible_ranks(names)
         yield from doubled_ranks(names)
-        yield from wrong_roles(names)
+        yield from _wrong_roles(names)
         yield from node_ranks(names)
         yield from not_in_table(names)
         yield from another_size(names)
@@ -357,3 +357,53 @@ def _miscounted(
         evidence=names.evidence(saying[:1], world.said),
         commands=(command or f"export {world.said}={found}",),
     )
+
+
+def _wrong_roles(names: LaunchNames) -> Iterator[Problem]:
+    launch = names.launch
+    wrong: dict[str, list[ProcessEnv]] = {}
+    for process in launch.told:
+        role = process.env.get("MS_ROLE")
+        if role is not None and role not in MSRUN.roles:
+            wrong.setdefault(role, []).append(process)
+    for role, processes in wrong.items():
+        yield names.problem(
+            processes,
+            "MS_ROLE",
+            "MS_ROLE is not a role that MindSpore knows: it stops with `Role name is invalid`",
+            expected=", ".join(MSRUN.roles),
+            actual=f"MS_ROLE={role[:100] or 'nothing'}, for {names.labels(processes)}",
+            commands=("export MS_ROLE=MS_WORKER",),
+        )
+    schedulers = [process for process in launch.told if role_of(process) == "scheduler"]
+    workers = [
+        process for process in launch.told if role_of(process) == "rank" and process.env.get("MS_ROLE")
+    ]
+    if len(schedulers) > 1:
+        yield names.problem(
+            schedulers,
+            "MS_ROLE",
+            "there are several schedulers, and MindSpore takes exactly one",
+            expected="one process with MS_ROLE=MS_SCHED",
+            actual=f"{len(schedulers)}: {', '.join(names.label(each) for each in schedulers[:6])}",
+            commands=("export MS_ROLE=MS_WORKER",),
+        )
+    yield from _worker_number(names, workers)
+
+
+def _worker_number(names: LaunchNames, workers: Sequence[ProcessEnv]) -> Iterator[Problem]:
+    """More workers than MS_WORKER_NUM allows."""
+    world = world_of_launch(names.launch)
+    if world is None or world.value is None or any(process.loop for process in workers):
+        return
+    if len(workers) > world.value:
+        yield names.problem(
+            workers,
+            world.said,
+            f"there are more workers than {world.said} says: the surplus cannot register",
+            expected=f"{world.value} ({world.said})",
+            actual=f"{len(workers)} with MS_ROLE=MS_WORKER",
+            hosts=(),
+            evidence=names.evidence(workers[:2], world.said),
+            commands=(f"export {world.said}={len(workers)}",),
+        )

@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
 
 from doctor.api import (
     ASCEND,
@@ -33,9 +35,7 @@ from doctor.rules.parallel import (
     WRAPPED,
     ParallelJob,
     known_mode,
-    not_judged,
     not_rehearsed,
-    scaling,
 )
 
 COUNTED = {"atlas-training"}
@@ -110,7 +110,7 @@ def plan_invalid(
     yield from _layers_and_batch(job)
     yield from _learning_rate(job)
     yield from _factors(job)
-    open_items = list(not_judged(job, hccl))
+    open_items = list(_not_judged(job, hccl))
     left = [f"not judged: {'; '.join(open_items)}"] if open_items else []
     if smoke and smoke.runs:
         left += not_rehearsed(job.layout, smoke.runs[0].plan)
@@ -370,7 +370,7 @@ def _change(before: float, now: float) -> str:
 
 
 def _learning_rate(job: ParallelJob) -> Iterator[Problem]:
-    change = scaling(job.layout, job.world)
+    change = _scaling(job.layout, job.world)
     if change is None or change.follows:
         return
     factor, layout, before = float(change.batch), job.layout, job.layout.devices_before or 1
@@ -429,3 +429,98 @@ def _factors(job: ParallelJob) -> Iterator[Problem]:
         severity=Severity.WARN if guessed else Severity.FAIL,
         confidence=Confidence.SUSPECT if guessed else Confidence.CERTAIN,
     )
+
+
+_SAYS_SOMETHING = (
+    "dp",
+    "tp",
+    "pp",
+    "cp",
+    "ep",
+    "heads",
+    "kv_heads",
+    "layers",
+    "global_batch",
+    "strategy",
+    "mode",
+    "parallel_mode",
+    "dtype",
+    "batch",
+    "lr",
+)
+"""Values of a plan that mean something alone. `devices_before` has its own reason; others modify these."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Scaling:
+    """How a job changed since it was tuned: the factor of the global batch, and that of the learning rate.
+
+    What the plan does not say is taken as unchanged: the batch (per device or of all, as batch_per says), the
+    learning rate, and the division into tp, pp and cp.
+    """
+
+    batch: Fraction
+    rate: float
+
+    @property
+    def follows(self) -> bool:
+        """Whether the rate follows the batch: by the square root (usual with Adam), linearly or faster."""
+        if self.batch == 1:
+            return True
+        wanted, done = math.log(self.batch), math.log(self.rate)
+        return done / wanted >= 0.48
+
+
+def _scaling(layout: Layout, world: int | None) -> _Scaling | None:
+    """None if the plan says nothing about it, or nothing changed."""
+    before = layout.devices_before
+    if before is None or world is None or before == world or not (layout.batch or layout.lr):
+        return None
+    batch = Fraction(layout.batch or 1, layout.batch_before or layout.batch or 1)
+    if layout.batch_per == "device":
+        batch *= Fraction(world, before)
+    rate = layout.lr / (layout.lr_before or layout.lr) if layout.lr else 1.0
+    return _Scaling(batch, rate)
+
+
+def _not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
+    """The values of the plan that were compared with nothing, each with the reason."""
+    layout, counted = job.layout, job.counted or job.layout.world
+    mode = known_mode(layout.parallel_mode or "")
+    if layout.factors and not counted and job.plan.ranks % job.product == 0:  # else it is a warning
+        yield f"{', '.join(layout.factors)}: how many ranks the job has is only a default (--ranks-per-host)"
+    if layout.ep and not job.stage:
+        yield "ep: how many devices a stage has is not known"
+    if lone := [
+        key for key in ("heads", "kv_heads") if getattr(layout, key) and not (layout.tp or layout.dp)
+    ]:
+        yield f"{', '.join(lone)}: tp is not given"
+    if layout.layers and not (layout.pp or layout.dp):
+        yield "layers: pp is not given"
+    if layout.global_batch and not job.replicas:
+        yield "global_batch: how many replicas there are is not known"
+    if layout.strategy and mode in ("stand_alone", "data_parallel"):
+        yield f"strategy: {mode} does not use it"
+    elif layout.strategy and not (job.stage and job.world):
+        yield "strategy: how many devices a stage has is not known"
+    if layout.mode and not layout.parallel_mode:
+        yield "mode: without parallel_mode nothing depends on it"
+    if layout.dtype and layout.dtype not in CONVERTED and not hccl:
+        yield f"dtype: what {job.plan.backend.value.value} reduces is not known here, only what HCCL does"
+    yield from _not_scaled(job)
+    if layout.world and not hccl and not layout.factors and not layout.ep:
+        yield "world: it is compared with dp, tp, pp and cp, and none of them is given"
+    elif all(getattr(layout, key) is None for key in (*_SAYS_SOMETHING, "devices_before", "world")):
+        yield "there is nothing in it to compare with the devices"
+
+
+def _not_scaled(job: ParallelJob) -> Iterator[str]:
+    """Why batch and learning rate were compared with nothing."""
+    layout = job.layout
+    tuned = [key for key in ("batch", "lr") if getattr(layout, key) is not None]
+    if tuned and layout.devices_before is None:
+        yield f"{', '.join(tuned)}: devices_before is not given"
+    elif layout.devices_before is not None and not tuned:
+        yield "devices_before: neither batch nor lr is given"
+    elif tuned and job.world is None:
+        yield f"{', '.join(tuned)}: how many devices the job has is not known"

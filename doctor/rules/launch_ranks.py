@@ -6,18 +6,16 @@ from collections.abc import Hashable, Iterator, Sequence
 
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import NUMBERS
-from doctor.job.launch.launchers.msrun import MSRUN
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import (
     launcher,
     node_rank_of,
     nodes_of,
     rank_of,
-    role_of,
     role_variable,
     world_of,
 )
-from doctor.job.launch.ranks import counted, may_be_inherited, ranks_of, world_of_launch
+from doctor.job.launch.ranks import counted, may_be_inherited, ranks_of
 from doctor.model import Confidence, Evidence, Problem, Severity
 from doctor.rules.launch_names import LaunchNames, remark
 
@@ -162,53 +160,3 @@ def _node_rank(process: ProcessEnv) -> LaunchNumber | None:
     if number is not None or agent is None or not first:
         return number
     return None if agent.unknown("node_rank") else LaunchNumber(agent.spelled("node_rank"), first)
-
-
-def wrong_roles(names: LaunchNames) -> Iterator[Problem]:
-    launch = names.launch
-    wrong: dict[str, list[ProcessEnv]] = {}
-    for process in launch.told:
-        role = process.env.get("MS_ROLE")
-        if role is not None and role not in MSRUN.roles:
-            wrong.setdefault(role, []).append(process)
-    for role, processes in wrong.items():
-        yield names.problem(
-            processes,
-            "MS_ROLE",
-            "MS_ROLE is not a role that MindSpore knows: it stops with `Role name is invalid`",
-            expected=", ".join(MSRUN.roles),
-            actual=f"MS_ROLE={role[:100] or 'nothing'}, for {names.labels(processes)}",
-            commands=("export MS_ROLE=MS_WORKER",),
-        )
-    schedulers = [process for process in launch.told if role_of(process) == "scheduler"]
-    workers = [
-        process for process in launch.told if role_of(process) == "rank" and process.env.get("MS_ROLE")
-    ]
-    if len(schedulers) > 1:
-        yield names.problem(
-            schedulers,
-            "MS_ROLE",
-            "there are several schedulers, and MindSpore takes exactly one",
-            expected="one process with MS_ROLE=MS_SCHED",
-            actual=f"{len(schedulers)}: {', '.join(names.label(each) for each in schedulers[:6])}",
-            commands=("export MS_ROLE=MS_WORKER",),
-        )
-    yield from _worker_number(names, workers)
-
-
-def _worker_number(names: LaunchNames, workers: Sequence[ProcessEnv]) -> Iterator[Problem]:
-    """More workers than MS_WORKER_NUM allows."""
-    world = world_of_launch(names.launch)
-    if world is None or world.value is None or any(process.loop for process in workers):
-        return
-    if len(workers) > world.value:
-        yield names.problem(
-            workers,
-            world.said,
-            f"there are more workers than {world.said} says: the surplus cannot register",
-            expected=f"{world.value} ({world.said})",
-            actual=f"{len(workers)} with MS_ROLE=MS_WORKER",
-            hosts=(),
-            evidence=names.evidence(workers[:2], world.said),
-            commands=(f"export {world.said}={len(workers)}",),
-        )

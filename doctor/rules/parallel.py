@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from doctor.api import Evidence, JobPlan, Place, Problem
@@ -26,26 +25,6 @@ WRAPPED = {
     "recursive_programming": "auto_parallel",
 }
 """Values of AutoParallel(net, parallel_mode=…) -> the equal mode of set_auto_parallel_context."""
-
-
-SAYS_SOMETHING = (
-    "dp",
-    "tp",
-    "pp",
-    "cp",
-    "ep",
-    "heads",
-    "kv_heads",
-    "layers",
-    "global_batch",
-    "strategy",
-    "mode",
-    "parallel_mode",
-    "dtype",
-    "batch",
-    "lr",
-)
-"""Values of a plan that mean something alone. `devices_before` has its own reason; others modify these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,69 +97,6 @@ def known_mode(text: str) -> str | None:
     return name if name in MODES else None
 
 
-@dataclass(frozen=True, slots=True)
-class Scaling:
-    """How a job changed since it was tuned: the factor of the global batch, and that of the learning rate.
-
-    What the plan does not say is taken as unchanged: the batch (per device or of all, as batch_per says), the
-    learning rate, and the division into tp, pp and cp.
-    """
-
-    batch: Fraction
-    rate: float
-
-    @property
-    def follows(self) -> bool:
-        """Whether the rate follows the batch: by the square root (usual with Adam), linearly or faster."""
-        if self.batch == 1:
-            return True
-        wanted, done = math.log(self.batch), math.log(self.rate)
-        return done / wanted >= 0.48
-
-
-def scaling(layout: Layout, world: int | None) -> Scaling | None:
-    """None if the plan says nothing about it, or nothing changed."""
-    before = layout.devices_before
-    if before is None or world is None or before == world or not (layout.batch or layout.lr):
-        return None
-    batch = Fraction(layout.batch or 1, layout.batch_before or layout.batch or 1)
-    if layout.batch_per == "device":
-        batch *= Fraction(world, before)
-    rate = layout.lr / (layout.lr_before or layout.lr) if layout.lr else 1.0
-    return Scaling(batch, rate)
-
-
-def not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
-    """The values of the plan that were compared with nothing, each with the reason."""
-    layout, counted = job.layout, job.counted or job.layout.world
-    mode = known_mode(layout.parallel_mode or "")
-    if layout.factors and not counted and job.plan.ranks % job.product == 0:  # else it is a warning
-        yield f"{', '.join(layout.factors)}: how many ranks the job has is only a default (--ranks-per-host)"
-    if layout.ep and not job.stage:
-        yield "ep: how many devices a stage has is not known"
-    if lone := [
-        key for key in ("heads", "kv_heads") if getattr(layout, key) and not (layout.tp or layout.dp)
-    ]:
-        yield f"{', '.join(lone)}: tp is not given"
-    if layout.layers and not (layout.pp or layout.dp):
-        yield "layers: pp is not given"
-    if layout.global_batch and not job.replicas:
-        yield "global_batch: how many replicas there are is not known"
-    if layout.strategy and mode in ("stand_alone", "data_parallel"):
-        yield f"strategy: {mode} does not use it"
-    elif layout.strategy and not (job.stage and job.world):
-        yield "strategy: how many devices a stage has is not known"
-    if layout.mode and not layout.parallel_mode:
-        yield "mode: without parallel_mode nothing depends on it"
-    if layout.dtype and layout.dtype not in CONVERTED and not hccl:
-        yield f"dtype: what {job.plan.backend.value.value} reduces is not known here, only what HCCL does"
-    yield from _not_scaled(job)
-    if layout.world and not hccl and not layout.factors and not layout.ep:
-        yield "world: it is compared with dp, tp, pp and cp, and none of them is given"
-    elif all(getattr(layout, key) is None for key in (*SAYS_SOMETHING, "devices_before", "world")):
-        yield "there is nothing in it to compare with the devices"
-
-
 _REHEARSED_AS = {
     "tp": "tensor parallelism",
     "pp": "pipeline",
@@ -194,15 +110,3 @@ def not_rehearsed(layout: Layout, trained: SmokePlan) -> Iterator[str]:
     for key, name in _REHEARSED_AS.items():
         if (getattr(layout, key) or 1) > 1 and not (key == "tp" and trained.tp > 1):
             yield f"the plan's {name} was not rehearsed"
-
-
-def _not_scaled(job: ParallelJob) -> Iterator[str]:
-    """Why batch and learning rate were compared with nothing."""
-    layout = job.layout
-    tuned = [key for key in ("batch", "lr") if getattr(layout, key) is not None]
-    if tuned and layout.devices_before is None:
-        yield f"{', '.join(tuned)}: devices_before is not given"
-    elif layout.devices_before is not None and not tuned:
-        yield "devices_before: neither batch nor lr is given"
-    elif tuned and job.world is None:
-        yield f"{', '.join(tuned)}: how many devices the job has is not known"

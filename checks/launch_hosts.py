@@ -29,6 +29,7 @@ from doctor.job.launch.directory import as_address
 from doctor.job.launch.launcher import LaunchNumber, nodes_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
+    goes_by_node_rank,
     is_loopback_name,
     launcher,
     master_of,
@@ -40,7 +41,6 @@ from doctor.job.launch.rank_env import (
 from doctor.job.launch.rank_starts import file_of, world_said
 from doctor.job.launch.ranks import counted
 from doctor.rules.launch_names import LaunchNames, remark
-from doctor.rules.launch_ranks import goes_by_node_rank
 
 
 @check(

@@ -141,6 +141,8 @@ class Ask:
     python: str | None = None
     tables: tuple[str, ...] = ()
     """Paths of rank tables."""
+    paths: tuple[str, ...] = ()
+    """Paths that the launch names."""
     pings: tuple[tuple[int, str], ...] = ()
     """For each ping: this host's NPU and the address of another host's NPU."""
     framework: Framework | None = None

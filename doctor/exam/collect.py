@@ -179,6 +179,7 @@ class Collection:
                 ports,
                 python,
                 plan.table_paths,
+                plan.needed_paths,
                 pythons=order.pythons,
                 framework=plan.framework.value if plan.framework else None,
             )

@@ -35,6 +35,7 @@ from doctor.text.textfile import read_text, refuse, shown
 
 LIMIT = 256_000
 """The most bytes of one file: more than any environment or launch script needs."""
+MOST_NEEDS = 16
 NOTHING = "contains no variable of a job and no command that starts one"
 NOT_KNOWN = "contains no variable of a job, and what `{}` starts is not known"
 NOT_OF_A_LAUNCH = "is neither the configuration of a launcher nor a Kubernetes manifest"
@@ -57,6 +58,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
     mentions: list[EndpointMention] = []
     slips: list[Slip] = []
     sizes: list[Mapping[str, int]] = []
+    needs: list[str] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
@@ -71,6 +73,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
         mentions += found.mentioned
         slips += found.slips
         sizes += found.sizes
+        needs += found.needs
     told = [replace(each, hostless=False) for each in told] if allocated else told
     told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
     refuse(
@@ -88,6 +91,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
         unread=tuple(unread),
         mentioned=tuple(mentions),
         slips=tuple(slips),
+        needs=tuple(dict.fromkeys(needs))[:MOST_NEEDS],
         sizes=sizes[0] if sizes and all(each == sizes[0] for each in sizes) else {},
     )
 
@@ -101,7 +105,8 @@ def _names(paths: Sequence[Path]) -> list[str]:
 @dataclass(frozen=True, slots=True)
 class _FileContents:
     """The contents of one file: its processes, the tables it leaves behind, what was not understood (in
-    words), the ports and addresses in its text, variables that no rank gets, and the sizes in each command.
+    words), the ports and addresses in its text, variables that no rank gets, the sizes in each command, and
+    the paths that every host must have.
     """
 
     told: Sequence[ProcessEnv]
@@ -110,6 +115,7 @@ class _FileContents:
     mentioned: Sequence[EndpointMention] = ()
     slips: Sequence[Slip] = ()
     sizes: Sequence[Mapping[str, int]] = ()
+    needs: Sequence[str] = ()
 
 
 def _read_file(path: Path, name: str, slots: Slots) -> _FileContents:
@@ -191,9 +197,17 @@ def _of_script(
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
     slips = [replace(each, file=name, words=redact(each.words)) for each in script.slips]
-    slips = [] if is_scheduled(script.text) else slips
-    sizes = [sizes_in(one.words) for one in lines]
-    return _FileContents(*_find_tables(told, script.copied, name), unread, mentions, slips, sizes)
+    scheduled = is_scheduled(script.text)
+    found, beside = _find_tables(told, script.copied, name)
+    return _FileContents(
+        found,
+        beside,
+        unread,
+        mentions,
+        slips=[] if scheduled else slips,
+        sizes=[sizes_in(one.words) for one in lines],
+        needs=script.needs if lines and not scheduled else (),
+    )
 
 
 def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> list[EndpointMention]:

@@ -80,7 +80,7 @@ class Launch:
     later. `beside`: the rank tables that its script leaves behind. `unread`: the parts of it that could not
     be read, and other jobs. `met`: its ranks have found each other. `mentioned`: the ports and addresses in
     its text, used or not. `slips`: variables of its scripts that no rank gets. `sizes`: those of the
-    model and its groups, by the keys of a parallel plan.
+    model and its groups, by the keys of a parallel plan. `needs`: the paths that every host must have.
     """
 
     name: str
@@ -93,3 +93,4 @@ class Launch:
     mentioned: tuple[EndpointMention, ...] = ()
     slips: tuple[Slip, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()

@@ -147,3 +147,8 @@ def _variables(told: ProcessEnv) -> RankVariables | None:
 
 def _number(told: ProcessEnv, name: str) -> LaunchNumber | None:
     return LaunchNumber(name, told.env[name]) if told.env.get(name) else None
+
+
+def goes_by_node_rank(process: ProcessEnv) -> bool:
+    agent = launcher(process)
+    return node_rank_of(process) is not None if agent is None else agent.launcher.goes_by_node_rank(agent)

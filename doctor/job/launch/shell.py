@@ -7,7 +7,7 @@ machine, on arguments or on a branch that may not be taken is unknown, and is le
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from doctor.job.launch.command import bare_program, read_command, strange_start
@@ -30,12 +30,17 @@ from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import Word, tokens
 from doctor.job.launch.slips import Slip, SlipsOf
 from doctor.job.launch.variables import is_kept, is_setting
-from doctor.job.launch.wrappers import unwrapped
+from doctor.job.launch.wrappers import InnerCommand, unwrapped
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
+_IMAGES = (".sif", ".simg", ".sqsh")
+_PATH = re.compile(r"/[\w./@+,=:-]{1,400}")
+_MAKES = (
+    r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync|install|dd|venv|create|build)\b)"
+)
 _SHOWN = 6
 """How many words of a command are shown."""
 _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
@@ -50,7 +55,8 @@ class ShellScript:
     files that it copies, `made` the folders that it creates. `unread`: what it needs that is not here.
     `strange`: the lines and words of programs that are not known and seem to start ranks. `last`: the last
     program that is not known, and its first words. `text` includes that of other files that it reads.
-    `slips` are the variables that it means to give to its ranks, and does not.
+    `slips` are the variables that it means to give to its ranks, and does not. `needs` are the paths outside
+    of containers that it names and does not create.
     """
 
     lines: tuple[ShellCommand, ...]
@@ -62,6 +68,14 @@ class ShellScript:
     last: str = ""
     text: str = ""
     slips: tuple[Slip, ...] = ()
+    needs: tuple[str, ...] = ()
+
+
+def _may_be_made(path: str, text: str) -> bool:
+    """Whether a line of the script may create this path or a folder above it, or go on without it."""
+    folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
+    shown = "|".join(map(re.escape, (path, *folders[1:])))
+    return re.search(rf"{_MAKES}[^\n]*(?:{shown})|(?:{shown})[^\n]*(?:\|\||2>/dev/null)", text) is not None
 
 
 def _none(_: str) -> str | None:
@@ -79,7 +93,16 @@ def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScr
     whole = "\n".join((text, *shell.texts))
     slips = tuple(shell.slips_of(SlipsOf(whole))) if not unread else ()
     return ShellScript(
-        tuple(shell.lines), env, copied, made, tuple(dict.fromkeys(unread)), strange, shell.last, whole, slips
+        tuple(shell.lines),
+        env,
+        copied,
+        made,
+        tuple(dict.fromkeys(unread)),
+        strange,
+        shell.last,
+        whole,
+        slips,
+        needs=tuple(path for path in shell.needs if not _may_be_made(path, whole)),
     )
 
 
@@ -94,6 +117,8 @@ class _Shell(ShellWithScripts):
         self.last = ""
         self.copied: set[str] = set()
         self.made: set[str] = set()
+        self.needs: dict[str, None] = {}
+        self.elsewhere = False
 
     def read_all(self) -> None:
         """Read the whole script. Functions without a call count only if nothing else starts ranks."""
@@ -167,7 +192,7 @@ class _Shell(ShellWithScripts):
         if not line:
             return
         wrapped = unwrapped(line)
-        if wrapped and self.given(prefix, lambda: self.starts_inside(wrapped, words[0].line)):
+        if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):
             return
         if line[0] in ("cd", "pushd"):
             given = [word for word in line[1:] if word not in ("-P", "-L", "--")]
@@ -183,6 +208,7 @@ class _Shell(ShellWithScripts):
                 vague = unknown(name) or re.fullmatch(r"-\w*[raR]\w*", word)
                 self.copied.add("*" if vague else name)
         elif line[0] in (".", "source") and len(line) > 1:
+            self._need([line[1]])
             self.source(line[1], words[0].line)
         elif line[0] == "eval":
             if any(word.startswith(("$(", "`")) for word in line[1:]):
@@ -199,6 +225,21 @@ class _Shell(ShellWithScripts):
             self._launch(words[0].line, line, prefix)
         elif not self.given(prefix, lambda: self.runs_script(line, words[0].line)):
             self._launch(words[0].line, line, prefix)
+
+    def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:
+        """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
+        images = [word for word in line if word.endswith(_IMAGES)]
+        before, self.elsewhere = self.elsewhere, self.elsewhere or bool(images) or not wrapped.passes
+        started = self.starts_inside(wrapped, number)
+        self.elsewhere = before
+        if started:
+            self._need(images)
+        return started
+
+    def _need(self, words: Iterable[str]) -> None:
+        """Keep the absolute paths among these words, if they are certainly used on this host."""
+        if not self.elsewhere and self.decided(""):
+            self.needs |= dict.fromkeys(word for word in words if _PATH.fullmatch(word))
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, Value]) -> None:
         """Keep the command if it may start ranks."""
@@ -224,6 +265,10 @@ class _Shell(ShellWithScripts):
         given = {name: None if "$" in text else text for name, text in command.sets.items()}
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
         folder = self.values.get(FOLDER)
+        programs = [word for word in line if word.endswith(".py")]
+        goes_out = command.launcher is not None and command.launcher.hosts_besides
+        here = [] if goes_out else [line[0], folder if isinstance(folder, str) else ""]
+        self._need([*here, *programs[:1]])
         self.lines.append(
             ShellCommand(
                 self.outside or number,

@@ -76,6 +76,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         launch=understood(wishes.launch) if wishes.launch else "",
         told_tables=tables,
         table_paths=_table_paths(wishes, tables),
+        needed_paths=wishes.launch.needs if wishes.launch else (),
     )
 
 

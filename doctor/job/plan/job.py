@@ -84,6 +84,7 @@ class JobPlan:
     told_tables: tuple[TableReference, ...] = ()
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
+    needed_paths: tuple[str, ...] = ()
     """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""
     framework: SourcedValue[Framework] | None = None
     """What the job trains with; None as long as neither a file nor the hosts say so."""

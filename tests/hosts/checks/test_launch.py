@@ -66,6 +66,22 @@ def test_a_master_that_no_rank_would_meet(options: str, says: str, code: int, ex
     assert outcome.code == code
 
 
+def test_a_host_without_the_image(examine: Examiner) -> None:
+    """The image is made on all hosts but one, and then there too."""
+    path = examine.folder / "run.sh"
+    line = STARTED.format("--master_addr=node1").replace("--nnodes=2", "--nnodes=3")
+    path.write_text(f"singularity exec /images/train.sif {line}")
+    for name in ("node1", "node3"):
+        examine.lab[name].write("/images/train.sif", "image")
+    argv = (*ALONE, "--launch", str(path))
+    outcome = examine(*argv, hosts="node[1-3]")
+    (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
+    assert (found["hosts"], outcome.code) == (["node2"], 1)
+    examine.lab["node2"].write("/images/train.sif", "image")
+    outcome = examine(*argv, hosts="node[1-3]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
 @pytest.mark.parametrize("how", [("node1",), ("--local", "--only", "master-not-here")])
 def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> None:
     """What else is wrong on this machine depends on the tests that run beside this one."""

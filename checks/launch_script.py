@@ -33,7 +33,7 @@ def launch_variables(
 
     How it is known: from the scripts of --launch, as a shell reads them. A blank before or after the `=` sets
     nothing. A variable that is set, used nowhere and not exported stays in the shell: if the ranks need it,
-    this is a fault, and for a setting such as NCCL_DEBUG a warning. A variable that nothing sets while one of
+    this is a fault, and for a setting of what is logged a warning. A variable that nothing sets while one of
     a similar name is set and used nowhere is misspelled. Scripts with a word of a scheduler and containers,
     which are given variables from outside, are not judged, nor is a variable that a login sets.
 

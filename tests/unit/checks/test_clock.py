@@ -6,6 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from doctor.api import Expect
+from doctor.facts.run import Offset
+from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import Status
 from doctor.probe import HostAnswer
@@ -62,3 +65,11 @@ def test_this_machines_clock_was_set(seconds: float) -> None:
     answers = [clock(number, 0.0, 0.0) for number in (1, 2, 3, 4)]
     of = judged(*(replace(each, ended=each.ended + seconds) for each in answers))
     assert {status for _, status, _ in found(of)} <= {"unknown"}
+
+
+def test_a_jump_of_just_the_limit_is_none() -> None:
+    check = next(each for each in find_checks().checks if each.id == "clock-skew")
+    others = {"node2": Offset(0.0, 0.1), "node3": Offset(0.0, 0.1)}
+    for jump, told in ((1.0, False), (1.01, True)):
+        problems = list(check.run({"node1": Offset(0.0, 0.1, jump), **others}, Expect(clock_skew_s=1.0)))
+        assert bool(problems) is told

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
+from pathlib import Path
 
 import pytest
 
 from doctor.cli.explain import words
+from doctor.cli.explain.mentions import mentioned
 from doctor.cli.explain.words import explain_words
 from doctor.judge.registry import check_ids
 from doctor.text.language import Language
@@ -134,3 +136,8 @@ def test_several_codes_are_all_told(capsys: pytest.CaptureFixture[str]) -> None:
     assert code == 0
     assert "hccl-ei0006: " in said
     assert "acl-507018: " in said
+
+
+def test_numbers_behind_a_word_do_not_hide_what_it_is() -> None:
+    folders: list[Path] = []
+    assert mentioned("NCCL_ALGO 3 7", folders) == mentioned("NCCL_ALGO", folders) is not None

@@ -38,3 +38,10 @@ def test_what_is_printed(text: str, expected: tuple[JobProcess, ...]) -> None:
 def test_what_is_not_understood(text: str) -> None:
     with pytest.raises(UnreadableOutput):
         PROCESSES_OF_JOBS.parse(Capture(PROCESSES_OF_JOBS.name, 0, text))
+
+
+def test_two_tasks_of_a_step_are_a_job() -> None:
+    """One task may be a shell; srun gives its variables to whatever runs in it."""
+    for size, told in ((1, False), (2, True)):
+        given = f"e SLURM_PROCID=0\ne SLURM_STEP_NUM_TASKS={size}\n"
+        assert bool(printed(PROCESSES_OF_JOBS, f"jobs\np 7 1 0\n{given}a\t./solver\n")) is told

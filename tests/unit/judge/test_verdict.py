@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
+from doctor.judge.again import EarlierFinding, Recheck, RecheckState
 from doctor.judge.verdict import ExaminedChecks, Report, Rules, RunInfo, Training, host_reports
 from doctor.model import (
     Confidence,
@@ -23,6 +25,8 @@ from doctor.model import (
     Verdict,
     View,
 )
+from doctor.report.page.card import CardKind
+from doctor.report.page.headline import verdict_word
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 NAMES = "abcd"
@@ -189,3 +193,24 @@ def test_counts_are_pairs_and_cluster_checks_count_once() -> None:
         report.run, report.plan, report.hosts, (), results, Rules(), ExaminedChecks(scopes)
     ).counts()
     assert counted == {"pass": 1, "fail": 2, "warn": 1, "unknown": 1, "skip": 4, "crash": 1}
+
+
+def test_what_was_looked_at_again_decides_although_other_hosts_are_not_proved() -> None:
+    before = EarlierFinding("f1", "x", ("a",), (), "x")
+    fixed = replace(made(untrained="b"), again=(Recheck(before, RecheckState.FIXED),))
+    assert (made(untrained="b").verdict.value, fixed.verdict.value) == ("inconclusive", "healthy")
+    cut = replace(made(stopped_by=2, untrained="b"), again=fixed.again)
+    assert cut.verdict.value == "inconclusive"
+
+
+def test_the_word_of_a_cut_run_is_red_only_if_something_is_faulty() -> None:
+    for of, kind in (
+        (made(stopped_by=2), CardKind.OPEN),
+        (made(finding("x", FAIL, "a"), stopped_by=2), CardKind.FAIL),
+    ):
+        assert verdict_word(of) == ("Interrupted", kind)
+
+
+def test_an_npu_network_that_was_left_out_is_told_if_the_job_needs_it() -> None:
+    assert made(npu_network=frozenset({"a"})).npu_network_left_out
+    assert made().npu_network_left_out == ()

@@ -395,3 +395,9 @@ def test_it_is_python_3_6_and_the_standard_library(name: str) -> None:
     ours = {each for each in used if each.startswith("doctor.")}
     assert all(".onhost" in each for each in ours)
     assert {each.split(".")[0] for each in used - ours} <= sys.stdlib_module_names
+
+
+def test_lines_of_ss_that_are_no_connection_are_left_out() -> None:
+    known = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 uid:7 ino:5 sk:1"
+    assert set(sockets.parse(known)) == {"5"}
+    assert sockets.parse(known.replace("0 0", "x y")) == sockets.parse("ESTAB 0 0 ino:5") == {}

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor.logs.explanation import clean_words
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.logs.steps import says_trained
 from doctor.model import Confidence
@@ -77,3 +78,8 @@ def test_lines_that_say_so(line: str) -> None:
 def test_lines_that_do_not_say_so(line: str) -> None:
     """A script says that it is done whatever became of its program; others say so of other things."""
     assert not says_trained(line)
+
+
+def test_the_words_of_an_all_clear() -> None:
+    assert clean_words(Conclusion(LogOutcome.CLEAN, survived=True)).startswith("the job went on")
+    assert clean_words(Conclusion(LogOutcome.CLEAN)).startswith("nothing")

@@ -164,3 +164,10 @@ def test_a_failure_that_was_printed_is_told_although_no_rank_runs() -> None:
     absent = JobLook("no job", "no ranks", printed="the name of the head has no address", failed=True)
     _, told = watcher(OutputPauses(0.0, 20.0), [absent] * 9)
     assert next(now for now in range(20, 300) if told(now)) < LEAST
+
+
+def test_three_steps_make_a_heartbeat_count_no_more() -> None:
+    steps = [f"step {n} loss 1.{n}\n" for n in range(4)]
+    beat = "still waiting\n"
+    assert passing(*steps[:2], beat, beat) == [True, True, True, True]
+    assert passing(*steps[:3], beat, beat) == [True, True, True, True, False]

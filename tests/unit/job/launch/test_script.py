@@ -159,3 +159,15 @@ def test_long_hostile_scripts_are_read_soon(unit: str) -> None:
 def test_what_is_unknown_stays_as_it_was_written_first() -> None:
     line = only("A=$HOME/x\nB=$A/y\npython train.py $B ${B}z")
     assert line.words[2:] == ("$HOME/x/y", "$HOME/x/yz")
+
+
+def test_braces_count_down_too() -> None:
+    assert [line.words[-1] for line in lines("for i in {2..0}; do python train.py $i; done")] == [
+        "2",
+        "1",
+        "0",
+    ]
+
+
+def test_shift_drops_as_many_arguments_as_it_says() -> None:
+    assert only('set -- a b c d\nshift 2\npython train.py "$1"').words[-1] == "c"

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 import pytest
+from msgspec import structs
 
 from doctor.live.evidence import LibraryText
 from doctor.live.jobs.find import find_jobs
-from doctor.live.libraries.consult import opinions
+from doctor.live.libraries.consult import contradict, opinions
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
 from doctor.live.libraries.torch_npu import FILE
 from doctor.live.libraries.utilisation import npu, nvidia
@@ -189,3 +190,17 @@ def test_the_job_that_the_judgement_finds() -> None:
 def test_nothing_said_is_no_opinion() -> None:
     assert said(job_of(4)) == ()
     assert SAMPLES.is_dir()
+
+
+def test_one_that_sees_all_move_contradicts_whoever_blames_a_rank() -> None:
+    moves, blames = (
+        Opinion(source=Source.TORCH_NPU, trust=Trust.STRONG, kind=kind, words="")
+        for kind in (OpinionKind.MOVES, OpinionKind.BLAMES)
+    )
+    assert contradict(moves, blames)
+    assert not contradict(moves, structs.replace(moves, source=Source.HEARTBEAT))
+
+
+def test_all_whom_the_heartbeat_names_are_named() -> None:
+    (found,) = said(job_of(4), text(Source.HEARTBEAT, sample("plog_heartbeat.log")))
+    assert found.more == 0

@@ -7,7 +7,7 @@ from math import isnan, nan
 
 import pytest
 
-from doctor.logs.loss.lines import LossValues, read_line, read_pace, wants
+from doctor.logs.loss.lines import LossValues, read_line, read_pace, read_spans, wants
 from doctor.logs.model import LossForm
 from tests.support.cases import cases
 
@@ -81,3 +81,7 @@ def test_hostile_lines_take_no_time(line: str) -> None:
 def test_what_is_said_is_a_value() -> None:
     assert read_line("step 1 loss 2.5") == LossValues(LossForm.PLAIN, "loss", 2.5, 1)
     assert read_line("step 1 loss 2.5") != LossValues(LossForm.PLAIN, "loss", nan, 1)
+
+
+def test_a_loss_in_capitals_is_read() -> None:
+    assert read_spans("step 3 LOSS: 2.5")[0] == read_spans("step 3 loss: 2.5")[0] is not None

@@ -13,7 +13,7 @@ from doctor.logs.loss.drawing import drawing
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.model import Curve, LossForm, Party
 from doctor.report.html.losses import losses_figure
-from doctor.report.terminal.losses import print_losses
+from doctor.report.terminal.losses import LEAST, MARGIN, print_losses
 from tests.support.each import each
 from tests.unit.logs.loss.curves import curve, falling
 
@@ -136,3 +136,9 @@ def test_two_losses_with_which_nothing_is_wrong_are_not_drawn() -> None:
 def test_the_first_and_the_last_loss_have_all_their_digits() -> None:
     losses = [2.718281, *healthy()[1:-1], 0.0123456]
     assert "went from 2.718281 to 0.0123456" in figure([curve(losses)])
+
+
+def test_the_narrowest_terminal_that_gets_a_picture() -> None:
+    narrowest = LEAST + MARGIN + 3
+    assert drawn(NAN, narrowest)
+    assert drawn(NAN, narrowest - 1) == ""

@@ -47,7 +47,7 @@ def stopped_at(text: str, prefix: str, above: Iterable[str]) -> str:
         if frame is None:
             if "Traceback (most recent" in own:
                 break
-            source = own if own.strip(" ~^") else source
+            source = own
             continue
         if not _LIBRARY.search(frame["file"]):
             asked = _WAITS.search(source)

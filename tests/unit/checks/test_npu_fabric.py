@@ -126,6 +126,8 @@ def test_two_hosts_are_undecided() -> None:
         "node[1-2] cannot reach each other's device 1, although the links are UP"
     )
     assert problem.summary.endswith("undecided which of them is at fault")
+    [problem] = judged(pinged(addresses, {("node1", 1): "lost"}), addresses, up=False)
+    assert "UP" not in problem.summary
 
 
 def test_two_devices_on_two_hosts_are_two_problems() -> None:

@@ -136,3 +136,8 @@ def test_a_broken_entry_point_is_told(tmp_path: Path, monkeypatch: pytest.Monkey
     assert broken.origin == "entry point mine"
     assert "no role is called 'rooot'" in broken.reason
     assert "my-fault" not in {each.id for each in found.symptoms}
+
+
+def test_a_check_that_resembles_none_has_no_suggestion(tmp_path: Path) -> None:
+    (told,) = mistakes(tmp_path, GOOD.replace("checks: [kernel-log]", "checks: [zzzzzz]"))
+    assert told.endswith("no check is called 'zzzzzz'")

@@ -177,3 +177,7 @@ def test_an_answer_that_is_not_whole_is_said() -> None:
 @pytest.mark.parametrize("width", [20, 40, 80, 200])
 def test_hostile_hosts_draw_nothing(width: int) -> None:
     assert unsafe(shown(hostile_report(HOSTILE), width)) == []
+
+
+def test_one_host_is_not_called_alike() -> None:
+    assert "alike" not in shown(made(1))

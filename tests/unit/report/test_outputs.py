@@ -205,3 +205,10 @@ def test_the_same_json_in_every_place(tmp_path: Path, capsys: pytest.CaptureFixt
     deliver(*made, Outputs(json=STDOUT, report_dir=tmp_path))
     (file,) = (path for path in tmp_path.glob("*.json") if not path.name.endswith(".run.json"))
     assert json.loads(capsys.readouterr().out) == json.loads(file.read_bytes())
+
+
+def test_one_healthy_host_remains(capsys: pytest.CaptureFixture[str]) -> None:
+    hosts = {name: heard(n, NAMES, spaces=SMALL_SHM) for n, name in enumerate(NAMES[:3], 1)}
+    made = recording(NAMES, heard=hosts)
+    deliver(report(made, need_hosts=1), read_recording(made), Outputs())
+    assert "1 healthy host remains, 1 is needed: go." in capsys.readouterr().out

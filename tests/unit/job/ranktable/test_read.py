@@ -358,3 +358,12 @@ def test_what_the_oldest_form_says_of_the_machine(before: str, after: str, messa
     (flaw,) = read_table(text.replace(before, after))[1]
     assert (flaw.message, flaw.severity) == (message, WARN)
     assert flaw.actual == shown(after.partition(": ")[2])
+
+
+@pytest.mark.parametrize("name", ["1.0", "1.2"])
+def test_the_version_that_is_missing_is_named(name: str) -> None:
+    """A table with a list of super pods is of 1.2."""
+    whole = json.loads(sample({"1.0": "v1.0_two_servers", "1.2": "v1.2_two_superpods"}[name]))
+    del whole["version"]
+    (flaw,) = [each for each in read_table(json.dumps(whole))[1] if each.message == "version is missing"]
+    assert flaw.expected == f'"version": "{name}"'

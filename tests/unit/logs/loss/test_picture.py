@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import re
 from math import nan
 
 import pytest
@@ -142,3 +143,9 @@ def test_the_narrowest_terminal_that_gets_a_picture() -> None:
     narrowest = LEAST + MARGIN + 3
     assert drawn(NAN, narrowest)
     assert drawn(NAN, narrowest - 1) == ""
+
+
+def test_a_short_curve_is_drawn_with_all_its_points() -> None:
+    page = figure([curve([*healthy()[:40], *[nan] * 5])])
+    drawn_points = [len(points.split()) for points in re.findall(r'<polyline points="([^"]*)"', page)]
+    assert max(drawn_points) == 40

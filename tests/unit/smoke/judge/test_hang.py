@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from doctor.mesh import Link, MeshResult
 from doctor.model import Confidence, Severity, UnreachedHost, UnreachedKind
+from doctor.smoke.judge.broken_connections import _shown
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.crash import judge_crash
 from doctor.smoke.judge.deviation import entries_of, off_schedule
@@ -925,3 +926,9 @@ def test_any_page_can_be_judged(data: st.DataObject) -> None:
     for charge in judged(result):
         assert charge.summary
         assert not set(charge.ranks) & set(charge.victims)
+
+
+def test_connections_beyond_the_first_dozen_are_counted() -> None:
+    pairs = tuple(("n1", f"n{n}") for n in range(2, 16))
+    (many,), (few,) = _shown("broke", pairs), _shown("broke", pairs[:12])
+    assert (many.text.endswith("n1 - n13 (+2)"), few.text.endswith("n1 - n13")) == (True, True)

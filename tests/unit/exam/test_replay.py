@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from doctor.cli import run
+from doctor.job.wishes import JobWishes
+from doctor.model import SourcedValue
 from doctor.probe import HostAnswer
-from doctor.recording import save
+from doctor.recording import _nonsense, save
 from doctor.transport.way import Typed, Way
 from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, recording
@@ -56,3 +58,9 @@ def test_the_choice_of_a_command_that_examines_nothing_is_not_ours(tmp_path: Pat
 def test_a_warning_counts_if_it_counted_in_the_run(tmp_path: Path) -> None:
     assert replayed(tmp_path, (), of=WARNED) == 0
     assert replayed(tmp_path, (("--strict",),), of=WARNED) == 1
+
+
+def test_the_largest_port_is_one() -> None:
+    for port, told in ((65535, []), (65536, ["its master port is out of range"])):
+        wishes = JobWishes(master_port=SourcedValue(port, "--master-port"))
+        assert list(_nonsense(recording(["a"], wishes=wishes))) == told

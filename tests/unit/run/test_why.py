@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from doctor.logs.explanation import ProofState, last_words
 from doctor.logs.model import LogOutcome
 from doctor.model import Confidence
 from doctor.run.kernel import with_doubts
-from doctor.run.why import not_clean
+from doctor.run.why import _blamed, not_clean
 from tests.support.logs.conclusions import explaineds
 
 
@@ -24,3 +26,10 @@ def test_a_kill_that_may_be_anothers_is_only_suspected() -> None:
     assert (charge.confidence, proof.proved) == (Confidence.SUSPECT, ProofState.OPEN)
     assert last_words(found).startswith("Suspected: rank 2 on node3")
     assert with_doubts(known, {4712}) == known
+
+
+def test_a_host_is_blamed_if_its_kernel_proves_it() -> None:
+    known = explaineds()["oom-proved"]
+    assert _blamed(known) == ("node3",)
+    open_proof = tuple(replace(each, proved=ProofState.OPEN) for each in known.proofs)
+    assert _blamed(replace(known, proofs=open_proof)) == ()

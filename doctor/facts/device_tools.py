@@ -56,7 +56,7 @@ def calling(tool: str, elsewhere: str, seconds: int) -> str:
     A hung call costs only its own time limit; after the second one no more calls are made. If the tool
     answers "try again", the call is repeated as long as there is time.
     """
-    find = f't=$(command -v {tool}) || t={elsewhere}; [ -x "$t" ] || exit 127'
+    find = f't=$(command -v {tool}) || t={elsewhere}; [ -x "$t" ] || {{ [ -e "$t" ] && exit 126; exit 127; }}'
     return f"{find}\n{defining(seconds)}"
 
 

@@ -19,7 +19,7 @@ from doctor.facts.system import DEVICES, IDENTITY, VIEW, FoundDevices
 from doctor.judge.hung_tools import HungTools
 from doctor.judge.reading import Reading
 from doctor.model import MissingFact, View
-from doctor.probe import DAMAGED, NOT_INSTALLED, HostAnswer
+from doctor.probe import ABSENT, DAMAGED, HostAnswer
 from doctor.rules.smoke import passed
 
 
@@ -67,9 +67,7 @@ def _unseen_devices(heard: HostAnswer, reading: Reading, hung: HungTools) -> Mis
     if undecided or any(_trained(run, heard.host) for run in reading.runs):
         return None
     tool = listing.group.tool if listing.group else "its tool"
-    capture = heard.captures.get(listing.name)
-    installed = capture is None or capture.rc not in NOT_INSTALLED
-    why = listed.reason if installed else f"{tool} is not installed there"
+    why = f"{tool} is not installed there" if listed.reason == ABSENT else listed.reason
     return MissingFact(listing.name, f"{why}, so the state of its {vendor.thing}s is unknown")
 
 

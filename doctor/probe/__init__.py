@@ -3,11 +3,11 @@
 from doctor.probe.answer import HostAnswer, read
 from doctor.probe.ask import script, through
 from doctor.probe.frames import (
+    ABSENT,
     DAMAGED,
     FILES,
     FRAME,
     LAST,
-    NOT_INSTALLED,
     NOT_STOPPED,
     THERE,
     TOKEN,
@@ -15,11 +15,11 @@ from doctor.probe.frames import (
 )
 
 __all__ = [
+    "ABSENT",
     "DAMAGED",
     "FILES",
     "FRAME",
     "LAST",
-    "NOT_INSTALLED",
     "NOT_STOPPED",
     "THERE",
     "TOKEN",

@@ -13,6 +13,7 @@ from typing import Any
 from doctor.api import Fact, Read, path_and_text
 from doctor.model import Answer, AnswerEnd, Capture, MissingFact, UnreachedHost, UnreachedKind
 from doctor.probe.frames import (
+    ABSENT,
     CANNOT_RUN,
     DAMAGED,
     FILES,
@@ -21,8 +22,8 @@ from doctor.probe.frames import (
     HUNG_BEFORE,
     NEEDS_ROOT,
     NO_TIME,
+    NOT_FOUND,
     NOT_HERE,
-    NOT_INSTALLED,
     NOT_STOPPED,
     SLOW_LANE_SECONDS,
     THERE,
@@ -177,7 +178,7 @@ def _why_grep_failed(rc: int, payload: bytes) -> str:
     """Why grep failed; empty if it did not. It returns 1 or 2 on healthy hosts, which lack some files."""
     if rc in _TIMED_OUT:
         return f"reading files did not end within {FILES_SECONDS} s, or was killed"
-    if rc in NOT_INSTALLED:
+    if rc in (CANNOT_RUN, NOT_FOUND):
         return "grep, which reads the files, is not installed there or cannot be run"
     if rc > 128:
         return f"grep, which reads the files, was ended by signal {rc - 128}"
@@ -221,8 +222,8 @@ def _why_unusable(
         return f"the {fact.group.seconds} s for its tool were used up before it"
     if rc == CANNOT_RUN:
         return "its command is a directory, or may not be executed there"
-    if rc in NOT_INSTALLED:
-        return "its command is not installed there"
+    if rc == NOT_FOUND and "loading shared librar" not in stderr:  # it may only lack a library of its own
+        return ABSENT
     lines = stderr.strip().splitlines()
     said = [line for line in lines if line.strip() and not line.startswith(_IN_STACK)] or lines or [""]
     return f"its command ended with {rc}" + (f": {said[-1].strip()[:200]}" if said[-1] else "")

@@ -33,8 +33,9 @@ NOT_HERE = 123
 """The exit code printed for a group's facts if there is nothing for them to look at."""
 CANNOT_RUN = 126
 """A shell's exit code for a command that exists, but is a directory or may not be executed."""
-NOT_INSTALLED = (CANNOT_RUN, 127)
-"""A shell's exit codes for a command that does not exist or cannot be run."""
+ABSENT = "its command is not installed there"
+NOT_FOUND = 127
+"""A shell's exit code for a command that does not exist, and that of one whose libraries do not."""
 HUNG_BEFORE = 121
 """The exit code printed for a fact that is skipped because its tool hung before."""
 NO_TIME = 122

@@ -73,6 +73,13 @@ def test_it_is_not_installed(examine: GpuExaminer) -> None:
     assert found == {("probe-incomplete", "node2"), ("fabric-manager-down", "node2")}
 
 
+def test_it_may_not_be_executed(examine: GpuExaminer) -> None:
+    """It is there: installing it would not help."""
+    examine.gpus["node2"].do("chmod 644 /usr/bin/nvidia-smi")
+    why = "its command is a directory, or may not be executed there"
+    assert_unexamined(examine(*ALONE), ["node2"], OF_SMI, why)
+
+
 def test_an_old_driver_reports_fewer_fields(examine: GpuExaminer) -> None:
     examine.gpus["node1"].driver_lacks("gpu_recovery_action", "fabric.health.summary", "fabric.state")
     examine.gpus["node3"].driver_lacks("remapped_rows.pending", "remapped_rows.failure", "mig.mode.current")

@@ -126,6 +126,22 @@ def test_any_version_of_torch_passes_without_an_expectation(lab: Lab, examine: E
     assert_healthy(examine(*ALONE))
 
 
+def test_an_interpreter_that_lacks_its_library_is_not_absent(lab: Lab, examine: Examiner) -> None:
+    """The loader ends it with 127, as a shell does if there is no such program."""
+    lost = "error while loading shared libraries: libpython3.11.so.1.0: cannot open shared object file"
+    for host in lab:
+        sound = 'exec /usr/bin/python3 "$@"'
+        broken = f'echo "python3: {lost}" >&2; exit 127'
+        host.write("/opt/env/bin/python3", f"#!/bin/sh\n{broken if host.name == 'node2' else sound}\n")
+        host.do("chmod 755 /opt/env/bin/python3")
+    outcome = examine(*ALONE, "--python", "/opt/env/bin/python3")
+    unread = [each for each in outcome.report["findings"] if lost in each["summary"]]
+    assert unread
+    assert all(each["hosts"] == ["node2"] and each["status"] == "unknown" for each in unread)
+    assert not outcome.trouble
+    assert "not installed there" not in outcome.text
+
+
 LOGS = from_cases(__file__, "LOGS", dict[str, set[str]])
 
 

@@ -112,7 +112,7 @@ class LogsPart(msgspec.Struct, frozen=True, kw_only=True):
     """The fields of a report that only logs have."""
 
     outcome: LogOutcome
-    """`named`: a cause is named; `clean`: the logs hold no complaint; `unknown`: neither."""
+    """`named`: a cause is named; `clean`: the logs hold no complaint; `unknown`: neither, or only victims."""
     read: str
     """What was read, in one line."""
     folder: str | None

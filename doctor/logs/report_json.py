@@ -20,7 +20,7 @@ from doctor.logs.envelope import (
     TimelineEntry,
 )
 from doctor.logs.explanation import Explanation, headline, last_words, place_of, whom
-from doctor.logs.model import Curve, LogFile, LogLine
+from doctor.logs.model import Curve, LogFile, LogLine, LogOutcome, Role
 from doctor.model import Status, Verdict
 from doctor.report.files.envelope import (
     EnvelopeRun,
@@ -64,8 +64,10 @@ def logs_report(explained: Explanation, checked: Report | None = None) -> LogsRe
 
 def _part(explained: Explanation) -> LogsPart:
     found, logs = explained.conclusion, explained.logs
+    roots = [found.charges[root] for root in explained.roots]
+    only_victims = bool(roots) and all(each.role is Role.CONSEQUENCE and not each.who for each in roots)
     return LogsPart(
-        outcome=found.outcome,
+        outcome=LogOutcome.UNKNOWN if only_victims else found.outcome,
         read=found.read,
         folder=explained.folder or None,
         hosts=found.hosts,

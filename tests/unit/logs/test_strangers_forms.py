@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from doctor.logs.explanation import Explanation
+from doctor.logs.model import LogOutcome
+from doctor.logs.report_json import logs_report
 from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded
 
@@ -19,6 +22,14 @@ def test_what_is_said(name: str, tmp_path: Path) -> None:
     found = concluded(tmp_path / "job.log")
     says = found.charges[0].says if found.charges else ""
     assert (found.outcome.value, says) == (case["outcome"], case["says"])
+
+
+@pytest.mark.parametrize("name", ["victim", "quota"])
+def test_who_only_waited_is_not_named(name: str, tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text(LOGS[name]["log"])
+    report = logs_report(Explanation(concluded(tmp_path / "job.log")))
+    assert report.exit_code == 1
+    assert report.logs.outcome is (LogOutcome.UNKNOWN if name == "victim" else LogOutcome.NAMED)
 
 
 KERNEL = from_cases(__file__, "KERNEL", list[str])

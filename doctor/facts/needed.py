@@ -14,16 +14,17 @@ def _ask_needed(ask: Ask) -> str:
     looks = "\n".join(f"l {shlex.quote(path)}" for path in ask.paths)
     return f"""l() {{ [ -e "$1" ] || printf '%s\\n' "$1"; }}
 ( {{
+echo look
 {looks}
 echo looked
 }} 2>/dev/null 5>&- & ) | cat"""
 
 
 def _missing(capture: Capture) -> tuple[str, ...]:
-    *missing, end = capture.stdout.splitlines() or [""]
-    if end != "looked":
+    lines = capture.stdout.splitlines()
+    if lines and lines[-1] != "looked":
         raise UnreadableOutput("the look at the files did not end")
-    return tuple(missing)
+    return tuple(line for line in lines if line.startswith("/"))
 
 
 MISSING_FILES: Fact[tuple[str, ...]] = Fact("missing-files", Run(_ask_needed), _missing, timeout=4, slow=True)

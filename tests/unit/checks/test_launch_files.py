@@ -35,8 +35,9 @@ def test_a_host_without_the_image_is_named_alone(tmp_path: Path) -> None:
 def test_the_look_at_the_files() -> None:
     parsed = {
         text: MISSING_FILES.parse(Capture("missing-files", 0, text))
-        for text in ("looked\n", "/a b\nlooked\n")
+        for text in ("", "look\nlooked\n", "look\n/a b\nlooked\n")
     }
-    assert list(parsed.values()) == [(), ("/a b",)]
-    with pytest.raises(UnreadableOutput):
-        MISSING_FILES.parse(Capture("missing-files", 0, "/images/train.sif\n"))
+    assert list(parsed.values()) == [(), (), ("/a b",)], "nothing to look for is nothing missing"
+    for cut in ("look\n", "look\n/images/train.sif\n"):
+        with pytest.raises(UnreadableOutput):
+            MISSING_FILES.parse(Capture("missing-files", 0, cut))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 TRIGGERS = (
     b"nranks ",
     b"rankNum[",
+    b"need connect rankNum is [",
     b"rankSize[",
     b"ranks[",
     b"serrank[",
@@ -33,7 +34,7 @@ _RANK = re.compile(
 )
 _WORLD = re.compile(
     r"\bnranks (?P<nccl>\d{1,6})\b|rankNum\[(?P<hccl>\d{1,6})\]|\branks\[(?P<entry>\d{1,6})\], ?rank\["
-    r"|rankSize\[(?P<group>\d{1,6})\]"
+    r"|rankSize\[(?P<group>\d{1,6})\]|need connect rankNum is \[(?P<awaited>\d{1,6})\]"
     r"|\b(?:WORLD_SIZE|world_size|world size)[\"']?\s{0,2}[=:]\s{0,2}[\"']?(?P<said>\d{1,6})\b"
 )
 _GLOO = re.compile(

@@ -64,7 +64,8 @@ def _record(text: str, facts: LineFacts, clock: Clock) -> None:
     if not found:
         return
     facts.level, facts.headed, facts.record = level_of(found["level"]), True, True
-    if facts.level == "ERROR" and (found.re is _RAY or _REQUEST.search(found[0])):
+    of_request = _REQUEST.search(found[0]) and "EngineDead" not in text
+    if facts.level == "ERROR" and (found.re is _RAY or of_request):
         facts.level = "WARN"  # Ray and the server go on after it
     facts.at, facts.zoned = clock.at(found)
     if found.re is _RAY and facts.pid is None:

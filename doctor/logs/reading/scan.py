@@ -18,7 +18,7 @@ from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.forms.unknown_prefix import with_learned
-from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.model import Form, LogLine, Party, Role
 from doctor.logs.reading import message
 from doctor.logs.reading.actors import DIED, MISSED, with_actor, with_tasks
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
@@ -307,7 +307,8 @@ class _Scanner:
         decided = self._decide(text, facts)
         if decided:
             self._seen(decided, number, text, facts, around)
-        return bool(decided)
+        advice = facts.form is Form.PYTHON and all(symptom.role is Role.ADVICE for symptom, _ in decided)
+        return bool(decided) and not advice  # an exception may quote advice
 
     def _decide(self, text: str, facts: LineFacts) -> Decided:
         """The symptoms of a line. What a user chose is never the kernel's word."""

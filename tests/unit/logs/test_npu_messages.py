@@ -9,7 +9,7 @@ import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome
 from tests.support.cases import from_cases
-from tests.support.fault_logs import accusations, concluded
+from tests.support.fault_logs import accusations, concluded, written
 
 EZ = from_cases(__file__, "EZ", str)
 CORE = "there is an exception of fftsplus aicore error, core id is 12, error code = 0x20000"
@@ -150,3 +150,24 @@ WARNED = ("loader WARNING - Error occurred during preprocess.", *PIPELINE, "[ERR
 @pytest.mark.parametrize("lines", [[OPTIONAL], WARNED, [TRANSIENT]], ids=["library", "pipeline", "transient"])
 def test_what_the_job_overcame_is_not_accused(lines: Sequence[str], tmp_path: Path) -> None:
     assert not accusations(told(tmp_path, [*lines, *STEPS]))
+
+
+def test_the_number_that_the_root_waits_for_completes_the_list(tmp_path: Path) -> None:
+    """The last rank is absent too: the list alone does not show how many there should be."""
+    head = "[ERROR] HCCL(10,train):2026-03-15-01:20:01.62{} [topoinfo_exchange_server.cc:314] [11][Init]"
+    found = written(
+        tmp_path,
+        f"{head.format(1)}[RanktableDetect]topo exchange server get socket timeout! timeout[120 s]",
+        f"{head.format(2)}[DisplayConnectedRank]need connect rankNum is [4]",
+        f"{head.format(3)}[DisplayConnectedRank]connected rankinfo[LINE 0]: "
+        "[0000000000000000],[0000000000000002];",
+    )
+    assert found.charges[0].says == "ranks 1, 3 never came to the rendezvous"
+
+
+def test_the_operator_that_failed_is_named_beside_advice(tmp_path: Path) -> None:
+    said = "RuntimeError: The process exits for this inner error, and the current working operator name is"
+    (charge, *_) = written(tmp_path, f"{said} MatMulOperation.").charges
+    assert charge.symptom == "torch-npu-operator-failed"
+    advice = "Since the operator is called asynchronously, the stacktrace may be inaccurate."
+    assert written(tmp_path, f"RuntimeError: something failed. {advice}").outcome is LogOutcome.UNKNOWN

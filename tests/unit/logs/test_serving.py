@@ -116,3 +116,13 @@ def test_a_bad_request_is_no_failure_of_the_server(tmp_path: Path) -> None:
         "(Worker_TP0 pid=210) INFO 11-20 14:40:13 [multiproc_executor.py:520] Parent process exited, ending",
     )
     assert found.outcome is LogOutcome.CLEAN
+
+
+def test_an_engine_that_died_is_no_bad_request(tmp_path: Path) -> None:
+    """The file of the server that reports bad requests tells of it too, below the frames of a request."""
+    head = "ERROR 06-23 13:46:28 [serving_chat.py:911]"
+    frames = f'{head}   File "/opt/vllm/engine/client.py", line 596, in _process\n{head}     raise output\n'
+    bad = f"{frames}{head} ValueError: This model's maximum context length is 4096 tokens.\n"
+    dead = f"{frames}{head} vllm.engine.multiprocessing.MQEngineDeadError: Engine loop is not running.\n"
+    for text, outcome in ((bad, LogOutcome.CLEAN), (dead, LogOutcome.NAMED)):
+        assert written(tmp_path, text).outcome is outcome

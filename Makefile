@@ -125,7 +125,6 @@ weigh-some: $(VENV)/.ready
 	@kept=$$(mktemp) && trap 'rm -f "$$kept"' EXIT && \
 	  $(BIN)/python -m tests.exam --weigh doctor/logs/judge --draw 4 --seed "$$(date +%j)" --file "$$kept"
 
-# A few conditions, drawn at random, as a part of `make test-all`: a dozen seconds.
 # What a machine with NVIDIA GPUs can prove: gpu-proof.md and its recording. PYTHON needs torch with CUDA.
 gpu-proof: $(VENV)/.installed
 	$(BIN)/python -m tests.gpu_proof --python $(PYTHON)

@@ -145,7 +145,7 @@ FACTS = (
     *("--html", "--markdown", "--quiet", "--verbose"),
 )
 NOT_AROUND = (
-    *("--in-job", "--replay", "--save", "--print", "--healthy-hosts", "--faulty-hosts"),
+    *("--in-job", "--job", "--replay", "--save", "--print", "--healthy-hosts", "--faulty-hosts"),
     *("--html", "--markdown", "--per-host"),
 )
 """The options of a pre-flight that say nothing about a command, or are not for it."""
@@ -213,7 +213,7 @@ app.command(
         ("doctor facts -F hostfile --csv facts.csv", "for a spreadsheet"),
         ("doctor facts --replay run.json", "from a recording"),
     ),
-)(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)(ask_facts))
+)(takes(*ranktable.BY_JOB, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)(ask_facts))
 app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
 
 

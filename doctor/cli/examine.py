@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import signal
 import sys
@@ -24,7 +23,6 @@ from doctor.text.option import IN_JOB, REPLAY, any_option, option, refuse_confli
 from doctor.text.speech import t
 from doctor.text.terminal import put, tell
 
-SLURM_JOB = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
 INSIDE = ("bin/python", "python3", "python")
 """The place of the interpreter in a directory such as a virtual environment."""
 GONE_IN = 15
@@ -120,8 +118,11 @@ def ask_slow(request: Request, wishes: SlowWishes) -> int:
 def _of_a_job(request: Request, wishes: RunningJobWishes) -> Request:
     """The request of a command about a running job, if its options fit together."""
     refuse_conflicts(request, wishes)
-    if wishes.slurm_job is not None and not SLURM_JOB.fullmatch(wishes.slurm_job):
-        raise UsageError("--job is the number of a Slurm job.", "Such as 4711, or 4711_3 of an array.")
+    if wishes.slurm_job is not None:
+        from doctor.transport.slurm.squeue import check_number
+
+        check_number(wishes.slurm_job)
+        request = replace(request, who=replace(request.who, slurm_job=wishes.slurm_job))
     if (python := request.smoke.python) is not None:
         named = interpreter(python, request.who.local)
         request = replace(request, smoke=replace(request.smoke, python=named))

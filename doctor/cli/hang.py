@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TextIO, TypeVar
+from typing import TextIO
 
 from msgspec import structs
 
@@ -16,6 +14,7 @@ from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError
 from doctor.exam.host_session import HostSession, open_session
 from doctor.exam.request import Request
+from doctor.exam.slurm_job import of_slurm
 from doctor.hang.below import sentence, with_checks
 from doctor.hang.check import examine_below, suggested
 from doctor.hang.judge import Judgement, judged
@@ -27,7 +26,6 @@ from doctor.judge.verdict import Report
 from doctor.live.evidence import LiveEvidence
 from doctor.live.evidence_file import encoded, load
 from doctor.live.look import look_at
-from doctor.live.options import RunningJobWishes
 from doctor.live.pyspy import check_given
 from doctor.live.sight import Sight
 from doctor.model import UnreachedHost, UnreachedKind
@@ -41,9 +39,6 @@ from doctor.text.printable import clean_line
 from doctor.text.speech import spoken_command
 from doctor.text.spelling import probably
 from doctor.text.terminal import put, tell
-from doctor.transport.slurm.squeue import slurm_job
-
-W = TypeVar("W", bound=RunningJobWishes)
 
 
 def hang(request: Request, wishes: HangWishes) -> int:
@@ -56,9 +51,8 @@ def hang(request: Request, wishes: HangWishes) -> int:
         evidence = load(request.replay)
         evidence = structs.replace(evidence, choice=wishes.choice(evidence.choice))
         return _report(Sight(evidence), judged(evidence), request, None)
-    environ: Mapping[str, str] = os.environ
-    if wishes.slurm_job is not None:
-        request, wishes, environ = of_slurm(request, wishes)
+    request, environ, number = of_slurm(request)
+    wishes = replace(wishes, slurm_job=number)
     session = open_session(request, environ)
     try:
         sight, judgement = _look(session, wishes)
@@ -67,23 +61,6 @@ def hang(request: Request, wishes: HangWishes) -> int:
         return _report(sight, judgement, request, session if wishes.check else None)
     finally:
         session.close()
-
-
-def of_slurm(request: Request, wishes: W) -> tuple[Request, W, Mapping[str, str]]:
-    """The request with the nodes of the Slurm job of `--job` as its hosts, unless hosts are named. If srun
-    reaches the nodes, the environment of the job is returned and names them.
-    """
-    who = request.who
-    if wishes.slurm_job is None or who.hosts or who.hostfile or who.local or who.rank_table:
-        return request, wishes, os.environ
-    job = slurm_job(wishes.slurm_job)
-    if len(job.numbers) == 1:
-        wishes = replace(wishes, slurm_job=job.numbers[0])
-    environ = job.environ(os.environ)
-    by_srun = request.way.transport in ("auto", "srun") and shutil.which("srun")
-    if environ is not None and by_srun and who.inventory is None:
-        return request, wishes, environ
-    return replace(request, who=replace(who, hosts=job.nodes)), wishes, os.environ
 
 
 def _look(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]:

@@ -13,6 +13,7 @@ from doctor.text.option import any_option
 
 app = group()
 HOSTS = ("HOSTS", "--hostfile", "--inventory", "--local")
+BY_JOB = (*HOSTS, "--job")
 IN_A_TABLE = ("device-missing", "device-ip-missing", "device-ip-duplicate")
 """The checks that must be decided before a table is written. A fault of any other check prevents it too."""
 SSH = ("--user", "--port", "--identity", "--jump", "--ssh-config", "--accept-new", "--sudo", "--enter")
@@ -33,7 +34,7 @@ class CheckWishes:
 
 
 @app.command("make", help="Write a rank table of the live devices, if all are healthy.")
-@takes(*HOSTS, "--exclude", *SSH, "--connect-timeout", "--timeout", "--expect", "--quiet")
+@takes(*BY_JOB, "--exclude", *SSH, "--connect-timeout", "--timeout", "--expect", "--quiet")
 def make(request: Request, wishes: MakeWishes) -> int:
     from doctor.cli.table import make_table_of
 
@@ -45,10 +46,10 @@ def make(request: Request, wishes: MakeWishes) -> int:
 
 
 @app.command("check", help="Check a rank table, alone or (with HOSTS) against the live devices.")
-@takes(*HOSTS, *SSH, "--json", "--quiet", "--verbose", "--color", "--no-color")
+@takes(*BY_JOB, *SSH, "--json", "--quiet", "--verbose", "--color", "--no-color")
 def check(request: Request, wishes: CheckWishes) -> int:
     who = request.who
-    if not (who.hosts or who.hostfile or who.inventory or who.local):
+    if not (who.hosts or who.hostfile or who.inventory or who.local or who.slurm_job):
         from doctor.cli.table import check_table
 
         return check_table(wishes.file, request.outputs, wishes.product)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from doctor.cli.defaults import with_defaults
-from doctor.cli.hang import of_slurm, tell_remedies, tell_unread, write_evidence
+from doctor.cli.hang import tell_remedies, tell_unread, write_evidence
 from doctor.exam.host_session import HostSession, open_session
 from doctor.exam.request import Request
+from doctor.exam.slurm_job import of_slurm
 from doctor.live.agents import LookPatience
 from doctor.live.look import narrowed, whole
 from doctor.live.pyspy import check_given
@@ -34,10 +34,9 @@ def slow(request: Request, wishes: SlowWishes) -> int:
     request = with_defaults(request, in_report=False)
     if request.replay:
         evidence = load(request.replay)
-        return _report(SlowSight(replace(evidence, choice=wishes.choice(evidence.choice))), request)
-    environ: Mapping[str, str] = os.environ
-    if wishes.slurm_job is not None:
-        request, wishes, environ = of_slurm(request, wishes)
+        return _report(SlowSight(structs.replace(evidence, choice=wishes.choice(evidence.choice))), request)
+    request, environ, number = of_slurm(request)
+    wishes = replace(wishes, slurm_job=number)
     session = open_session(request, environ)
     try:
         sight = _look(session, wishes)

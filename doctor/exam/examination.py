@@ -20,6 +20,7 @@ from doctor.exam.progress import progress_line
 from doctor.exam.replay import as_recorded
 from doctor.exam.request import SHAPES, ExamFlags, JobFlags, Ready, Request, SmokeFlags
 from doctor.exam.signals import signal_of, stop_on_signals
+from doctor.exam.slurm_job import of_slurm
 from doctor.exam.way import way_of
 from doctor.expect import Expect, amend
 from doctor.facts.run import MESH
@@ -207,7 +208,8 @@ def _collect(
     way, what = request.way, request.what
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     training = _training(request.smoke)
-    targets = ready.targets if ready else targets_of(request)
+    request, environ, _ = of_slurm(request)
+    targets = ready.targets if ready else targets_of(request, environ)
     hosts = enter_all(targets.hosts, way.enter)
     if request.smoke.python is not None:
         own = request.defaults and "--python" not in request.typed  # a default gives way to the inventory
@@ -221,7 +223,7 @@ def _collect(
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
     of_job = () if syllabus.exam.alone else (ENVIRONMENT,)  # what a job is given decides its plan
-    transport = ready.transport if ready else choose_transport(way, targets, hosts)
+    transport = ready.transport if ready else choose_transport(way, targets, hosts, environ)
     line = progress_line(request.outputs)
     collection = Collection(
         Order(
@@ -240,7 +242,7 @@ def _collect(
             smoke=syllabus.smoke,
             quick=request.command == "smoke",
             hosts_from="" if targets.source in (COMMAND_LINE, LOCAL) else targets.source,
-            way=way_of(request, targets, transport.name),
+            way=way_of(request, targets, transport.name, environ),
             pythons=None if ready else own_interpreters(os.environ),
         ),
         transport,

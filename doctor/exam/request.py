@@ -44,8 +44,14 @@ class HostFlags:
     rank_table: Path | None = host_option(
         "--rank-table FILE", "The job's rank table; its servers are the hosts."
     )
+    slurm_job: str | None = host_option("--job ID", "The nodes of this Slurm job.")
     local: bool = host_option("--local", "This machine only.", default=False)
     exclude: tuple[str, ...] = host_option("--exclude NODESET", "Leave hosts out.", default=())
+
+    @property
+    def named(self) -> bool:
+        """Whether an option names the hosts themselves; an inventory may only add to them."""
+        return bool(self.hosts or self.hostfile or self.local or self.rank_table)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ def explain(wishes: ExplainWishes, request: Request) -> int:
     return explain_words(found.text, load, checks, spoken(), verbose=outputs.verbose, colours=outputs.colours)
 
 
-@takes(*ranktable.HOSTS, "--rank-table", "--exclude", *WAY, "--python", "--launch", "--checks", *SHOWN)
+@takes(*ranktable.BY_JOB, "--rank-table", "--exclude", *WAY, "--python", "--launch", "--checks", *SHOWN)
 def logs(wishes: FetchWishes, request: Request) -> int:
     from doctor.cli.defaults import with_defaults
     from doctor.logs.explain import refuse_outputs

@@ -17,6 +17,7 @@ from pathlib import Path
 from doctor.errors import DoctorError, UsageError
 from doctor.exam.host_session import HostSession, open_session
 from doctor.exam.request import Request
+from doctor.exam.slurm_job import of_slurm
 from doctor.job.launch.files import LIMIT
 from doctor.logs.explain import LogOrigin, explain_logs
 from doctor.logs.fetch.private import private_folder
@@ -67,18 +68,24 @@ def minutes_since(text: str, now: float | None = None) -> int:
 
 def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
     """The exit code of `explain`; 3 if no host gave a log."""
-    wanted = _wanted(request, wishes)
+    request, environ, number = of_slurm(request)
+    wanted = _wanted(request, wishes, number or os.environ.get("SLURM_JOB_ID", ""))
     with _folder(wishes.save) as folder:
-        paths, source = fetched_logs(request, wanted, folder, kept=wishes.save is not None)
+        paths, source = fetched_logs(request, wanted, folder, environ, kept=wishes.save is not None)
         check = request if wishes.check else None
         return explain_logs(paths, request, wishes.logs, fetched=source, check=check)
 
 
 def fetched_logs(
-    request: Request, wanted: LogRequest, folder: Path, *, kept: bool = False
+    request: Request,
+    wanted: LogRequest,
+    folder: Path,
+    environ: Mapping[str, str] = os.environ,
+    *,
+    kept: bool = False,
 ) -> tuple[list[str], LogOrigin]:
     """The logs of the hosts, copied into the folder: the paths to read, and where they are from."""
-    session = open_session(request, os.environ)
+    session = open_session(request, environ)
     try:
         wanted = replace(wanted, output=_with_reader(wanted.output, session))
         taken, silent = _fetch_all(session, wanted, folder)
@@ -132,7 +139,7 @@ def _since(minutes: float | None) -> str:
     return f"{datetime.fromtimestamp(time.time() - 60 * minutes, timezone.utc):%Y-%m-%d %H:%M} UTC"
 
 
-def _wanted(request: Request, wishes: FetchWishes) -> LogRequest:
+def _wanted(request: Request, wishes: FetchWishes, slurm_job: str) -> LogRequest:
     paths = tuple(path for path in wishes.paths if path.strip())
     if len(paths) < len(wishes.paths):
         raise UsageError("--path is empty.", "Example: --path '/data/job7/*.log'.")
@@ -146,18 +153,18 @@ def _wanted(request: Request, wishes: FetchWishes) -> LogRequest:
         max(1, int(limit * ROOM)),
         limit,
         () if paths else tuple(_folders(request)),
-        JobOutput() if paths else _output(),
+        JobOutput() if paths else _output(slurm_job),
         wishes.rank_user or "",
     )
 
 
-def _output() -> JobOutput:
-    """Where the Slurm job writes in whose environment we run.
+def _output(number: str) -> JobOutput:
+    """Where the Slurm job with this number writes.
 
-    The number of a job in the environment proves nothing: another user, who chose the names of the files of
+    The number of a job proves nothing: another user, who chose the names of the files of
     that user's job, must not choose what we read.
     """
-    number, none = os.environ.get("SLURM_JOB_ID", ""), JobOutput()
+    none = JobOutput()
     if not is_number(number):
         return none
     try:

@@ -19,6 +19,7 @@ from doctor.transport.errors import quoted
 from doctor.transport.slurm.step import own_environment
 
 SECONDS = 20.0
+NUMBER = re.compile(r"[1-9][0-9]{0,9}(_[0-9]{1,9})?")
 FORMAT = "%A|%F|%K|%T|%U|%N"
 _ALIVE = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "SIGNALING", "STAGE_OUT", "RESIZING"}
 WIDTHS = {
@@ -31,7 +32,7 @@ WIDTHS = {
 _NO_FILE = ("", "N/A", "n/a", "(null)")
 _NO_TASK = "4294967294"
 """What Slurm writes for %a outside of an array."""
-NAME_THEM = "Name its nodes as well: doctor hang HOSTS --job {}"
+NAME_THEM = "Name its nodes: HOSTS."
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,11 +44,14 @@ class SlurmJob:
     nodes: tuple[str, ...]
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str] | None:
-        """The variables of a step of this job, if this user may start one in it."""
+        """The variables of a step of this job, if this user may start one in it. Those of another job, in
+        which this command runs, are left out.
+        """
         if len(self.numbers) != 1 or self.uid != os.getuid():
             return None
+        inside = environ.get("SLURM_JOB_ID") == self.numbers[0]
         return {
-            **environ,
+            **(environ if inside else own_environment(environ)),
             "SLURM_JOB_ID": self.numbers[0],
             "SLURM_JOBID": self.numbers[0],
             "SLURM_JOB_NODELIST": fold(self.nodes),
@@ -68,12 +72,19 @@ class JobOutput:
     """The owner's user number: who chose these names."""
 
 
+def check_number(number: str) -> None:
+    """Raises UsageError if it is not the number of a job."""
+    if not NUMBER.fullmatch(number):
+        raise UsageError("--job is the number of a Slurm job.", "Such as 4711, or 4711_3 of an array.")
+
+
 def slurm_job(number: str, environ: Mapping[str, str] = os.environ) -> SlurmJob:
     """The job with this number. Raises UsageError if it does not run, or squeue cannot be asked."""
+    check_number(number)
     try:
         return read_squeue(number, _asked(number, f"--format={FORMAT}", environ).decode("utf-8", "replace"))
     except SqueueRefusal as error:
-        hint = "squeue lists those that run." if error.unknown else NAME_THEM.format(number)
+        hint = "squeue lists those that run." if error.unknown else NAME_THEM
         raise UsageError(f"--job {number}: {error}.", hint) from None
 
 

@@ -50,7 +50,7 @@ def choose_transport(
     """The transport to these hosts. `environ` names the Slurm job whose nodes are reached by srun."""
     if way.transport == "local" and not targets.local:
         raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
-    if targets.local and way.transport not in ("ssh", "srun"):
+    if targets.local and way.transport not in ("ssh", "openssh", "srun"):
         from doctor.transport.local import LocalTransport
 
         return LocalTransport()
@@ -75,6 +75,7 @@ def choose_transport(
             fanout=way.fanout,
             connect_timeout=way.connect_timeout,
         ),
+        way.transport,
     )
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 BACKENDS = ("auto", "gloo", "nccl", "hccl")
 FRAMEWORK_NAMES = ("auto", "torch", "mindspore")
-TRANSPORTS = ("auto", "ssh", "srun", "local")
+TRANSPORTS = ("auto", "ssh", "openssh", "srun", "local")
 SHAPES = ("auto", "full", "ring", "none")
 SECONDS: Mapping[str, Any] = {"min": 0.1, "max": 86_400.0}
 
@@ -98,7 +98,7 @@ class WayFlags:
     sudo: bool = live_option("--sudo", "Read what only root may read, by sudo -n.", default=False)
     enter: str | None = host_option("--enter COMMAND", "Examine inside a container: 'docker exec -i NAME'.")
     transport: str = host_option(
-        "--transport NAME", "auto, ssh, srun or local.", default="auto", values=TRANSPORTS
+        "--transport NAME", "auto, ssh, openssh, srun or local.", default="auto", values=TRANSPORTS
     )
     fanout: int = any_option("--fanout N", "Connections made at once.", default=64, min=1, max=4096)
     connect_timeout: float | None = any_option(
@@ -113,7 +113,7 @@ class WayFlags:
     @property
     def logs_in(self) -> bool:
         """Whether an option asks for SSH or Slurm, which may lead to a different machine from this one."""
-        return self.asks_for_ssh("ssh_config", "accept_new") or self.transport in ("ssh", "srun")
+        return self.asks_for_ssh("ssh_config", "accept_new") or self.transport in ("ssh", "openssh", "srun")
 
     def asks_for_ssh(self, *more: str) -> bool:
         """Whether an option was typed that only SSH has."""

@@ -69,6 +69,8 @@ class CannotReach(Exception):
     remedy: str
     commands: Sequence[str] = ()
     detail: str = ""
+    by_ssh: Sequence[str] = ()
+    """Keywords of ssh_config, and of known_hosts, by which `ssh` itself may get there."""
 
     def of(self, host: str) -> UnreachedHost:
         return UnreachedHost(host, self.kind, self.summary, self.remedy, tuple(self.commands), self.detail)

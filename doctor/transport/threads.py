@@ -39,7 +39,7 @@ class Turn:
     """
 
     def __init__(self, seconds: float, until: float, begun: Callable[[], None] = lambda: None) -> None:
-        self._seconds = seconds
+        self.seconds = seconds
         self._until = until
         self._begun = begun
         self.deadline: float | None = None
@@ -50,7 +50,7 @@ class Turn:
             now = time.monotonic()
             if now >= self._until:
                 raise errors.no_turn()
-            self.deadline = min(now + self._seconds, self._until)
+            self.deadline = min(now + self.seconds, self._until)
             self._begun()
         return self.deadline
 

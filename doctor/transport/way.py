@@ -197,7 +197,7 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     "--jump": lambda text: passes(check_jump, text),
     "--enter": is_entry,
     "address": is_host,
-    "--transport": _one_of("ssh", "srun", "local"),
+    "--transport": _one_of("ssh", "openssh", "srun", "local"),
     "--python": lambda text: to_type(text) == text,
     "--backend": _one_of("gloo", "nccl", "hccl"),
     "--framework": _one_of("torch", "mindspore"),

@@ -121,7 +121,7 @@ class SshConfig:
         found = self._look_up(name, name)
         settings = self._settings(name, str(found["hostname"]), found, user=user, port=port, jump=None)
         flags = replace(self._flags, jump=None)
-        return replace(settings, explicit=_ssh_options(flags, settings.port))
+        return replace(settings, explicit=ssh_options(flags, settings.port))
 
     def _look_up(self, name: str, address: str) -> dict[str, object]:
         try:
@@ -198,7 +198,7 @@ class SshConfig:
             hash_known_hosts=text("hashknownhosts").lower() == "yes",
             connect_timeout=seconds,
             only_ssh=tuple(key for key in (*KNOWS_HOSTS, *LOGS_IN) if is_set(key)),
-            explicit=_ssh_options(flags, port),
+            explicit=ssh_options(flags, port),
         )
 
     def _read(self, file: Path, base: Path, inside: list[str], depth: int) -> None:
@@ -315,7 +315,7 @@ def _known_hosts(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(_path(name) for name in names if name.lower() != "none")
 
 
-def _ssh_options(flags: SshSettings, port: int) -> tuple[str, ...]:
+def ssh_options(flags: SshSettings, port: int) -> tuple[str, ...]:
     """The options that make `ssh` do what we did."""
     words: list[str] = []
     if flags.config_file is not None:

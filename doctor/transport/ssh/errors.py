@@ -19,6 +19,17 @@ class PresentedKey:
     known_as: str
 
 
+def ssh_refused(to: Destination, kind: UnreachedKind, said: str) -> CannotReach:
+    """`ssh` itself does not get there."""
+    return CannotReach(
+        kind,
+        f"ssh does not log in: {quoted(said)}.",
+        "Make this command work without a question first; it shows what ssh tries.",
+        [to.ssh("-v")],
+        quoted(said),
+    )
+
+
 def command_hung(command: str, seconds: float) -> CannotReach:
     return CannotReach(
         UnreachedKind.OTHER,
@@ -63,6 +74,7 @@ def login_refused(
         f"Login as {to.user} refused: {keys}{left_out}{methods}{tail}.",
         remedy,
         commands,
+        by_ssh=others,
     )
 
 
@@ -79,6 +91,7 @@ def second_factor(to: Destination, key: str, allowed: Sequence[str], others: Seq
         _only_ssh(others, "a login that is already open there does not count")
         + "Let this key suffice (AuthenticationMethods in the host's sshd_config): nobody is here to answer.",
         [to.ssh("-v")],
+        by_ssh=others,
     )
 
 
@@ -101,6 +114,7 @@ def key_unknown(
         "then accept it: connect once by hand, or --accept-new.",
         [*([] if others else [to.ssh()]), _scan(to, known_hosts)],
         f"{key.known_as} {key.kind} {key.fingerprint}",
+        [*others, *(["@cert-authority"] if only_authority else [])],
     )
 
 

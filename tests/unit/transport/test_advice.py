@@ -52,6 +52,7 @@ EXAMPLES: dict[str, tuple[Any, ...]] = {
     "DownNode": (DownNode("node1", "DOWN", "Not responding"),),
     "SrunMessages": (SrunMessages({}, {}),),
     "int | None": (None, 1),
+    "UnreachedKind": (UnreachedKind.AUTH,),
 }
 NAMES = from_cases(__file__, "NAMES", dict[str, tuple[str, ...]])
 NAMES |= {"known_hosts": ("/root/.ssh/known_hosts", "~/x y/known_hosts2")}

@@ -16,6 +16,7 @@ import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
+from doctor.cli.diff import diff as compare_runs
 from doctor.cli.examine import ask_facts, ask_hang, ask_slow, check_hosts, examine
 from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
@@ -214,6 +215,14 @@ app.command(
         ("doctor facts --replay run.json", "from a recording"),
     ),
 )(takes(*ranktable.BY_JOB, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)(ask_facts))
+app.command(
+    "diff",
+    help="Compare two runs: what is new, what is gone, what has changed.",
+    epilog=examples(
+        ("doctor diff monday.json today.json", "two files of --save or --json"),
+        ("doctor diff runs/old runs/new --json -", "folders of --report-dir, for a script"),
+    ),
+)(compare_runs)
 app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
 
 

@@ -70,6 +70,7 @@ def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
 
 def print_schema() -> int:
     """Prints the JSON Schema of every report that --json writes."""
+    from doctor.diff.envelope import DiffReport
     from doctor.hang.envelope import HangReport
     from doctor.logs.envelope import LogsReport
     from doctor.report.files.json import CheckReport
@@ -77,7 +78,7 @@ def print_schema() -> int:
     from doctor.run.envelope import RunReport
     from doctor.slow.envelope import SlowReport
 
-    kinds = (CheckReport, LogsReport, HangReport, SlowReport, RunReport)
+    kinds = (CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport)
     put(f"{json.dumps(schema_of(*kinds), indent=1)}\n", sys.stdout)
     return 0
 

@@ -6,6 +6,7 @@ import json
 from functools import cache
 from typing import Any
 
+from doctor.diff.envelope import DiffReport
 from doctor.hang.envelope import HangReport
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_report
@@ -53,7 +54,7 @@ def as_prometheus(made: Made) -> bytes:
 @cache
 def schema() -> dict[str, Any]:
     """What `doctor list schema` prints."""
-    return schema_of(CheckReport, LogsReport, HangReport, SlowReport, RunReport)
+    return schema_of(CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport)
 
 
 def wrong(data: dict[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ BASES = {
     "LogsReport": "Envelope",
     "HangReport": "Envelope",
     "SlowReport": "Envelope",
+    "DiffReport": "Envelope",
     "RunReport": "Envelope",
     "LogFindingEntry": "FindingEntry",
     "HangFindingEntry": "FindingEntry",

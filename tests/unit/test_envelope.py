@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
+from doctor.diff.envelope import DiffReport
 from doctor.exam.demo import DEMOS, FOLDER, evidence_of
 from doctor.hang.below import with_checks
 from doctor.hang.envelope import HangReport
@@ -175,7 +176,9 @@ def test_the_schema_is_printed() -> None:
 def test_the_page_explains_each_field() -> None:
     before, _, _ = PAGE.read_text().partition(HERE)
     tables = field_tables(
-        schema_of(Envelope, CheckReport, LogsReport, HangReport, SlowReport, RunReport, ShadowLine)
+        schema_of(
+            Envelope, CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport, ShadowLine
+        )
     )
     if os.environ.get("UPDATE_DOCS"):
         PAGE.write_text(f"{before}{HERE}\n{tables}")

@@ -1,0 +1,211 @@
+"""Two runs -> what is new, gone, still there or undecided, and the facts that changed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from doctor.diff.saved import Saved
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.judge.fact_table import COLUMNS, NEAR
+from doctor.judge.fact_values import NOT_INSTALLED, rate, sized
+from doctor.model import Status
+from doctor.report.files.envelope import FindingEntry, PlaceEntry
+
+BAD = (Status.WARN, Status.FAIL)
+OF_THE_MOMENT = {"memory_free_bytes", "shm_free_bytes", "clock_offset_seconds", "clock_uncertainty_seconds"}
+"""Facts that differ from one moment to the next."""
+LESS_IS_WORSE = {column.key for column in COLUMNS if column.whole or column.kind == "near"} | {
+    *("devices", "speed_mbps", "device_link_mbps", "device_addresses_set")
+}
+TITLES = {column.key: column.title for column in COLUMNS}
+NOT_TOLD = "not reported"
+
+
+class ChangeKind(Enum):
+    NEW = "new"
+    GONE = "gone"
+    STILL = "still there"
+    OPEN = "not decided"
+    ALONE = "not looked at before"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What has become of a finding on these hosts."""
+
+    kind: ChangeKind
+    finding: FindingEntry
+    hosts: tuple[str, ...]
+    why: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class FactChange:
+    """The hosts on which a fact changed in the same way."""
+
+    key: str
+    title: str
+    before: str
+    after: str
+    hosts: tuple[str, ...]
+    worse: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    before: Saved
+    after: Saved
+    changes: tuple[Change, ...] = ()
+    facts: tuple[FactChange, ...] = ()
+    both: tuple[str, ...] = ()
+    """The hosts of both runs."""
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+
+    def of(self, *kinds: ChangeKind) -> tuple[Change, ...]:
+        return tuple(each for each in self.changes if each.kind in kinds)
+
+    @property
+    def worse(self) -> bool:
+        return bool(self.of(ChangeKind.NEW)) or any(each.worse for each in self.facts)
+
+    @property
+    def exit_code(self) -> int:
+        """1 if something got worse, 3 if that cannot be said, else 0."""
+        if self.worse:
+            return EXIT_FAULT
+        undecided = not self.both or self.of(ChangeKind.OPEN, ChangeKind.ALONE)
+        return EXIT_INCONCLUSIVE if undecided else EXIT_OK
+
+
+def difference(before: Saved, after: Saved) -> Difference:
+    then, now = ([host.name for host in run.hosts] for run in (before, after))
+    both = tuple(name for name in now if name in {*then})
+    return Difference(
+        before,
+        after,
+        tuple(_changes(before, after, {*both})),
+        tuple(_facts(before, after, both)),
+        both,
+        tuple(name for name in now if name not in {*then}),
+        tuple(name for name in then if name not in {*now}),
+    )
+
+
+def _changes(before: Saved, after: Saved, both: set[str]) -> Iterator[Change]:
+    """Worst first: new findings, those that one run alone decided, those that stay, those that are gone."""
+    found: dict[ChangeKind, list[Change]] = {kind: [] for kind in ChangeKind}
+    for finding in after.findings:
+        for kind, hosts, why in _split(finding, before, both, ChangeKind.NEW, ChangeKind.ALONE):
+            found[kind].append(Change(kind, finding, hosts, why))
+    for finding in before.findings:
+        for kind, hosts, why in _split(finding, after, both, ChangeKind.GONE, ChangeKind.OPEN):
+            if kind is not ChangeKind.STILL:
+                found[kind].append(Change(kind, finding, hosts, why))
+    order = (ChangeKind.NEW, ChangeKind.ALONE, ChangeKind.OPEN, ChangeKind.STILL, ChangeKind.GONE)
+    for kind in order:
+        yield from sorted(found[kind], key=lambda each: -BAD.index(each.finding.status))
+
+
+def _split(
+    finding: FindingEntry, other: Saved, both: set[str], absent: ChangeKind, undecided: ChangeKind
+) -> Iterator[tuple[ChangeKind, tuple[str, ...], str]]:
+    """The hosts of a finding by what the other run says of them: it has the same, it does not, or it did not
+    decide that.
+    """
+    if finding.status not in BAD:
+        return
+    groups: dict[tuple[ChangeKind, str], list[str]] = {}
+    for host in finding.hosts or ("",):
+        if host and host not in both:
+            continue
+        why = ""
+        if _has(finding, host, other.findings):
+            kind = ChangeKind.STILL
+        elif why := _undecided(finding, host, other):
+            kind = undecided
+        else:
+            kind = absent
+        groups.setdefault((kind, why), []).append(host)
+    for (kind, why), hosts in groups.items():
+        yield kind, tuple(filter(None, hosts)), why
+
+
+def _has(finding: FindingEntry, host: str, others: Iterable[FindingEntry]) -> bool:
+    """Whether one of them is the same fault of the same part of the host, and not less severe."""
+    part = _part(finding, host)
+    return any(
+        each.check == finding.check
+        and each.status in BAD
+        and (not host or host in each.hosts)
+        and (BAD.index(each.status) >= BAD.index(finding.status))
+        and (part <= _part(each, host) or not (part and _part(each, host)))
+        for each in others
+    )
+
+
+def _part(finding: FindingEntry, host: str) -> set[PlaceEntry]:
+    """The devices, ports and ends of connections that are at fault, without ranks and processes."""
+    own = (each for each in finding.where if each.host in (host or each.host, None))
+    parts = {PlaceEntry(device=each.device, port=each.port, peer=each.peer) for each in own}
+    return parts - {PlaceEntry()}
+
+
+def _undecided(finding: FindingEntry, host: str, other: Saved) -> str:
+    """Why the other run does not say whether the host has this fault; empty if it does."""
+    rows = [row for row in other.results if row.check == finding.check and (not host or host in row.hosts)]
+    if any(row.status in (Status.PASS, *BAD) for row in rows):
+        return ""
+    silent = next((each for each in other.hosts if each.name == host and each.status == "unexamined"), None)
+    if silent is not None:
+        return silent.reason or "the host was not examined"
+    return next((row.reason for row in rows if row.reason), "") or "this check was not made"
+
+
+def _facts(before: Saved, after: Saved, both: Iterable[str]) -> Iterator[FactChange]:
+    """Facts that were asked for in both runs, and differ by more than they differ between equal hosts."""
+    then, now = ({host.name: host.facts for host in run.hosts} for run in (before, after))
+    asked = {key for facts in then.values() for key in facts} & {
+        key for facts in now.values() for key in facts
+    }
+    rows: dict[tuple[str, str, str, bool], list[str]] = {}
+    for host in both:
+        heard = then[host] and now[host]  # a host that did not answer is a finding
+        for key in TITLES if heard else ():
+            if key in asked - OF_THE_MOMENT and _differ(key, then[host].get(key), now[host].get(key)):
+                worse = _is_worse(key, then[host].get(key), now[host].get(key))
+                change = (key, shown(key, then[host]), shown(key, now[host]), worse)
+                rows.setdefault(change, []).append(host)
+    place = list(TITLES)
+    for (key, was, now_is, worse), hosts in sorted(rows.items(), key=lambda row: place.index(row[0][0])):
+        yield FactChange(key, TITLES[key], was, now_is, tuple(hosts), worse)
+
+
+def _differ(key: str, was: Any, now: Any) -> bool:
+    near = any(column.key == key and column.kind == "near" for column in COLUMNS)
+    if near and isinstance(was, int | float) and isinstance(now, int | float):
+        return abs(was - now) > NEAR * max(abs(was), abs(now))
+    return bool(was != now)
+
+
+def _is_worse(key: str, was: Any, now: Any) -> bool:
+    """Whether the host has less of what it needs. A fact that it no longer reports is only a question."""
+    numbers = isinstance(was, int | float) and isinstance(now, int | float)
+    return key in LESS_IS_WORSE and numbers and now < was
+
+
+def shown(key: str, facts: Mapping[str, Any]) -> str:
+    """The value in words and units."""
+    value = facts.get(key)
+    if value is None:
+        return NOT_TOLD
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    if key.endswith("_bytes") and isinstance(value, int | float):
+        return sized(value)[1]
+    if key.endswith("_mbps") and isinstance(value, int):
+        return rate(value)[1]
+    return str(value) or NOT_INSTALLED[1]

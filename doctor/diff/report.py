@@ -21,6 +21,7 @@ from doctor.report.files.envelope import (
 from doctor.report.page.card import Card, CardKind, Page, Row, RowForm, Table
 from doctor.text.nodeset import fold
 
+WORSE = "Worse: "
 WORDS = {0: ("Not worse", CardKind.GOOD), 1: ("Worse", CardKind.FAIL), 3: ("Undecided", CardKind.OPEN)}
 CARDS = {
     ChangeKind.NEW: ("NEW", CardKind.FAIL),
@@ -38,7 +39,7 @@ def page_of(found: Difference) -> Page:
         found.after.started,
         word,
         kind,
-        headline(found),
+        headline(found).removeprefix(WORSE),
         f"{headline(found)}.",
         tuple(_about(found)),
         tuple(map(_card, found.changes)),
@@ -56,10 +57,10 @@ def headline(found: Difference) -> str:
     worse = [each for each in found.facts if each.worse]
     if new:
         more = f"; {len(new) - 1} more" if len(new) > 1 else ""
-        return f"Worse: {_who(new[0])}: {new[0].finding.summary.rstrip('.')}{more}"
+        return f"{WORSE}{_who(new[0])}: {new[0].finding.summary.rstrip('.')}{more}"
     if worse:
         first = worse[0]
-        return f"Worse: {first.title} of {fold(first.hosts)}: {first.before} -> {first.after}"
+        return f"{WORSE}{first.title} of {fold(first.hosts)}: {first.before} -> {first.after}"
     if open_ := found.of(ChangeKind.OPEN, ChangeKind.ALONE):
         return (
             f"Whether it got worse is not known: {len(open_)} findings were looked at in one of the runs only"

@@ -43,15 +43,15 @@ WAITS = re.compile(
 )
 
 
-def waits_in(frames: Sequence[Frame]) -> str:
+def waits_in(frames: Sequence[Frame], *, device: bool = True) -> str:
     """The operation in which a stack waits for other ranks or for its device, by the stack alone; empty if it
-    shows none.
+    shows none. `device`: whether the job has devices that a line of Python may wait for.
     """
     cut = user_index(frames)
     if operation := collective_of(frames[:cut]) or synchronises(frames[:cut]):
         return operation
     source = frames[0].source if cut == 0 and frames else ""
-    found = WAITS.search(source) or NOTICES.search(source)
+    found = WAITS.search(source) or (NOTICES.search(source) if device else None)
     return found[0].strip(".(").rpartition(".")[2] if found else ""
 
 
@@ -65,6 +65,11 @@ def collective_of(library: Sequence[Frame]) -> str:
                 name = RPC + name if name not in ("wrapper", "_invoke_rpc") else named
             named = name if not name.startswith("_") or not named else named
     return named
+
+
+def in_backward(frames: Sequence[Frame]) -> bool:
+    """Whether the engine computes gradients; collectives of the gradients are waited for in there, too."""
+    return any(frame.name == "_engine_run_backward" for frame in frames[: user_index(frames)])
 
 
 def synchronises(library: Sequence[Frame]) -> str:

@@ -64,6 +64,8 @@ class RankSamples(msgspec.Struct, frozen=True, kw_only=True):
     """When it was inside (or outside) for long, in seconds after the start of the round."""
     long_waits: Stretches = ()
     """The same of `waits`."""
+    outside: Annotated[dict[Word, Count], msgspec.Meta(max_length=16)] = {}
+    """In how many samples outside collectives its main thread slept in a function of the kernel."""
     used: Used = Used()
 
 

@@ -8,6 +8,7 @@ from doctor.hang.report import ONE_JOB, job_lines
 from doctor.hang.words import rights_words
 from doctor.live.words import frame_words, job_words, missing_words
 from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Table
+from doctor.slow.advice import advice, next_look
 from doctor.slow.judge.judgement import DeviceShare, Lag, LateReason, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.words import between, milliseconds, percent, who
 from doctor.text.nodeset import fold
@@ -102,7 +103,7 @@ def _rows(late: SlowCulprit, judgement: SlowJudgement) -> Iterator[Row]:
         short = late.reason in (LateReason.QUOTA, LateReason.HOGS)
         most = f"a step would take at most {left}: what it does inside collectives is slow, too"
         yield Row("without", (most if short else f"a step would take about {left}",))
-    yield Row("do", judgement.commands if late.is_link else (), RowForm.TYPED)
+    yield Row("do", tuple(advice(late, judgement.hang.reach)), RowForm.TYPED)
 
 
 def _notes(judgement: SlowJudgement) -> Iterator[str]:
@@ -118,6 +119,8 @@ def _notes(judgement: SlowJudgement) -> Iterator[str]:
 def _after(judgement: SlowJudgement) -> Iterator[tuple[str, str]]:
     if judgement.state is SlowState.SEVERAL:
         yield ONE_JOB, ""
+    if longer := next_look(judgement):
+        yield f"Look for longer: {longer}", ""
     if judgement.state is SlowState.STANDS and judgement.job:
         yield f"It stands still: {judgement.hang.reach.other('hang')}", ""
 

@@ -13,6 +13,7 @@ from doctor.report.files.envelope import (
     result_entries,
     verdict_of,
 )
+from doctor.slow.advice import advice
 from doctor.slow.envelope import DeviceEntry, PaceEntry, SlowFindingEntry, SlowOfFinding, SlowPart, SlowReport
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.judgement import DeviceShare, RankShare, SlowCulprit, SlowJudgement
@@ -55,7 +56,7 @@ def _part(judgement: SlowJudgement) -> SlowPart:
         unreached=unreached_entries(judgement.hang),
         rights=rights_entry(judgement.hang),
         notes=judgement.notes,
-        commands=judgement.commands,
+        commands=tuple(line for each in judgement.late for line in advice(each, judgement.hang.reach)),
     )
 
 

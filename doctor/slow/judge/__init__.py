@@ -37,7 +37,6 @@ WORTH, TOO_NOISY = 0.15, 0.2
 SAME_STEPS = 0.25
 """By how much of them the steps of two ranks may differ, which were counted from different moments on."""
 HIDDEN = "hidden behind it"
-LINK_COMMANDS = "ip -s link, and ethtool ETH, on its host"
 NOT_TIMED = "the clocks were read; whether the others wait for it was not seen"
 TOO_FEW = "Too few samples were taken: a host is very busy, or has very many connections."
 NO_DEVICES = "a slow device would not be seen: all hosts wait alike for it"
@@ -130,7 +129,6 @@ def _paces(seen: Sampled, found: Series | None) -> list[RankShare]:
 
 
 def _named(made: SlowJudgement, *late: SlowCulprit) -> SlowJudgement:
-    links = [each for each in late if each.is_link]
     return replace(
         made,
         state=SlowState.LINK if late[0].is_link else SlowState.LATE,
@@ -138,7 +136,6 @@ def _named(made: SlowJudgement, *late: SlowCulprit) -> SlowJudgement:
         sentence=_said_of(late[0])
         if len(late) == 1
         else f"{_said_of(late[0])[:-1]}; {len(late) - 1} more late.",
-        commands=(LINK_COMMANDS,) if links else (),
         notes=(*made.notes, f"what costs less may be {HIDDEN}: look again after the repair"),
     )
 

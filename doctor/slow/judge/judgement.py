@@ -158,7 +158,6 @@ class SlowJudgement:
     maybe: str = ""
     """Who may be late, if that is not certain."""
     notes: tuple[str, ...] = ()
-    commands: tuple[str, ...] = ()
     more: bool = False
     """Whether looking on may show more."""
     few: bool = False

@@ -6,13 +6,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import median
 
-from doctor.live.collectives import waits_in
+from doctor.live.collectives import in_backward, waits_in
 from doctor.live.evidence import Frame, JobMember
 from doctor.live.places import place_of
 from doctor.live.wires import Key
-from doctor.slow.evidence import Profile, RankSamples
+from doctor.slow.evidence import RankSamples
 from doctor.slow.judge.judgement import Lag, LateReason, Where
 from doctor.slow.judge.series import Sampled, own_line, stacks_of
 from doctor.slow.judge.words import percent
@@ -34,6 +35,7 @@ TIMES_MORE = 3.0
 MORE_CPU = 0.1
 AWAKE = 0.5
 """The share of the time that a thread wants a processor, from which on it computes, or spins to wait."""
+MOSTLY = 0.6
 BUSY = 0.5
 """The share of a processor from which on it is not called free."""
 NO_STACKS = "its stacks were not seen, so it is not known why"
@@ -46,8 +48,27 @@ _WEAK = (LateReason.UNEVEN, LateReason.ELSEWHERE)
 """What a processor or the GIL explains better."""
 _LIMITED = (*_WEAK, LateReason.COMPUTES)
 """What is explained better by less of a processor than the others get."""
-Line = tuple[str, str]
-"""The function of a line of the user's code: its file and its name."""
+Line = tuple[str, str, int]
+"""A line of the user's code: its file, its function and its number."""
+_NOWHERE: tuple[float, Frame | None] = (0.0, None)
+ALIKE = 0.15
+"""By how much of what a rank does a line's part may differ, if each line takes longer in proportion."""
+SEVERAL = 2
+"""As many lines must be seen: a single one always has its proportion."""
+_KERNEL = (
+    (("locks_lock_inode", "fcntl_setlk", "posix_lock", "flock_lock"), "it waits for a lock on a file there"),
+    (("pipe_write",), "it writes to a pipe or a terminal there that nobody reads fast enough"),
+    (("n_tty_write", "tty_write"), "it writes to a terminal there that does not take it"),
+    (("pipe_read", "pipe_wait"), "it waits for what another process writes into a pipe there"),
+    (("do_wait", "wait4"), "it waits for a child process there"),
+    (("nanosleep",), "it sleeps there"),
+    (("sk_wait", "tcp_recv", "wait_woken", "inet_csk", "skb_wait", "unix_"), "it waits for an answer there"),
+    (
+        ("folio", "io_schedule", "wait_on_page", "lock_page", "nfs", "fuse_", "jbd2"),
+        "it waits for storage there",
+    ),
+)
+"""Functions of the kernel in which a main thread sleeps, and what it does there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +83,7 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     """Why `who` is late, compared with `others`."""
     used = {each: _Rates(seen, each) for each in (who, *others)}
     here, rest = used[who], [used[each] for each in others]
-    where = _where(seen, who, others)
+    where, alike = _where(seen, who, others)
     at_line = [*_at_line(where, here, rest, seen, who, lag)] if where is not None else []
     limits = [*_throttled(here, rest), *_underserved(here, rest, seen, who)]
     short = limits or [*_gil(seen, who)] or [*_starved(here, rest, seen, who)]
@@ -70,6 +91,8 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     said = [*short, *at_line] if weak else [*at_line, *short]
     if not said and not (_compared(seen, [who]) and _compared(seen, others)):
         return Reasons(where, None, (NO_STACKS,))
+    if not said and not alike:
+        return Reasons(where, None, ("no line of it stands out",))
     if not said:
         everything = "everything takes longer there: its host, the clock of its processors, memory"
         said = [(LateReason.EVERYTHING, everything)]
@@ -180,45 +203,61 @@ def _beside(seen: Sampled, who: Key) -> str:
     return f"; beside it {'; '.join(beside)}" if beside else ""
 
 
-def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> Where | None:
-    """The function at which it is more often outside than the others, and its most frequent line."""
-    mine = next(iter(seen.profiles(who)), None)
-    theirs = [found[0] for each in others if (found := seen.profiles(each))]
-    if mine is None or not theirs:
-        return None
-    here, there = _lines(mine), [_lines(each) for each in theirs]
-    more = {
-        line: share - median(each.get(line, (0.0, None))[0] for each in there)
-        for line, (share, _) in here.items()
-    }
-    line = max(more, key=lambda each: more[each], default=None)
-    if line is None or more[line] < STANDS_OUT:
-        return None
-    share, frame = here[line]
-    return Where(frame, share, median(each.get(line, (0.0, None))[0] for each in there))
+def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> tuple[Where | None, bool]:
+    """The line at which it is more often outside than the others, and whether it is longer at each of its
+    lines, in the same proportion.
+    """
+    here, there = _lines(seen, who), [found for each in others if (found := _lines(seen, each))]
+    if not here or not there:
+        return None, False
+
+    def usual(line: Line) -> float:
+        return median(each.get(line, _NOWHERE)[0] for each in there)
+
+    more = {line: share - usual(line) for line, (share, _) in here.items()}
+    line = max(more, key=lambda each: more[each])
+    mine, theirs = sum(share for share, _ in here.values()), sum(map(usual, {*here, *chain(*there)}))
+    alike = all(
+        abs(here.get(each, _NOWHERE)[0] / mine - usual(each) / (theirs or 1.0)) < ALIKE
+        for each in {*here, *chain(*there)}
+    )
+    if more[line] < STANDS_OUT or (alike and len(here) >= SEVERAL):
+        return None, alike and mine - theirs >= STANDS_OUT
+    return Where(here[line][1], here[line][0], usual(line)), False
 
 
-def _lines(profile: Profile) -> dict[Line, tuple[float, Frame]]:
-    """The share of samples outside collectives in each function of the user's code, with its usual line."""
-    whole = max(1, sum(profile.main))
+def _lines(seen: Sampled, of: Key) -> dict[Line, tuple[float, Frame]]:
+    """The share of samples outside collectives at each line of the user's code. What a rank waits inside its
+    backward, which its threads show and its stack does not, is not work there.
+    """
+    profile = next(iter(seen.profiles(of)), None)
+    if profile is None:
+        return {}
+    whole, waited = max(1, sum(profile.main)), 0
     counts: Counter[Line] = Counter()
-    frames: dict[Line, Counter[Frame]] = {}
+    gradients: Counter[Line] = Counter()
+    frames: dict[Line, Frame] = {}
     for stack, parts in stacks_of(profile):
         own = own_line(stack)
-        if own is not None and not waits_in(stack):
-            counts[own.file, own.name] += sum(parts)
-            frames.setdefault((own.file, own.name), Counter())[own] += sum(parts)
-    return {line: (number / whole, frames[line].most_common(1)[0][0]) for line, number in counts.items()}
+        if waits_in(stack, device=seen.has_devices):
+            waited += sum(parts)
+        elif own is not None:
+            line = own.file, own.name, own.line
+            (gradients if in_backward(stack) else counts)[line] += sum(parts)
+            frames.setdefault(line, own)
+    inside = gradients.total()
+    hidden = min(1.0, max(0.0, seen.inside(of) * whole - waited) / inside) if inside else 0.0
+    return {
+        line: ((counts[line] + (1 - hidden) * gradients[line]) / whole, own) for line, own in frames.items()
+    }
 
 
 def places(seen: Sampled) -> Mapping[Key, str]:
     """The place at which each recorded rank is most often outside."""
     found = {}
     for each in seen.keys:
-        for profile in seen.profiles(each)[:1]:
-            lines = _lines(profile)
-            if lines:
-                found[each] = place_of(max(lines.values(), key=lambda one: one[0])[1])
+        if lines := _lines(seen, each):
+            found[each] = place_of(max(lines.values(), key=lambda one: one[0])[1])
     return found
 
 
@@ -254,10 +293,25 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
             LateReason.COMPUTES,
             f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
         )
+    elif words := _kernel_wait(seen, who, where):
+        yield LateReason.ELSEWHERE, words
     else:
         asleep = here.awake_at(where, rest) < 1 - AWAKE if _spin(rest) else here.cpu < BUSY
         free = ", and its processor is free" if asleep and (here.starved < STARVED or _spin(rest)) else ""
         yield LateReason.ELSEWHERE, f"it is there{free}"
+
+
+def _kernel_wait(seen: Sampled, who: Key, where: Where) -> str:
+    """What it sleeps in at that line, if that is the same for most of its time there."""
+    samples = sum(sum(each.samples) for each in seen.ranks(who))
+    slept = Counter[str]()
+    for each in seen.ranks(who):
+        slept.update(each.outside)
+    for names, words in _KERNEL:
+        often = sum(number for name, number in slept.items() if any(part in name for part in names))
+        if often > samples * where.share * MOSTLY:
+            return words
+    return ""
 
 
 def _computes_more(here: _Rates, where: Where, rest: Sequence[_Rates]) -> bool:
@@ -280,8 +334,8 @@ def _worker(seen: Sampled, who: Key) -> str:
     found = []
     for each in seen.job.helpers:
         if (each.host, each.helps) == who:
-            for profile in seen.profiles((each.host, each.pid))[:1]:
-                found += [(share, frame, each.pid) for share, frame in _lines(profile).values()]
+            lines = _lines(seen, (each.host, each.pid)).values()
+            found += [(share, frame, each.pid) for share, frame in lines]
     share, frame, pid = max(found, key=lambda one: one[0], default=(0.0, None, 0))
     return (
         f", whose worker (pid {pid}) is in {frame.name}, {place_of(frame)}, {percent(share)} of the time"
@@ -303,8 +357,8 @@ def _gil(seen: Sampled, who: Key) -> Said:
     profile = next(iter(seen.profiles(who, gil=True)), None)
     if profile is None or not profile.asked:
         return
-    held: Counter[Line] = Counter()
-    frames: dict[Line, Frame] = {}
+    held: Counter[tuple[str, str]] = Counter()
+    frames: dict[tuple[str, str], Frame] = {}
     for stack, parts in stacks_of(profile, main=False):
         if own := own_line(stack):
             held[own.file, own.name] += sum(parts)

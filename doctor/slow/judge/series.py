@@ -66,6 +66,15 @@ class Sampled:
         return [each for each in found if each.pid == of[1] and each.gil is gil and each.samples]
 
     @property
+    def has_devices(self) -> bool:
+        return any(uses_device(look) for rank in self.job.ranks for look in rank.looks)
+
+    def inside(self, of: Key) -> float:
+        """The share of its samples in which a thread of it was in a collective of gloo."""
+        found = self.ranks(of)
+        return sum(sum(each.inside) for each in found) / max(1, sum(sum(each.samples) for each in found))
+
+    @property
     def keys(self) -> list[Key]:
         return [key(each) for each in self.job.ranks]
 
@@ -93,7 +102,7 @@ def series(seen: Sampled) -> Series | None:
 
 def _by_threads(seen: Sampled, sends: bool) -> Series | None:
     ranks = {each: seen.ranks(each) for each in seen.keys}
-    if any(uses_device(look) for rank in seen.job.ranks for look in rank.looks):
+    if seen.has_devices:
         return None  # a group of gloo serves another purpose there
     if not all(of and all(r.workers and r.inside for r in of) for of in ranks.values()):
         return None
@@ -127,7 +136,7 @@ def _by_stacks(seen: Sampled) -> Series | None:
             samples += min(sum(p.main) for p in of_rank.values() if p)
             for each, profile in of_rank.items():
                 assert profile is not None
-                found[each].append((_waiting(profile), profile.main))
+                found[each].append((_waiting(profile, seen.has_devices), profile.main))
     if not lengths:
         return None
     shares = {each: _blocks(of, lengths) for each, of in found.items()}
@@ -139,11 +148,11 @@ def _profile(seen: Sampled, of: Key, number: int) -> Profile | None:
     return next(found, None)
 
 
-def _waiting(profile: Profile) -> Counts:
+def _waiting(profile: Profile, device: bool) -> Counts:
     """In how many samples of each part its main thread waited for others or for its device."""
     counts = [0] * len(profile.main)
     for frames, parts in stacks_of(profile):
-        if waits_in(frames):
+        if waits_in(frames, device=device):
             for at, number in enumerate(parts[: len(counts)]):
                 counts[at] += number
     return tuple(counts)

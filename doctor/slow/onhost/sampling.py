@@ -24,6 +24,7 @@ LONG = 0.25
 """Seconds that a rank is inside or outside, from which on it is told when."""
 MOST_LONG = 200
 MOST_LINKS = 512
+MOST_OUTSIDE = 8
 BUSIEST = 3
 OWED = 8
 """Milliseconds: who received this much later than it last sent owes an answer."""
@@ -38,6 +39,8 @@ class RankCount:
         self.watch = watch
         self.samples, self.inside, self.waits = [0] * parts, [0] * parts, [0] * parts
         self.entries = 0
+        self.outside = {}  # type: dict[str, int]
+        """In how many samples outside collectives its main thread slept in each function of the kernel."""
         self.long, self.long_waits = Stretches(), Stretches()
         self.before = watch.used()
 
@@ -46,6 +49,8 @@ class RankCount:
         self.samples[part] += 1
         self.inside[part] += inside
         self.waits[part] += waits
+        if not inside and (name := self.watch.kernel_wait()):
+            self.outside[name] = self.outside.get(name, 0) + 1
         self.entries += inside and self.long.state is False
         self.long.look(inside, at)
         self.long_waits.look(waits, at)
@@ -56,7 +61,8 @@ class RankCount:
         deltas["nice"] = after.get("nice", 0)
         seen = {}  # type: dict[str, Any]
         if not self.watch.blind:
-            seen = {"inside": self.inside, "waits": self.waits}
+            often = sorted(self.outside.items(), key=lambda one: -one[1])[:MOST_OUTSIDE]
+            seen = {"inside": self.inside, "waits": self.waits, "outside": dict(often)}
             seen.update(long=self.long.told(at), long_waits=self.long_waits.told(at))
         return dict(
             pid=self.watch.pid,

@@ -10,6 +10,7 @@ WORKER = "pt_gloo_runloop"
 """A thread of gloo, which waits with a time limit if and only if its rank is inside a collective."""
 MOST_WORKERS = 64
 _LONGEST = 512
+_LONGEST_NAME = 64
 
 
 class RankWatch:
@@ -19,6 +20,7 @@ class RankWatch:
         self.pid = pid
         self.home = f"{proc.PROC}/{pid}"
         self.main = self._opened(pid)
+        self.sleeps_in = self._opened(pid, "wchan")
         self.workers = [self._opened(tid) for tid in self._workers()]
         self.blind = self.main is None or _read(self.main) == ""
 
@@ -29,9 +31,9 @@ class RankWatch:
             return sorted(tid for tid, name in names if name == WORKER)[:MOST_WORKERS]
         return []
 
-    def _opened(self, tid: int) -> "int | None":
+    def _opened(self, tid: int, name: str = "syscall") -> "int | None":
         with contextlib.suppress(OSError):
-            return os.open(f"{self.home}/task/{tid}/syscall", os.O_RDONLY | os.O_CLOEXEC)
+            return os.open(f"{self.home}/task/{tid}/{name}", os.O_RDONLY | os.O_CLOEXEC)
         return None
 
     def inside(self) -> "tuple[bool, bool]":
@@ -41,6 +43,11 @@ class RankWatch:
         calls = (_read(each) for each in self.workers if each is not None)
         by_worker = any(_timed(each) or _runs(each) for each in calls)
         return by_worker, by_worker or (self.main is not None and _timed(_read(self.main)))
+
+    def kernel_wait(self) -> str:
+        """The function of the kernel in which its main thread sleeps; empty if it runs, or that is hidden."""
+        found = "" if self.sleeps_in is None else _read(self.sleeps_in)
+        return "" if found == "0" else found[:_LONGEST_NAME]
 
     def used(self) -> "dict[str, Any]":
         """What it has used so far: seconds, bytes and counts."""
@@ -60,7 +67,7 @@ class RankWatch:
         return told
 
     def close(self) -> None:
-        for each in (self.main, *self.workers):
+        for each in (self.main, self.sleeps_in, *self.workers):
             if each is not None:
                 os.close(each)
 

@@ -195,6 +195,35 @@ def test_of_two_hosts_one_direction_is_compared_with_the_other(slow: set[str], f
     assert all({late.host, *late.peers} == {"node1", "node2"} for late in made.late)
 
 
+@pytest.mark.parametrize(
+    ("more", "hosts"),
+    [({}, ("node1", "node2")), ({"node4": "node2"}, ("node1",)), ({"node1": "node3"}, ("node1",))],
+)
+def test_in_a_ring_the_end_that_receives_may_be_at_fault_too(
+    more: dict[str, str], hosts: tuple[str, ...]
+) -> None:
+    """Each host sends to one other. Who receives well from a third, or is slow to two, decides it."""
+    seen = recorded("nobody")
+    homes, ring = (
+        _homes(seen),
+        {("node1", "node2"), ("node2", "node3"), ("node3", "node4"), ("node4", "node1")},
+    )
+
+    def change(host: HostSamples, one: SampleRound) -> SampleRound:
+        links = []
+        for link in one.links:
+            ends = host.host, homes.get(link.peer.rpartition(":")[0], "")
+            if ends in ring | {*more.items()}:
+                rate, busy = (10**6, 0.8) if host.host == "node1" else (10**9, 0.4)
+                sent = int(0.7 * 0.8 * 10**6 * one.seconds)
+                links.append(replace(link, sent=sent, rate=rate, busy=busy * one.seconds))
+        return replace(one, links=tuple(links))
+
+    (late,) = judge(with_rounds(seen, change)).late
+    assert (late.lag, late.hosts) == (Lag.SLOW_LINK, hosts)
+    assert ("either end may be at fault" in late.sentence) is (len(hosts) > 1)
+
+
 def _homes(seen: SlowEvidence) -> dict[str, str]:
     """Host by address."""
     return {

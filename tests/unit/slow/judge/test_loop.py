@@ -1,0 +1,108 @@
+"""The usual loop: every rank trains in one function, and one line of it costs one rank the time.
+
+Recorded on one host, over gloo: three ranks, of which rank 1 is late at one line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace as changed
+
+import pytest
+from msgspec.structs import replace
+
+from doctor.live.reach import Reach
+from doctor.slow.advice import BY_REASON, advice, next_look
+from doctor.slow.evidence import HostSamples, Profile, SampleRound, SlowEvidence, StackCount
+from doctor.slow.evidence_file import load
+from doctor.slow.judge import judge
+from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowState
+from tests.support.slow.recorded import SAMPLES, recorded, with_rounds
+
+WRITES = "it writes to a pipe or a terminal there"
+LINES = {
+    "sleep": (27, LateReason.ELSEWHERE, "it sleeps there"),
+    "lock": (35, LateReason.ELSEWHERE, "it waits for a lock on a file there"),
+    "pipe": (
+        37,
+        LateReason.ELSEWHERE,
+        "it writes to a pipe or a terminal there that nobody reads fast enough",
+    ),
+    "child": (39, LateReason.ELSEWHERE, "it waits for a child process there"),
+    "work": (31, LateReason.COMPUTES, "it computes there: 57 % of a processor, the others 6 %"),
+    "batch": (45, LateReason.COMPUTES, "it computes there: 61 % of a processor, the others 5 %"),
+}
+
+
+@pytest.mark.parametrize("kind", LINES)
+def test_the_line_that_costs_the_time_is_named_and_no_host(kind: str) -> None:
+    number, reason, words = LINES[kind]
+    made = judge(load(SAMPLES / f"loop-{kind}.json.gz"))
+    (late,) = made.late
+    assert (late.ranks, late.reason, late.why[0]) == ((1,), reason, words)
+    assert late.where is not None
+    assert late.where.frame.line == number
+    assert late.where.others < 0.01
+    assert "host" not in late.why[0]
+    (do,) = advice(late, made.hang.reach)
+    assert do.startswith("# ")
+
+
+def with_shares(
+    late: tuple[int, int], others: tuple[int, int], rest: tuple[int, ...] = (3, 2)
+) -> SlowEvidence:
+    """Of 59 samples a rank is so often at line 25 and at line 27; else inside its backward, or in `rest`."""
+    seen = load(SAMPLES / "loop-sleep.json.gz")
+    pid = judge(seen).late[0].pid
+
+    def change(_: HostSamples, one: SampleRound) -> SampleRound:
+        def there(profile: Profile) -> Profile:
+            first, second = late if profile.pid == pid else others
+            frame = profile.frames[0]
+            frames = tuple(replace(frame, name="main", file="job.py", line=line) for line in (25, 27, 45))
+            graph = "/opt/venv/lib/python3.11/site-packages/torch/autograd/graph.py"
+            engine = replace(frame, name="_engine_run_backward", file=graph)
+            counts = (first,), (second,), (59 - first - second,)
+            places = (0,), (1,), rest
+            stacks = tuple(
+                StackCount(main=True, frames=at, counts=of) for at, of in zip(places, counts, strict=True)
+            )
+            return replace(profile, frames=(*frames, engine), main=(59,), stacks=stacks)
+
+        return replace(one, profiles=tuple(there(each) for each in one.profiles if not each.gil))
+
+    return with_rounds(seen, change)
+
+
+def test_everything_takes_longer_only_if_each_line_does_in_proportion() -> None:
+    (alike,) = judge(with_shares((32, 18), (13, 7))).late
+    assert (alike.where, alike.reason) == (None, LateReason.EVERYTHING)
+    assert alike.why == ("everything takes longer there: its host, the clock of its processors, memory",)
+    (one,) = judge(with_shares((43, 7), (13, 7))).late
+    assert one.where is not None
+    assert (one.where.frame.line, one.reason) == (25, LateReason.UNEVEN)
+
+
+def test_if_no_line_stands_out_no_host_is_blamed() -> None:
+    (late,) = judge(with_shares((14, 8), (13, 7), rest=(3,))).late
+    assert (late.where, late.reason) == (None, None)
+    assert late.why == ("no line of it stands out",)
+
+
+@pytest.mark.parametrize("reason", [*LateReason, None])
+def test_every_reason_has_something_to_do(reason: LateReason | None) -> None:
+    late = SlowCulprit(Lag.LATE, "node1", ("node1",), (1,), reason=reason)
+    said = [*advice(late, Reach(nodes=("node1", "node2")))]
+    assert said
+    assert all(line.startswith(("# ", "doctor ")) for line in said)
+    assert (reason in BY_REASON) is (reason not in (LateReason.EVERYTHING, None))
+
+
+def test_a_link_is_looked_at_from_each_end() -> None:
+    late = SlowCulprit(Lag.SLOW_LINK, "node1", ("node1", "node3"), peers=("node3",))
+    assert [*advice(late, Reach())][1:] == ["ssh node1 ip -s link", "ssh node3 ip -s link"]
+
+
+def test_a_look_that_could_see_more_says_how() -> None:
+    made = judge(recorded("nobody"))
+    assert next_look(made) == ""
+    assert next_look(changed(made, state=SlowState.UNKNOWN, more=True)).endswith(" --for 60")

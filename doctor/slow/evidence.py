@@ -58,6 +58,8 @@ class RankSamples(msgspec.Struct, frozen=True, kw_only=True):
     """The same, or its main thread waited with a time limit, as in a send or a receive."""
     entries: Count = 0
     """How often it entered a collective."""
+    wait_entries: Count = 0
+    """How often it began to wait, as `waits` says."""
     workers: Count = 0
     """Its threads that wait in collectives; 0 without gloo."""
     long: Stretches = ()

@@ -55,7 +55,10 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
     if not seen.rounds:
         none = f"No samples of the job were taken on all of {fold(hang.job.hosts)}."
         return replace(made, sentence=f"{_late_hosts(seen)} answered too late." if seen.lost else none)
-    entries = [sum(each.entries for each in seen.ranks(of)) for of in seen.keys]
+    sends = is_pipeline(seen)
+    entries = [
+        sum(max(each.entries, each.wait_entries * sends) for each in seen.ranks(of)) for of in seen.keys
+    ]
     steps, step = _steps(evidence, hang.job)
     if not steps and not any(entries) and (hang.verdict is HangState.HANG or _is_still(hang, seen)):
         said = f"Nothing moved for {seen.seconds:.0f} s. {hang.sentence}"

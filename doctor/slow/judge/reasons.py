@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import median
 
-from doctor.live.collectives import in_backward, waits_in
+from doctor.live.collectives import in_backward
 from doctor.live.evidence import Frame, JobMember
 from doctor.live.places import place_of
 from doctor.live.wires import Key
 from doctor.slow.evidence import RankSamples
 from doctor.slow.judge.judgement import Lag, LateReason, Where
-from doctor.slow.judge.series import Sampled, own_line, stacks_of
+from doctor.slow.judge.series import Sampled, own_line, stacks_of, waited_in
 from doctor.slow.judge.words import percent
 
 STANDS_OUT = 0.05
@@ -53,8 +53,8 @@ Line = tuple[str, str, int]
 _NOWHERE: tuple[float, Frame | None] = (0.0, None)
 ALIKE = 0.15
 """By how much of what a rank does a line's part may differ, if each line takes longer in proportion."""
-SEVERAL = 2
-"""As many lines must be seen: a single one always has its proportion."""
+ONE = 0.7
+"""The part of what a rank does from which on a line is all that takes longer."""
 _KERNEL = (
     (("locks_lock_inode", "fcntl_setlk", "posix_lock", "flock_lock"), "it waits for a lock on a file there"),
     (("pipe_write",), "it writes to a pipe or a terminal there that nobody reads fast enough"),
@@ -221,7 +221,7 @@ def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> tuple[Where | None
         abs(here.get(each, _NOWHERE)[0] / mine - usual(each) / (theirs or 1.0)) < ALIKE
         for each in {*here, *chain(*there)}
     )
-    if more[line] < STANDS_OUT or (alike and len(here) >= SEVERAL):
+    if more[line] < STANDS_OUT or (alike and here[line][0] < ONE * mine):
         return None, alike and mine - theirs >= STANDS_OUT
     return Where(here[line][1], here[line][0], usual(line)), False
 
@@ -239,7 +239,7 @@ def _lines(seen: Sampled, of: Key) -> dict[Line, tuple[float, Frame]]:
     frames: dict[Line, Frame] = {}
     for stack, parts in stacks_of(profile):
         own = own_line(stack)
-        if waits_in(stack, device=seen.has_devices):
+        if waited_in(stack, seen.has_devices):
             waited += sum(parts)
         elif own is not None:
             line = own.file, own.name, own.line

@@ -17,6 +17,8 @@ from doctor.slow.evidence import Counts, HostSamples, Profile, RankSamples, Samp
 BLOCKS = 8
 FEWEST = 3
 """The fewest samples of a block."""
+STAGES = "torch/distributed/pipelining/"
+"""Its functions that wait do so for what a neighbour sends or receives."""
 SENDS = frozenset(("send", "recv", "isend", "irecv", "batch_isend_irecv"))
 OFTEN = 0.1
 """The share of a rank's samples in which it sends or receives, if the job is a pipeline."""
@@ -152,10 +154,16 @@ def _waiting(profile: Profile, device: bool) -> Counts:
     """In how many samples of each part its main thread waited for others or for its device."""
     counts = [0] * len(profile.main)
     for frames, parts in stacks_of(profile):
-        if waits_in(frames, device=device):
+        if waited_in(frames, device):
             for at, number in enumerate(parts[: len(counts)]):
                 counts[at] += number
     return tuple(counts)
+
+
+def waited_in(frames: Sequence[Frame], device: bool = True) -> str:
+    """The operation in which a stack waits; empty if it shows none."""
+    stages = any(STAGES in frame.file and frame.name.startswith("_wait") for frame in frames[:1])
+    return "recv" if stages else waits_in(frames, device=device)
 
 
 def stacks_of(profile: Profile, *, main: bool = True) -> Iterator[tuple[tuple[Frame, ...], Counts]]:
@@ -208,12 +216,12 @@ def _made(shares: Mapping[Key, Sequence[float | None]], by: str, samples: int) -
 def is_pipeline(seen: Sampled) -> bool:
     """Whether ranks wait in sends and receives, in which no worker of gloo waits."""
     return any(
-        sum(sum(parts) for frames, parts in stacks_of(profile) if waits_in(frames) in SENDS)
+        sum(sum(parts) for frames, parts in stacks_of(profile) if waited_in(frames) in SENDS)
         >= OFTEN * max(1, sum(profile.main))
         for each in seen.keys
         for profile in seen.profiles(each)[:1]
     ) or any(
-        waits_in(thread.frames) in SENDS
+        waited_in(thread.frames) in SENDS
         for rank in seen.job.ranks
         for look in rank.looks
         for thread in look.python

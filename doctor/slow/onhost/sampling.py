@@ -38,7 +38,7 @@ class RankCount:
     def __init__(self, watch: RankWatch, parts: int) -> None:
         self.watch = watch
         self.samples, self.inside, self.waits = [0] * parts, [0] * parts, [0] * parts
-        self.entries = 0
+        self.entries = self.wait_entries = 0
         self.outside = {}  # type: dict[str, int]
         """In how many samples outside collectives its main thread slept in each function of the kernel."""
         self.long, self.long_waits = Stretches(), Stretches()
@@ -52,6 +52,7 @@ class RankCount:
         if not inside and (name := self.watch.kernel_wait()):
             self.outside[name] = self.outside.get(name, 0) + 1
         self.entries += inside and self.long.state is False
+        self.wait_entries += waits and self.long_waits.state is False
         self.long.look(inside, at)
         self.long_waits.look(waits, at)
 
@@ -64,6 +65,7 @@ class RankCount:
             often = sorted(self.outside.items(), key=lambda one: -one[1])[:MOST_OUTSIDE]
             seen = {"inside": self.inside, "waits": self.waits, "outside": dict(often)}
             seen.update(long=self.long.told(at), long_waits=self.long_waits.told(at))
+            seen.update(wait_entries=self.wait_entries)
         return dict(
             pid=self.watch.pid,
             samples=self.samples,

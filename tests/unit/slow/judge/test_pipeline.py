@@ -6,10 +6,12 @@ from collections.abc import Mapping
 
 from msgspec.structs import replace
 
+from doctor.slow.advice import advice
 from doctor.slow.evidence import Profile, RankLink, RankSamples, SlowEvidence
+from doctor.slow.evidence_file import load
 from doctor.slow.judge import judge
-from doctor.slow.judge.judgement import Lag, SlowState
-from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
+from doctor.slow.judge.judgement import Lag, LateReason, SlowState
+from tests.support.slow.recorded import SAMPLES, recorded, with_links, with_ranks, with_rounds
 
 
 def pipeline(shares: Mapping[str, float]) -> SlowEvidence:
@@ -73,3 +75,13 @@ def test_beside_a_slow_link_no_stage_is_called_slow() -> None:
 
     made = judge(with_links(pipeline({"node1": 0.7, "node2": 0.1, "node3": 0.7, "node4": 0.7}), change))
     assert [each.lag for each in made.late] == [Lag.SLOW_LINK]
+
+
+def test_stages_of_pipelining_wait_for_the_slowest() -> None:
+    """Recorded: three stages over gloo, whose workers show no wait; the first one sleeps in its forward."""
+    made = judge(load(SAMPLES / "pipelining.json.gz"))
+    (late,) = made.late
+    assert (late.ranks, late.lag, late.reason) == ((0,), Lag.STAGE, LateReason.UNEVEN)
+    assert late.where is not None
+    assert (late.where.frame.name, late.where.frame.line) == ("S.forward", 10)
+    assert [*advice(late, made.hang.reach)] == ["# Give this stage fewer layers, if it is not so by design."]

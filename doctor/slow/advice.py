@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from doctor.live.reach import Reach
+from doctor.slow.judge import STEPS
 from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowJudgement, SlowState
 
 BY_REASON = {
@@ -22,7 +24,7 @@ BY_REASON = {
     LateReason.GIL: "Move the work of that thread into a process of its own.",
     LateReason.CLOCK: "Look at the cooling and the power of its host: something holds the clock down.",
 }
-LONGER = "60"
+LONGER = 60
 """Seconds of the next look, if this one did not decide."""
 
 
@@ -45,5 +47,6 @@ def advice(late: SlowCulprit, reach: Reach) -> Iterator[str]:
 def next_look(judgement: SlowJudgement) -> str:
     """What to type if nothing was decided; empty if there is nothing more to see."""
     if judgement.state is SlowState.UNKNOWN and judgement.more:
-        return f"{judgement.hang.reach.other('slow')} --for {LONGER}"
+        needed = STEPS * judgement.seconds / judgement.steps if judgement.steps else 2 * judgement.seconds
+        return f"{judgement.hang.reach.other('slow')} --for {max(LONGER, math.ceil(needed))}"
     return ""

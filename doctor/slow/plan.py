@@ -24,6 +24,8 @@ OTHERS = 3
 FEW = 2
 """Late ranks whose stacks are recorded."""
 WORKERS = 2
+STILL = 2
+"""Rounds without any move, after which it stands still, or a step takes longer."""
 LOST = 3
 """Rounds that some host did not answer in time, after which it looks no further."""
 MOST_RECORDED = 16
@@ -38,9 +40,9 @@ def following(evidence: SlowEvidence, wishes: SlowWishes) -> RoundPlan | None:
     made = judge(evidence)
     if made.job is None:
         return None
-    if made.state is SlowState.STANDS:  # or a step takes longer than this look did
-        return RoundPlan(made.seconds) if made.seconds < UNSURE * wishes.seconds else None
     seen = sampled(evidence, made.job)
+    if made.state is SlowState.STANDS:
+        return RoundPlan(FIRST * wishes.seconds) if len(seen.rounds) < STILL else None
     if len(seen.lost) >= LOST:
         return None
     if not seen.rounds:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from doctor.hang.report import ONE_JOB, job_lines
+from doctor.hang.report import page_of as hang_page
 from doctor.hang.words import rights_words
 from doctor.live.words import frame_words, job_words, missing_words
 from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Table
-from doctor.slow.advice import advice, next_look
+from doctor.slow.advice import LONGER, advice, next_look
 from doctor.slow.judge.judgement import DeviceShare, Lag, LateReason, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.words import between, milliseconds, percent, who
 from doctor.text.nodeset import fold
@@ -26,6 +27,9 @@ WORDS = {
 
 def page_of(judgement: SlowJudgement) -> Page:
     word, kind = WORDS[judgement.state]
+    cards = tuple(_card(each, judgement, number) for number, each in enumerate(judgement.late, 1))
+    if judgement.state is SlowState.STANDS:  # who it waits for is known already
+        cards = hang_page(judgement.hang).cards
     return Page(
         "slow",
         judgement.started,
@@ -34,7 +38,7 @@ def page_of(judgement: SlowJudgement) -> Page:
         _title(judgement),
         judgement.sentence,
         tuple(_about(judgement)),
-        tuple(_card(each, judgement, number) for number, each in enumerate(judgement.late, 1)),
+        cards,
         "Whom the others wait for",
         parts=tuple(_ranks(judgement)),
         notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
@@ -123,6 +127,7 @@ def _after(judgement: SlowJudgement) -> Iterator[tuple[str, str]]:
         yield f"Look for longer: {longer}", ""
     if judgement.state is SlowState.STANDS and judgement.job:
         yield f"It stands still: {judgement.hang.reach.other('hang')}", ""
+        yield f"Or a step takes longer: {judgement.hang.reach.other('slow')} --for {LONGER}", ""
 
 
 def _ranks(judgement: SlowJudgement) -> Iterator[Table]:

@@ -167,9 +167,10 @@ def _of_ranks(
             return _named(made, *links)
         stalled = _starved(made, seen) or _throttled(made, seen)
         said = TOO_FEW if made.by else _unseen(seen)
-        return stalled or replace(made, sentence=said, notes=(), more=bool(made.by))
+        later = len(seen.keys) > 1 and not all(rank.hidden for rank in seen.job.ranks)
+        return stalled or replace(made, sentence=said, notes=(), more=later)
     one = latest(found.shares, of_hosts(found.shares))
-    stops = pauses(seen, made.step_seconds)
+    stops = pauses(seen, made.step_seconds) if steps != 0 else None
     if late := several(seen, found, one, stops, links, made.step_seconds, few=few):
         return replace(_named(made, *late), more=few and bool(links))
     if stalled := _starved(made, seen) or _throttled(made, seen):

@@ -17,6 +17,7 @@ from doctor.slow.judge.reasons import NO_STACKS
 from doctor.slow.judge.series import sampled
 from doctor.slow.options import SlowWishes
 from doctor.slow.plan import FIRST, following
+from doctor.slow.report import page_of
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
 
 WISHES = SlowWishes()
@@ -325,16 +326,18 @@ def test_without_py_spy_the_rank_is_named_without_a_line() -> None:
     assert (late.reason, late.why) == (None, (NO_STACKS,)), "what was not seen is not excluded"
 
 
-def test_a_job_that_stands_still_is_looked_at_for_longer_than_a_step_may_take(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_job_that_stands_still_is_told_after_two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = recorded("nobody")
     still = replace_fields(judge(seen), state=SlowState.STANDS, seconds=6.0)
     monkeypatch.setattr("doctor.slow.plan.judge", lambda _: still)
-    plan = following(seen, WISHES)
+    first = replace(seen, samples=tuple(replace(each, rounds=each.rounds[:1]) for each in seen.samples))
+    plan = following(first, WISHES)
     assert plan
-    assert (plan.seconds, plan.record) == (6.0, {})
-    assert following(seen, SlowWishes(seconds=1)) is None
+    assert (plan.seconds, plan.record) == (0.6 * WISHES.seconds, {})
+    assert following(seen, WISHES) is None
+    after = [text for text, _ in page_of(still).after]
+    assert after[0].startswith("It stands still: doctor hang ")
+    assert after[1].startswith("Or a step takes longer: doctor slow ")
 
 
 def test_pauses_of_one_rank_are_not_called_slow() -> None:

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 
 from doctor.api import Capture, Fact, Read, Run, UnreadableOutput, files
+from doctor.text.hostprogram import host_program
 
 MB = 1 << 20
 
@@ -122,36 +123,7 @@ class Spaces:
         return next((space for space in self.places if space.path == path), None)
 
 
-_SPACES = r"""
-A=/tmp B=${HOME:-/tmp} C=/dev/shm D=/; export A B C D
-exec awk 'BEGIN {
-  while ((getline line < "/proc/self/mountinfo") > 0) {
-    split(line, word, " "); for (f = 7; f < 64 && word[f] != "-"; f++);
-    mount[++mounts] = word[5]; type[mounts] = word[f + 1]; sub(/\/$/, "", mount[mounts])
-    if (word[6] ~ /^rw/ && word[f + 1] ~ /^(ext[234]|xfs|btrfs|f2fs|jfs)$/ &&
-        word[f + 3] ~ /^ro(,|$)|,(emergency_ro|shutdown)(,|$)/) {
-      bit = ""; getline bit < ("/sys/dev/block/" word[3] "/ro"); forced[mounts] = bit != 1 } }
-  for (k = split("A B C D", name, " "); k; k--) at[name[k]] = ENVIRON[name[k]]
-  local = "set --"; before = ""
-  for (k = 1; k <= 4; k++) {
-    path = at[name[k]]; best = 0
-    if (path == before) continue
-    before = path
-    for (m = 1; m <= mounts; m++)
-      if (index(path "/", mount[m] "/") == 1 && (!best || length(mount[m]) >= length(mount[best]))) best = m
-    if (forced[best] && !told[best]++) print "forced " mount[best] (mount[best] ? "" : "/")
-    if (k == 4) continue
-    if (type[best] ~ /^(nfs|smb|fuse|beegfs)/ ||
-        type[best] ~ /^(cifs|lustre|ceph|gpfs|9p|afs|autofs|glusterfs|pvfs2|wekafs)$/)
-      print "remote", type[best], path
-    else local = local " \"$" name[k] "\"" }
-  fflush()
-  exit system(local "; for p; do shift; if [ -d \"$p\" ]; then w=no; [ ! -w \"$p\" ] || w=yes\n" \
-    "case $w$p:$(ls -ld \"$p\") in yes/tmp:????????[!w]?[!+]* | yes/dev/shm:????????[!w]?[!+]*)\n" \
-    "w=closed; esac\n" \
-    "echo \"path $w $p\"; set -- \"$@\" \"$p\"; else echo \"gone $p\"; fi; done\n" \
-    "[ $# = 0 ] && exit; df -kP \"$@\" || exit; echo inodes; df -iP \"$@\" 2>/dev/null; :") }'
-"""
+_SPACES = host_program(__file__, "memory_spaces.sh")
 """The type is looked up first, because touching a path may hang. One `df` prints its lines in order.
 
 `forced`: if an error makes the kernel stop writing to a disk, the mount stays "rw" while its superblock is

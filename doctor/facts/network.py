@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from doctor.api import Ask, Capture, Fact, Read, Run, UnreadableOutput, files
+from doctor.text.hostprogram import host_program
 from doctor.text.nodeset import is_ip
 
 
@@ -216,34 +217,7 @@ class BoundPort:
         return self.address in ("0.0.0.0", "::", address or "") or address is None
 
 
-_LISTENERS = r"""
-exec awk -v wanted='WANTED' -v login="${SSH_CONNECTION##* }" 'BEGIN {
-  print "listeners"
-  login = sprintf("%04X", login ? login : 22)
-  split("/proc/net/tcp /proc/net/tcp6", file, " ")
-  for (k = 1; k <= 2; k++) while ((getline line < file[k]) > 0) if (line ~ / 0[128A] /) {
-    split(line, word, " "); port = word[2]; sub(/.*:/, "", port)
-    peer = word[3]; sub(/.*:/, "", peer)
-    asked = index(" " wanted " ", " " port " ")
-    if (word[4] != "0A" && (!asked || peer == login || !word[10])) continue
-    print line
-    if (asked) taken[word[10]]
-    held += word[4] != "0A" }
-  pid = "self"
-  while (held && (getline stat < ("/proc/" pid "/stat")) > 0) {
-    sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); pid = stat
-    if (pid <= 1) break
-    print "ours", pid }
-  for (inode in taken) {
-    look = "find /proc/[0-9]*/fd -lname \"socket:\\[" inode "\\]\" 2>/dev/null"
-    if ((look | getline found) > 0) {
-      split(found, part, "/"); called = ""
-      getline called < ("/proc/" part[3] "/comm")
-      print "owner", inode, part[3], called
-      if ((getline stat < ("/proc/" part[3] "/stat")) > 0) {
-        sub(/^.*\) . /, "", stat); sub(/ .*/, "", stat); print "parent", part[3], stat } }
-    close(look) } }'
-"""
+_LISTENERS = host_program(__file__, "network_listeners.sh")
 """It does not call `ss`, which makes the kernel load a module. It looks up only owners of the job's ports.
 
 Of connections, those on the job's ports count, other than logins over SSH and those of whoever asks: doctor
@@ -300,26 +274,7 @@ class ResolvedNames:
     own: str
 
 
-_LOOK_UP = r"""
-command -v getent >/dev/null || exit 127
-read -r h </proc/sys/kernel/hostname || h=$(uname -n)
-set -- "$h" NAMES
-IFS='
-'; set -f
-if o=$([ -z "$q" ] || exec getent ahosts "$@"; exec timeout 2 getent ahosts "$@") 2>/dev/null; then
-  k=$# r=
-  for l in $o; do
-    case $l in
-      *' STREAM '?*) k=$((k - 1)) r="$r? $1$IFS${l%% *}$IFS"; [ $# = 1 ] || shift;;
-      *' STREAM'*) r="$r${l%% *}$IFS";;
-    esac
-  done
-  [ $k != 0 ] || { printf '%s' "$r"; exit 0; }
-  set -- "$h" NAMES
-fi
-for n in "$@"; do echo "? $n"; getent ahosts "$n"; done
-:
-"""
+_LOOK_UP = host_program(__file__, "network_names.sh")
 """All names in one process: only the first line of each ends with a name. If one fails to resolve, or this
 takes long, they are resolved one by one, because the output does not show which one failed. If `q` is set,
 the probe itself ends all of it soon."""

@@ -10,6 +10,7 @@ from itertools import pairwise
 
 from doctor.api import Capture, Fact, Run
 from doctor.facts.network import Route
+from doctor.text.hostprogram import host_program
 
 EVERYWHERE = IPv4Network("0.0.0.0/0")
 DISCARDS = ("blackhole", "unreachable", "prohibit")
@@ -84,16 +85,7 @@ def _best(routes: Sequence[Route], target: IPv4Address, ignores: int) -> Route |
     return min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
 
 
-_ASK = """
-command -v ip >/dev/null || exit 0
-r=$(exec ip -4 rule show 2>/dev/null) || exit 0
-[ "$r" = "0:\tfrom all lookup local
-32766:\tfrom all lookup main
-32767:\tfrom all lookup default" ] && exit
-echo "$r"; echo tables
-ip -4 route show table all 2>/dev/null | awk '{ print } NR > 2000 { exit }'
-:
-"""
+_ASK = host_program(__file__, "routing.sh")
 """Most hosts have only the three rules of the kernel, and then no table is read."""
 
 

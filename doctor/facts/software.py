@@ -13,6 +13,7 @@ from doctor.api import Ask, Capture, Fact, Read, Run, UnreadableOutput, files
 from doctor.devices import EVERY_VISIBLE, VENDORS, Vendor
 from doctor.facts.groups import LOOK, GroupLimit, group_limits
 from doctor.job.launch.variables import GIVEN, HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
+from doctor.text.hostprogram import host_program
 from doctor.text.interpreter import to_type
 
 MOST = 8
@@ -188,22 +189,7 @@ def _environment(capture: Capture) -> Environment:
     return Environment(kept, absent, group_limits(capture.stdout))
 
 
-_LOOK_FOR = r"""
-set -f; IFS=' :'
-for p in $LD_PRELOAD; do
-  case $p in *'$'*) ;; */*) [ -e "$p" ] || echo "absent LD_PRELOAD $p";; esac
-done
-p=${PYTHONHOME%%:*} z=${TZ#:} d=${TZDIR:-/usr/share/zoneinfo}
-if [ -n "$p" ]; then
-  set +f
-  for f in "$p"/lib*/python[0-9]*; do [ -e "$f" ] || echo "absent PYTHONHOME $p"; break; done
-fi
-case $z in
-  ''|*[0-9]*|UTC|GMT|/etc/localtime) ;;
-  /*) [ -e "$z" ] || echo "absent TZ $z";;
-  *) [ ! -d $d ] || [ -e "$d/$z" ] || echo "absent TZ $z";;
-esac
-"""
+_LOOK_FOR = host_program(__file__, "software_environment.sh")
 """A zone with a digit may be a rule ("CST-8"), and /etc/localtime counts without TZ, too. Libraries without a
 slash are searched for in many places.
 """

@@ -6,30 +6,9 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 
 from doctor.cli.completion.entries import CompletionCommand, Values
+from doctor.text.hostprogram import host_program
 
-HEAD = r"""# Completion of doctor for bash: eval "$(doctor completion bash)"
-_doctor_offer() {
-    mapfile -t COMPREPLY < <(compgen "$@" -- "$word")
-}
-_doctor_files() {
-    compopt -o filenames 2>/dev/null
-    _doctor_offer "$@"
-}
-_doctor_list() {  # behind the last comma
-    local before=
-    [[ $word == *,* ]] && before=${word%,*},
-    mapfile -t COMPREPLY < <(compgen -P "$before" "$@" -- "${word##*,}")
-}
-_doctor() {
-    local word=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} at= next i
-    COMPREPLY=()
-    if [[ $word == = ]]; then word=; elif [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi
-    for ((i = 1; i < COMP_CWORD; i++)); do
-        next="${at:+$at }${COMP_WORDS[i]}"
-        case $next in @PATHS@) at=$next ;; esac
-    done
-    case $before in
-"""
+HEAD = host_program(__file__, "bash_head.bash")
 TAIL = "    esac\n}\ncomplete -F _doctor doctor\n"
 MANY = 40
 """With more words than this, only files are offered until something is typed."""

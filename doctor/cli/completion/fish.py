@@ -6,24 +6,9 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 
 from doctor.cli.completion.entries import CompletionCommand, CompletionEntry, Values
+from doctor.text.hostprogram import host_program
 
-HEAD = """# Completion of doctor for fish: doctor completion fish | source
-function __doctor_at
-    set -l at ''
-    for word in (commandline -opc)[2..-1]
-        set -l next (string trim -- "$at $word")
-        if contains -- $next @PATHS@
-            set at $next
-        end
-    end
-    test "$at" = "$argv"
-end
-function __doctor_list  # behind the last comma
-    set -l before (string replace -rf '^(?:--[^=]*=)?(.*,).*' '$1' -- (commandline -ct))
-    printf '%s\\n' "$before"$argv
-end
-complete -c doctor -f
-"""
+HEAD = host_program(__file__, "fish_head.fish")
 KINDS = {
     "files": " -F",
     "folders": " -a '(__fish_complete_directories)'",

@@ -6,18 +6,9 @@ from collections.abc import Iterator, Sequence
 from shlex import quote
 
 from doctor.cli.completion.entries import CompletionCommand, CompletionEntry, Values
+from doctor.text.hostprogram import host_program
 
-HEAD = """#compdef doctor
-# Completion of doctor for zsh: eval "$(doctor completion zsh)"
-_doctor() {
-    local at= next i
-    local -a commands
-    for ((i = 2; i < CURRENT; i++)); do
-        next="${at:+$at }${words[i]}"
-        case $next in (@PATHS@) at=$next ;; esac
-    done
-    case $at in
-"""
+HEAD = host_program(__file__, "zsh_head.zsh")
 TAIL = """    esac
 }
 if [[ $funcstack[1] == _doctor ]]; then _doctor "$@"; else compdef _doctor doctor; fi

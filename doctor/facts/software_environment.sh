@@ -1,0 +1,14 @@
+set -f; IFS=' :'
+for p in $LD_PRELOAD; do
+  case $p in *'$'*) ;; */*) [ -e "$p" ] || echo "absent LD_PRELOAD $p";; esac
+done
+p=${PYTHONHOME%%:*} z=${TZ#:} d=${TZDIR:-/usr/share/zoneinfo}
+if [ -n "$p" ]; then
+  set +f
+  for f in "$p"/lib*/python[0-9]*; do [ -e "$f" ] || echo "absent PYTHONHOME $p"; break; done
+fi
+case $z in
+  ''|*[0-9]*|UTC|GMT|/etc/localtime) ;;
+  /*) [ -e "$z" ] || echo "absent TZ $z";;
+  *) [ ! -d $d ] || [ -e "$d/$z" ] || echo "absent TZ $z";;
+esac

@@ -46,6 +46,8 @@ _GREP = re.compile(
 )
 """What grep puts in front of a line: a file and a number, with colons or, for a neighbour, hyphens."""
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
+_OF_SRUN = re.compile(r" {0,4}\d{1,6}: srun: ")
+"""srun labels the lines of tasks, and never its own: the label is of another program, such as ctest."""
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
 _INDENT = re.compile(r" *")
@@ -100,10 +102,12 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     hosts: Counter[str] = Counter()
     indent = 80
     containers: Counter[str] = Counter()
+    unlike = False
     for line in lines:
         if not line.strip():
             continue
         total += 1
+        unlike |= _OF_SRUN.match(line) is not None
         indent = min(indent, len(_INDENT.match(line)[0]))  # type: ignore[index]
         label = _LABEL.match(line)
         if label:
@@ -121,7 +125,7 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     known = [host for host in hosts if host.lower() not in _NOT_HOSTS and _NUMBERED.match(host)]
     several = total >= 3 and sum(hosts[host] for host in known) >= enough and len(known) * 2 <= total
     return PrefixLayout(
-        label=len(labels) >= enough and total >= 3 and not _counts(labels),
+        label=len(labels) >= enough and total >= 3 and not _counts(labels) and not unlike,
         bracket=len(brackets) >= enough and total >= 3 and not _counts(brackets),
         hosts=frozenset(known) if several else frozenset(),
         indent=indent if total >= 3 else 0,

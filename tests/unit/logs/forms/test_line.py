@@ -209,3 +209,10 @@ def test_hostile_lines_end(line: str) -> None:
 def test_a_rank_within_a_group_is_no_rank_of_the_job(group: str, rank: int | None) -> None:
     line = f"[E1121 10:10:00.000000000 ProcessGroupNCCL.cpp:607] {group} Watchdog caught collective operation"
     assert says(line).get("rank") == rank
+
+
+def test_a_label_before_a_line_of_srun_itself_is_of_another_program() -> None:
+    """ctest puts the number of a test before all that it prints."""
+    of_ctest = [f"172: step {step}" for step in range(8)]
+    assert layout_of(of_ctest).label
+    assert not layout_of([*of_ctest, "172: srun: error: node1: task 0: Exited with exit code 1"]).label

@@ -87,9 +87,8 @@ def forward(step: int) -> None:
 
 def work(part: float = 1.0) -> None:
     """This part of a step's."""
-    time.sleep(BASE * part)
-    if longer := FAULT.mine("uneven", "little"):
-        time.sleep(longer * part)
+    longer = FAULT.mine("uneven", "little")
+    time.sleep((BASE + longer) * part)
     if longer := FAULT.mine("jitter"):
         time.sleep(random.random() * longer * part)
     if longer := FAULT.mine("computes"):

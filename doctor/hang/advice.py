@@ -23,7 +23,7 @@ _START = "port-unreachable,firewall-blocks,route-leads-nowhere"
 _NETWORK = "port-unreachable,large-packets-lost,firewall-blocks,nic-errors,mtu-mismatch"
 _OWN = {
     *(Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER),
-    *(Cause.CHILD, Cause.FORK, Cause.LEFT),
+    *(Cause.CHILD, Cause.FORK, Cause.LEFT, Cause.TERMINAL),
 }
 """Causes inside the rank itself."""
 _ENDLESS = _OWN - {Cause.COMPUTES}
@@ -69,6 +69,8 @@ def _about(judgement: Judgement, job: RunningJob) -> Advice:
         owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
         said = f"look again as {owner}, or with --sudo" if owner else "look again with --sudo"
         return Advice((said,), (reach.again(job),))
+    if judgement.finding.do:
+        return Advice(judgement.finding.do)
     if timeless and not (job.missing and unreached):
         return Advice(("look again with --for 60: if nothing moves in that time either, it hangs",))
     if job.missing and not any(each.cause in _CERTAIN for each in named):
@@ -140,6 +142,7 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
         Cause.TRACED: f"leave the debugger that holds {who}",
         Cause.KERNEL: f"look at what keeps {who} in the kernel: storage or a driver",
         Cause.STORAGE: f"look at the file system that keeps {who} waiting{at}",
+        Cause.TERMINAL: f"type Ctrl-Q in the terminal of {who}: Ctrl-S, or a program there, has stopped it",
         Cause.LINK: "look at the network between these hosts",
         Cause.FORK: f"have {who} start its processes by spawn in place of fork, or before its threads"
         f" (tokenizers: TOKENIZERS_PARALLELISM=false){innocent}",

@@ -5,11 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from doctor.live.evidence import Frame
-from doctor.live.places import user_index
+from doctor.live.evidence import Frame, JobMember
+from doctor.live.places import frames_of, user_index
 
 RPC, RPC_CALLS = "rpc.", "torch/distributed/rpc/api.py"
 """Before the name of a call that waits for another rank's answer, and the file of such calls."""
+
+
+MEETING = "init_process_group"
+"""The function in which each rank waits until all ranks are there."""
 
 
 _VLLM = ("parallel_state", "communication_op")
@@ -41,6 +45,11 @@ NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_gr
 WAITS = re.compile(
     r"\.wait\(|\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier)\w*)\(", re.I
 )
+
+
+def meets(member: JobMember) -> bool:
+    """Whether its stack waits for the first meeting of all ranks."""
+    return any(frame.name == MEETING for look in (member.b, member.a) for frame in frames_of(look))
 
 
 def waits_in(frames: Sequence[Frame], *, device: bool = True) -> str:

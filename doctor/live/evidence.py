@@ -41,8 +41,9 @@ class Thread(msgspec.Struct, frozen=True, kw_only=True):
     x86-64 in place of the name.
     """
     asks: Annotated[tuple[Word, ...], msgspec.Meta(max_length=4)] = ()
-    """Sockets and pipes that it polls and that lead to another process, except connections over TCP and
-    pipes to helpers of its rank: the path of the socket, or "a pipe".
+    """Sockets and pipes that it waits for and that lead to another process, except connections over TCP and
+    pipes from helpers of its rank: the path of the socket, "a pipe", or "a pipe to process 812 (tee)" if it
+    writes there; and terminals, by their path.
     """
 
 
@@ -65,6 +66,8 @@ class Connection(msgspec.Struct, frozen=True, kw_only=True):
     backoff: Count = 0
     persist: bool = False
     """The peer's window is closed: the peer does not read."""
+    awaited: bool = False
+    """The main thread waits for what comes over it."""
     user: Word = ""
     """The owner, if the process behind the connection is unknown."""
 

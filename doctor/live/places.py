@@ -10,6 +10,7 @@ _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/pytho
 WRAPPERS = ("/vllm/distributed/", "/sglang/srt/distributed/", "/megatron/core/", "/deepspeed/comm/")
 """Files of frameworks around torch's collectives, which may lie in a checkout of the user."""
 _RPC, _RAY = "torch/distributed/rpc/", "/ray/_private/"
+_POOL = "/concurrent/futures/"
 FRAMES = 3
 """The most frames of a stack that a report shows."""
 
@@ -20,17 +21,34 @@ def is_library(file: str) -> bool:
 
 def main_thread(look: Look | None) -> PythonThread | None:
     """The thread that trains: the main thread, unless that only serves another one, as in actors of Ray and
-    in workers of RPC.
+    in workers of RPC, or waits until another one is done, as with a checkpoint that a thread writes.
     """
     main = _first_thread(look)
     others = [thread for thread in (look.python if look else ()) if thread is not main]
     at_work = [thread for thread in others if _has_own_code(thread)]
+    awaited = _awaited(main, others, at_work)
+    if len(awaited) == 1:
+        return awaited[0]
     if main is None or len(at_work) != 1:
         return main
     remote = any(_RPC in frame.file for frame in main.frames[: user_index(main.frames)])
     called = any(_RPC in frame.file for frame in at_work[0].frames)
     serves = not _has_own_code(main) and any(_RAY in frame.file for frame in main.frames)
     return at_work[0] if serves or (remote and called) else main
+
+
+def _awaited(
+    main: PythonThread | None, others: Sequence[PythonThread], at_work: Sequence[PythonThread]
+) -> Sequence[PythonThread]:
+    """The threads that the user's code in the main thread may wait for: those of a pool, or one to join."""
+    if main is None or not _has_own_code(main):
+        return ()
+    library = main.frames[: user_index(main.frames)]
+    if any(short(frame.name) == "result" and _POOL in frame.file for frame in library):
+        pool = [each for each in others if any(_POOL in frame.file for frame in each.frames)]
+        return [each for each in pool if short(each.frames[0].name) != "_worker"]
+    joins = any(short(frame.name) == "join" and "/threading.py" in frame.file for frame in library)
+    return at_work if joins else ()
 
 
 def _has_own_code(thread: PythonThread) -> bool:

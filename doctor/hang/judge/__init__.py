@@ -180,6 +180,10 @@ def _verdict(case: HangCase, finding: HangFinding, limit: float, pace: float) ->
         short_wait = still is not None and still < limit and not finding.named
         said = f"The job has exchanged nothing for {int(still or 0)} s; this may be normal."
         return (HangState.WAITS, said) if short_wait else (HangState.UNKNOWN, finding.sentence)
+    if finding.meets:
+        if case.job.age < limit:
+            return HangState.WAITS, "The job is starting: its ranks wait for each other; this may be normal."
+        return HangState.HANG if finding.decided else HangState.UNKNOWN, finding.sentence
     if finding.at_once and finding.decided:
         return HangState.HANG, f"The job waits for {who}, which cannot go on."
     if finding.works:

@@ -9,10 +9,11 @@ from dataclasses import replace
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.leaving import forked_with_lock, leaves, leaving
 from doctor.hang.judge.position import stepped
-from doctor.hang.judge.progress import NONE, Ends, Progress, busy, progress
+from doctor.hang.judge.progress import NONE, Ends, Progress, asked, busy, progress
 from doctor.hang.judge.rights import silent
 from doctor.hang.judge.waiting import kernel_function, storage, waits_for
 from doctor.live import threads
+from doctor.live.collectives import collective_of
 from doctor.live.evidence import Frame, JobMember, Look
 from doctor.live.places import (
     frames_of,
@@ -69,11 +70,17 @@ def _for_a_child(
     """
     may = own.cause in _FOR_A_CHILD or own.cause is Cause.LOCK or own.polls
     children = [each for each in helpers if each.helps == member.pid] if may else []
-    does = [(each, _own(each, apart, ranks)) for each in children]
+    does = [(each, _of_helper(each, apart, ranks)) for each in children]
     for child, activity in does:
         if activity.works:
             words = f"waits for its child {child.pid}, which {activity.words}"
             return Activity(Cause.CHILD, words, works=True)
+    for child in children:
+        held = _state(child) if _may_answer(child, member, ranks) else None
+        if held and (held.certain or own.cause is Cause.PIPE):
+            return replace(
+                held, cause=Cause.CHILD, words=f"waits for its child {child.pid}, which {held.words}"
+            )
     for child, activity in does:
         if activity.unproved and (own.cause in _FOR_A_CHILD or activity.cause is Cause.COMPUTES):
             words = f"waits for its child {child.pid}, which {activity.words}"
@@ -83,6 +90,20 @@ def _for_a_child(
     waited = _waited_for(member, children) if own.cause is Cause.CHILD else None
     stands = next((activity for child, activity in does if child is waited), None)
     return _of_child(waited, stands, member) if waited and stands else None
+
+
+def _of_helper(helper: JobMember, apart: float, ranks: Ends) -> Activity:
+    frames = frames_of(helper.b) or frames_of(helper.a)
+    if operation := collective_of(frames[: user_index(frames)]):
+        words = f"waits in {operation} for ranks of its own: RANK and WORLD_SIZE came from its parent"
+        return Activity(Cause.CHILD, words)
+    return _own(helper, apart, ranks)
+
+
+def _may_answer(child: JobMember, member: JobMember, ranks: Ends) -> bool:
+    """Whether the rank may wait for this child: not if it waits for the answer of another end of TCP."""
+    due = asked(member, ranks)
+    return due is None or any(end.local == due.peer for end in (child.b.connections if child.b else ()))
 
 
 def _waited_for(member: JobMember, children: Sequence[JobMember]) -> JobMember | None:
@@ -200,7 +221,8 @@ def _state(worker: JobMember) -> Activity | None:
     words = {"T": "is stopped", "t": "is held by a debugger", "Z": "has ended", "": "has ended"}.get(state)
     if state == "D" and not storage(worker):
         words = f"is stuck in the kernel ({kernel_function(worker)})"
-    return Activity(Cause.LOADER, words) if words else None
+    stays = worker.a is not None and worker.a.state == state
+    return Activity(Cause.LOADER, words, certain=stays and state in "Tt") if words else None
 
 
 def _idle_worker(worker: JobMember) -> bool:

@@ -97,10 +97,10 @@ class HangCase:
         return tuple(self._with_holder(self._with_slow_storage(each)) for each in told)
 
     def _with_slow_storage(self, each: RankStanding) -> RankStanding:
-        """The standing; if storage has answered it while the others waited, it may only be slow."""
+        """The standing; storage or a pipe that has answered it while the others waited may only be slow."""
         does, main = each.doing, threads.main(each.member.b)
         slept = main.slept if main else None
-        if does is None or does.cause is not Cause.STORAGE or does.unproved or not self.timed:
+        if does is None or does.cause not in (Cause.STORAGE, Cause.PIPE) or does.unproved or not self.timed:
             return each
         if slept is None or self.still is None or slept + ANSWERED > self.still:
             return each

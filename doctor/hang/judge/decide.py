@@ -14,6 +14,7 @@ from doctor.hang.judge.judgement import (
     HangFinding,
     RankStanding,
 )
+from doctor.hang.judge.meeting import absent, never_meet
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
 from doctor.live import threads
@@ -33,17 +34,19 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
     found = (
         _lost_host(case)
         or _lost(case)
+        or never_meet(case)
         or _gone(case, limit)
         or _cut(case)
         or _outside(case, limit)
         or _claims_to_be_lost(case)
+        or absent(case)
         or _mismatch(case)
         or _by_connections(case)
         or _nobody(case, limit)
     )
     found = replace(found, notes=(*found.notes, *_unproved_claims(case, found)))
     elsewhere = {*case.job.missing} - {rank for rank, _ in case.job.gone}
-    if not elsewhere or found.confidence is HangConfidence.CERTAIN:
+    if not elsewhere or found.meets or found.confidence is HangConfidence.CERTAIN:
         return found
     why = "a host did not answer" if unreached else "no host that was asked has them"
     note = f"{ranks_text(elsewhere, most=4)} could not be looked at ({why}) and may be the cause"

@@ -52,6 +52,7 @@ class Cause(str, Enum):
     FORK = "waits for a lock held over a fork"
     LEFT = "has left and cannot exit"
     INPUT = "waits for input"
+    TERMINAL = "waits for its terminal"
     WRITES = "moves data"
     IMPORTS = "imports"
     COMPILES = "compiles"
@@ -216,8 +217,12 @@ class HangFinding:
     """The judgement in a sentence, mostly why no rank is accused; if empty, the named ranks make it."""
     below: bool = False
     """All ranks wait in the same operation."""
+    meets: bool = False
+    """The ranks wait for their first meeting, so the age of the job shows for how long."""
     standings: tuple[RankStanding, ...] = ()
     """The ranks outside, with what they are doing."""
+    do: tuple[str, ...] = ()
+    """What to do, if neither the causes nor the confidence say it."""
     notes: tuple[str, ...] = ()
 
     @property

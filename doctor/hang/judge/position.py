@@ -34,6 +34,8 @@ _MAY_WAIT = (
 """These files call C++ code that may or may not wait in a collective."""
 
 
+STORE = "the store"
+"""The operation of a rank that waits for a key that another one sets."""
 ENDED = ("", "Z", "X")
 """States of a process that has ended."""
 
@@ -91,7 +93,18 @@ def _seen(look: Look | None, member: JobMember) -> LookPosition:
     if look is None or look.state in ENDED:
         return LookPosition(None)
     frames = frames_of(look)
-    return _by_stack(look, member, frames) if frames else _by_threads(look)
+    if frames:
+        return _by_stack(look, member, frames)
+    return LookPosition(True, "threads", STORE) if _asks_store(member) else _by_threads(look)
+
+
+def _asks_store(member: JobMember) -> bool:
+    """Whether its main thread waits in both looks for an answer of the store in which the ranks meet."""
+    port = ":" + (member.master.rpartition(":")[2] or "?")
+    looks = [look for look in (member.a, member.b) if look and look.connections]
+    return bool(looks) and all(
+        any(each.awaited and (each.peer.endswith(port)) for each in look.connections) for look in looks
+    )
 
 
 def _by_threads(look: Look) -> LookPosition:
@@ -116,6 +129,8 @@ def _by_stack(look: Look, member: JobMember, frames: Sequence[Frame]) -> LookPos
         return _ask(look, member, "backward")
     if any(part in frame.file for frame in library[:1] for part in _MAY_WAIT):
         return _ask(look, member, library[0].name)
+    if _asks_store(member):
+        return LookPosition(True, "stack", STORE)
     device = threads.uses_device(look) or not threads.uses_gloo(look)
     main = threads.main(look)
     busy_elsewhere = main is not None and ("nanosleep" in main.waits or threads.polls(main))

@@ -80,10 +80,11 @@ def _network(member: JobMember, a: Look, b: Look, ranks: Ends) -> int:
 
 
 def elsewhere(member: JobMember, look: Look | None, ranks: Ends) -> Iterator[Connection]:
-    """Its connections to others than ranks and their rendezvous."""
+    """Its connections to others than itself, ranks and their rendezvous."""
+    own = {each.local for each in look.connections} if look else set()
     for each in look.connections if look else ():
         ports = {("", f":{place.rpartition(':')[2]}") for place in (each.local, each.peer)}
-        if not ports & ranks and scoped(member.host, each, each.peer) not in ranks:
+        if each.peer not in own and not ports & ranks and scoped(member.host, each, each.peer) not in ranks:
             yield each
 
 

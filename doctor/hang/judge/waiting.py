@@ -61,6 +61,7 @@ _INTERRUPTIBLE = ("nanosleep", "futex", "do_wait", "poll", "pipe_read")
 """Waits of state S. One that a control group froze meanwhile has state D."""
 _OPENS_PIPE = ("wait_for_partner", "fifo_open")
 _READS_PIPE = ("pipe_read", "pipe_wait")
+_WRITES_PIPE = ("pipe_write",)
 _LOCAL = ("unix_",)
 _NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "skb_wait", *_LOCAL)
 _DULL = re.compile(
@@ -152,6 +153,11 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         )
     if threads.in_kernel(look, ("nanosleep",)):
         return Activity(Cause.SLEEPS, "sleeps")
+    if threads.in_kernel(look, _WRITES_PIPE):
+        words = f"writes to {main.asks[0] if main and main.asks else 'a pipe'}, and nobody reads that"
+        return Activity(Cause.PIPE, words, certain=bool(frames))
+    if main and (terminal := next((end for end in main.asks if end.startswith("/dev/")), "")):
+        return _at_terminal(terminal, main)
     if threads.in_kernel(look, _READS_PIPE) and main and main.asks:
         return _local_answer(main.asks)
     if threads.in_kernel(look, _READS_PIPE):
@@ -180,6 +186,13 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     if name := kernel_function(member):
         return Activity(Cause.ELSEWHERE, f"waits in the kernel ({name})")
     return Activity(Cause.ELSEWHERE, "is outside every collective")
+
+
+def _at_terminal(path: str, main: Thread) -> Activity:
+    if main.syscall[:1] in (("write",), ("writev",)):
+        words = f"writes to the terminal {path}, which is stopped: Ctrl-Q there lets it go on"
+        return Activity(Cause.TERMINAL, words)
+    return Activity(Cause.INPUT, "waits for somebody to type")
 
 
 def _answer(peer: Connection | None) -> Activity:

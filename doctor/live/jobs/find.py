@@ -8,6 +8,7 @@ from dataclasses import replace as with_changes
 
 from msgspec.structs import replace
 
+from doctor.live.collectives import meets
 from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.lost_hosts import lost_hosts
@@ -111,7 +112,7 @@ def _job(part: JobPart, seen: dict[str, HostEvidence]) -> RunningJob:
         helpers=tuple(each for each in part.members if each.helps is not None),
         hosts=tuple(host for host in seen if host in here),
         missing=missing,
-        gone=tuple(_homes(missing, ranks, world or 0)),
+        gone=tuple(home for home in _homes(missing, ranks, world or 0) if _was_there(home[1], ranks)),
         started=min(begun, default=None),
         age=min((each.age for each in ranks), default=0.0),
         bound=part.bound & {key(each) for each in ranks},
@@ -177,6 +178,11 @@ def _missing(ranks: Sequence[JobMember], world: int | None) -> tuple[int, ...]:
     if world is None or world > MOST_MISSING or None in found:
         return ()
     return tuple(rank for rank in range(world) if rank not in found)
+
+
+def _was_there(host: str, ranks: Sequence[JobMember]) -> bool:
+    """Whether all ranks of this host have been there: the ranks have met, or its launcher started them."""
+    return not any(map(meets, ranks)) or any(each.host == host and each.launched for each in ranks)
 
 
 def _homes(missing: Sequence[int], ranks: Sequence[JobMember], world: int) -> Iterator[tuple[int, str]]:

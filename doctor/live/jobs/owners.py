@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from doctor.live import threads
+from doctor.live.collectives import meets
 from doctor.live.evidence import JobMember, LiveEvidence
 from doctor.live.jobs.strangers import same_by_connections
 from doctor.live.onhost.launchers import NAMELESS
@@ -36,11 +37,36 @@ class JobPart:
     """Other ranks hold the numbers that these processes claim."""
 
 
-def parts(evidence: LiveEvidence) -> Iterator[JobPart]:
+def parts(evidence: LiveEvidence) -> list[JobPart]:
     """All parts, in the order of the hosts."""
-    for name, owned in _by_name(evidence).items():
-        for members in _persons(owned):
-            yield from _split(name, members)
+    named = ((name, members) for name, owned in _by_name(evidence).items() for members in _persons(owned))
+    return _completed([part for name, members in named for part in _split(name, members)])
+
+
+def _completed(found: Sequence[JobPart]) -> list[JobPart]:
+    """The parts. Those of one program that wait for their first meeting, and whose numbers complete each
+    other, are one: their ranks call different places.
+    """
+    alike: dict[tuple[object, ...], list[JobPart]] = {}
+    for part in found:
+        first = ranks_of(part.members)[0] if ranks_of(part.members) else None
+        if first and part.world and not part.stray and all(map(meets, ranks_of(part.members))):
+            alike.setdefault((first.user, part.world, *first.command.split()[:2]), []).append(part)
+    whole = [of for of in alike.values() if len(of) > 1 and _complete(of)]
+    merged = {id(of[0]): _as_one(of) for of in whole}
+    rest = {id(part) for of in whole for part in of[1:]}
+    return [merged.get(id(part), part) for part in found if id(part) not in rest]
+
+
+def _complete(of: Sequence[JobPart]) -> bool:
+    numbers = [each.rank for part in of for each in ranks_of(part.members)]
+    return len(numbers) == of[0].world and {*numbers} == {*range(len(numbers))}
+
+
+def _as_one(of: Sequence[JobPart]) -> JobPart:
+    most = max(of, key=lambda part: len(ranks_of(part.members)))
+    members = tuple(member for part in of for member in part.members)
+    return replace(most, members=members, bound=frozenset(one for part in of for one in part.bound))
 
 
 def _by_name(evidence: LiveEvidence) -> dict[str, list[list[JobMember]]]:
@@ -233,10 +259,13 @@ def joins(rank: JobMember) -> bool:
 def _apart(
     name: str, members: list[JobMember], world: int | None, bound: frozenset[Key]
 ) -> Iterator[JobPart]:
-    """One part for each host if a rank number exists twice: then several jobs have the same name."""
-    numbers = Counter(each.rank for each in ranks_of(members) if each.rank is not None)
-    hosts = _of_hosts(members)
-    if len(hosts) < 2 or max(numbers.values(), default=0) < 2:
+    """One part for each host if a rank number exists twice: then several jobs have the same name, unless all
+    of these ranks still wait for each other.
+    """
+    ranks, hosts = ranks_of(members), _of_hosts(members)
+    numbers = Counter(each.rank for each in ranks if each.rank is not None)
+    lacking = all(map(meets, ranks)) and world is not None and len(numbers) < world
+    if len(hosts) < 2 or max(numbers.values(), default=0) < 2 or lacking:
         yield JobPart(name, tuple(members), world, bound)
         return
     for host, own in hosts.items():

@@ -1,18 +1,28 @@
-"""Whom threads that poll wait for on their own host: ss shows no end of TCP for it."""
+"""Whom threads wait for on their own host, where ss shows no end of TCP for it."""
 
+import contextlib
+import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from doctor.live.onhost import proc
+from doctor.live.onhost.descriptors import TERMINALS
+
 MOST = 4
 LONGEST = 256
 PIPE = "pipe:"
+SCAN = 0.5
+"""Seconds for the search for the reader of a pipe."""
+_ANY_WAY = 3
+"""The bits of a descriptor's flags that are 0 if it is only read."""
 
 
 def may_ask(looks: "Mapping[int, dict[str, Any]]", known: "Mapping[str, Any]") -> bool:
     """Whether a thread polls a socket that is none of these connections over TCP."""
     return any(
-        not end.startswith(PIPE) and inode_of(end) not in known
+        not end.startswith((PIPE, *TERMINALS)) and inode_of(end) not in known
         for look in looks.values()
         for ends in look.get("polled", {}).values()
         for end in ends
@@ -26,7 +36,7 @@ def add(
     local: "Mapping[str, tuple[str, str]]",
 ) -> None:
     """Add to each thread the ends that it `asks`. `known`: connections over TCP, which are judged by
-    themselves; `local`: the sockets of Unix that are connected.
+    themselves, and marked if a main thread waits for one; `local`: the sockets of Unix that are connected.
     """
     heads = {member["pid"]: member.get("helps") or member["pid"] for member in members}
     pipes = {}  # type: dict[int, Counter[str]]
@@ -36,7 +46,11 @@ def add(
         own = set(look["inodes"])
         for thread in look.get("threads", ()):
             ends = look.get("polled", {}).get(str(thread["tid"]), ())
+            if thread["tid"] == pid and len(ends) == 1:
+                known.get(inode_of(ends[0]), {})["awaited"] = True
             found = _others(ends, pipes[heads.get(pid, pid)], own, known, local)
+            if "pipe_write" in thread.get("waits", ""):
+                found = map(_read_by, ends)
             named = [each[:LONGEST] for each in dict.fromkeys(found)][:MOST]
             if named:
                 thread["asks"] = named
@@ -49,12 +63,14 @@ def _others(
     known: "Mapping[str, Any]",
     local: "Mapping[str, tuple[str, str]]",
 ) -> "Iterator[str]":
-    """Those ends whose other end another process has. A pipe that leads only to a helper is none of them:
-    what that helper does tells more.
+    """Terminals, and those ends whose other end another process has. A pipe that leads only to a helper is
+    none of them: what that helper does tells more.
     """
     for end in ends:
         inode = inode_of(end)
-        if end.startswith(PIPE):
+        if end.startswith(TERMINALS):
+            yield end
+        elif end.startswith(PIPE):
             if pipes[end] < 2:
                 yield "a pipe"
         elif inode in local:
@@ -62,6 +78,31 @@ def _others(
                 yield local.get(local[inode][0], ("", ""))[1] or "a local socket"
         elif inode not in known:  # it listens, or is one of UDP
             yield "a socket"
+
+
+def _read_by(end: str) -> str:
+    """A pipe, with the process that reads it."""
+    until = time.monotonic() + SCAN
+    for pid in proc.pids():
+        if time.monotonic() > until:
+            return "a pipe"
+        with contextlib.suppress(OSError, ValueError):
+            if _reads(f"{proc.PROC}/{pid}", end):
+                name, fields = proc.stat_of(proc.read(f"{proc.PROC}/{pid}/stat"))
+                return f"a pipe to process {pid} ({name}{', which is stopped' * (fields[0] in 'Tt')})"
+    return "a pipe"
+
+
+def _reads(home: str, end: str) -> bool:
+    """Whether this process has the end of the pipe that is read: the other one belongs to all who write."""
+    for number in os.listdir(home + "/fd"):
+        with contextlib.suppress(OSError, StopIteration):
+            if os.readlink(f"{home}/fd/{number}") == end:
+                lines = proc.lenient(f"{home}/fdinfo/{number}", LONGEST).splitlines()
+                flags = next(line.split()[1] for line in lines if line.startswith("flags:"))
+                if not int(flags, 8) & _ANY_WAY:
+                    return True
+    return False
 
 
 def inode_of(end: str) -> str:

@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from doctor.live.onhost.syscalls import EPOLLS, READS
+from doctor.live.onhost.syscalls import EPOLLS, READS, TALKS
 
 MOST = 65536
 LONGEST = 4096
@@ -18,6 +18,7 @@ MOST_FILES = 64
 MOST_POSITIONS = 256
 FIRST = 3
 """Smaller descriptors are the standard streams, which processes share and which take log lines."""
+TERMINALS = ("/dev/pts/", "/dev/tty")
 MOST_POLLED = 1024
 OF_COLLECTIVES = (
     *("gloo", "pt_gloo", "pt_nccl", "pt_hccl", "pt_tcpstore", "pt_dist", "pt_autog", "pt_workerserver"),
@@ -44,7 +45,7 @@ def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, Any] | 
     for number in descriptors[:MOST]:
         with contextlib.suppress(OSError):
             target = os.readlink(f"{home}/fd/{number}")
-            if target.startswith(("socket:[", "pipe:[")):
+            if target.startswith(("socket:[", "pipe:[", *TERMINALS)):
                 ends[number] = target
             if target.startswith("socket:["):
                 inodes.append(target[8:-1])
@@ -64,17 +65,17 @@ def opened(home: str, threads: "Sequence[dict[str, Any]]") -> "dict[str, Any] | 
 
 
 def polls(thread: "dict[str, Any]") -> bool:
-    """Whether it waits for sockets or pipes, other than for those of collectives, or reads a pipe."""
+    """Whether it waits for sockets, pipes or terminals, other than for those of collectives."""
     named = " ".join([thread["waits"], *thread.get("syscall", [])[:1]])
-    waits = any(part in named for part in ("poll", "select", "pipe"))
+    waits = any(part in named for part in ("poll", "select", "pipe", "woken", "sk_wait", "tty", "unix_"))
     return waits and not thread["name"].startswith(OF_COLLECTIVES)
 
 
 def _polled(home: str, thread: "dict[str, Any]", ends: "dict[int, str]") -> "list[str]":
-    """The sockets and pipes that it waits for; all sockets of its process if it may not be seen which."""
+    """The sockets, pipes and terminals that it waits for; if it may not be seen which, all its sockets."""
     call = thread.get("syscall", [])
     with contextlib.suppress(OSError, OverflowError, struct.error):
-        if len(call) > 1 and call[0] in READS:
+        if len(call) > 1 and call[0] in TALKS:
             return _among(ends, [int(call[1], 16)])
         if len(call) > 1 and call[0] in EPOLLS:
             with open(f"{home}/fdinfo/{int(call[1], 16)}", "rb") as file:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 
 READS = frozenset(("read", "write", "pread64", "pwrite64", "readv", "writev"))
 """Calls that read or write. Their first argument is a descriptor."""
+TALKS = READS | {"recvfrom", "recvmsg", "sendto", "sendmsg"}
+"""Those that need one descriptor, which is their first argument."""
 EPOLLS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
 POLLS = frozenset(("poll", "ppoll", "select", "pselect6", *EPOLLS))
 _GENERIC = {
@@ -18,6 +20,10 @@ _GENERIC = {
     "73": "ppoll",
     "98": "futex",
     "128": "restart_syscall",
+    "206": "sendto",
+    "207": "recvfrom",
+    "211": "sendmsg",
+    "212": "recvmsg",
     "441": "epoll_pwait2",
 }
 NAMES = {
@@ -30,6 +36,10 @@ NAMES = {
         "19": "readv",
         "20": "writev",
         "23": "select",
+        "44": "sendto",
+        "45": "recvfrom",
+        "46": "sendmsg",
+        "47": "recvmsg",
         "202": "futex",
         "219": "restart_syscall",
         "232": "epoll_wait",

@@ -7,9 +7,7 @@ from dataclasses import dataclass
 
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, HeldLock, Judgement
 from doctor.live import threads
-from doctor.live.evidence import JobMember
 from doctor.live.jobs.job import RunningJob
-from doctor.live.places import frames_of, shown_frames
 from doctor.live.pyspy import fetch
 from doctor.live.reach import Reach
 from doctor.text.nodeset import fold
@@ -132,15 +130,16 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
     ranks = [each.rank for each in of if each.rank is not None]
     one = f"process {of[0].pid}" if of[0].pid is not None else f"the rank on {of[0].host}"
     who = ranks_text(ranks, most=MOST) if ranks else one
+    which = f"process {of[0].by}" if of[0].by else who
     at = f" at {place}" if place else ""
     innocent = "; the network is not the cause" if sure and cause in _OWN else ""
     return {
         Cause.ENDED: f"read the log of {who}, then start the job again",
         Cause.GONE: f"read the log of {who}, then end the job and start it again",
-        Cause.STOPPED: f"find out who stopped {who}; the signal CONT resumes a stopped process",
+        Cause.STOPPED: f"find out who stopped {which}; the signal CONT resumes a stopped process",
         Cause.FROZEN: f"find out who paused the container or the control group of {who}, and resume it",
-        Cause.TRACED: f"leave the debugger that holds {who}",
-        Cause.KERNEL: f"look at what keeps {who} in the kernel: storage or a driver",
+        Cause.TRACED: f"leave the debugger that holds {which}",
+        Cause.KERNEL: f"look at what keeps {which} in the kernel: storage or a driver",
         Cause.STORAGE: f"look at the file system that keeps {who} waiting{at}",
         Cause.TERMINAL: f"type Ctrl-Q in the terminal of {who}: Ctrl-S, or a program there, has stopped it",
         Cause.LINK: "look at the network between these hosts",
@@ -149,7 +148,7 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
         Cause.LEFT: f"find out why {who} left before the others: fewer batches, an exception, sys.exit"
         f"{innocent}",
         Cause.MISMATCH: "compare the order of collectives on these ranks",
-        Cause.LAST: f"look at {who} with more rights",
+        Cause.LAST: f"look at {who}{at or ' with more rights'}",
     }.get(cause, f"look at {who}{at}{innocent}")
 
 
@@ -166,8 +165,8 @@ def _commands(
         yield reach.on(each.host, f"journalctl {boot}-n 50 --no-pager")
     if each.pid is None or each.cause is Cause.ENDED:
         return
-    if each.cause is Cause.STOPPED and each.key in job.bound:
-        yield reach.on(each.host, f"kill -CONT {each.pid}")
+    if each.cause is Cause.STOPPED and (each.by or each.key in job.bound):
+        yield reach.on(each.host, f"kill -CONT {each.by or each.pid}")
     elif each.cause is Cause.MISMATCH:
         return
     elif each.cause is Cause.FROZEN:
@@ -176,10 +175,10 @@ def _commands(
         seen = any(rank.b and rank.b.kernel for rank in job.ranks if (rank.host, rank.pid) == each.key)
         unseen = f"sudo cat /proc/{each.pid}/stack"
         yield reach.on(each.host, "journalctl -k -n 50 --no-pager" if seen else unseen)
-    elif each.cause is Cause.LAST:
+    elif each.cause is Cause.LAST and not each.frames:
         yield reach.again(job)
     else:
-        yield _stack_again(each, job, reach)
+        yield _stack_again(each, reach)
         holder = each.held.holder if each.held else None
         own = {(member.host, member.pid) for member in (*job.ranks, *job.helpers)}
         foreign = holder is not None and (each.host, holder) not in own
@@ -189,17 +188,10 @@ def _commands(
             yield f"{end}    # ends the job, with an error in its log"
 
 
-def _stack_again(each: HangCulprit, job: RunningJob, reach: Reach) -> str:
+def _stack_again(each: HangCulprit, reach: Reach) -> str:
     """How to see whether it is still there. This neither stops the process nor needs it to run."""
-    held = next((one.pid for one in job.helpers if each.place and _is_at(one, each)), each.pid)
-    typed = reach.on(each.host, f"py-spy dump --nonblocking --pid {held}")
+    typed = reach.on(each.host, f"py-spy dump --nonblocking --pid {each.by or each.pid}")
     return f"{typed}    # is it still there?" if typed and each.frames else typed
-
-
-def _is_at(helper: JobMember, each: HangCulprit) -> bool:
-    """Whether the stack of the culprit is that of this helper, for which it waits."""
-    same = (helper.host, helper.helps) == each.key
-    return same and shown_frames(frames_of(helper.b) or frames_of(helper.a)) == each.frames
 
 
 def _next_time(judgement: Judgement, job: RunningJob) -> tuple[str, ...]:

@@ -49,7 +49,8 @@ WAITS = re.compile(
 
 def meets(member: JobMember) -> bool:
     """Whether its stack waits for the first meeting of all ranks."""
-    return any(frame.name == MEETING for look in (member.b, member.a) for frame in frames_of(look))
+    frames = (*frames_of(member.a), *frames_of(member.b))
+    return any(frame.name == MEETING and "torch/distributed/" in frame.file for frame in frames)
 
 
 def waits_in(frames: Sequence[Frame], *, device: bool = True) -> str:

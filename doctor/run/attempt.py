@@ -78,6 +78,13 @@ class JobAttempt:
         """What it had printed when somebody told it to end; all, if nobody told doctor."""
         return self.output.when(self.signals[0].printed) if self.signals else self.output
 
+    def tell_losses(self, found: LossLook, news: Newsroom) -> None:
+        new = [each for each in found.says if each not in self.losses]
+        if new and found.why:
+            self.losses += new
+            self.parts += filter(None, (found.why.files.get(".json"),))
+            news.publish(f"loss-{len(self.losses)}", new[0], found.why.text, found.why.files)
+
 
 class Watched:
     """The command while it runs. `news` is told what is found."""
@@ -92,7 +99,7 @@ class Watched:
         self._stops = command.stopped
         self._curves: Apart[LossLook] | None = None
         self._began, self._curves_at, self._losses, self._odd = now, now + LOSSES, 0, 0
-        self._read_losses = partial(_losses, request, command.output)
+        self._read_losses = partial(losses, request, command.output)
         self._loss_pauses, self._numbers = OutputPauses(now, LASTS), 0
         """The pauses between losses that are numbers."""
         self._bad_since: Mapping[str, int] | None = None
@@ -154,8 +161,14 @@ class Watched:
             if found.printed:
                 headline += f" By what it printed: {found.printed.rstrip('.')}."
         self._news.publish(f"hang-{len(self.attempt.looks)}", headline, found.text, found.files)
-        if found.hangs and self._wishes.on_hang == END:
+        if self._wishes.on_hang != END:
+            return
+        if found.hangs:
             self._end(found.sentence, now, found.elsewhere)
+        else:
+            announce(
+                "the command is not ended, because nothing proves a hang; Ctrl-C ends it.", self._news.tell
+            )
 
     def _look_at_losses(self, now: float) -> None:
         if self._curves is not None:
@@ -177,11 +190,7 @@ class Watched:
             self._curves = Apart(partial(self._read_losses, tuple(self.attempt.losses), since))
 
     def _bad_losses(self, found: LossLook, now: float) -> None:
-        new = [each for each in found.says if each not in self.attempt.losses]
-        if new and found.why:
-            self.attempt.losses += new
-            self.attempt.parts += filter(None, (found.why.files.get(".json"),))
-            self._news.publish(f"loss-{len(self.attempt.losses)}", new[0], found.why.text, found.why.files)
+        self.attempt.tell_losses(found, self._news)
         if not found.says:
             self._bad_since = None
         elif found.lasts and self._wishes.on_loss == END:
@@ -221,9 +230,10 @@ class Watched:
         self.attempt.elsewhere = left
 
 
-def _losses(
-    request: Request, output: Output, told: Sequence[str], since: Mapping[str, int] | None
+def losses(
+    request: Request, output: Output, told: Sequence[str], since: Mapping[str, int] | None = None
 ) -> LossLook:
+    """What is wrong with the losses; `told` is known."""
     from doctor.run.why import losses_of  # it loads much
 
     return losses_of(request, output, told, since)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
@@ -15,7 +16,7 @@ from doctor.errors import DoctorError
 from doctor.exam.request import Request
 from doctor.logs.steps import says_step
 from doctor.run.apart import StoppedPart, apart
-from doctor.run.attempt import JobAttempt
+from doctor.run.attempt import JobAttempt, losses
 from doctor.run.before import BeforeStart
 from doctor.run.command import exit_code
 from doctor.run.folder import RunFolder, both_ends
@@ -108,6 +109,18 @@ class AttemptEnd:
                 self.earlier = self._printed(self.attempt.output, HIDDEN)
         elif self.attempt.by_signal and not self._scheduled:
             self.earlier = self._printed(self.attempt.before_signal, BEFORE)
+        self._look_at_losses(self.earlier.text if self.earlier else "")
+
+    def _look_at_losses(self, said: str) -> None:
+        """Tell what is wrong with its losses that neither a look while it ran nor this text told."""
+        attempt = self.attempt
+        if not any(b"oss" in both_ends(stream) for stream in attempt.output.streams.values()):
+            return
+        with contextlib.suppress(DoctorError):  # it told what broke
+            found = apart(partial(losses, self._request, attempt.output, tuple(attempt.losses)))
+            attempt.tell_losses(
+                replace(found, says=tuple(each for each in found.says if each not in said)), self._news
+            )
 
     def _printed(self, output: Output, headline: str) -> EndReason | None:
         """What ended the command by what it printed alone, if that is sure."""
@@ -141,6 +154,9 @@ class AttemptEnd:
             reason = replace(reason, says=f"{name} ended the command; nothing says who sent it.")
         self.reason = reason
         self._news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
+        self._look_at_losses(reason.text)
+        if seen := next((each.seen for each in reversed(attempt.looks) if each.seen), ""):
+            announce(f"before that it hung: {seen}.", self._news.tell)
 
     def _unexplained(self, error: DoctorError) -> None:
         announce(f"the end could not be explained: {error.message}", self._news.tell)

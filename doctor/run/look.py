@@ -18,6 +18,8 @@ from doctor.text.nodeset import fold
 
 AGAIN = 10.0
 """Seconds from the first look that finds a hang to the second."""
+MOST = 3
+"""The most culprits that are named again at the end."""
 LONGEST = 240.0
 """Seconds for a look."""
 HANG, MOVES, WAITS, NO_JOB, FAILED = "hang", "moves", "waits", "no job", "failed"
@@ -34,6 +36,8 @@ class JobLook:
     files: dict[str, bytes] = field(default_factory=dict)
     elsewhere: tuple[RankElsewhere, ...] = ()
     """Its ranks that do not run below the command."""
+    seen: str = ""
+    """What the culprits did, if it hangs."""
     printed: str = ""
     """The cause that the job's own words name, if nothing else says why it stands still."""
     failed: bool = False
@@ -142,6 +146,7 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
     from doctor.hang.judge.judgement import HangState
     from doctor.hang.report import page_of
     from doctor.hang.report_json import hang_report
+    from doctor.hang.words import who
     from doctor.live.evidence_file import encoded
     from doctor.live.look import look_at
     from doctor.live.options import RunningJobWishes
@@ -164,6 +169,13 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
     text, files = in_files(page_of(found), hang_report(found, evidence))
     files[".evidence.json"] = encoded(evidence)
     culprits = frozenset((each.host, each.pid) for each in found.culprits)
+    seen_there = "; ".join(f"{who((each,))} {each.sentence}" for each in found.culprits[:MOST])
     return JobLook(
-        found.verdict.value, found.sentence, culprits, text, files, ranks_elsewhere(found, evidence)
+        found.verdict.value,
+        found.sentence,
+        culprits,
+        text,
+        files,
+        ranks_elsewhere(found, evidence),
+        seen_there,
     )

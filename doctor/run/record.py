@@ -44,6 +44,9 @@ class RunRecord:
         if code or not self._outputs.quiet:
             after = f", after {duration(seconds)}" if seconds is not None else ""
             announce(f"the exit code {code} is {whose.words}{after}.")
+            told = self.attempts[-1].attempt.losses if self.attempts and not code else []
+            if told:
+                announce(f"but {told[-1][:1].lower()}{told[-1][1:]}.")
         return code
 
     def _write_report(self, code: int, whose: Whose) -> None:

@@ -39,6 +39,11 @@ _COMPILERS = (
 )
 _EVALUATES = re.compile(r"(?i)eval|valid|predict|infer|generat|benchmark|metric|(?:^|[._])test")
 """Names of functions that one rank may run alone and for a long time."""
+_STATES = {
+    "T": (Cause.STOPPED, "is stopped"),
+    "t": (Cause.TRACED, "is held by a debugger"),
+    **dict.fromkeys(("Z", ""), (Cause.ENDED, "has ended")),
+}
 FORKED = "waits for a lock that none of its threads holds: it was forked while another thread held it"
 _FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE}
 """Causes that may be a wait for a child process, even for one that waits itself."""
@@ -78,9 +83,7 @@ def _for_a_child(
     for child in children:
         held = _state(child) if _may_answer(child, member, ranks) else None
         if held and (held.certain or own.cause is Cause.PIPE):
-            return replace(
-                held, cause=Cause.CHILD, words=f"waits for its child {child.pid}, which {held.words}"
-            )
+            return replace(held, words=f"waits for its child {child.pid} ({held.words.partition(' ')[2]})")
     for child, activity in does:
         if activity.unproved and (own.cause in _FOR_A_CHILD or activity.cause is Cause.COMPUTES):
             words = f"waits for its child {child.pid}, which {activity.words}"
@@ -127,6 +130,7 @@ def _of_child(child: JobMember, does: Activity, parent: JobMember) -> Activity:
         words=f"waits for its child {child.pid}, which {does.words}{where}",
         place=place_of(at),
         frames=shown_frames(frames),
+        pid=child.pid,
     )
 
 
@@ -213,16 +217,17 @@ def _loading(member: JobMember, helpers: Sequence[JobMember], apart: float, rank
         place=place_of(at),
         frames=shown_frames(frames),
         held=own[worker.pid].held,
+        pid=worker.pid,
     )
 
 
 def _state(worker: JobMember) -> Activity | None:
     state = (worker.b or worker.a or Look(pid=worker.pid, state="")).state
-    words = {"T": "is stopped", "t": "is held by a debugger", "Z": "has ended", "": "has ended"}.get(state)
+    stays = worker.a is not None and worker.a.state == state
+    cause, words = _STATES.get(state, (Cause.KERNEL, ""))
     if state == "D" and not storage(worker):
         words = f"is stuck in the kernel ({kernel_function(worker)})"
-    stays = worker.a is not None and worker.a.state == state
-    return Activity(Cause.LOADER, words, certain=stays and state in "Tt") if words else None
+    return Activity(cause, words, certain=stays and state in "Tt", pid=worker.pid) if words else None
 
 
 def _idle_worker(worker: JobMember) -> bool:

@@ -15,6 +15,7 @@ from doctor.hang.judge.judgement import (
     RankStanding,
 )
 from doctor.hang.judge.meeting import absent, never_meet
+from doctor.hang.judge.position import STORE
 from doctor.hang.judge.strangers import odd
 from doctor.hang.judge.waiting import kernel_function
 from doctor.live import threads
@@ -26,6 +27,23 @@ from doctor.live.wires import Key, key, pairs
 from doctor.text.durations import duration
 from doctor.text.ranks import ranks_text
 from doctor.waits import common_end, waited_for
+
+_P2P = "have one rank send before it receives, or use batch_isend_irecv"
+_NO_COLLECTIVES = {
+    frozenset(("recv",)): (
+        "Every rank waits in recv, and none sends: the order in the program is wrong.",
+        _P2P,
+    ),
+    frozenset(("send",)): (
+        "Every rank waits in send, and none receives: the order in the program is wrong.",
+        _P2P,
+    ),
+    frozenset((STORE,)): (
+        "Every rank waits for a key of the store, and none is left to set it.",
+        "look for the code that sets the key",
+    ),
+}
+"""What is wrong if all ranks wait in such operations, and what to do."""
 
 
 def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
@@ -91,7 +109,7 @@ def _cannot_go_on(
     named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in lost)
     others = case.upright
     if not others:
-        return HangFinding(sentence=_all_lost({cause for _, cause in case.lost}))
+        return HangFinding(sentence=_all_lost({cause for _, cause in case.lost}), do=tuple(_resumed(case)))
     blind = case.timed and all(each.inside is None for each in others)
     if case.inside or blind:
         outside = case.told(case.outside if case.inside else ())
@@ -105,6 +123,14 @@ def _all_lost(causes: set[Cause]) -> str:
         return "Every rank is stopped or frozen: the job is suspended, and goes on when it is resumed."
     what = "ended" if causes == {Cause.ENDED} else "ended or stopped"
     return f"Every rank has {what}: the job is over, and its log says why."
+
+
+def _resumed(case: HangCase) -> Iterator[str]:
+    """How each host's stopped ranks go on."""
+    for host in case.job.hosts:
+        pids = [str(of.pid) for of, cause in case.lost if of.host == host and cause is Cause.STOPPED]
+        if pids:
+            yield f"if nobody suspended it on purpose, on {host}: kill -CONT {' '.join(pids)}"
 
 
 def _belongs(case: HangCase, of: JobMember, cause: Cause) -> bool:
@@ -328,6 +354,7 @@ def _culprit(each: RankStanding) -> HangCulprit:
         does.place or each.place,
         frames,
         does.held,
+        does.pid,
     )
 
 
@@ -354,6 +381,8 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     if any(each.operation.startswith(RPC) for each in case.inside):
         said = "The ranks wait for remote calls, and no thread shows which of them is at work."
         return HangFinding(sentence=said)
+    if alone := _NO_COLLECTIVES.get(frozenset(each.operation for each in case.inside)):
+        return HangFinding(sentence=alone[0], do=(f"{alone[1]}: {_lines(case)}",))
     groups = groups_of(case.inside)
     steps = {each.step for each in case.inside if each.step is not None}
     if len(groups) == 1 and len(steps) < 2:
@@ -369,7 +398,12 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     named = tuple(_at_another(each) for each in case.inside if two or each.key in keys)
     named = named if two or 1 < len(named) < len(case.inside) else ()
     said = "The ranks wait in different collectives: one was skipped, added or reordered."
-    return HangFinding(named, accuses=False, sentence=said)
+    do = () if named else (f"compare the order of collectives at these lines: {_lines(case)}",)
+    return HangFinding(named, accuses=False, sentence=said, do=do)
+
+
+def _lines(case: HangCase) -> str:
+    return ", ".join(sorted({each.place for each in case.inside if each.place})[:4])
 
 
 def _at_another(each: RankStanding) -> HangCulprit:
@@ -426,5 +460,7 @@ def _nobody(case: HangCase, limit: float) -> HangFinding:
     told = case.told(case.outside)
     if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
-        return HangFinding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
+        said = f"No rank was seen in a collective{starting}."
+        do = "look again with --for 60: a rank that is still at the same line then is the one to look at"
+        return HangFinding(sentence=said, standings=told, do=(do,))
     return HangFinding(sentence="What was seen does not show who waits for whom.", standings=told)

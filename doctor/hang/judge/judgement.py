@@ -97,6 +97,8 @@ class Activity:
     """The worker's line, if a worker keeps the rank waiting."""
     frames: tuple[Frame, ...] = ()
     held: HeldLock | None = None
+    pid: int | None = None
+    """The worker or child that keeps the rank waiting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class HangCulprit:
     place: str = ""
     frames: tuple[Frame, ...] = ()
     held: HeldLock | None = None
+    by: int | None = None
+    """The worker or child of it that keeps it waiting."""
 
     @property
     def key(self) -> tuple[str, int | None]:

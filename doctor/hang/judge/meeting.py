@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 from doctor.hang.judge.case import HangCase
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit, HangFinding
 from doctor.live.collectives import MEETING
-from doctor.live.evidence import JobMember
 from doctor.text.ranks import ranks_text
 
 
@@ -39,8 +37,9 @@ def _of_one_number(case: HangCase) -> HangFinding | None:
     same = [each for each in case.job.ranks if each.rank == number]
     none = f"; none has {ranks_text(case.job.missing, most=4)}" if case.job.missing else ""
     said = f"{len(same)} processes have rank {number}{none}."
-    words = f"has rank {number}, as another process has"
-    return _never(same, Cause.NUMBER, [words] * len(same), said, f"give each process a RANK of its own{none}")
+    pids = " and ".join(f"process {each.pid} on {each.host}" for each in same[:4])
+    named = HangCulprit(number, same[0].host, None, Cause.NUMBER, f"is claimed by {pids}")
+    return _never((named,), said, f"give each process a RANK of its own{none}")
 
 
 def _elsewhere(case: HangCase) -> HangFinding | None:
@@ -57,11 +56,12 @@ def _elsewhere(case: HangCase) -> HangFinding | None:
     who = ranks_text([n for each in wrong if (n := each.rank) is not None], most=4)
     address, _, port = right.rpartition(":")
     do = f"start {who} with MASTER_ADDR={address} MASTER_PORT={port}"
-    return _never(wrong, Cause.ADDRESS, words, "The ranks call different places, so they never meet.", do)
-
-
-def _never(whom: Sequence[JobMember], cause: Cause, words: Sequence[str], said: str, do: str) -> HangFinding:
     named = tuple(
-        HangCulprit(of.rank, of.host, of.pid, cause, each) for of, each in zip(whom, words, strict=True)
+        HangCulprit(of.rank, of.host, of.pid, Cause.ADDRESS, said)
+        for of, said in zip(wrong, words, strict=True)
     )
+    return _never(named, "The ranks call different places, so they never meet.", do)
+
+
+def _never(named: tuple[HangCulprit, ...], said: str, do: str) -> HangFinding:
     return HangFinding(named, HangConfidence.STRONG, sentence=said, meets=True, do=(do,))

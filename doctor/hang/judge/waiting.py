@@ -62,6 +62,7 @@ _INTERRUPTIBLE = ("nanosleep", "futex", "do_wait", "poll", "pipe_read")
 _OPENS_PIPE = ("wait_for_partner", "fifo_open")
 _READS_PIPE = ("pipe_read", "pipe_wait")
 _WRITES_PIPE = ("pipe_write",)
+_STOPPED = re.compile(r"process (\d{1,9}) \(.*, stopped\)$")
 _LOCAL = ("unix_",)
 _NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "skb_wait", *_LOCAL)
 _DULL = re.compile(
@@ -154,8 +155,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     if threads.in_kernel(look, ("nanosleep",)):
         return Activity(Cause.SLEEPS, "sleeps")
     if threads.in_kernel(look, _WRITES_PIPE):
-        words = f"writes to {main.asks[0] if main and main.asks else 'a pipe'}, and nobody reads that"
-        return Activity(Cause.PIPE, words, certain=bool(frames))
+        return _full_pipe(main.asks[0] if main and main.asks else "", certain=bool(frames))
     if main and (terminal := next((end for end in main.asks if end.startswith("/dev/")), "")):
         return _at_terminal(terminal, main)
     if threads.in_kernel(look, _READS_PIPE) and main and main.asks:
@@ -188,10 +188,16 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     return Activity(Cause.ELSEWHERE, "is outside every collective")
 
 
+def _full_pipe(end: str, *, certain: bool) -> Activity:
+    if stopped := _STOPPED.search(end):
+        return Activity(Cause.STOPPED, f"writes to {end}", certain=certain, pid=int(stopped[1]))
+    words = f"writes to {end}, which does not read it" if end else "writes to a pipe that is full"
+    return Activity(Cause.PIPE, words, certain=certain)
+
+
 def _at_terminal(path: str, main: Thread) -> Activity:
     if main.syscall[:1] in (("write",), ("writev",)):
-        words = f"writes to the terminal {path}, which is stopped: Ctrl-Q there lets it go on"
-        return Activity(Cause.TERMINAL, words)
+        return Activity(Cause.TERMINAL, f"writes to the terminal {path}, which is stopped")
     return Activity(Cause.INPUT, "waits for somebody to type")
 
 

@@ -50,7 +50,7 @@ def add(
                 known.get(inode_of(ends[0]), {})["awaited"] = True
             found = _others(ends, pipes[heads.get(pid, pid)], own, known, local)
             if "pipe_write" in thread.get("waits", ""):
-                found = map(_read_by, ends)
+                found = filter(None, map(_read_by, ends))
             named = [each[:LONGEST] for each in dict.fromkeys(found)][:MOST]
             if named:
                 thread["asks"] = named
@@ -81,16 +81,16 @@ def _others(
 
 
 def _read_by(end: str) -> str:
-    """A pipe, with the process that reads it."""
+    """A pipe, with the process that reads it; empty if that is unknown."""
     until = time.monotonic() + SCAN
     for pid in proc.pids():
         if time.monotonic() > until:
-            return "a pipe"
+            break
         with contextlib.suppress(OSError, ValueError):
             if _reads(f"{proc.PROC}/{pid}", end):
                 name, fields = proc.stat_of(proc.read(f"{proc.PROC}/{pid}/stat"))
-                return f"a pipe to process {pid} ({name}{', which is stopped' * (fields[0] in 'Tt')})"
-    return "a pipe"
+                return f"a pipe to process {pid} ({name}{', stopped' * (fields[0] in 'Tt')})"
+    return ""
 
 
 def _reads(home: str, end: str) -> bool:

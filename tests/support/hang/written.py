@@ -33,6 +33,10 @@ EVALUATE = Frame(name="evaluate", file=OWN, line=150, source="logits = model(x)"
 MEASURE = Frame(name="measure", file=OWN, line=160, source="return score(logits)")
 STACKS = {
     "waits": (COLLECTIVE, STEP, MAIN),
+    "meets": (replace(COLLECTIVE, name="init_process_group"), MAIN),
+    "receives": (replace(COLLECTIVE, name="recv"), STEP, MAIN),
+    "reduces": (replace(COLLECTIVE, name="reduce"), replace(STEP, line=89), MAIN),
+    "gathers": (replace(COLLECTIVE, name="gather"), replace(STEP, line=90), MAIN),
     "sleeps": (FORWARD, MAIN),
     "locked": (replace(FORWARD, source="lock.acquire()"), MAIN),
     "spins": (replace(FORWARD, source="while True:"), MAIN),
@@ -143,7 +147,7 @@ def evidence(
         first, last = steps or (None, None)
         a = look(pid, word, False, device=device, step=first)
         b = look(pid, word, True, device=device, step=last)
-        if word != "ended" and not device:
+        if word not in ("ended", "meets") and not device:
             b = replace(b, connections=ring(rank, size, hosts, silent))
             a = replace(a, connections=ring(rank, size, hosts, max(0.0, silent - apart)))
         of[name].append(

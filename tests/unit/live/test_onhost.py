@@ -341,9 +341,33 @@ def test_whom_a_thread_polls_on_its_own_host() -> None:
     assert asked("socket:[21]") == [], "the pair by which a loop wakes itself"
     assert asked("socket:[31]") == [], "TCP, of which ss says more"
     assert asked("socket:[41]") == ["a socket"], "it listens"
+    assert asked("/dev/pts/3") == ["/dev/pts/3"]
     assert asked("pipe:[5]", pipes=("pipe:[5]",)) == ["a pipe"]
     assert asked("pipe:[5]", pipes=("pipe:[5]", "pipe:[5]")) == []
     assert asked("pipe:[5]", pipes=("pipe:[5]",), of_helper=("pipe:[5]",)) == []
+
+
+def test_who_reads_a_full_pipe() -> None:
+    def asked(*ends: str) -> list[str]:
+        thread: dict[str, Any] = {"tid": 7, "waits": "anon_pipe_write", "asks": []}
+        look = {"inodes": [], "pipes": (), "threads": [thread], "polled": {"7": ends}}
+        asks.add({7: look}, [{"pid": 7}], {}, {})
+        return list(thread["asks"])
+
+    reader, writer = os.pipe()
+    end = os.readlink(f"/proc/self/fd/{writer}")
+    assert [each.partition(" (")[0] for each in asked(end)] == [f"a pipe to process {os.getpid()}"]
+    os.close(reader)
+    assert asked(end) == [], "nobody reads it any more"
+    os.close(writer)
+
+
+def test_the_connection_that_a_main_thread_waits_for() -> None:
+    known: dict[str, dict[str, Any]] = {"31": {}, "32": {}}
+    look = {"inodes": ["31", "32"], "threads": [{"tid": 7}, {"tid": 8}]}
+    for ends in (("socket:[31]",), ("socket:[31]", "socket:[32]")):
+        asks.add({7: {**look, "polled": {"7": ends, "8": ("socket:[32]",)}}}, [{"pid": 7}], known, {})
+    assert known == {"31": {"awaited": True}, "32": {}}, "of several it is unknown which"
 
 
 def test_what_this_thread_polls() -> None:

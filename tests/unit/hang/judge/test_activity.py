@@ -7,10 +7,11 @@ from msgspec.structs import replace
 
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause
-from doctor.live.evidence import Frame, JobMember, Look, PythonThread, Thread
-from tests.support.hang.written import FORWARD, MAIN
+from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
+from tests.support.hang.written import COLLECTIVE, FORWARD, MAIN
 
 STACK = (FORWARD, MAIN)
+MEETS = replace(COLLECTIVE, name="init_process_group")
 DATALOADER = "/opt/venv/lib/python3.11/site-packages/torch/utils/data/dataloader.py"
 LOADING = (
     Frame(name="select", file="/usr/lib/python3.11/selectors.py", line=415),
@@ -36,12 +37,15 @@ def seen(
     pid: int = 7,
     helps: int | None = None,
     others: tuple[PythonThread, ...] = (),
+    asks: tuple[str, ...] = (),
 ) -> JobMember:
     look = Look(
         pid=pid,
         state=state,
         cpu=cpu[0],
-        threads=(Thread(tid=pid, name="python", state=state, switches=5, waits=waits, syscall=syscall),),
+        threads=(
+            Thread(tid=pid, name="python", state=state, switches=5, waits=waits, syscall=syscall, asks=asks),
+        ),
         kernel=kernel,
         files=files,
         python=(*others, PythonThread(tid=pid, frames=stack, owns_gil=gil)),
@@ -76,6 +80,38 @@ class TestAChild:
         found = doing(self.RANK, [seen("hrtimer_nanosleep", pid=9, helps=7, stack=())], 2.0)
         assert (found.cause, found.works, found.unproved) == (Cause.CHILD, False, False)
 
+    @pytest.mark.parametrize(
+        ("child", "cause", "words"),
+        [
+            (seen("do_signal_stop", state="T", pid=9, helps=7), Cause.STOPPED, "its child 9 (stopped)"),
+            (
+                seen("ptrace_stop", state="t", pid=9, helps=7),
+                Cause.TRACED,
+                "its child 9 (held by a debugger)",
+            ),
+            (
+                seen("poll_schedule_timeout", pid=9, helps=7, stack=(MEETS, MAIN)),
+                Cause.CHILD,
+                "its child 9, which waits in init_process_group for ranks of its own: RANK and WORLD_SIZE"
+                " came from its parent in main, train.py:120",
+            ),
+        ],
+    )
+    def test_that_cannot_go_on_is_the_answer(self, child: JobMember, cause: Cause, words: str) -> None:
+        rank = self.RANK if cause is Cause.CHILD else seen("unix_stream_read_generic")
+        found = doing(rank, [child], 2.0)
+        assert (found.cause, found.unproved, found.pid) == (cause, False, 9)
+        assert found.words == f"waits for {words}"
+
+    def test_that_is_stopped_beside_the_wait_for_another_host_is_none(self) -> None:
+        due = Connection(state="ESTAB", local="10.0.0.1:5", peer="10.0.0.9:80", received=9, last_received=90)
+        rank = seen("wait_woken")
+        assert rank.b is not None
+        asks = replace(rank, b=replace(rank.b, connections=(due,)))
+        assert doing(asks, [seen("do_signal_stop", state="T", pid=9, helps=7)], 2.0).unproved
+        works = seen(state="R", cpu=(0, 150))
+        assert doing(works, [seen(state="T", pid=9, helps=7)], 2.0).cause is Cause.COMPUTES
+
     def test_of_another_rank_excuses_nobody(self) -> None:
         assert not doing(self.RANK, [seen(state="R", cpu=(0, 150), pid=9, helps=8, stack=())], 2.0).unproved
 
@@ -104,6 +140,23 @@ def test_numbers_of_calls_do_not_overrule_what_the_kernel_says() -> None:
         (seen("futex_do_wait", stack=()), Cause.LOCK, "waits for a lock or another thread"),
         (seen("wait_for_partner"), Cause.PIPE, "waits for somebody to open the other end of a pipe"),
         (seen("anon_pipe_read"), Cause.PIPE, "reads a pipe that stays empty"),
+        (seen("anon_pipe_write"), Cause.PIPE, "writes to a pipe that is full"),
+        (
+            seen("pipe_write", asks=("a pipe to process 9 (gzip)",)),
+            Cause.PIPE,
+            "writes to a pipe to process 9 (gzip), which does not read it",
+        ),
+        (
+            seen("pipe_write", asks=("a pipe to process 9 (tee, stopped)",)),
+            Cause.STOPPED,
+            "writes to a pipe to process 9 (tee, stopped)",
+        ),
+        (
+            seen("wait_woken", syscall=("write", "0x1"), asks=("/dev/pts/3",)),
+            Cause.TERMINAL,
+            "writes to the terminal /dev/pts/3, which is stopped",
+        ),
+        (seen("wait_woken", asks=("/dev/pts/3",)), Cause.INPUT, "waits for somebody to type"),
         (seen("do_wait"), Cause.CHILD, "waits for a child process"),
         (seen("sk_wait_data"), Cause.INPUT, "waits for an answer over the network"),
         (seen("do_epoll_wait"), Cause.INPUT, "waits for input"),

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from doctor.hang.judge.position import standing
-from doctor.live.evidence import Frame, JobMember, Look, PythonThread, Thread
+from doctor.hang.judge.position import STORE, standing
+from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
 from doctor.live.threads import gloo_groups
 from tests.support.hang.written import IMPORT, LIB, MAIN, OWN
 
@@ -128,6 +129,65 @@ def test_the_place_is_beyond_what_wraps_the_collective() -> None:
     layer = Frame(name="forward", file="/opt/site-packages/vllm/model_executor/layers/linear.py", line=1500)
     assert standing(rank((c10d("all_reduce"), VLLM, layer))).place == "linear.py:1500"
     assert standing(rank((c10d("all_reduce"), VLLM, layer, MAIN))).function == MAIN.name
+
+
+@pytest.mark.parametrize(
+    ("ends", "inside"), [((True, True), True), ((True, False), False), ((False, True), False)]
+)
+@pytest.mark.parametrize("stack", [(line("store.get(key)"), MAIN), ()], ids=["stack", "threads"])
+def test_who_waits_for_the_store_is_inside(
+    ends: tuple[bool, bool], inside: bool, stack: tuple[Frame, ...]
+) -> None:
+    member = replace(rank(stack, *gloo(IDLE), waits="poll_schedule_timeout"), master="node1:29500")
+    store, other = ("10.0.0.1:29500", "10.0.0.1:8080")
+    wires = [
+        Connection(state="ESTAB", local="10.0.0.2:5", peer=peer, awaited=awaited)
+        for peer, awaited in ((store, ends[0] and ends[1]), (other, not ends[1]))
+    ]
+    assert member.b is not None
+    seen = replace(member, **{which: replace(member.b, connections=tuple(wires)) for which in "ab"})
+    found = standing(replace(seen, between=(member.b,)))
+    assert (found.inside, found.operation) == (
+        (True, STORE) if inside else (None if not stack else False, "")
+    )
+    assert not found.moved
+
+
+def own_thread(*frames: Frame, tid: int = 8) -> PythonThread:
+    return PythonThread(tid=tid, name="Thread-1", frames=frames)
+
+
+WRITE = Frame(name="write", file=OWN, line=30, source="lock.acquire()")
+LOG = Frame(name="log_metrics", file=OWN, line=40, source="time.sleep(30)")
+THREADS, POOL = "/usr/lib/python3.11/threading.py", "/usr/lib/python3.11/concurrent/futures"
+RUN = Frame(name="run", file=f"{POOL}/thread.py", line=58)
+IDLE_POOL = (Frame(name="_worker", file=f"{POOL}/thread.py", line=81),)
+RESULT = (
+    Frame(name="wait", file=THREADS, line=327),
+    Frame(name="Future.result", file=f"{POOL}/_base.py", line=451),
+)
+JOIN = (Frame(name="Thread.join", file=THREADS, line=1119),)
+
+
+@pytest.mark.parametrize(
+    ("main", "threads", "inside", "place"),
+    [
+        (RESULT, [own_thread(c10d("barrier"), WRITE, RUN)], True, "train.py:30"),
+        (RESULT, [own_thread(WRITE, RUN), own_thread(*IDLE_POOL, tid=9)], False, "train.py:30"),
+        (RESULT, [own_thread(c10d("barrier"), RUN), own_thread(LOG, tid=9)], True, "thread.py:58"),
+        (JOIN, [own_thread(c10d("all_reduce"), WRITE)], True, "train.py:30"),
+        (JOIN, [own_thread(WRITE), own_thread(LOG, tid=9)], False, "train.py:120"),
+        (RESULT, [own_thread(LOG)], False, "train.py:120"),
+        ((), [own_thread(c10d("all_reduce"), WRITE)], False, "train.py:120"),
+    ],
+)  # fmt: skip
+def test_a_thread_for_which_the_main_thread_waits_is_the_rank(
+    main: tuple[Frame, ...], threads: list[PythonThread], inside: bool, place: str
+) -> None:
+    python = (PythonThread(tid=7, name="MainThread", frames=(*main, MAIN)), *threads)
+    look = Look(pid=7, state="S", python=python)
+    member = JobMember(host="node1", pid=7, parent=1, job="j", a=look, b=look)
+    assert (standing(member).inside, standing(member).place) == (inside, place)
 
 
 def test_groups_in_order_of_creation() -> None:

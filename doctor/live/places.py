@@ -10,7 +10,7 @@ _LIBRARIES = ("/site-packages/", "/dist-packages/", "/lib/python", "/lib64/pytho
 WRAPPERS = ("/vllm/distributed/", "/sglang/srt/distributed/", "/megatron/core/", "/deepspeed/comm/")
 """Files of frameworks around torch's collectives, which may lie in a checkout of the user."""
 _RPC, _RAY = "torch/distributed/rpc/", "/ray/_private/"
-_POOL = "/concurrent/futures/"
+_POOL, _LOOP = "/concurrent/futures/", "/asyncio/"
 FRAMES = 3
 """The most frames of a stack that a report shows."""
 
@@ -44,7 +44,9 @@ def _awaited(
     if main is None or not _has_own_code(main):
         return ()
     library = main.frames[: user_index(main.frames)]
-    if any(short(frame.name) == "result" and _POOL in frame.file for frame in library):
+    if any(
+        (short(frame.name) == "result" and _POOL in frame.file) or _LOOP in frame.file for frame in library
+    ):
         pool = [each for each in others if any(_POOL in frame.file for frame in each.frames)]
         return [each for each in pool if short(each.frames[0].name) != "_worker"]
     joins = any(short(frame.name) == "join" and "/threading.py" in frame.file for frame in library)

@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from doctor.hang.judge.judgement import Cause
+from doctor.hang.judge.progress import busy as is_busy
 from doctor.live import threads
-from doctor.live.evidence import JobMember, LiveEvidence, Look
+from doctor.live.evidence import JobMember, LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.live.wires import SHORT
 
-BUSY = 0.15
-"""A process counts as busy if it uses more than this share of a core."""
-TICKS = 100
-"""Ticks of CPU time per second."""
 IDLE = 2
 """Ticks that a waiting process may use between the looks."""
 MOVING = 1.0
@@ -57,7 +54,7 @@ def odd(ranks: Sequence[JobMember], apart: float) -> Iterator[tuple[JobMember, C
     """The only busy or the only idle process among several equal ones, with the cause in words."""
     if len(ranks) < FEWEST or len({each.command for each in ranks}) > 1:
         return
-    busy = [each for each in ranks if _busy(each, apart)]
+    busy = [each for each in ranks if is_busy(each, apart)]
     idle = [each for each in ranks if _idle(each)]
     if len(busy) + len(idle) < len(ranks):
         return
@@ -67,21 +64,10 @@ def odd(ranks: Sequence[JobMember], apart: float) -> Iterator[tuple[JobMember, C
         yield idle[0], Cause.ELSEWHERE, "does nothing, and the others use their processors"
 
 
-def _busy(member: JobMember, apart: float) -> bool:
-    a, b = member.a, member.b
-    if a is None or b is None:
-        return False
-    return (b.cpu - a.cpu) / TICKS / max(apart, 0.1) > BUSY or a.state == b.state == "R"
-
-
 def _idle(member: JobMember) -> bool:
     """Whether its main thread slept and was not woken between the looks."""
     a, b = member.a, member.b
     first, last = threads.main(a), threads.main(b)
     if a is None or b is None or first is None or last is None:
         return False
-    return _asleep(a) and _asleep(b) and b.cpu - a.cpu <= IDLE and first.switches == last.switches > 0
-
-
-def _asleep(look: Look) -> bool:
-    return look.state == "S"
+    return a.state == b.state == "S" and b.cpu - a.cpu <= IDLE and first.switches == last.switches > 0

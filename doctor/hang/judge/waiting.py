@@ -14,42 +14,15 @@ from doctor.live.evidence import Connection, Frame, JobMember, Look, Thread
 from doctor.live.onhost.descriptors import OF_COLLECTIVES
 from doctor.live.places import frames_of, main_thread, place_of, user_frame, user_index
 
-_STORAGE = (
-    *(
-        "request_wait_answer",
-        "fuse_",
-        "folio_lock",
-        "folio_wait",
-        "lock_page",
-        "wait_on_page",
-        "nfs",
-        "rpc_wait",
-    ),
-    *(
-        "io_schedule",
-        "fsync",
-        "jbd2",
-        "xfs_",
-        "ext4_",
-        "wb_wait",
-        "cl_sync_io",
-        "osc_",
-        "ll_",
-        "ceph_",
-        "cifs_",
-    ),
-    *("blkdev", "submit_bio", "wait_on_bit", "sync_inodes", "writeback", "gpfs", "beegfs", "balance_dirty"),
-)
 _DEAD_STORAGE = (
-    "request_wait_answer",
-    "fuse_",
-    "nfs",
-    "rpc_wait",
-    "cl_sync_io",
-    "osc_",
-    "ll_",
-    "ceph_",
-    "cifs_",
+    *("request_wait_answer", "fuse_", "nfs", "rpc_wait", "cl_sync_io"),
+    *("osc_", "ll_", "ceph_", "cifs_"),
+)
+_STORAGE = (
+    *_DEAD_STORAGE,
+    *("folio_lock", "folio_wait", "lock_page", "wait_on_page", "io_schedule", "fsync", "jbd2", "xfs_"),
+    *("ext4_", "wb_wait", "blkdev", "submit_bio", "wait_on_bit", "sync_inodes", "writeback", "gpfs"),
+    *("beegfs", "balance_dirty"),
 )
 _NO_ANSWER = "a file system that does not answer"
 _FLUSHES = ("fsync", "jbd2", "xfs_log", "ext4_sync", "wb_wait", "writeback", "sync_inodes", "balance_dirty")
@@ -125,7 +98,7 @@ def _doubt(found: Activity, member: JobMember, did: Progress, apart: float, rank
         return " until another process answers"
     if found.cause in (Cause.SLEEPS, Cause.LOCK, Cause.INPUT) and not sleeps:
         peer = _asked_by_a_thread(member, ranks)
-        if peer is None and (_pool_asks(member) or _thread_polls(member)):
+        if peer is None and _thread_polls(member):
             return " until another process answers"
         return f"; {peer.peer} has not answered it yet" if peer and _may_answer(peer) else ""
     return ""
@@ -235,13 +208,6 @@ def _thread_asks(member: JobMember) -> bool:
         for thread in (look.threads if look else ())
         if thread is not threads.main(look)
     )
-
-
-def _pool_asks(member: JobMember) -> bool:
-    """Whether it waits for a thread of a pool that waits for a local process: ss shows no such socket."""
-    pool = [thread.frames for thread in (member.b.python if member.b else ())]
-    pool = [frames for frames in pool if any(_POOL in frame.file for frame in frames) and _talks(frames)]
-    return bool(pool) and _talks(frames_of(member.b), (_POOL, _LOOP))
 
 
 def _thread_polls(member: JobMember) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from doctor.live import threads
 from doctor.live.collectives import meets
@@ -37,41 +37,16 @@ class JobPart:
     """Other ranks hold the numbers that these processes claim."""
 
 
-def parts(evidence: LiveEvidence) -> list[JobPart]:
+def parts(evidence: LiveEvidence) -> Iterator[JobPart]:
     """All parts, in the order of the hosts."""
-    named = ((name, members) for name, owned in _by_name(evidence).items() for members in _persons(owned))
-    return _completed([part for name, members in named for part in _split(name, members)])
-
-
-def _completed(found: Sequence[JobPart]) -> list[JobPart]:
-    """The parts. Those of one program that wait for their first meeting, and whose numbers complete each
-    other, are one: their ranks call different places.
-    """
-    alike: dict[tuple[object, ...], list[JobPart]] = {}
-    for part in found:
-        first = ranks_of(part.members)[0] if ranks_of(part.members) else None
-        if first and part.world and not part.stray and all(map(meets, ranks_of(part.members))):
-            alike.setdefault((first.user, part.world, *first.command.split()[:2]), []).append(part)
-    whole = [of for of in alike.values() if len(of) > 1 and _complete(of)]
-    merged = {id(of[0]): _as_one(of) for of in whole}
-    rest = {id(part) for of in whole for part in of[1:]}
-    return [merged.get(id(part), part) for part in found if id(part) not in rest]
-
-
-def _complete(of: Sequence[JobPart]) -> bool:
-    numbers = [each.rank for part in of for each in ranks_of(part.members)]
-    return len(numbers) == of[0].world and {*numbers} == {*range(len(numbers))}
-
-
-def _as_one(of: Sequence[JobPart]) -> JobPart:
-    most = max(of, key=lambda part: len(ranks_of(part.members)))
-    members = tuple(member for part in of for member in part.members)
-    return replace(most, members=members, bound=frozenset(one for part in of for one in part.bound))
+    for name, owned in _by_name(evidence).items():
+        for members in _persons(owned):
+            yield from _split(name, members)
 
 
 def _by_name(evidence: LiveEvidence) -> dict[str, list[list[JobMember]]]:
     """The members of each name, one list for each owner. A helper has the owner of its rank."""
-    same = {**same_by_connections(evidence), **_same_by_wires(evidence)}
+    same = {**same_by_connections(evidence), **_same_by_wires(evidence), **_same_by_numbers(evidence)}
     owners = {key(m): m.user for host in evidence.hosts for m in host.members if m.helps is None}
     found: dict[str, dict[str, list[JobMember]]] = {}
     for host in evidence.hosts:
@@ -79,6 +54,23 @@ def _by_name(evidence: LiveEvidence) -> dict[str, list[list[JobMember]]]:
             owner = owners.get((each.host, each.helps or each.pid), each.user)
             found.setdefault(same.get(each.job, each.job), {}).setdefault(owner, []).append(each)
     return {name: list(owned.values()) for name, owned in found.items()}
+
+
+def _same_by_numbers(evidence: LiveEvidence) -> dict[str, str]:
+    """The name of the whole job for each part of it, if the ranks of one program that wait for their first
+    meeting complete each other: they call different places.
+    """
+    ranks = [each for host in evidence.hosts for each in ranks_of(host.members)]
+    met = {each.job for each in ranks if not meets(each)}
+    alike: dict[tuple[object, ...], list[JobMember]] = {}
+    for each in ranks:
+        if each.job not in met:
+            alike.setdefault((each.user, each.world, *each.command.split()[:2]), []).append(each)
+    whole = [
+        of for of in alike.values() if len(of) == of[0].world and {m.rank for m in of} == {*range(len(of))}
+    ]
+    names = [Counter(each.job for each in of) for of in whole]
+    return {name: of.most_common(1)[0][0] for of in names if len(of) > 1 for name in of}
 
 
 def _same_by_wires(evidence: LiveEvidence) -> dict[str, str]:

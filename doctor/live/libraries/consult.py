@@ -23,6 +23,10 @@ ASKED: tuple[Callable[[RankFinder], Opinion | None], ...] = (
 )
 
 
+MOST = 64
+"""The most subjects of an opinion that are kept."""
+
+
 def opinions(evidence: LiveEvidence, job: HasRanks) -> tuple[Opinion, ...]:
     """All opinions on this job: strong ones first, silent ones last."""
     who = RankFinder(evidence, tuple(job.ranks))
@@ -35,9 +39,12 @@ def opinions(evidence: LiveEvidence, job: HasRanks) -> tuple[Opinion, ...]:
 
 
 def _printable(said: Opinion) -> Opinion:
-    """The opinion with printable texts only: a job chooses the names of groups, operations and hosts."""
-    lines = tuple(clean_line(line)[:4096] for line in said.evidence)
-    return replace(said, words=clean_line(said.words)[:4096], evidence=lines)
+    """The opinion with printable texts only, and not too many: a job chooses the names of groups, operations
+    and hosts.
+    """
+    lines, subjects = tuple(clean_line(line)[:4096] for line in said.evidence[:16]), said.subjects
+    more, words = max(0, len(subjects) - MOST), clean_line(said.words)[:4096]
+    return replace(said, words=words, subjects=subjects[:MOST], more=more, evidence=lines)
 
 
 def contradict(one: Opinion, other: Opinion) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from doctor.live.libraries.groups import named, unique
-from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.opinions import Opinion, Source, Subject, SubjectState, Trust, blames
 from doctor.live.libraries.rank_finder import HostText, RankFinder
 from doctor.text.printable import clean_line
 
@@ -52,16 +52,9 @@ def heartbeat(who: RankFinder) -> Opinion | None:
         if alone
         else f"{named(subjects)} are named as lost or stuck"
     )
-    return Opinion(
-        source=Source.HEARTBEAT,
-        trust=Trust.STRONG if lost and alone else Trust.VOTE,
-        kind=OpinionKind.BLAMES,
-        words=f"HCCL's heartbeat: {text}."[:4096],
-        subjects=subjects[:64],
-        more=max(0, len(subjects) - 64),
-        evidence=_first_lines([line for _, line in found]),
-        at=max(each.about.at for each in said),
-    )
+    trust, at = Trust.STRONG if lost and alone else Trust.VOTE, max(each.about.at for each in said)
+    lines = _first_lines([line for _, line in found])
+    return blames(Source.HEARTBEAT, trust, f"HCCL's heartbeat: {text}.", subjects, lines, at)
 
 
 def scheduler(who: RankFinder) -> Opinion | None:
@@ -72,16 +65,10 @@ def scheduler(who: RankFinder) -> Opinion | None:
         return None
     subjects = unique(_node(who, each, match[1]) for each, match in lines)
     what = "has" if len(subjects) == 1 else "have"
-    return Opinion(
-        source=Source.SCHEDULER,
-        trust=Trust.STRONG if all(each.rank is not None for each in subjects) else Trust.VOTE,
-        kind=OpinionKind.BLAMES,
-        words=f"MindSpore's scheduler: {named(subjects)} {what} sent no heartbeat in time."[:4096],
-        subjects=subjects[:64],
-        more=max(0, len(subjects) - 64),
-        evidence=_first_lines([clean_line(match[0]) for _, match in lines]),
-        at=max(each.about.at for each in said),
-    )
+    trust = Trust.STRONG if all(each.rank is not None for each in subjects) else Trust.VOTE
+    words = f"MindSpore's scheduler: {named(subjects)} {what} sent no heartbeat in time."
+    shown, at = _first_lines([clean_line(match[0]) for _, match in lines]), max(e.about.at for e in said)
+    return blames(Source.SCHEDULER, trust, words, subjects, shown, at)
 
 
 def _node(who: RankFinder, said: HostText, name: str) -> Subject:

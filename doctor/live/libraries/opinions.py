@@ -6,11 +6,13 @@ An opinion never decides alone. It confirms or contradicts what the processes sh
 from __future__ import annotations
 
 from enum import Enum
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 import msgspec
 
 from doctor.live.evidence import Pid, Rank, Seconds, Text, Word
+
+T = TypeVar("T")
 
 
 class Source(str, Enum):
@@ -106,3 +108,29 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def ranks(self) -> set[int]:
         return {each.rank for each in self.subjects if each.rank is not None}
+
+
+def decoded(text: str, form: type[T]) -> T | str:
+    """What a library wrote as JSON, or why it cannot be used."""
+    try:
+        return msgspec.json.decode(text, type=form, strict=False)
+    except (msgspec.DecodeError, RecursionError) as error:
+        return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
+
+
+def silent(source: Source, words: str) -> Opinion:
+    return Opinion(source=source, trust=Trust.VOTE, kind=OpinionKind.SILENT, words=words)
+
+
+def blames(
+    source: Source,
+    trust: Trust,
+    words: str,
+    subjects: tuple[Subject, ...],
+    evidence: tuple[str, ...] = (),
+    at: float = 0.0,
+) -> Opinion:
+    kind = OpinionKind.BLAMES
+    return Opinion(
+        source=source, trust=trust, kind=kind, words=words, subjects=subjects, evidence=evidence, at=at
+    )

@@ -19,7 +19,16 @@ import msgspec
 
 from doctor.live.evidence import Count, Word
 from doctor.live.libraries.groups import GroupStanding, Key, culprits, named, unique
-from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.opinions import (
+    Opinion,
+    OpinionKind,
+    Source,
+    Subject,
+    SubjectState,
+    Trust,
+    decoded,
+    silent,
+)
 from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 NUMBERED_ALIKE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "AllToAll")
@@ -64,19 +73,13 @@ class RasAnswer(msgspec.Struct, frozen=True):
     nccl_version: Word = ""
 
 
-_ANSWER = msgspec.json.Decoder(RasAnswer)
-
-
 def read(text: str) -> RasAnswer | str:
     """The answer, or why it cannot be used."""
     if not text.strip():
         return "its answer is empty"
     if not text.lstrip().startswith("{"):
         return "it answers in text only, which groups ranks and hides numbers; JSON needs NCCL 2.28.7"
-    try:
-        return _ANSWER.decode(text)
-    except (msgspec.DecodeError, RecursionError) as error:
-        return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
+    return decoded(text, RasAnswer)
 
 
 def opinion(who: RankFinder) -> Opinion | None:
@@ -97,12 +100,7 @@ def opinion(who: RankFinder) -> Opinion | None:
     if not said:
         return None
     why = problem or "it answered only once, or not about this job"
-    return Opinion(
-        source=Source.RAS,
-        trust=Trust.VOTE,
-        kind=OpinionKind.SILENT,
-        words=f"NCCL RAS was asked and is not used: {why}."[:4096],
-    )
+    return silent(Source.RAS, f"NCCL RAS was asked and is not used: {why}.")
 
 
 _ORDER = (
@@ -238,12 +236,7 @@ def _opinion(
     trust: Trust = Trust.STRONG,
 ) -> Opinion:
     version = f" {answer.nccl_version}" if answer.nccl_version else ""
+    words = f"NCCL RAS{version}: {text}."
     return Opinion(
-        source=Source.RAS,
-        trust=trust,
-        kind=kind,
-        words=f"NCCL RAS{version}: {text}."[:4096],
-        subjects=subjects[:64],
-        more=max(0, len(subjects) - 64),
-        evidence=tuple(line[:4096] for line in evidence[:16]),
+        source=Source.RAS, trust=trust, kind=kind, words=words, subjects=subjects, evidence=evidence
     )

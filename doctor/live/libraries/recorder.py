@@ -21,7 +21,16 @@ import msgspec
 
 from doctor.live.evidence import Word
 from doctor.live.libraries.groups import GroupStanding, Key, culprits, named
-from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.opinions import (
+    Opinion,
+    OpinionKind,
+    Source,
+    Subject,
+    SubjectState,
+    Trust,
+    decoded,
+    silent,
+)
 from doctor.live.libraries.rank_finder import HostText, RankFinder
 
 WAITED = 5.0
@@ -79,19 +88,11 @@ class Position:
     operation: str
 
 
-def read(text: str) -> Dump | str:
-    """The dump, or why it cannot be used."""
-    try:
-        return msgspec.json.decode(text, type=Dump, strict=False)
-    except (msgspec.DecodeError, RecursionError) as error:
-        return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
-
-
 def opinion(who: RankFinder) -> Opinion | None:
     dumps: list[tuple[HostText, Dump]] = []
     problem = ""
     for said in _newest(who.said(Source.RECORDER)):
-        dump = said.about.problem or read(said.about.text)
+        dump: Dump | str = said.about.problem or decoded(said.about.text, Dump)
         if isinstance(dump, str):
             problem = f"{said.about.name} on {said.host}: {dump}"
         else:
@@ -140,21 +141,15 @@ def _opinion(
         source=Source.RECORDER,
         trust=Trust.VOTE if age > FRESH else Trust.STRONG,
         kind=kind,
-        words=f"The flight recorder: {text}{old}."[:4096],
-        subjects=behind[:64],
-        more=max(0, len(behind) - 64),
-        evidence=tuple(line[:4096] for line in words[:16]),
+        words=f"The flight recorder: {text}{old}.",
+        subjects=behind,
+        evidence=words,
         at=oldest,
     )
 
 
 def _silent(why: str) -> Opinion:
-    return Opinion(
-        source=Source.RECORDER,
-        trust=Trust.VOTE,
-        kind=OpinionKind.SILENT,
-        words=f"The flight recorder's dumps are not used: {why}."[:4096],
-    )
+    return silent(Source.RECORDER, f"The flight recorder's dumps are not used: {why}.")
 
 
 def _newest(texts: Iterable[HostText]) -> list[HostText]:

@@ -15,7 +15,16 @@ import msgspec
 
 from doctor.live.evidence import Count, Word
 from doctor.live.libraries.groups import GroupStanding, culprits, named
-from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.opinions import (
+    Opinion,
+    OpinionKind,
+    Source,
+    Subject,
+    SubjectState,
+    Trust,
+    decoded,
+    silent,
+)
 from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 FILE = re.compile(
@@ -42,21 +51,13 @@ class _Position:
     operation: _Operation
 
 
-def read(text: str) -> NpuStatus | str:
-    """The file, or why it cannot be used."""
-    try:
-        return msgspec.json.decode(text, type=NpuStatus)
-    except (msgspec.DecodeError, RecursionError) as error:
-        return f"its JSON is cut off or has an unknown form ({str(error)[:120]})"
-
-
 def opinion(who: RankFinder) -> Opinion | None:
     said = list(who.said(Source.TORCH_NPU))
     problem = next((f"{each.host}: {each.about.problem}" for each in said if each.about.problem), "")
     groups: dict[tuple[str, str], list[_Position]] = {}
     moved = False
     for first, second in pairs(each for each in said if not each.about.problem):
-        a, b = read(first.about.text), read(second.about.text)
+        a, b = decoded(first.about.text, NpuStatus), decoded(second.about.text, NpuStatus)
         if isinstance(a, str) or isinstance(b, str):
             problem = f"{second.about.name}: {a if isinstance(a, str) else b}"
             continue
@@ -83,12 +84,7 @@ def opinion(who: RankFinder) -> Opinion | None:
     if not said:
         return None
     why = problem or "in no group do they show who waits for whom"
-    return Opinion(
-        source=Source.TORCH_NPU,
-        trust=Trust.VOTE,
-        kind=OpinionKind.SILENT,
-        words=f"torch_npu's status files are not used: {why}."[:4096],
-    )
+    return silent(Source.TORCH_NPU, f"torch_npu's status files are not used: {why}.")
 
 
 def _numbers(status: NpuStatus) -> dict[tuple[str, str], tuple[int, str]]:
@@ -126,12 +122,12 @@ def _standing(
 def _opinion(
     kind: OpinionKind, subjects: tuple[Subject, ...], evidence: tuple[str, ...], text: str
 ) -> Opinion:
+    words = f"torch_npu's status files: {text}."
     return Opinion(
         source=Source.TORCH_NPU,
         trust=Trust.STRONG,
         kind=kind,
-        words=f"torch_npu's status files: {text}."[:4096],
-        subjects=subjects[:64],
-        more=max(0, len(subjects) - 64),
-        evidence=tuple(line[:4096] for line in evidence[:16]),
+        words=words,
+        subjects=subjects,
+        evidence=evidence,
     )

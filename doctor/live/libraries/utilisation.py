@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.live.libraries.groups import named
-from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, SubjectState, Trust
+from doctor.live.libraries.opinions import Opinion, Source, Subject, SubjectState, Trust, blames
 from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 BUSY = 50
@@ -75,14 +75,8 @@ def opinion(who: RankFinder) -> Opinion | None:
         return None
     subjects = tuple(_subject(who, host, each) for host, each in idle)
     have = "has" if len(subjects) == 1 else "have"
-    return Opinion(
-        source=Source.UTILISATION,
-        trust=Trust.VOTE,
-        kind=OpinionKind.BLAMES,
-        words=f"The devices: {named(subjects)} {have} no work, {len(busy)} others are busy."[:4096],
-        subjects=subjects[:64],
-        more=max(0, len(subjects) - 64),
-    )
+    words = f"The devices: {named(subjects)} {have} no work, {len(busy)} others are busy."
+    return blames(Source.UTILISATION, Trust.VOTE, words, subjects)
 
 
 def _first(who: RankFinder) -> Iterator[HostText]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import stat
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,8 +16,6 @@ LONGEST = 256
 PIPE = "pipe:"
 SCAN = 0.5
 """Seconds for the search for the reader of a pipe."""
-_ANY_WAY = 3
-"""The bits of a descriptor's flags that are 0 if it is only read."""
 
 
 def may_ask(looks: "Mapping[int, dict[str, Any]]", known: "Mapping[str, Any]") -> bool:
@@ -81,28 +80,17 @@ def _others(
 
 
 def _read_by(end: str) -> str:
-    """A pipe, with the process that reads it; empty if that is unknown."""
+    """A pipe, with the process that has the end that is read; empty if that is unknown."""
     until = time.monotonic() + SCAN
-    for pid in proc.pids():
-        if time.monotonic() > until:
-            break
+    for home in (f"{proc.PROC}/{pid}" for pid in proc.pids()):
         with contextlib.suppress(OSError, ValueError):
-            if _reads(f"{proc.PROC}/{pid}", end):
-                name, fields = proc.stat_of(proc.read(f"{proc.PROC}/{pid}/stat"))
-                return f"a pipe to process {pid} ({name}{', stopped' * (fields[0] in 'Tt')})"
+            for each in os.listdir(home + "/fd") if time.monotonic() < until else ():
+                place = f"{home}/fd/{each}"
+                if os.readlink(place) == end and os.lstat(place).st_mode & stat.S_IRUSR:
+                    name, fields = proc.stat_of(proc.read(home + "/stat"))
+                    stopped = ", stopped" if fields[0] in "Tt" else ""
+                    return f"a pipe to process {home.rpartition('/')[2]} ({name}{stopped})"
     return ""
-
-
-def _reads(home: str, end: str) -> bool:
-    """Whether this process has the end of the pipe that is read: the other one belongs to all who write."""
-    for number in os.listdir(home + "/fd"):
-        with contextlib.suppress(OSError, StopIteration):
-            if os.readlink(f"{home}/fd/{number}") == end:
-                lines = proc.lenient(f"{home}/fdinfo/{number}", LONGEST).splitlines()
-                flags = next(line.split()[1] for line in lines if line.startswith("flags:"))
-                if not int(flags, 8) & _ANY_WAY:
-                    return True
-    return False
 
 
 def inode_of(end: str) -> str:

@@ -28,6 +28,7 @@ _ENDLESS = _OWN - {Cause.COMPUTES}
 """Causes that do not pass by themselves. A computation may end."""
 _OF_HOST = {Cause.KERNEL, Cause.STORAGE, Cause.GONE}
 """Causes that may be of the host, whatever runs there."""
+_AGAIN = "look again with --for 60: a rank that is still at the same line then is the one to look at"
 _CERTAIN = {Cause.ENDED, Cause.STOPPED, Cause.TRACED, Cause.FROZEN, Cause.KERNEL}
 
 
@@ -81,6 +82,8 @@ def _about(judgement: Judgement, job: RunningJob) -> Advice:
         return Advice(
             ("look below Python, at the devices and the network between them",), (_check(job, reach),)
         )
+    if not named:
+        return Advice((_AGAIN,))
     return Advice(
         (*_sentences(named, sure), *_without(job, named)),
         tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach, sure)))),

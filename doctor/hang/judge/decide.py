@@ -109,7 +109,8 @@ def _cannot_go_on(
     named = tuple(_culprit_lost(of, cause, at.get(key(of))) for of, cause in lost)
     others = case.upright
     if not others:
-        return HangFinding(sentence=_all_lost({cause for _, cause in case.lost}), do=tuple(_resumed(case)))
+        do = tuple(_resumed(case)) or ("read the log of the job, then start it again",)
+        return HangFinding(sentence=_all_lost({cause for _, cause in case.lost}), do=do)
     blind = case.timed and all(each.inside is None for each in others)
     if case.inside or blind:
         outside = case.told(case.outside if case.inside else ())
@@ -460,7 +461,5 @@ def _nobody(case: HangCase, limit: float) -> HangFinding:
     told = case.told(case.outside)
     if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
-        said = f"No rank was seen in a collective{starting}."
-        do = "look again with --for 60: a rank that is still at the same line then is the one to look at"
-        return HangFinding(sentence=said, standings=told, do=(do,))
+        return HangFinding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
     return HangFinding(sentence="What was seen does not show who waits for whom.", standings=told)

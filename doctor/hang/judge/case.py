@@ -107,10 +107,15 @@ class HangCase:
         return replace(each, doing=doubted(does, SLOW))
 
     def _with_holder(self, each: RankStanding) -> RankStanding:
-        """The standing; if a rank of the job holds the lock that it waits for, with where that rank is."""
-        does = each.doing
-        holder = (each.member.host, does.held.holder) if does and does.held else None
-        rank = next((one for one in self.standings if one.key == holder), None)
+        """The standing; if a rank of the job holds the lock that it waits for, or is the child that it waits
+        for, with where that rank is.
+        """
+        does, main = each.doing, threads.main(each.member.b)
+        pid = hex(does.held.holder or 0) if does and does.held else ""
+        if does and does.cause is Cause.CHILD and main:
+            pid = "".join(main.syscall[1:2])
+        here = (one for one in self.standings if one.member.host == each.member.host)
+        rank = next((one for one in here if hex(one.member.pid) == pid), None)
         if does is None or rank is None:
             return each
         where = f"waits in {rank.operation or 'a collective'}" if rank.inside else "is outside as well"

@@ -114,3 +114,17 @@ def test_whoever_is_not_named_the_next_step_is(does: list[str], sentence: str, d
     assert (found.exit_code, found.culprits) == (3, ())
     assert sentence in found.sentence
     assert any(do in each for each in advice_of(found).do), advice_of(found)
+
+
+def test_a_child_that_is_a_rank_itself_is_said_to_be_where_it_is() -> None:
+    def waits(each: JobMember) -> JobMember:
+        if each.rank != 1 or each.b is None:
+            return each
+        main = replace(each.b.threads[0], waits="do_wait", syscall=("call 61", hex(4020)))
+        look = replace(each.b, threads=(main, *each.b.threads[1:]))
+        return replace(each, a=look, b=look)
+
+    (culprit,) = judge(changed(evidence(["waits", "sleeps", "waits"], ["node1"]), waits)).culprits
+    assert culprit.sentence.startswith(
+        "waits for a child process; that is rank 2, which waits in all_reduce, train.py:88"
+    )

@@ -65,15 +65,15 @@ def narrowed(evidence: LiveEvidence, wishes: RunningJobWishes) -> Mapping[str, C
     """The PIDs of the chosen ranks and of all ranks with the same job name, by host: only connections show
     which of these belong to the same job. None if no option chooses a job.
     """
-    asked = wishes.pid, wishes.master_port, wishes.slurm_job, wishes.user
-    if all(each is None for each in asked):
+    choice = wishes.choice()
+    if all(each is None for each in choice.of_job):
         return None
     jobs = find_jobs(evidence)
-    names = {rank.job for job in chosen(jobs, *asked) for rank in job.ranks}
+    names = {rank.job for job in chosen(jobs, choice) for rank in job.ranks}
     pids: dict[str, list[int]] = {}
     for rank in (rank for job in jobs for rank in job.ranks if rank.job in names):
         pids.setdefault(rank.host, []).append(rank.pid)
-    for start in chosen_starts(starting_jobs(evidence, jobs), *asked):
+    for start in chosen_starts(starting_jobs(evidence, jobs), choice):
         for each in start.starters:
             pids.setdefault(each.host, []).append(each.member.pid)
     return pids

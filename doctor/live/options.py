@@ -33,7 +33,9 @@ class RunningJobWishes:
 
     def choice(self, recorded: JobChoice | None = None) -> JobChoice:
         """What the judgement depends on. Options that were not given are those of the recording."""
-        from doctor.live.evidence import JobChoice  # it takes long, and help needs only the options
+        from msgspec.structs import replace  # it takes long, and help needs only the options
+
+        from doctor.live.evidence import JobChoice
 
         limit = recorded.limit if self.limit is None and recorded else self.limit
         mine = JobChoice(
@@ -45,10 +47,4 @@ class RunningJobWishes:
         )
         if recorded is None or any(each is not None for each in mine.of_job):
             return mine
-        return JobChoice(
-            limit=limit,
-            pid=recorded.pid,
-            master_port=recorded.master_port,
-            slurm_job=recorded.slurm_job,
-            user=recorded.user,
-        )
+        return replace(recorded, limit=limit)

@@ -25,7 +25,7 @@ from doctor.hang.judge.pace import TIMES, logged_pace
 from doctor.hang.judge.rights import rights_of, stackless
 from doctor.hang.judge.start_judgement import job_of, judge_start
 from doctor.hang.judge.weigh import weigh
-from doctor.live.evidence import LiveEvidence
+from doctor.live.evidence import JobChoice, LiveEvidence
 from doctor.live.jobs.claims import counted
 from doctor.live.jobs.find import MOST_JOBS, chosen, chosen_starts, find_jobs
 from doctor.live.jobs.job import RunningJob
@@ -42,6 +42,7 @@ from doctor.waits import longest_way
 
 __all__ = ["LIMIT", "HangState", "Judgement", "judge", "judged"]
 
+ANY = JobChoice()
 LIMIT = 60.0
 """Seconds without progress that count as a hang: a shorter wait may be a long step of a healthy job."""
 _STATES = {
@@ -53,15 +54,7 @@ _STATES = {
 _OPEN = ("is not decided", "are not decided")
 
 
-def judge(
-    evidence: LiveEvidence,
-    *,
-    pid: int | None = None,
-    master_port: int | None = None,
-    slurm_job: str | None = None,
-    user: str | None = None,
-    limit: float = LIMIT,
-) -> Judgement:
+def judge(evidence: LiveEvidence, *, choice: JobChoice = ANY, limit: float = LIMIT) -> Judgement:
     """Judge the job that the options choose, or the only one. If several are left, judge each of them."""
     jobs = find_jobs(evidence)
     starts = starting_jobs(evidence, jobs)
@@ -69,10 +62,10 @@ def judge(
     if not jobs and not starts:
         said = "No job was found on the hosts that answered." if evidence.hosts else "No host answered."
         return Judgement(HangState.NO_JOB, evidence.started, said, limit, unreached=unreached)
-    found = chosen(jobs, pid, master_port, slurm_job, user)
-    begun = chosen_starts(starts, pid, master_port, slurm_job, user)
+    found = chosen(jobs, choice)
+    begun = chosen_starts(starts, choice)
     if not found and not begun:
-        said = _no_such(pid, master_port, slurm_job, user)
+        said = _no_such(choice)
         return Judgement(HangState.NO_JOB, evidence.started, said, limit, jobs=jobs, unreached=unreached)
     found, notes = counted(found, jobs) if found else ((), ())
     if len(jobs) >= MOST_JOBS:
@@ -100,15 +93,8 @@ def judge(
 
 def judged(evidence: LiveEvidence) -> Judgement:
     """The judgement by the options that the evidence holds."""
-    choice = evidence.choice
-    return judge(
-        evidence,
-        pid=choice.pid,
-        master_port=choice.master_port,
-        slurm_job=choice.slurm_job,
-        user=choice.user,
-        limit=LIMIT if choice.limit is None else choice.limit,
-    )
+    limit = evidence.choice.limit
+    return judge(evidence, choice=evidence.choice, limit=LIMIT if limit is None else limit)
 
 
 def _several(each: Sequence[Judgement]) -> str:
@@ -118,12 +104,12 @@ def _several(each: Sequence[Judgement]) -> str:
     return f"{len(each)} jobs run here: {', '.join(said)}."
 
 
-def _no_such(pid: int | None, master_port: int | None, slurm_job: str | None, user: str | None) -> str:
+def _no_such(choice: JobChoice) -> str:
     said = (
-        "that process" if pid is not None else "",
-        "that port" if master_port is not None else "",
-        f"SLURM_JOB_ID {slurm_job}" if slurm_job is not None else "",
-        f"ranks of {user}" if user is not None else "",
+        "that process" if choice.pid is not None else "",
+        "that port" if choice.master_port is not None else "",
+        f"SLURM_JOB_ID {choice.slurm_job}" if choice.slurm_job is not None else "",
+        f"ranks of {choice.user}" if choice.user is not None else "",
     )
     return f"No job has {' and '.join(filter(None, said))}."
 

@@ -9,7 +9,7 @@ from dataclasses import replace as with_changes
 from msgspec.structs import replace
 
 from doctor.live.collectives import meets
-from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence
+from doctor.live.evidence import HostEvidence, JobChoice, JobMember, LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.lost_hosts import lost_hosts
 from doctor.live.jobs.owners import HERE, JobPart, parts, ranks_of
@@ -50,45 +50,34 @@ def _limited(found: Iterable[JobPart]) -> list[JobPart]:
     return [part for part in every if id(part) in kept]
 
 
-def chosen(
-    jobs: Sequence[RunningJob],
-    pid: int | None,
-    master_port: int | None,
-    slurm_job: str | None = None,
-    user: str | None = None,
-) -> tuple[RunningJob, ...]:
+def chosen(jobs: Sequence[RunningJob], choice: JobChoice) -> tuple[RunningJob, ...]:
     """The jobs that match all given options."""
-    found = list(jobs)
+    found, pid, number = list(jobs), choice.pid, choice.slurm_job
     if pid is not None:
         found = [job for job in found if pid in {m.pid for m in (*job.ranks, *job.helpers)}]
         found = found or [
             job for job in jobs if pid in {each for m in job.ranks for each in m.above or _parent(m)}
         ]
-    if master_port is not None:
-        end = f":{master_port}"
+    if choice.master_port is not None:
+        end = f":{choice.master_port}"
         found = [job for job in found if any(member.master.endswith(end) for member in job.ranks)]
-    if slurm_job is not None:
-        found = [job for job in found if any(slurm_job in m.slurm_job.split() for m in job.ranks)]
-    if user is not None:
-        found = [job for job in found if any(member.user == user for member in job.ranks)]
+    if number is not None:
+        found = [job for job in found if any(number in m.slurm_job.split() for m in job.ranks)]
+    if choice.user is not None:
+        found = [job for job in found if any(member.user == choice.user for member in job.ranks)]
     return tuple(found)
 
 
-def chosen_starts(
-    starts: Sequence[StartingJob],
-    pid: int | None,
-    master_port: int | None,
-    slurm_job: str | None = None,
-    user: str | None = None,
-) -> tuple[StartingJob, ...]:
+def chosen_starts(starts: Sequence[StartingJob], choice: JobChoice) -> tuple[StartingJob, ...]:
     """The same for jobs without ranks. The launcher of a Slurm job is not known."""
+    port = choice.master_port
     return tuple(
         job
         for job in starts
-        if slurm_job is None
-        and (pid is None or pid in {each.member.pid for each in job.starters})
-        and (master_port is None or str(master_port) in {each.master.port for each in job.starters})
-        and user in (None, job.user)
+        if choice.slurm_job is None
+        and (choice.pid is None or choice.pid in {each.member.pid for each in job.starters})
+        and (port is None or str(port) in {each.master.port for each in job.starters})
+        and choice.user in (None, job.user)
     )
 
 

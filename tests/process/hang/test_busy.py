@@ -12,6 +12,7 @@ import pytest
 from doctor.hang.judge import Judgement, judge
 from doctor.live import pyspy
 from doctor.live.agents import LookPatience
+from doctor.live.evidence import JobChoice
 from doctor.live.sight import see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
@@ -50,7 +51,7 @@ def looked(
         finally:
             transport.close()
         assert time.monotonic() - began < NEVER
-        return job, judge(sight.evidence, limit=0.1, pid=job.pids[0])
+        return job, judge(sight.evidence, limit=0.1, choice=JobChoice(pid=job.pids[0]))
 
     return look
 

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import HangState
-from doctor.live.evidence import LiveEvidence
+from doctor.live.evidence import JobChoice, LiveEvidence
 from tests.support.hang.known import KNOWN
 from tests.support.hang.written import both, evidence
 
@@ -29,18 +29,21 @@ def two() -> LiveEvidence:
 
 @pytest.mark.parametrize(("number", "code"), [("4711", 1), ("4713", 0), ("4712_2", 0)])
 def test_a_job_of_slurm(number: str, code: int, two: LiveEvidence) -> None:
-    assert judge(two, slurm_job=number).exit_code == code
+    assert judge(two, choice=JobChoice(slurm_job=number)).exit_code == code
 
 
 def test_the_job_of_a_user(two: LiveEvidence) -> None:
     assert judge(two).verdict is HangState.SEVERAL
-    assert (judge(two, user="mara").exit_code, judge(two, user="lin").exit_code) == (1, 0)
+    assert (
+        judge(two, choice=JobChoice(user="mara")).exit_code,
+        judge(two, choice=JobChoice(user="lin")).exit_code,
+    ) == (1, 0)
 
 
 def test_no_job_is_chosen_by_a_part_of_its_number(two: LiveEvidence) -> None:
-    found = judge(two, slurm_job="471")
+    found = judge(two, choice=JobChoice(slurm_job="471"))
     assert (found.verdict, found.sentence) == (HangState.NO_JOB, "No job has SLURM_JOB_ID 471.")
-    found = judge(two, slurm_job="4711", user="lin")
+    found = judge(two, choice=JobChoice(slurm_job="4711", user="lin"))
     assert found.sentence == "No job has SLURM_JOB_ID 4711 and ranks of lin."
 
 

@@ -9,7 +9,7 @@ from doctor.hang.advice import advice_of
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
 from doctor.hang.report_json import hang_report
-from doctor.live.evidence import JobMember, LiveEvidence, ResolvedName
+from doctor.live.evidence import JobChoice, JobMember, LiveEvidence, ResolvedName
 from tests.support.hang.launchers_only import address, launcher, starting, words
 from tests.support.hang.written import evidence
 
@@ -146,9 +146,9 @@ def test_two_jobs_on_the_same_hosts_stay_apart() -> None:
     found = judge(starting([*all_of(0, 1, 2), *second]))
     assert len(found.jobs) == 2
     assert said(found) == [("node4", "has no torchrun: nobody has node rank 3")]
-    chosen = judge(starting([*all_of(0, 1, 2), *second]), master_port=29600)
+    chosen = judge(starting([*all_of(0, 1, 2), *second]), choice=JobChoice(master_port=29600))
     assert (chosen.verdict, chosen.culprits) == (HangState.WAITS, ())
-    assert judge(starting(all_of(0, 1, 2)), user="bob").verdict is HangState.NO_JOB
+    assert judge(starting(all_of(0, 1, 2)), choice=JobChoice(user="bob")).verdict is HangState.NO_JOB
 
 
 def test_a_launcher_of_one_host_waits_for_nobody_elsewhere() -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
-from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence, Thread
+from doctor.live.evidence import HostEvidence, JobChoice, JobMember, LiveEvidence, Thread
 from doctor.live.jobs.find import find_jobs
 from tests.support.cases import cases
 from tests.support.hang.written import both, evidence
@@ -38,10 +38,10 @@ def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
         [1],
         "2 jobs run here: 1 hangs, 1 moves.",
     )
-    assert judge(seen, master_port=29600).verdict is HangState.MOVES
-    assert judge(seen, pid=4010).exit_code == 1
-    assert judge(seen, pid=1).verdict is HangState.NO_JOB
-    assert judge(seen, pid=4010, master_port=29600).verdict is HangState.NO_JOB
+    assert judge(seen, choice=JobChoice(master_port=29600)).verdict is HangState.MOVES
+    assert judge(seen, choice=JobChoice(pid=4010)).exit_code == 1
+    assert judge(seen, choice=JobChoice(pid=1)).verdict is HangState.NO_JOB
+    assert judge(seen, choice=JobChoice(pid=4010, master_port=29600)).verdict is HangState.NO_JOB
 
 
 def test_any_process_of_its_tree_chooses_a_job() -> None:
@@ -49,10 +49,10 @@ def test_any_process_of_its_tree_chooses_a_job() -> None:
     hosts = tuple(
         replace(h, members=tuple(replace(m, above=(100, 90)) for m in h.members)) for h in seen.hosts
     )
-    assert judge(replace(seen, hosts=hosts), pid=90).exit_code == 1
-    assert judge(seen, pid=100).exit_code == 1
+    assert judge(replace(seen, hosts=hosts), choice=JobChoice(pid=90)).exit_code == 1
+    assert judge(seen, choice=JobChoice(pid=100)).exit_code == 1
     orphans = tuple(replace(h, members=tuple(replace(m, parent=1) for m in h.members)) for h in seen.hosts)
-    assert judge(replace(seen, hosts=orphans), pid=1).verdict is HangState.NO_JOB
+    assert judge(replace(seen, hosts=orphans), choice=JobChoice(pid=1)).verdict is HangState.NO_JOB
 
 
 def test_the_same_local_name_on_two_hosts_is_two_jobs() -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from doctor.hang.advice import advice_of
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
-from doctor.live.evidence import JobMember, LiveEvidence
+from doctor.live.evidence import JobChoice, JobMember, LiveEvidence
 from tests.support.hang.reports import text
 from tests.support.hang.written import evidence, look
 
@@ -95,7 +95,7 @@ def test_a_false_job_beside_a_healthy_one_does_not_count() -> None:
     found = judge(seen)
     assert (found.verdict, found.exit_code) == (HangState.MOVES, 0)
     assert any("mallory" in note and "not count" in note for note in found.notes)
-    chosen = judge(seen, user="mallory")
+    chosen = judge(seen, choice=JobChoice(user="mallory"))
     assert (chosen.exit_code, len(chosen.jobs)) == (3, 1), "who asks for it sees it"
 
 
@@ -188,7 +188,7 @@ def test_a_connection_that_is_made_up_on_another_host_is_no_proof(number: int, s
         )
     )
     seen = replace(HUNG, hosts=(*hosts, replace(hosts[0], host="node3", members=(false,))))
-    found = judge(seen, user=victim.user)
+    found = judge(seen, choice=JobChoice(user=victim.user))
     assert found.job is not None
     assert false.pid not in [each.pid for each in found.job.ranks]
     if number > 3:

@@ -109,11 +109,16 @@ class AttemptEnd:
                 self.earlier = self._printed(self.attempt.output, HIDDEN)
         elif self.attempt.by_signal and not self._scheduled:
             self.earlier = self._printed(self.attempt.before_signal, BEFORE)
-        self._look_at_losses(self.earlier.text if self.earlier else "")
+        self._look_back(self.earlier.text if self.earlier else "")
 
-    def _look_at_losses(self, said: str) -> None:
-        """Tell what is wrong with its losses that neither a look while it ran nor this text told."""
+    def _look_back(self, said: str) -> None:
+        """Tell again who kept it waiting if it ended badly, and what is wrong with its losses that neither a
+        look while it ran nor this text told.
+        """
         attempt = self.attempt
+        seen = [each.seen for each in attempt.looks if each.seen]
+        if seen and self.code:
+            announce(f"before that it hung: {seen[-1]}.", self._news.tell)
         if not any(b"oss" in both_ends(stream) for stream in attempt.output.streams.values()):
             return
         with contextlib.suppress(DoctorError):  # it told what broke
@@ -154,9 +159,7 @@ class AttemptEnd:
             reason = replace(reason, says=f"{name} ended the command; nothing says who sent it.")
         self.reason = reason
         self._news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
-        self._look_at_losses(reason.text)
-        if seen := next((each.seen for each in reversed(attempt.looks) if each.seen), ""):
-            announce(f"before that it hung: {seen}.", self._news.tell)
+        self._look_back(reason.text)
 
     def _unexplained(self, error: DoctorError) -> None:
         announce(f"the end could not be explained: {error.message}", self._news.tell)

@@ -245,6 +245,17 @@ def test_a_loss_that_is_no_number_ends_the_job(tmp_path: Path) -> None:
     assert "NaN" in report["attempts"][0]["ended"]
 
 
+@pytest.mark.parametrize(("last", "code", "told"), [("nan", 0, True), ("nan", 1, True), ("1.01", 0, False)])
+def test_a_loss_that_turns_bad_at_the_end_is_told(tmp_path: Path, last: str, code: int, told: bool) -> None:
+    losses = " ".join(f"{4 - n / 10}" for n in range(30))
+    loop = f"for l in {losses} {' '.join([last] * 9)}; do echo step $((n+=1)) loss $l; done; exit {code}"
+    run = ran([*DOCTOR, "run", "--local", "--no-preflight", "--", "sh", "-c", loop], cwd=tmp_path)
+    said = run.err.decode()
+    assert run.code == code
+    assert ("The loss of stdout is NaN since step 31" in said) is told
+    assert ("doctor: but the loss of stdout is NaN" in said) is (told and not code)
+
+
 QUOTES = from_cases(__file__, "QUOTES", str)
 
 

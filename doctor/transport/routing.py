@@ -7,6 +7,7 @@ import shutil
 import threading
 from collections.abc import Sequence
 
+from doctor.errors import UsageError
 from doctor.model import Host
 from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program
@@ -71,7 +72,7 @@ class RoutedTransport(ThreadedTransport):
             raise why
         try:
             begun = other.program(host, command, turn)
-        except CannotReach:
+        except (CannotReach, UsageError):  # ssh may refuse a keyword of ssh_config that we pass over
             raise why from None
         self._way[host] = other
         warning = f"ssh itself was used where doctor's own SSH lacks {', '.join(why.by_ssh)}."

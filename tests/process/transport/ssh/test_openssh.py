@@ -175,8 +175,11 @@ def test_ssh_itself_is_taken_where_ours_lacks_what_is_needed(by: str, tmp_path: 
         assert (got.kind, routed.warnings) == (UnreachedKind.KEY_UNKNOWN, [])
 
 
-def test_if_ssh_does_not_get_there_either_our_own_reason_counts(tmp_path: Path, server: Sshd) -> None:
-    file = config(tmp_path, server, "KnownHostsCommand /bin/true\nUserKnownHostsFile none")
+@pytest.mark.parametrize("more", ["", "\nNonsense yes"])
+def test_if_ssh_does_not_get_there_either_our_own_reason_counts(
+    more: str, tmp_path: Path, server: Sshd
+) -> None:
+    file = config(tmp_path, server, f"KnownHostsCommand /bin/true\nUserKnownHostsFile none{more}")
     routed = RoutedTransport([server.host()], SshSettings(config_file=file), "auto")
     got = outcome(routed, server.host())
     assert isinstance(got, UnreachedHost)

@@ -25,6 +25,7 @@ from doctor.api import (
 )
 from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
+from doctor.facts.run import OFFERED
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.directory import as_address
@@ -42,6 +43,7 @@ from doctor.job.launch.rank_env import (
     role_of,
 )
 from doctor.job.launch.rank_starts import file_of
+from doctor.mesh import MeshResult
 from doctor.rules.launch_names import LaunchNames, remark
 
 
@@ -54,6 +56,7 @@ from doctor.rules.launch_names import LaunchNames, remark
     maybe(IDENTITY),
     maybe(VIEW),
     maybe(ROUTES),
+    maybe(OFFERED),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("names-disagree", "launch-inconsistent"),
@@ -66,6 +69,7 @@ def master_not_here(
     identities: Mapping[str, str],
     views: Mapping[str, View],
     routes: Mapping[str, Routes],
+    tried: MeshResult | None,
 ) -> Iterator[Problem]:
     """The master address is loopback, unknown, or not that of the host of rank 0.
 
@@ -75,7 +79,8 @@ def master_not_here(
     port, an id of the rendezvous or a file of `init_method` that each host draws for itself, such as $RANDOM.
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
-    that the hosts have. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
+    that the hosts have. If that is another address of its host than the one that was tried, the other hosts
+    connect to it, too. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
     host 127.0.0.1 is right. An address that no host has is a fault if ranks wait for it, or if all hosts look
     for it in their own network. Otherwise it may be one that is forwarded to rank 0, and is a warning: behind
     a router, in containers, and if it is public. In containers, a name that none of them resolves is a
@@ -97,6 +102,8 @@ def master_not_here(
             elif not is_loopback_name(master.address):
                 yield from _unresolved(names, master, processes, spans, in_pods)
                 yield from _elsewhere(names, master, processes, doubts, in_pods, routes or {})
+                if tried is not None:
+                    yield from _not_reached(names, master, processes, tried, plan)
             elif spans and (lost := [each for each in processes if not _is_first(each, launch)]):
                 alone = launch.complete and None not in hosts and len(set(hosts)) == 1
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
@@ -315,6 +322,33 @@ def _elsewhere(
         near = not launch.live and _is_near(book.meant(master.address), routes)
         sure = not forwarded and (waits or near)
         yield _not_first(names, master, processes, "", first, None if sure else Severity.WARN)
+
+
+def _not_reached(
+    names: LaunchNames, master: Master, processes: list[ProcessEnv], tried: MeshResult, plan: JobPlan
+) -> Iterator[Problem]:
+    """The problem of an address of the right host that other hosts do not reach."""
+    meant = names.directory.meant(master.address)
+    calls = [link for link in tried.links if link.address in meant and link.target in plan.names]
+    failed = [link for link in calls if link.failed]
+    lost = sorted({link.source for link in failed})
+    if not lost:
+        return
+    owner, some = failed[0].target, {link.source for link in calls} > {*lost}
+    yield Problem(
+        "other hosts do not reach the master's address",
+        expected=f"connections from every host to {failed[0].address}",
+        actual=f"none from {fold(lost)} to {failed[0].address} of {owner}, by {master.said}",
+        subject=names.subject(f"master {master.address}"),
+        hosts=tuple(lost) if some else (),
+        where=tuple(Place(host=host, peer=owner) for host in lost) if some else names.places(processes),
+        confidence=Confidence.CERTAIN,
+        evidence=tuple(
+            Evidence(f"connect from {link.source}", f"{owner} {link.address}:{link.port}: {link.outcome}")
+            for link in failed[:4]
+        ),
+        commands=_typed(names, master, plan.data_address(owner) or "ADDRESS-OF-RANK-0"),
+    )
 
 
 def _is_of_one_host(launch: Launch) -> bool:

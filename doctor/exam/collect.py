@@ -18,7 +18,7 @@ from doctor import __version__
 from doctor.api import Ask, Fact
 from doctor.exam.pauses import Pauses
 from doctor.exam.scripts import NamesToAsk, Scripts
-from doctor.exam.second_round import plan_name_round, plan_ping_round, plan_table_round
+from doctor.exam.second_round import called_addresses, plan_name_round, plan_ping_round, plan_table_round
 from doctor.facts.network import ADDRESSES, LINKS, NAMES
 from doctor.facts.software import ENVIRONMENT
 from doctor.facts.tables import TABLE_FILES
@@ -231,19 +231,21 @@ class Collection:
         self.mesh = self.connect(mesh, self.progress, quick=order.quick)
 
     def _try_offers(self) -> None:
-        """If ranks would offer a different address than the one that was tried, try that one too."""
+        """If ranks would offer or call a different address than the one that was tried, try that one too."""
         if self.mesh is None or not self.mesh.links or self.left() <= 0:
             return
         reading = self.read()
         plan, known = reading.plan, reading.facts.all
         offers = offers_of(plan, known(NAMES), known(ADDRESSES), known(ENVIRONMENT), known(LINKS))
-        wanted = offers_to_try(plan, offers)
+        called = called_addresses(self.wishes.launch, reading.facts, plan)
+        wanted = {**called, **offers_to_try(plan, offers)}
         if not wanted:
             return
         addresses = {
             host: wanted.get(host) or plan.data_address(host) for host in plan.names if host in self.heard
         }
-        mesh = plan_mesh(addresses, shape=self.mesh.shape)
+        head, port = next(iter(called), None), plan.master_port.value
+        mesh = plan_mesh(addresses, shape=self.mesh.shape, head=head, master_port=port)
         mesh = replace(mesh, pairs=tuple(pair for pair in mesh.pairs if pair[1] in wanted))
         if mesh.pairs:
             self.offered = self.connect(mesh, quick=self.order.quick)

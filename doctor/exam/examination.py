@@ -23,7 +23,7 @@ from doctor.exam.signals import signal_of, stop_on_signals
 from doctor.exam.slurm_job import of_slurm
 from doctor.exam.way import way_of
 from doctor.expect import Expect, amend
-from doctor.facts.run import MESH
+from doctor.facts.run import MESH, OFFERED
 from doctor.facts.smoke import SMOKE
 from doctor.facts.software import ENVIRONMENT
 from doctor.job.launch.process_env import Launch
@@ -237,7 +237,7 @@ def _collect(
             timeout=way.timeout,
             until=until,
             mesh=_shape(what.mesh or syllabus.exam.mesh),
-            connect=syllabus.asks(MESH),
+            connect=syllabus.asks(MESH) or syllabus.asks(OFFERED),
             also_busy=what.on_busy == "run",
             smoke=syllabus.smoke,
             quick=request.command == "smoke",

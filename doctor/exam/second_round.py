@@ -11,8 +11,9 @@ from doctor.facts.ascend.job_npus import used
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.ascend.pings import NPU_PINGS, plan_pings
-from doctor.facts.network import NAMES
-from doctor.facts.system import DEVICES
+from doctor.facts.job import directory
+from doctor.facts.network import ADDRESSES, NAMES
+from doctor.facts.system import DEVICES, IDENTITY
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.rank_env import is_loopback_name, master_of
 from doctor.job.launch.table_reference import is_by_device, told_tables
@@ -56,6 +57,21 @@ def plan_name_round(running: Sequence[Launch], facts: Facts) -> Mapping[str, tup
             ):
                 wanted.setdefault(host, {})[master.address] = None
     return {host: tuple(names)[:MOST_NAMES] for host, names in wanted.items()}
+
+
+def called_addresses(launch: Launch | None, facts: Facts, plan: JobPlan) -> dict[str, str]:
+    """The host of a master that the launch names -> the address at which ranks call it, if that is another
+    one than its data address, which is tried anyway.
+    """
+    book = directory(plan, facts.all(ADDRESSES), facts.all(NAMES), facts.all(IDENTITY))
+    found = {}
+    for master in filter(None, map(master_of, launch.told if launch else ())):
+        owners = book.owners(master.address) if not is_loopback_name(master.address) else ()
+        for host in owners if len(owners) == 1 else ():
+            own = book.meant(master.address) & book.held.get(host, frozenset())
+            if own and plan.data_address(host) not in own:
+                found[host] = min(own)
+    return found
 
 
 @dataclass(frozen=True, slots=True)

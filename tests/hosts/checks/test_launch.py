@@ -9,13 +9,15 @@ from pathlib import Path
 import pytest
 
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
+from tests.lab import Lab
 from tests.lab.npus import Rack
 from tests.support.cases import cases
-from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, assert_only, replay
+from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, assert_healthy, assert_only, replay
 from tests.support.npu_faults import NpuExaminer
 
 JOB = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=8\n"
 LOOP = "for i in %s; do RANK=$i LOCAL_RANK=$i python train.py & done\nwait\n"
+MEET = "torchrun --nnodes=2 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint"
 RESERVED = (*HCCL, "--skip", "ports-not-reserved")
 WRONG = {
     "launch-ranks": (JOB + LOOP % "{0..6}", "node1", ()),
@@ -99,6 +101,35 @@ def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> No
     # The controller may be a container, in which the name may be that of a service that comes with the job.
     assert outcome.code == {"fail": 1, "warn": 0}[found["status"]]
     assert found["status"] == "fail" or how[0] == "--local"
+
+
+@pytest.mark.parametrize("line", ["torchrun", "scheduler"])
+def test_the_master_is_tried_at_the_address_at_which_ranks_call_it(line: str, examine: Examiner) -> None:
+    """A management network that only the master's own host has; the printed `verify` proves the repair."""
+    path = examine.folder / "run.sh"
+    lines = {
+        "torchrun": f"{MEET}={{}}:29500 train.py\n",
+        "scheduler": "export MS_SCHED_HOST={} MS_SCHED_PORT=8118 MS_WORKER_NUM=4\n"
+        "MS_ROLE=MS_WORKER python train.py\n",
+    }
+    examine.lab["node1"].add_interface("mgmt0", "172.31.9.1/24")
+    path.write_text(lines[line].format("172.31.9.1"))
+    outcome = examine("--launch", str(path), hosts="node[1-2]")
+    (found,) = assert_only(outcome, "master-not-here", [])
+    assert "other hosts do not reach the master's address" in found["summary"]
+    assert "none from node2 to 172.31.9.1 of node1" in found["actual"]
+    path.write_text(lines[line].format(examine.lab["node1"].address))
+    outcome = examine("--launch", str(path), hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+def test_a_second_network_that_joins_all_hosts_is_as_good_for_the_master(
+    make_lab: Callable[..., Lab], tmp_path: Path
+) -> None:
+    lab, path = make_lab(2, data=True), tmp_path / "run.sh"
+    for address in (lab["node1"].address, lab["node1"].data_address):
+        path.write_text(f"{MEET}={address}:29500 train.py\n")
+        assert_healthy(Examiner(lab, tmp_path)("--launch", str(path), hosts="node[1-2]"))
 
 
 @pytest.mark.parametrize(

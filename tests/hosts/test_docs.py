@@ -100,7 +100,8 @@ def desk(tmp_path: Path) -> Path:
         (tmp_path / log).write_text("it begins\n")
     (tmp_path / "hccl.json").write_text(TABLE)
     sick = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
-    save(recording(NAMES, command="check", heard=sick), tmp_path / "run.json")
+    for name in ("run", "monday", "today"):
+        save(recording(NAMES, command="check", heard=sick), tmp_path / f"{name}.json")
     (tmp_path / "py_spy-0.4.3-py2.py3-none-manylinux2014_aarch64.whl").write_bytes(wheel(elf(AARCH64)))
     return tmp_path
 

@@ -169,6 +169,13 @@ def _odd(column: _Column, told: Mapping[str, Told]) -> Iterator[str]:
         yield from (host for host, (_, shown) in told.items() if good and shown not in good)
 
 
+def far_apart(row: FactRow) -> bool:
+    """Whether sizes of a row are further apart than those of equal hosts; none need be the odd one."""
+    numbers = [float(value) for value in row.values.values() if isinstance(value, int | float)]
+    slack = next((column.slack for column in COLUMNS if column.key == row.key), 0.0)
+    return bool(numbers) and max(numbers) - min(numbers) > 2 * (slack or NEAR * median(numbers))
+
+
 def _smoke_versions(reading: Reading) -> dict[str, dict[str, str]]:
     """Host -> the versions from the last run in which it took part."""
     found: dict[str, dict[str, str]] = {}

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from doctor.judge.fact_table import FactRow
+from doctor.judge.fact_table import FactRow, far_apart
 from doctor.judge.verdict import Report
 from doctor.report.page.areas import AREAS
 from doctor.report.page.fact_words import spread
@@ -92,7 +92,7 @@ def differs(row: FactRow, hosts: Sequence[str]) -> bool:
     """Whether it belongs in the table: some hosts reported an unexpected value, or none."""
     if len(row.values) < len(hosts):
         return True
-    unlike = row.kind == "same" and len(set(row.shown.values())) > 1
+    unlike = far_apart(row) if row.kind == "near" else len(set(row.shown.values())) > 1
     return row.kind != "own" and (bool(row.odd) or unlike)
 
 

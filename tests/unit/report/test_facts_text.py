@@ -128,6 +128,14 @@ def test_hosts_that_differ_without_a_majority_are_shown_and_not_blamed() -> None
     assert text.endswith("The hosts differ, and none is the odd one out.\n")
 
 
+@pytest.mark.parametrize(("blocks", "alike"), [(65536, False), (12342040 * 95 // 100, True)])
+def test_sizes_of_two_hosts_are_alike_only_within_what_firmware_reserves(blocks: int, alike: bool) -> None:
+    """Neither is the odd one of two, and yet a check would name the smaller /dev/shm."""
+    text = shown(made(2, {2: {"spaces": SHM.format(blocks)}}))
+    assert text.endswith("All hosts are alike.\n") is alike
+    assert text.endswith("The hosts differ, and none is the odd one out.\n") is not alike
+
+
 def test_what_a_host_did_not_tell_is_said() -> None:
     text = shown(made(3, {3: {"memory": MissingFact("memory", "no answer")}}))
     assert table(text)[1:] == [["node[1-2]", "23.5 GB", "23.0 GB"], ["node3", "not reported", "not reported"]]

@@ -76,15 +76,26 @@ def env_invalid(
 
 @check("launch-values", PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED, backends=(Backend.HCCL,))
 def launch_values(plan: JobPlan) -> Iterator[Problem]:
-    """The launch sets a variable to a value that HCCL does not take.
+    """The launch sets a variable to a value that HCCL does not take, or a port that HCCL needs itself.
 
-    Why it matters: HCCL refuses it when it makes its first communicator (EI0001), and the job ends.
+    Why it matters: HCCL refuses it when it makes its first communicator (EI0001), and the job ends. If the
+    master's port is one of those on which HCCL listens, one of the two cannot listen on the head.
 
     How it is known: from the values that all ranks are given alike, by the launch or the inventory, and the
-    ranges of HCCL's own documentation.
+    ranges of HCCL's own documentation. HCCL listens on 32 ports from HCCL_IF_BASE_PORT on.
 
     What to do: set the variable to a value in the range that the finding names, or leave it out.
     """
+    port, own = plan.master_port, plan.hccl_ports
+    if port.value in own:
+        yield Problem(
+            "the master's port is one of those on which HCCL listens",
+            expected=f"a port that is not one of {own[0]}-{own[-1]}",
+            actual=f"{port.value}, by {port.source}",
+            subject=f"port {port.value}",
+            evidence=(Evidence("HCCL's own ports", f"{own[0]}-{own[-1]}, by {plan.hccl_base_port.source}"),),
+            commands=("# Give the master another port, or HCCL another HCCL_IF_BASE_PORT.",),
+        )
     for name, said, wanted in _refused(plan.env, plan):
         yield Problem(
             f"{name} is not a value that HCCL takes",

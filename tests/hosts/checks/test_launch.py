@@ -103,6 +103,15 @@ def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> No
     assert found["status"] == "fail" or how[0] == "--local"
 
 
+def test_the_port_of_the_master_is_none_of_hccls_own(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    for port, code in ((60003, 1), (29500, 0)):
+        path.write_text(JOB.replace("29500", str(port)) + LOOP % "{0..7}")
+        outcome = examine(*ALONE, *RESERVED, "--launch", str(path), hosts="node1")
+        assert [found["check"] for found in outcome.trouble] == ["launch-values"] * code, outcome.text
+        assert outcome.code == code
+
+
 @pytest.mark.parametrize("line", ["torchrun", "scheduler"])
 def test_the_master_is_tried_at_the_address_at_which_ranks_call_it(line: str, examine: Examiner) -> None:
     """A management network that only the master's own host has; the printed `verify` proves the repair."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Finding, SourcedValue
 from tests.support.cases import cases
@@ -11,9 +13,14 @@ NAMES = ["a", "b"]
 
 
 def found(
-    login: dict[str, str], launch: dict[str, str] | None = None, backend: str = "hccl", addresses: str = ""
+    login: dict[str, str],
+    launch: dict[str, str] | None = None,
+    backend: str = "hccl",
+    addresses: str = "",
+    port: int | None = None,
 ) -> list[Finding]:
-    wishes = JobWishes(backend=SourcedValue(Backend(backend), "test"), env=launch or {})
+    master = SourcedValue(port, "test") if port else None
+    wishes = JobWishes(backend=SourcedValue(Backend(backend), "test"), env=launch or {}, master_port=master)
     told = {"environment": "".join(f"{name}={value}\n" for name, value in login.items())}
     told |= {"addresses": addresses} if addresses else {}
     answers = {name: heard(n, NAMES, **told) for n, name in enumerate(NAMES, 1)}
@@ -30,6 +37,24 @@ def test_a_value_that_the_library_does_not_take(name: str, value: str, backend: 
         for each in told:
             who = ("env-invalid", ("a", "b")) if login else ("launch-values", ())
             assert (each.check, each.hosts, each.subject, each.actual) == (*who, name, f"{name}={value}")
+
+
+@pytest.mark.parametrize(
+    ("port", "base", "backend", "says"),
+    [
+        (60003, {}, "hccl", "60003, by test"),
+        (29500, {"HCCL_IF_BASE_PORT": "29490"}, "hccl", "29500, by test"),
+        (60032, {}, "hccl", ""),
+        (60003, {"HCCL_IF_BASE_PORT": "50000"}, "hccl", ""),
+        (60003, {}, "gloo", ""),
+    ],
+)
+def test_the_port_of_the_master_is_none_of_hccls_own(
+    port: int, base: dict[str, str], backend: str, says: str
+) -> None:
+    told = found({}, base, backend, port=port)
+    assert [each.actual for each in told] == ([says] if says else [])
+    assert all((each.check, each.subject) == ("launch-values", f"port {port}") for each in told)
 
 
 def test_the_launch_overrides_the_login() -> None:

@@ -1,7 +1,5 @@
 """Who is measured: command lines that ask the same hosts with the same keys, each in its own usual way."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import subprocess

@@ -6,8 +6,6 @@ symptoms" also shows which symptoms each line holds. `doctor explain` is the who
 which also reads forms, times, ranks and losses, and judges them.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import random

@@ -5,8 +5,6 @@ wrong by its own amount, and no host can connect to it.
     python -m benchmarks.forge npus 1000 big.run.json --mesh --doubled
 """
 
-from __future__ import annotations
-
 import argparse
 import gzip
 import json

@@ -5,8 +5,6 @@ training over gloo; the ranks of the larger rows only sleep, like the ranks of a
 that fails, misses a rank or leaves something on a host ends the benchmark.
 """
 
-from __future__ import annotations
-
 import argparse
 import shlex
 import shutil

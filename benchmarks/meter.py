@@ -1,7 +1,5 @@
 """Measures one command on the controller: its time, its own work, and the work that it made for the hosts."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import tempfile

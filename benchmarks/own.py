@@ -1,7 +1,5 @@
 """Measurements of `doctor` alone: its start, its work for each further host, its steps, its probe."""
 
-from __future__ import annotations
-
 import json
 import os
 import secrets

@@ -5,8 +5,6 @@ of them alike. The hosts share the machine's cores with the controller: the work
 counts too.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

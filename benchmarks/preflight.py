@@ -4,8 +4,6 @@ It is what a job script waits for when nothing is wrong. The lab's hosts share t
 with cores of their own, importing torch and training take as long as on one host.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

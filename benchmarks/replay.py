@@ -4,8 +4,6 @@ The recordings are forged (`benchmarks/forge.py`). Each run is the whole command
 start included. CPU time counts, because it hardly depends on other work on the machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import multiprocessing

@@ -3,8 +3,6 @@
 python -m benchmarks.run
 """
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

@@ -4,8 +4,6 @@ The steps of a real training over gloo on this machine, while it is looked at an
 and the processor time of what runs on a host: the agent and py-spy.
 """
 
-from __future__ import annotations
-
 import argparse
 import math
 import resource

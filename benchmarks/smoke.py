@@ -5,8 +5,6 @@ process group, one all-reduce. The smoke run adds collectives, a training of 30 
 verdict. With `--framework mindspore --python PATH` it does the same against MindSpore's msrun.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -4,8 +4,6 @@ Run by `benchmarks.peers` and `benchmarks.preflight` on the controller; its cloc
 does.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

@@ -1,7 +1,5 @@
 """The tables, in Markdown that is readable as plain text; the conditions of the measurement come first."""
 
-from __future__ import annotations
-
 import os
 import platform
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Data addresses: whether ranks of one host can be distinguished from those of another."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from shlex import quote
 

@@ -1,7 +1,5 @@
 """AMD GPUs of a host: whether they answer, have no memory errors, and are free for the job."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Whether all GPUs of a host are present, for each vendor."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Whether the NVIDIA GPUs of a host are free for the job."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

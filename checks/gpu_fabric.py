@@ -1,7 +1,5 @@
 """Connections of NVIDIA GPUs within a host: their NVLinks, and the manager of the NVSwitches between them."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence

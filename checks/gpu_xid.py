@@ -1,7 +1,5 @@
 """Faults of GPUs, NVLinks and the PCIe bus that the NVIDIA driver wrote into the kernel log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from doctor.api import (

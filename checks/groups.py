@@ -1,7 +1,5 @@
 """What the control groups of a login leave to the ranks that it starts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from doctor.api import EXPECT, RANKS, Damage, Evidence, Expect, Problem, Severity, Skip, check

@@ -1,7 +1,5 @@
 """The machine itself: memory that lost data, and a clock that cannot be right."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Iterator
 from datetime import datetime, timezone

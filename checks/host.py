@@ -1,7 +1,5 @@
 """The host itself: faults in its kernel log, and processes that an earlier job left behind."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence

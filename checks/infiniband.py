@@ -1,7 +1,5 @@
 """InfiniBand and RoCE ports between the hosts: whether a port is up like the same port of other hosts."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set

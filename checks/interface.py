@@ -1,7 +1,5 @@
 """The interface that the ranks' library takes by itself: whether the other hosts reach its address."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

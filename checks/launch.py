@@ -1,7 +1,5 @@
 """The launch: whether all ranks of a job get the same settings."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from shlex import quote

@@ -1,7 +1,5 @@
 """The launch: whether the hosts have the accelerators that it is written for."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (

@@ -1,7 +1,5 @@
 """The launch: whether the master address of all ranks belongs to the host of rank 0."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from ipaddress import ip_address
 from shlex import quote

@@ -1,7 +1,5 @@
 """The launch: whether every rank exists exactly once and has its own device."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote

@@ -1,7 +1,5 @@
 """The launch script as the shell reads it: variables that its ranks do not get."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from doctor.api import Confidence, Damage, Evidence, Problem, Scope, Severity, View, check, maybe

@@ -1,7 +1,5 @@
 """The launch: whether HCCL's timeouts are in range and in the right order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The loopback interface, by which the processes of one host reach each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from doctor.api import Damage, Evidence, Problem, Sphere, Undecided, check, maybe

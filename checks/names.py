@@ -1,7 +1,5 @@
 """Names and time: whether names of hosts resolve correctly, and whether clocks agree."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush

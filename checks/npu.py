@@ -1,7 +1,5 @@
 """Whether all Ascend devices are present, healthy, and free for the job."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Addresses of Ascend devices: present, as configured, and each used by one device only."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 

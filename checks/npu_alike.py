@@ -1,7 +1,5 @@
 """Settings of Ascend links that must be the same on every device of the job."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from doctor.api import (

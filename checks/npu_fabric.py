@@ -1,7 +1,5 @@
 """NPU to NPU over the fabric: whether the devices that must talk to each other can."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 from typing import Literal

@@ -1,7 +1,5 @@
 """Gateways of the Ascend training network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 

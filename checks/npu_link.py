@@ -1,7 +1,5 @@
 """Links of Ascend devices: up, healthy, and with a known neighbour."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from doctor.api import (

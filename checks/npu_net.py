@@ -1,7 +1,5 @@
 """The network health that Ascend devices check by themselves."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address, ip_network

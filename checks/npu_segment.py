@@ -1,7 +1,5 @@
 """Segments of the Ascend training network: devices that must reach each other share one."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address, ip_network

@@ -1,7 +1,5 @@
 """Signs of a failing Ascend link: optical values, links that flap, errors that add up."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from statistics import median_low

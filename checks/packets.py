@@ -1,7 +1,5 @@
 """What connections between hosts carry, beyond the small packets of a handshake."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from doctor.api import (

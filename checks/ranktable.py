@@ -1,7 +1,5 @@
 """Rank tables alone: whether they can be read, add up, and fit the product."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote

@@ -1,7 +1,5 @@
 """The copies of the rank table on the hosts: present, and all the same file."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from shlex import quote

@@ -1,7 +1,5 @@
 """Whether the entries of a rank table match the devices of the hosts."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass

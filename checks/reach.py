@@ -1,7 +1,5 @@
 """Hosts that could not be examined, or only in part."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

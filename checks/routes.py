@@ -1,7 +1,5 @@
 """The way to other hosts: routes and rules that lead elsewhere, wrong neighbours, one MAC address twice."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from itertools import combinations
 from shlex import quote

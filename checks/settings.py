@@ -1,7 +1,5 @@
 """The variables that every rank is given, by its login or by its launch, against what their library takes."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Iterator, Mapping

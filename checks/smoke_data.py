@@ -1,7 +1,5 @@
 """The smoke run's numbers: wrong results, different data or parameters, and an abnormal loss."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from doctor.api import VENDORS, Damage, Problem, Scope, check

@@ -1,7 +1,5 @@
 """Ranks of the smoke run that do not start, hang, die, or leave the order of the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from doctor.api import VENDORS, Damage, Problem, Scope, check

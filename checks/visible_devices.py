@@ -1,7 +1,5 @@
 """The devices that ranks can open: what *_VISIBLE_DEVICES of the login or the launch leaves to them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote

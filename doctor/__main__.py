@@ -1,7 +1,5 @@
 """The entry point: an internal error, even during import, becomes exit code 70."""
 
-from __future__ import annotations
-
 import gc
 import sys
 

@@ -4,8 +4,6 @@ This is the only place that tells vendors apart by name. Everything that depends
 `docs/adding-a-vendor.md` lists what else a new one needs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal

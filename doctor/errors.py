@@ -9,8 +9,6 @@
 No message contains a secret or a traceback.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

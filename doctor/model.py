@@ -3,8 +3,6 @@
 Nothing here does work, and nothing here imports another module of ours.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ It is support bundle, replay and test fixture in one format. Everything in it wa
 captured, so that a replay sees exactly what the first run saw.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace

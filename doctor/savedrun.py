@@ -1,7 +1,5 @@
 """The results of a run in a file: one way to write it and to read it back."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import zlib

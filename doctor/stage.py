@@ -1,7 +1,5 @@
 """The progress of a run, as its parts report it to whatever displays it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 

@@ -3,8 +3,6 @@
 Every party that waits is a key of the graph, even if it is unknown for whom it waits.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Hashable, Iterable, Mapping
 from itertools import chain

@@ -1,7 +1,5 @@
 """What applies to every test: the same signals wherever it is started, and a list of what was left out."""
 
-from __future__ import annotations
-
 import gc
 import os
 import signal

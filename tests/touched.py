@@ -4,8 +4,6 @@ Folders of tests mirror `doctor/`: a module is tested in the folders of its name
 it or name its file. The changes are those between the working tree and the commit where it left BASE, by git.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -3,8 +3,6 @@
 A host may be hostile: a line that does not decode, or that was not asked for, is noise.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """The command line: its commands with their options. Each command imports the heavy modules that it needs."""
 
-from __future__ import annotations
-
 import os
 import re
 import sys

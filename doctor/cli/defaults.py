@@ -8,8 +8,6 @@ Options that are typed override them. They are not read inside a job or for a re
 use SSH; they only decide how it logs in.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable, Mapping

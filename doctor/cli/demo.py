@@ -1,7 +1,5 @@
 """`doctor demo [NAME]`: replays a bundled recording like a live run; needs no hosts and no root."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

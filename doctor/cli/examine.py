@@ -1,7 +1,5 @@
 """`doctor check`, `smoke`, `preflight`, `hang` and `facts`: one command line with the options of each."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

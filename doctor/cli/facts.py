@@ -1,7 +1,5 @@
 """`doctor facts`: shows the facts of the hosts side by side; judges only whether the hosts answered."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """`--inject`: mistakes are reported before any host is contacted, and `--inject help` lists the faults."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """`doctor hang`: finds the rank for which the job that runs on the hosts waits."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import partial

@@ -2,8 +2,6 @@
 manual page and the shell completion are made from the same entries.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass

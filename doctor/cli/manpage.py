@@ -1,7 +1,5 @@
 """`doctor help --man`: the manual page doctor(1), made from the entries of --help."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Turns the options of a request into parameters of a command, and the typed values into the request."""
 
-from __future__ import annotations
-
 import inspect
 import os
 import re

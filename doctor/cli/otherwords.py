@@ -1,7 +1,5 @@
 """Options, values and commands as other programs call them, and what they are called here."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 _OPTIONS = {

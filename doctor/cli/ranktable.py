@@ -1,7 +1,5 @@
 """`doctor ranktable make` and `doctor ranktable check`."""
 
-from __future__ import annotations
-
 from dataclasses import MISSING, dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`doctor run -- COMMAND`: the options of the pre-flight, and the command behind them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import typer

@@ -1,7 +1,5 @@
 """`doctor slow`: finds the rank or link for which the others of a moving job wait."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import partial
 

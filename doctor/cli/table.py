@@ -1,7 +1,5 @@
 """`doctor ranktable`: checks a table by itself, and makes a table of the live devices."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from datetime import datetime, timezone

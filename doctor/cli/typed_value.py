@@ -3,8 +3,6 @@
 typer reads each value through pydantic, which takes longer to import than many commands run.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

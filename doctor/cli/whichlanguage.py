@@ -3,8 +3,6 @@
 It is chosen before the command line is understood, since that may end in a message too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Two runs -> what is new, gone, still there or undecided, and the facts that changed. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum

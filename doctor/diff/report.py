@@ -1,7 +1,5 @@
 """The difference of two runs as a page, and as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from msgspec.structs import replace

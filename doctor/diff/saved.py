@@ -1,7 +1,5 @@
 """A run to compare, from its file: a recording, which is judged by this version, or a JSON report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path

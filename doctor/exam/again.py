@@ -1,7 +1,5 @@
 """`doctor check --again FILE`: runs the checks that failed in an earlier run again, and no others."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 from dataclasses import replace

@@ -3,8 +3,6 @@
 An interrupted run can be judged by what was collected so far.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 import time

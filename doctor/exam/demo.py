@@ -1,7 +1,5 @@
 """Bundled recordings, and the progress that their runs showed."""
 
-from __future__ import annotations
-
 import gzip
 import re
 import time

@@ -1,7 +1,5 @@
 """What `doctor check --again FILE` needs to know about an earlier run: from a recording or a JSON report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """One examination from the command line to the exit code: targets, transport, recording, report, files."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

@@ -1,7 +1,5 @@
 """What the flags, and the files that they name, say about the job; they override the inventory."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The hosts of a request, and the way to them, which stays open from one call to the next."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Notices that this program was paused (SIGSTOP, a suspended machine): later failures then blame no host."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

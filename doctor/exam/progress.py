@@ -6,8 +6,6 @@ narrower window or ^C, erasing from the cursor on erases the whole line. So `ric
 its Live does not draw it.
 """
 
-from __future__ import annotations
-
 import io
 import sys
 import threading

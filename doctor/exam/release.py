@@ -1,7 +1,5 @@
 """Waits until NPUs have released the ranks of a smoke run: until then HCCL refuses to start (EJ0001)."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """The request of a replay: what the recorded run was asked to judge, unless it is typed anew."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from doctor.exam.request import Request

@@ -1,7 +1,5 @@
 """The script of each host, written when its turn comes: all at once would fill the memory on many hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from doctor.job.plan import JobPlan

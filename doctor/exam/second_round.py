@@ -1,7 +1,5 @@
 """What is asked after the first answers: rank tables on hosts, names of masters, pings of NPUs. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 

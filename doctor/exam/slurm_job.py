@@ -1,7 +1,5 @@
 """The nodes of the Slurm job that `--job` names, as the hosts of a request."""
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """How fast a device runs at one moment, and what holds its clock down, as its vendor's tool says it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -5,8 +5,6 @@ SECONDS` if it could not even be killed, `long`, or `unasked` with the reason. S
 where the fact was stopped can be read.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

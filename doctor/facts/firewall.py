@@ -5,8 +5,6 @@ nf_tables is already loaded, and legacy iptables only if its tables exist; other
 iptables' own view of nft tables is read only if nft shows such tables.
 """
 
-from __future__ import annotations
-
 from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.firewall import Decision, Ruleset, combine, parse_iptables_save, parse_nft
 from doctor.text.hostprogram import host_program

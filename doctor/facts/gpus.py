@@ -1,7 +1,5 @@
 """GPUs, as their vendor's tool lists them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Limits of the control groups that a login lives in, on every level up to the root."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """InfiniBand and RoCE ports, as the kernel's files or ibstat show them."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 Only variables that matter to a job leave a host, and only those of processes of the current user.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Parsers for the output of device tools, `key : value` lines and tables; unknown lines do no harm."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """The files and folders that the launch names, as far as a host lacks them. Nothing in them is read."""
 
-from __future__ import annotations
-
 import shlex
 
 from doctor.api import Ask, Capture, Fact, Run, UnreadableOutput

@@ -1,7 +1,5 @@
 """The network as the host itself sees it: interfaces, addresses, routes, listeners, names."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import shlex

@@ -1,7 +1,5 @@
 """Processes that obstruct a job, and what the kernel logged."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Policy routing: the rules of `ip rule`, the tables they lead to, and the way a packet takes by them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """What a host reports about itself: kernel, system, name, clock, accelerators, machine, container or not."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

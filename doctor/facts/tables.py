@@ -1,7 +1,5 @@
 """The rank table: as given on the command line, and as stored on the hosts."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping

@@ -4,8 +4,6 @@ A rule that accepts is put in front of the one that stops a packet: in the same 
 its verdict, and by the tool that owns it. If the packet is then stopped elsewhere, a rule is added there too.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass

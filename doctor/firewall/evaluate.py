@@ -4,8 +4,6 @@ An undecidable condition splits the path into one with it and one without it. Pa
 merged at once, so the work grows with the rules and not with the number of doubts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -8,8 +8,6 @@
 COMMIT
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What the targets of iptables do with a packet."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Container
 
 from doctor.firewall.iptables_tokens import IptablesOption, masked, number

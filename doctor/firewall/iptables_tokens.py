@@ -1,7 +1,5 @@
 """The words of an iptables-save line: quoting, options with their values, numbers and addresses."""
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from dataclasses import dataclass

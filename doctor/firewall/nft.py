@@ -10,8 +10,6 @@ Text that is not a rule set at all raises UnreadableOutput. An unknown statement
 strange rule must not hide all others.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any

@@ -7,8 +7,6 @@
                     type filter hook ingress device "eth0" priority filter; policy accept;
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

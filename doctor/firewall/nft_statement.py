@@ -1,7 +1,5 @@
 """What the statements of an nft rule do with a TCP packet, from their JSON form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

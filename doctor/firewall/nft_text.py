@@ -1,7 +1,5 @@
 """Show a rule of nft's JSON as a person would have typed it, only for the report."""
 
-from __future__ import annotations
-
 from typing import Any
 
 MAX_LENGTH = 400

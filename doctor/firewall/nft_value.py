@@ -1,7 +1,5 @@
 """Values in nft's JSON (numbers, names, prefixes, ranges and flags) as matchers of one field."""
 
-from __future__ import annotations
-
 import ipaddress
 from typing import Any
 

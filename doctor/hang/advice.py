@@ -1,7 +1,5 @@
 """What to do about a hang, and what to set so that the next one is easier to explain."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """What the checks of `hang --check` found below Python, as a part of the one report of the hang."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """`doctor hang --check`: run the checks that a judgement suggests, on the same hosts."""
 
-from __future__ import annotations
-
 import math
 import shlex
 import time

@@ -1,7 +1,5 @@
 """The JSON report of `hang`: the envelope of all commands, and the fields that only `hang` has."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """The options of `doctor hang`."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from doctor.live.options import RunningJobWishes

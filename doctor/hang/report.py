@@ -1,7 +1,5 @@
 """A judgement as a page. The rank that the others wait for comes first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """A judgement as JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import zip_longest
 

@@ -1,7 +1,5 @@
 """`doctor hang --watch`: one look after another until a job hangs or the job has ended."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The parts of a judgement in words, for every output format."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from doctor.hang.judge.judgement import (

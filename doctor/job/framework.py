@@ -1,7 +1,5 @@
 """Which framework the job trains with: as told, or else the one that all hosts have. Pure."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping
 

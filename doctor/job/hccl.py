@@ -1,7 +1,5 @@
 """What HCCL supports on each product: the data types it reduces and the groups of devices it forms."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from doctor.job.ranktable.grouping import ATLAS_950, ATLAS_A2, ATLAS_A3, ATLAS_TRAINING

@@ -5,8 +5,6 @@ A plan that was read here is well formed but may be wrong: a plan that no framew
 not a mistake in the input.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the command line, the inventory and the files that they name request of the job."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """What failed in an earlier run, and what has become of it: fixed, still there, or not decided."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum

@@ -3,8 +3,6 @@
 What only a comparison with other hosts of its kind shows is a warning.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 A finding is only compared with those that share a host with it, because there may be thousands.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -3,8 +3,6 @@
 Older recordings do not say how their hosts were reached, so their commands stay as they were.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -3,8 +3,6 @@
 A host that did not report a fact is missing from its row; a row without any value is left out.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

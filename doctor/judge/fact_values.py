@@ -3,8 +3,6 @@
 None means "not reported": the run did not ask, or the answer could not be read. Nothing here has a default.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar

@@ -1,7 +1,5 @@
 """Results -> findings: equal ones folded over hosts, symptoms linked to causes, the most damage first."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace

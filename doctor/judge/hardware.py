@@ -3,8 +3,6 @@
 Nothing is judged here. If a host did not report something, the text is empty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any

@@ -1,7 +1,5 @@
 """Device tools that hang: the most common sign of a driver that no longer answers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

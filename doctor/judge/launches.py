@@ -3,8 +3,6 @@
 They come from the named files, the inventory, or with --launch live from the running processes.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace

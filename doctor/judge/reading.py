@@ -3,8 +3,6 @@
 A run reads its growing recording several times; only what depends on something new is done again.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Facts about the run as a whole that checks may use, derived from a recording: no host reports them."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """What was chosen by name but applied to no host: nothing is known about it, so it is not called healthy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 

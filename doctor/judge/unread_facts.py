@@ -3,8 +3,6 @@
 A check reports what it lacks, unless it can do without; the plan also does without facts that it cannot get.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The agents of `doctor hang` as the controller sees them: their start, their commands and their answers."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Whether a stack waits in a collective, or for its device, by its frames alone."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

@@ -4,8 +4,6 @@ The agent sends these types and a recording contains them. Their numbers and tex
 may be hostile. Ages and ticks are by the host's own clock; the clocks of two hosts are never compared.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

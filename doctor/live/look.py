@@ -1,7 +1,5 @@
 """One look at the ranks of the hosts, or at those of the jobs that the options choose."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """The messages that an agent of `doctor hang` sends."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

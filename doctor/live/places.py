@@ -1,7 +1,5 @@
 """Which frame of a stack is the user's own code, and how a place is written."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from doctor.live.evidence import Frame, Look, PythonThread

@@ -1,7 +1,5 @@
 """How py-spy gets to the hosts: a static program from this installation or `--pyspy`, run from memory."""
 
-from __future__ import annotations
-
 import base64
 import importlib.metadata
 import io

@@ -1,7 +1,5 @@
 """How to reach the hosts of a job again, as a line to type."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Collection
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """Removes secrets from what hosts sent: command lines, source code, file names, library output."""
 
-from __future__ import annotations
-
 from functools import lru_cache
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """One run of `doctor hang`: look at the ranks of all hosts twice and return the evidence, unjudged."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence

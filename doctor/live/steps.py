@@ -1,7 +1,5 @@
 """The training step of a rank, by its stack."""
 
-from __future__ import annotations
-
 from doctor.live.evidence import Look
 from doctor.live.places import main_thread
 

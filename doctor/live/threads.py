@@ -4,8 +4,6 @@ For each group, in order of creation, gloo starts one `gloo_tcp_loop` and then t
 waits with a time limit if and only if its rank is inside a collective of that group.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from doctor.live.evidence import JobMember, Look, Thread

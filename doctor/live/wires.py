@@ -3,8 +3,6 @@
 Ages are by the clock of the host that saw them, so the hosts need no common clock.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A running job and a frame of its stacks in words, for every output format."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timezone
 

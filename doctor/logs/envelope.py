@@ -1,7 +1,5 @@
 """The JSON report of `explain` and `logs`: the common envelope and the fields that only logs have."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import msgspec

@@ -1,7 +1,5 @@
 """A conclusion with what was read and what checks on the hosts show: everything in a report of logs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone

@@ -1,7 +1,5 @@
 """The input of `doctor explain`: files and folders, stdin, or words. Opens a file only to recognise it."""
 
-from __future__ import annotations
-
 import difflib
 import os
 import re

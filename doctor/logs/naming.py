@@ -1,7 +1,5 @@
 """Renames files everywhere in `Logs`: to shorter names, or to their names on a host."""
 
-from __future__ import annotations
-
 import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable

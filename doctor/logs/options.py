@@ -1,7 +1,5 @@
 """The options of `doctor explain` and `doctor logs`, apart from the hosts."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar

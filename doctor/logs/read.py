@@ -6,8 +6,6 @@
 Nothing is judged here. `Logs.left_out` lists what could not be read, each with its reason.
 """
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Fills in what a symptom says to type: the host, the port and the file that the lines name."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The report of logs as a page: the rank that ended the job comes first."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator
 

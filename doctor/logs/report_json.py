@@ -1,7 +1,5 @@
 """The report of logs for programs."""
 
-from __future__ import annotations
-
 import math
 
 from msgspec import UNSET

@@ -3,8 +3,6 @@
 The kernel's log and other people's files do not complain when a job dies, so they do not prove it healthy.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The sentence of a line is the line without its numbers: a log repeats few sentences with other numbers."""
 
-from __future__ import annotations
-
 CHANGING = b"0123456789 \t\r.,+-"
 """The bytes that are removed from a line to get its sentence. If the sentence of a word is not in the
 sentence of a line, the word is not in the line."""

@@ -1,7 +1,5 @@
 """What a line says about how far a training is: its step and its epoch."""
 
-from __future__ import annotations
-
 import re
 
 _SAYS = re.compile(

@@ -3,8 +3,6 @@
 Each group of links that share suspects is solved separately: exactly up to `EXACT` hosts, greedily above.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ its target's inbound arm, and only strong arms may be blamed: one failed pair am
 host guilty.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

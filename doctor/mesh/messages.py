@@ -1,7 +1,5 @@
 """The messages of a mesh agent, and their conversion to results."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, get_args
 

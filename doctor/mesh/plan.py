@@ -4,8 +4,6 @@ Up to 32 hosts, every ordered pair is tried. Above that, each host tries those a
 in both directions, about 2·log2(N) hosts: enough to name a host that is cut off, at a cost that hardly grows.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Hosts that a mesh leaves unproved, and why: a host is proved by tested connections from it and to it."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 

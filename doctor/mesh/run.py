@@ -6,8 +6,6 @@ for a firewall; on a sparse plan the pairs around undecided suspects are tried t
 requested from an agent is ignored.
 """
 
-from __future__ import annotations
-
 import math
 import secrets
 import time

@@ -14,8 +14,6 @@ script ends its whole session: itself and everything that it started, even what 
 groups.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Devices: the NPUs that a job uses, their known values, those that differ from the rest, their problems."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

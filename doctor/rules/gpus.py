@@ -1,7 +1,5 @@
 """GPUs of either vendor: those that the *_VISIBLE_DEVICES variables leave to the job, and their problems."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial

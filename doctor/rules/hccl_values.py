@@ -1,7 +1,5 @@
 """The values that HCCL takes for its variables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 RANGES: Mapping[str, tuple[int, int]] = {

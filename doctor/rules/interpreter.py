@@ -1,7 +1,5 @@
 """Whether an interpreter is the job's, by the framework that it has."""
 
-from __future__ import annotations
-
 from doctor.facts.software import Python
 from doctor.job.framework import FOUND, FRAMEWORKS
 from doctor.job.plan import JobPlan

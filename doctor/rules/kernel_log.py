@@ -1,7 +1,5 @@
 """What the kernel's log counts: one event may have several lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

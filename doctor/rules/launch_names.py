@@ -1,7 +1,5 @@
 """The processes of a launch as findings name them: host, rank, label."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any

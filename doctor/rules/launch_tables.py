@@ -1,7 +1,5 @@
 """Rank tables as given to the processes of a launch: which table, and what it says about them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 

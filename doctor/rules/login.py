@@ -1,7 +1,5 @@
 """The environment that ranks on a host get from its login, and whether a launcher had a hand in it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from doctor.facts.software import Environment

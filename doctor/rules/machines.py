@@ -1,7 +1,5 @@
 """Hosts of a list that are one machine under several names, which is a mistake in the list."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from doctor.api import is_loopback

@@ -1,7 +1,5 @@
 """The address that an NPU without one should get: a free one that fits the addresses of the others."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from ipaddress import IPv4Address, IPv4Network

@@ -1,7 +1,5 @@
 """The addresses of the Ascend training network: which devices share a segment, and which addresses fit."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network

@@ -1,7 +1,5 @@
 """What the ranks of each host would offer to their peers, from the facts of the hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from doctor.facts.network import UNNAMED, Counters, ResolvedNames

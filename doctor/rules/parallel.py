@@ -1,7 +1,5 @@
 """What is known about parallel plans without asking any host: lists of HCCL and MindSpore. Judges nothing."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Where rules of policy routing send what a host sends to the other hosts of the job."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Work in a process of its own: what it loads goes with it, and its end breaks nothing."""
 
-from __future__ import annotations
-
 import contextlib
 import math
 import os

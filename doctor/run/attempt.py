@@ -1,7 +1,5 @@
 """One start of the command: it is watched until it ends, or until doctor ends it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

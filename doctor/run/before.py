@@ -1,7 +1,5 @@
 """Before the command starts: its hosts, the pre-flight over them, and who takes part."""
 
-from __future__ import annotations
-
 import os
 import sys
 from collections.abc import Sequence

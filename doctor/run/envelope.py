@@ -1,7 +1,5 @@
 """The JSON report of `doctor run`: the common envelope and the fields that only it has."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import msgspec

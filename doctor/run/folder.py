@@ -1,7 +1,5 @@
 """The folder of a run: made only if there is something to report, and private."""
 
-from __future__ import annotations
-
 import os
 import secrets
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The kernel's log of a host, as far as it is about the job: a kernel reports on all programs, for weeks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace

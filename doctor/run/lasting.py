@@ -4,8 +4,6 @@ A job prints its own losses in lines of one kind, again and again. A job is ende
 kind of line that still prints some shows that they are bad.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from math import isfinite

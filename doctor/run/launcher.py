@@ -1,7 +1,5 @@
 """What the words of the command say about its hosts."""
 
-from __future__ import annotations
-
 import glob
 import os
 import re

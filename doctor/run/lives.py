@@ -1,7 +1,5 @@
 """Which processes a command has had, and when: a kernel names what it kills by PID, and PIDs come again."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator, Mapping

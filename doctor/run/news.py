@@ -1,7 +1,5 @@
 """Tells people what was found while the command runs: on stderr, in files, and by their own command."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The options of `doctor run`, apart from those of the pre-flight."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

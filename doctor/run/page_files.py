@@ -1,7 +1,5 @@
 """A page in the forms that a run's folder holds."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Reads what passes, and learns how long this job's own pauses are."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """The names in braces that doctor fills in, so that the command starts on the healthy hosts."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

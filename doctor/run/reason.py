@@ -1,7 +1,5 @@
 """What is found out about the end of a command, or about its losses, as data."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """What came of a run: its attempts and reports, and whose exit code it ends with."""
 
-from __future__ import annotations
-
 import os
 import time
 from datetime import datetime, timezone

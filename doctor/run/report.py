@@ -1,7 +1,5 @@
 """The report of a run for programs: the reports of its parts in one, with whose exit code it is."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 

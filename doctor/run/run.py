@@ -1,7 +1,5 @@
 """`doctor run`: from the words of the command to its exit code."""
 
-from __future__ import annotations
-
 import errno
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Why Slurm ended a job, if it did."""
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """Whose exit code it is that `doctor run` ends with."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -1,7 +1,5 @@
 """Why a command ended, and what is wrong with its losses. It loads much, for a process of its own."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import os

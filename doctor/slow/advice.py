@@ -1,7 +1,5 @@
 """What to do about a rank or a link that the others wait for, and about a look that did not decide."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 

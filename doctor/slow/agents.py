@@ -1,7 +1,5 @@
 """The agents of `doctor slow` for the controller: those of `doctor hang`, which also take samples."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The pace of devices, and which rank uses which of them: the scripts for hosts, and what they printed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any

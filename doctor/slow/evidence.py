@@ -5,8 +5,6 @@ may be hostile. A round has the same number on all hosts and begins at about the
 equal length.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

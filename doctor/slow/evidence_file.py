@@ -1,7 +1,5 @@
 """Samples in a file: --save writes it and --replay judges it again. It was redacted when it was taken."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 import msgspec

@@ -1,7 +1,5 @@
 """The messages that an agent of `doctor slow` sends, besides those of `doctor hang`."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

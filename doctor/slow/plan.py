@@ -1,7 +1,5 @@
 """What the next round of samples has to show, if another one is needed. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 
 from doctor.live.wires import Key, key

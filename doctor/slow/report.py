@@ -1,7 +1,5 @@
 """A judgement of `doctor slow` as a page."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from doctor.hang.report import ONE_JOB, job_lines

@@ -1,7 +1,5 @@
 """A judgement of `doctor slow` as JSON."""
 
-from __future__ import annotations
-
 from doctor.hang.envelope import FrameEntry
 from doctor.hang.report_json import envelope_run, job_entry, rights_entry, unreached_entries, unseen
 from doctor.model import Confidence, Status

@@ -1,7 +1,5 @@
 """One run of `doctor slow`: samples of the ranks of all hosts, in rounds, until it is clear who is late."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence

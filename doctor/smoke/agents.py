@@ -1,7 +1,5 @@
 """The agents of a smoke run: how they get to hosts, their commands, and the handling of their messages."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections import Counter

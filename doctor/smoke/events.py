@@ -1,7 +1,5 @@
 """What a rank reports, in order: JSON lines with a kind in "ev". All have bounds: a host may be hostile."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 import msgspec

@@ -1,7 +1,5 @@
 """How far a smoke run has come, in words for the progress line."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from doctor.job.framework import FRAMEWORKS

@@ -1,7 +1,5 @@
 """Injected faults, as the user asks for them: `KIND@rank[:step]`. `onhost/inject.py` carries them out."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from fractions import Fraction

@@ -1,7 +1,5 @@
 """How long nothing may move before it counts as a hang. Adaptive: a slow cluster is not a hung one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 

@@ -1,7 +1,5 @@
 """The state of each rank and of each host's agent, from their messages."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import dataclass, field
 from itertools import pairwise

@@ -3,8 +3,6 @@
 Numbers and texts in messages have bounds: a host may be hostile.
 """
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

@@ -1,7 +1,5 @@
 """Which hosts take part in a smoke run and how their ranks are grouped. Pure."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What one smoke run saw: frozen values, stored in recordings as JSON and judged by `doctor.smoke.judge`."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field

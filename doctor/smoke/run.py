@@ -4,8 +4,6 @@ Control never depends on the data network: agents answer over the session. The r
 `judge` decides what it means.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence

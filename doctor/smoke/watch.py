@@ -1,7 +1,5 @@
 """When a smoke run must be ended. It decides that something is wrong; `judge` finds out who is at fault."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

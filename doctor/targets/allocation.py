@@ -1,7 +1,5 @@
 """The hosts that a scheduler (Slurm, PBS or LSF) gave to this job, from the variables that it sets."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

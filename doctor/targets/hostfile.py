@@ -12,8 +12,6 @@ lines do not give slots, unless one of them is repeated: then each line is one s
 file. Ports and jump hosts cannot be given here; they go into the inventory.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -3,8 +3,6 @@
 Pure: text to values, without files and lines. Every accepted value is safe to quote into a command line.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any

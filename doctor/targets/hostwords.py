@@ -1,7 +1,5 @@
 """Refuses words of a command line that should be hosts, but are files, URLs or hosts with a port."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

@@ -3,8 +3,6 @@
 A kind is returned only if it is certain. A log, or a file with mistakes in it, has none of these kinds.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from enum import Enum

@@ -9,8 +9,6 @@ hostfile (user, slots) override the inventory. The order in which hosts are name
 host named twice counts once.
 """
 
-from __future__ import annotations
-
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence

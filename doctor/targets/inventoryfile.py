@@ -21,8 +21,6 @@ Two machines cannot share an address, except behind different jump hosts; two co
 because their `enter` differs. All mistakes in the file are reported at once, in line order.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field

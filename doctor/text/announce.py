@@ -1,7 +1,5 @@
 """Lines of our own on stderr, in the language that is spoken."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from doctor.text.printable import clean_line

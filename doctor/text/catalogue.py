@@ -9,8 +9,6 @@ a text that is not translated (each also with a number: `{raw2}`), `{name}`, `{f
 c"), and `{s|}` or `{is|are}` a choice of English words that the translation does not need.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from functools import cached_property

@@ -1,7 +1,5 @@
 """A number of seconds in words."""
 
-from __future__ import annotations
-
 SECONDS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 

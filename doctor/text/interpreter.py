@@ -1,7 +1,5 @@
 """The interpreter in a command to type, if a host or a recording reports its path."""
 
-from __future__ import annotations
-
 import re
 
 PLAIN = "python3"

@@ -1,7 +1,5 @@
 """Regular expressions that are compiled when first used: compiling a large one takes milliseconds."""
 
-from __future__ import annotations
-
 import re
 from typing import Any, cast
 

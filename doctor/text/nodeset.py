@@ -6,8 +6,6 @@ The text of a node set keeps its order (`node[3,1]` is node3, then node1, as in 
 hosts is the order of ranks; set operators (`!`, `&`, `^`) are left to --exclude.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 import shlex

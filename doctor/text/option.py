@@ -4,8 +4,6 @@ The field holds how the option is typed, its help text and what it cannot be com
 only.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, field, fields

@@ -4,8 +4,6 @@ A secret is recognized by its name (`HF_TOKEN=…`, `--wandb-key …`, `"api_key
 or by the program that takes it (`curl -u …`).
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -3,8 +3,6 @@
 Names that only look similar (`tokenizer`, `max_tokens`, `--passes`, `sk` for a language) do not count.
 """
 
-from __future__ import annotations
-
 import re
 
 from doctor.text.late import late

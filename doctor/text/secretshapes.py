@@ -5,8 +5,6 @@ words are searched for first, which is many times faster. Every pattern is bound
 linear time.
 """
 
-from __future__ import annotations
-
 import re
 
 from doctor.text.late import late

@@ -1,7 +1,5 @@
 """Numbers of signals as people know them."""
 
-from __future__ import annotations
-
 import signal
 
 

@@ -5,8 +5,6 @@ It is called where a report, a help page or a message is written. JSON, ids, com
 through it.
 """
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Guesses what was meant by a host name that cannot be resolved, from the names given with it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 Untrusted text is made harmless here, so that callers need not do it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import os

@@ -3,8 +3,6 @@
 It holds what all readers of input files share, and knows no file format.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

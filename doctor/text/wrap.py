@@ -4,8 +4,6 @@ A line may break at a space and beside any wide character, but not inside a word
 closing punctuation and not after opening punctuation.
 """
 
-from __future__ import annotations
-
 from doctor.text.late import late
 
 _WIDE = "\u1100-\u115f\u2e80-\ua4cf\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff00-\uff60\uffe0-\uffe6"

@@ -5,8 +5,6 @@ apart and rebuilt: it must have a form that a transport writes, with a host, a n
 places for them. If no command is left, the kind of the failure decides what to type.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """How many hosts can be connected at once: as many as this process may open files for."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import resource

@@ -5,8 +5,6 @@ name it. What a peer said is only quoted through `quoted`, which keeps it short 
 here.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Scripts and sessions on this machine, each in a process group of its own that ends with it."""
 
-from __future__ import annotations
-
 import atexit
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """A conversation with one running program, however it was started: a script, or lines in both directions."""
 
-from __future__ import annotations
-
 import time
 from collections import deque
 from typing import Protocol

@@ -1,7 +1,5 @@
 """What a script asks, for a host that builds the script itself and does not run what it is sent."""
 
-from __future__ import annotations
-
 import msgspec
 
 from doctor.api import Ask

@@ -1,8 +1,6 @@
 """Each host by the way that suits it: SSH, the system's `ssh`, or a command of this machine that enters it
 (kubectl)."""
 
-from __future__ import annotations
-
 import shutil
 import threading
 from collections.abc import Sequence

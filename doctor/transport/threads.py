@@ -1,7 +1,5 @@
 """A thread for each host: what SSH and local programs share. They differ in how a program starts."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

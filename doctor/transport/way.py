@@ -4,8 +4,6 @@ A run records how it was asked to reach its hosts, without secrets, so that ever
 the same hosts. A recording may come from anybody: `read_back` only keeps what has the form of our own.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence

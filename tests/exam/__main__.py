@@ -4,8 +4,6 @@ The cases of the half `unseen` are counted and not listed. `--weigh PATH` switch
 off, alone, and says what it is for; it goes on where FILE ends, and sums up the whole file.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import random

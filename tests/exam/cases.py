@@ -3,8 +3,6 @@
 Rules are changed by looking at the half `seen` only, and judged by the half `unseen`.
 """
 
-from __future__ import annotations
-
 import json
 import random
 import re

@@ -4,8 +4,6 @@ A condition is a guard, made false and made true, or an operand of `and` and `or
 read once; each change is made in a fork that imports the judge anew, so no file is written.
 """
 
-from __future__ import annotations
-
 import importlib.abc
 import importlib.machinery
 import importlib.util

@@ -2,8 +2,6 @@
 missing.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import subprocess

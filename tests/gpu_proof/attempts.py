@@ -1,7 +1,5 @@
 """The attempts, their expected and their actual results. Judges reports; starts nothing."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What this machine has for the proof: GPUs, their driver, and an interpreter with a torch that uses them."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The page, in Markdown: the machine, and a line for each attempt."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from doctor import __version__

@@ -3,8 +3,6 @@
 `UPDATE_README=1 pytest tests/hosts/test_docs.py` puts a fresh picture into the READMEs.
 """
 
-from __future__ import annotations
-
 import fnmatch
 import os
 import re

@@ -1,7 +1,5 @@
 """`python -m tests.lab up` boots a lab to play with; `sweep` removes what killed labs left."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import signal

@@ -7,8 +7,6 @@ with Lab(3) as lab:
     amd.reset()
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from . import amd_texts as says

@@ -3,8 +3,6 @@
 The layouts are those of `tests/samples/amd/` (sources: `tests/samples/README.md`); the values are our own.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field

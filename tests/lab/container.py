@@ -1,7 +1,5 @@
 """One container of a lab host, seen from outside: its processes, files and listeners."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

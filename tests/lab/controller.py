@@ -1,7 +1,5 @@
 """The controller: where the code under test runs, in namespaces that are also the switch."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Four hosts, two of them sick in different ways, and what `doctor check` reports about them."""
 
-from __future__ import annotations
-
 import re
 import sys
 from pathlib import Path

@@ -5,8 +5,6 @@ of the process that runs the tests: it notices the end of a rank, whatever the s
 socket closes.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

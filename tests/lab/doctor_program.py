@@ -1,7 +1,5 @@
 """`doctor` as a program that stays loaded."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 

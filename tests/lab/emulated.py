@@ -4,8 +4,6 @@ The programs are shell scripts in `emulators/`. Their output and their logs are 
 all its hosts see (see boot.sh), so that a test changes it from outside without touching the host.
 """
 
-from __future__ import annotations
-
 import io
 import os
 import tarfile

@@ -1,7 +1,5 @@
 """Errors of the lab itself, as opposed to the faults that it injects."""
 
-from __future__ import annotations
-
 
 class LabError(Exception):
     """The lab failed at a task; the text names the command and its output."""

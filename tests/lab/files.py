@@ -1,7 +1,5 @@
 """The files in which a host differs from the machine it runs on; they become its upper layer."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

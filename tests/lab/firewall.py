@@ -1,7 +1,5 @@
 """Every firewall that a host may run; each of them is real."""
 
-from __future__ import annotations
-
 from .machine import Machine
 
 BLACKHOLE = """

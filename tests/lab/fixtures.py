@@ -1,7 +1,5 @@
 """The lab as pytest fixtures; `conftest.py` makes them known to every test."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 

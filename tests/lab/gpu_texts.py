@@ -1,7 +1,5 @@
 """What nvidia-smi prints on a host with NVIDIA H100 GPUs. Pure: a file's name -> its text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@
 fails: that file holds the exit code, the stream (1 or 2) and the message.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """A host, and everything that can be done to it."""
 
-from __future__ import annotations
-
 from .firewall import Firewalls
 from .login import Logins
 from .snapshot import Snapshot, snapshot

@@ -1,7 +1,5 @@
 """Everything that can go wrong between connecting to a host and the first output of its shell."""
 
-from __future__ import annotations
-
 import shlex
 
 from .errors import LabError

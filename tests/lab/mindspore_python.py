@@ -1,7 +1,5 @@
 """An interpreter for tests without MindSpore's wheel: the tests' own, which finds the emulated mindspore."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from shlex import quote

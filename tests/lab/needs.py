@@ -1,7 +1,5 @@
 """What a lab needs from the machine, and the removal of what a killed lab left behind."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

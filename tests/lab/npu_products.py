@@ -1,7 +1,5 @@
 """The Ascend products that the lab emulates: how many devices, which names and addresses, which versions."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from tests.support.cases import from_cases

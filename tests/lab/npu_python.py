@@ -3,8 +3,6 @@
 It is a wrapper, as people give to `--python`, that first reads the `set_env.sh` of an emulated CANN.
 """
 
-from __future__ import annotations
-
 import shutil
 import sys
 from dataclasses import dataclass

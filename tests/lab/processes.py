@@ -1,7 +1,5 @@
 """Processes of hosts and containers, as the machine sees them; psutil does not know their namespaces."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ The hosts are those of the lab, and their devices are emulated; everything else 
 SSH.
 """
 
-from __future__ import annotations
-
 import gzip
 import re
 import sys

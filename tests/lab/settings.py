@@ -1,7 +1,5 @@
 """Mistakes of an administrator on a host: kernel settings, names, memory, links, limits, ports."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """Replace what an examination reads: files, folders of /proc and /sys, programs."""
 
-from __future__ import annotations
-
 import io
 import shlex
 import tarfile

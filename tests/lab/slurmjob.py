@@ -1,7 +1,5 @@
 """Jobs of a lab's Slurm: an sbatch script with `doctor` on its PATH, its output and its end."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

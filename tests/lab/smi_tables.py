@@ -1,7 +1,5 @@
 """The tables of `npu-smi info`, and what npu-smi reports about one device. Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 

@@ -4,8 +4,6 @@ Files are named by the kind of question. The answer for one card or chip follows
 `@ 3` or `@ 3.0`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tests.support.cases import from_cases

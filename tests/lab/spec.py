@@ -1,7 +1,5 @@
 """Who is who on the lab's network: names, addresses and hardware addresses, all computed from a number."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface
 from pathlib import Path

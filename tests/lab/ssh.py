@@ -1,7 +1,5 @@
 """The controller's side of SSH: keys, known_hosts, and a configuration that knows every host."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterable, Sequence
 from pathlib import Path

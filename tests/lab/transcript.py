@@ -4,8 +4,6 @@ A real run of doctor around a training of three ranks on this machine, in a name
 node1. The file is an asciicast (version 2) with the real times; only names and paths are replaced.
 """
 
-from __future__ import annotations
-
 import codecs
 import contextlib
 import gzip

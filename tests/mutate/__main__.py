@@ -3,8 +3,6 @@
 A run that was cut short goes on. `--again` asks those again that lived; `--page` asks nothing.
 """
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

@@ -3,8 +3,6 @@
 A test notices a change if it fails with it and passes without it. A test that fails without it is set aside.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Tests of a file are looked at again only if the file has changed.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import sys

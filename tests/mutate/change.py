@@ -1,7 +1,5 @@
 """One change of a source, and how it is made in a copy of the tree."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Generator
 from contextlib import contextmanager

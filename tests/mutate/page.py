@@ -3,8 +3,6 @@
 The words are written by hand in the table, and stay when the page is written anew.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

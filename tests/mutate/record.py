@@ -1,7 +1,5 @@
 """The answers, one JSON line each, so that a run goes on where it was cut short."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import asdict

@@ -1,7 +1,5 @@
 """Copies of the tree, in which sources are changed and tests run; nothing of them is left."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

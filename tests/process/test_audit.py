@@ -1,7 +1,5 @@
 """The audit in the gate fails for a known vulnerability, and where it is required, also if it cannot look."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """`doctor demo` as a person sees it, and `make demo` with and without torch."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The script that fetches logs, run by the shells of hosts."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Traps that users of a host set for root's reader of logs: nothing of root's leaves the host."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

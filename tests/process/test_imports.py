@@ -1,7 +1,5 @@
 """Heavy libraries are imported only where they are needed."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

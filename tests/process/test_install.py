@@ -1,7 +1,5 @@
 """docs/install.md: the ways to install doctor that can be run here."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

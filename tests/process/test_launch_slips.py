@@ -1,7 +1,5 @@
 """What a real shell gives to the program that a launch script starts, where the script has a slip."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 from pathlib import Path

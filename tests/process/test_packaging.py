@@ -1,7 +1,5 @@
 """The built wheel, in a clean environment, is the same tool as the source tree."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import zipfile

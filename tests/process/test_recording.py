@@ -1,7 +1,5 @@
 """The answer of a real shell is saved without its secrets."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

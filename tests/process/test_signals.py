@@ -1,7 +1,5 @@
 """Tests also pass if signals are ignored, as if started by `nohup make test &`."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

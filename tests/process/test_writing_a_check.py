@@ -1,7 +1,5 @@
 """The guide to writing a check is true: its example is the real code, and a check costs three files."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -4,8 +4,6 @@ The assertions about each fault are the same as if the other hosts had not been 
 file is examined alone: then every other host is healthy, and must be found healthy.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """Captures of facts as tests write them: the output of a command, or the contents of files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 

@@ -4,8 +4,6 @@ A table has the name of its test. Values have the types that the test states for
 file is a tuple if the test says so, and a word is the member of an enumeration that has this value.
 """
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, is_dataclass

@@ -1,7 +1,5 @@
 """`doctor run`, and the same command without it."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -1,7 +1,5 @@
 """A small training over gloo for `doctor run`: FAULT at step AT, in the rank VICTIM."""
 
-from __future__ import annotations
-
 import os
 import signal
 import sys

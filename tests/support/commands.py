@@ -1,7 +1,5 @@
 """The command line, called as a person calls it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The training of `doctor demo run`: the data loader of rank 1 waits for a file that never comes."""
 
-from __future__ import annotations
-
 import time
 from datetime import timedelta
 

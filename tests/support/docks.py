@@ -1,7 +1,5 @@
 """Hosts with containers and examinations inside them: `dock` is a lab of two hosts with an engine."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 A case of its own for each thing would cost more in collecting than the rule costs in running.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The JSON report of any command."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """The logs of tests/samples/logs/jobs, the truth about each job, and the errors of a conclusion."""
 
-from __future__ import annotations
-
 import fnmatch
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -2,8 +2,6 @@
 they reach. Sentences that only a warning, an open question or a skipped check can have are left out.
 """
 
-from __future__ import annotations
-
 import ast
 from collections import defaultdict
 from collections.abc import Iterable

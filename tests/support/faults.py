@@ -4,8 +4,6 @@ Every report is made a second time, from its recording: it must be the same, and
 must count as a fault. So each fault also proves the replay and the strict exit code.
 """
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """A JSON Schema as tables for people, which stand in docs/formats.md."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

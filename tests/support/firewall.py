@@ -1,7 +1,5 @@
 """What a rule set does with a connection to one port."""
 
-from __future__ import annotations
-
 from doctor.firewall import Decision, Ruleset
 
 EPHEMERAL = (32768, 60999)

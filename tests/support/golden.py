@@ -1,7 +1,5 @@
 """Golden files: what is made must be what the file holds."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Break GPUs of one host, examine all hosts, and assert that only these GPUs are blamed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The headlines of a report: who and what on the left, the check on the right, on one line or two."""
 
-from __future__ import annotations
-
 import re
 
 

@@ -1,7 +1,5 @@
 """Logs of healthy jobs, drawn from a seed, with many lines that healthy jobs print."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Iterator

@@ -1,8 +1,6 @@
 """Lines that healthy jobs print, some of which look like trouble."""
 # ruff: noqa: E501
 
-from __future__ import annotations
-
 from tests.support.cases import from_cases
 
 NUMBERS = from_cases(__file__, "NUMBERS", tuple[str, ...])

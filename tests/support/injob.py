@@ -1,7 +1,5 @@
 """Jobs whose ranks call `doctor … --in-job`, started by torchrun or mpirun, and their exit codes."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

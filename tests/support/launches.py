@@ -1,7 +1,5 @@
 """Launches as people write them, and their cluster: node1 and node2 with eight ranks each."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lists the tests that a run left out, with the reasons, at its end."""
 
-from __future__ import annotations
-
 import pytest
 
 

@@ -1,7 +1,5 @@
 """Evidence of small jobs that includes output of libraries."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

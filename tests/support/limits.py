@@ -1,7 +1,5 @@
 """A limit on the processor time of a piece of code, so that a busy machine changes no result."""
 
-from __future__ import annotations
-
 import contextlib
 import signal
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A session over local processes: the agents of several loopback addresses stand in for hosts."""
 
-from __future__ import annotations
-
 import queue
 import subprocess
 import threading

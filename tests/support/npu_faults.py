@@ -1,7 +1,5 @@
 """Break NPUs of one host, examine all hosts, and assert that only these NPUs are blamed."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

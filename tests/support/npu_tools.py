@@ -1,7 +1,5 @@
 """The tools of emulated NPUs, as tests run them on a host."""
 
-from __future__ import annotations
-
 from tests.lab.npus import NpuHost
 
 Answer = tuple[int, str, str]

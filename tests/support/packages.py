@@ -1,7 +1,5 @@
 """Python packages that a host seems to have."""
 
-from __future__ import annotations
-
 from tests.lab import Host
 
 PACKAGES = "/usr/lib/python3/dist-packages"

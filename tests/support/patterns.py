@@ -1,7 +1,5 @@
 """The parts of a command line that a shell takes for a file name pattern."""
 
-from __future__ import annotations
-
 import re
 
 WORD = re.compile(

@@ -1,7 +1,5 @@
 """Terminals as pictures: what `doctor` shows, as an SVG that needs no font and no network."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import re

@@ -1,7 +1,5 @@
 """Reports in which every text is hostile, and reports of many hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum

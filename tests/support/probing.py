@@ -1,7 +1,5 @@
 """The probe's script, run by a shell of this machine."""
 
-from __future__ import annotations
-
 import os
 import selectors
 import shutil

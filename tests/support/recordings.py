@@ -1,7 +1,5 @@
 """Recordings built by hand: the answers of the hosts of a small cluster."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

@@ -3,8 +3,6 @@
 They use a fixed dozen of the checks, so that a new check or fact changes none of them.
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Compares values with a JSON Schema, as far as the schemas here go."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any

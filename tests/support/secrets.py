@@ -1,7 +1,5 @@
 """The kinds of secrets in tests/samples, in every place where a secret may be."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 

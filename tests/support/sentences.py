@@ -2,8 +2,6 @@
 titles, causes and remedies of the playbooks.
 """
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -7,8 +7,6 @@ it unplugs the host's cable from the switch and connects itself between the two.
         …
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import subprocess

@@ -4,8 +4,6 @@ A sentence may be joined at run time. Its words stand beside each other as in so
 there, one string ends or another begins.
 """
 
-from __future__ import annotations
-
 import ast
 import os
 import re

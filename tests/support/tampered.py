@@ -1,7 +1,5 @@
 """Recordings that somebody has tampered with: hostile text anywhere in an honest recording."""
 
-from __future__ import annotations
-
 import gzip
 import json
 import random

@@ -1,7 +1,5 @@
 """Real SSH servers on loopback, and servers that misbehave, for the tests of the transports."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import subprocess

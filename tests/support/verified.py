@@ -4,8 +4,6 @@ once it is mended.
 In `make test-all` each process types one line of each check and remedy; with --long every line is typed.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

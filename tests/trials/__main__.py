@@ -1,7 +1,5 @@
 """`python -m tests.trials`: every fault of the smoke run, at a drawn rank and step, and healthy runs."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import platform

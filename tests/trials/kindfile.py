@@ -1,7 +1,5 @@
 """Reads the tables of the trials, which are files of data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, TypeVar

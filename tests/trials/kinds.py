@@ -1,7 +1,5 @@
 """The faults of the trials: those of `doctor smoke --inject`, and those that are injected from outside."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Callable, Mapping
 from typing import Any, Literal

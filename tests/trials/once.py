@@ -1,7 +1,5 @@
 """`doctor`, without the repeats that follow a fault: a trial needs only the result of the first run."""
 
-from __future__ import annotations
-
 from doctor.__main__ import main
 from doctor.exam import smoke_rounds
 from tests.lab import doctor_program

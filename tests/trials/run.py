@@ -1,7 +1,5 @@
 """One trial: break something in the lab, run `doctor smoke`, read its report."""
 
-from __future__ import annotations
-
 import json
 import random
 import subprocess

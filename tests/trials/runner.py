@@ -1,7 +1,5 @@
 """The one runner of all trials: it selects kinds, goes on where it was cut short, keeps and counts runs."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import subprocess

@@ -1,7 +1,5 @@
 """The table of all trials, in Markdown that is readable as plain text."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from math import comb

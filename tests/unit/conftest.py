@@ -1,7 +1,5 @@
 """Unit tests start nothing: one that starts a process, reaches another machine or imports torch fails."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Generator
 

@@ -1,7 +1,5 @@
 """Faults that share an examination: which of them may, and what is reported if one of them is not found."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any

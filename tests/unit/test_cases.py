@@ -1,7 +1,5 @@
 """Every table of cases is asked for, and a case that is not like the others is refused."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from enum import Enum

@@ -1,7 +1,5 @@
 """A fault is certain, and a risk is a warning: no sentence of a fault says that something may happen."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

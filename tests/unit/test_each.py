@@ -1,7 +1,5 @@
 """One test of a rule for many things names all things that break it, and fails if there is no thing."""
 
-from __future__ import annotations
-
 import inspect
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 `UPDATE_DOCS=1 pytest` on this file writes its tables again.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

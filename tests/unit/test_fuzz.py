@@ -1,7 +1,5 @@
 """A few spoilt inputs of each kind; `python -m tests.trials.fuzz` tries them for as long as you like."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.trials.fuzz.target import Find, Target, refuse_unsafe, tried

@@ -1,7 +1,5 @@
 """Which module may import which, by the table of docs/architecture.md."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

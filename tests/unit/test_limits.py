@@ -1,7 +1,5 @@
 """A limit of processor time stops busy code, but not waiting code."""
 
-from __future__ import annotations
-
 import signal
 import time
 

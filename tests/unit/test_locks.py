@@ -1,7 +1,5 @@
 """What `make` installs is locked: each version has hashes, and lies within the ranges that users get."""
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

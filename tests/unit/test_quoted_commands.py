@@ -1,7 +1,5 @@
 """No command that is shown to a user contains a node set that a shell would take for a file name pattern."""
 
-from __future__ import annotations
-
 import ast
 import json
 import re

@@ -1,7 +1,5 @@
 """The Chinese pages have the same parts as the English ones, and what tables tell people to type exists."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections import Counter

@@ -1,7 +1,5 @@
 """A saved run reads back as the same run and holds no secret; a file that is not a recording is refused."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from dataclasses import replace

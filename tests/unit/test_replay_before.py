@@ -13,8 +13,6 @@ Checks newer than the samples are left out of the comparison. Where a recording 
 not change its exit code.
 """
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

@@ -1,7 +1,5 @@
 """No secret of a host, a log or a user's file leaves in any output, whole or broken over lines."""
 
-from __future__ import annotations
-
 import html
 import io
 import json

@@ -1,7 +1,5 @@
 """What a change touches: the folders that mirror it, and the tests that name it."""
 
-from __future__ import annotations
-
 from tests.support.cases import cases
 from tests.support.paths import ROOT
 from tests.touched import ALWAYS, LAB, MIRRORED, PAGES, touched

@@ -1,7 +1,5 @@
 """Suggested commands are made of facts: no text of a recording or of a host becomes a command by itself."""
 
-from __future__ import annotations
-
 import json
 import random
 import re

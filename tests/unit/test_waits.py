@@ -1,7 +1,5 @@
 """Who waits for whom, as a graph."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

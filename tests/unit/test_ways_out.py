@@ -1,7 +1,5 @@
 """Foreign text in any output: it draws nothing on a terminal, and hides nothing."""
 
-from __future__ import annotations
-
 import ast
 import io
 import json

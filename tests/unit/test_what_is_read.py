@@ -1,7 +1,5 @@
 """docs/security.md lists every place that reads foreign text; nothing else reads any. Its tests exist."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -3,8 +3,6 @@
 The script holds all names itself, so it matches the version of doctor that wrote it.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from doctor.cli.completion import bash, fish, zsh

@@ -1,7 +1,5 @@
 """The script for bash, 4.4 or later."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from shlex import quote
 

@@ -1,7 +1,5 @@
 """What a shell can complete: commands, options, and the values of options."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass

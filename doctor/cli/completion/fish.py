@@ -1,7 +1,5 @@
 """The script for fish."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from shlex import quote
 

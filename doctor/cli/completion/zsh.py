@@ -1,7 +1,5 @@
 """The script for zsh: for `eval`, or as the file _doctor in a folder of fpath."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from shlex import quote
 

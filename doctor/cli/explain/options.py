@@ -1,7 +1,5 @@
 """The commands `doctor explain` and `doctor logs`, with their options."""
 
-from __future__ import annotations
-
 import os
 import stat
 from dataclasses import replace

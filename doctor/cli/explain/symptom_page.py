@@ -1,7 +1,5 @@
 """`doctor explain CODE`: the page of a symptom: the meaning of its message, its causes, and what to type."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from doctor.cli.explain.page import TextPage

@@ -1,7 +1,5 @@
 """`doctor explain WORDS`: finds the page to show by a name, a code or a message."""
 
-from __future__ import annotations
-
 import errno
 import os
 import re

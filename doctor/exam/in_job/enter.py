@@ -1,7 +1,5 @@
 """`--in-job` from the command line to the exit code, on whichever rank this is."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

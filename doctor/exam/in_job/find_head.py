@@ -1,7 +1,5 @@
 """Finds rank 0: a rank tries all possible places until one answers that belongs to this job."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

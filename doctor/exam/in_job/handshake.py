@@ -11,8 +11,6 @@ address and port that the other side compares with its own, so messages relayed 
 satisfy neither. From then on each frame is sealed with a key of this connection. Pure: no sockets here.
 """
 
-from __future__ import annotations
-
 import hmac
 import ipaddress
 import secrets

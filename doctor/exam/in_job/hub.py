@@ -1,7 +1,5 @@
 """Rank 0's end of the connections: who came, who still answers, and the programs that run over them."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

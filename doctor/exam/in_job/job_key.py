@@ -1,7 +1,5 @@
 """A secret that the user gave the job: in a variable, or in a file that only this user can read."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Rank 0: waits for the others, examines the hosts through them, and sends all of them the same exit code."""
 
-from __future__ import annotations
-
 import signal
 import time
 from collections.abc import Collection

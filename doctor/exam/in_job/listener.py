@@ -4,8 +4,6 @@ One thread greets all visitors. A visitor that has not yet proved that it belong
 others: it has seconds for the whole handshake, and if too many come at once, the slowest one must go.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import math

@@ -4,8 +4,6 @@ It does not wait forever: not for rank 0 to be found, not for one that has becom
 only gives signs of life.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The messages between ranks, besides the bytes of programs. An invalid message ends the link."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import msgspec

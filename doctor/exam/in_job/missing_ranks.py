@@ -1,7 +1,5 @@
 """Ranks that never came or no longer answer, host by host, in words."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field

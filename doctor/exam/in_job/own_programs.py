@@ -4,8 +4,6 @@ A process in rank 0's place can ask what doctor asks, with this installation's o
 variables that this rank was given. It cannot name a program, a file to read, a variable, or a fault.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from collections.abc import Callable, Mapping

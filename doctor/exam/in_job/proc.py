@@ -1,7 +1,5 @@
 """What the kernel of this host shows about a rank: whether it runs, is stopped, or exists at all."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Programs that a rank runs on its host for rank 0: their lives, and the bytes between them and rank 0."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable

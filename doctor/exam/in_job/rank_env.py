@@ -1,7 +1,5 @@
 """Which rank of which job this process is, and where rank 0 may be, from its variables and the job's key."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 from collections.abc import Mapping, Sequence

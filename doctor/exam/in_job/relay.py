@@ -4,8 +4,6 @@ That rank gets the script's question and builds the script itself; so here the q
 command line.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 

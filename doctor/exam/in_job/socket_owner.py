@@ -4,8 +4,6 @@ Only sockets of our own network namespace are listed: not the other end of a con
 a container with a network of its own. User numbers are those of our own user namespace.
 """
 
-from __future__ import annotations
-
 import math
 import os
 import re

@@ -1,7 +1,5 @@
 """Frames between two ranks of one job, each with its seal, and the thread that moves them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import selectors

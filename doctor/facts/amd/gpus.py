@@ -1,7 +1,5 @@
 """AMD GPUs: the list, their health, and the processes on them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress

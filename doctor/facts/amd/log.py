@@ -1,7 +1,5 @@
 """What the amdgpu driver writes to the kernel log when a GPU is reset or reports hardware errors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

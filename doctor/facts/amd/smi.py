@@ -4,8 +4,6 @@ amd-smi prints a list with an object for each GPU; since ROCm 7 some of its comm
 `gpu_data`. rocm-smi prints one object with `card0`, `card1`, and `system`. Both may print warnings before it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

@@ -4,8 +4,6 @@ The tool serves one caller at a time and answers "busy" to others, needs root, a
 faulty. Only its getters (-g) are ever called.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Which NPUs of a host belong to the job."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection
 

@@ -1,7 +1,5 @@
 """The network of Ascend devices: addresses and links, as hccn_tool and /etc/hccn.conf show them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

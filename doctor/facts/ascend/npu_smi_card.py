@@ -1,7 +1,5 @@
 """What npu-smi reports per card or chip: memory errors, place in a super pod. Needs no root."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

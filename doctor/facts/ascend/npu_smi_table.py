@@ -1,7 +1,5 @@
 """The boxes of `npu-smi info`: two lines per chip, then the processes. Columns are found by their names."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Ascend devices as npu-smi shows them: health, memory, processes. Needs no root."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Device i of a host pings device i of other hosts, so that each rail is judged by itself.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence

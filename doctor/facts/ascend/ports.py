@@ -1,7 +1,5 @@
 """What the ports of Ascend devices report: optics, counters, link history, neighbour."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field

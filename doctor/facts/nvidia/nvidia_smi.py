@@ -4,8 +4,6 @@ The tool is only started if the driver is loaded: otherwise it would load module
 Columns are found by name, since a driver may omit some and add others.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

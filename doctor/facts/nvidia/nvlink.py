@@ -1,7 +1,5 @@
 """How the NVIDIA GPUs of a host are connected: NVLinks, topology, NVSwitches and their manager."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ of the hardware, after which the GPU continues. All others are left out: a progr
 mean nothing.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

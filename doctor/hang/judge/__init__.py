@@ -3,8 +3,6 @@
 Nothing here touches a host or reads a clock. If the evidence is insufficient, no rank is accused.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise

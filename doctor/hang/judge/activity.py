@@ -1,7 +1,5 @@
 """What a process outside collectives is doing, and whether that is work."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The evidence of one job, prepared once for all rules."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 

@@ -1,7 +1,5 @@
 """Whom the others wait for: the rules in their order. A rule that does not surely apply returns None."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 

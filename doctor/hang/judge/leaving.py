@@ -1,7 +1,5 @@
 """A rank that has ended its training and cannot exit, and a child that waits for a lock held over a fork."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

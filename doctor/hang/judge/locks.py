@@ -1,7 +1,5 @@
 """Who holds the lock on a file that a process waits for, and whether that process gets anything done."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

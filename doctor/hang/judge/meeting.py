@@ -1,7 +1,5 @@
 """Ranks that wait for their first meeting: several of one number, calls to different places, or too few."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from doctor.hang.judge.case import HangCase

@@ -1,7 +1,5 @@
 """How long the steps of a job take, so that a step that is always long is not taken for a hang."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Whether a rank is inside a collective: by its stack, or by its threads if the stack cannot show it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise

@@ -1,7 +1,5 @@
 """What a process got done between the looks, as far as the kernel counts it or its stacks show it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

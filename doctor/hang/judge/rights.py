@@ -1,7 +1,5 @@
 """How much of a job could be seen, how to see more, and which ranks were judged without stacks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 

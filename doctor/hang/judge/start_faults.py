@@ -1,7 +1,5 @@
 """Why a job with launchers does not start, and what to type. A rule that may not apply says nothing."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence

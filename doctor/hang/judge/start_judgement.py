@@ -1,7 +1,5 @@
 """The judgement of a job that has launchers and no rank yet."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from doctor.hang.judge.case import LOOKS_APART

@@ -1,7 +1,5 @@
 """Jobs of other users: what can be seen of ranks that may not be read. This never suffices to accuse one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from doctor.hang.judge.judgement import Cause

@@ -1,7 +1,5 @@
 """What a process waits for, by the kernel function that it sleeps in, its stack and its connections."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ The processes decide. A library may confirm a suspicion or withdraw an accusatio
 named ranks. It has no say about ranks that have ended or are stopped, nor about lost connections.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

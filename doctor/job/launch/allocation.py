@@ -1,7 +1,5 @@
 """The allocation of a scheduler: the nodes of a Slurm job, and scripts that run in one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

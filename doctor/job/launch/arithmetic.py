@@ -1,7 +1,5 @@
 """Shell arithmetic, `((…))` and `$((…))`: whole numbers, variables, comparisons, assignments."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping, MutableMapping

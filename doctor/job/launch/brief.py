@@ -1,7 +1,5 @@
 """The table of launchers as plain data, for programs on hosts and inside jobs that cannot import it."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from doctor.job.launch.launcher import Launcher, RankVariables

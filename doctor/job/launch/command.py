@@ -3,8 +3,6 @@
 A word that still contains a `$` was unknown where the command was read; nothing is concluded from it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A launch as a whole: what all its processes agree on, and whether it spans hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.launcher import DEFAULT_OF

@@ -1,7 +1,5 @@
 """Find the host of the job that a name or an address refers to, using what the hosts report."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

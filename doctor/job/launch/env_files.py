@@ -1,7 +1,5 @@
 """Dumps of environments and files of NAME=value, as text."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ Variables, arithmetic, and the output of `seq`, `expr`, `pwd` and `dirname` are 
 the folder in which the script is started, which may have another name on another machine.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass

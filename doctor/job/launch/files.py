@@ -1,7 +1,5 @@
 """The files of --launch: dumps of environments, env files and launch scripts. Nothing in them is run."""
 
-from __future__ import annotations
-
 import os
 import re
 import shlex

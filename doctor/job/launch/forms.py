@@ -1,7 +1,5 @@
 """How a launch is printed: what is known about it, and how each form prints it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 They come before the options of its command line, which override them.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ The variables that the operator of a PyTorchJob sets for torchrun come before th
 each pod is left unknown.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Mapping

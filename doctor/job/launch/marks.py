@@ -1,7 +1,5 @@
 """Words of a launch script that mean accelerators of one vendor, wherever in the script they are."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

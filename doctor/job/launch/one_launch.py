@@ -1,7 +1,5 @@
 """The commands of a script -> those that start one job, and what else it starts."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

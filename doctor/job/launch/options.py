@@ -4,8 +4,6 @@ Only options that concern the ranks have a name; for the others it is enough to 
 belongs to them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

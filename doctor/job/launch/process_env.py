@@ -1,7 +1,5 @@
 """The environment and command of one process of a job, and how such processes form a launch."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 

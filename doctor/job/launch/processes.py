@@ -1,7 +1,5 @@
 """Running processes -> the jobs that they belong to."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 

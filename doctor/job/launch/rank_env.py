@@ -4,8 +4,6 @@ Each launcher has its own rules, in its row of `doctor.job.launch.launchers`. If
 WORLD_SIZE, its meaning depends on the platform.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import re
 from typing import Literal

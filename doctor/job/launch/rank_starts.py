@@ -1,7 +1,5 @@
 """What is known about a launch: how it starts its ranks, and how many on each host."""
 
-from __future__ import annotations
-
 import re
 
 from doctor.job.launch.launcher import LaunchNumber

@@ -1,7 +1,5 @@
 """Ranks of a launch that are duplicate, missing or impossible, according to its processes."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """The hosts that a launcher is given on its command line or in a hostfile, and its ranks on each."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from itertools import pairwise, takewhile

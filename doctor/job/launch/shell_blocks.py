@@ -1,7 +1,5 @@
 """The commands of a script in order, and which of them belong to a loop or a function."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

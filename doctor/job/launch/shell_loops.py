@@ -1,7 +1,5 @@
 """How many turns a loop of a script has, and with which values."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

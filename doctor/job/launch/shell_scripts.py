@@ -1,7 +1,5 @@
 """Scripts and shells inside a script: what it sources, what it runs, and what wrappers start."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The variables of a shell while a script is read: their values, exports, and what blocks change."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """The results of a script's tests: `[ $i -lt 8 ]`, `[[ … ]]`, `((i<8))`, `true`."""
 
-from __future__ import annotations
-
 import operator
 import re
 from collections.abc import Callable, Mapping, Sequence

@@ -5,8 +5,6 @@ and without braces, arrays. Any other expansion (`$(…)`, arithmetic, `${x%…}
 written.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from typing import Literal

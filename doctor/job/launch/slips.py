@@ -1,7 +1,5 @@
 """Slips of a script: variables that its ranks do not get, because of how they are written."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The rank table of a launch: the only place where RANK_TABLE_FILE becomes a path."""
 
-from __future__ import annotations
-
 import posixpath
 import re
 from collections.abc import Iterable, Iterator

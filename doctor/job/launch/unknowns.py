@@ -1,7 +1,5 @@
 """What is not known about a launch, and ports and addresses in its text that it may not use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from doctor.job.launch.command import read_command

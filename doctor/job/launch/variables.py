@@ -1,7 +1,5 @@
 """The variables that matter to a job. No others are read, kept or printed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from doctor.devices import EVERY_VISIBLE, every

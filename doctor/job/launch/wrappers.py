@@ -4,8 +4,6 @@ One table. Nothing in it is run: a wrapper is removed, and the command that it s
 no wrapper.
 """
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence

@@ -3,8 +3,6 @@
 Precedence: flags, --launch, the rank table, Slurm, the inventory, defaults.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

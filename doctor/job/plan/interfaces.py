@@ -1,7 +1,5 @@
 """Interfaces of a host, and the variables that choose among them."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache

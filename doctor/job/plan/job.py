@@ -1,7 +1,5 @@
 """The plan itself: frozen values, each with its source; and the choice of the head."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property

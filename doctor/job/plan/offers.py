@@ -4,8 +4,6 @@ gloo takes what the host's own name resolves to; NCCL and HCCL take the first in
 own. A variable overrides that.
 """
 
-from __future__ import annotations
-
 import ipaddress
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Complete the drafted plan from the answers of the hosts: backend, ranks, data addresses, the head."""
 
-from __future__ import annotations
-
 import ipaddress
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence

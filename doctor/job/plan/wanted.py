@@ -1,7 +1,5 @@
 """How many devices the job is to have on a host, from variables of its container, launch or scheduler."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass

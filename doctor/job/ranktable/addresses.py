@@ -1,7 +1,5 @@
 """Rules about the addresses and ports of devices."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from ipaddress import IPv4Address, ip_address

@@ -1,7 +1,5 @@
 """The input of the rules, and how a rule reports what it found."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar

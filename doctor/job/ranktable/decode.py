@@ -1,7 +1,5 @@
 """The text of a file -> the JSON value in it, despite comments and stray commas."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator

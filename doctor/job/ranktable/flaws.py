@@ -4,8 +4,6 @@ The text was already parsed by json.loads, so tokens are enough to find position
 for the flaws that are shown: a file of a different kind may have thousands.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from bisect import bisect_right

@@ -3,8 +3,6 @@
 The lists in the file decide its form, and the version that it states must agree.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What each product requires of the number and choice of devices, and of their addresses."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 

@@ -1,7 +1,5 @@
 """Live devices -> the text of a rank table. The same devices always give the same text."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass

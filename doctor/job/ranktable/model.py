@@ -1,7 +1,5 @@
 """The nouns of rank tables: what a table contains, and what can be wrong with it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ A table has no netmasks. With the right netmask, the addresses of one rail are i
 two rails are in different segments: an address is wrong if no netmask makes that true.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Rules about ranks, devices, servers, superpods and the numbers that must add up."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator
 from itertools import groupby

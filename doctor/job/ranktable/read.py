@@ -4,8 +4,6 @@ Comments, trailing commas, a byte order mark or a repeated key hide nothing: eac
 read anyway.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 
 from doctor.job.ranktable.addresses import ADDRESS_RULES

@@ -4,8 +4,6 @@ With `deploy_mode` (MindSpore 0.x, form board-id) each instance of a group has a
 it (form group-list) HCCL numbers the ranks itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count

@@ -1,7 +1,5 @@
 """What a mistake in JSON usually is, explained to the person who made it."""
 
-from __future__ import annotations
-
 import json
 import re
 from typing import NamedTuple

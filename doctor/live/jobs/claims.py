@@ -1,7 +1,5 @@
 """Which of the claimed jobs are real. A process may claim anything about itself."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 

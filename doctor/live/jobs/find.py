@@ -1,7 +1,5 @@
 """Groups processes into jobs, and finds out which ranks are missing."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace as with_changes

@@ -1,7 +1,5 @@
 """A job that runs, and the hosts that it has lost. Types only."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from doctor.live.evidence import JobMember

@@ -2,8 +2,6 @@
 without a word.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Sequence
 

@@ -1,7 +1,5 @@
 """Jobs without a name of their own are named after a process, so the host is added to the name."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from doctor.live.evidence import HostEvidence, JobMember

@@ -5,8 +5,6 @@ of several users are several jobs, even under one name. Among the processes of o
 inherited a rank's variables does not count if the rank itself is there.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Launchers without ranks: what their words and variables say about the job that they are to start."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from doctor.job.launch.command import kept_words

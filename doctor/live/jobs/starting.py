@@ -1,7 +1,5 @@
 """Jobs that have launchers and no rank yet: which launchers belong together, and whom each of them calls."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

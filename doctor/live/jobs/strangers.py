@@ -1,7 +1,5 @@
 """Jobs of other users, whose ranks may not be read: which of them may be one."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from doctor.live.evidence import LiveEvidence

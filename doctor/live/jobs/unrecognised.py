@@ -1,7 +1,5 @@
 """Whether ranks are connected to a local process that is none of them: then a rank was not recognised."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from doctor.live.evidence import Connection, HostEvidence, JobMember, LiveEvidence

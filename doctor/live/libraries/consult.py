@@ -1,7 +1,5 @@
 """All opinions on one job, and how they contradict each other."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Works out who keeps the others waiting, from who waits in each group and who has not arrived."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

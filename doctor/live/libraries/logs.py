@@ -5,8 +5,6 @@
 The node: 3 is timed out. It may exit with exception, please check this node's log.
 """
 
-from __future__ import annotations
-
 import re
 
 from doctor.live.libraries.groups import named, unique

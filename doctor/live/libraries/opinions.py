@@ -3,8 +3,6 @@
 An opinion never decides alone. It confirms or contradicts what the processes show, and the report says which.
 """
 
-from __future__ import annotations
-
 from enum import Enum
 from typing import Annotated, TypeVar
 

@@ -1,7 +1,5 @@
 """Finds the rank that a library means. Libraries name processes by address and PID, or by device."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

@@ -9,8 +9,6 @@ Only the counts are used. RAS prints the smaller group as outliers, but that gro
         "status": {"unresponsive": true, "considered_dead": false}}]}]}
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated

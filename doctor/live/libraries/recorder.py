@@ -10,8 +10,6 @@ A rank is behind if the others have completed every collective that it has enque
 A rank that has only enqueued fewer is not behind: hosts run ahead of their devices by different amounts.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

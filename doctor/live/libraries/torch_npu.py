@@ -5,8 +5,6 @@ torch_hccl_status-1_10.0.0.1_1_8_4711_1795284713000.log: rank, master, device, r
  "is_master": false, "exception_message": "", "global_pg_end_time": 0}
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -5,8 +5,6 @@ A device that waits in an NCCL collective is 100 % busy. Input: `nvidia-smi` wit
 noheader and nounits; or `npu-smi info`.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass

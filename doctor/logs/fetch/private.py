@@ -2,8 +2,6 @@
 next run removes it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """`doctor logs HOSTS`: fetches logs into a private folder, explains them, and removes them again."""
 
-from __future__ import annotations
-
 import contextlib
 import glob
 import os

@@ -5,8 +5,6 @@ read. It arrives on stdin and writes nothing. A file over its limit loses its be
 ended the job.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field, replace
 

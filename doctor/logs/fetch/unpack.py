@@ -4,8 +4,6 @@ The host may be hostile: no name leads out of its folder, and the limits on byte
 are enforced here. Only a full disk here ends the run; any other fault concerns this host alone.
 """
 
-from __future__ import annotations
-
 import base64
 import binascii
 import contextlib

@@ -1,7 +1,5 @@
 """The lines of Huawei's software: plog, the console output of CANN, MindSpore, torch_npu."""
 
-from __future__ import annotations
-
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, Clock
 from doctor.logs.model import Form

@@ -3,8 +3,6 @@
 `above` are the lines before it, the nearest first; `below` are the lines after it.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import Protocol

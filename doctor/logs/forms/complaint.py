@@ -1,7 +1,5 @@
 """Recognises lines that complain. It is strict: lines of healthy logs do not count."""
 
-from __future__ import annotations
-
 import re
 
 from doctor.logs.forms.line_facts import LineFacts

@@ -1,7 +1,5 @@
 """Reads one line on its own: its form, level, time and writer."""
 
-from __future__ import annotations
-
 import re
 
 from doctor.logs.forms.ascend import ascend

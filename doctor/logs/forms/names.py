@@ -1,7 +1,5 @@
 """Finds out who wrote a file, by its name and folders."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from itertools import pairwise

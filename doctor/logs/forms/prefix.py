@@ -1,7 +1,5 @@
 """The prefixes that launchers put in front of a rank's line. They nest: Slurm's, torchrun's, mpirun's."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable

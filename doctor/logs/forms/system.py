@@ -1,7 +1,5 @@
 """The lines of launchers and of the kernel: Open MPI, MPICH, Slurm, dmesg, syslog, journalctl."""
 
-from __future__ import annotations
-
 import re
 
 from doctor.agents.onhost.kernel_kills import BEGINS

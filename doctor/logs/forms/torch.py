@@ -1,7 +1,5 @@
 """The lines of PyTorch, torchrun and NCCL, and Python's tracebacks."""
 
-from __future__ import annotations
-
 from doctor.job.launch.launchers.torchrun import TORCHRUN
 from doctor.logs.forms.line_facts import LineFacts, level_of
 from doctor.logs.forms.times import DATED, GLOG, Clock

@@ -4,8 +4,6 @@ The text before "Traceback (most recent call last):" is a prefix if the next lin
 goes on with a frame. With its numbers left open, it is the prefix of all writers of that kind.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

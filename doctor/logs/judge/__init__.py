@@ -3,8 +3,6 @@
 A rank is accused only if the logs suffice for that; if they do not, the conclusion says so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Ranks that others name (in an exception, a barrier or a desync report), and ranks that never came."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 

@@ -1,7 +1,5 @@
 """Whose events these are, where their lines do not say it themselves."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from dataclasses import replace
 

@@ -3,8 +3,6 @@
 An end that only follows from another is left out: an exit code after a lost connection, a kill after SIGTERM.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 

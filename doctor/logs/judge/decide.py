@@ -1,7 +1,5 @@
 """The rules in their order. The first rule that applies names the cause."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 

@@ -3,8 +3,6 @@
 A symptom is of this kind if its line can name the other one: `take` has a group other_rank or other_address.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 
 from doctor.logs.judge.blame import LogBlame

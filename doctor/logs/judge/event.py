@@ -1,7 +1,5 @@
 """One sighting that counts: of which kind it is, who wrote it, and whom it is about."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace

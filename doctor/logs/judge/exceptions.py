@@ -1,7 +1,5 @@
 """The exception that a program ended with, if that is all that is known."""
 
-from __future__ import annotations
-
 import re
 
 from doctor.logs.judge.blame import LogBlame

@@ -1,7 +1,5 @@
 """The logs of several jobs: each is judged on its own, and those that failed are reported together."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 

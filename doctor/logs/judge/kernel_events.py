@@ -1,7 +1,5 @@
 """Which events of a kernel log belong to the job: a kernel reports on all programs of its host, for weeks."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator

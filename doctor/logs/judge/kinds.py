@@ -4,8 +4,6 @@ The role of a message says whether it can be the cause; its kind says which rule
 kind follows from words in the message, so that symptoms that users add have one too.
 """
 
-from __future__ import annotations
-
 import re
 from enum import Enum
 

@@ -4,8 +4,6 @@ In a parallel training no rank gets far ahead of another. Output that was not fl
 fetched while the job runs, end a little earlier, which proves nothing.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from doctor.logs.judge.words import MOST

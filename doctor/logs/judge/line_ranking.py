@@ -5,8 +5,6 @@ and a line that occurs once more than one that is repeated. A line that only pas
 failed tells little.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """Connections that could not be made or broke, and chains of "A waits for B"."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 

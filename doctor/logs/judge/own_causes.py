@@ -3,8 +3,6 @@
 An end that follows from another does not count, such as a kill after SIGTERM.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from doctor.logs.judge.blame import LogBlame

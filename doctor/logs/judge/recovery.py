@@ -2,8 +2,6 @@
 if it was made after the complaint.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The time line of all ranks: equal events of several ranks are one line."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

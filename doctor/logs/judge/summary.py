@@ -1,7 +1,5 @@
 """Describes what was read, in one line."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from doctor.logs.judge.case import LogCase

@@ -1,7 +1,5 @@
 """One reason why a job ended, and all parties that have it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from doctor.logs.judge.event import Event

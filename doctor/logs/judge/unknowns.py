@@ -1,7 +1,5 @@
 """Sentences about what the logs could not show, and what would show it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Sequence
 

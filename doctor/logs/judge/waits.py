@@ -1,7 +1,5 @@
 """Ranks that timed out: blames those that did not wait, then the latest one, then the link."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

@@ -1,7 +1,5 @@
 """Parties and what happened to them, in words."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Sequence
 
 from doctor.agents.onhost.kernel_kills import SAID

@@ -1,7 +1,5 @@
 """Finds the training loss among words with "loss" in them: not a loss scale, a validation loss or a part."""
 
-from __future__ import annotations
-
 import re
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Finds whom the lines around a line name: the process that Ray says is dead, the tasks that JAX misses."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from itertools import chain, islice, takewhile

@@ -4,8 +4,6 @@ A file is cut where a launcher gives up a start. Whether another start follows i
 of one attempt are joined again.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ Its local rank goes too: DeepSpeed and old torch.distributed.launch print the co
 whichever rank ended.
 """
 
-from __future__ import annotations
-
 import re
 
 ENDED = ("] exits with return code = ", "CalledProcessError: Command '[")

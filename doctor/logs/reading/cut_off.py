@@ -1,7 +1,5 @@
 """Finds tracebacks that the end of a log cuts off: a rank died, although its exception is missing."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """The result of reading one file, and the interfaces of what the reader uses."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Collects the symptoms of one file. Repetitions are counted, not kept."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple

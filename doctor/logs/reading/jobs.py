@@ -1,7 +1,5 @@
 """Finds out which files belong to which job, if their names or contents show more than one."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations

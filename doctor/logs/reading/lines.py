@@ -1,7 +1,5 @@
 """The lines of a window by their sentences, and what to look for in the lines of each sentence."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, reduce

@@ -1,7 +1,5 @@
 """How a part of a file ends at a place where its job may have been started again."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 

@@ -3,8 +3,6 @@
 One fault fills several lines: its code stands in one, the device or port in the next.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice

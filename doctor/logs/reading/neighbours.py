@@ -1,7 +1,5 @@
 """Gets values of a message out of the lines around it: Open MPI's frames, UCX's second line, call traces."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Protocol

@@ -1,7 +1,5 @@
 """Finds the pod, the node and the container that an event in the output of `kubectl describe` is about."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 

@@ -3,8 +3,6 @@
 A progress bar prints its last state again when the interpreter ends: that is not an advance.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence

@@ -1,7 +1,5 @@
 """Finds out who wrote a file and its lines, from everything that was read from it and the other files."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 

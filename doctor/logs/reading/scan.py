@@ -3,8 +3,6 @@
 Most lines are never touched: only lines with a marked sentence (sentences.py) are examined.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace

@@ -4,8 +4,6 @@ A mark says what a line *can* be; the line itself decides whether it is. Lines w
 touched.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence, Set
 from functools import reduce
 from operator import or_

@@ -2,8 +2,6 @@
 it waited; what found no space; what MindSpore's data pipeline complains of.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

@@ -1,7 +1,5 @@
 """Joins lines that a terminal broke at its width, in a text that was copied from one."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 

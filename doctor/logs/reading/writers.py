@@ -1,7 +1,5 @@
 """Finds out which ranks write in a window, by the launchers' prefixes of their lines."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 

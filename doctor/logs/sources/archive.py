@@ -1,7 +1,5 @@
 """The files of tar and zip archives, one after the other, without unpacking them to the disk."""
 
-from __future__ import annotations
-
 import calendar
 import io
 import lzma

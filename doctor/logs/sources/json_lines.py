@@ -3,8 +3,6 @@
 One line stays one line, so that line numbers stay those of the file.
 """
 
-from __future__ import annotations
-
 import json
 from datetime import datetime, timezone
 from typing import Any

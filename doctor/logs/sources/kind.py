@@ -1,7 +1,5 @@
 """Finds out by the first bytes and the name of a file whether it is an archive, a text, or neither."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 HEAD = 4096

@@ -1,7 +1,5 @@
 """The limits of reading, and what was left out because of them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 CHUNK = 1 << 20

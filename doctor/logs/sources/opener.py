@@ -1,7 +1,5 @@
 """Opens the inputs: files, folders, archives, standard input; one file after the other, as a stream."""
 
-from __future__ import annotations
-
 import io
 import os
 import stat

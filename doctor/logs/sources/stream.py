@@ -1,7 +1,5 @@
 """Streams of bytes from a file, a pipe or a packed file, which are read forward only."""
 
-from __future__ import annotations
-
 import bz2
 import errno
 import lzma

@@ -1,7 +1,5 @@
 """Pieces of a stream that end at a line end: UTF-8, without NULs and terminal escapes."""
 
-from __future__ import annotations
-
 import codecs
 import re
 from collections.abc import Iterator

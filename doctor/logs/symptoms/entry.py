@@ -1,7 +1,5 @@
 """Reads one entry of a file of symptoms from its YAML tree, and reports every mistake with its line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

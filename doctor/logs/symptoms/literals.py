@@ -1,7 +1,5 @@
 """Finds literals in a line in their order, and the values that `take` gets from it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache

@@ -8,8 +8,6 @@ A file of symptoms maps ids to entries (docs/writing-a-symptom.md). A mistake in
 `--symptoms` ends the run before any log is opened, and its place is named. Broken entry points are returned.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Finds the symptoms for a text that a person typed: by code, by fragment or by words."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections import Counter

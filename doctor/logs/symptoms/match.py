@@ -15,8 +15,6 @@ Answers depend only on the symptoms; the memory of earlier lines is bounded. One
 files, in one thread.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cached_property

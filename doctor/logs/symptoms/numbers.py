@@ -1,7 +1,5 @@
 """How CANN's error numbers are printed. A text must precede one: a bare number may be a step or a pid."""
 
-from __future__ import annotations
-
 import re
 
 ALL = "all"

@@ -5,8 +5,6 @@ line is lost. A sentence is searched for the rarest four characters of the longe
 Lines of a sentence that can hold a symptom are then compared as they were written.
 """
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, KeysView, Sequence

@@ -3,8 +3,6 @@
 A pattern that matches everything would accuse innocent ranks, so doubtful patterns are refused.
 """
 
-from __future__ import annotations
-
 import importlib
 import re
 import sys

@@ -4,8 +4,6 @@ Fields may be added; no field moves or changes its meaning. A command adds its o
 own. Each field has a sentence below it, from which docs/formats.md and `doctor list schema` are generated.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar, Literal

@@ -1,7 +1,5 @@
 """The JSON report of `check`, `smoke` and `preflight`."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import msgspec

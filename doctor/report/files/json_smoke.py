@@ -1,7 +1,5 @@
 """The smoke runs in the JSON report."""
 
-from __future__ import annotations
-
 import msgspec
 
 from doctor.facts.smoke import JudgedRun

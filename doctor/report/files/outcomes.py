@@ -3,8 +3,6 @@
 A suspect that a cause has cleared is in no finding, and so it is not a culprit here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

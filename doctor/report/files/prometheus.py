@@ -5,8 +5,6 @@ checks, but no text from a host. A check that does not apply to a host has no se
 files of one folder apart: the node exporter refuses the same series from two of them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 
 from doctor import __version__

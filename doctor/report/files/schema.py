@@ -1,7 +1,5 @@
 """The JSON Schema of reports, generated from their types: each field with the sentence below it."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """Cards and parts as HTML: quotes are set apart, long lists are cut."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from doctor.report.html.losses import losses_figure

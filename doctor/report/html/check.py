@@ -1,7 +1,5 @@
 """The HTML page of an examination: its findings, and everything else that was seen on the hosts."""
 
-from __future__ import annotations
-
 from doctor.judge.verdict import Report
 from doctor.report.html.cards import cards_part, part_inside
 from doctor.report.html.facts import facts_section

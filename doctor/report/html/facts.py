@@ -1,7 +1,5 @@
 """The facts of the hosts: one row per fact, equal values together, outliers marked."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from doctor.judge.fact_table import FactRow

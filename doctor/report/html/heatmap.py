@@ -1,7 +1,5 @@
 """Tables of host × host: which host reached which, and how fast the links between hosts were."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import median
 

@@ -1,7 +1,5 @@
 """A drawing of losses as SVG: each line with its name at the end, and the guilty step."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from doctor.report.html.markup import Html, join, scrolling, tag

@@ -4,8 +4,6 @@ Only this file makes `Html`. A plain string counts as untrusted text; joining it
 string again, so that a mistake shows markup as text and never text as markup.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Callable, Iterable, Sequence
 

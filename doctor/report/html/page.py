@@ -1,7 +1,5 @@
 """A page as HTML: a single file without network access and scripts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The section of the smoke runs: the outcome, loss and phases of each, the step times of ranks, and links."""
 
-from __future__ import annotations
-
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.report.html.heatmap import links_part

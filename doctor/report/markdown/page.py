@@ -4,8 +4,6 @@ It fits into one comment on GitHub, whatever the hosts reported and however many
 fit are counted and left to the other formats.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from doctor import __version__

@@ -1,7 +1,5 @@
 """An examination as Markdown: the verdict and the culprits, hosts, findings, tickets."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta

@@ -5,8 +5,6 @@ GitLab and chats ignore all of these. It reads well too: a word with such charac
 a node set. Untrusted text never begins a line outside of code.
 """
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """How the files of a run are called."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

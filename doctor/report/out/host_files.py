@@ -1,7 +1,5 @@
 """`--per-host`: the report of a run, as each host's own."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Writes the report in every format that was asked for, to every place that was named."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import stat

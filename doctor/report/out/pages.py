@@ -1,7 +1,5 @@
 """Writes a page in every format that was asked for, to every place that was named."""
 
-from __future__ import annotations
-
 import sys
 from functools import partial
 from typing import TextIO

@@ -1,7 +1,5 @@
 """`--shadow`: a run that ends with 0 whatever it finds, and keeps how it would have ended."""
 
-from __future__ import annotations
-
 import platform
 from typing import Literal
 

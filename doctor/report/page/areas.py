@@ -1,7 +1,5 @@
 """The areas of a report, and which check belongs to which area."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from functools import cache
 

@@ -1,7 +1,5 @@
 """The page of an examination, and what it did not examine."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 
 from doctor.judge.again import RecheckState

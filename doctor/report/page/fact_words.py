@@ -1,7 +1,5 @@
 """A short text for the values of one fact on several hosts."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Collection

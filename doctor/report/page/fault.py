@@ -3,8 +3,6 @@
 The JSON keeps each finding.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace

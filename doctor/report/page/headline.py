@@ -1,7 +1,5 @@
 """The verdict of a report: a word, whom it is about, and one line."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence

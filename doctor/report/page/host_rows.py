@@ -1,7 +1,5 @@
 """The table of hosts: the result of each area on each host; hosts with equal results share a row."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

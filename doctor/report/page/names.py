@@ -1,7 +1,5 @@
 """A finding in a few words: its culprit, what kind it is, and its title."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

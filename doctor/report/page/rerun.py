@@ -3,8 +3,6 @@
 They repeat the options that reach the hosts if the recording holds them; older recordings do not.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The losses of a smoke run as drawings: each replica, and the curve of a healthy run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from math import nan

@@ -1,7 +1,5 @@
 """The hosts that start the job: as many healthy ones as needed, the head first, and a free port on it."""
 
-from __future__ import annotations
-
 import ipaddress
 import shlex
 from collections.abc import Mapping, Sequence, Set

@@ -1,7 +1,5 @@
 """The line that starts the job on the chosen hosts, in the form of each launcher."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from doctor.errors import UsageError, suggest

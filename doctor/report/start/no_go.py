@@ -1,7 +1,5 @@
 """A no-go in three lines for the log of a job: what is wrong, where, and what to do next."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.judge.verdict import Report

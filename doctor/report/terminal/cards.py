@@ -1,7 +1,5 @@
 """Cards, parts and whole pages in a terminal or a log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 
 from rich.console import Console

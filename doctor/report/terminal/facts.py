@@ -4,8 +4,6 @@ In the table, hosts that reported the same are one group. Groups are rows and fa
 too wide, the table is transposed, and if it is still too wide, it is split into several parts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

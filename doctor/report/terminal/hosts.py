@@ -1,7 +1,5 @@
 """The table of hosts, within the width of the terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A drawing of losses in a terminal: the guilty lines on top, and a line at the guilty step."""
 
-from __future__ import annotations
-
 from rich.console import Console
 from rich.text import Text
 

@@ -1,7 +1,5 @@
 """Lines of the report: cleaned, wrapped at words, without trailing blanks, with labels at the left."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The tables of the ranks with their step times and losses, and of the slowest pairs of hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from statistics import median
 

@@ -1,7 +1,5 @@
 """The report of an examination in a terminal: what was looked at, the cards, what is healthy, the verdict."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 

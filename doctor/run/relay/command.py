@@ -1,7 +1,5 @@
 """Starts the command as a shell would: its words, environment, streams, and what signals do."""
 
-from __future__ import annotations
-
 import errno
 import os
 import signal

@@ -1,7 +1,5 @@
 """Copies one stream of the command to where doctor was told to write it, as fast as it comes."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -3,8 +3,6 @@
 The relay reads output right into it, so that nothing is copied twice. It is a file without a name.
 """
 
-from __future__ import annotations
-
 import mmap
 import os
 import struct

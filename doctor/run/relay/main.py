@@ -6,8 +6,6 @@ and how many bytes each stream had `printed N N` when it was given a signal. Doc
 of what the command sets free, until doctor closes the pipe.
 """
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """What doctor tells the relay to start, as bytes: the command may have any bytes in its words."""
 
-from __future__ import annotations
-
 import marshal
 import os
 import struct

@@ -1,7 +1,5 @@
 """The terminal of the command: one of its own, which the real one shows byte for byte."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

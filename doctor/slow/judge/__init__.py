@@ -4,8 +4,6 @@ Links, ranks and hosts that wait least, pauses; if there are none of these, proc
 called a culprit.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Sequence
 from dataclasses import replace

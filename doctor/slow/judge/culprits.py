@@ -1,7 +1,5 @@
 """Whom the others wait for, as the report names it: ranks, hosts, pauses and links, what costs most first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from statistics import mean

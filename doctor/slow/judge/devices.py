@@ -1,7 +1,5 @@
 """The clocks of the devices that ranks use. They show a cause without any timing, and not what it costs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median

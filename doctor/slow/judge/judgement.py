@@ -1,7 +1,5 @@
 """What is known about a moving job after its samples are judged. Types only; no text for a terminal."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum
 

@@ -4,8 +4,6 @@ No clock is compared and no step is recovered: there is only the share of the sa
 inside a collective, in blocks of equal length.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Slow and lossy links, asked for first: who is behind one is late without any fault."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from statistics import median_low

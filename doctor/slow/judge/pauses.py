@@ -3,8 +3,6 @@
 Only this compares moments of several hosts. Their clocks are corrected by what they answered to pings.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The share of the time in which each rank waits, by threads, stacks or sockets."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median

@@ -1,7 +1,5 @@
 """The sentences of a judgement of `doctor slow`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from doctor.live.jobs.job import RunningJob

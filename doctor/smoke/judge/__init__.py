@@ -5,8 +5,6 @@ by its exact invariants first and by statistics last. Consequences of a fault th
 out.
 """
 
-from __future__ import annotations
-
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.result import SmokeResult
 

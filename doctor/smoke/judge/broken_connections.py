@@ -3,8 +3,6 @@
 MindSpore's MCCL neither reports a connection that was reset nor makes it again: its ranks wait forever.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from doctor.model import Confidence, Evidence

@@ -1,7 +1,5 @@
 """One cell of a finished run, as the judges of its numbers need it: by places, replicas and steps."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace

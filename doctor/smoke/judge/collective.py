@@ -1,7 +1,5 @@
 """Collectives whose results differ from their closed form, and sums that are not the sums of their parts."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

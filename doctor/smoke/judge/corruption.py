@@ -4,8 +4,6 @@ Three witnesses: a product of whole numbers; gradients of the training, computed
 by two other replicas; and gradients that each rank computes alone.
 """
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Container, Hashable, Iterable, Iterator, Mapping

@@ -5,8 +5,6 @@ beforehand and is subtracted: after 20 steps most of a loss's scatter comes from
 training that stopped halfway.
 """
 
-from __future__ import annotations
-
 import math
 from array import array
 from bisect import bisect_right

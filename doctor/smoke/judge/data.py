@@ -4,8 +4,6 @@ The first deviation counts. What comes after it in the same cell may be its cons
 unless it is a fact about one rank that no other rank can cause.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace

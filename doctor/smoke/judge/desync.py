@@ -1,7 +1,5 @@
 """Replicas that are different from the start or become so, and tensor-parallel peers whose losses differ."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from doctor.model import Evidence

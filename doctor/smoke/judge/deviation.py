@@ -5,8 +5,6 @@ deviates: no fault of a peer can move it off its own schedule. A page is read on
 too few or too many collectives up to some moment; what the rank reports of each step proves the step.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

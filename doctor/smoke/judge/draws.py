@@ -1,7 +1,5 @@
 """What the libraries' random streams gave at each step: which rank had a wrong seed or a stray draw."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """How ranks ended: by a signal, silently, by an exception of their own, or only because a peer was gone."""
 
-from __future__ import annotations
-
 import re
 import signal
 from typing import Literal

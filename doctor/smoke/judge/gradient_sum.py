@@ -1,7 +1,5 @@
 """Whether the all-reduced gradient is the sum of the replicas' gradients, by projections on fixed signs."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Charges the ranks that keep the others waiting: stopped, stuck outside of collectives, or cut off."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from shlex import quote

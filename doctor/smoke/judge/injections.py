@@ -1,7 +1,5 @@
 """Whether the injected faults were found: a run that misses one does not pass."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from doctor.model import Severity

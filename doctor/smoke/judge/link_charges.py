@@ -1,7 +1,5 @@
 """The charges of slow links, with what was measured."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain

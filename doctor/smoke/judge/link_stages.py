@@ -7,8 +7,6 @@ If others had the processor of a rank, its link looks slow. What a link would ha
 is its rate at best. To call it slow, its rate at best is compared with what the others really carried.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple

@@ -4,8 +4,6 @@ A host is compared with the pairs that it is not in, so that it cannot hide behi
 If few hosts sent one way at a time, what `one_way` proves counts as well.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median, median_high, median_low

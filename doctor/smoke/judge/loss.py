@@ -5,8 +5,6 @@ The limits come from healthy runs with 200 seeds: two replicas of two ranks, 16 
 knows the level that the last losses must have reached.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace

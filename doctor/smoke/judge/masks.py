@@ -1,7 +1,5 @@
 """Compares tokens, masks and labels with what the seed, the step and the replica determine."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache

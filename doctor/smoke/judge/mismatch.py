@@ -5,8 +5,6 @@ entered, and the step only if the rank's own reports leave no other. One collect
 paired with the next one of the same kind, so it comes to light later than it happened.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

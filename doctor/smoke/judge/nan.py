@@ -1,7 +1,5 @@
 """Losses and gradients that are NaN or infinite: charges the rank whose own were the first."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What connections show if ranks hang inside a collective or lose each other."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator

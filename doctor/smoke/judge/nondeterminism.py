@@ -4,8 +4,6 @@ If any rank of a cell wavered in the training's first step, numbers are compared
 that lie close together count as equal.
 """
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TypeVar

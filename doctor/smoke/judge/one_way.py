@@ -10,8 +10,6 @@ programs that compute. The first rule was wrong in 0.02 % of runs of two hosts, 
 these programs, the first was wrong in 0.002 % and the second never.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

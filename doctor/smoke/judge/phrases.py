@@ -1,7 +1,5 @@
 """Texts that the judges share: calls, phases, process states, stacks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Container, Iterable, Iterator
 from itertools import islice

@@ -1,7 +1,5 @@
 """Charges hosts that could not start their ranks, and ranks that never joined the others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 

@@ -4,8 +4,6 @@ Rules are tried in the order of their certainty. The first that applies decides;
 a consequence.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property

@@ -4,8 +4,6 @@ First comes what a fixed seed gives, which shows a different library. Then comes
 which shows a wrong seed or a stray draw.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

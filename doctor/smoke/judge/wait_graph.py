@@ -1,7 +1,5 @@
 """Which ranks wait for which, in a cell that stands still. Ranks are named by their places in the cell."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal

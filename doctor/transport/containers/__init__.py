@@ -3,8 +3,6 @@
 Pure text: runs nothing. The examination's own command is appended to an entry: docker exec -i NAME sh -s.
 """
 
-from __future__ import annotations
-
 from doctor.transport.containers.command import HOST, check_apart, check_entry, enter_all, entered, tool_of
 from doctor.transport.containers.errors import not_entered
 

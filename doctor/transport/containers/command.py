@@ -1,7 +1,5 @@
 """What `--enter` accepts, and which command enters which host."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Why a command did not enter a container, as a sentence with a next step."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from dataclasses import replace

@@ -3,8 +3,6 @@
 The texts of docker, podman and kubectl, as printed and as quoted by public reports: tests/samples/entry.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Why a host could not be asked through Slurm, as sentences."""
 
-from __future__ import annotations
-
 import shlex
 
 from doctor.model import UnreachedKind

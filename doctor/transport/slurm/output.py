@@ -4,8 +4,6 @@ down, and the nodes that the job still has.
 Pure. Everything quoted is bounded and printable. The wordings are those of Slurm 20.11 to 25.05.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

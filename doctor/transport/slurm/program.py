@@ -1,7 +1,5 @@
 """One host's program in a step that all hosts share."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ Names and paths of a job are chosen by its owner and may hold anything, even lin
 Slurm. So a field is known by its width, never by what stands around it.
 """
 
-from __future__ import annotations
-
 import os
 import posixpath
 import re

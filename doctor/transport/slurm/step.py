@@ -1,7 +1,5 @@
 """One srun: the same small task on each node; all share its input, and its output is split by host."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

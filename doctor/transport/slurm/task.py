@@ -11,8 +11,6 @@ but not in a command line, since others can read those. It receives the command 
 it with the rest as stdin, and prints the exit status when both streams have ended. It ends with its stdin.
 """
 
-from __future__ import annotations
-
 import hmac
 import re
 from collections.abc import Collection, Iterable

@@ -5,8 +5,6 @@ reason; the step is then retried without it, since srun gives up a whole step fo
 any node until every node has identified itself.
 """
 
-from __future__ import annotations
-
 import math
 import subprocess
 import threading

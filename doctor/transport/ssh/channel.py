@@ -1,7 +1,5 @@
 """A program at the far end of an SSH channel."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 

@@ -1,7 +1,5 @@
 """The commands of `Match exec` in ssh_config: run as ssh runs them, and ended if they take too long."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

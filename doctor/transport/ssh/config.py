@@ -4,8 +4,6 @@ paramiko evaluates ssh_config, but it knows neither Include nor all Match criter
 criteria as true. So the files are read into one text without Include, in which such a Match never matches.
 """
 
-from __future__ import annotations
-
 import getpass
 import glob
 import os

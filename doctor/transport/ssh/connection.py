@@ -1,7 +1,5 @@
 """One authenticated connection to one host, and how it is made: stream, handshake, host key, login."""
 
-from __future__ import annotations
-
 import random
 import socket
 import threading

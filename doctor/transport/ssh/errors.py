@@ -1,7 +1,5 @@
 """Why SSH does not reach a host, as sentences: host keys, logins, jump hosts and ProxyCommand."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

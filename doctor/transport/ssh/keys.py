@@ -1,7 +1,5 @@
 """The keys that we offer: read once for all hosts, and only if a host asks for them."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import socket

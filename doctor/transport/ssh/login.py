@@ -1,7 +1,5 @@
 """After the handshake: whether this is the right host, and whether it lets us in."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field

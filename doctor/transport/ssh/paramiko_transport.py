@@ -4,8 +4,6 @@ paramiko polls each socket ten times a second, starts a timer thread for each ha
 length, and forgets why a peer refused. Nothing here knows about hosts, keys or scripts.
 """
 
-from __future__ import annotations
-
 import contextlib
 import logging
 import socket

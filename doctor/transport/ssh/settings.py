@@ -1,7 +1,5 @@
 """The SSH options of the command line. No paramiko here: `doctor --help` reads this file."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from doctor.transport.program import OUTPUT_CAP

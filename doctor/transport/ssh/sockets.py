@@ -1,7 +1,5 @@
 """From settings to a byte stream: TCP, or the user's ProxyCommand."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

@@ -3,8 +3,6 @@
 `connection` makes a connection, and `hosts` keeps them.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Sequence
 

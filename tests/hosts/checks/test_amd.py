@@ -1,7 +1,5 @@
 """AMD GPUs: each fault alone on one of three hosts with eight MI300X each, and tools in every condition."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Eight faults of eight kinds in one examination, each on a host of its own; the ninth host is healthy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The connections of GPUs, within a host and between hosts, each fault alone on one host of three."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 

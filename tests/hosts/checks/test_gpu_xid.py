@@ -1,7 +1,5 @@
 """Lines of the NVIDIA driver in the kernel log: which GPU they accuse, and which lines accuse no GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Real control groups that hold the login of a host: what they leave to the ranks."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A launch that cannot work on healthy hosts: the launch is accused, and no host is."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Names and time, each fault alone on one host."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lab import Host, Lab

@@ -1,7 +1,5 @@
 """Interfaces, routes and links, each fault alone on one host."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

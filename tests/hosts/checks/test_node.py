@@ -2,8 +2,6 @@
 only look faulty. `python -m tests.trials.node` looks at sound hosts many times.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """Addresses of Ascend devices and their consequences, each fault alone on one host of three."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Pings between NPUs over the fabric: which devices are blamed if pings are lost although links are up."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

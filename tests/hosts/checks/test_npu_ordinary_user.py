@@ -1,7 +1,5 @@
 """An ordinary user on Ascend hosts: the NPU network, which only root can read, is not called healthy."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

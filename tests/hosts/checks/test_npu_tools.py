@@ -1,7 +1,5 @@
 """hccn_tool and npu-smi in every condition: busy, hung, missing, only for root."""
 
-from __future__ import annotations
-
 import threading
 import time
 from pathlib import Path

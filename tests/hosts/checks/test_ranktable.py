@@ -2,8 +2,6 @@
 copy of it.
 """
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Callable

@@ -4,8 +4,6 @@ Remedies that use other tools are proved elsewhere: firewalls in test_firewall.p
 test_npu_address.py. Remedies that need a new login, a restart or a decision are not marked as mending.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from doctor.judge.playbook import load_remedies

@@ -1,7 +1,5 @@
 """If something that the job needs could not be decided, the host is neither proved healthy nor accused."""
 
-from __future__ import annotations
-
 from tests.lab import Lab
 from tests.support.faults import Examiner, apply_remedy, assert_consistent, assert_healthy
 

@@ -1,7 +1,5 @@
 """`doctor facts` on a lab of NPU servers: their facts, and the one server that differs from the others."""
 
-from __future__ import annotations
-
 import csv
 import io
 

@@ -1,7 +1,5 @@
 """`doctor logs` on hosts of the lab: the log of the guilty host is fetched, explained and proved there."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 

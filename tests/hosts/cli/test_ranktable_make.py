@@ -1,7 +1,5 @@
 """`doctor ranktable make` on a lab: a table of exactly the present devices, or no table."""
 
-from __future__ import annotations
-
 import json
 import platform
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 one.
 """
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """However a run ends, no process, file or port of it stays on a host, and its results are reported."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import re

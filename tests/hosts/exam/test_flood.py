@@ -1,7 +1,5 @@
 """A host that answers the probe and then prints without end: it is named, and the others are examined."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

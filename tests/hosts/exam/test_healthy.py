@@ -1,7 +1,5 @@
 """Healthy hosts: nothing is found, nothing is left behind, and what was not examined is reported."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lab import Lab

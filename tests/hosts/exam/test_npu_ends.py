@@ -1,7 +1,5 @@
 """A run that is ended while NPUs are queried or ping each other: nothing stays, and results are reported."""
 
-from __future__ import annotations
-
 import itertools
 import json
 import signal

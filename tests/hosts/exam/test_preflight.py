@@ -1,7 +1,5 @@
 """`doctor preflight` on real hosts: the output for job scripts, and the hosts of its smoke run."""
 
-from __future__ import annotations
-
 import json
 import re
 import sys

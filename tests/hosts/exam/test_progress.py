@@ -1,7 +1,5 @@
 """The line of progress while one host of several is slow."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lab import Lab

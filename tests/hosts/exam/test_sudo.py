@@ -2,8 +2,6 @@
 the reason, and the other hosts are asked as usual.
 """
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

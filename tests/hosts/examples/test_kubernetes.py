@@ -1,7 +1,5 @@
 """What Kubernetes runs on each node by the examples, on a host as the node."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Sequence

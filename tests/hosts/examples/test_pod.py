@@ -1,7 +1,5 @@
 """The line of examples/kubernetes/pod.yaml in a container that was given no GPU."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """`examples/shell/launch.sh` on real hosts: it trains on healthy hosts only."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

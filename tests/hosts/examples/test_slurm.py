@@ -1,7 +1,5 @@
 """The scripts in examples/slurm, as a cluster would run them."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import time

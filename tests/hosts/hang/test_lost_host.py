@@ -1,7 +1,5 @@
 """A host that lost everything without a word: the other ranks keep connections that nobody there has."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Inside a Slurm allocation, `doctor hang` needs no arguments: it looks at the job's own nodes by srun."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import sys

@@ -1,7 +1,5 @@
 """Jobs that hang at their start: launchers of torchrun over hosts of the lab, and none has a rank yet."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence

@@ -2,8 +2,6 @@
 everything.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Callable

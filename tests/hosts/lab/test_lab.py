@@ -1,7 +1,5 @@
 """The lab itself: its hosts exist, are healthy and separate, can be broken and reset, and leave nothing."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

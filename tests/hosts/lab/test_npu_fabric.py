@@ -1,7 +1,5 @@
 """The fabric of emulated NPUs: which device reaches which, and which faults separate them."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 from collections.abc import Callable

@@ -2,8 +2,6 @@
 tested.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lab.npus import Rack

@@ -1,7 +1,5 @@
 """The emulated npu-smi: health, processes, memory, cards that drop off, and a tool that hangs."""
 
-from __future__ import annotations
-
 from tests.lab.npus import Rack
 from tests.support.cases import cases
 from tests.support.npu_tools import smi

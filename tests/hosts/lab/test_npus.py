@@ -1,7 +1,5 @@
 """Hosts with emulated NPUs: the answers of their tools, the lock of the tool, and resetting it all."""
 
-from __future__ import annotations
-
 import subprocess
 import time
 from collections.abc import Callable

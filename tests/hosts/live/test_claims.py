@@ -1,7 +1,5 @@
 """Processes of an ordinary user that claim to be ranks: their claims neither accuse nor clear a rank."""
 
-from __future__ import annotations
-
 import json
 import sys
 import time

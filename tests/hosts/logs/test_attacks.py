@@ -1,7 +1,5 @@
 """`doctor logs` on hosts of the lab with hostile users, and on hostile hosts."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`doctor logs` on the hosts of a Slurm job, through srun."""
 
-from __future__ import annotations
-
 import json
 import sys
 

@@ -1,7 +1,5 @@
 """Logs of jobs that really failed, on hosts with the same names: what the hosts prove about each failure."""
 
-from __future__ import annotations
-
 import re
 import sys
 from importlib.metadata import distribution

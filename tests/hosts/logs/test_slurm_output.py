@@ -1,7 +1,5 @@
 """`doctor logs` in a job of a real Slurm finds what the job printed, wherever its script sent it."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

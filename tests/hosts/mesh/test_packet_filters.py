@@ -1,7 +1,5 @@
 """The mesh against real packet filters: hosts are network namespaces on one bridge, cut off with nft."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """The cost of the probe for a host, in processes: a preflight runs while other jobs work."""
 
-from __future__ import annotations
-
 import subprocess
 
 import pytest

@@ -1,7 +1,5 @@
 """The files that a run leaves for scripts: host lists, recordings, and whether enough hosts are healthy."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Launch lines, no-go results and reports of real hosts: a faulty head, a port in use, a spare host."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

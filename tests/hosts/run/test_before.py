@@ -1,7 +1,5 @@
 """`doctor run` starts its command on the healthy hosts, or not at all."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

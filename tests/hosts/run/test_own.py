@@ -1,7 +1,5 @@
 """Whose ranks `doctor run` judges and ends: the command's own, whatever else runs on the hosts."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """`doctor run --restarts`: again without the host that ended the job, never after a fault of the program."""
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """`doctor run` inside of a Slurm job: it reaches hosts by srun, and starts the job on the healthy ones."""
 
-from __future__ import annotations
-
 import json
 import sys
 

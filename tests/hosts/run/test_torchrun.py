@@ -1,7 +1,5 @@
 """`doctor run` around torchrun on each host: the first one leads, the other passes on and keeps its part."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The clocks of devices beside ranks that spin in `synchronize`. Devices and their tools are emulated."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """However and in whatever phase a smoke run ends, no process, file or listener of it stays anywhere."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """`doctor smoke` on real hosts: healthy ones, and with each fault that it can inject."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

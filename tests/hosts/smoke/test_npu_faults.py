@@ -1,7 +1,5 @@
 """Injected faults over an emulated HCCL. No real NPU is involved."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

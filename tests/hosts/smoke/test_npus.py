@@ -3,8 +3,6 @@
 No real NPU is involved. The marks name what the run still does although a healthy server refuses it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack

@@ -1,7 +1,5 @@
 """Real faults while ranks train: the host or rank is named, and slow is not mistaken for broken."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Iterator

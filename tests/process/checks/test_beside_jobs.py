@@ -1,7 +1,5 @@
 """This machine, examined while jobs run on it: they decide nothing, unless --launch live names one."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,7 +1,5 @@
 """Rank tables on hosts, read by real shells: their checksums, and a file system that hangs."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

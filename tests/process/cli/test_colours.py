@@ -1,7 +1,5 @@
 """Colours: whether there are any, on a terminal and in a pipe."""
 
-from __future__ import annotations
-
 import os
 import pty
 import re

@@ -1,7 +1,5 @@
 """What the commands print, where they print it, and how they end."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

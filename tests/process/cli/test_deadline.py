@@ -1,7 +1,5 @@
 """--deadline limits the whole run, whatever the hosts, the name servers and ssh_config do."""
 
-from __future__ import annotations
-
 import socket
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """`doctor explain` as people type it: logs, codes, messages, stdin, and anything else."""
 
-from __future__ import annotations
-
 import json
 import resource
 import socket

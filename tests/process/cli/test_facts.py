@@ -1,7 +1,5 @@
 """`doctor facts` of this machine, in a pipe and on a terminal."""
 
-from __future__ import annotations
-
 import json
 import os
 import pty

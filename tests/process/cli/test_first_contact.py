@@ -1,7 +1,5 @@
 """First contact with hosts whose keys are unknown: the suggested commands work as they are shown."""
 
-from __future__ import annotations
-
 import json
 import shlex
 import subprocess

@@ -1,7 +1,5 @@
 """The language of `doctor explain`, as the locale and the option choose it."""
 
-from __future__ import annotations
-
 from tests.support.cases import cases
 from tests.support.commands import doctor
 

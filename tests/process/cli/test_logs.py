@@ -1,7 +1,5 @@
 """`doctor logs` as it is typed: what it refuses, and what a killed run leaves behind."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import shlex

@@ -1,7 +1,5 @@
 """Completion in real shells, and the manual page in real readers of it."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """`doctor smoke` on a command line: mistakes, help, what a terminal and a log show, and Ctrl-C."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import re

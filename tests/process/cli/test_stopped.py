@@ -1,7 +1,5 @@
 """A run that was stopped (SIGSTOP) and continued blames no host for time limits that passed meanwhile."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import time

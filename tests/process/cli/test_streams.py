@@ -2,8 +2,6 @@
 of ours.
 """
 
-from __future__ import annotations
-
 import itertools
 import json
 import os

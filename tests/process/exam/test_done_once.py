@@ -1,7 +1,5 @@
 """A whole preflight drafts and settles its plan, judges its smoke run and parses each fact only once."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import subprocess

@@ -1,7 +1,5 @@
 """A signal that arrives while an object is deleted, where Python loses it, ends the run all the same."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

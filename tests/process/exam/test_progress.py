@@ -1,7 +1,5 @@
 """The line of progress of real runs: on a terminal, beside a pager, when it is interrupted, and in a pipe."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import stat

@@ -1,7 +1,5 @@
 """The manifests of examples/kubernetes run a valid command."""
 
-from __future__ import annotations
-
 import contextlib
 import io
 import json

@@ -1,7 +1,5 @@
 """A host with only busybox: a fact is the same as elsewhere, or missing with a reason, but never wrong."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

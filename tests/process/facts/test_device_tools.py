@@ -1,7 +1,5 @@
 """The shell loop that calls the tools of devices, run by real shells, with tools that misbehave."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

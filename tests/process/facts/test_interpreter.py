@@ -1,7 +1,5 @@
 """The interpreter that has torch is found on the host, in one process."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

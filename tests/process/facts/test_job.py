@@ -1,7 +1,5 @@
 """Real training processes of the user, found by the fact's own shell script."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """Stuck processes that are really stuck, and which part of their command lines leaves the host."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import subprocess

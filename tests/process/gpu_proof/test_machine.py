@@ -1,7 +1,5 @@
 """The GPU proof names what a machine lacks and then writes nothing; over gloo, it runs without a GPU."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

@@ -1,7 +1,5 @@
 """`doctor hang --watch` and `--check` on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Hosts that are too busy for the look: the look is bounded, and late answers are reported, not guessed."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`doctor hang` as it is typed: real ranks, the report, the exit code, and the same again from a file."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Real jobs in which a rank waits for what somebody holds: a lock on a file, a child, a thread."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable, Iterator

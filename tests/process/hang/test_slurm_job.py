@@ -1,7 +1,5 @@
 """`--job ID`: the nodes of a Slurm job are the hosts, and for `hang` its ranks are the job."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The job of another user, seen by a user who may not look into it: at most suspects, never a culprit."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Real jobs in which one rank works for a long time, and real hangs that look like work."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What the emulated torch_npu refuses, as the real one would, and what it accepts."""
 
-from __future__ import annotations
-
 import json
 import socket
 import time

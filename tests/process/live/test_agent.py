@@ -1,7 +1,5 @@
 """The agent of `doctor hang` on any Python, its end, and ranks without a number in their variables."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Reads that may block are abandoned in time, and everything else goes on."""
 
-from __future__ import annotations
-
 import os
 import resource
 import sys

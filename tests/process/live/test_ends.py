@@ -1,7 +1,5 @@
 """What a host answers about connections to it: real sockets, also in the network of a container."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

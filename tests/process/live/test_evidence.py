@@ -1,7 +1,5 @@
 """Real ranks over gloo on this machine: the evidence shows what each rank does, and no rank is disturbed."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

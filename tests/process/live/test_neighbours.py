@@ -2,8 +2,6 @@
 variables.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import pty

@@ -1,7 +1,5 @@
 """Ranks without a number in their variables, and launchers without ranks."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """Weighing asks the judge of hang with what was recorded of strangers' jobs."""
 
-from __future__ import annotations
-
 from multiprocessing import get_context
 
 from tests.exam.jobs import job_answerer, job_cases, read_jobs

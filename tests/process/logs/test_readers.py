@@ -1,7 +1,5 @@
 """Files that are read by separate processes give the same results as here, and no process is left."""
 
-from __future__ import annotations
-
 import os
 import signal
 import time

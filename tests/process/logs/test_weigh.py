@@ -1,7 +1,5 @@
 """Weighing: a condition is for the cases whose answers change without it."""
 
-from __future__ import annotations
-
 from multiprocessing import get_context
 
 from tests.exam.answers import answerer, read_all

@@ -1,7 +1,5 @@
 """The shipped agent itself: loopback addresses stand in for hosts, each with its own agent."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

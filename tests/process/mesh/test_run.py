@@ -1,7 +1,5 @@
 """A whole mesh run: real agents on loopback addresses, and scripted hosts for what is hard to provoke."""
 
-from __future__ import annotations
-
 import re
 import shlex
 import shutil

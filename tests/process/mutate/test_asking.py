@@ -1,7 +1,5 @@
 """Changes of a small tree, asked by its own tests."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 from threading import Event

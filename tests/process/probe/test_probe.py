@@ -1,7 +1,5 @@
 """The probe's script in real shells: frames, limits, root, and an end that leaves nothing behind."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -1,7 +1,5 @@
 """`--report-dir` of whole runs: files for each run, mistakes, and runs that were interrupted."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -4,8 +4,6 @@ The page itself runs no script. A page around it does: it shows the report in a 
 measures it there, and writes the results into its own document.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import shutil

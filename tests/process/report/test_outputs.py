@@ -1,7 +1,5 @@
 """A mistake in the options of a job script ends the run before any host is asked."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.cases import cases

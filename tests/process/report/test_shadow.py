@@ -1,7 +1,5 @@
 """`--shadow` and `--per-host` of whole runs."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The files that a run leaves under the given names: complete, private, and never an old go."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """A report of `doctor run` is written into a folder of the test."""
 
-from __future__ import annotations
-
 import pytest
 
 

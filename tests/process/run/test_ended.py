@@ -1,7 +1,5 @@
 """What is left of a command that doctor ended."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """A signal that comes to `doctor run` while it asks the hosts why the command ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 import socket

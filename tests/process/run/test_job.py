@@ -1,7 +1,5 @@
 """A training under `doctor run`: who is named if it hangs or ends badly; a healthy one is left alone."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """The kernel kills processes for lack of memory: those of the command are told, though it prints no PID."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

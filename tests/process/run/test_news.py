@@ -1,7 +1,5 @@
 """The command of --notify: it is given the report, and nothing of it is left."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import psutil

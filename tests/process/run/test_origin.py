@@ -1,7 +1,5 @@
 """What the kernel shows of processes that a command has started, on real processes and connections."""
 
-from __future__ import annotations
-
 import math
 import os
 import socket

@@ -1,7 +1,5 @@
 """A file that has the output of the command and the words of doctor, as a batch script's."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

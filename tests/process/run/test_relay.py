@@ -1,7 +1,5 @@
 """The command under `doctor run` is the same command: words, variables, streams, exit code, signals."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A terminal: the command has one too, of the same size, with job control, and shows what it would show."""
 
-from __future__ import annotations
-
 import contextlib
 import fcntl
 import os

@@ -1,7 +1,5 @@
 """`doctor slow` as it is typed: real ranks over gloo, their faults, the report, and the same from a file."""
 
-from __future__ import annotations
-
 import json
 import select
 import signal

@@ -1,7 +1,5 @@
 """Injected faults: each really has its documented effect on real ranks."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

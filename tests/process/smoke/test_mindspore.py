@@ -1,7 +1,5 @@
 """The smoke run with an emulated MindSpore, which torch computes: `make test-mindspore` has the real one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

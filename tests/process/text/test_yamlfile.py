@@ -1,7 +1,5 @@
 """YAML that names Python objects constructs nothing, with either loader."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

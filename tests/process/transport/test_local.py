@@ -1,7 +1,5 @@
 """Scripts and sessions on this machine behave as they do over SSH, and leave no process behind."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -5,8 +5,6 @@
 number after `for-all`, it answers each read after so many seconds.
 """
 
-from __future__ import annotations
-
 import ctypes
 import errno
 import os

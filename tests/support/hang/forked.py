@@ -4,8 +4,6 @@ Called with the number of ranks, the one that sleeps, the port where they meet, 
 sleeps, and perhaps a title for all of them.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

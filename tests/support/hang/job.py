@@ -4,8 +4,6 @@ Each rank writes the number of its last step to FOLDER/step.RANK, of the one tha
 shares.RANK, and `hit` where its fault begins.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading

@@ -1,7 +1,5 @@
 """The launchers that the controller sends to the agents of `doctor hang`."""
 
-from __future__ import annotations
-
 from doctor.job.launch.brief import brief
 from doctor.live.onhost.launchers import Launchers
 

@@ -1,7 +1,5 @@
 """Jobs with launchers and no rank yet, written down as they would be seen."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from doctor.live.evidence import (

@@ -1,7 +1,5 @@
 """A host of the lab that loses everything of a job without a word, as when it loses power."""
 
-from __future__ import annotations
-
 import time
 
 from tests.lab import Host

@@ -1,7 +1,5 @@
 """The ranks that the JSON of `doctor hang` names, without the findings of --check."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

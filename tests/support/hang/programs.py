@@ -1,7 +1,5 @@
 """Wheels of py-spy, and programs that consist of an ELF header, which names an architecture."""
 
-from __future__ import annotations
-
 import io
 import struct
 import zipfile

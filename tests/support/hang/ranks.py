@@ -1,7 +1,5 @@
 """Ranks of job.py on this machine, started and ended as a launcher does."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

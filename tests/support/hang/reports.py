@@ -1,7 +1,5 @@
 """Judgements of every kind, and their text."""
 
-from __future__ import annotations
-
 import json
 from functools import cache
 

@@ -4,8 +4,6 @@ Its arguments are the start method, the number of ranks, the rank that sleeps, t
 a file that shows that the rank sleeps.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """A host of the lab that gets a small share of one processor, through a cgroup of the machine's kernel."""
 
-from __future__ import annotations
-
 import os
 import time
 from collections.abc import Iterator

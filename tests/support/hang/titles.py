@@ -1,7 +1,5 @@
 """A title as setproctitle gives it: in the place of the command line and the variables."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recorded trials of a job that fails on demand: the evidence, and the guilty rank."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -3,8 +3,6 @@
 Each rank writes the number of its last step to FOLDER/step.RANK, and `hit` where KIND begins.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

@@ -1,7 +1,5 @@
 """Jobs of any size, written as they would be seen: one word describes what a rank does."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Conclusions of every kind, written by hand, and their text."""
 
-from __future__ import annotations
-
 from doctor.logs.explanation import Explanation, Proof, ProofState
 from doctor.logs.model import Conclusion, Form, LogCause, LogFile, LogLine, LogOutcome, Logs, Party, Role
 from doctor.logs.report import page_of

@@ -1,7 +1,5 @@
 """Logs written by hand: files of entries, each with its second, its meaning and its writer."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 

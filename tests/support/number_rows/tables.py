@@ -1,7 +1,5 @@
 """Numbers in findings about rank tables."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A training over hosts of the lab, whose fault is changed while it runs."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence

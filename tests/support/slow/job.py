@@ -8,8 +8,6 @@ spin (a stand-in for a device, for which the host spins in `synchronize`). The s
 needs little of a processor. What only some kinds need is imported there: it takes a second or more.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import os

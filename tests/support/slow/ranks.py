@@ -1,7 +1,5 @@
 """A training on this machine whose fault is changed while it runs, and the truth by its own clock."""
 
-from __future__ import annotations
-
 import os
 import struct
 import subprocess

@@ -1,7 +1,5 @@
 """Samples of real jobs on hosts of the lab, as `doctor slow --save` wrote them, and changes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import cache
 

@@ -1,7 +1,5 @@
 """A process that gets too little of a processor: by a real CPU quota, or by others beside it."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """A smoke agent to talk to: the shipped program on this machine, with ranks that a test controls."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

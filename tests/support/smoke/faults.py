@@ -3,8 +3,6 @@
 Cables, links and disks: see `tests.lab`. A rank's process: see `tests.support.smoke.pages`.
 """
 
-from __future__ import annotations
-
 import contextlib
 import signal
 import subprocess

@@ -4,8 +4,6 @@
 as real ranks do: a collective ends when all members of its group have entered it.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace

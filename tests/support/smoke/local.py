@@ -1,7 +1,5 @@
 """`doctor smoke` on this machine, with an interpreter of the test's."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -5,8 +5,6 @@ For tests that need less than `run_ranks`: one phase alone, with `Comm` broken i
 offers.
 """
 
-from __future__ import annotations
-
 import functools
 import json
 import os

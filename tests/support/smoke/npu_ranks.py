@@ -3,8 +3,6 @@
 The ranks are forked from one process that has torch, as those of the smoke run are, and load torch_npu then.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -3,8 +3,6 @@
 Nothing here needs the run's help or can disturb it.
 """
 
-from __future__ import annotations
-
 import contextlib
 import itertools
 import os

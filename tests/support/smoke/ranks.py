@@ -4,8 +4,6 @@ They are forked from a fresh process of one thread, as on the hosts, with the st
 Ranks that do not end are killed once no page has moved for `still` seconds.
 """
 
-from __future__ import annotations
-
 import json
 import mmap
 import os

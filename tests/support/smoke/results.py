@@ -4,8 +4,6 @@ The ranks report what the schedule and the references require, so that the judge
 that ended early see tests/support/smoke/frozen.py.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

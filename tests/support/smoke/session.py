@@ -5,8 +5,6 @@ holds up the others as a real one does. Time is counted as real agents count it:
 accuses no rank.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections import deque

@@ -1,7 +1,5 @@
 """Ways to spoil a healthy run: what its ranks would have reported if they had a fault."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache

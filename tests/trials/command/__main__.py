@@ -1,7 +1,5 @@
 """`python -m tests.trials.command`: a training under `doctor run` with a drawn fault, or without one."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -1,7 +1,5 @@
 """Trials on several hosts: torchrun on each of them, and srun under Slurm."""
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal

@@ -1,7 +1,5 @@
 """What goes wrong in a trial of `doctor run`, drawn by its number."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """One trial on this machine: two ranks under `doctor run`, with a fault at a drawn rank and step."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal

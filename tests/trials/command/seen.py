@@ -1,7 +1,5 @@
 """What was seen of a trial, and whether that is right."""
 
-from __future__ import annotations
-
 import json
 import re
 import time

@@ -6,8 +6,6 @@
 The same seed gives the same cases. Finds are kept in --out: one file for the case, one for the text.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """Messages of agents: lines that are spoilt, lost, repeated or out of order, whatever was asked."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections import deque

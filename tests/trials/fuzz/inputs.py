@@ -1,7 +1,5 @@
 """Files and words that a person gives: inventories, hostfiles, node sets, launches, rank tables, settings."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress

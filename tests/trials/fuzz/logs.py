@@ -1,7 +1,5 @@
 """Logs as `doctor explain` gets them, alone, joined, and in archives; and additional symptoms."""
 
-from __future__ import annotations
-
 import bz2
 import gzip
 import io

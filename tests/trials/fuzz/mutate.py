@@ -1,7 +1,5 @@
 """How an honest input is spoilt: in its bytes, its lines, or its JSON tree."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from copy import deepcopy

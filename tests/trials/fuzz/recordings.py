@@ -5,8 +5,6 @@ The second kind must never end in a silent 0: it proves nothing if it lacks what
 everything else that could not be read is listed.
 """
 
-from __future__ import annotations
-
 import gzip
 import json
 from collections.abc import Iterator, Sequence

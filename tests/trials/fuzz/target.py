@@ -1,7 +1,5 @@
 """The targets: where cases come from, what reads them, and what counts as a find."""
 
-from __future__ import annotations
-
 import signal
 import time
 import traceback

@@ -1,7 +1,5 @@
 """Everything that reads foreign input, by name."""
 
-from __future__ import annotations
-
 from tests.trials.fuzz import agents, inputs, logs, recordings
 from tests.trials.fuzz.mutate import spoilt_tree
 from tests.trials.fuzz.target import Target, samples

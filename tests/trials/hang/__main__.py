@@ -1,7 +1,5 @@
 """`python -m tests.trials.hang`: jobs of torchrun, mpirun, srun and frameworks that hang, or seem to."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """What `doctor hang` answered in a trial."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The random part of each trial: the victim, the step, and the conditions."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass

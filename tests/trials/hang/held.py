@@ -1,7 +1,5 @@
 """Compares the report of `doctor hang` with the truth about a fault of `kinds.yaml`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from tests.trials.hang.answer import Answer, Named, functions

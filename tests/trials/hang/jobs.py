@@ -1,7 +1,5 @@
 """Jobs of frameworks: the first argument names one. FAULT, VICTIM and AT choose what a rank of it does."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

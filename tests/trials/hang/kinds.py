@@ -1,7 +1,5 @@
 """What a fault of `kinds.yaml` is."""
 
-from __future__ import annotations
-
 from msgspec import Struct
 
 from doctor.hang.judge.judgement import Cause

@@ -1,7 +1,5 @@
 """The launchers of `training.py`: torchrun on each host, mpirun over SSH, or srun of a real Slurm."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Mapping
 

@@ -1,7 +1,5 @@
 """Where a trial of `doctor hang` takes place: the hosts of the lab, its job, and what of it is drawn."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """One trial of a fault of `kinds.yaml`: a job fails at a drawn rank and step; `doctor hang` reports on it."""
 
-from __future__ import annotations
-
 import sys
 import time
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """What a job of a trial does at each step: rank VICTIM does FAULT at step AT, the others nothing."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ Each rank keeps the number of its last step in FOLDER/step.RANK, and hit.RANK is
 Its rank is the one that torchrun, mpirun or srun gave it.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """`python -m tests.trials.logs`: jobs that end by a fault; `doctor explain` concludes why from their logs."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 import tempfile

@@ -1,7 +1,5 @@
 """Runs one job in the lab to its end, and stores its logs without the paths of this machine."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

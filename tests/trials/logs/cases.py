@@ -1,7 +1,5 @@
 """What a case of `cases.yaml` is, and what is done to hosts before its job."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct

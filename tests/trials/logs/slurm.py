@@ -1,7 +1,5 @@
 """The same training as a job of Slurm: the output that sbatch leaves."""
 
-from __future__ import annotations
-
 import shlex
 import shutil
 import sys

@@ -1,7 +1,5 @@
 """A small training over gloo. FAULT is the fault of rank VICTIM at step AT; without it, there is no fault."""
 
-from __future__ import annotations
-
 import mmap
 import os
 import pickle

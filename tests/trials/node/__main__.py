@@ -1,7 +1,5 @@
 """`python -m tests.trials.node`: the exam `node` on sound hosts, in every situation: docs/proof/node.md."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import closing

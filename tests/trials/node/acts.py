@@ -1,7 +1,5 @@
 """Makes a situation: does to a host of the lab what `situations.yaml` says."""
 
-from __future__ import annotations
-
 import os
 import sys
 import time

@@ -1,7 +1,5 @@
 """One run of the exam, as a prolog or a person at another host starts it."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

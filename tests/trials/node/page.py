@@ -1,7 +1,5 @@
 """The page with the result: how often each situation was looked at, and what doctor said."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from statistics import median

@@ -1,7 +1,5 @@
 """A rank of a small job, which does what its first argument says. FOLDER shows how far it is."""
 
-from __future__ import annotations
-
 import os
 import socket
 import sys

@@ -3,8 +3,6 @@
 Each outcome says the share of the time that was lost by the job's own clock, beside what was reported.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

@@ -1,7 +1,5 @@
 """One trial: a fault is done to the job, and who is named by `doctor slow` is compared with its own clock."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

@@ -1,7 +1,5 @@
 """Ending all children: what only needs a processor to end is not called a process that cannot be killed."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterator

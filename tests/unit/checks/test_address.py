@@ -1,7 +1,5 @@
 """Hosts that report the same data address."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Chinese manual pages say what the English ones say. Missing pages: see tests/unit/test_translated.py."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """clock-skew: a clock that was set while its host was asked, and the clocks of the others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """Every check, exam and remedy follows the rules, whoever wrote it; nothing here counts or lists them."""
 
-from __future__ import annotations
-
 import ast
 import re
 import sys

@@ -1,7 +1,5 @@
 """The checks of NVLinks, fabric managers and InfiniBand ports: typed facts in, problems out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Limits of the login's control groups: which decide, and what is sound."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.api import Capture, Expect

@@ -1,7 +1,5 @@
 """Kernel settings against the job: facts in, findings out."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import replace

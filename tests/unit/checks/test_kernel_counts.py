@@ -2,8 +2,6 @@
 has. Halved and doubled input changes them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Reports about links in the kernel log, in the messages of many drivers: facts in, problems out."""
 
-from __future__ import annotations
-
 from doctor.expect import Expect
 from doctor.facts.processes import KernelLine
 from doctor.job.plan import draft

@@ -1,7 +1,5 @@
 """The checks of a launch: silent about correct ones, whatever the launcher, and exact about faults."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A launch that is written for accelerators, on hosts that have none or others."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any

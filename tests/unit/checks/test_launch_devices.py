@@ -1,7 +1,5 @@
 """Ranks that only get a rank table and their device, as the loops of guides start them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Files that a launch names by their paths: which are looked for, and whom a missing one accuses."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Launches as the manuals print them, from the script to the report."""
 
-from __future__ import annotations
-
 import io
 import shutil
 from pathlib import Path

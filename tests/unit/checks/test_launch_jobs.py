@@ -1,7 +1,5 @@
 """Jobs in pods, jobs side by side, jobs that are only partly visible: healthy ones are not called faulty."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any

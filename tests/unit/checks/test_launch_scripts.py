@@ -1,7 +1,5 @@
 """Launch scripts as people write them, from the script to the report: what is healthy, and what is not."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Sizes of the model and of its groups that a launch states, judged as those of --plan are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.exam.flags import apply_flags

@@ -1,7 +1,5 @@
 """Variables of a launch script that its ranks do not get; tests/process has what a real shell gives them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

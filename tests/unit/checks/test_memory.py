@@ -1,7 +1,5 @@
 """What just suffices for the ranks is enough, and a byte less is not."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.expect import Expect

@@ -1,7 +1,5 @@
 """Hosts that share a name: one machine that is listed twice, or several with the same name."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.facts.system import Machine

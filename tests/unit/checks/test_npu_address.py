@@ -1,7 +1,5 @@
 """Addresses of NPUs: missing, not applied, used twice."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

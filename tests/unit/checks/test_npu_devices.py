@@ -1,7 +1,5 @@
 """NPUs that are missing, unhealthy or in use: facts in, problems out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

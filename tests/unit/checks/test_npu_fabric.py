@@ -1,7 +1,5 @@
 """Pings between NPUs: which pings are made, what they show, and which device is blamed."""
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Netmasks and gateways of NPUs: facts in, problems out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

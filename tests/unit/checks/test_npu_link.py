@@ -1,7 +1,5 @@
 """Links of NPUs: down, unhealthy, unwatched, different from the others. Facts in, problems out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

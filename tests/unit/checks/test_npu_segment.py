@@ -1,7 +1,5 @@
 """Segments, netmasks and gateways of NPUs: facts in, problems out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

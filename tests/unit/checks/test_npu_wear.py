@@ -1,7 +1,5 @@
 """Optical values, flapping links and error counters of NPUs: facts in, problems out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -2,8 +2,6 @@
 changes them. Every line of a check that writes a number is reached by a row.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 

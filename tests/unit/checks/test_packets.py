@@ -1,7 +1,5 @@
 """large-packets-lost on the results of a mesh: facts in, problems out."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import replace
 

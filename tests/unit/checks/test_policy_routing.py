@@ -1,7 +1,5 @@
 """Rules of policy routing, MAC addresses and the loopback interface: facts in, findings out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The ports of a job: who may hold them, and which of them can be kept free."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

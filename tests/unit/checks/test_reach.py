@@ -1,7 +1,5 @@
 """Hosts that could not be asked: who is to blame for that, and who is not."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Mapping
 from dataclasses import replace

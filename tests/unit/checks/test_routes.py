@@ -1,7 +1,5 @@
 """What the routes and neighbours of a host show about failed connections: facts in, findings out."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """What every rank is given: the login is judged as the launch is, which overrides it."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.job.wishes import JobWishes

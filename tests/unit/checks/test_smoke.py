@@ -1,7 +1,5 @@
 """From charges of a smoke run to findings: which host is named, what stays undecided, what explains what."""
 
-from __future__ import annotations
-
 import math
 import random
 import re

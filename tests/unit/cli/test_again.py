@@ -1,7 +1,5 @@
 """`doctor check --again FILE` repeats exactly what failed, with the same options."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace

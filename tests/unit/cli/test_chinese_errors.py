@@ -1,7 +1,5 @@
 """What the command line refuses, in Chinese: no English is left, whoever wrote the sentence."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

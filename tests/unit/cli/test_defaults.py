@@ -1,7 +1,5 @@
 """A user's own defaults: what they set, what overrides them, and whose file is not trusted."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import replace

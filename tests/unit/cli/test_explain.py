@@ -1,7 +1,5 @@
 """What `doctor explain` prints about each check."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The text that a person types or pastes leads to the right symptom, whichever part of a message it is."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 

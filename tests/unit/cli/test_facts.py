@@ -1,7 +1,5 @@
 """`doctor facts` judges only whether hosts answered: its exit codes, its files, its questions."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

@@ -1,7 +1,5 @@
 """--help, `doctor help` and the manual page: from one source, at 80 columns, as plain text."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

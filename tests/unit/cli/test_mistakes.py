@@ -1,7 +1,5 @@
 """What people type by mistake or because other programs accept it, and the answer: what to type here."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Recordings that must never end with exit code 0, judged by the command line."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace

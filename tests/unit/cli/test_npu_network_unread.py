@@ -1,7 +1,5 @@
 """The facts about the NPU network that only root can read: nothing but a smoke run over it replaces them."""
 
-from __future__ import annotations
-
 import gzip
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Options are defined once: the commands that have them, their conflicts, and their formats."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """`doctor ranktable check FILE`: no host is touched; the exit code, the place and the words."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """`doctor diff`: what is new, gone or undecided, which facts changed, and the exit code."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import gzip

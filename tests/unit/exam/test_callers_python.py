@@ -1,7 +1,5 @@
 """Which caller's interpreter is looked for on the hosts."""
 
-from __future__ import annotations
-
 from doctor.exam.examination import own_interpreters
 from tests.support.cases import cases
 

@@ -1,7 +1,5 @@
 """What the run itself excuses: its own end, and a pause of its process."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The bundled recordings: they load, accuse the right hosts, and play like a run."""
 
-from __future__ import annotations
-
 import contextlib
 import gzip
 import io

@@ -1,7 +1,5 @@
 """The progress line: its text, its width, and when a log gets one."""
 
-from __future__ import annotations
-
 import io
 import time
 from contextlib import redirect_stderr

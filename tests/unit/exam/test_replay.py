@@ -1,7 +1,5 @@
 """A replay judges what the recorded run was asked to judge, unless the options are typed anew."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The manifests of examples/kubernetes fit the schemas of their kinds, and run a command of ours."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

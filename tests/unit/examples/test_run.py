@@ -1,7 +1,5 @@
 """The job scripts that start with `doctor run`: what follows is a launcher on the hosts that it fills in."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from pathlib import Path

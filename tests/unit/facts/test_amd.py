@@ -1,7 +1,5 @@
 """What amd-smi, rocm-smi and the amdgpu driver print, as typed facts, and which log lines accuse a GPU."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.api import AMD

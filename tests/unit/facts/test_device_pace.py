@@ -1,7 +1,5 @@
 """How fast devices run, by the tools of their vendors: emulated texts, and samples of real devices."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.errors import UnreadableOutput

@@ -1,7 +1,5 @@
 """Whatever a host prints, a parser returns a value or reports that it did not understand, in bounded time."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The facts parsed from an answer about the user's own training processes."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.api import Capture

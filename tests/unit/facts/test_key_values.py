@@ -1,7 +1,5 @@
 """Outputs of device tools that no fact reads: the generic readers understand them too."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """Layouts that no fact reads, or reads in another form: the generic readers understand them too."""
 
-from __future__ import annotations
-
 import itertools
 
 import pytest

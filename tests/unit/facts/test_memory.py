@@ -1,7 +1,5 @@
 """Parsers of memory, swap, file systems and shared memory, on real output."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.errors import UnreadableOutput

@@ -1,7 +1,5 @@
 """Parsers of interfaces, routes, listeners and names, on real output."""
 
-from __future__ import annotations
-
 from ipaddress import IPv4Network
 
 import pytest

@@ -1,7 +1,5 @@
 """The suggested commands open what is blocked, where it is blocked, and by the tool that owns the rules."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

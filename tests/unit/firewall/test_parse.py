@@ -1,7 +1,5 @@
 """Whatever a host prints, the parsers return tables or raise UnreadableOutput, and questions are answered."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Decisions on recorded rule sets, without a kernel: which rule blocks which ports and peers."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.firewall import Action, Manager, Ruleset, combine, parse_iptables_save, parse_nft

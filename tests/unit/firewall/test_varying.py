@@ -1,7 +1,5 @@
 """Rules whose outcome depends on the traffic: one connection that works does not decide them."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """The page of the GPU proof, made from the reports of real runs."""
 
-from __future__ import annotations
-
 import gzip
 import json
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Commands that a report suggests reach the hosts as the run did."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

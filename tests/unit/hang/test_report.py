@@ -3,8 +3,6 @@
 `UPDATE_GOLDEN=1 pytest` on this file writes them again: read the difference before committing it.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

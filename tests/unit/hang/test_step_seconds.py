@@ -1,7 +1,5 @@
 """How long a step takes: by the end of a log, and by the looks of a watch."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """`doctor hang --watch`, and the hosts and checks that --check would examine, without hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

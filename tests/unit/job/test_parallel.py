@@ -1,7 +1,5 @@
 """Reading the parallel plan: --plan and the inventory's `plan:`."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields, replace
 from typing import Any

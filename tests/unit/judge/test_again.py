@@ -1,7 +1,5 @@
 """The fate of a finding of an earlier run, by the results of a new one."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.judge.again import EarlierFinding, RecheckState, compare

@@ -1,7 +1,5 @@
 """The exam `node`: only what is certain about a host is a fault, whatever jobs and other hosts say."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The commands that findings suggest fit the run that made them."""
 
-from __future__ import annotations
-
 import gzip
 from collections.abc import Sequence
 from dataclasses import replace

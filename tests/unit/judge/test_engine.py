@@ -1,7 +1,5 @@
 """How the engine handles checks that pass, fail, skip, stay undecided or crash, and missing facts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any

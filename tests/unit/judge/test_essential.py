@@ -1,7 +1,5 @@
 """Facts that only some jobs need: if such a fact is undecided, the host is not proved healthy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The table of hosts and facts: plain values, words for people, and the odd one out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Results folded into findings: what is grouped, what explains what, and what comes first."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Twice the hosts cost twice the work: no judge and no report goes through all hosts for each host."""
 
-from __future__ import annotations
-
 import cProfile
 import json
 import sys

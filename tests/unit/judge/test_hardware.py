@@ -1,7 +1,5 @@
 """Serial numbers, slots and switch ports, from facts that hosts are asked for anyway."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from doctor.api import Ask

@@ -1,7 +1,5 @@
 """A device tool that hangs is a fault of its host, whichever vendor's it is."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What the plan assumes because the launch lacks it, and how that is given."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.job.launch.process_env import Launch

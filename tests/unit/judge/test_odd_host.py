@@ -5,8 +5,6 @@ Drawn from recordings of real runs: part of one host's answer is replaced by tha
 answer to another question, or by nonsense.
 """
 
-from __future__ import annotations
-
 import gzip
 import tempfile
 from collections.abc import Iterator

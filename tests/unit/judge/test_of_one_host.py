@@ -4,8 +4,6 @@ host alone.
 It follows from what a check needs. Nobody lists the checks, so nobody can forget one.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Exams and remedies: a mistake in a file is reported with its line, and values are quoted."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 

@@ -4,8 +4,6 @@ Recordings are drawn with every kind of damage, and judged with every kind of op
 from the recording and from single results, not from the verdict.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace

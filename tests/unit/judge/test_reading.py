@@ -1,7 +1,5 @@
 """A recording is parsed only once, however often a run reads it while it grows."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import replace
 

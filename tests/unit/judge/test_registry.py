@@ -1,7 +1,5 @@
 """The sources of checks, and what happens to a source that cannot be used."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

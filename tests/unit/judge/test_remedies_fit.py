@@ -1,7 +1,5 @@
 """Suggested commands fit the host: they never use a tool of a vendor whose devices it lacks."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

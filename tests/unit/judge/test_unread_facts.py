@@ -1,7 +1,5 @@
 """Facts that a host did not give are reported, even if no check needs them; they decide nothing."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

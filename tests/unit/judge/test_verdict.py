@@ -1,7 +1,5 @@
 """The verdict, each host's status, the counts, and every row of the table of exit codes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A job that is to have devices is not examined over gloo in silence; a job for CPUs stays healthy."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

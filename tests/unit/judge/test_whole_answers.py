@@ -1,7 +1,5 @@
 """What a host must report to count as examined: its identity, its devices, and their state."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The record of faults that runs found: from reports and from output; missing checks are named."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

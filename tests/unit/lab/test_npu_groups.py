@@ -1,7 +1,5 @@
 """Which groups the emulated HCCL refuses: the rule and the examples of CANN's `create_group`."""
 
-from __future__ import annotations
-
 import re
 import runpy
 from itertools import combinations

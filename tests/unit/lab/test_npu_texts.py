@@ -1,7 +1,5 @@
 """The output of the emulated NPUs has the layout of the real samples; only values differ."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Shipped files do not name the machine on which they were made."""
 
-from __future__ import annotations
-
 import gzip
 import re
 

@@ -1,7 +1,5 @@
 """How much one host may send, and what happens if it sends more: the others are judged as if alone."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Evidence in files: saved evidence is read back, and anything else is refused with its place."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The exam of foreign jobs: no change of a rule may answer fewer of them right, or accuse anybody wrongly."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from tests.exam.jobs import FOLDER, job_answerer, job_cases, read_jobs

@@ -1,7 +1,5 @@
 """Agents of `doctor hang` know the launchers of the table, each with everything that it starts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

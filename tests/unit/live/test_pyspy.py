@@ -1,7 +1,5 @@
 """How py-spy gets to hosts: from this installation, and from --pyspy for hosts with another CPU."""
 
-from __future__ import annotations
-
 import base64
 import json
 import math

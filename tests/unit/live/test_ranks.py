@@ -1,7 +1,5 @@
 """Which processes are ranks, by process trees as launchers make them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any

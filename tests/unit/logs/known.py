@@ -1,7 +1,5 @@
 """A few symptoms, and how the tests of the reader use them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.logs.model import Form, Logs, Party, Role, Symptom

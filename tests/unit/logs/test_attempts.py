@@ -1,7 +1,5 @@
 """A job that was started again: only its last attempt is judged; how the others ended is reported."""
 
-from __future__ import annotations
-
 import re
 from datetime import datetime, timedelta
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Lines that a terminal broke at its width mean what the whole lines mean."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Logs that somebody copied: with numbers in front of the lines, with identifiers, or years later."""
 
-from __future__ import annotations
-
 from datetime import datetime, timezone
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """DeepSpeed's launcher: how a rank ended; ranks that it ends afterwards are not at fault."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.logs.model import LogOutcome

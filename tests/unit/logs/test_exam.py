@@ -1,7 +1,5 @@
 """The exam of foreign logs: no change of a rule may answer fewer of them right, or more of them wrongly."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 import pytest

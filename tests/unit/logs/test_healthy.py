@@ -1,7 +1,5 @@
 """200 logs of healthy jobs: nothing is reported about them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Horovod's stalls name the ranks that did not come; jobs that continued after a stall are healthy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The input: files, stdin or words. Existing files come first, and a missing file is reported as missing."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

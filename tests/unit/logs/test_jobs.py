@@ -1,7 +1,5 @@
 """The logs of real jobs: the conclusions match the injected faults."""
 
-from __future__ import annotations
-
 import shutil
 import tarfile
 from pathlib import Path

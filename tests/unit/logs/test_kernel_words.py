@@ -1,7 +1,5 @@
 """Any user of a host writes its kernel log by names of programs, files and groups: they accuse nobody."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Events and states of Kubernetes name the pod, the container, the node and the resource."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.logs.model import Conclusion, LogOutcome

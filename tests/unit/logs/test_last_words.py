@@ -1,7 +1,5 @@
 """A log that ends with a complaint unknown to all symptoms is never taken for healthy."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

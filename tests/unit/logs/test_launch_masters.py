@@ -1,7 +1,5 @@
 """What logs show about the launch: the masters that hosts were given, and the host of rank 0."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.job.launch.process_env import Launch

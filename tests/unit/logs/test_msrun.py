@@ -4,8 +4,6 @@ If one worker ends, msrun ends the others, and the scheduler names the one that 
 any. MindSpore on CPUs ends a rank that waited 30 s for another one, so that the one that waits may end first.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.logs.model import Conclusion, LogOutcome

@@ -1,7 +1,5 @@
 """A line that says in words of its own that something failed: what nobody knows is no all-clear."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Messages of CANN, MindSpore and Megatron with several lines: the headline has the device and the rank."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

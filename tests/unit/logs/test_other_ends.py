@@ -1,7 +1,5 @@
 """Messages with several lines: the other end, the device and the rank around the first line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Excerpts as people post them: which ranks are named, and which are not."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

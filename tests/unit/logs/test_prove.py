@@ -1,7 +1,5 @@
 """What checks that run now prove about a cause that a log names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase

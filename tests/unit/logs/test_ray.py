@@ -1,7 +1,5 @@
 """Ray reports the end of a process in the log of another one: the process that ended is named."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

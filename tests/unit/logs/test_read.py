@@ -1,7 +1,5 @@
 """From the input to the result of reading: who wrote each line, how often, and which lines complain."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What a symptom says to type holds what the lines name, and nothing that a line could run."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -3,8 +3,6 @@
 `UPDATE_GOLDEN=1 pytest` on this file writes them again: read the difference before committing it.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

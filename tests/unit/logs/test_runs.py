@@ -3,8 +3,6 @@
 Under torchrun, mpirun, srun and a shell loop, with the Trainer of Hugging Face, and with Lightning.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.logs.model import LogOutcome

@@ -1,7 +1,5 @@
 """Lines are classified by their sentence, and what one line states is not attributed to another line."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """vLLM and SGLang: the failed worker is named, not the engine that repeats its error."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The logs of two jobs in one folder: each is judged on its own."""
 
-from __future__ import annotations
-
 import shutil
 from dataclasses import replace
 from pathlib import Path

@@ -2,8 +2,6 @@
 only some ranks do, they cannot reach the others.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

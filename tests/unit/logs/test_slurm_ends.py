@@ -2,8 +2,6 @@
 only told to end.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

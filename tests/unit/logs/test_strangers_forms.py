@@ -1,7 +1,5 @@
 """Forms and families in which strangers' logs say what happened: who is named, and what is said."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

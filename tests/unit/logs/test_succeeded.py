@@ -1,7 +1,5 @@
 """A log whose last line says that the program succeeded: what it complained of before ended nobody."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 for a code.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The bundled symptoms: each matches its own example, and none matches a healthy log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from functools import cache

@@ -1,7 +1,5 @@
 """Files of symptoms: each mistake in one is reported with its place."""
 
-from __future__ import annotations
-
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType

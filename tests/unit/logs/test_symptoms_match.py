@@ -1,7 +1,5 @@
 """Lines that are made to be slow or misleading."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

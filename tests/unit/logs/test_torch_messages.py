@@ -1,7 +1,5 @@
 """Messages of torch, NCCL and Lightning as their versions spell them, and healthy logs that look similar."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """torchrun's table names the rank that failed first on a host; the exception above it is that rank's."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.logs.model import Conclusion, LogOutcome

@@ -1,7 +1,5 @@
 """Messages that other programs' words surround, or whose heading is missing, with their healthy twins."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """Lines wrapped by containers and journald give the same results as the lines inside."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The examples in docs/writing-a-symptom.md work as written."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

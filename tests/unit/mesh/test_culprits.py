@@ -1,7 +1,5 @@
 """Failing pairs -> culprits: clusters with injected faults, and cases in which no host can be named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Which hosts should try to reach which."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

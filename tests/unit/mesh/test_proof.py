@@ -1,7 +1,5 @@
 """What a mesh proves: connections that were tried, both from and to each host that answered."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

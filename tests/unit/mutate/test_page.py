@@ -1,7 +1,5 @@
 """The page of the changes that no test notices, and the record behind it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from tests.mutate import record

@@ -1,7 +1,5 @@
 """Which area of the report each check belongs to."""
 
-from __future__ import annotations
-
 from doctor.judge.fact_table import COLUMNS
 from doctor.judge.registry import find_checks
 from doctor.report.page.areas import AREAS, area_of

@@ -1,7 +1,5 @@
 """The facts as CSV and JSON: complete, plain, and harmless to a spreadsheet."""
 
-from __future__ import annotations
-
 import csv
 import io
 import json

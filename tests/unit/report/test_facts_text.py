@@ -1,7 +1,5 @@
 """`doctor facts` on a screen: equal values once, different ones as a table, with the odd one marked."""
 
-from __future__ import annotations
-
 import io
 from collections.abc import Mapping
 from typing import Any

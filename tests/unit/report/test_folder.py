@@ -1,7 +1,5 @@
 """`--report-dir`: each run has files of its own, which are private and complete and never replace others."""
 
-from __future__ import annotations
-
 import os
 import stat
 from pathlib import Path

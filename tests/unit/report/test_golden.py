@@ -4,8 +4,6 @@ The names of the golden files carry the exit code. `UPDATE_GOLDEN=1 pytest` on t
 again: read the difference before committing it. A new check changes none of them (see `DOZEN`).
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

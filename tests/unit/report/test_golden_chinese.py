@@ -4,8 +4,6 @@ A golden file begins with the fingerprint of the English report that it translat
 on this file writes them again: read the difference before committing it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import io
 import re

@@ -1,7 +1,5 @@
 """The first words of a finding, and the last line of a report, name the guilty party and the fault."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """`--per-host`: the file of each host says what a run over it alone says."""
 
-from __future__ import annotations
-
 import json
 import os
 from dataclasses import replace

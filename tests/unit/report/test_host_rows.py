@@ -1,7 +1,5 @@
 """The table of hosts: what was found on which host, area by area, in as few rows as possible."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

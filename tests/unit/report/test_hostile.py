@@ -1,7 +1,5 @@
 """Hostile hosts and recordings cannot draw on the terminal, imitate a line or break the JSON."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from dataclasses import replace

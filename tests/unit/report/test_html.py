@@ -1,7 +1,5 @@
 """The page is complete and self-contained, hostile text cannot break it, and screen readers can read it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from functools import partial

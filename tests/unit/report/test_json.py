@@ -1,7 +1,5 @@
 """The JSON of every kind of report fits the shipped schema, and its numbers add up."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.support.envelopes import as_data, wrong

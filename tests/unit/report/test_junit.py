@@ -1,7 +1,5 @@
 """JUnit XML: in the form that Jenkins' schema (junit-10.xsd) allows, and never greener than the report."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

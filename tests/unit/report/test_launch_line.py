@@ -1,7 +1,5 @@
 """Which hosts are started, on which port, and the line that starts them, in the form of each launcher."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The loss as a picture, beside that of a healthy run; below it, the tables of ranks and pairs."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from itertools import takewhile
 from typing import Any

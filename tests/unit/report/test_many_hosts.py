@@ -1,7 +1,5 @@
 """A screen for hundreds of hosts: counted first, listed once, with every fault."""
 
-from __future__ import annotations
-
 import json
 import re
 from functools import cache

@@ -1,7 +1,5 @@
 """Markdown, read by a Markdown parser: foreign text stays text or code."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The green lines: a tick with values only if checks passed on all hosts; and what was not tried."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The output of a report for a job script: the line on stdout or nothing, everything else on stderr."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

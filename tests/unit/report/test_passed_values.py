@@ -1,7 +1,5 @@
 """A healthy report shows what was measured; there is no tick for a value that was not measured."""
 
-from __future__ import annotations
-
 import io
 import re
 

@@ -1,7 +1,5 @@
 """The READMEs' pictures are what demos and a replay show now; UPDATE_PICTURES=1 draws them again."""
 
-from __future__ import annotations
-
 import gzip
 import os
 import re

@@ -1,7 +1,5 @@
 """The gauges, read by a parser that is at least as strict as the text format 0.0.4 and the collector."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

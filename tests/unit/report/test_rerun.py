@@ -1,7 +1,5 @@
 """Suggested commands reach the same hosts as the run, and a recording cannot add a command of its own."""
 
-from __future__ import annotations
-
 import shlex
 from dataclasses import replace
 from pathlib import Path

@@ -2,8 +2,6 @@
 job decides nothing, unless it is the one that is examined.
 """
 
-from __future__ import annotations
-
 import io
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The first lines say which hosts were seen from inside a container, whichever of them have findings."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.report.page.examination import seen_inside

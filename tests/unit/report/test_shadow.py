@@ -1,7 +1,5 @@
 """`--shadow`: a run that ends with 0, and a line that says how it would have ended."""
 
-from __future__ import annotations
-
 import json
 import os
 import stat

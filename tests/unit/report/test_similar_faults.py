@@ -1,7 +1,5 @@
 """Faults that differ only in their numbers are one on the screen; the JSON keeps each of them."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from doctor.model import Finding, Place

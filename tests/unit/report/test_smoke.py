@@ -1,7 +1,5 @@
 """The smoke runs in a report, on a terminal of any width and encoding, and in the JSON."""
 
-from __future__ import annotations
-
 import io
 import re
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Which devices belong to the job, which of them differ, and how they are named."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

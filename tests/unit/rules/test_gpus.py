@@ -1,7 +1,5 @@
 """Which GPUs remain visible to a job with these variables of CUDA and HIP."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.api import Undecided

@@ -1,7 +1,5 @@
 """The suggestion for an NPU without an address is a free address that fits the others."""
 
-from __future__ import annotations
-
 from doctor.facts.ascend.network import Address
 from doctor.rules.devices import HostDevice
 from doctor.rules.npu_free_address import free_addresses

@@ -2,8 +2,6 @@
 have some.
 """
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.facts.network import ROUTES

@@ -1,7 +1,5 @@
 """What is known of the hosts without a pre-flight, for the placeholders of the command."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.errors import UsageError

@@ -1,7 +1,5 @@
 """The folder of `doctor run` in one for everybody: nobody else can take its name, or add to what is read."""
 
-from __future__ import annotations
-
 import os
 import stat
 from collections.abc import Callable

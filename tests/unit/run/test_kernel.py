@@ -1,7 +1,5 @@
 """Which lines of a kernel's log are about the job: by their time, and by the process that was killed."""
 
-from __future__ import annotations
-
 from datetime import datetime
 from math import inf
 

@@ -1,7 +1,5 @@
 """A job is ended only for its own losses: the data that it prints may quote those of others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

@@ -1,7 +1,5 @@
 """When the processes of a command ran: those below it, whoever is their parent later."""
 
-from __future__ import annotations
-
 import os
 from math import inf
 

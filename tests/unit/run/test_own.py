@@ -1,7 +1,5 @@
 """Which ranks are those of the command of `doctor run`, and what is said of those that outlive it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """The files of a report, and its text on stderr."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.logs.report import page_of

@@ -1,7 +1,5 @@
 """When a silence is odd, what moves a job, and when a hang is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 import pytest

@@ -1,7 +1,5 @@
 """The report of a run: the reports of its parts in one, in the form of all reports, with whose code it is."""
 
-from __future__ import annotations
-
 import json
 from xml.etree import ElementTree as Xml
 

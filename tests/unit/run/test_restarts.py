@@ -1,7 +1,5 @@
 """When a command is started again."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.exam.request import ExamFlags, Request

@@ -1,7 +1,5 @@
 """What is said after the command has ended badly."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from doctor.logs.explanation import ProofState, last_words

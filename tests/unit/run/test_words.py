@@ -1,7 +1,5 @@
 """What is filled into a command, and what its words say about hosts."""
 
-from __future__ import annotations
-
 import shlex
 import socket
 from pathlib import Path

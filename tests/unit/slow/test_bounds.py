@@ -1,7 +1,5 @@
 """What a hostile host can say in its rounds of samples: its own answer may be lost, and nothing else."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Collection, Iterable

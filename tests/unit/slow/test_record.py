@@ -1,7 +1,5 @@
 """A file of py-spy's record mode as counts of equal stacks."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from doctor.slow.onhost.record import PARTS, profile

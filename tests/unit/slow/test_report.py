@@ -1,7 +1,5 @@
 """The page of `doctor slow`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -2,8 +2,6 @@
 run add up.
 """
 
-from __future__ import annotations
-
 from itertools import combinations
 
 import pytest

@@ -1,7 +1,5 @@
 """How far a smoke run is, and which ranks it waits for."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from doctor.smoke.events import PhaseEvent, TrainStep

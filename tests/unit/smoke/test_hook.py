@@ -1,7 +1,5 @@
 """The hook in people's own jobs: its rule, its hashes and its channels."""
 
-from __future__ import annotations
-
 import json
 import os
 import random

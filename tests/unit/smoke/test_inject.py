@@ -1,7 +1,5 @@
 """Injected faults: the requests that a person may make."""
 
-from __future__ import annotations
-
 import ast
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Which hosts take part in a smoke run, and how its ranks are grouped."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.devices import AMD

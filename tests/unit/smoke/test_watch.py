@@ -1,7 +1,5 @@
 """When a run is called faulty: limits that adapt, and no alarm that a slow machine alone could cause."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import cast
 

@@ -1,7 +1,5 @@
 """Hostfiles: all dialects, and every mistake with its line."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

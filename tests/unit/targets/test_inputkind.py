@@ -1,7 +1,5 @@
 """A file that was given to the wrong option: one sentence, and the right command."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Targets: the inventory file, and which way of naming hosts takes precedence."""
 
-from __future__ import annotations
-
 import dataclasses
 import textwrap
 import time

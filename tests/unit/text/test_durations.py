@@ -1,7 +1,5 @@
 """A number of seconds in words."""
 
-from __future__ import annotations
-
 from doctor.text.durations import duration
 from tests.support.cases import cases
 

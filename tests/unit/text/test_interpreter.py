@@ -1,7 +1,5 @@
 """Which paths of interpreters may be in a suggested command."""
 
-from __future__ import annotations
-
 from doctor.text.interpreter import PLAIN, to_type
 from tests.support.cases import cases
 

@@ -1,7 +1,5 @@
 """Which locales get Chinese messages."""
 
-from __future__ import annotations
-
 from doctor.text.language import Language, language
 from tests.support.cases import cases
 

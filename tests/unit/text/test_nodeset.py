@@ -1,7 +1,5 @@
 """Node sets: how they unfold and fold, and which names are valid for hosts."""
 
-from __future__ import annotations
-
 import shlex
 import time
 

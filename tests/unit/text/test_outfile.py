@@ -1,7 +1,5 @@
 """Every written file is private, complete or absent, and never behind a link."""
 
-from __future__ import annotations
-
 import os
 import stat
 import threading

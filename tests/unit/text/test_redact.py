@@ -1,7 +1,5 @@
 """Secrets are hidden, ordinary text is not touched, and neither takes long."""
 
-from __future__ import annotations
-
 import re
 import time
 

@@ -1,7 +1,5 @@
 """Every kind of secret, in every place where it may occur."""
 
-from __future__ import annotations
-
 from doctor.text.redact import redact
 from tests.support.secrets import in_places, kinds
 

@@ -3,8 +3,6 @@
 A sentence of few words without a translation stays English.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """When output has colours."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from typing import TextIO

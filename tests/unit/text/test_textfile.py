@@ -1,7 +1,5 @@
 """Files that are read: bounded in size and in time, whatever the name leads to."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import threading

@@ -1,7 +1,5 @@
 """Lines are broken by cells, between Chinese characters and between Latin words."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len

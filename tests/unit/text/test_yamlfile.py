@@ -1,7 +1,5 @@
 """YAML with lines: values, places, and what is refused."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

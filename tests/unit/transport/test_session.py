@@ -1,7 +1,5 @@
 """Lines of several hosts, one of which prints without end: the cost for the others."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable, Iterator
 

@@ -1,7 +1,5 @@
 """What a trial of `doctor hang` counts as right."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from typing import Any

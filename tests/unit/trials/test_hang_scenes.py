@@ -1,7 +1,5 @@
 """What a trial of a scene counts as right, and the table of all trials."""
 
-from __future__ import annotations
-
 import json
 from contextlib import nullcontext
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The page of the node trials counts what accused a sound host, and apart from it what could not be read."""
 
-from __future__ import annotations
-
 from tests.trials.node.page import page
 from tests.trials.node.situation import Group, Situation
 from tests.trials.outcome import Outcome

@@ -1,7 +1,5 @@
 """The long trials count honestly: what is right, what is wrong, and with which confidence."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

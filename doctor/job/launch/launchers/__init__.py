@@ -4,8 +4,6 @@ The order counts. If a process has the variables of several rows, the first row 
 the rank comes before what started that launcher. If several forms fit, the last one is printed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from doctor.job.launch.forms import LaunchForm

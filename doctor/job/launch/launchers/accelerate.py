@@ -1,7 +1,5 @@
 """accelerate launch, which starts its ranks as torchrun does but has its own options."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.launcher import Launcher, OptionNames, master_given, named, unnamed

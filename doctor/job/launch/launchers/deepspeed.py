@@ -1,7 +1,5 @@
 """deepspeed, and the program it starts on each host: `python -m deepspeed.launcher.launch`."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """horovodrun, which starts ranks itself or through mpirun."""
 
-from __future__ import annotations
-
 from doctor.job.launch.launcher import Launcher, OptionNames, unnamed
 
 HOROVODRUN = Launcher(

@@ -4,8 +4,6 @@ It starts the ranks on all hosts; MASTER_ADDR decides where they meet. Open MPI 
 itself runs, and on which nodes.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ msrun is started on every host and starts a scheduler on the host that has the m
 address, on every host. A dynamic cluster started by hand uses the same variables.
 """
 
-from __future__ import annotations
-
 from doctor.job.launch.forms import Choice, LaunchForm, LaunchParts, shell_line
 from doctor.job.launch.launcher import (
     Launcher,

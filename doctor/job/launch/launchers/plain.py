@@ -1,7 +1,5 @@
 """RANK, WORLD_SIZE and MASTER_ADDR as torch reads them, set by hand, a platform or another launcher."""
 
-from __future__ import annotations
-
 import shlex
 
 from doctor.job.launch.forms import LaunchForm, LaunchParts

@@ -1,7 +1,5 @@
 """Ranks started by hand with RANK_TABLE_FILE: the table says where they meet."""
 
-from __future__ import annotations
-
 from doctor.job.launch.launcher import Launcher, RankVariables
 
 RANK_TABLE = Launcher(

@@ -1,7 +1,5 @@
 """Ray, whose workers may be ranks."""
 
-from __future__ import annotations
-
 from doctor.job.launch.launcher import Launcher
 
 RAY = Launcher("ray", commands=("ray", "raylet"), by_name=True, outer=True)

@@ -1,7 +1,5 @@
 """srun, one task per rank or one per node. Slurm numbers the nodes in its own order."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """torch_npu_run: torchrun for Ascend; it supports only the static rendezvous."""
 
-from __future__ import annotations
-
 from doctor.job.launch.launcher import Launcher
 from doctor.job.launch.launchers.torchrun import MADE_FOR_RANKS, ON_HOSTS, options, spans_nodes, static_master
 

@@ -4,8 +4,6 @@ It does not read MASTER_ADDR. With the static rendezvous rank 0 waits at the mas
 agent of any host may hold the endpoint.
 """
 
-from __future__ import annotations
-
 import re
 
 from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line

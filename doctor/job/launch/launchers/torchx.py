@@ -1,7 +1,5 @@
 """torchx, which starts torchrun."""
 
-from __future__ import annotations
-
 from doctor.job.launch.launcher import Launcher
 
 TORCHX = Launcher("torchx", commands=("torchx",), by_name=True, outer=True)

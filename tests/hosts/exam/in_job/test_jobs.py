@@ -3,8 +3,6 @@
 mpirun runs on a machine outside the job, and starts its ranks over SSH.
 """
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Nothing is changed, not even the entry that hccn_tool itself adds when it reads the TLS switch."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lab import Lab

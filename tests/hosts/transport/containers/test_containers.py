@@ -1,7 +1,5 @@
 """Examinations from inside containers: which side lacks resources, what fixes it, and nothing left behind."""
 
-from __future__ import annotations
-
 import signal
 import time
 

@@ -1,7 +1,5 @@
 """`--enter`: the examination runs inside what the command enters, and reports that it does."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 from pathlib import Path

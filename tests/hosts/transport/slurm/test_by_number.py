@@ -1,7 +1,5 @@
 """`--job N` from outside the allocation: the nodes of the job are examined, and their logs are read."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

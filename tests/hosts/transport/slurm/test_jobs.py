@@ -1,7 +1,5 @@
 """`doctor preflight` as the first line of an sbatch script, in a real Slurm of four hosts."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

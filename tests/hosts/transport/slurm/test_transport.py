@@ -1,7 +1,5 @@
 """Hosts reached through Slurm: one srun for all of them, from inside an sbatch script of a real Slurm."""
 
-from __future__ import annotations
-
 import json
 import re
 import shlex

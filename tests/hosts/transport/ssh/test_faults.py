@@ -1,7 +1,5 @@
 """Hosts that cannot be examined, or only in part: each failure alone, with the real sshd."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 
 import pytest

@@ -1,7 +1,5 @@
 """Another user of the host attacks a job that calls `doctor … --in-job`: nothing is run for that user."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

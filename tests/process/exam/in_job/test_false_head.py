@@ -4,8 +4,6 @@ Without a secret, a false rank 0 on another host cannot be distinguished from th
 our own user, so that it is believed as that one would be.
 """
 
-from __future__ import annotations
-
 import json
 import socket
 import threading

@@ -1,7 +1,5 @@
 """Rank 0's port: a client that has not proved to belong to the job does not keep anyone out."""
 
-from __future__ import annotations
-
 import os
 import resource
 import socket

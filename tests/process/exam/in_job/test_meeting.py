@@ -1,7 +1,5 @@
 """Ranks on one machine find each other with `--in-job`, and none of them waits for ever."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

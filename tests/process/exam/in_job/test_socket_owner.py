@@ -1,7 +1,5 @@
 """The owners of sockets, as the kernel reports them: our user, another user, the users of a container."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import socket

@@ -1,7 +1,5 @@
 """`--in-job` inside a real torchrun on this machine."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

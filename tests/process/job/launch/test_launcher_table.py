@@ -1,7 +1,5 @@
 """A new launcher is one file and one row: it works with no other change."""
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

@@ -1,7 +1,5 @@
 """A launch script is read as a real shell reads it."""
 
-from __future__ import annotations
-
 import shutil
 import subprocess
 

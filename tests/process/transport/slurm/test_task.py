@@ -1,7 +1,5 @@
 """The task of each node, run by a real shell: two tasks share an input, as under srun."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

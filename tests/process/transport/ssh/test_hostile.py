@@ -1,7 +1,5 @@
 """Servers that speak SSH with bad intent, or do not speak it."""
 
-from __future__ import annotations
-
 import socket
 import threading
 import time

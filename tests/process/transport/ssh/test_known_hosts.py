@@ -1,7 +1,5 @@
 """The known_hosts entries of OpenSSH and ours, each read by the other."""
 
-from __future__ import annotations
-
 import base64
 import subprocess
 from pathlib import Path

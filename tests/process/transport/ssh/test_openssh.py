@@ -1,7 +1,5 @@
 """The system's `ssh` as the way to hosts: what our own SSH lacks, why it fails, and what it leaves."""
 
-from __future__ import annotations
-
 import os
 import random
 import shutil

@@ -1,7 +1,5 @@
 """Every way in which a host cannot be reached: each is recognised, with the next command to type."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

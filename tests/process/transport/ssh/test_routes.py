@@ -1,7 +1,5 @@
 """Routes to a host: jump hosts, ProxyCommand, agents and certificates, and a mixture of SSH and local."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

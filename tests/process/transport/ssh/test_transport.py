@@ -1,7 +1,5 @@
 """What happens over SSH: scripts, sessions, limits, reuse, and closing."""
 
-from __future__ import annotations
-
 import signal
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Jobs of frameworks: ranks that a framework starts in its own way, by any title."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Hosts that fail under a job over three hosts, and networks between them."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager

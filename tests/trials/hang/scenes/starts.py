@@ -1,7 +1,5 @@
 """Jobs that do not start: launchers of torchrun on three hosts, and no rank anywhere."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial

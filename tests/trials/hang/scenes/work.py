@@ -1,7 +1,5 @@
 """Work of one rank that looks like a hang from outside, and hangs that look like work."""
 
-from __future__ import annotations
-
 import shutil
 import sys
 from collections.abc import Iterator, Mapping, Sequence

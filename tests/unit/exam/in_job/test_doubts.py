@@ -1,7 +1,5 @@
 """The parts of a report about ranks that could not be sure of each other."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any
 

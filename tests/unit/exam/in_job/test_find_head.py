@@ -1,7 +1,5 @@
 """Why rank 0 was not found: the last try may be cut short by the limit, and shows nothing then."""
 
-from __future__ import annotations
-
 import socket
 import time
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Two ranks that know each other, the path between them, and the seals of their messages."""
 
-from __future__ import annotations
-
 import hashlib
 
 import pytest

@@ -1,7 +1,5 @@
 """The job's key, from its variable or its file."""
 
-from __future__ import annotations
-
 import os
 from pathlib import Path
 

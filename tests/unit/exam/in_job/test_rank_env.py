@@ -1,7 +1,5 @@
 """Which rank a process is, by the variables of torchrun, mpirun, msrun, srun and torch_npu_run."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.errors import UsageError

@@ -2,8 +2,6 @@
 after its end.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import msgspec

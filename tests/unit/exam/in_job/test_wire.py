@@ -1,7 +1,5 @@
 """A link between two ranks that carries more than its peer reads at once."""
 
-from __future__ import annotations
-
 import socket
 from queue import SimpleQueue
 

@@ -1,7 +1,5 @@
 """What hccn_tool prints, and the facts parsed from it: device by device, and never more than was printed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """If hccn_tool prints nothing usable about a device, only the reason is known."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What npu-smi prints, in the tables of every product, and the facts parsed from it."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What nvidia-smi, the kernel and ibstat print about GPUs, links and InfiniBand ports, as typed facts."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The reported activity of a rank outside every collective, by what the kernel and its stack show."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

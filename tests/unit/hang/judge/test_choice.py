@@ -1,7 +1,5 @@
 """Which of several jobs is chosen: by its number in Slurm, or by its user."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

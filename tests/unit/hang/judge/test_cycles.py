@@ -1,7 +1,5 @@
 """Two cycles of ranks that wait for each other, and one rank between them, which is in neither."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from doctor.hang.judge.case import case_of

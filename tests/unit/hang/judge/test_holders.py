@@ -1,7 +1,5 @@
 """Who waits for what somebody holds: a lock on a file, a lock of a parent, a thread that does not end."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

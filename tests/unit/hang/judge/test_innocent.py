@@ -1,7 +1,5 @@
 """Ranks that the rules protect: they wait for less than the limit, they work, or they were not seen."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Hosts that lost their ranks without a word, and connections that are cut: what is known of them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest

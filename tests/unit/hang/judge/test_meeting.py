@@ -1,7 +1,5 @@
 """Ranks that wait for their first meeting, and jobs in which all ranks wait and none can be named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

@@ -1,7 +1,5 @@
 """Whatever could not be seen of some ranks, no innocent rank is accused and nothing crashes."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """Inside or outside a collective, by the stack and by the threads."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

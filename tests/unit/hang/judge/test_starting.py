@@ -1,7 +1,5 @@
 """Jobs whose launchers wait for each other: who is missing, or calls another place, and what to type."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Ranks whose training runs in another thread than the main one: actors of Ray, and workers of RPC."""
 
-from __future__ import annotations
-
 from msgspec.structs import replace
 
 from doctor.hang.judge import judge

@@ -1,7 +1,5 @@
 """The judgement of every recorded trial, compared with the guilty rank: with all rights, fewer, or none."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.hang.judge import judge

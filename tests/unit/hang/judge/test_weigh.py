@@ -1,7 +1,5 @@
 """Reports of libraries beside the processes: they confirm or withdraw an accusation, but decide nothing."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

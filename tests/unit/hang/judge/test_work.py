@@ -1,7 +1,5 @@
 """Work is not a hang: what a process gets done between the looks, and what only looks like work."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Real torchrun jobs in which rank 1 did what the name says, recorded after others had waited for 15 s."""
 
-from __future__ import annotations
-
 import gzip
 from functools import cache
 

@@ -1,7 +1,5 @@
 """Command lines of launchers, in every spelling that people use."""
 
-from __future__ import annotations
-
 import shlex
 
 import pytest

@@ -1,7 +1,5 @@
 """The files of --launch on disk: dumps of ranks, env files and scripts, for every way to start a job."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import msgspec

@@ -1,7 +1,5 @@
 """A launcher is one file and one row: no other file names it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Running processes, grouped into jobs: one job is not split, and neighbouring jobs are not merged."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

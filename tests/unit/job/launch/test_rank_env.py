@@ -1,7 +1,5 @@
 """How a process knows its place in the job: the rules of each launcher, and what stays unknown."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from dataclasses import replace

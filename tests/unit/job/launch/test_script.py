@@ -1,7 +1,5 @@
 """Launch scripts are read as a shell would read them, without a shell."""
 
-from __future__ import annotations
-
 import time
 
 import pytest

@@ -1,7 +1,5 @@
 """The path of the rank table, as a launch states it."""
 
-from __future__ import annotations
-
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.plan import draft

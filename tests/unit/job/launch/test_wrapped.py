@@ -1,7 +1,5 @@
 """Launchers inside containers, remote shells, shells and variables; and numbers that are given elsewhere."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 

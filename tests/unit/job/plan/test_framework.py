@@ -1,7 +1,5 @@
 """What the job trains with: the flag, the parallel plan, the launch, or what all hosts have."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import pytest

@@ -1,7 +1,5 @@
 """The interface that gloo, NCCL and HCCL would choose: their rules, applied to realistic interfaces."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.job.plan import LIBRARIES, missing_interfaces

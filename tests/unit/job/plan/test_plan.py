@@ -1,7 +1,5 @@
 """The plan of the job: the source of each value, and what is computed from the hosts."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Which source decides the plan: flags, --launch, the rank table, Slurm, the inventory, defaults."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 

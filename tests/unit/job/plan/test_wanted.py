@@ -1,7 +1,5 @@
 """How many devices the variables of a container, a launch or a scheduler ask for."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.job.plan.wanted import wanted_devices

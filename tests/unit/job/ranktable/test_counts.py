@@ -1,7 +1,5 @@
 """The numbers of a rank table that must add up, and which server belongs to which superpod."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """What each product requires of the number and choice of devices, and of their addresses."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 

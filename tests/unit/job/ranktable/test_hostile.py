@@ -1,7 +1,5 @@
 """Whatever a file holds: either a table or none, flaws with places inside the file, in bounded time."""
 
-from __future__ import annotations
-
 import json
 import time
 

@@ -1,7 +1,5 @@
 """How a table is judged: ranks that add up, addresses, superpods, and the requirements of each product."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

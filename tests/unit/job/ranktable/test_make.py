@@ -1,7 +1,5 @@
 """Rank tables of present devices: a written table reads back unchanged, without a flaw."""
 
-from __future__ import annotations
-
 import json
 from random import Random
 

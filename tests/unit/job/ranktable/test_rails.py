@@ -1,7 +1,5 @@
 """The rails of Atlas training servers, judged by the addresses of a table alone."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from ipaddress import ip_address
 

@@ -1,7 +1,5 @@
 """Rank tables of every form, and what they must contain."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

@@ -1,7 +1,5 @@
 """Syntax errors in the JSON of a rank table: each is reported with its place and hides little else."""
 
-from __future__ import annotations
-
 from doctor.job.ranktable import Flaw, judge, read_table
 from doctor.model import Severity
 from tests.support.cases import cases, from_cases

@@ -1,7 +1,5 @@
 """Which job is chosen, which ranks are missing, and what a host that did not answer means."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from msgspec.structs import replace

@@ -2,8 +2,6 @@
 user's job.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

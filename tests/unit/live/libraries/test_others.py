@@ -1,7 +1,5 @@
 """torch_npu's status files, lines of logs, and utilisation; and opinions that contradict each other."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 

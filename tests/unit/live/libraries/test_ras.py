@@ -1,7 +1,5 @@
 """NCCL RAS: only counts that stand still show which rank is behind."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any

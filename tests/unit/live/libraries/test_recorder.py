@@ -1,7 +1,5 @@
 """The flight recorder: real dumps, and pickles that are not dumps."""
 
-from __future__ import annotations
-
 import json
 import os
 import pickle

@@ -1,7 +1,5 @@
 """Library output is stored without secrets, and is still understood."""
 
-from __future__ import annotations
-
 import msgspec
 
 from doctor.live.evidence import LibraryText, LiveEvidence

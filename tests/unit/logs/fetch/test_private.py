@@ -1,7 +1,5 @@
 """The folder of fetched logs: private, removed at the end, or by the next run if this one is killed."""
 
-from __future__ import annotations
-
 import os
 import stat
 import tempfile

@@ -1,7 +1,5 @@
 """A host's answer becomes files in its own folder, however hostile it is, within the requested limits."""
 
-from __future__ import annotations
-
 import base64
 import errno
 import gzip

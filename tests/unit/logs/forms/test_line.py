@@ -1,7 +1,5 @@
 """What one line shows: its form, level, time and writer."""
 
-from __future__ import annotations
-
 from calendar import timegm
 from datetime import datetime, timezone
 

@@ -1,7 +1,5 @@
 """Prefixes of unknown launchers are learned from tracebacks."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.logs.forms.line import said_of

@@ -1,7 +1,5 @@
 """A rank that others name is accused, whatever its own log says."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

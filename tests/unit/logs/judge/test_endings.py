@@ -1,7 +1,5 @@
 """Each root cause with its consequences: the guilty party is named, and no other."""
 
-from __future__ import annotations
-
 import random
 
 import pytest

@@ -1,7 +1,5 @@
 """An uncaught exception that no symptom matches makes a suspect if it is the last output of a program."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What must not accuse anybody: advice, noise of healthy runs, clocks, and faults that the job survived."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from doctor.logs.judge import conclude

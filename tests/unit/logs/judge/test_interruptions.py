@@ -2,8 +2,6 @@
 suspects.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """The hosts in a job's plan, as the judge uses them."""
 
-from __future__ import annotations
-
 from doctor.job.plan import JobPlan
 from doctor.job.plan.job import PlannedHost
 from doctor.logs.judge import JobFacts, JobHost, known_of

@@ -2,8 +2,6 @@
 job's.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.logs.model import Conclusion, LogOutcome

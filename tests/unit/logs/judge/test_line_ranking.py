@@ -1,7 +1,5 @@
 """Of the lines that no symptom knows, the most telling one is shown first, with the rank that wrote it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from doctor.logs.explanation import Explanation, last_words

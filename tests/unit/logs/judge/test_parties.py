@@ -1,7 +1,5 @@
 """Processes, devices and addresses are mapped to ranks and hosts only if something shows the mapping."""
 
-from __future__ import annotations
-
 from doctor.job.ranktable import read_table
 from doctor.logs.judge.job_facts import JobFacts, JobHost
 from doctor.logs.judge.parties import bare, key, named, numbers, places_of

@@ -1,7 +1,5 @@
 """Each row of the judge of logs earns its place: without it, the answers that it names change."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 

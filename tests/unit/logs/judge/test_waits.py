@@ -1,7 +1,5 @@
 """Chains of who waits for whom, numbers of operations, and the details that a time-out states."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.logs.judge import conclude

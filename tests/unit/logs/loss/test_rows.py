@@ -1,7 +1,5 @@
 """Losses that are read many at once equal those that are read line by line."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator
 from io import BytesIO

@@ -1,7 +1,5 @@
 """Lines that are read by the shape of an earlier line give the same values as if read alone."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 

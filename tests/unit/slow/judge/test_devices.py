@@ -1,7 +1,5 @@
 """Clocks of devices beside the samples of a job. What their tools print is emulated."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from doctor.devices import NVIDIA

@@ -1,7 +1,5 @@
 """Who waits least is named only beyond chance, alone or as a group that is clearly apart."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Mapping, Sequence
 

@@ -3,8 +3,6 @@
 Recorded on one host, over gloo: three ranks, of which rank 1 is late at one line.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace as changed
 
 import pytest

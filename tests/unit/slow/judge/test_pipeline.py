@@ -1,7 +1,5 @@
 """Stages of a pipeline wait for one another by design."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec.structs import replace

@@ -1,7 +1,5 @@
 """Why a rank is late that is at a line of its own, beside others that sleep or spin while they wait."""
 
-from __future__ import annotations
-
 import pytest
 from msgspec.structs import replace
 

@@ -1,7 +1,5 @@
 """Samples of real jobs, and what a change of them must change in the judgement."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace as replace_fields
 

@@ -1,7 +1,5 @@
 """Several that are late at once: all are named, what costs most first, each with its own reason."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from msgspec.structs import replace

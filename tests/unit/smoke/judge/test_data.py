@@ -1,7 +1,5 @@
 """For every fault in the numbers of a run, exactly its culprit is named, and consequences are not charged."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """If nothing names an injected fault, that is a fault of the run: it never passes."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The loss of a run: both sides of each limit, which rank is named, and what the report shows."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Devices that do not compute the same bits each time: they accuse no rank, and large errors still show."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import msgspec

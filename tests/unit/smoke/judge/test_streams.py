@@ -1,7 +1,5 @@
 """The libraries' random streams: different libraries, additional draws, and harmless differences."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

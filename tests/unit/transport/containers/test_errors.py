@@ -1,7 +1,5 @@
 """What `--enter` accepts, and the error when a command did not enter, with messages of the real tools."""
 
-from __future__ import annotations
-
 import contextlib
 import shlex
 from pathlib import Path

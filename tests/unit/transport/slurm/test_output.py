@@ -1,7 +1,5 @@
 """The output of srun and scontrol, in the wordings of several versions of Slurm."""
 
-from __future__ import annotations
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Where the script of a Slurm job writes, from squeue's output."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.transport.slurm.squeue import WIDTHS, SqueueRefusal, read_output

@@ -1,7 +1,5 @@
 """The nodes of a Slurm job, from squeue's output."""
 
-from __future__ import annotations
-
 import os
 
 import pytest

@@ -1,7 +1,5 @@
 """The output of the nodes' tasks, taken apart: who sent each line, and that no node can speak for another."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.transport.errors import CannotReach

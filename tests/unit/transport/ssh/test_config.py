@@ -1,7 +1,5 @@
 """The settings of a host from ssh_config, the inventory and the flags, and its entries in known_hosts."""
 
-from __future__ import annotations
-
 import base64
 import time
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A connection that is gone can be closed."""
 
-from __future__ import annotations
-
 import pytest
 
 from doctor.transport.ssh.paramiko_transport import Packets

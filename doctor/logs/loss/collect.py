@@ -8,13 +8,11 @@
 A rank may have several curves in a file: each start of the job is a curve of its own, in order.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from math import isfinite
 
-from doctor.logs.loss.lines import LONGEST, LossValues, read_pace, read_spans, read_without_loss, wants
+from doctor.logs.loss.lines import LONGEST, LossValues, read_spans, read_without_loss, wants
 from doctor.logs.loss.points import MOST_POINTS, At, Points
 from doctor.logs.loss.rows import Rows, Shape
 from doctor.logs.loss.shapes import NO_FRONT, Front, Shapes
@@ -41,7 +39,6 @@ class LossCollector:
         self._header: Header | None = None
         self.headers = 0
         """How many header lines of tables were read."""
-        self._latest: Track | None = None
         self._added: Track | None = None
         self._shapes = Shapes()
         self._track_of: dict[tuple[Shape, bytes], Track] = {}
@@ -123,8 +120,6 @@ class LossCollector:
     def _settle(self, track: Track, before: int | None) -> None:
         if track.settle(self._first, self._at, before):
             self._waiting.pop(track, None)
-        if self._latest is None or track.line > self._latest.line:
-            self._latest = track
 
     def curves(self) -> tuple[Curve, ...]:
         """The curves of each party's most frequent loss, one for each start of the job."""
@@ -139,7 +134,7 @@ class LossCollector:
         return tuple(found)
 
     def _curve(self, who: Party, track: Track, points: Points) -> Curve:
-        return replace(points.curve(), file=self._file, who=who, form=track.form, counted=track.counted)
+        return replace(points.curve(), file=self._file, who=who, counted=track.counted)
 
     def _offer(self, text: str, number: int, who: Party, at: float | None, front: Front | None) -> bool:
         """`front` is None for one of several states of a line: no shape is learned from it."""
@@ -157,10 +152,6 @@ class LossCollector:
             self._header = header
             self.headers += 1
             self._shapes.forget_rows()
-        elif "step time" in text and (took := read_pace(text)):
-            self.settle(number - self._first)
-            if self._latest:
-                self._latest.took_last(took)
         elif lost := read_without_loss(text):
             self._lose(lost, number, _without_process(who), at)
         return False
@@ -191,7 +182,7 @@ class LossCollector:
             track = tracks[said.name, which] = Track(said.form, most)
         self._settle(track, number - self._first)
         track.add(said, at, number)
-        self._latest = self._added = track
+        self._added = track
         return True
 
 

@@ -1,10 +1,8 @@
 """Chooses the curves that are drawn: the guilty ones and some others."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
-from doctor.logs.loss.judge import SPIKING, same, since_of
+from doctor.logs.loss.judge import same, since_of
 from doctor.logs.loss.shape import as_read
 from doctor.logs.model import Curve, LogCause
 from doctor.report.page.losses import LossDrawing, LossLine, LossRole, axes
@@ -33,7 +31,7 @@ def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing
         said = [f"The loss of {line.name} went from {as_read(line.known[0])} to {as_read(line.known[-1])}"]
     said += [f"{left_out} more curves are not drawn"] if left_out else []
     said += ["The axis is logarithmic"] if upright.steep else []
-    begins = ((curve, _since(curve, charges, curves)) for curve in shown)
+    begins = ((curve, _since(curve, charges)) for curve in shown)
     marks = [curve.steps[place] for curve, place in begins if place is not None]
     return LossDrawing(
         lines,
@@ -42,7 +40,6 @@ def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing
         mark=min(marks, default=None),
         left_out=left_out,
         counted=shown[0].counted,
-        peaks=any(charge.symptom == SPIKING for charge in charges),
     )
 
 
@@ -52,9 +49,9 @@ def _line(curve: Curve, guilty: bool) -> LossLine:
     return LossLine(name, curve.steps, curve.losses, LossRole.GUILTY if guilty else LossRole.PLAIN)
 
 
-def _since(curve: Curve, charges: Sequence[LogCause], curves: Sequence[Curve]) -> int | None:
+def _since(curve: Curve, charges: Sequence[LogCause]) -> int | None:
     """The index of the guilty step in the curve."""
-    places = (since_of(charge, curve, curves) for charge in charges)
+    places = (since_of(charge, curve) for charge in charges)
     return next((place for place in places if place is not None), None)
 
 

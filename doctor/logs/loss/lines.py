@@ -1,9 +1,7 @@
-"""Reads from one line the loss that it prints, its step, and how long the step took.
+"""Reads from one line the loss that it prints, and its step.
 
 Lines are foreign input: every pattern takes linear time, and nothing is evaluated.
 """
-
-from __future__ import annotations
 
 import json
 import math
@@ -15,8 +13,6 @@ from typing import NamedTuple
 from doctor.logs.loss.names import NUMBER, as_number, find_loss, rank_of
 from doctor.logs.model import LossForm
 
-SLOWEST = 1e7
-"""Seconds; no step takes longer."""
 LONGEST = 8192
 """The most characters of a line that are examined."""
 _STEP = re.compile(
@@ -36,16 +32,6 @@ _PLACE = re.compile(
     r"|[━╸╺] (\d{1,15})/(\d{1,15}) "
 )
 """The last is a bar of rich, which Lightning shows where rich is installed."""
-_EACH = re.compile(
-    r"(?<![\w-])(?P<name>elapsed time per iteration|per[_ ]step[_ ]time|step[_ ]time(?:_s|_ms)?|iter[_ ]time"
-    r"|iteration[_ ]time|time per step|time|dt)"
-    r"['\"]?[ \t]{0,8}(?:\((?P<in>ms|s)\))?['\"]?[ \t]{0,8}[:=]?[ \t]{0,20}"
-    rf"(?P<value>{NUMBER})[ \t]?(?P<unit>ms|s|sec|us)?(?!\.?\w)",
-    re.IGNORECASE,
-)
-_NOT_EACH = {"time", "dt"}
-"""Names that count only alone and with `ms`: otherwise they may be the time of an epoch or of the job."""
-_UNITS = {"ms": 1e-3, "us": 1e-6}
 _SKIPPED = re.compile(r"number of skipped iterations:[ \t]{1,20}(?P<skipped>\d{1,9})\b")
 _NAN_STEPS = re.compile(r"number of nan iterations:[ \t]{1,20}[1-9]")
 _NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
@@ -76,8 +62,6 @@ class LossValues:
     epoch: int | None = None
     part: bool = False
     """The epoch is not a whole number, so it does not number the lines."""
-    took: float | None = None
-    """Seconds that the step took."""
     rank: int | None = None
 
 
@@ -91,14 +75,11 @@ class ValueSpans(NamedTuple):
     step: Span | None = None
     of: Span | None = None
     epoch: Span | None = None
-    took: Span | None = None
-    unit: float = 1.0
-    """The unit of `took`, in seconds."""
 
 
 def wants(raw: bytes) -> bool:
-    """A cheap test: if it is False, `read_line` and `read_pace` find nothing."""
-    return b"loss" in raw or b"Loss" in raw or b"LOSS" in raw or b"step time" in raw
+    """A cheap test: if it is False, `read_line` finds nothing."""
+    return b"loss" in raw or b"Loss" in raw or b"LOSS" in raw
 
 
 def read_line(text: str) -> LossValues | None:
@@ -123,7 +104,6 @@ def read_spans(text: str) -> tuple[LossValues | None, ValueSpans | None]:
     form = _form(text, name)
     if form is LossForm.TRAINER and loss == 0 and _NAN_NORM.search(text):
         loss = math.nan  # the Trainer leaves NaN out of its mean, which is then 0
-    pace = _pace(text)
     said = LossValues(
         form,
         name,
@@ -132,11 +112,8 @@ def read_spans(text: str) -> tuple[LossValues | None, ValueSpans | None]:
         _number(text, of),
         int(epoch["epoch"]) if epoch else None,
         bool(epoch and epoch["part"]),
-        pace[0] if pace else None,
     )
-    return said, ValueSpans(
-        span, step, of, epoch.span("epoch") if epoch else None, *(pace[1:] if pace else ())
-    )
+    return said, ValueSpans(span, step, of, epoch.span("epoch") if epoch else None)
 
 
 def read_without_loss(text: str) -> LossValues | None:
@@ -157,36 +134,11 @@ def read_without_loss(text: str) -> LossValues | None:
     return LossValues(LossForm.MEGATRON, "", math.nan, _number(text, step), _number(text, of))
 
 
-def read_pace(text: str) -> float | None:
-    """Seconds that a step took, from the line of the loss or from MindSpore's line after it."""
-    found = _pace(text)
-    return found[0] if found else None
-
-
-def _pace(text: str) -> tuple[float, Span, float] | None:
-    """Seconds that a step took, the position of the number, and its unit."""
-    for found in _EACH.finditer(text[:LONGEST]):
-        unit = (found["in"] or found["unit"] or "").lower()
-        name = found["name"].lower()
-        before = text[max(0, found.start() - 8) : found.start()].rstrip(" \t'\"")[-1:]
-        if name in _NOT_EACH and (unit != "ms" or before.isalnum()):
-            continue  # "epoch time: 24.6 ms"
-        times = 1e-3 if name.endswith("_ms") else _UNITS.get(unit, 1.0)
-        value = as_number(found["value"]) * times
-        if 0 < value < SLOWEST:
-            return value, found.span("value"), times
-    return None
-
-
 def _form(text: str, name: str) -> LossForm:
     if "elapsed time per iteration" in text or name in ("lm loss", "mlm loss"):
         return LossForm.MEGATRON
     if "'loss':" in text and "'epoch':" in text:
         return LossForm.TRAINER
-    if "global_step:" in text or " loss is " in text or "per_step_time:" in text or "per step time:" in text:
-        return LossForm.MINDSPORE
-    if "v_num=" in text or ("it/s" in text and "Epoch " in text) or ("s/it" in text and "Epoch " in text):
-        return LossForm.LIGHTNING
     return LossForm.JSON if text.lstrip()[:1] == "{" and '"loss"' in text else LossForm.PLAIN
 
 
@@ -238,7 +190,6 @@ def _json(text: str) -> LossValues | None:
         None,
         None if epoch is None else int(epoch),
         epoch is not None and not epoch.is_integer(),
-        read_pace(text),
         None if rank is None else int(rank),
     )
 

@@ -1,13 +1,11 @@
 """The points of one curve, thinned if they become too many."""
 
-from __future__ import annotations
-
 from array import array
 from collections.abc import Callable, Sequence
 from math import isfinite
 from typing import Any
 
-from doctor.logs.model import Curve, LossForm, Party
+from doctor.logs.model import Curve, Party
 
 MOST_POINTS = 4000
 _NEVER = float("-inf")
@@ -23,12 +21,12 @@ class Points:
         self._most = max(most, 16)
         self._every = 1
         self._steps, self._losses = array("q"), array("d")
-        self._at, self._took, self._lines = array("d"), array("d"), array("q")
+        self._at, self._lines = array("d"), array("q")
         self._kept = array("b")
         """1 if the point must stay."""
         self._numbers = array("q")
         self._all: tuple[array[Any], ...] = (
-            *(self._steps, self._losses, self._lines, self._at, self._took, self._kept, self._numbers),
+            *(self._steps, self._losses, self._lines, self._at, self._kept, self._numbers),
         )
         self.total = 0
 
@@ -40,7 +38,7 @@ class Points:
     def last_loss(self) -> float:
         return self._losses[-1] if self._losses else 0.0
 
-    def add(self, step: int, loss: float, at: float | None, took: float | None, line: int) -> None:
+    def add(self, step: int, loss: float, at: float | None, line: int) -> None:
         """Add a point. The same step again changes nothing, unless the loss is now NaN or infinite."""
         if self.total and step == self.last_step:
             if isfinite(self._losses[-1]) and not isfinite(loss):
@@ -52,14 +50,12 @@ class Points:
         if self.total > 1 and not self._kept[-1] and self._numbers[-1] % self._every:
             self._steps[-1], self._losses[-1], self._lines[-1] = step, loss, line
             self._at[-1] = _NEVER if at is None else at
-            self._took[-1] = _NEVER if took is None else took
             self._kept[-1], self._numbers[-1] = turned, self.total
             self.total += 1
             return
         self._steps.append(step)
         self._losses.append(loss)
         self._at.append(_NEVER if at is None else at)
-        self._took.append(_NEVER if took is None else took)
         self._lines.append(line)
         self._kept.append(turned)
         self._numbers.append(self.total)
@@ -71,14 +67,12 @@ class Points:
         self,
         steps: Sequence[int],
         losses: Sequence[float],
-        took: Sequence[float],
         lines: Sequence[int],
         at: At | None,
     ) -> None:
         """Like `add` for each. Steps must grow, and all losses must be finite, including the last one so far.
 
-        `took` is empty if no line states it. `at` is called only for points that stay; without it, no time
-        is known.
+        `at` is called only for points that stay; without it, no time is known.
         """
         place, end = 0, len(steps)
         while place < end:
@@ -88,9 +82,9 @@ class Points:
             first = place + -self.total % self._every
             stay = range(first, end, self._every)[: self._most + 1 - len(self._steps)]
             if len(stay) + len(self._steps) <= self._most and (not stay or stay[-1] < end - 1):
-                self._extend(stay, place, steps, losses, took, lines, at)
+                self._extend(stay, place, steps, losses, lines, at)
                 stay = range(end - 1, end)
-            self._extend(stay, place, steps, losses, took, lines, at)
+            self._extend(stay, place, steps, losses, lines, at)
             self.total += stay[-1] + 1 - place
             place = stay[-1] + 1
             if len(self._steps) > self._most:
@@ -102,7 +96,6 @@ class Points:
         first: int,
         steps: Sequence[int],
         losses: Sequence[float],
-        took: Sequence[float],
         lines: Sequence[int],
         at: At | None,
     ) -> None:
@@ -111,32 +104,24 @@ class Points:
         self._steps.extend(steps[here])
         self._losses.extend(losses[here])
         self._lines.extend(lines[here])
-        never = _UNKNOWN * len(places)
-        self._took.extend(took[here] or never)
         self._at.extend(
-            [_NEVER if (each := at(place)) is None else each for place in places] if at else never
+            [_NEVER if (each := at(place)) is None else each for place in places]
+            if at
+            else _UNKNOWN * len(places)
         )
         self._kept.frombytes(bytes(len(places)))
         number = self.total - first
         self._numbers.extend(range(number + places.start, number + places.stop, places.step))
 
-    def took_last(self, seconds: float) -> None:
-        if self.total:
-            self._took[-1] = seconds
-
     def curve(self) -> Curve:
         """The curve, without its file and party."""
-        timed = self._took.count(_NEVER) * 2 < len(self._took)
-        seconds = self._took if timed else self._at
-        some = seconds.count(_NEVER) < len(seconds)
+        timed = self._at.count(_NEVER) < len(self._at)
         return Curve(
             file="",
             who=Party(),
-            form=LossForm.PLAIN,
             steps=tuple(self._steps),
             losses=tuple(self._losses),
-            seconds=tuple(None if each == _NEVER else each for each in seconds) if some else (),
-            step_time=timed,
+            seconds=tuple(None if each == _NEVER else each for each in self._at) if timed else (),
             lines=tuple(self._lines),
             total=self.total,
         )

@@ -32,8 +32,6 @@ class Shape:
     at_step: int
     at_of: int
     at_epoch: int
-    at_took: int
-    unit: float
     timed: bool
     """Whether the line states when it was written."""
     _layouts: dict[bytes, Struct | None] = field(default_factory=dict)
@@ -72,7 +70,6 @@ class Rows:
     steps: Sequence[int] = ()
     of: Sequence[int] = ()
     epochs: Sequence[int] = ()
-    took: Sequence[float] = ()
 
     def __len__(self) -> int:
         return len(self.places)
@@ -100,14 +97,14 @@ class Rows:
     def said(self) -> Iterator[LossValues]:
         """The values of each row as a single line."""
         for number, shape in enumerate(self.shapes):
-            columns: tuple[Column, ...] = (self.steps, self.of, self.epochs, self.took)
-            step, of, epoch, took = (column[number] if column else None for column in columns)
+            columns: tuple[Column, ...] = (self.steps, self.of, self.epochs)
+            step, of, epoch = (column[number] if column else None for column in columns)
             yield LossValues(
-                shape.like.form, shape.like.name, self.losses[number], step, of, epoch, shape.like.part, took
+                shape.like.form, shape.like.name, self.losses[number], step, of, epoch, shape.like.part
             )
 
     def columns(self) -> tuple[Column, ...]:
-        return self.places, self.shapes, self.losses, self.steps, self.of, self.epochs, self.took
+        return self.places, self.shapes, self.losses, self.steps, self.of, self.epochs
 
 
 def without(column: Sequence[Any], numbers: Sequence[int]) -> list[Any]:

@@ -1,10 +1,8 @@
-"""Finds faults of one curve: NaN, a rise, a standstill, spikes. Each function returns None if unsure.
+"""Finds faults of one curve: NaN, a rise, a standstill. Each function returns None if unsure.
 
 A curve that is merely noisy, slow or flat is healthy: at the end of a training, or in a fine-tuning that
 began low, the loss may stand still. So a standstill counts only at the loss of an untrained model.
 """
-
-from __future__ import annotations
 
 import itertools
 from bisect import bisect_left, insort
@@ -19,6 +17,7 @@ from doctor.model import Confidence
 FEWEST = 20
 """The shape of a curve with fewer finite losses is not judged."""
 LARGEST = 1e100
+ALIKE, AWAY = 1.05, 1.5
 SPELLS = 4
 """At least this number of separate spells of NaN are not due to the loss scale."""
 STILL_POINTS, STILL_STEPS = 50, 200
@@ -27,8 +26,6 @@ GUESSING = ((2, 0.003), (10, 0.003), (100, 0.003), (1000, 0.006))
 UNTRAINED = (10.0, 12.8)
 """The loss of a language model that learned nothing, for vocabularies of 22,000 to 360,000 tokens."""
 NOISE = 1.4826
-SPIKE_SIGMAS, SPIKE_TIMES, SPIKE_FEWEST = 12.0, 1.5, 3
-WINDOW = 21
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,8 +115,10 @@ def smooth(values: Sequence[float], window: int) -> list[float]:
 def rises(losses: Sequence[float]) -> CurveMark | None:
     """The loss ends far above its beginning and its lowest level, and does not come back."""
     places, values = finite(losses)
-    if len(values) < FEWEST or min(values) <= 0:
+    if not values or min(values) <= 0:
         return None  # losses of policies may move in any direction
+    if len(values) < FEWEST:
+        return _leaves(values, places)
     head = median(values[: max(5, len(values) // 10)])
     end = max(5, len(values) // 10)
     tail = median(values[-end:])
@@ -140,6 +139,18 @@ def rises(losses: Sequence[float]) -> CurveMark | None:
     )
     sure = tail > 5 * lowest and tail > 2 * head and head > 0.2 and lowest < 0.9 * head
     return CurveMark(places[since], "rises", how, Confidence.STRONG if sure else Confidence.SUSPECT)
+
+
+def _leaves(values: Sequence[float], places: Sequence[int]) -> CurveMark | None:
+    """Even a few losses show that: the first ones are alike, and all that follow are far above them."""
+    for at in range(3, len(values) - 1):
+        most, least = max(values[:at]), min(values[at:])
+        if most < ALIKE * min(values[:at]) and least > AWAY * most:
+            how = (
+                f"the {at} losses before are at most {number(most)}, all that follow at least {number(least)}"
+            )
+            return CurveMark(places[at], "rises", (how,), Confidence.SUSPECT)
+    return None
 
 
 def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> CurveMark | None:
@@ -204,34 +215,3 @@ def _came_back(values: Sequence[float], places: Sequence[int], head: float) -> C
         f"{number(min(values))}, and the median of the last {end} is {number(median(tail))}",
     )
     return CurveMark(places[since], "is back where it began", how)
-
-
-def _leaps(values: Sequence[float]) -> bool:
-    """A cheap test: False if no value is far above its neighbours, as in most curves."""
-    half = WINDOW // 2
-    parts = [values[at : at + half] for at in range(0, len(values), half)]
-    least = [min(part) for part in parts]
-    return any(
-        max(part) >= SPIKE_TIMES * 0.999 * min(least[max(place - 1, 0) : place + 2])
-        for place, part in enumerate(parts)
-    )
-
-
-def spikes(losses: Sequence[float]) -> tuple[int, ...]:
-    """Indices of single losses that are far above all neighbours and above the noise."""
-    places, values = finite(losses)
-    if len(values) < 3 * WINDOW or min(values) <= 0 or not _leaps(values):
-        return ()
-    # In the logarithm, since the noise of a loss is proportional to it.
-    smoothed = smooth(values, WINDOW)
-    beyond = [log(value / middle) for value, middle in zip(values, smoothed, strict=True)]
-    sigma = max(NOISE * median(abs(each) for each in beyond), 1e-3)
-    limit = max(SPIKE_SIGMAS * sigma, log(SPIKE_TIMES))
-    high = [place for place, each in enumerate(beyond) if each > limit and place >= WINDOW]
-    others = [abs(each) for each in beyond[WINDOW:] if each <= limit]
-    if not high or max(others, default=0.0) > 0.6 * min(beyond[place] for place in high):
-        return ()  # no gap between the noise and the spikes: it is the noise
-    apart = [place for number, place in enumerate(high) if number == 0 or place - high[number - 1] > 3]
-    if len(apart) < SPIKE_FEWEST or len(high) > 0.03 * len(values):
-        return ()
-    return tuple(places[place] for place in apart)

@@ -4,8 +4,6 @@ A shape is made from a line whose values have known positions, so that nothing i
 read by itself.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
@@ -16,7 +14,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from doctor.logs.loss.lines import SLOWEST, LossValues, ValueSpans
+from doctor.logs.loss.lines import LossValues, ValueSpans
 from doctor.logs.loss.names import as_number
 from doctor.logs.loss.rows import Rows, Shape, by_front, without
 from doctor.logs.model import LossForm
@@ -28,7 +26,6 @@ MOST_TRIES = 500
 """The most shapes that are made for one file; a file that needs more is too varied."""
 LONGEST = 1000
 MOST_NUMBERS = 40
-_UNITS = (1.0, 1e-3, 1e-6)
 _FLOATS = msgspec.json.Decoder(list[float])
 _INTEGERS = msgspec.json.Decoder(list[int])
 _ZEROS = bytes.maketrans(b"123456789", b"0" * 9)
@@ -127,9 +124,6 @@ def _rows(
         return read(values)
 
     losses = column(shape.at_loss, _floats)
-    took = column(shape.at_took, _floats)
-    if shape.unit != 1:
-        took = [shape.unit * each for each in took]
     rows = Rows(
         places=places,
         shapes=[shape] * len(places),
@@ -137,14 +131,10 @@ def _rows(
         steps=column(shape.at_step, _integers),
         of=column(shape.at_of, _integers),
         epochs=column(shape.at_epoch, _whole_parts),
-        took=took,
     )
     fronts = before if not any(after) else after if not any(before) else [*map(add, before, after)]
-    sure = not took or 0 < min(took) <= max(took) < SLOWEST
-    if not sure or inf in losses or True in map(float.is_integer, losses):
+    if inf in losses or True in map(float.is_integer, losses):
         odd = [row for row, loss in enumerate(losses) if loss.is_integer() or loss == inf]
-        if not sure:
-            odd = sorted({*odd, *(row for row, each in enumerate(took) if not 0 < each < SLOWEST)})
         rows, fronts = rows.without(odd), without(fronts, odd)
     return by_front(fronts, rows) if fronts else iter(())
 
@@ -178,10 +168,7 @@ def _shape(text: str, said: LossValues, spans: ValueSpans | None, front: Front) 
         return None
     if any(here.end() == there.start() for here, there in pairwise(numbers)):
         return None  # too many digits for one number
-    if spans:
-        places, unit = _places(numbers, spans), spans.unit
-    else:
-        places, unit = _only_places(numbers, said)
+    places = _places(numbers, spans) if spans else _only_places(numbers, said)
     if not places or any(numbers[place].start() < front.end for place in places.values()):
         return None
     cuts = (0, front.time[0], front.time[1], front.end, len(text))
@@ -197,8 +184,6 @@ def _shape(text: str, said: LossValues, spans: ValueSpans | None, front: Front) 
         at_step=group.get("step", 0),
         at_of=group.get("of", 0),
         at_epoch=group.get("epoch", 0),
-        at_took=group.get("took", 0),
-        unit=unit,
         timed=front.timed,
     )
 
@@ -221,7 +206,7 @@ def _places(numbers: Sequence[re.Match[str]], spans: ValueSpans) -> dict[str, in
     begins = {each.start(): place for place, each in enumerate(numbers)}
     found: dict[str, int] = {}
     for name, span in spans._asdict().items():
-        if name == "unit" or span is None:
+        if span is None:
             continue
         place = begins.get(span[0])
         if place is None or (name != "epoch" and numbers[place].end() != span[1]):
@@ -230,25 +215,17 @@ def _places(numbers: Sequence[re.Match[str]], spans: ValueSpans) -> dict[str, in
     return found
 
 
-def _only_places(numbers: Sequence[re.Match[str]], said: LossValues) -> tuple[dict[str, int], float]:
-    """Like `_places` if only the values are known: each must occur exactly once. Also the unit of `took`."""
+def _only_places(numbers: Sequence[re.Match[str]], said: LossValues) -> dict[str, int]:
+    """Like `_places` if only the values are known: each must occur exactly once."""
     found: dict[str, int] = {}
-    unit = 1.0
-    for name, value in (("loss", said.loss), ("step", said.step), ("epoch", said.epoch), ("took", said.took)):
+    for name, value in (("loss", said.loss), ("step", said.step), ("epoch", said.epoch)):
         if value is None:
             continue
-        units = _UNITS if name == "took" else (1.0,)
-        whole = name in ("step", "epoch")
-        same = [
-            (place, each)
-            for place, number in enumerate(numbers)
-            for each in units
-            if as_number(number[0]) * each == value
-        ]
-        if len(same) != 1 or same[0][0] in found.values() or (whole and not numbers[same[0][0]]["whole"]):
-            return {}, 1.0
-        found[name], unit = same[0]
-    return found, unit
+        same = [place for place, number in enumerate(numbers) if as_number(number[0]) == value]
+        if len(same) != 1 or same[0] in found.values() or (name != "loss" and not numbers[same[0]]["whole"]):
+            return {}
+        found[name] = same[0]
+    return found
 
 
 def _literal(text: str) -> str:

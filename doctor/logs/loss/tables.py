@@ -1,7 +1,5 @@
 """Reads losses in columns: a CSV table with a header, also in the middle of a log."""
 
-from __future__ import annotations
-
 import math
 import re
 from dataclasses import dataclass
@@ -25,7 +23,6 @@ _STEPS = (
     "batch_idx",
     "it",
 )
-_EACH = {"step_time": 1.0, "step_time_s": 1.0, "step_time_ms": 1e-3, "iter_time": 1.0, "time_per_step": 1.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +35,6 @@ class Header:
     step: int | None
     epoch: int | None
     rank: int | None
-    took: int | None
 
     def read(self, text: str) -> LossValues | None:
         """Read a row below it; None if its loss is empty, or if it is not a row."""
@@ -49,9 +45,6 @@ class Header:
         if loss is None:
             return None
         step, epoch = self._whole(cells, self.step), self._whole(cells, self.epoch)
-        took = None if self.took is None else _number(cells[self.took])
-        if took is not None:
-            took *= _EACH[self.titles[self.took or 0]]
         part = self.epoch is not None and epoch is None
         return LossValues(
             LossForm.CSV,
@@ -61,7 +54,6 @@ class Header:
             None,
             epoch,
             part,
-            took if took is not None and 0 < took < 1e7 else None,
             self._whole(cells, self.rank),
         )
 
@@ -88,10 +80,9 @@ def read_header(text: str) -> Header | None:
     epoch = at.get("epoch", at.get("epochs"))
     if not losses or (step is None and epoch is None):
         return None
-    took = next((at[name] for name in _EACH if name in at), None)
     (_, loss), *others = losses
     return Header(
-        between, tuple(titles), loss, tuple(place for _, place in others), step, epoch, at.get("rank"), took
+        between, tuple(titles), loss, tuple(place for _, place in others), step, epoch, at.get("rank")
     )
 
 

@@ -1,7 +1,5 @@
 """Follows one kind of loss of one party, over new epochs and other starts of the job."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import isfinite
@@ -51,7 +49,7 @@ class Track:
         if again and not self.counted and said.loss != points.last_loss:
             self.counted = True  # several losses per epoch, and no steps
         if self.counted or raw is None:
-            points.add(max(points.total, points.last_step) + 1, said.loss, at, said.took, line)
+            points.add(max(points.total, points.last_step) + 1, said.loss, at, line)
             return
         older = said.epoch is not None and self.epoch is not None and said.epoch < self.epoch
         if not older:
@@ -64,7 +62,7 @@ class Track:
         self.epoch = said.epoch if said.epoch is not None else self.epoch
         self.began = self.epoch if self.began is None else self.began
         self.last = raw
-        points.add(step, said.loss, at, said.took, line)
+        points.add(step, said.loss, at, line)
 
     def _turn_over(self, said: LossValues, raw: int) -> None:
         """Raise the offset if a new epoch begins, in which steps count from the start again."""
@@ -147,12 +145,12 @@ class Track:
         self.line = first + rows.places[-1]
 
         def written(row: int) -> float | None:
-            return at(rows.places[row]) if rows.shapes[row].timed and not rows.took else None
+            return at(rows.places[row]) if rows.shapes[row].timed else None
 
         if told:
-            timed = not rows.took and any(shape.timed for shape in set(rows.shapes))
+            timed = any(shape.timed for shape in set(rows.shapes))
             lines = [first + place for place in rows.places]
-            self.runs[-1].add_all(told, rows.losses, rows.took, lines, written if timed else None)
+            self.runs[-1].add_all(told, rows.losses, lines, written if timed else None)
             return
         for number, said in enumerate(rows.said()):
             self.add(said, written(number), first + rows.places[number])
@@ -188,9 +186,6 @@ class Track:
         self.last = steps[-1]
         self.back.clear()
         return [self.offset + step for step in steps] if self.offset else steps
-
-    def took_last(self, seconds: float) -> None:
-        self.runs[-1].took_last(seconds)
 
     @property
     def last_loss(self) -> float:

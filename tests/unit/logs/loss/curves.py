@@ -1,12 +1,10 @@
 """Curves as trainings print them: pure functions of a seed."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from math import cos, exp, log, pi
 
-from doctor.logs.model import Curve, LossForm, Party
+from doctor.logs.model import Curve, Party
 
 
 def curve(
@@ -15,8 +13,6 @@ def curve(
     *,
     every: int = 10,
     first: int | None = None,
-    seconds: Sequence[float | None] = (),
-    step_time: bool = False,
     counted: bool = False,
 ) -> Curve:
     begin = every if first is None else first
@@ -28,14 +24,11 @@ def curve(
     return Curve(
         file,
         Party(rank=rank),
-        LossForm.PLAIN,
         steps,
         tuple(losses),
-        tuple(seconds),
-        step_time,
-        lines,
-        len(losses),
-        counted,
+        lines=lines,
+        total=len(losses),
+        counted=counted,
     )
 
 
@@ -140,16 +133,3 @@ KINDS: dict[str, Callable[[random.Random, int, float], list[float]]] = {
     "steps-down": steps_down,
 }
 NOISES = (0.0, 0.01, 0.03, 0.1, 0.2, 0.3)
-
-
-def pace(rng: random.Random, many: int, usual: float, every: int) -> list[float]:
-    """Times: slow first steps, checkpoints every 100 points, an evaluation now and then, jitter."""
-    now, found = 1.7e9, []
-    for n in range(many):
-        took = usual * every * rng.lognormvariate(0, 0.05)
-        took += 60 * usual if n < 2 else 0
-        took += 300 * usual if n % 100 == 99 else 0
-        took += 80 * usual if n % 37 == 36 else 0
-        now += took
-        found.append(round(now, 3))
-    return found

@@ -1,7 +1,5 @@
 """Lines of a file become curves: epochs, restarts, several ranks, columns, in bounded memory."""
 
-from __future__ import annotations
-
 import tracemalloc
 from collections.abc import Iterable
 from math import isfinite, isnan, nan
@@ -10,7 +8,7 @@ import pytest
 
 from doctor.logs.loss.collect import MOST_PARTIES, LossCollector
 from doctor.logs.loss.points import Points
-from doctor.logs.model import Curve, LossForm, Party
+from doctor.logs.model import Curve, Party
 from tests.support.cases import cases, from_cases
 
 
@@ -29,33 +27,9 @@ def one(lines: Iterable[str]) -> Curve:
 
 def test_a_curve_has_steps_losses_lines_and_times() -> None:
     curve = one(["hello", "step 1 loss 3.5", "noise", "step 2 loss 2.5", "step 2 loss 2.5"])
-    assert (curve.file, curve.form, curve.steps, curve.losses) == (
-        "train.log",
-        LossForm.PLAIN,
-        (1, 2),
-        (3.5, 2.5),
-    )
-    assert (curve.lines, curve.seconds, curve.step_time) == ((2, 4), (1002.0, 1004.0), False)
+    assert (curve.file, curve.steps, curve.losses) == ("train.log", (1, 2), (3.5, 2.5))
+    assert (curve.lines, curve.seconds) == ((2, 4), (1002.0, 1004.0))
     assert (curve.total, curve.counted) == (2, False)
-
-
-def test_times_of_steps_come_before_time_stamps() -> None:
-    curve = one(f"iter {n}: loss {3 - n / 10}, time {50 + n}.00ms" for n in range(5))
-    assert curve.step_time
-    assert curve.seconds == pytest.approx((0.05, 0.051, 0.052, 0.053, 0.054))
-
-
-def test_mindspore_says_the_time_of_a_step_in_the_next_line() -> None:
-    lines = []
-    for epoch in range(1, 4):
-        lines += [
-            f"epoch: {epoch} step: 39, loss is 0.{9 - epoch}",
-            "epoch time: 24.6 ms, per step time: 0.632 ms",
-        ]
-    curve = one(lines)
-    assert curve.steps == (39, 78, 117)
-    assert curve.step_time
-    assert curve.seconds == pytest.approx((0.000632,) * 3)
 
 
 @cases
@@ -79,7 +53,7 @@ def test_keras_prints_the_end_of_each_epoch() -> None:
 
 def test_the_trainer_has_no_steps_so_losses_are_counted() -> None:
     curve = one(f"{{'loss': 0.{9 - n}, 'learning_rate': 1e-05, 'epoch': {n / 10}}}" for n in range(4))
-    assert (curve.form, curve.counted, curve.steps) == (LossForm.TRAINER, True, (1, 2, 3, 4))
+    assert (curve.counted, curve.steps) == (True, (1, 2, 3, 4))
 
 
 def test_a_progress_bar_overwrites_itself() -> None:
@@ -136,7 +110,7 @@ def test_the_loss_that_is_printed_most_often_is_the_curve() -> None:
 
 def test_columns_with_a_header() -> None:
     curve = one(["epoch,step,loss,accuracy,val_loss", "1,100,0.542,0.73,9", "2,200,0.431,0.81,9"])
-    assert (curve.form, curve.steps, curve.losses) == (LossForm.CSV, (100, 200), (0.542, 0.431))
+    assert (curve.steps, curve.losses) == ((100, 200), (0.542, 0.431))
 
 
 def test_empty_cells_of_lightning() -> None:
@@ -163,7 +137,7 @@ def test_ranks_in_a_column() -> None:
 def test_a_long_curve_is_thinned_and_keeps_what_matters() -> None:
     points = Points(200)
     for step in range(100_000):
-        points.add(step, nan if step in (31_337, 77_777) else 1.0 + step, None, None, step)
+        points.add(step, nan if step in (31_337, 77_777) else 1.0 + step, None, step)
     curve = points.curve()
     assert len(curve.steps) <= 200
     assert curve.total == 100_000
@@ -179,7 +153,7 @@ def test_a_long_curve_is_thinned_and_keeps_what_matters() -> None:
 def test_nan_at_every_second_step_does_not_break_the_bound() -> None:
     points = Points(200)
     for step in range(20_000):
-        points.add(step, nan if step % 2 else 1.0, None, None, step)
+        points.add(step, nan if step % 2 else 1.0, None, step)
     assert len(points.curve().steps) <= 201
 
 
@@ -188,7 +162,7 @@ def test_curves_of_equal_length_are_thinned_alike() -> None:
     for _ in range(2):
         points = Points(100)
         for step in range(5000):
-            points.add(step, 1.0, None, None, step)
+            points.add(step, 1.0, None, step)
         steps.append(points.curve().steps)
     assert steps[0] == steps[1]
 

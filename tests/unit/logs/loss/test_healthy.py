@@ -1,7 +1,5 @@
 """A thousand healthy trainings of eleven kinds: none of them is accused."""
 
-from __future__ import annotations
-
 import random
 from collections import Counter
 
@@ -9,7 +7,7 @@ import pytest
 
 from doctor.logs.loss.judge import judge_curves
 from doctor.model import Confidence
-from tests.unit.logs.loss.curves import KINDS, NOISES, curve, pace
+from tests.unit.logs.loss.curves import KINDS, NOISES, curve
 
 ROUNDS = 96
 SUSPECTS = 1
@@ -28,12 +26,9 @@ def test_healthy_curves_are_charged_with_nothing() -> None:
         for kind, make in KINDS.items():
             losses = make(rng, rng.choice((30, 60, 120, 300)), NOISES[number % len(NOISES)])
             every = rng.choice((1, 10, 50))
-            times = pace(rng, len(losses), rng.choice((0.05, 0.4, 2.0)), every)
-            if rng.random() < 0.3:
-                times = [float(int(each)) for each in times]
             counted = rng.random() < 0.3
             made += 1
-            for charge in judge_curves([curve(losses, every=every, seconds=times, counted=counted)]):
+            for charge in judge_curves([curve(losses, every=every, counted=counted)]):
                 which = suspect if charge.confidence is Confidence.SUSPECT else sure
                 which[kind, charge.symptom] += 1
     assert made >= 1000

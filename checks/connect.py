@@ -1,9 +1,7 @@
 """Which hosts can really connect to which, and which firewall rules apply."""
 
-from __future__ import annotations
-
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
     GUESSES,
@@ -56,8 +54,8 @@ _SEEN = {
 }
 _GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
 
-Case = tuple["str | None", Ports, JobPlan, Here]
-"""A host: the interface that has its data address, its ports, and its job."""
+Case = tuple["str | None", Ports, JobPlan, Here, "MeshResult | None"]
+"""A host: the interface that has its data address, its ports, its job, and what connections were tried."""
 Stopped = tuple[Decision, list[Stretch]]
 """The decision that stops connections, and the hosts with which they are stopped."""
 
@@ -248,6 +246,8 @@ def firewall_blocks(
     limit, length) may let one connection through and stop the job's: that is a warning, and the host is not
     proved healthy.
 
+    A rule that sends the job's connections elsewhere (dnat, redirect) is a fault if these connections fail.
+
     What to do: let the other hosts' addresses through, instead of switching the firewall off.
     """
     holders = plan.holders
@@ -258,7 +258,7 @@ def firewall_blocks(
         raise Undecided(f"no other host has an IPv{mine.version} data address, as this one has")
     interface = next((name for name, held in addresses.items() if str(mine) in held), None)
     doubts: list[str] = []
-    case = (interface, ports, plan, here)
+    case = (interface, ports, plan, here, mesh)
     ways: dict[bool, dict[str, Stopped]] = {}
     open_ways: dict[bool, dict[str, Stopped]] = {}
     for inbound in (True, False):
@@ -266,7 +266,7 @@ def firewall_blocks(
     for of in (ways, open_ways):
         for inbound, stopped in of.items():
             if stopped and (not _only_answers(stopped) or not of[not inbound]):
-                yield _blocked(stopped, inbound, rules, case, mesh)
+                yield _blocked(stopped, inbound, rules, case)
     for perhaps in filter(None, open_ways.values()):
         decision, _ = next(iter(perhaps.values()))
         raise Undecided(
@@ -282,7 +282,7 @@ def _stopped(
     rules: Ruleset, inbound: bool, case: Case, doubts: list[str]
 ) -> tuple[dict[str, Stopped], dict[str, Stopped]]:
     """What the rules stop, and what they may stop, by ports. What they leave open joins `doubts`."""
-    interface, ports, plan, here = case
+    interface, ports, plan, here, mesh = case
     mine = plan.holders.address[here.name]
     stopped: dict[str, Stopped] = {}
     perhaps: dict[str, Stopped] = {}
@@ -295,10 +295,11 @@ def _stopped(
             decision, span = _decide(rules, inbound, ends, (first, last), interface, ports)
             if decision is None:
                 continue
-            if decision.blocked or decision.varies:
-                found = stopped if decision.blocked else perhaps
+            tried = _tried(what, [stretch], inbound, here, plan.holders, mesh) if decision.diverts else []
+            if decision.blocked or decision.varies or (tried and all(link.failed for link in tried)):
+                found = perhaps if decision.varies else stopped
                 found.setdefault(f"{what} {span}", (decision, []))[1].append(stretch)
-            else:
+            elif not (decision.diverts and stopped):
                 doubts.append(decision.reason)
     return stopped, perhaps
 
@@ -354,12 +355,12 @@ def _blocked(
     inbound: bool,
     rules: Ruleset,
     case: Case,
-    mesh: MeshResult | None,
 ) -> Problem:
-    *_, plan, here = case
+    *_, plan, here, mesh = case
     decision, _ = next(iter(stopped.values()))
     way = "from" if inbound else "to"
     verb = {"reject": "rejects", "unknown": "limits"}.get(decision.action.value, "drops")
+    verb = "diverts" if decision.diverts else verb
     contrary = not decision.varies and _proved_contrary(stopped, inbound, here, plan.holders, mesh)
     stretches = {stretch for _, found in stopped.values() for stretch in found}
     peers = peers_in(stretches, here.name, plan, mesh)
@@ -407,25 +408,34 @@ def _proved_contrary(
     stopped: Mapping[str, Stopped], inbound: bool, here: Here, holders: Holders, mesh: MeshResult | None
 ) -> bool:
     """Whether every connection that the rules would stop was tried, at least in part, and succeeded."""
-    if mesh is None:
-        return False
+    tried = [
+        _tried(what, stretches, inbound, here, holders, mesh) for what, (_, stretches) in stopped.items()
+    ]
+    if any(what.startswith("MindSpore") and not links for what, links in zip(stopped, tried, strict=True)):
+        return False  # of a host's ranks, only the port of the first one is tried
+    return any(tried) and not any(link.failed for links in tried for link in links)
+
+
+def _tried(
+    what: str,
+    stretches: Sequence[Stretch],
+    inbound: bool,
+    here: Here,
+    holders: Holders,
+    mesh: MeshResult | None,
+) -> list[Link]:
+    """The connections that were tried to these ports, with hosts of these stretches."""
     kinds = {
         "the master port": "master",
         "HCCL's ports": "hccl",
         "MindSpore's port": "mccl",
         "ephemeral ports": "ephemeral",
     }
-    outcomes = []
-    for what, (_, stretches) in stopped.items():
-        kind = next(kind for words, kind in kinds.items() if what.startswith(words))
-        tried = [
-            link.failed
-            for link in (mesh.into if inbound else mesh.out_of).get(here.name, ())
-            if link.kind == kind
-            and (kind != "mccl" or what.endswith(f" {link.port}"))
-            and holders.within(link.source if inbound else link.target, stretches)
-        ]
-        if kind == "mccl" and not tried:
-            return False  # of a host's ranks, only the port of the first one is tried
-        outcomes += tried
-    return bool(outcomes) and not any(outcomes)
+    kind = next(kind for words, kind in kinds.items() if what.startswith(words))
+    return [
+        link
+        for link in ((mesh.into if inbound else mesh.out_of).get(here.name, ()) if mesh else ())
+        if link.kind == kind
+        and (kind != "mccl" or what.endswith(f" {link.port}"))
+        and holders.within(link.source if inbound else link.target, stretches)
+    ]

@@ -1,20 +1,21 @@
 """Whether the NVIDIA GPUs answer their driver and have no memory errors."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from doctor.api import (
+    HERE,
     NVIDIA,
     PLAN,
     Confidence,
     Damage,
     Evidence,
+    Here,
     JobPlan,
     Problem,
     Severity,
+    Skip,
     Undecided,
     check,
     maybe,
@@ -22,8 +23,11 @@ from doctor.api import (
 from doctor.facts.gpus import Gpus, bus_id, gpus_named
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.nvidia.nvidia_smi import GPU
+from doctor.facts.software import ENVIRONMENT, Environment
+from doctor.job.plan.job import ASSUMED
 from doctor.rules.devices import alike
 from doctor.rules.gpus import cuda_gpus, gpu_problem
+from doctor.rules.login import environment_of, started_by_launcher
 
 NO_ACTION = "none"
 
@@ -57,7 +61,7 @@ _NO_HANDLE = re.compile(r"unable to determine the device handle for gpu ?(.{1,80
     tools=(GPU,),
 )
 def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] | None) -> Iterator[Problem]:
-    """A GPU does not answer its driver, the driver does not answer, or it asks for a reset or a restart.
+    """A GPU or its driver does not answer, wants a reset or a restart, or no program may use it.
 
     Why it matters: the rank on this GPU fails with "CUDA-capable device(s) is/are busy or unavailable", or
     hangs at its first call, and all others wait for it.
@@ -84,6 +88,18 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
             actual=action,
             remedy="revive-gpu" if "reboot" in action.lower() else None,
             values=_indices(indices),
+        )
+    closed = [i for i in fit if health and i in health and health[i].compute == "Prohibited"]
+    if closed:
+        yield gpu_problem(
+            closed,
+            "no program can compute on the GPU",
+            Evidence("nvidia-smi --query-gpu=compute_mode", "Prohibited"),
+            expected="Default",
+            actual="Prohibited",
+            severity=Severity.WARN if plan.of_node else None,  # an epilog may close it until the next job
+            remedy="open-gpu",
+            values=_indices(closed),
         )
     if not gpus.listed and not complaints and not gpus.denied:
         raise Undecided(f"nvidia-smi lists no GPU: {' '.join(gpus.said[:2])}")
@@ -217,3 +233,35 @@ def _memory(summary: str, actual: str, indices: list[int], field: str, **more: A
         values=_indices(indices),
         **more,
     )
+
+
+@check("gpu-split", GPU_HEALTH, GPUS, maybe(ENVIRONMENT), PLAN, HERE, damage=Damage.GONE, vendor=NVIDIA)
+def gpu_split(
+    health: Mapping[int, NvidiaHealth], gpus: Gpus, login: Environment | None, plan: JobPlan, here: Here
+) -> Iterator[Problem]:
+    """GPUs are split into instances (MIG), and too few whole ones are left for the ranks of the host.
+
+    Why it matters: a rank opens a single instance of a split GPU, with a part of its memory, and NCCL joins
+    no instances. The check applies if somebody says how many ranks a host has, and neither
+    CUDA_VISIBLE_DEVICES nor Slurm chooses the devices.
+
+    What to do: switch MIG off for GPUs that are meant to be whole (`nvidia-smi -mig 0`), or start fewer
+    ranks.
+    """
+    said = plan.by_name[here.name].ranks
+    chosen = any(name in environment_of(plan, login) for name in NVIDIA.visible)
+    if said is None or said.source in ASSUMED:
+        raise Skip("nobody says how many ranks the host has")
+    if chosen or started_by_launcher(login) or plan.allocated or "srun" in plan.launch:
+        return
+    split = [gpu.index for gpu in gpus.listed if gpu.index in health and health[gpu.index].mig]
+    whole = len(gpus.listed) - len(split)
+    if split and whole < said.value:
+        yield Problem(
+            "GPUs are split into instances (MIG), and too few whole ones are left for the ranks",
+            expected=f"{said.value} whole GPUs, one for each rank",
+            actual=f"{whole} of {len(gpus.listed)}",
+            subject=gpus_named(split),
+            evidence=(Evidence("nvidia-smi --query-gpu=mig.mode.current", f"{gpus_named(split)}: Enabled"),),
+            commands=("nvidia-smi -L", "sudo nvidia-smi -mig 0"),
+        )

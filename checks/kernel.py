@@ -1,7 +1,5 @@
 """Kernel settings and limits that decide whether many ranks can connect at once."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
@@ -288,22 +286,26 @@ def port_in_use(
     drawn = guessed or (ports is not None and plan.master_port.value in ports.ephemeral)
     if here.is_head and not plan.master_port_held and not (drawn and plan.master_port_drawn):
         wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL
+    doors = [door for door in mesh.listeners if door.host == here.name] if mesh else []
+    refused = {door.asked: door for door in doors if door.error == "in-use" and door.asked in wanted}
     told: set[int] = set()
     for listener in sorted(listeners, key=lambda each: each.peer != ""):
-        if listener.peer and not (ports and ports.may_give_away(listener.port)):
+        given = ports is not None and ports.may_give_away(listener.port)
+        if listener.peer and not given and listener.port not in refused:
             continue  # a server's end, which holds no port against its next listener
         everywhere = here.is_head and listener.port == plan.master_port.value  # torch binds every address
         if listener.port not in wanted or listener.port in told or not (everywhere or listener.covers(own)):
             continue
+        told.add(listener.port)
         if own_pids & {*listener.pids}:
             continue
-        told.add(listener.port)
         by = f" by {listener.process}" if listener.process else ""
         yield Problem(
             f"port {listener.port}, which the job will bind, is taken{by}",
             expected="a free port" + ("" if wanted[listener.port] is Severity.FAIL else _ONLY_DEFAULT),
             actual=(
-                f"the kernel gave it to {listener.process or 'a program'}, connected to {listener.peer}"
+                f"{'the kernel gave it to' if given else 'it is held by'} {listener.process or 'a program'}, "
+                f"connected to {listener.peer}"
                 if listener.peer
                 else f"{listener.address}:{listener.port} is bound{by}"
             ),
@@ -315,8 +317,19 @@ def port_in_use(
             ),
             values={"port": listener.port},
         )
-    for door in mesh.listeners if mesh else ():
-        if door.host == here.name and door.kind != "ephemeral" and door.error == "denied":
+    for port in refused.keys() - told:
+        yield Problem(
+            f"port {port}, which the job will bind, is taken",
+            expected="a free port" + ("" if wanted[port] is Severity.FAIL else _ONLY_DEFAULT),
+            actual="bind fails: a program or a connection that was just closed holds it",
+            subject=f"port {port}",
+            where=(Place(port=port),),
+            severity=wanted[port],
+            evidence=(Evidence(f"bind port {port}", refused[port].detail or "address already in use"),),
+            values={"port": port},
+        )
+    for door in doors:
+        if door.kind != "ephemeral" and door.error == "denied":
             yield Problem(
                 f"port {door.asked}, which the job will bind, is for root only",
                 expected="a port that is not kept for root",

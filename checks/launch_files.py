@@ -1,7 +1,5 @@
 """The launch: whether each host has the files that it names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
@@ -21,10 +19,11 @@ def launch_files_missing(
     the environment end at once, and those of the other hosts wait for them until they time out.
 
     How it is known: from the absolute paths in the scripts of --launch: the image of singularity or
-    apptainer, the program and its interpreter, the folder in which it starts, and what is sourced. Each host
-    is asked whether they exist; nothing is run or read. What is inside a container or on another machine,
-    what the script may create itself, and paths with an unknown part are not looked for. If no host has it,
-    this is a warning: the script may be meant for other machines.
+    apptainer, the program and its interpreter, the folder in which it starts, what is sourced, and
+    configurations, models and files of data that options name (--deepspeed, --config, --train-file, …). Each
+    host is asked whether they exist; nothing is run or read. What is inside a container or on another
+    machine, what the script may create itself, and paths with an unknown part are not looked for. If no host
+    has it, this is a warning: the script may be meant for other machines.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """

@@ -1,7 +1,5 @@
 """The launch: whether it is for as many hosts as were given, and whether each of them gets its own ranks."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -89,7 +87,8 @@ def launch_hosts(
             continue
         names = LaunchNames(launch, book)
         numbers = _number_of_hosts(names, plan, needed, in_pods)
-        for found in (*numbers, *_same_on_every_host(names, plan, needed), *_others(names, plan)):
+        uneven, same = _uneven(names, plan), _same_on_every_host(names, plan, needed)
+        for found in (*numbers, *uneven, *same, *_others(names, plan)):
             if isinstance(found, Problem):
                 yield found
             else:
@@ -173,6 +172,32 @@ def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
         number_of_hosts = world.value // each.value
         return number_of_hosts, number_of_hosts, f"{_shown(world)}, {_shown(each)}"
     return None
+
+
+def _uneven(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
+    """The problem of one script for all hosts whose ranks cannot add up to the world, however many hosts."""
+    told = names.launch.told
+    agents = [agent for process in told if (agent := launcher(process))]
+    ranks = [process for process in told if role_of(process) == "rank"]
+    world = agents[0].world if agents else world_said(names.launch)
+    one = agents[0].local_world or agents[0].setting("each") if agents else None
+    each = one.value if one else None if agents else len(ranks)
+    if len(agents) > 1 or any(agent.launcher.outer for agent in agents) or len(set(map(file_of, told))) > 1:
+        return
+    if any(process.chosen or process.host for process in told) or len(plan.hosts) < 2:
+        return
+    if any((rank := rank_of(process)) and rank.value is not None for process in ranks):
+        return  # launch-ranks says which numbers are missing
+    if not (world and world.value and each) or world.value % each == 0:
+        return
+    yield _problem(
+        names,
+        told[:1],
+        f"{_shown(world)} is not a multiple of the {each} ranks that each host starts",
+        f"{each} ranks for each host: {len(plan.hosts) * each} for {len(plan.hosts)} hosts",
+        f"{_shown(world)}" + (f", {_shown(one)}" if one else ""),
+        remark("correct one of the two numbers"),
+    )
 
 
 def _may_be_configured(process: ProcessEnv) -> bool:

@@ -1,7 +1,5 @@
 """The given parallel plan: whether devices, framework and product support it."""
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Iterator, Mapping
@@ -79,8 +77,10 @@ def plan_invalid(
     dimensions in which the smoke run did not train as not rehearsed: its ranks are divided into dp and tp
     only.
 
-    Also without a plan: whether HCCL connects this number of devices of a host, whether found or given by
-    --ranks-per-host, a hostfile or a launch. On Atlas training hosts: 1, 2, 4 or 8, the same on each host.
+    Also without a plan: whether the NPUs of all hosts are of one product, because HCCL joins no two (a
+    warning as long as nothing tells that one job starts on these hosts); and whether HCCL connects this
+    number of devices of a host, whether found or given by --ranks-per-host, a hostfile or a launch. On Atlas
+    training hosts: 1, 2, 4 or 8, the same on each host.
 
     The learning rate: `devices_before` is the number of devices for which `batch` and `lr` were tuned. If
     they were changed since, `batch_before` and `lr_before` are the old values; otherwise they count as
@@ -94,8 +94,9 @@ def plan_invalid(
     hccl = plan.backend.value is Backend.HCCL
     if plan.layout is None:
         job = ParallelJob(plan, Layout(), "", devices)
-        if not (hccl and COUNTED & job.products):
+        if not (hccl and (COUNTED & job.products or len(job.products) > 1)):
             raise Skip("no parallel plan was given (--plan dp=4,tp=2 or plan: in the inventory)")
+        yield from _one_product(job, smoke)
         yield from _devices_of_a_host(job)
         return
     job = ParallelJob(plan, plan.layout.value, plan.layout.source, devices)
@@ -103,6 +104,7 @@ def plan_invalid(
     yield from _strategy(job)
     if hccl:
         yield from _data_type(job)
+        yield from _one_product(job, smoke)
         yield from _devices_of_a_host(job)
     yield from _tensor_parallel(job)
     yield from _experts(job)
@@ -240,6 +242,22 @@ def _data_type(job: ParallelJob) -> Iterator[Problem]:
         dtype,
         *quotes,
     )
+
+
+def _one_product(job: ParallelJob, smoke: SmokeRounds | None) -> Iterator[Problem]:
+    hosts: dict[str, list[str]] = {}
+    for host in job.plan.names:
+        if _product(job, host) in ASCEND.servers and job.devices[host].npus:
+            hosts.setdefault(_product(job, host), []).append(host)
+    if len(hosts) > 1:
+        one_job = job.plan.known_world or (smoke and smoke.runs)
+        yield job.wrong(
+            "the hosts have NPUs of different products, which HCCL does not join in one job",
+            "NPUs of one product on all hosts of the job",
+            "; ".join(f"{product} on {fold(own)}" for product, own in hosts.items()),
+            Evidence("CANN documentation", "a communicator of Atlas A2 and Atlas A3 is not supported by now"),
+            severity=None if one_job else Severity.WARN,
+        )
 
 
 def _devices_of_a_host(job: ParallelJob) -> Iterator[Problem]:

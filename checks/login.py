@@ -1,7 +1,5 @@
 """What a login hands down to every rank that it starts: variables, limits and CPUs that spoil a training."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from shlex import quote
 
@@ -120,24 +118,26 @@ def time_zone_unknown(login: Environment) -> Iterator[Problem]:
 def address_space_limited(
     limits: Limits, memory: Memory | None, plan: JobPlan, expect: Expect
 ) -> Iterator[Problem]:
-    """A login may use too little address space (ulimit -v).
+    """A login may use too little address space (ulimit -v) or data (ulimit -d).
 
     Why it matters: a rank reserves far more addresses than it has memory: torch some gigabytes for threads
     and libraries, CUDA and CANN more than all memory of the host. Under the limit `import torch`, thread
     starts or the first use of a device fail with "out of memory" while memory is free.
 
-    What to do: take the limit (`as`) out of /etc/security/limits.conf, limits.d and the start files of the
-    shell. A limit above the host's memory is a warning at most, and none for a job without devices.
+    What to do: take the limit (`as`, `data`) out of /etc/security/limits.conf, limits.d and the start files
+    of the shell. A limit above the host's memory is a warning at most, and none for a job without devices.
     """
-    if limits.address_space is None:
+    if limits.address_space is limits.data is None:
         raise Skip("the kernel does not list this limit")
     whole = memory.total if memory else 0
     gloo = plan.backend.value is Backend.GLOO
     need = expect.address_space_mb * MB if gloo else max(whole, expect.address_space_mb * MB)
-    if limits.address_space < need or limits.address_space < (whole if gloo else INFINITE):
-        yield _limit(
-            "v", "address space", "as", limits.address_space, "unlimited", limits.address_space < need
-        )
+    for option, what, item, limit in (
+        ("v", "address space", "as", limits.address_space or INFINITE),
+        ("d", "data size", "data", limits.data or INFINITE),
+    ):
+        if limit < need or limit < (whole if gloo else INFINITE):
+            yield _limit(option, what, item, limit, MB, "unlimited", limit < need)
 
 
 @check("file-size-limited", LIMITS, EXPECT, damage=Damage.LOAD)
@@ -155,14 +155,32 @@ def file_size_limited(limits: Limits, expect: Expect) -> Iterator[Problem]:
     if limits.file_size < expect.file_size_mb * MB:
         wanted = f"unlimited, or {expect.file_size_mb} MB at least"
         fails = limits.file_size < expect.file_size_fail_mb * MB
-        yield _limit("f", "file size", "fsize", limits.file_size, wanted, fails)
+        yield _limit("f", "file size", "fsize", limits.file_size, MB, wanted, fails)
 
 
-def _limit(option: str, what: str, item: str, actual: int, wanted: str, fails: bool) -> Problem:
+@check("cpu-time-limited", LIMITS, EXPECT, damage=Damage.LOAD)
+def cpu_time_limited(limits: Limits, expect: Expect) -> Iterator[Problem]:
+    """A process of a login may compute for some time only (ulimit -t).
+
+    Why it matters: the kernel ends a rank with SIGXCPU or SIGKILL once its threads have together computed for
+    that time: in the middle of the training, and each rank at another step.
+
+    What to do: take the limit (`cpu`, in minutes) out of /etc/security/limits.conf, limits.d and the start
+    files of the shell.
+    """
+    if limits.cpu_seconds is None:
+        raise Skip("the kernel does not list this limit")
+    if limits.cpu_seconds < expect.cpu_hours * 3600:
+        wanted = f"unlimited, or {expect.cpu_hours} hours at least"
+        fails = limits.cpu_seconds < expect.cpu_fail_hours * 3600
+        yield _limit("t", "cpu time", "cpu", limits.cpu_seconds, 1, wanted, fails)
+
+
+def _limit(option: str, what: str, item: str, actual: int, unit: int, wanted: str, fails: bool) -> Problem:
     return Problem(
         f"the {what} of a login is limited",
         expected=wanted,
-        actual=f"{actual // MB} MB",
+        actual=f"{actual // unit} {'MB' if unit == MB else 's'}",
         subject=f"ulimit -{option}",
         severity=None if fails else Severity.WARN,
         evidence=(Evidence("/proc/self/limits", f"Max {what} {actual}"),),

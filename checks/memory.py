@@ -1,7 +1,5 @@
 """Memory and disk: whether the ranks on a host have enough."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from shlex import quote
 
@@ -259,3 +257,25 @@ def _unwritable(path: str, actual: str) -> Problem:
         evidence=(Evidence(f"test -w {path}", actual),),
         commands=(f"ls -ld {quote(path)}; findmnt -T {quote(path)}",),
     )
+
+
+@check("tmp-noexec", SPACES, damage=Damage.RISK, severity=Severity.WARN)
+def tmp_noexec(spaces: Spaces) -> Iterator[Problem]:
+    """No program may be run from /tmp or from the home directory (mount option noexec).
+
+    Why it matters: what a training compiles for itself is loaded from there: kernels of torch.compile and
+    Triton, extensions of torch and DeepSpeed. It stops with "failed to map segment from shared object". A
+    training that compiles nothing does not notice.
+
+    What to do: name a directory elsewhere with TMPDIR, TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR or
+    TORCH_EXTENSIONS_DIR, or mount the file system without noexec.
+    """
+    for path in spaces.noexec:
+        yield Problem(
+            f"nothing that is compiled in {path} may be run",
+            expected="a file system without the option noexec",
+            actual="it is mounted with noexec",
+            subject=path,
+            evidence=(Evidence("/proc/self/mountinfo", f"noexec at {path}"),),
+            commands=(f"findmnt -T {quote(path)} -o TARGET,OPTIONS",),
+        )

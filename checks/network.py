@@ -1,7 +1,5 @@
 """Interfaces and routes: whether the job's traffic takes the intended interface."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from shlex import quote
@@ -12,6 +10,7 @@ from doctor.api import (
     INTERFACE_VARIABLES,
     NO_ACCELERATOR,
     PLAN,
+    Backend,
     Damage,
     Evidence,
     Expect,
@@ -26,9 +25,13 @@ from doctor.api import (
     maybe,
     missing_interfaces,
 )
+from doctor.facts.ascend.network import HCCN_CONF
 from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Routes
 from doctor.facts.software import ENVIRONMENT, Environment
+from doctor.facts.system import DEVICES, Devices
+from doctor.rules.devices import odd_ones
 from doctor.rules.login import START_FILES, environment_of
+from doctor.rules.npu_segments import by_product
 
 
 @check(
@@ -152,6 +155,8 @@ def route_wrong_interface(
     LINKS,
     ADDRESSES,
     PLAN,
+    maybe(HCCN_CONF),
+    maybe(DEVICES),
     damage=Damage.LOAD,
     scope=Scope.CLUSTER,
     sphere=Sphere.NETWORK,
@@ -162,14 +167,19 @@ def mtu_mismatch(
     links: Mapping[str, Mapping[str, Counters]],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
     plan: JobPlan,
+    configured: Mapping[str, Mapping[int, Mapping[str, str]]],
+    devices: Mapping[str, Devices],
 ) -> Iterator[Problem]:
     """Hosts use different packet sizes on the job's network.
 
     Why it matters: large packets of one host are dropped on their way to another while small ones pass:
     connections open and then stall.
 
-    What to do: set the same MTU on the job's interface of every host, and on the switches between them.
+    What to do: set the same MTU on the job's interface of every host, and on the switches between them. For
+    NPUs it is the mtu_N of /etc/hccn.conf that is compared.
     """
+    if plan.backend.value is Backend.HCCL:
+        yield from _npu_mtus(configured, devices)
     values = {host: link.mtu for host, link in _job_links(links, addresses, plan).items() if link.mtu}
     yield from _odd_ones(values, "MTU", "set-mtu", "/sys/class/net/*/mtu", plan, addresses)
     blind = tuple(host for host in links if host not in values)
@@ -201,6 +211,21 @@ def link_speed_mismatch(
     """
     values = {host: link.speed for host, link in _job_links(links, addresses, plan).items() if link.speed}
     yield from _odd_ones(values, "link speed", None, "/sys/class/net/*/speed", plan, addresses)
+
+
+def _npu_mtus(
+    configured: Mapping[str, Mapping[int, Mapping[str, str]]], devices: Mapping[str, Devices]
+) -> Iterator[Problem]:
+    """NPUs whose file says nothing have the driver's default, which is not compared."""
+    said = {(h, n): own["mtu"] for h, npus in configured.items() for n, own in npus.items() if own.get("mtu")}
+    for alike in by_product(said, devices).values():
+        for odd in odd_ones(alike):
+            yield odd.problem(
+                "its MTU differs from the others'" if odd.decided else "NPUs differ in their MTU",
+                Evidence("/etc/hccn.conf", f"{odd.subject}: {odd.actual}"),
+                remedy="look-at-npu-mtu",
+                values={"device": odd.numbers},
+            )
 
 
 def _job_links(

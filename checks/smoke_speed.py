@@ -1,7 +1,5 @@
 """What made the smoke run slow: a rank, a busy host, or a link."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from doctor.api import VENDORS, Damage, Problem, Scope, Severity, check
@@ -65,7 +63,7 @@ def smoke_straggler(seen: SmokeRounds) -> Iterator[Problem]:
     causes=(*LEFTOVERS, "swap-active", "cpu-affinity-narrow"),
 )
 def smoke_contention(seen: SmokeRounds) -> Iterator[Problem]:
-    """The ranks of a host wait for its processor: another program computes there.
+    """The ranks of a host wait for its processor: another program computes, or something stops them.
 
     Why it matters: a job gets only the rest of the processor. Its steps become slow and uneven, and so do
     those of all ranks that wait for this host.
@@ -73,7 +71,8 @@ def smoke_contention(seen: SmokeRounds) -> Iterator[Problem]:
     How it is known: on each rank the time that passed while it computed is compared with the CPU time that it
     got. If it is 1.3 times as much on all ranks of a host all the time, and far more than on the other hosts,
     another program was running. If all hosts are alike, the size of the run is the cause and no host is
-    named.
+    named. If the time that they spent waiting for a processor is left out and it is still 1.5 times as much,
+    something stops them, on however many hosts: a freezer, a limit, a hypervisor. Beyond twice it is a fault.
 
     Causes seen in practice: processes left by an earlier job; another job on a host that was meant to be
     exclusive; fewer CPUs in the container or cgroup than there are ranks; monitoring, backup or a virus

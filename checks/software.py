@@ -1,10 +1,8 @@
 """Software: the same versions and variables everywhere, and versions that fit each other."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
 from doctor.api import (
@@ -23,7 +21,12 @@ from doctor.api import (
     Skip,
     Undecided,
     check,
+    maybe,
 )
+from doctor.facts.amd.gpus import AMD_GPUS
+from doctor.facts.ascend.npus import NPUS, Npu
+from doctor.facts.gpus import Gpus
+from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.software import (
     ENVIRONMENT,
     LOADED_DRIVERS,
@@ -36,6 +39,7 @@ from doctor.facts.software import (
 )
 from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
 from doctor.job.framework import FRAMEWORKS, common_framework
+from doctor.rules.gpus import cuda_gpus
 from doctor.rules.interpreter import frameworks_of, no_common_framework, other_framework
 
 NOT_THERE = "not installed"
@@ -47,6 +51,10 @@ NOT_THERE = "not installed"
     VERSIONS,
     PYTHON,
     DEVICES,
+    PLAN,
+    maybe(NPUS),
+    maybe(GPUS),
+    maybe(AMD_GPUS),
     damage=Damage.RISK,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
@@ -57,11 +65,16 @@ def version_drift(
     versions: Mapping[str, Versions],
     pythons: Mapping[str, Python],
     devices: Mapping[str, Devices],
+    plan: JobPlan,
+    npus: Mapping[str, Sequence[Npu]],
+    gpus: Mapping[str, Gpus],
+    amd: Mapping[str, Gpus],
 ) -> Iterator[Problem]:
-    """Hosts run different versions of the kernel, the system, drivers, toolkits or Python packages.
+    """Hosts differ in the model of their accelerators, or in a version: kernel, system, drivers, packages.
 
     Why it matters: a host that missed an upgrade is the usual reason why one node of many is slower or fails;
-    HCCL and NCCL refuse or misbehave between different versions (EI0008).
+    HCCL and NCCL refuse or misbehave between different versions (EI0008). The slower model holds up the
+    ranks on the faster one, and its memory is often smaller.
 
     What to do: bring the hosts that differ to the version of the majority. Without a majority both sides are
     shown. Only hosts with the same product (the same kind of accelerator) are compared. If some have only
@@ -75,6 +88,28 @@ def version_drift(
             {host: pythons[host] for host in alike if host in pythons},
             {host: devices[host] for host in alike},
         )
+        for thing, names in (
+            ("NPU model", {host: [npu.name for npu in npus.get(host, ())] for host in alike}),
+            ("GPU model", {host: _gpus_of(gpus, host, plan) for host in alike}),
+            (
+                "AMD GPU model",
+                {host: [gpu.name for gpu in amd[host].listed] for host in alike if host in amd},
+            ),
+        ):
+            models = {host: _models(own) for host, own in names.items()}
+            yield from _outliers(thing, {host: own for host, own in models.items() if own}, "model")
+
+
+def _gpus_of(gpus: Mapping[str, Gpus], host: str, plan: JobPlan) -> list[str]:
+    there = host in gpus and not gpus[host].silent
+    return [gpu.name for gpu in cuda_gpus(gpus[host], plan)] if there else []
+
+
+def _models(names: Sequence[str]) -> str:
+    """The models of a host. One card among several of another model drives a screen."""
+    counted = Counter(filter(None, names))
+    several = [name for name, number in counted.items() if number > 1]
+    return " and ".join(sorted(several or counted))
 
 
 def _drift(
@@ -171,10 +206,11 @@ def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Prob
     several_hosts=True,
 )
 def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
-    """Variables that matter to the job differ between hosts.
+    """Variables that matter to the job, or the number of its user, differ between hosts.
 
     Why it matters: a HCCL_ or NCCL_ variable that a start file sets on one host only gives its ranks another
-    timeout, buffer or interface than their peers have; they give up first, or never connect.
+    timeout, buffer or interface than their peers have; they give up first, or never connect. A user whose
+    number differs cannot write what the others wrote in a file system that they share.
 
     What to do: set it everywhere or nowhere; better in the job script than in a host's start files. Variables
     that are meant to be per host (ranks, addresses, visible devices) are not compared.
@@ -185,11 +221,15 @@ def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
     for name in names:
         values = {host: found.variables.get(name, "(not set)") for host, found in environments.items()}
         yield from _outliers(name, values, "value")
+    users = {host: found.user for host, found in environments.items() if found.user}
+    for user in dict.fromkeys(name for name, _ in users.values()):
+        numbers = {host: number for host, (name, number) in users.items() if name == user}
+        yield from _outliers(f"number of user {user}", numbers, "number")
 
 
 @check("torch-missing", PYTHON, EXPECT, PLAN, damage=Damage.BLOCKED, remedy="install-torch")
 def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Problem]:
-    """The job's interpreter has no torch, or another version than expected; or it has no MindSpore.
+    """The job's interpreter has no torch that it can load, or not the expected version; or no MindSpore.
 
     Why it matters: the ranks on this host stop at their first import, and the others wait for them.
 
@@ -222,7 +262,10 @@ def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Pro
     if plan.frameworks_differ and frameworks_of(python) and expect.torch == "any":
         raise Undecided(no_common_framework(plan), essential=True)
     version = python.packages.get(wanted)
-    if wanted in python.unversioned:
+    if wanted in python.unfit:
+        there = f"{FRAMEWORKS[wanted]} {version or ''}".strip()
+        yield _lacking(python, wanted, f"{there} for another Python", expect)
+    elif wanted in python.unversioned:
         if expect.torch != "any":
             raise Undecided(f"the torch of {python.path} does not state its version")
     elif version is None:
@@ -251,7 +294,10 @@ def _lacking(python: Python, wanted: Framework, actual: str, expect: Expect) -> 
         expected=FRAMEWORKS[wanted] if any_version else f"torch {expect.torch}",
         actual=f"{python.path} (Python {python.version}) has {actual}{_elsewhere(python, wanted)}",
         subject=python.path,
-        evidence=(Evidence(python.path, f"packages found: {_packages(python)}"),),
+        evidence=(
+            Evidence(python.path, f"packages found: {_packages(python)}"),
+            *(Evidence("compiled for another Python", file) for file in python.unfit.values()),
+        ),
         remedy=_name_other(python),
         values={
             "python": python.to_type,
@@ -298,6 +344,9 @@ def torch_npu_unusable(python: Python, expect: Expect, plan: JobPlan, devices: D
         raise Skip("the interpreter has no torch, see torch-missing")
     if not python.has_torch_npu:
         yield _npu(python, "torch_npu is not installed", f"{python.path} has torch and no torch_npu")
+    elif "torch-npu" in python.unfit:
+        file = python.unfit["torch-npu"]
+        yield _npu(python, "torch_npu is compiled for another Python", f"{python.path} finds {file}")
     elif python.hccl is False:
         yield _npu(
             python,

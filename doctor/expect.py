@@ -3,8 +3,6 @@
 The defaults are here; an exam, the inventory and `--expect key=value` may change them, in that order.
 """
 
-from __future__ import annotations
-
 import difflib
 import math
 from collections.abc import Mapping
@@ -26,6 +24,8 @@ class Expect:
     address_space_mb: int = 4096
     file_size_mb: int = 102_400
     file_size_fail_mb: int = 1024
+    cpu_hours: int = 168
+    cpu_fail_hours: int = 1
     arp_hosts: int = 0
     shm_mb: int = 0
     shm_mb_per_connection: int = 10

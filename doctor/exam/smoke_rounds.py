@@ -3,8 +3,6 @@
 Like `collect`, this drives the transport; what a run saw is added to the same recording.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -26,7 +24,6 @@ from doctor.probe import through
 from doctor.rules.interpreter import no_common_framework, other_framework
 from doctor.rules.login import environment_of
 from doctor.rules.offers import names_data_address
-from doctor.rules.smoke import named_by
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.plan import HostDevices, NoGroup, SmokeWishes, plan_smoke
 from doctor.smoke.result import OmittedSmokeHost, SmokeResult
@@ -59,7 +56,7 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
             collection.no_smoke = error.message
             return
         runs = collection.read().runs
-        blamed = named_by(runs[-1]) if runs else ()
+        blamed = runs[-1].named if runs else ()
         fit = [host for host in fit if host not in blamed]
         if result.end.kind == "interrupted" or not blamed or not fit or collection.left() <= 0:
             return

@@ -1,7 +1,5 @@
 """Kernel settings and limits: sysctls, ulimits, neighbour table, CPU governor, NUMA balancing."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -96,6 +94,8 @@ class Limits:
     memlock: int
     address_space: int | None = None
     file_size: int | None = None
+    cpu_seconds: int | None = None
+    data: int | None = None
     """None if the kernel does not list it."""
 
 
@@ -117,6 +117,8 @@ def _limits(capture: Capture) -> Limits:
         soft("Max locked memory"),
         listed("Max address space"),
         listed("Max file size"),
+        listed("Max cpu time"),
+        listed("Max data size"),
     )
 
 

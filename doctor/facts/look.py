@@ -10,13 +10,15 @@ later.
 
 import os
 import sys
+from _imp import extension_suffixes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 MOST = 8
-KNOWN = ("torch", "torch_npu", "mindspore")
+SUFFIXES = extension_suffixes()
+KNOWN = {"torch": "_C.", "torch_npu": "_C.", "mindspore": "_c_expression."}
 HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "venv", ".venv")
 
 
@@ -49,6 +51,17 @@ def built(paths: "list[str]") -> "Iterator[str]":
     for line in next(filter(None, texts), "").split("\n"):
         name, _, value = line.partition("=")
         yield name.partition(":")[0].strip() + " " + value.strip(" '\"")
+
+
+def unfit(paths: "list[str]") -> "Iterator[tuple[str, str]]":
+    """Frameworks that are compiled for other interpreters only, as those of another one's PYTHONPATH are."""
+    for package, part in KNOWN.items():
+        folders = (os.path.join(path or ".", package) for path in paths)
+        folder = next((at for at in folders if os.path.isfile(os.path.join(at, "__init__.py"))), "")
+        own = [path for path in listed(folder) if folder and os.path.basename(path).startswith(part)]
+        own = [path for path in own if path.endswith(".so")]
+        if own and not any(path.endswith("/" + part[:-1] + end) for path in own for end in SUFFIXES):
+            yield package.replace("_", "-"), own[0]
 
 
 def head(path: str) -> str:
@@ -108,6 +121,8 @@ def print_own(own: "list[tuple[str, str]]") -> None:
         print("package", name, version)
     for line in built(sys.path):
         print("built", line)
+    for name, file in unfit(sys.path):
+        print("unfit", name, file)
     near = [os.path.join(at, "libhccl.so") for at in os.environ.get("LD_LIBRARY_PATH", "").split(":") if at]
     for path in sys.path:
         if os.path.isdir(os.path.join(path or ".", "torch_npu")):

@@ -1,7 +1,5 @@
 """Memory and file systems: the room left for the ranks, as the job sees it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, replace
 
@@ -111,13 +109,15 @@ class Space:
 @dataclass(frozen=True, slots=True)
 class Spaces:
     """The directories for tmp, home and shm. `remote` lists those on network file systems, `forced` the
-    mounts of these directories, or of the root, that the kernel made read-only.
+    mounts of these directories, or of the root, that the kernel made read-only, and `noexec` those of tmp and
+    home from which no program may be run.
     """
 
     places: tuple[Space, ...]
     remote: tuple[str, ...]
     gone: tuple[str, ...]
     forced: tuple[str, ...] = ()
+    noexec: tuple[str, ...] = ()
 
     def at(self, path: str) -> Space | None:
         return next((space for space in self.places if space.path == path), None)
@@ -133,7 +133,7 @@ read-only by design, its mount is "ro", or its device is.
 
 
 def _spaces(capture: Capture) -> Spaces:
-    places, remote, gone, forced = [], [], [], []
+    places, remote, gone, forced, noexec = [], [], [], [], []
     asked: list[tuple[str, str]] = []
     text, _, files_left = capture.stdout.partition("\ninodes\n")
     for line in text.splitlines():
@@ -144,6 +144,8 @@ def _spaces(capture: Capture) -> Spaces:
             gone.append(rest)
         elif word == "forced":
             forced.append(rest)
+        elif word == "noexec":
+            noexec.append(rest)
         elif word == "path":
             writable, _, path = rest.partition(" ")
             asked.append((path, writable))
@@ -158,7 +160,8 @@ def _spaces(capture: Capture) -> Spaces:
         raise UnreadableOutput(f"df printed no line for {asked[0][0][:80]}")
     if not (places or remote or gone):
         raise UnreadableOutput("df printed nothing that can be read")
-    return Spaces(tuple(_with_inodes(places, files_left)), tuple(remote), tuple(gone), tuple(forced))
+    seen = tuple(remote), tuple(gone), tuple(forced), tuple(noexec)
+    return Spaces(tuple(_with_inodes(places, files_left)), *seen)
 
 
 def _with_inodes(places: list[Space], text: str) -> list[Space]:

@@ -3,6 +3,7 @@ exec awk 'BEGIN {
   while ((getline line < "/proc/self/mountinfo") > 0) {
     split(line, word, " "); for (f = 7; f < 64 && word[f] != "-"; f++);
     mount[++mounts] = word[5]; type[mounts] = word[f + 1]; sub(/\/$/, "", mount[mounts])
+    noexec[mounts] = word[6] ~ /(^|,)noexec(,|$)/
     if (word[6] ~ /^rw/ && word[f + 1] ~ /^(ext[234]|xfs|btrfs|f2fs|jfs)$/ &&
         word[f + 3] ~ /^ro(,|$)|,(emergency_ro|shutdown)(,|$)/) {
       bit = ""; getline bit < ("/sys/dev/block/" word[3] "/ro"); forced[mounts] = bit != 1 } }
@@ -15,6 +16,7 @@ exec awk 'BEGIN {
     for (m = 1; m <= mounts; m++)
       if (index(path "/", mount[m] "/") == 1 && (!best || length(mount[m]) >= length(mount[best]))) best = m
     if (forced[best] && !told[best]++) print "forced " mount[best] (mount[best] ? "" : "/")
+    if (k < 3 && noexec[best]) print "noexec", path
     if (k == 4) continue
     if (type[best] ~ /^(nfs|smb|fuse|beegfs)/ ||
         type[best] ~ /^(cifs|lustre|ceph|gpfs|9p|afs|autofs|glusterfs|pvfs2|wekafs)$/)

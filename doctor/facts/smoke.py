@@ -1,7 +1,5 @@
 """What the smoke runs of this examination showed and charge, and what that means for one check."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -21,6 +19,18 @@ class JudgedRun:
     @property
     def plan(self) -> SmokePlan:
         return self.result.plan
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The hosts that a fault of the run names, including suspects."""
+        faults = (charge for charge in self.charges if charge.is_fault)
+        return tuple(dict.fromkeys(host for charge in faults for host in charge.culprit_hosts(self.plan)))
+
+    @property
+    def passed(self) -> bool:
+        """Whether every rank finished and no fault is charged."""
+        whole = self.result.end.kind == "done" and all(seen.done for seen in self.result.ranks)
+        return whole and not any(charge.is_fault for charge in self.charges)
 
     def got_past(self, host: str, phase: str) -> bool:
         """Whether every rank of the host, and every rank that trains with them, got past that phase."""

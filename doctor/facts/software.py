@@ -1,7 +1,5 @@
 """Software of a host: the job's Python and its packages, drivers, and the environment that a job inherits."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping
@@ -41,6 +39,8 @@ class Python:
     """Whether it was found by its framework: nobody named it, and it is not what the login calls python3."""
     others: Mapping[str, str] = field(default_factory=dict)
     """Its other packages; hosts are compared by them in a table, and no check judges them."""
+    unfit: Mapping[str, str] = field(default_factory=dict)
+    """The frameworks that are compiled for other interpreters -> the file that shows it."""
     built: tuple[Vendor, str] | None = None
     """For whose devices its torch is built, and the version of their software."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
@@ -82,6 +82,7 @@ def _python(capture: Capture) -> Python:
         hccl and hccl[1] == "True",
         re.search(r"^chosen$", capture.stdout, re.MULTILINE) is not None,
         dict(sorted(found.items())[:MOST_OTHERS]),
+        dict(re.findall(r"^unfit (\S+) (.+)$", capture.stdout, re.MULTILINE)[:MOST]),
         next(((v, f"{v.torch} {built[v.torch]}") for v in VENDORS if v.torch in built), None),
         elsewhere,
     )
@@ -172,12 +173,13 @@ def of_one_host(name: str) -> bool:
 @dataclass(frozen=True, slots=True)
 class Environment:
     """The variables of a login that matter to a job. `absent`: what some of them name and the host lacks.
-    `groups`: the limits of the control groups that it lives in.
+    `groups`: the limits of the control groups that it lives in. `user`: the name of the user and its number.
     """
 
     variables: Mapping[str, str]
     absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     groups: tuple[GroupLimit, ...] = ()
+    user: tuple[str, str] | None = None
 
 
 def _environment(capture: Capture) -> Environment:
@@ -186,7 +188,8 @@ def _environment(capture: Capture) -> Environment:
     for name, path in re.findall(r"^absent (LD_PRELOAD|PYTHONHOME|TZ) (.+)$", capture.stdout, re.MULTILINE):
         absent[name] = (*absent.get(name, ()), path)
     kept = {name: value for name, equals, value in pairs if equals and is_kept(name)}
-    return Environment(kept, absent, group_limits(capture.stdout))
+    user = re.search(r"^uid (\d{1,10}) (\S{1,64})$", capture.stdout, re.MULTILINE)
+    return Environment(kept, absent, group_limits(capture.stdout), (user[2], user[1]) if user else None)
 
 
 _LOOK_FOR = host_program(__file__, "software_environment.sh")
@@ -196,7 +199,9 @@ slash are searched for in many places.
 ENVIRONMENT = Fact(
     "environment",
     Run(
-        f"{LOOK}{_LOOK_FOR}exec awk 'BEGIN {{ for (name in ENVIRON) "
+        f'{LOOK}{_LOOK_FOR}exec awk \'BEGIN {{ while ((getline row < "/proc/self/status") > 0) '
+        'if (ENVIRON["LOGNAME"] && split(row, id) > 4 && id[1] == "Uid:") '
+        'print "uid", id[2], ENVIRON["LOGNAME"]; for (name in ENVIRON) '
         f"if (name ~ /^({JOB_VARIABLES})$/ && name !~ /{SECRET}/) {{ split(ENVIRON[name], line, "
         '"\\n"); print name "=" line[1] } }\''
     ),

@@ -1,13 +1,11 @@
 """The outcome of a connection, in terms that the owner of the rules understands."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from doctor.firewall.evaluate import Fate, PacketPath
 from doctor.firewall.packet import Packet
-from doctor.firewall.rules import RuleTable, VerdictKind
+from doctor.firewall.rules import REWRITING, RuleTable, VerdictKind
 
 
 class Action(str, Enum):
@@ -40,6 +38,8 @@ class Decision:
     """The tool that listed the rule: rules of iptables-legacy, for example, must be changed with it."""
     varies: bool = False
     """Unknown, and may differ for the next packet, so that a connection that worked does not settle it."""
+    diverts: bool = False
+    """Unknown, but the rule surely matches: it sends the connection elsewhere or has a program decide."""
     base: str = ""
     """The base chain from which the kernel came to `chain`, and the hook at which it is called."""
     hook: str = ""
@@ -85,7 +85,9 @@ def stopped(fate: Fate, packet: Packet) -> Decision:
     ways = sorted((way, *fate.ends.values(), *fate.alive.values()), key=lambda each: not each.varies)
     reason = next(filter(None, (each.doubt for each in ways)), "the rules leave it open")
     decision = _decision(Action.UNKNOWN, way, f"{which}: {reason}" if which else reason)
-    return replace(decision, varies=ways[0].varies)
+    matches = not fate.alive and {*fate.ends} == {VerdictKind.UNKNOWN}
+    diverts = matches and not ways[0].varies and reason.endswith(tuple(REWRITING.values()))
+    return replace(decision, varies=ways[0].varies, diverts=diverts)
 
 
 def _ufw(chain: str) -> bool:

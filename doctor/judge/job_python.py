@@ -1,7 +1,5 @@
 """The hosts on which the job needs Python: a host is not proved healthy if Python does not start there."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -12,7 +10,6 @@ from doctor.job.launch.command import read_command, runs_python
 from doctor.job.launch.process_env import Launch
 from doctor.judge.engine import Facts
 from doctor.model import Host, MissingFact, Result, Status
-from doctor.rules.smoke import passed
 
 CHECK = "torch-missing"
 """The check that looks at the interpreter of each host."""
@@ -37,7 +34,7 @@ def needed_on(
         FRAMEWORKS & {*python.packages, *python.unversioned} for python in facts.all(PYTHON).values()
     ):
         wanted |= {*facts.hosts}
-    trained = {*runs[-1].plan.hosts} if runs and passed(runs[-1]) else set()
+    trained = {*runs[-1].plan.hosts} if runs and runs[-1].passed else set()
     return frozenset((named | wanted) - trained)
 
 

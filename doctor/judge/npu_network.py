@@ -1,7 +1,5 @@
 """Whether the network between NPUs is known to work: it was read on every host, or a smoke run used it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from doctor.facts.smoke import JudgedRun
@@ -9,7 +7,6 @@ from doctor.job.plan import JobPlan
 from doctor.judge.playbook import NPU_NETWORK
 from doctor.model import Backend, Finding, Status
 from doctor.rules.npu_segments import fabric_unused
-from doctor.rules.smoke import passed
 
 WITHOUT_NETWORK = 4
 """Devices of a single Atlas training server that reach each other without it: those of one ring."""
@@ -28,7 +25,7 @@ def to_be_read(plan: JobPlan, products: Mapping[str, str], runs: Sequence[Judged
 def _trained_over(plan: JobPlan, runs: Sequence[JudgedRun]) -> set[str]:
     """The hosts that took part in the last smoke run, if it passed over HCCL, with other hosts of the job."""
     last = runs[-1] if runs else None
-    if last is None or last.plan.backend != Backend.HCCL.value or not passed(last):
+    if last is None or last.plan.backend != Backend.HCCL.value or not last.passed:
         return set()
     cells = [{last.plan.seat(rank).host for rank in cell} for cell in last.plan.cells]
     return {host for cell in cells for host in cell if len(cell) > 1 or not plan.several_hosts}

@@ -3,8 +3,6 @@
 Without these a host cannot be judged: if its files could not be read, it would pass for one without devices.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +18,6 @@ from doctor.judge.hung_tools import HungTools
 from doctor.judge.reading import Reading
 from doctor.model import MissingFact, View
 from doctor.probe import ABSENT, DAMAGED, HostAnswer
-from doctor.rules.smoke import passed
 
 
 def cut_off(heard: HostAnswer, reading: Reading, hung: HungTools | None = None) -> PartialAnswer | None:
@@ -81,6 +78,4 @@ _LISTINGS: Mapping[Vendor, Fact[Any]] = {ASCEND: NPUS, NVIDIA: GPUS, AMD: AMD_GP
 
 def _trained(run: JudgedRun, host: str) -> bool:
     """Whether the host passed a smoke run on its devices."""
-    return passed(run) and any(
-        seat.host == host and seat.device is not None for seat in run.result.plan.seats
-    )
+    return run.passed and any(seat.host == host and seat.device is not None for seat in run.result.plan.seats)

@@ -19,8 +19,6 @@ If only the findings of an earlier run were looked at again, they decide: all mu
 found.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -37,7 +35,6 @@ from doctor.judge.playbook import ESSENTIAL, NPU_NETWORK, matches
 from doctor.judge.selection import InapplicableSelection
 from doctor.mesh.result import MeshResult
 from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, UnreachedHost, Verdict
-from doctor.rules.smoke import named_by, passed
 from doctor.text.addresses import is_address
 from doctor.text.nodeset import fold, is_host
 from doctor.transport.way import Way
@@ -387,13 +384,13 @@ def untrained(hosts: Iterable[Host], runs: Sequence[JudgedRun], not_made: str) -
     names = [host.name for host in hosts]
     if not runs:
         return dict.fromkeys(names, f"no smoke run was made: {not_made}")
-    last, named = runs[-1], {host for run in runs for host in named_by(run)}
+    last, named = runs[-1], {host for run in runs for host in run.named}
     reasons = {}
     for name in names:
         if name in named:
             reasons[name] = "a smoke run named it"
         elif name not in last.plan.hosts:
             reasons[name] = "it did not take part in the last smoke run"
-        elif not passed(last):
+        elif not last.passed:
             reasons[name] = "the last smoke run did not pass"
     return reasons

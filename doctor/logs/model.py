@@ -151,10 +151,8 @@ class Sighting:
 
 
 class LossForm(str, Enum):
-    MINDSPORE = "mindspore"
     MEGATRON = "megatron"
     TRAINER = "trainer"
-    LIGHTNING = "lightning"
     CSV = "csv"
     JSON = "json"
     PLAIN = "plain"
@@ -166,13 +164,11 @@ class Curve:
 
     file: str
     who: Party
-    form: LossForm
     steps: tuple[int, ...]
     losses: tuple[float, ...]
     """NaN and infinities are kept."""
     seconds: tuple[float | None, ...] = ()
-    """When each line was written or, with `step_time`, how long its step took; None if unknown."""
-    step_time: bool = False
+    """When each line was written; None if unknown."""
     lines: tuple[int, ...] = ()
     """The line number of each loss."""
     total: int = 0

@@ -1,7 +1,5 @@
 """A host's answer -> a capture for each fact that it gave, and why the others are missing. Pure."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -224,13 +222,16 @@ def _why_unusable(
         return "its command is a directory, or may not be executed there"
     if rc == NOT_FOUND and "loading shared librar" not in stderr:  # it may only lack a library of its own
         return ABSENT
-    lines = stderr.strip().splitlines()
-    said = [line for line in lines if line.strip() and not line.startswith(_IN_STACK)] or lines or [""]
-    return f"its command ended with {rc}" + (f": {said[-1].strip()[:200]}" if said[-1] else "")
+    lines = [line.strip() for line in stderr.splitlines() if line.strip() and not _BESIDE.match(line)]
+    raised = [line for line in lines if _RAISED.match(line)]
+    said = "; ".join(raised[-1:] or lines[:2])[:200]
+    return f"its command ended with {rc}" + (f": {said}" if said else "")
 
 
-_IN_STACK = (" ", "\t", "Current thread ")
-"""How the lines of a stack begin. Python prints one below its error if it cannot start."""
+_BESIDE = re.compile(r"[ \t]|Current thread |<no Python frame>|ERROR: ld\.so: object .* ignored\.$")
+"""Lines of a stack, which Python prints below its error if it cannot start, and what the linker ignores."""
+_RAISED = re.compile(r"[\w.]+(?:Error|Exception): ")
+"""An exception is in the last of many lines; others first say what is wrong, and then how they are used."""
 
 
 def _no_answer(answer: Answer) -> UnreachedHost:

@@ -1,12 +1,10 @@
 """What the charges of the smoke runs mean for one check: its problems, or why it cannot judge."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from doctor.api import UNDECIDED, Confidence, Place, Problem, Severity, Skip, Undecided, fold
+from doctor.api import UNDECIDED, Confidence, Place, Problem, Skip, Undecided, fold
 from doctor.facts.smoke import JudgedRun, SmokeRounds
-from doctor.smoke.judge.charge import WARNINGS, SmokeCharge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text
 from doctor.smoke.judge.links import (
     SLOWER_THAN_NETWORKS,
     measured_cells,
@@ -21,23 +19,6 @@ from doctor.text.interpreter import PLAIN
 
 QUEUED = 0.1
 """If a rank waited for a processor for at least this share of its time, the waits explain why it was slow."""
-
-
-def is_fault(charge: SmokeCharge) -> bool:
-    """Whether the charge makes a host unfit, as opposed to a warning."""
-    return charge.severity is Severity.FAIL or (charge.severity is None and charge.check not in WARNINGS)
-
-
-def named_by(run: JudgedRun) -> tuple[str, ...]:
-    """The hosts that a fault of the run names, including suspects."""
-    faults = (charge for charge in run.charges if is_fault(charge))
-    return tuple(dict.fromkeys(host for charge in faults for host in charge.culprit_hosts(run.plan)))
-
-
-def passed(run: JudgedRun) -> bool:
-    """Whether every rank finished and no fault is charged."""
-    whole = run.result.end.kind == "done" and all(seen.done for seen in run.result.ranks)
-    return whole and not any(is_fault(charge) for charge in run.charges)
 
 
 def accused(seen: SmokeRounds, check: str, decided_by: str) -> Iterator[Problem]:
@@ -200,7 +181,7 @@ def _blames_host(seen: SmokeRounds, check: str, host: str) -> bool:
         host in charge.culprit_hosts(run.plan)
         for run in seen.runs
         for charge in run.charges
-        if charge.check == check and is_fault(charge)
+        if charge.check == check and charge.is_fault
     )
 
 

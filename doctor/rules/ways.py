@@ -1,7 +1,5 @@
 """Whether a host has a way to another: how routes, neighbours and firewalls explain failed connections."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -193,7 +191,7 @@ def by_firewalls(
             (ephemeral[0], ephemeral[-1]),
             incoming=host == link.target,
         )
-        return all(span.decision.blocked for span in spans)
+        return all(span.decision.blocked or span.decision.diverts for span in spans)
 
     def closing(blame: MeshBlame) -> set[str]:
         """The hosts whose rules stop all of these connections."""

@@ -13,7 +13,6 @@ import grp
 import os
 import pwd
 import re
-import secrets
 import stat
 from collections.abc import Mapping
 from pathlib import Path
@@ -320,7 +319,7 @@ class _Draft:
         os.fsync(self._handle)
 
     def _hidden(self) -> Path:
-        return self._folder / f".doctor-{secrets.token_hex(8)}.tmp"
+        return self._folder / f".doctor-{os.urandom(8).hex()}.tmp"
 
     def _link(self, path: Path) -> None:
         if self._named is not None:

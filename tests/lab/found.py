@@ -5,8 +5,6 @@ whom: a check that failed in no run is not proved by its tests. A check that can
 run that ended with exit code 1; for one that only warns, a warning suffices.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re
@@ -21,9 +19,7 @@ from .needs import missing
 
 FOLDER = "FAULTS_SEEN"
 TOLD = re.compile(r"^(FAIL|WARN)  (\S+)  ((?:.*\n){1,5}?) {6}(?:where|found|means|do|seen) ", re.MULTILINE)
-NOT_IN_THE_LAB = {
-    "smoke-contention": "all hosts share the cores with all tests: who computes beside is lost in it",
-}
+NOT_IN_THE_LAB: dict[str, str] = {}
 """Checks whose fault no test run can cause reliably, with the reason: their tests judge recordings."""
 
 

@@ -9,8 +9,6 @@ with Lab(3) as lab:
     rack.reset()
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 import threading
@@ -275,9 +273,10 @@ class Rack:
                 self.router(address)
 
 
-def fit_npus(lab: Lab, product: str | Mapping[str, str] = "atlas-a2") -> Rack:
+def fit_npus(lab: Lab, product: str | Mapping[str, str | Product] = "atlas-a2") -> Rack:
     """Put NPUs of a product into every host of a running lab, or into the hosts of a mapping."""
     products = dict.fromkeys(lab.names, product) if isinstance(product, str) else product
-    rack = Rack(lab, {name: NpuHost(lab[name], PRODUCTS[kind]) for name, kind in products.items()})
+    kinds = {name: PRODUCTS[kind] if isinstance(kind, str) else kind for name, kind in products.items()}
+    rack = Rack(lab, {name: NpuHost(lab[name], kind) for name, kind in kinds.items()})
     rack.reset()
     return rack

@@ -1,7 +1,5 @@
 """NVIDIA GPUs: the list, their health, and the processes on them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -83,12 +81,14 @@ class NvidiaHealth:
     fabric: str = ""
     fabric_status: str = ""
     fabric_health: str = ""
+    compute: str = ""
+    """Who may compute on it: "Default", "Exclusive_Process" or "Prohibited"."""
 
 
 _HEALTH = (
     "index,ecc.errors.uncorrected.volatile.total,retired_pages.pending,remapped_rows.pending"
     ",remapped_rows.failure,mig.mode.current,gpu_recovery_action,fabric.state,fabric.status"
-    ",fabric.health.summary"
+    ",fabric.health.summary,compute_mode"
 )
 # A driver refuses the whole query for one unknown field, and names that field.
 _WITHOUT_UNKNOWN_FIELDS = """\
@@ -114,7 +114,10 @@ def _health(capture: Capture) -> Mapping[int, NvidiaHealth]:
                 _yes(row.get("remapped_rows.failure", "")),
                 told(row.get("gpu_recovery_action", "")),
                 row.get("mig.mode.current") == "Enabled",
-                *(told(row.get(f"fabric.{what}", "")) for what in ("state", "status", "health.summary")),
+                told(row.get("fabric.state", "")),
+                told(row.get("fabric.status", "")),
+                told(row.get("fabric.health.summary", "")),
+                told(row.get("compute_mode", "")),
             )
     if not found:
         raise UnreadableOutput(complaint(call, TOOL))

@@ -5,8 +5,6 @@ address that is unknown, in a command that was not understood, or as another she
 None of them may be lost.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -51,7 +49,7 @@ _ADDRESS = re.compile(
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])",
 )
 _ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
-_DRAWS = r"(?:shuf|uuidgen|mktemp|python3? -c [^\n]{0,200}?\b(?:bind|random|uuid)|date \+\S{0,20}%N)\b"
+_DRAWS = r"(?:shuf|uuidgen|mktemp|python3? -c [^\n]{0,200}?\b(?:bind|random|uuid)|date \+\S{0,40}?%[NsSTX])\b"
 _DRAWN = (
     r"(?:\$\(\([^()\n]{0,80}\bS?RANDOM\b[^()\n]{0,80}\)\)|\$\{?S?RANDOM\b\}?|\$\$|\$\{\$\}"
     rf"|(?:\$\(|`)\s?{_DRAWS}[^)`\n]{{0,200}}[)`]?)"

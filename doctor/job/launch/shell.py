@@ -4,11 +4,10 @@ Nothing is run. A variable is known if the script itself gives it a plain value.
 machine, on arguments or on a branch that may not be taken is unknown, and is left out rather than guessed.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 
 from doctor.job.launch.command import bare_program, read_command, strange_start
 from doctor.job.launch.expand import (
@@ -22,6 +21,7 @@ from doctor.job.launch.expand import (
 from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
+from doctor.job.launch.launchers.deepspeed import DEEPSPEED
 from doctor.job.launch.launchers.plain import PLAIN
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import ShellCommand
@@ -38,6 +38,11 @@ _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
 _PATH = re.compile(r"/[\w./@+,=:-]{1,400}")
+_READ = re.compile(
+    rf"--?(?:(?:(?:{DEEPSPEED.name}|ds|model)[_-])?config(?:[_-]file)?|cfg|{DEEPSPEED.name}|tokenizer[_-]model"
+    r"|(?:vocab|merges?|train|valid(?:ation)?|test)[_-]file|model[_-]name[_-]or[_-]path)"
+)
+"""Options whose value every rank reads. That of others may be what a rank writes or fetches itself."""
 _MAKES = (
     r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync|install|dd|venv|create|build)\b)"
 )
@@ -268,7 +273,8 @@ class _Shell(ShellWithScripts):
         programs = [word for word in line if word.endswith(".py")]
         goes_out = command.launcher is not None and command.launcher.hosts_besides
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else ""]
-        self._need([*here, *programs[:1]])
+        pairs = pairwise(word for each in line for word in each.split("=", 1))
+        self._need([*here, *programs[:1], *(value for name, value in pairs if _READ.fullmatch(name))])
         self.lines.append(
             ShellCommand(
                 self.outside or number,

@@ -1,7 +1,5 @@
 """Sizes of the model and of its parallel groups in the command of a rank, by the options of Megatron."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 
@@ -29,7 +27,7 @@ _ELSEWHERE = r"use_checkpoint_args|yaml_cfg|encoder_\w*(?:layers|parallel_size)"
 def sizes_in(words: Sequence[str]) -> dict[str, int]:
     """The sizes that these words state. Groups that they do not divide count as 1 if no word is unknown."""
     given = _options(words)
-    if not given.keys() & set(_GROUPS.values()) or _has(given, _ELSEWHERE):
+    if not given.keys() & {*_GROUPS.values(), "micro_batch_size"} or _has(given, _ELSEWHERE):
         return {}
     found = {key: _number(given.get(name, "")) for key, name in (_GROUPS | _OTHERS).items()}
     program = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)

@@ -1,11 +1,10 @@
 """The result of a rule of the judge: who is to blame, how that is known, and by which lines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.agents.onhost.kernel_kills import reports_kill
+from doctor.logs.judge.device_memory import BY_OTHERS, held_by_others
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import killed_pid, lacks_memory
 from doctor.logs.judge.parties import Key, key
@@ -45,15 +44,19 @@ class LogBlame:
         first = symptoms[0] if symptoms and not self.nameless else None
         checks = (*self.checks, *(check for each in symptoms for check in each.checks))
         lines = (*(_telling(each) for each in _spread(self.events)), *self.lines)
+        causes, how = first.causes if first else (), self.how
+        if any(held_by_others(line.text) for line in lines):
+            causes = tuple(sorted(causes, key=lambda cause: not cause.startswith("another process")))
+            how = (*how, BY_OTHERS)
         return LogCause(
             symptom=first.id if first else None,
             says=self.says + more,
             who=self.who,
             role=self.role,
             because=because,
-            how=self.how,
+            how=how,
             lines=tuple(dict.fromkeys(lines))[:MOST_LINES],
-            causes=first.causes if first else (),
+            causes=causes,
             checks=tuple(dict.fromkeys(checks)),
             remedy=Remedy(first.id, self._to_do(first)) if first and first.remedy else None,
             confidence=self.confidence,

@@ -1,7 +1,5 @@
 """The logs, prepared once for all rules: which lines count, who wrote them, whom they are about, and when."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -266,7 +264,7 @@ def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:
             last = len(curve.steps) - 1
             while last and curve.steps[last - 1] >= curve.steps[last]:
                 last -= 1  # a progress bar prints its last state again at the end
-            at = curve.seconds[last] if curve.seconds and not curve.step_time else None
+            at = curve.seconds[last] if curve.seconds else None
             text = f"step {curve.steps[last]}"
             found[curve.who.rank].append(LogLine(curve.file, curve.lines[last], text, who=curve.who, at=at))
     return found

@@ -3,8 +3,6 @@
 Clocks without such a connection are not compared: no rank is guilty because of its host's time.
 """
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -68,7 +66,7 @@ def clocks_of(
             if line.at is not None and (step := step_of(line.text)) is not None:
                 marks[("step", step)][of(line)].append(line.at)
     for curve in logs.curves:
-        if curve.step_time or not curve.seconds:
+        if not curve.seconds:
             continue
         where = of(LogLine(curve.file, 0, "", who=curve.who))
         for step, at in zip(curve.steps, curve.seconds, strict=False):

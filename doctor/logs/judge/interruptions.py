@@ -1,7 +1,5 @@
 """Jobs that somebody ended with Ctrl-C: if they hung, the tracebacks show whom the ranks waited for."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from itertools import pairwise
 from statistics import median
@@ -77,7 +75,7 @@ def _ran(case: LogCase, told: list[Event]) -> bool:
     ends = [each.line for each in told if each.line.at is not None]
     for curve in case.logs.curves:
         seconds = [each for each in curve.seconds if each is not None]
-        if curve.step_time or len(seconds) < 3 or not ends:
+        if len(seconds) < 3 or not ends:
             continue
         pause = median(after - before for before, after in pairwise(seconds))
         line = next((each for each in ends if each.file == curve.file), None)

@@ -1,7 +1,5 @@
 """Offers the lines of one file that print a loss, in order; those of a known shape are taken many at once."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -95,7 +93,7 @@ class Losses:
         front = Front(facts.prefix, facts.stamp, facts.at is not None)
         if self._loss.offer(text, lines.number(place), facts.party, facts.at, front):
             return True
-        plain = not (self._loss.headers or b"{" in raw or b"\r" in raw or b"step time" in raw)
+        plain = not (self._loss.headers or b"{" in raw or b"\r" in raw)
         few = plain and len(self._others) < MOST_OTHERS
         if few and find_loss(text) is None and read_without_loss(text) is None:
             self._others.add(_key(raw))

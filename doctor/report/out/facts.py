@@ -1,7 +1,5 @@
 """The facts of all hosts as JSON, and as CSV that a spreadsheet cannot take for formulas."""
 
-from __future__ import annotations
-
 import csv
 import io
 from typing import Any
@@ -11,9 +9,6 @@ import msgspec
 from doctor import __version__
 from doctor.judge.fact_table import FactRow, facts_of_host
 from doctor.judge.verdict import Report
-from doctor.report.html.facts import facts_section
-from doctor.report.html.page import as_html
-from doctor.report.markdown.page import as_markdown
 from doctor.report.page.areas import AREAS
 from doctor.report.page.card import CardKind, Page, Table
 from doctor.report.page.fact_words import spread
@@ -80,10 +75,15 @@ def _cell(value: Any) -> str | int | float:
 
 
 def facts_html(report: Report) -> bytes:
+    from doctor.report.html.facts import facts_section
+    from doctor.report.html.page import as_html
+
     return as_html(_page(report), [("facts", "Facts", facts_section(report))])
 
 
 def facts_markdown(report: Report) -> bytes:
+    from doctor.report.markdown.page import as_markdown
+
     return as_markdown(_page(report))
 
 

@@ -1,7 +1,5 @@
 """A drawing of losses, whatever draws it: its lines and its axes."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,8 +88,6 @@ class LossDrawing:
     """The number of lines that are not drawn."""
     counted: bool = False
     """Whether the steps only count the printed losses."""
-    peaks: bool = False
-    """Whether a column shows its largest loss instead of the mean."""
     id: str = "losses"
 
     def columns(self, line: LossLine, room: int) -> tuple[list[float | None], list[bool]]:
@@ -104,8 +100,7 @@ class LossDrawing:
                 found[column].append(loss)
             else:
                 lost[column] = True
-        pick = max if self.peaks else fmean
-        return _interpolated([pick(losses) if losses else None for losses in found], lost), lost
+        return _interpolated([fmean(losses) if losses else None for losses in found], lost), lost
 
 
 def is_number(loss: float) -> bool:

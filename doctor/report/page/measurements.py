@@ -4,8 +4,6 @@ A line is ticked only if checks of its area passed on all hosts and the area has
 wrong there and something is undecided, the line says both.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -20,7 +18,7 @@ from doctor.report.page import smoke
 from doctor.report.page.areas import AREAS, OTHER, area_of
 from doctor.report.page.fact_words import spread
 from doctor.report.page.names import named_or_counted
-from doctor.rules.smoke import passed, together
+from doctor.rules.smoke import together
 from doctor.text.nodeset import fold
 
 APART: Mapping[str, str] = {
@@ -195,7 +193,7 @@ class _PassedResults:
 
     def _trained(self) -> bool:
         training = self.report.training
-        return bool(training.runs) and passed(training.runs[-1]) and not training.untrained
+        return bool(training.runs) and training.runs[-1].passed and not training.untrained
 
     def apart(self, proved: Collection[str]) -> Iterator[Measurement]:
         for check, name in APART.items():

@@ -1,7 +1,5 @@
 """The numbers of the smoke runs that a report shows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from statistics import fmean, median
@@ -9,7 +7,7 @@ from typing import Literal
 
 from doctor.facts.smoke import JudgedRun
 from doctor.job.framework import FRAMEWORKS
-from doctor.rules.smoke import is_fault, passed, together
+from doctor.rules.smoke import together
 from doctor.smoke.judge.curve import REPLICAS, expected, least_of
 from doctor.smoke.judge.link_charges import MANY_SEGMENTS
 from doctor.smoke.judge.link_stages import sent_again
@@ -129,9 +127,9 @@ def _trained_with(plan: SmokePlan, versions: Mapping[str, str]) -> str:
 
 
 def outcome(run: JudgedRun) -> Outcome:
-    if passed(run):
+    if run.passed:
         return "pass"
-    unfinished = run.result.end.kind == "interrupted" and not any(map(is_fault, run.charges))
+    unfinished = run.result.end.kind == "interrupted" and not any(charge.is_fault for charge in run.charges)
     return "skipped" if unfinished else "fail"
 
 
@@ -148,7 +146,7 @@ def phases(run: JudgedRun, net: float | None) -> tuple[PhaseLine, ...]:
     """
     ended = run.result.end.kind
     here = None if ended == "done" else last_phase(run)
-    wrong = {_PART_OF.get(charge.phase, charge.phase) for charge in run.charges if is_fault(charge)}
+    wrong = {_PART_OF.get(charge.phase, charge.phase) for charge in run.charges if charge.is_fault}
     wrong |= set() if here is None or ended == "interrupted" else {here}
     rows = [] if net is None else [PhaseLine("net", "fail" if "net" in wrong else "pass", round(net, 3))]
     order = SHOWN if together(run.plan) > 1 else SHOWN[:-1]
@@ -337,7 +335,7 @@ def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
 def _first_checks(run: JudgedRun) -> dict[int, str]:
     """Rank -> the first check that names it or its host, faults before warnings."""
     named: dict[int, str] = {}
-    for charge in sorted(run.charges, key=lambda charge: not is_fault(charge)):
+    for charge in sorted(run.charges, key=lambda charge: not charge.is_fault):
         hosts = set(charge.culprit_hosts(run.plan)) if not charge.ranks else set()
         for rank in (*charge.ranks, *(seat.rank for seat in run.plan.seats if seat.host in hosts)):
             named.setdefault(rank, charge.check)

@@ -1,7 +1,5 @@
 """The smoke runs in a terminal: one paragraph, which has three lines if nothing is wrong."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
@@ -15,7 +13,7 @@ from doctor.report.page.smoke import RunNumbers
 from doctor.report.page.smoke_losses import loss_drawing
 from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.rank_table import print_pairs, print_ranks
-from doctor.rules.smoke import is_fault, together
+from doctor.rules.smoke import together
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, t
@@ -158,12 +156,13 @@ def _speed(seen: RunNumbers) -> list[Pieces]:
 def _judged(report: Report) -> list[Pieces]:
     """Whether these numbers are good: the results of the checks that compare ranks and links."""
     said = []
+    blamed = {each.check for each in report.results if each.status in (Status.FAIL, Status.WARN)}
     for check, good, bad in (
         ("smoke-straggler", "no rank is slow", "slow ranks"),
         ("smoke-slow-link", "no link is slow" if _compared(report) else "", "slow links"),
     ):
         statuses = {result.status for result in report.results if result.check == check}
-        if statuses & {Status.FAIL, Status.WARN}:
+        if check in blamed or (check == "smoke-straggler" and "smoke-contention" in blamed):
             said.append(_words(bad, "bold red"))
         elif statuses == {Status.PASS} and good:
             said.append(_words(good, "green"))
@@ -204,7 +203,7 @@ def _repeats(before: JudgedRun, runs: Sequence[JudgedRun]) -> Iterator[Pieces]:
     for run in runs:
         gone = [host for host in before.plan.hosts if host not in run.plan.hosts]
         pieces = _words(clean_line(f"repeated without {fold(gone)}:"))
-        checks = dict.fromkeys(charge.check for charge in run.charges if is_fault(charge))
+        checks = dict.fromkeys(charge.check for charge in run.charges if charge.is_fault)
         status = smoke.outcome(run)
         style = {"pass": "bold green", "fail": "bold red", "skipped": "bold cyan"}[status]
         word = {"pass": "passed", "fail": "failed", "skipped": "interrupted"}[status]

@@ -1,7 +1,5 @@
 """A charge: what one smoke run proves, against whom, and how it is known."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from doctor.model import Confidence, Evidence, Severity
@@ -41,6 +39,11 @@ class SmokeCharge:
     """A remedy that fits better than that of the check, if there are no commands."""
     undecided: bool = False
     """The culprits are suspects: it was one of them, but it is unknown which."""
+
+    @property
+    def is_fault(self) -> bool:
+        """Whether the charge makes a host unfit, as opposed to a warning."""
+        return self.severity is Severity.FAIL or (self.severity is None and self.check not in WARNINGS)
 
     def culprit_hosts(self, plan: SmokePlan) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*(plan.seat(rank).host for rank in self.ranks), *self.hosts]))

@@ -1,14 +1,13 @@
 """Charges processes that died and hosts that were lost. Those that died because a peer did are victims."""
 
-from __future__ import annotations
-
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.charge import SmokeCharge
-from doctor.smoke.judge.exits import LOG, ORDER, commands, ending_words, remedy, way_of
+from doctor.smoke.judge.exits import LOG, ORDER, commands, ending_words, remedy, said, way_of
 from doctor.smoke.judge.phrases import SHOWN, consequences, doing, evidence, last_lines, one_line
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, place_of
 from doctor.smoke.onhost.page import PHASES
@@ -77,7 +76,15 @@ def _dead(cell: EndedCell) -> Iterator[SmokeCharge]:
 def _ending(seen: RankOutcome) -> str:
     if seen.error is None:
         return f"its process {ending_words(seen)}"
-    return f"it stopped with {seen.error.type}: {one_line(seen.error.text)}"
+    advice = next(filter(_ADVICE.search, _SENTENCES.split(" ".join(said(seen).split()))), "")
+    return f"it stopped with {seen.error.type}: {one_line(seen.error.text)}" + (
+        f"; it was told: {one_line(advice)}" if advice and advice not in seen.error.text else ""
+    )
+
+
+_SENTENCES = re.compile(r"(?<=[.!?]) +(?=[A-Z])")
+_ADVICE = re.compile(r"\b(?:(?:down|up)grade|reinstall|(?:pip|conda) install)\b", re.IGNORECASE)
+"""A library that does not fit another often says on stderr what to do, and then raises something obscure."""
 
 
 def _charge(

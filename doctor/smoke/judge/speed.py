@@ -1,7 +1,5 @@
 """Ranks that compute more slowly than the others, and hosts whose processor is shared with other work."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,16 +37,23 @@ FALSE_ALARMS = 1 / 1000
 LEAST_HOSTS = 3
 TAKEN = 1.3
 """The ratio of time to processor time in a rank's own computing above which a host is shared."""
+STOPPED, RUINED = 1.5, 2.0
+"""The same ratio without the waits for a processor: a healthy rank is below 1.2, also on a busy host."""
 MAD = 1.4826
 """The factor from a median distance from the median to a standard deviation."""
 
 
 def judge_speed(result: SmokeResult) -> Iterator[SmokeCharge]:
-    """Charges for shared hosts, then for slow ranks on the others: a shared host explains slow ranks."""
-    contention = list(_contention(result))
+    """Charges for hosts that stop their processes or are shared, then for slow ranks on the others: both
+    explain slow ranks.
+    """
+    stopped = list(_stopped(result))
+    yield from stopped
+    taken = {host for charge in stopped for host in charge.hosts}
+    contention = [charge for charge in _contention(result) if taken.isdisjoint(charge.hosts)]
     yield from contention
     shared = {host for charge in contention for host in charge.hosts}
-    yield from _stragglers(result, shared)
+    yield from _stragglers(result, taken | shared)
 
 
 def spread(values: Sequence[float]) -> float:
@@ -179,6 +184,53 @@ def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Smo
         confidence=Confidence.STRONG,
         severity=Severity.WARN,
         evidence=(Evidence("computing a step, median", "\n".join(lines)),),
+    )
+
+
+def _stopped(result: SmokeResult) -> Iterator[SmokeCharge]:
+    """Charges hosts on which ranks neither computed nor waited for a processor for much of the time in which
+    they should compute. Medians of steps do not show that: most steps are shorter than such a pause.
+    """
+    if result.plan.backend != "gloo":
+        return
+    for host in result.plan.hosts:
+        times = [_times(result, seat.rank) for seat in result.plan.on(host)]
+        worst = [half for halves in times for half in halves]
+        if worst and all(halves and min(halves) > STOPPED for halves in times):
+            yield _kept_from_running(host, median(worst))
+
+
+def _times(result: SmokeResult, rank: int) -> list[float]:
+    """How many times its processor time it computed, less its waits for a processor, in each half of the
+    steps; empty if the kernel does not count these waits.
+    """
+    steps = [*_later_steps(result, rank).values()]
+    halves = steps[: len(steps) // 2], steps[len(steps) // 2 :]
+    if len(steps) < LEAST_STEPS or not all(sum(step.queued for step in half) for half in halves):
+        return []
+    return [
+        sum(step.compute - step.queued for step in half) / max(sum(step.cpu for step in half), 1e-6)
+        for half in halves
+    ]
+
+
+def _kept_from_running(host: str, times: float) -> SmokeCharge:
+    return SmokeCharge(
+        check="smoke-contention",
+        kind="stopped",
+        summary=f"its processes are kept from running: computing takes {times:.1f} times the processor time "
+        "that it gets, and no other work has the processor meanwhile",
+        expected="1.0 if waits for a processor are left out",
+        actual=f"{times:.1f}",
+        hosts=(host,),
+        phase="train",
+        confidence=Confidence.STRONG,
+        severity=Severity.FAIL if times > RUINED else Severity.WARN,
+        commands=(
+            "grep . $(find /sys/fs/cgroup -name cgroup.freeze -o -name freezer.state -o -name cpu.stat) | "
+            "grep -E 'FROZEN|freeze:1|throttled'",
+            "vmstat 1 5    # st: time that a hypervisor gave to other guests",
+        ),
     )
 
 

@@ -2,8 +2,6 @@
 it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest
@@ -131,6 +129,39 @@ def test_a_failed_connection_is_a_symptom_of_the_firewall(examine: Examiner) -> 
     assert_healthy(examine())
 
 
+DIVERTING = {
+    "nft, to another host": ("nft", "prerouting", "tcp dport 1024-65535 dnat to {peer}"),
+    "nft, to another port": ("nft", "prerouting", "tcp dport 1024-65535 redirect to :22"),
+    "nft, what the host sends to one peer": ("nft", "output", "ip daddr {peer} dnat to 10.99.0.9"),
+    "iptables": ("iptables", "PREROUTING", "-p tcp --dport 1024:65535 -j DNAT --to-destination {peer}"),
+}
+
+
+@pytest.mark.parametrize("name", DIVERTING)
+def test_a_rule_that_sends_connections_elsewhere(name: str, lab: Lab, examine: Examiner) -> None:
+    """The host with the rule is named alone, also if connections with one peer fail; the repair is right."""
+    tool, hook, rule = DIVERTING[name]
+    rule = rule.format(peer=lab["node3"].address)
+    if tool == "nft":
+        chain = f"type nat hook {hook} priority -100; {rule};"
+        lab["node2"].nft(f"table ip forwards {{\n chain entry {{ {chain} }}\n}}\n")
+    else:
+        lab["node2"].iptables("-t", "nat", "-A", hook, *rule.split())
+    outcome = examine()
+    found, symptom = outcome.trouble
+    assert (found["check"], found["status"], found["hosts"], outcome.code) == (
+        "firewall-blocks",
+        "fail",
+        ["node2"],
+        1,
+    )
+    assert "the firewall diverts what the job needs" in found["summary"]
+    assert (symptom["check"], symptom["because"]) == ("port-unreachable", found["id"])
+    assert not outcome.unknown
+    apply_remedy(lab, found)
+    assert_healthy(examine())
+
+
 UNSEEN = from_cases(__file__, "UNSEEN", dict[str, str])
 
 
@@ -150,6 +181,10 @@ SILENT = {
         f"--zone=trusted --add-source={CLUSTER}"
     ),
     "nft that lets the cluster in": nft_input(f"{USUAL}; ip saddr {CLUSTER} accept", "drop"),
+    "a service that is forwarded": lambda host: host.iptables(
+        *("-t", "nat", "-A", "PREROUTING", "-p", "tcp", "--dport", "8080"),
+        *("-j", "DNAT", "--to-destination", "172.17.0.2:80"),
+    ),
     "nft against somebody else": nft_input("ip saddr 203.0.113.7 drop; tcp dport 5432 drop"),
 }
 

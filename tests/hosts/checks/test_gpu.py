@@ -1,7 +1,5 @@
 """NVIDIA GPUs themselves: each fault alone on one of three hosts with eight H100 each."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,6 +139,12 @@ UNHEALTHY = {
         lambda host: host[0].__setitem__("gpu_recovery_action", "Drain and Reset"),
         (0,),
         says=("asks for an action", r"None \| Drain and Reset", "--gpu-reset -i 0"),
+    ),
+    "closed to programs": GpuFault(
+        "gpu-unhealthy",
+        lambda host: host[6].__setitem__("compute_mode", "Prohibited"),
+        (6,),
+        says=("no program can compute on the GPU", r"Default \| Prohibited", "nvidia-smi -c DEFAULT -i 6"),
     ),
     "driver and library differ": GpuFault(
         "gpu-unhealthy",
@@ -299,3 +303,12 @@ def test_what_all_logins_hide_alike_is_missing_to_the_ranks(examine: GpuExaminer
     finally:
         for each in examine.gpus:
             each.host.sshd()
+
+
+def test_split_gpus_are_not_enough_for_the_ranks(examine: GpuExaminer) -> None:
+    (victim, *_) = examine.gpus
+    for index in range(5):
+        victim[index]["mig.mode.current"] = "Enabled"
+    assert_healthy(examine(*ALONE, "--ranks-per-host", "3"))
+    found = assert_only(examine(*ALONE, "--ranks-per-host", "4"), "gpu-split", [victim.host.name], devices=())
+    assert_says(found, r"split into instances \(MIG\)", "3 of 8", "sudo nvidia-smi -mig 0")

@@ -1,7 +1,5 @@
 """nvidia-smi in every condition: hung, missing, only for root. In none of them is a GPU blamed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +9,7 @@ from tests.lab.gpus import Gpus
 from tests.support.faults import ALONE, assert_healthy, assert_only, assert_unexamined, prove, some_of, words
 from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, three_hosts, undecided_on, victim
 
-OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "nvlink-down"}
+OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "gpu-split", "nvlink-down"}
 OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors", "gpu-xid"}
 
 

@@ -1,7 +1,7 @@
 """Kernel settings and limits, each fault alone on one host."""
 
-from __future__ import annotations
-
+import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -230,6 +230,32 @@ def test_other_ports_of_hccl_are_known_from_the_launch(lab: Lab, examine: Examin
     assert found["where"] == [
         {"host": host.name, "rank": None, "pid": None, "device": None, "port": 50031, "peer": None}
     ]
+
+
+CLIENT = """\
+import socket, sys, time
+client = socket.socket()
+client.bind(("0.0.0.0", 29511))
+client.connect((sys.argv[1], 22222))
+if sys.argv[2:]:
+    client.close()
+time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("closed", [(), ("closed",)])
+def test_a_connection_from_the_master_port_holds_it(
+    closed: tuple[str, ...], lab: Lab, examine: Examiner
+) -> None:
+    """Its other end may be anything: bind fails, as that of torch would."""
+    lab["node2"].listen(22222)
+    client = lab[HEAD].spawn([sys.executable, "-c", CLIENT, lab["node2"].address, *closed], "root")
+    time.sleep(1)
+    (found,) = assert_only(examine("--master-port", "29511", hosts="node[1-2]"), "port-in-use", [HEAD])
+    assert "port 29511, which the job will bind, is taken" in found["summary"]
+    assert ("connected to" in found["actual"]) != bool(closed)
+    assert_healthy(examine("--master-port", "29512", hosts="node[1-2]"))
+    del client
 
 
 def test_a_port_that_only_root_may_bind(examine: Examiner) -> None:

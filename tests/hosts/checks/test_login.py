@@ -1,7 +1,5 @@
 """What ranks inherit from a login: variables, limits and CPUs, each fault alone on one host."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lab import Host, Lab
@@ -67,6 +65,11 @@ FAULTS = {
         lambda host: host.limits(**{"as": 3 * GB}),
         says=("ulimit -v", "3072 MB", "limits.d"),
     ),
+    "ulimit -d": Fault(
+        "address-space-limited",
+        lambda host: host.limits(data=GB),
+        says=("the data size of a login is limited", "ulimit -d", "1024 MB"),
+    ),
     "a larger ulimit -v": Fault(
         "address-space-limited", lambda host: host.limits(**{"as": 6 * GB}), "warn", ("6144 MB",)
     ),
@@ -75,6 +78,12 @@ FAULTS = {
     ),
     "a larger ulimit -f": Fault(
         "file-size-limited", lambda host: host.limits(fsize=9 * GB), "warn", ("9216 MB",)
+    ),
+    "ulimit -t": Fault(
+        "cpu-time-limited", lambda host: host.limits(cpu=1800), says=("ulimit -t", "1800 s", "-rnw cpu")
+    ),
+    "a larger ulimit -t": Fault(
+        "cpu-time-limited", lambda host: host.limits(cpu=90_000), "warn", ("90000 s",)
     ),
     "two ranks on one CPU": Fault("cpu-affinity-narrow", one_cpu, "warn", ("1 of 2 CPUs",)),
     "four ranks on one CPU": Fault(
@@ -93,7 +102,7 @@ def test_what_looks_alike_and_is_sound(lab: Lab, examine: Examiner) -> None:
     alike = "PYTHONHOME=/usr LD_PRELOAD=libc.so.6 TZ=Asia/Shanghai"
     for host in lab:
         host.sshd(SetEnv=alike)
-    lab["node2"].limits(**{"as": 1 << 40, "fsize": 1 << 40})
+    lab["node2"].limits(**{"as": 1 << 40, "fsize": 1 << 40, "cpu": 30 * 86400})
     lab["node3"].sshd(SetEnv=f"{alike} SLURM_PROCID=0")
     one_cpu(lab["node3"])
     assert_healthy(examine(*ALONE, "--python", "/usr/bin/python3"))

@@ -1,7 +1,5 @@
 """Memory and disk, each fault alone on one host."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.lab import Host, Lab
@@ -75,6 +73,12 @@ FAULTS = {
     ),
     "tmp read-only": Fault(
         "tmp-not-writable", lambda host: host.do("mount -o remount,ro /tmp"), says=("/tmp cannot be written",)
+    ),
+    "tmp without programs": Fault(
+        "tmp-noexec",
+        lambda host: host.do("mount -o remount,noexec /tmp"),
+        "warn",
+        ("nothing that is compiled in /tmp may be run", "findmnt -T /tmp"),
     ),
     "tmp of root only": Fault(
         "tmp-not-writable",

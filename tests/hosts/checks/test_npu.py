@@ -1,7 +1,5 @@
 """Ascend devices themselves: each fault alone on one of three hosts, Atlas A2 with eight NPUs each."""
 
-from __future__ import annotations
-
 import time
 from pathlib import Path
 
@@ -41,6 +39,11 @@ def test_healthy(exam: tuple[str, ...], examine: NpuExaminer) -> None:
 
 def no_driver(host: NpuHost) -> None:
     host.do("rm -f /dev/davinci*")
+
+
+def mtus(host: NpuHost) -> None:
+    for device in EIGHT:
+        host.configure(device, mtu="1500" if device == 4 else "4200")
 
 
 FAULTS = {
@@ -104,6 +107,13 @@ FAULTS = {
         lambda host: host[2].memory(50000),
         (2,),
         says=("its memory is in use", "50000 of 65536 MB", "not visible from here"),
+    ),
+    "a packet size of its own": NpuFault(
+        "mtu-mismatch",
+        mtus,
+        (4,),
+        "warn",
+        ("its MTU differs", "4200, as on 7 other devices", "1500", "hccn_tool -i 4 -mtu -g"),
     ),
     "link down": NpuFault(
         "device-link-down",

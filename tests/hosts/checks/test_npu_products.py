@@ -1,10 +1,9 @@
 """What differs between Ascend products: rails, dies, ports. Healthy ones are silent."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.lab import Lab, missing
+from tests.lab.npu_products import PRODUCTS
 from tests.lab.npus import NpuHost, Rack, fit_npus
 from tests.support.batches import batches, prove_each
 from tests.support.cases import from_cases
@@ -239,6 +239,21 @@ def test_the_remedy_names_the_die(fitted: Fitted) -> None:
 
 
 def test_hosts_of_different_products(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
-    """Hosts are compared only with hosts of the same product."""
+    """Hosts are compared only with hosts of the same product; one job cannot have both."""
     rack = fit_npus(make_lab(4), {f"node{n}": TRAINING if n < 3 else "atlas-a2" for n in range(1, 5)})
-    assert_healthy(NpuExaminer(rack, tmp_path)(*ALONE, hosts="node[1-4]"))
+    examine = NpuExaminer(rack, tmp_path)
+    for job, status, code in ((), "warn", 0), (("--ranks-per-host", "8"), "fail", 1):
+        outcome = examine(*ALONE, *job, hosts="node[1-4]")
+        (found,) = outcome.trouble
+        told = (found["check"], found["status"], found["hosts"], outcome.code)
+        assert told == ("plan-invalid", status, [], code)
+        assert_says([found], r"atlas-training on node\[1-2\]; atlas-a2 on node\[3-4\]")
+    assert_healthy(examine(*ALONE, hosts="node[3-4]"))
+
+
+def test_models_of_one_product(make_lab: Callable[..., Lab], tmp_path: Path) -> None:
+    slower = replace(PRODUCTS["atlas-a2"], chip="910B3")
+    rack = fit_npus(make_lab(3), {"node1": "atlas-a2", "node2": slower, "node3": "atlas-a2"})
+    outcome = NpuExaminer(rack, tmp_path)(*ALONE)
+    (found,) = assert_only(outcome, "version-drift", ["node2"], "warn")
+    assert_says([found], "NPU model differs", r"910B1, as on 2 hosts \| 910B3")

@@ -1,7 +1,5 @@
 """Versions, environments, the kernel log and processes, each fault alone on one host."""
 
-from __future__ import annotations
-
 import shlex
 import sys
 
@@ -17,8 +15,9 @@ from tests.support.faults import (
     assert_healthy,
     assert_only,
     victim,
+    words,
 )
-from tests.support.packages import package
+from tests.support.packages import PACKAGES, package
 from tests.support.paths import ROOT
 
 ASCEND = "/usr/local/Ascend"
@@ -32,6 +31,10 @@ NO_AGE = (*ALONE, "--expect", "leftover_minutes=0")
 def other_torch(host: Host) -> None:
     package("torch", "2.1.0", host)
     package("torch_npu", "2.0.1", host)
+
+
+def renumber(host: Host) -> None:
+    host.do("sed -i s/^trainee:x:4001:/trainee:x:4007:/ /etc/passwd; chown -R 4007 /home/trainee")
 
 
 def old_firmware(host: Host) -> None:
@@ -69,6 +72,13 @@ FAULTS = {
         lambda host: host.write("/home/trainee/.bashrc", "export NCCL_IB_DISABLE=1\n"),
         "warn",
         ("NCCL_IB_DISABLE differs",),
+        user="trainee",
+    ),
+    "another number of the user": Fault(
+        "env-drift",
+        renumber,
+        "warn",
+        ("number of user trainee differs", r"4001, as on 3 hosts \| 4007"),
         user="trainee",
     ),
     "torch_npu for another torch": Fault(
@@ -118,6 +128,20 @@ def test_torch_is_missing(expected: str, version: str | None, lab: Lab, examine:
     (found,) = assert_only(outcome, "torch-missing", [host.name], also=("version-drift",))
     assert f"the job's interpreter has {f'torch {version}' if version else 'no torch'}" in found["summary"]
     assert found["subject"].startswith("/usr/bin/python3")
+
+
+def test_torch_is_compiled_for_another_python(lab: Lab, examine: Examiner) -> None:
+    """As on a PYTHONPATH with the packages of another environment; it cannot be imported."""
+    for host in lab:
+        package("torch", "2.1.2", host)
+    for name in ("__init__.py", "_C.cpython-38-x86_64-linux-gnu.so"):
+        lab["node3"].write(f"{PACKAGES}/torch/{name}", "")
+    outcome = examine(*ALONE, *PLAIN, "--expect", "torch=any")
+    (found,) = assert_only(outcome, "torch-missing", ["node3"])
+    assert "has torch 2.1.2 for another Python" in words(found)
+    assert "_C.cpython-38" in words(found)
+    lab["node3"].do(f"mv {PACKAGES}/torch/_C.cpython-38-x86_64-linux-gnu.so {PACKAGES}/torch/_C.abi3.so")
+    assert_healthy(examine(*ALONE, *PLAIN, "--expect", "torch=any"))
 
 
 def test_any_version_of_torch_passes_without_an_expectation(lab: Lab, examine: Examiner) -> None:

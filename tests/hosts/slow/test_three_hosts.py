@@ -1,7 +1,5 @@
 """A job over hosts of the lab: `doctor slow` names the rank, the host or the link, and leaves nothing."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 
@@ -13,10 +11,11 @@ from tests.support.slow.hosts import training
 pytestmark = pytest.mark.slow
 
 SECONDS = "5"
+"""On a slow machine too few, if only connections are seen."""
 
 
-def slow(lab: Lab, *words: str, **more: Any) -> tuple[int, dict[str, Any]]:
-    done = lab.doctor("slow", *words, "--for", SECONDS, "--json", "-", **more)
+def slow(lab: Lab, *words: str, seconds: str = SECONDS, **more: Any) -> tuple[int, dict[str, Any]]:
+    done = lab.doctor("slow", *words, "--for", seconds, "--json", "-", **more)
     assert done.stdout, done.stderr
     return done.returncode, json.loads(done.stdout)
 
@@ -38,13 +37,17 @@ def test_a_job_over_three_hosts(lab: Lab) -> None:
         code, said = slow(lab, "node[1-3]")
         found = the_one(said)
         assert (code, found["rank"], found["host"], found["cause"]) == (1, 1, "node2", "data loader"), said
-        code, said = slow(lab, "node[1-3]", user="trainee")
+        code, said = slow(lab, "node[1-3]", seconds="12", user="trainee")
         found = the_one(said)
         assert (code, found["host"]) == (1, "node2"), said
         assert said["slow"]["known_by"] == "sockets"
         job.fault("none")
-        code, said = slow(lab, "node[1-3]")
-        assert (code, said["findings"], said["slow"]["state"]) == (0, [], "nobody"), said
+        for _ in range(3):  # on a slow machine a look may be undecided, but it accuses nobody
+            code, said = slow(lab, "node[1-3]")
+            assert said["findings"] == [], said["headline"]
+            if code == 0:
+                break
+        assert (code, said["slow"]["state"]) == (0, "nobody"), (said["headline"], said["slow"])
         job.hosts[2].slow_link("8mbit")
         job.runs()
         code, said = slow(lab, "node[1-3]")

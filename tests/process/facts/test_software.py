@@ -1,7 +1,5 @@
 """Versions, Python and the environment, read by a real shell."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys
@@ -55,6 +53,25 @@ def test_torch_is_found_by_its_files(
         path.write_text(text, errors="surrogateescape")
     python = look(tmp_path)
     assert (dict(python.packages), set(python.unversioned)) == (packages, unversioned)
+
+
+@pytest.mark.parametrize(
+    ("files", "unfit"),
+    [
+        (["_C.cpython-38-x86_64-linux-gnu.so"], ["torch"]),
+        (["_C.cpython-38-x86_64-linux-gnu.so", "_C.abi3.so"], []),
+        (["_C.so", "_C_flatbuffer.cpython-38-x86_64-linux-gnu.so"], []),
+        (["_C_flatbuffer.cpython-38-x86_64-linux-gnu.so", "_C.pyi"], []),
+        ([], []),
+    ],
+)
+def test_torch_that_is_compiled_for_another_python(
+    files: list[str], unfit: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "torch").mkdir()
+    for name in ("__init__.py", *files):
+        (tmp_path / "torch" / name).touch()
+    assert [*look(tmp_path).unfit] == unfit
 
 
 @pytest.mark.parametrize("path", ["/opt/no such/python", "python-that-is-nowhere"])

@@ -1,7 +1,5 @@
 """Numbers in findings about GPUs and NPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -153,6 +151,10 @@ def numbers(values: Sequence[object]) -> str:
     return " ".join(map(str, values))
 
 
+def split_named(split: int) -> str:
+    return numbers(sorted({0, split - 1}))
+
+
 def counted(number: int) -> str:
     return "".join(f"{n} " for n in range(number))
 
@@ -167,6 +169,16 @@ ROWS: dict[str, Row] = {
             Here("node1", is_head=True),
         ),
         f"{left} {ranks} {ranks} {2 * counted(left)}",
+    ),
+    "gpu-split": lambda ranks=80, split=2: (
+        (
+            dict.fromkeys(range(split), NvidiaHealth(mig=True)),
+            gpus(16),
+            None,
+            replace(job(Backend.NCCL, ranks), vendor=NVIDIA),
+            Here("node1", is_head=True),
+        ),
+        f"{ranks} {16 - split} 16! {split_named(split)} {split_named(split)} 0!",
     ),
     "gpu-missing": lambda own=4, usual=16, others=4: (
         gpu_missing(own, usual, others),

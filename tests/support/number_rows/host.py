@@ -1,7 +1,5 @@
 """Numbers in findings about one host: its kernel, limits, memory, disks and clock."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 from doctor.api import Expect, Here, JobPlan
@@ -14,6 +12,7 @@ from doctor.facts.software import Environment
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.mesh import Listener, MeshResult
+from doctor.mesh.result import ListenError
 from doctor.model import Backend, Host, SourcedValue
 from tests.support.captures import held, printed
 from tests.support.recordings import mesh
@@ -33,8 +32,8 @@ def with_master(port: int) -> JobPlan:
     return plan(master_port=SourcedValue(port, "--master-port"))
 
 
-def denied(port: int) -> MeshResult:
-    return replace(mesh(["node1"]), listeners=(Listener("node1", "master", port, None, "denied"),))
+def refused(port: int, why: ListenError = "denied") -> MeshResult:
+    return replace(mesh(["node1"]), listeners=(Listener("node1", "master", port, None, why),))
 
 
 def ports(
@@ -61,6 +60,7 @@ def limits(nofile: int = 65536, nproc: int = 65536, memlock: int | str = "unlimi
             f"Max locked memory         {memlock}    unlimited    bytes\n"
             f"Max address space         {more.get('space', 'unlimited')}    unlimited    bytes\n"
             f"Max file size             {more.get('file', 'unlimited')}    unlimited    bytes\n"
+            f"Max cpu time              {more.get('cpu', 'unlimited')}    unlimited    seconds\n"
         },
     )
 
@@ -129,8 +129,12 @@ ROWS: dict[str, Row] = {
         f"{port} {port} {port}",
     ),
     "port-in-use: root": lambda port=400: (
-        ((), with_master(port), HERE, None, None, denied(port)),
+        ((), with_master(port), HERE, None, None, refused(port)),
         f"{port} {port} {port} 1023!",
+    ),
+    "port-in-use: no listener": lambda port=29500: (
+        ((), with_master(port), HERE, None, None, refused(port, "in-use")),
+        f"{port} {port} {port} {port}",
     ),
     "nofile-low": lambda limit=512, ranks=1000: (
         (limits(nofile=limit), plan(ranks), Expect()),
@@ -151,6 +155,10 @@ ROWS: dict[str, Row] = {
     "file-size-limited": lambda limit=800 * MB, wanted=102400: (
         (limits(file=limit), Expect(file_size_mb=wanted)),
         f"{wanted} {limit // MB} {limit}",
+    ),
+    "cpu-time-limited": lambda limit=800, wanted=300: (
+        (limits(cpu=limit), Expect(cpu_hours=wanted)),
+        f"{wanted} {limit} {limit}",
     ),
     "arp-table-small": lambda size=4, hosts=32: (
         (size, plan(hosts=hosts), Expect()),

@@ -1,7 +1,5 @@
 """Numbers in findings about a job: how it is launched, its timeouts and its parallel plan."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -152,6 +150,10 @@ ROWS: dict[str, Row] = {
     "launch-hosts: one": lambda hosts=4: (
         facts("launch-hosts", script("torchrun --standalone --nproc_per_node=8 train.py\n"), hosts),
         f"{hosts} {hosts} {hosts} {hosts} 1! …",
+    ),
+    "launch-hosts: uneven": lambda world=170, each=16, hosts=4: (
+        facts("launch-hosts", script(f"msrun --worker_num={world} --local_worker_num={each} n.py\n"), hosts),
+        f"{world} {each} {each} {hosts * each} {hosts} {world} {each} …",
     ),
     "launch-hosts: no number": lambda hosts=4: (
         facts("launch-hosts", script("accelerate launch train.py\n"), hosts),

@@ -1,7 +1,5 @@
 """Numbers in findings about several hosts: their names, clocks, interfaces, versions and connections."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from ipaddress import IPv4Network
@@ -161,7 +159,7 @@ ROWS: dict[str, Row] = {
         f"{fast} {others} {slow} {slow} {fast}",
     ),
     "mtu-mismatch": lambda small=1500, large=9000: (
-        (cards(made(2)[1], Counters(small, 1, 0), Counters(large, 1, 0), 1), made(2)[1], made(2)[0]),
+        (cards(made(2)[1], Counters(small, 1, 0), Counters(large, 1, 0), 1), made(2)[1], made(2)[0], {}, {}),
         f"{small} {large} {small} {small} {small} {small} {large} {large} {large} {small}",
     ),
     "nic-errors": lambda errors=5000, most=1000: (
@@ -213,6 +211,8 @@ ROWS: dict[str, Row] = {
             {},
             {},
             dict.fromkeys(names(others + 1), Devices({}, "cpu")),
+            made(1)[0],
+            *({}, {}, {}),
         ),
         f"{others}",
     ),
@@ -225,6 +225,8 @@ ROWS: dict[str, Row] = {
             {},
             {},
             dict.fromkeys(names(2 * half), Devices({}, "cpu")),
+            made(1)[0],
+            *({}, {}, {}),
         ),
         f"{half} {half}",
     ),

@@ -1,7 +1,6 @@
 """port-unreachable on the results of a mesh: facts in, problems out."""
 
-from __future__ import annotations
-
+import contextlib
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +13,7 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.mesh import Link, MeshResult
-from doctor.model import Host, HostStatus, Severity, SourcedValue, Status
+from doctor.model import Host, HostStatus, Problem, Severity, SourcedValue, Status
 from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, mesh, recording, report
 
@@ -210,3 +209,32 @@ def test_a_limit_is_a_warning_that_leaves_the_host_unproved() -> None:
     with pytest.raises(Undecided, match="the number of connections") as caught:
         next(found)
     assert caught.value.essential
+
+
+@pytest.mark.parametrize(
+    ("match", "outcome", "told"),
+    [
+        ("--dport 1024:65535", "refused", True),
+        ("--dport 1024:65535", "ok", False),
+        ("--dport 1024:65535", None, False),
+        ("--dport 1024:65535 -m helper --helper ftp", "refused", False),
+        ("--dport 8080", "refused", False),
+    ],
+)
+def test_a_rule_that_diverts_connections_is_a_fault_if_they_fail(
+    match: str, outcome: Any, told: bool
+) -> None:
+    """A rule that may not match them, and one whose connections work or were not tried, leave it open."""
+    nat = f"*nat\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp -m tcp {match} -j REDIRECT\nCOMMIT\n"
+    tried = mesh(NAMES)
+    links = [replace(each, outcome=outcome) if each.target == "b" else each for each in tried.links]
+    seen = replace(tried, links=tuple(links)) if outcome else None
+    job = with_data("10.0.0.1", "10.0.0.2", "10.0.0.3")
+    rules = combine(iptables=parse_iptables_save(nat, "ip"))
+    found = BLOCKS.run(rules, {"eth0": ("10.0.0.2",)}, PORTS, job, Here("b", is_head=False), seen)
+    problems: list[Problem] = []
+    with contextlib.suppress(Undecided):
+        problems.extend(found)
+    assert bool(problems) == told
+    if told:
+        assert problems[0].summary == "the firewall diverts what the job needs from other hosts"

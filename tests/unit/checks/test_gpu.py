@@ -1,7 +1,5 @@
 """The checks of NVIDIA GPUs: typed facts in, problems out, and none for healthy GPUs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -395,6 +393,13 @@ ILL: dict[str, tuple[Gpus, dict[int, NvidiaHealth] | None, str, str | None, str]
         "GPU at 0000:3b:00",
         "warn",
     ),
+    "closed": (
+        gpus(),
+        unwell(2, compute="Prohibited"),
+        "no program can compute on the GPU",
+        "GPU 2",
+        "fail",
+    ),
     "mismatch": (
         Gpus((), ("Failed to initialize NVML: Driver/library version mismatch", "NVML library version: 550")),
         None,
@@ -447,6 +452,14 @@ def test_each_fault_has_the_remedy_that_brings_the_gpu_back(case: str, remedy: s
     listed, health, *_ = ILL[case]
     (problem,) = found(UNHEALTHY, listed, plan(), health)
     assert (problem.remedy or UNHEALTHY.remedy) == remedy
+
+
+def test_a_gpu_that_is_closed_between_jobs_drains_no_node() -> None:
+    for of_node, wanted in ((True, "warn"), (False, "fail")):
+        job = replace(plan(), of_node=of_node)
+        (problem,) = found(UNHEALTHY, gpus(), job, unwell(2, compute="Prohibited"))
+        assert severity(UNHEALTHY, problem) == wanted
+    assert found(UNHEALTHY, gpus(), plan(), unwell(2, compute="Exclusive_Process")) == []
 
 
 def test_gpus_that_the_job_does_not_get_are_not_unhealthy() -> None:

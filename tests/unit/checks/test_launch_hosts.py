@@ -1,7 +1,5 @@
 """A launch for another number of hosts than the user named, or with the same ranks on each host."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest
@@ -35,6 +33,7 @@ def loop(world: int, last: int, master: str = "node1") -> str:
     return RANKS.format(world=world, master=master) + LOOP.format(last=last)
 
 
+UNEVEN = "is not a multiple of the"
 ALONE, NO_HOSTS, IN_VAIN, FIXED, SAME, OTHERS = (
     "each of them would train alone",
     "names no hosts and 2 were named: all its ranks start where it is started",
@@ -49,6 +48,16 @@ WRONG = {
     "nnodes=1": (f"NNODES=1\ntorchrun --nnodes $NNODES {MASTER} train.py\n", ALONE, "--nnodes=1"),
     "standalone": ("torchrun --standalone --nproc_per_node=8 train.py\n", ALONE, "--standalone"),
     "standalone under srun": ("srun torchrun --standalone train.py\n", ALONE, "--standalone"),
+    "a world that is not made of hosts": (
+        "msrun --worker_num=17 --local_worker_num=8 --master_addr=node1 --node_rank=$N net.py\n",
+        UNEVEN,
+        "--worker_num=17, --local_worker_num=8",
+    ),
+    "ranks of a loop that never make the world": (
+        loop(5, 1).replace("RANK=$i ", "RANK=$((NODE_RANK * 2 + i)) ", 1),
+        UNEVEN,
+        "5 by WORLD_SIZE",
+    ),
     "msrun for one host": ("msrun --worker_num=8 --local_worker_num=8 net.py\n", ALONE, "--worker_num=8"),
     "accelerate": ("accelerate launch --num_machines 1 t.py\n", ALONE, "--num_machines=1"),
     "mpirun for one host": ("mpirun -np 8 -npernode 8 $HOSTS python t.py\n", ALONE, "--n=8"),

@@ -1,7 +1,5 @@
 """plan-invalid: each rule with its exact numbers and words, and similar plans that are valid."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -236,7 +234,9 @@ def test_hosts_of_two_products() -> None:
     hosts = {"a": 8, "b": 8}
     seen = devices("atlas-a2", {"a": 8}) | devices("atlas-training", {"b": 8})
     plan = plan_of("dtype=bfloat16", hosts, Backend.HCCL)
-    assert only(list(CHECK.run(plan, seen))).summary.endswith("on atlas-training")
+    kind, joined = CHECK.run(plan, seen)
+    assert kind.summary.endswith("on atlas-training")
+    assert joined.actual == "atlas-a2 on a; atlas-training on b"
 
 
 @pytest.mark.parametrize("backend", [Backend.GLOO, Backend.NCCL])

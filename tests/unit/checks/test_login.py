@@ -1,7 +1,5 @@
 """What a login passes on to ranks: how grave each limit is, and what is sound."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from doctor.job.wishes import JobWishes
@@ -34,19 +32,25 @@ def status(check: str, **more: Any) -> str:
 
 def limits(name: str, value: int | str) -> dict[str, str]:
     (path,) = FILES["limits"]
-    return {path: f"{FILES['limits'][path]}\n{name} {value} {value} bytes"}
+    return {path: f"{name} {value} {value} bytes\n{FILES['limits'][path]}"}
 
 
 @cases
 def test_address_space(limit: int | str, gloo: str, hccl: str) -> None:
     told = limits("Max address space", limit)
     assert status("address-space-limited", limits=told) == gloo
+    assert status("address-space-limited", limits=limits("Max data size", limit)) == gloo
     assert status("address-space-limited", limits=told, backend=Backend.HCCL) == hccl
 
 
 @cases
 def test_file_size(limit: int | str, expected: str) -> None:
     assert status("file-size-limited", limits=limits("Max file size", limit)) == expected
+
+
+@cases
+def test_cpu_time(limit: int | str, expected: str) -> None:
+    assert status("cpu-time-limited", limits=limits("Max cpu time", limit)) == expected
 
 
 @cases
@@ -80,6 +84,14 @@ def test_zones_and_libraries_that_are_not_there() -> None:
     assert [each.actual for each in found("preload-missing", environment=absent)] == ["/a.so", "/b.so"]
     assert [each.actual for each in found("time-zone-unknown", environment=absent)] == ["Asia/Shangai"]
     assert found("preload-missing", environment="") == found("time-zone-unknown", environment="") == []
+
+
+@cases
+def test_one_user_has_one_number(a: str, b: str, expected: str) -> None:
+    """Of two users, of hosts that do not tell, and of two that agree nothing is said."""
+    answers = {name: heard(n, NAMES, environment=said) for n, name, said in ((1, "a", a), (2, "b", b))}
+    told = report(recording(NAMES, heard=answers)).findings
+    assert "".join(each.actual for each in told if each.check == "env-drift") == expected
 
 
 def test_one_zone_of_two_differs() -> None:

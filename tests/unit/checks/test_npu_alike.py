@@ -1,7 +1,5 @@
 """What must be the same on all devices of a job: TLS and speed. Facts in, problems out."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest
@@ -103,3 +101,19 @@ def test_devices_of_others_are_not_compared() -> None:
     said = everywhere(each(Tls(True), {0: Tls(False), 1: Tls(False), 5: SILENT}))
     assert judge("device-tls-mismatch", said, mine, {}).passed
     assert judge("device-tls-mismatch", said, tabled(plan(), dict.fromkeys(HOSTS, (0, 1))), {}).passed
+
+
+@pytest.mark.parametrize(("product", "odd"), [("atlas-a2", {3: "1500"}), ("atlas-950", {})])
+def test_the_mtus_of_npus(product: str, odd: dict[int, str]) -> None:
+    """What the file does not name is the default of the driver; Atlas 950 joins its NPUs in another way."""
+
+    def told(**own: dict[int, str]) -> Judgement:
+        said = {
+            host: {n: {"mtu": mtu} if mtu else {} for n, mtu in npus.items()} for host, npus in own.items()
+        }
+        return judge("mtu-mismatch", {}, {}, plan(), said, dict.fromkeys(HOSTS, devices(product)))
+
+    same = dict.fromkeys(range(8), "4200")
+    assert told(node1=same, node2=same | {7: ""}, node3={}).passed
+    found = told(node1=same, node2=same | {3: "1500"}).problems
+    assert [(p.subject, p.actual, p.hosts) for p in found] == [("device 3", "1500", ("node2",)) for _ in odd]

@@ -1,13 +1,12 @@
 """What *_VISIBLE_DEVICES leaves to the ranks of a host, by the login or by the launch, which overrides it."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
 from doctor.api import AMD, ASCEND, NVIDIA, Backend, Here, JobPlan, Skip
 from doctor.facts.gpus import Gpu, Gpus
+from doctor.facts.nvidia.gpus import NvidiaHealth
 from doctor.facts.software import Environment
 from doctor.facts.system import Devices, FoundDevices
 from doctor.job.plan import draft
@@ -60,3 +59,21 @@ def test_what_nobody_said_and_what_slurm_gives_is_not_judged() -> None:
     assert problems(by_slurm, {name: "0"}) == []
     assert problems(plan(name, 4), {name: "0", "SLURM_PROCID": "0"}) == []
     assert problems(plan(name, 4), {name: "GPU-1abc"}, None) == [], "nothing lists the UUIDs"
+
+
+def split(made: JobPlan, login: dict[str, str], parts: int) -> list[Problem]:
+    (check,) = (check for check in find_checks().checks if check.id == "gpu-split")
+    health = {n: NvidiaHealth(mig=n < parts) for n in range(8)}
+    return list(check.run(health, LISTED, Environment(login), made, Here("a", is_head=True)))
+
+
+def test_split_gpus_are_not_whole_ones() -> None:
+    name = "CUDA_VISIBLE_DEVICES"
+    (told,) = split(plan(name, 7), {}, 2)
+    assert (told.actual, told.subject) == ("6 of 8", "GPUs 0-1")
+    assert told.commands[-1] == "sudo nvidia-smi -mig 0"
+    assert split(plan(name, 6), {}, 2) == []
+    assert split(plan(name, 8), {name: "MIG-1a,MIG-2b"}, 8) == [], "somebody has chosen instances"
+    assert split(plan(name, 8), {"SLURM_PROCID": "0"}, 8) == [], "Slurm gives instances"
+    with pytest.raises(Skip, match="nobody says how many ranks"):
+        split(plan(name, 8, "devices found"), {}, 8)

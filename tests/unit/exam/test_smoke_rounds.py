@@ -1,7 +1,5 @@
 """Which hosts take part in the smoke runs of an examination, and when the runs are repeated."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -21,7 +19,6 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult
 from doctor.model import Backend, Host, SourcedValue, UnreachedHost, UnreachedKind
-from doctor.rules.smoke import named_by
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.plan import SmokeWishes
 from doctor.smoke.result import OmittedSmokeHost, SmokePlan, SmokeResult
@@ -193,7 +190,7 @@ def test_a_run_is_not_repeated_when_no_host_is_named(
 def test_a_run_is_not_repeated_when_no_host_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([hangs("node1")], names=("node1",))
     assert len(stage.rehearse(monkeypatch)) == 1
-    assert named_by(stage.collection.read().runs[-1]) == ("node1",)
+    assert stage.collection.read().runs[-1].named == ("node1",)
 
 
 def test_a_run_is_not_repeated_after_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 """Parsers of versions, Python, environment, processes and the kernel log, on real output."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
@@ -11,6 +9,7 @@ from doctor.api import Expect, Skip
 from doctor.devices import AMD, NVIDIA, Vendor
 from doctor.devices import ASCEND as ASCEND_ROW
 from doctor.errors import UnreadableOutput
+from doctor.facts.gpus import Gpu, Gpus
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS, Versions
 from doctor.facts.system import Devices, FoundDevices
@@ -22,6 +21,7 @@ from tests.support.cases import cases, from_cases
 from tests.support.recordings import heard, recording, report
 
 ASCEND = "/usr/local/Ascend"
+PLAN = draft([Host("node1", "node1")], JobWishes())
 PS = from_cases(__file__, "PS", str)
 
 
@@ -184,8 +184,28 @@ def test_a_driver_that_is_not_loaded_is_no_other_version(
         host: Devices({vendor.name: FoundDevices((0, 1), 2, driver if host == "node2" else "550.90.12")}, "x")
         for host in hosts
     }
-    found = [(each.subject, each.hosts) for each in version_drift.run({}, versions, {}, devices)]
+    found = [
+        (each.subject, each.hosts) for each in version_drift.run({}, versions, {}, devices, PLAN, {}, {}, {})
+    ]
     assert found == ([(name, ("node2",))] if told else [])
+
+
+def test_models_that_differ() -> None:
+    """A card that only one host has beside eight others drives its screen."""
+
+    def told(**models: list[str]) -> list[tuple[str | None, tuple[str, ...], str]]:
+        gpus = {
+            h: Gpus(tuple(Gpu(n, "", name, "") for n, name in enumerate(own))) for h, own in models.items()
+        }
+        devices = {host: Devices({NVIDIA.name: FoundDevices((0, 1))}, "nvidia") for host in models}
+        found = version_drift.run({}, {}, {}, devices, PLAN, {}, gpus, {})
+        return [(each.subject, each.hosts, each.actual) for each in found]
+
+    a100, h100 = ["NVIDIA A100-SXM4-40GB"] * 8, ["NVIDIA H100 80GB HBM3"] * 8
+    assert told(a=h100, b=h100, c=[*h100, "NVIDIA T400 4GB"], d=h100[1:], e=[], f=["", *h100]) == []
+    assert told(a=h100, b=a100, c=h100) == [("GPU model", ("b",), a100[0])]
+    (tie,) = told(a=h100, b=a100)
+    assert tie == ("GPU model", ("a", "b"), f"{h100[0]} on 1 hosts; {a100[0]} on 1 hosts")
 
 
 @cases

@@ -1,13 +1,11 @@
 """Whether a log of a job was found on the hosts; if not, the lack of complaints is not an all-clear."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
 from doctor.logs.explanation import Explanation
-from doctor.logs.model import Conclusion, Curve, Form, LogFile, LogLine, LogOutcome, Logs, LossForm, Party
+from doctor.logs.model import Conclusion, Curve, Form, LogFile, LogLine, LogOutcome, Logs, Party
 from doctor.logs.report_json import logs_report
 from doctor.logs.search import LogSearch, read_a_job
 from doctor.model import HostStatus
@@ -41,7 +39,7 @@ def test_what_is_of_a_job(file: LogFile) -> None:
 
 
 def test_losses_and_what_the_user_names_are_of_a_job() -> None:
-    losses = Curve(PIP.name, Party(), LossForm.PLAIN, (1, 2), (2.0, 1.9))
+    losses = Curve(PIP.name, Party(), (1, 2), (2.0, 1.9))
     assert read_a_job(Logs((PIP,), curves=(losses,)), SEARCH)
     assert read_a_job(Logs((PIP,)), replace(SEARCH, named=True))
     assert not read_a_job(Logs(), replace(SEARCH, named=True))

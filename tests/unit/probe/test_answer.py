@@ -1,7 +1,5 @@
 """Reading an answer back: cut off, damaged, imitated, or missing."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import pytest
@@ -166,6 +164,12 @@ LOADER = "python3: error while loading shared libraries: libpython3.11.so.1.0: c
 def test_a_command_that_cannot_start_is_not_always_absent(rc: int, said: str, why: str) -> None:
     heard = got(out("one", "", rc) + err("one", said) + DONE, [ONE])
     assert reasons(heard) == {"one": why}
+
+
+@cases
+def test_the_line_that_says_why_is_quoted(said: str, why: str) -> None:
+    heard = got(out("one", "", 2) + err("one", said) + DONE, [ONE])
+    assert reasons(heard) == {"one": f"its command ended with 2: {why}"}
 
 
 def test_secrets_are_hidden_before_anything_is_parsed() -> None:

@@ -1,7 +1,5 @@
 """A smoke run reaches its end whatever the agents do, and its result names the right culprit."""
 
-from __future__ import annotations
-
 import json
 import time
 from dataclasses import replace
@@ -12,7 +10,6 @@ import pytest
 
 from doctor.mesh import MeshResult
 from doctor.model import UnreachedHost, UnreachedKind
-from doctor.rules.smoke import is_fault
 from doctor.smoke.agents import SmokeAgents
 from doctor.smoke.judge import SmokeCharge, judge
 from doctor.smoke.limits import SmokePatience
@@ -69,7 +66,7 @@ def conducted(cluster: Cluster, meet: Meeting | None = None, **changes: Any) -> 
 
 
 def faults(result: SmokeResult) -> list[SmokeCharge]:
-    return [charge for charge in judge(result) if is_fault(charge)]
+    return [charge for charge in judge(result) if charge.is_fault]
 
 
 def named(result: SmokeResult) -> set[str]:
@@ -268,7 +265,7 @@ def test_a_stall_that_ends_is_a_hiccup(where: int) -> None:
     assert len(result.hiccups) == 1
     assert result.hiccups[0].seconds >= QUICK.floor
     (charge,) = (charge for charge in judge(result) if charge.kind == "hiccup")
-    assert not is_fault(charge)
+    assert not charge.is_fault
 
 
 def test_a_short_stall_is_not_reported() -> None:

@@ -1,7 +1,5 @@
 """The commands that a recording may suggest: everything that the transports write, and nothing else."""
 
-from __future__ import annotations
-
 import inspect
 import itertools
 from collections.abc import Iterator, Sequence
@@ -31,28 +29,28 @@ OPTIONS = ("-p", "2222", "-i", "keys/of me", "-J", "me@jump:22,other")
 DESTINATIONS = from_cases(__file__, "DESTINATIONS", tuple[Destination, ...])
 WORDS = from_cases(__file__, "WORDS", tuple[str, ...])
 KNOWN = (ssh_errors.PresentedKey("ssh-rsa", "SHA256:x", name) for name in ("node1", "[10.0.0.1]:2222"))
-EXAMPLES: dict[str, tuple[Any, ...]] = {
-    "Destination": DESTINATIONS,
-    "str": WORDS,
-    "bytes": (b"", b"Exceeded MaxStartups"),
-    "float": (3.0,),
-    "int": (1, 7),
-    "bool": (False, True),
-    "Sequence[str]": ((), ("/root/.ssh/id_rsa", "keys/of me"), ("publickey",)),
-    "PresentedKey": tuple(KNOWN),
-    "OSError": (
+EXAMPLES: dict[Any, tuple[Any, ...]] = {
+    Destination: DESTINATIONS,
+    str: WORDS,
+    bytes: (b"", b"Exceeded MaxStartups"),
+    float: (3.0,),
+    int: (1, 7),
+    bool: (False, True),
+    Sequence[str]: ((), ("/root/.ssh/id_rsa", "keys/of me"), ("publickey",)),
+    ssh_errors.PresentedKey: tuple(KNOWN),
+    OSError: (
         OSError(113, "No route to host"),
         TimeoutError(),
         ConnectionRefusedError(),
         OSError(5, "I/O"),
     ),
-    "BaseException": (ValueError("x"),),
-    "Exception": (ValueError("x"), OSError(24, "Too many open files"), MemoryError()),
-    "CannotReach": (errors.not_ssh(DESTINATIONS[1], "x"),),
-    "DownNode": (DownNode("node1", "DOWN", "Not responding"),),
-    "SrunMessages": (SrunMessages({}, {}),),
-    "int | None": (None, 1),
-    "UnreachedKind": (UnreachedKind.AUTH,),
+    BaseException: (ValueError("x"),),
+    Exception: (ValueError("x"), OSError(24, "Too many open files"), MemoryError()),
+    CannotReach: (errors.not_ssh(DESTINATIONS[1], "x"),),
+    DownNode: (DownNode("node1", "DOWN", "Not responding"),),
+    SrunMessages: (SrunMessages({}, {}),),
+    int | None: (None, 1),
+    UnreachedKind: (UnreachedKind.AUTH,),
 }
 NAMES = from_cases(__file__, "NAMES", dict[str, tuple[str, ...]])
 NAMES |= {"known_hosts": ("/root/.ssh/known_hosts", "~/x y/known_hosts2")}
@@ -61,8 +59,8 @@ NAMES |= {"known_hosts": ("/root/.ssh/known_hosts", "~/x y/known_hosts2")}
 def sentences(module: ModuleType) -> Iterator[CannotReach]:
     """The results of all functions of a module that explain why a host was not reached."""
     for function in vars(module).values():
-        if inspect.isfunction(function) and function.__annotations__.get("return") == "CannotReach":
-            kinds = {n: kind for n, kind in function.__annotations__.items() if n != "return"}
+        kinds = inspect.get_annotations(function, eval_str=True) if inspect.isfunction(function) else {}
+        if kinds.pop("return", None) is CannotReach:
             choices = [NAMES.get(name) or EXAMPLES[kind] for name, kind in kinds.items()]
             for values in itertools.islice(itertools.product(*choices), 400):
                 yield function(*values)

@@ -1,7 +1,5 @@
 """The one runner of all trials goes on where it was cut short, and selects kinds by their names."""
 
-from __future__ import annotations
-
 import subprocess
 from collections.abc import Iterator, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The scripts that read NVIDIA GPUs and InfiniBand ports, run by the shells of this machine."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -111,7 +109,7 @@ def test_fields_unknown_to_a_driver_are_left_out(host: FakeHost) -> None:
     assert "gpu_recovery_action" not in host.called[1]
     assert host.called[2] == (
         "--query-gpu=index,ecc.errors.uncorrected.volatile.total,retired_pages.pending,remapped_rows.pending"
-        ",remapped_rows.failure,mig.mode.current,fabric.state,fabric.status --format=csv"
+        ",remapped_rows.failure,mig.mode.current,fabric.state,fabric.status,compute_mode --format=csv"
     )
 
 

@@ -1,20 +1,18 @@
 """A rank that logs no more steps while others go on, if no line complains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest
 
 from doctor.logs.judge import conclude
 from doctor.logs.judge.lag import fell_silent
-from doctor.logs.model import Curve, LogFile, LogOutcome, Logs, LossForm, Party
+from doctor.logs.model import Curve, LogFile, LogOutcome, Logs, Party
 
 
 def curve(rank: int | None, last: int, every: int = 1, first: int = 0) -> Curve:
     steps = tuple(range(first, last + 1, every))
     losses = tuple(1.0 for _ in steps)
-    return Curve("a.log", Party(rank=rank), LossForm.PLAIN, steps, losses, total=len(steps))
+    return Curve("a.log", Party(rank=rank), steps, losses, total=len(steps))
 
 
 def test_a_rank_that_stops_early_is_told_and_nobody_is_accused() -> None:

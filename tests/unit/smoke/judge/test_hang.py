@@ -1,7 +1,5 @@
 """Runs that ended early: for every fault of the catalogue, only its culprit is named."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -546,6 +544,31 @@ def test_an_exception_of_python_was_not_killed(error: tuple[str, str], remedy: s
     """Only an exception that says so ran out of memory."""
     charge = one(died(frozen(TWO, {1: stuck(200)}, kind="exit"), 1, error=error))
     assert (charge.check, charge.remedy, charge.commands) == ("smoke-crash", remedy, ())
+
+
+NUMPY = from_cases(__file__, "NUMPY", str)
+
+
+@pytest.mark.parametrize(
+    ("words", "advice"),
+    [
+        (
+            NUMPY,
+            "; it was told: If you are a user of the module, the easiest solution will be to downgrade to",
+        ),
+        (NUMPY.replace("downgrade", "go back").replace("upgrade", "renew"), ""),
+        ("", ""),
+    ],
+)
+def test_what_a_library_advises_on_stderr_is_said(words: str, advice: str) -> None:
+    """MindSpore beside NumPy 2 raises something obscure after that."""
+    error = (
+        "SystemError",
+        "<method 'reshape' of 'numpy.ndarray' objects> returned a result with an exception set",
+    )
+    charge = one(died(frozen(TWO, {1: stuck(5)}, kind="exit"), 1, error=error, words=words))
+    assert f"it stopped with SystemError: {error[1]}{advice}" in charge.summary
+    assert ("it was told" in charge.summary) == bool(advice)
 
 
 def test_an_exception_of_all_ranks_blames_none() -> None:

@@ -1,7 +1,5 @@
 """Slow ranks, shared processors and slow links: named with certainty, or not at all."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Callable, Container, Mapping, Sequence
@@ -219,6 +217,46 @@ def test_noise_is_not_a_fault(seed: int, noise: float, crowd: float) -> None:
     for seen in result.ranks:
         result = with_steps(result, seen.rank, change)
     assert not list(judge_speed(result))
+
+
+def kept(result: SmokeResult, host: str, times: float, queued: float = 0.01, last: int = 99) -> SmokeResult:
+    """Computing takes this many times its processor time, beside the waits for a processor."""
+    for seat in result.plan.on(host):
+        result = with_steps(
+            result,
+            seat.rank,
+            lambda s: changed(s, compute=s.cpu * (times + queued), queued=s.cpu * queued),
+            last=last,
+        )
+    return result
+
+
+@pytest.mark.parametrize("hosts", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("times", "severity"), [(1.25, None), (1.6, Severity.WARN), (1.9, Severity.WARN), (2.1, Severity.FAIL)]
+)
+def test_a_host_that_stops_its_processes(times: float, severity: Severity | None, hosts: int) -> None:
+    charges = list(judge_speed(kept(run_of(hosts), "n1", times)))
+    assert named(charges) == ([(SHARED, (), ("n1",))] if severity else [])
+    assert [charge.severity for charge in charges] == ([severity] if severity else [])
+
+
+def test_all_hosts_may_stop_their_processes() -> None:
+    charges = list(judge_speed(kept(kept(run_of(2), "n1", 3.0), "n2", 3.0)))
+    assert named(charges) == [(SHARED, (), ("n1",)), (SHARED, (), ("n2",))]
+
+
+def test_what_other_work_or_a_single_pause_explains_stops_nobody() -> None:
+    busy = run_of(2)
+    for host in busy.plan.hosts:
+        busy = kept(busy, host, 1.0, queued=4.0)
+    assert list(judge_speed(busy)) == []
+    assert list(judge_speed(kept(run_of(2), "n1", 9.0, last=19))) == [], "only in the first half"
+    assert list(judge_speed(kept(run_of(2), "n1", 9.0, queued=0.0))) == [], "the kernel counts no waits"
+    one = run_of(2)
+    other = one.ranks[0]
+    mixed = with_rank(kept(one, "n1", 9.0), 0, steps=other.steps)
+    assert list(judge_speed(mixed)) == [], "one of its ranks runs"
 
 
 # Links.

@@ -48,6 +48,7 @@ def frozen_and_thawed(host: Host) -> Iterator[threading.Event]:
         group.rmdir()
 
 
+@pytest.mark.alone
 def test_a_frozen_and_thawed_host_is_named(lab: Lab, tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     options = ("--python", sys.executable, "--ranks-per-host", "2", "--json", str(report))

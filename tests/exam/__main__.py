@@ -1,4 +1,4 @@
-"""`python -m tests.exam`: what each answer to foreign logs and recordings of foreign jobs is worth.
+"""`python -m tests.exam`: what each answer to foreign logs, jobs and clusters is worth.
 
 The cases of the half `unseen` are counted and not listed. `--weigh PATH` switches each condition of a judge
 off, alone, and says what it is for; it goes on where FILE ends, and sums up the whole file.
@@ -8,15 +8,17 @@ import argparse
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tests.exam.answers import Answer, answerer, read_all
 from tests.exam.cases import FOLDER, Case, cases
+from tests.exam.clusters import ClusterCase, cluster_cases, read_clusters
 from tests.exam.jobs import JobCase, job_answerer, job_cases, read_jobs
 from tests.exam.weigh import Weighing, conditions
 from tests.support.paths import ROOT
+from tests.support.recordings import report
 
 
 def main() -> None:
@@ -31,21 +33,24 @@ def main() -> None:
         weigh(options)
         sum_up(options.file)
     else:
-        asked, jobs = cases(options.folder), job_cases()
-        answers("logs", asked, read_all(asked), answerer())
-        answers("jobs", jobs, read_jobs(jobs), job_answerer())
+        asked, jobs, clusters = cases(options.folder), job_cases(), cluster_cases()
+        tell("logs", answers(asked, read_all(asked), answerer()))
+        tell("jobs", answers(jobs, read_jobs(jobs), job_answerer()))
+        recorded = read_clusters(clusters)
+        tell("clusters", ((case, case.worth(report(recorded[case.name]))) for case in clusters))
 
 
 def answers(
-    title: str,
-    asked: Sequence[Case | JobCase],
-    read: Mapping[str, Any],
-    answer: Callable[[Any], Answer],
-) -> None:
-    sums = Counter[str]()
+    asked: Sequence[Case | JobCase], read: Mapping[str, Any], answer: Callable[[Any], Answer]
+) -> Iterator[tuple[Case | JobCase, str]]:
     for case in asked:
         given = answer(read[case.name])
-        worth = case.worth(given.code, given.text)
+        yield case, case.worth(given.code, given.text)
+
+
+def tell(title: str, worths: Iterable[tuple[Case | JobCase | ClusterCase, str]]) -> None:
+    sums = Counter[str]()
+    for case, worth in worths:
         sums[f"{case.half:7} {worth}"] += 1
         if worth != "right" and case.half == "seen":
             print(f"{case.name}  {case.kind:18} {worth}")

@@ -109,9 +109,9 @@ def apart(work: Callable[[], T]) -> T:
     """The result of the work; signals that end doctor go to the work, which ends as it ends on them: it has
     some seconds to remove what it made.
     """
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # none comes between the fork and its handler
     child = Apart(work)
     before: dict[int, Any] = {}
-
     passed: list[int] = []
     until = math.inf
 
@@ -125,6 +125,7 @@ def apart(work: Callable[[], T]) -> T:
     for number in map(int, STOPS):
         if signal.getsignal(number) is not signal.SIG_IGN:
             before[number] = signal.signal(number, pass_on)
+    signal.pthread_sigmask(signal.SIG_SETMASK, held)
     try:
         while not child.poll(TICK) and time.monotonic() < until:
             pass
@@ -145,6 +146,7 @@ def _in_child(work: Callable[[], Any], answers: int, ends: int) -> None:
         for number in STOPS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _interrupt)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOPS)
         os.dup2(2, 1)  # stdout belongs to the command
         threading.Thread(target=_until, args=(ends,), daemon=True).start()
         try:

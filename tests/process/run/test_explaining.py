@@ -3,15 +3,18 @@
 import os
 import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.support.cases import from_cases
 from tests.support.command import SECONDS, await_true, started
-from tests.support.commands import DOCTOR
+from tests.support.commands import DOCTOR, environment
 
 FAILS = from_cases(__file__, "FAILS", str)
+AT_ONCE = from_cases(__file__, "AT_ONCE", str)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT])
@@ -35,3 +38,11 @@ def test_what_was_printed_is_explained_and_nothing_stays(number: signal.Signals,
     assert list(tmp_path.glob("doctor-logs-*")) == []
     (why,) = tmp_path.glob("doctor-runs/*/why.txt")
     assert "rank 0" in why.read_text()
+
+
+def test_a_signal_just_after_the_fork_ends_the_work() -> None:
+    """The work ends doctor before doctor has returned from the fork."""
+    ran = subprocess.run(
+        [sys.executable, "-c", AT_ONCE], capture_output=True, text=True, env=environment(), timeout=SECONDS
+    )
+    assert (ran.stdout, ran.returncode) == ("SIGINT ended a part of doctor.\n", 0), ran.stderr

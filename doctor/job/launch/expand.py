@@ -5,7 +5,7 @@ the folder in which the script is started, which may have another name on anothe
 """
 
 import re
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
@@ -138,7 +138,7 @@ def _list_value(match: re.Match[str], values: Values) -> Value:
         return value[max(int(skipped or 1) - 1, 0) :]
     if index in ("@", "*"):
         return str(len(value)) if mark == "#" else tuple(map(str, range(len(value))))
-    place = evaluate(index, Numbers(dict(values)))
+    place = evaluate(index, dict(values))
     if mark or place is None or not -len(value) <= place < len(value):
         return None
     return value[place]
@@ -154,38 +154,13 @@ def in_numbers(text: str, values: Values) -> str:
     return _LISTED.sub(put, text)
 
 
-class Numbers(MutableMapping[str, int | None]):
-    """The variables of a script as arithmetic sees them: an empty one is 0."""
-
-    def __init__(self, values: MutableMapping[str, Value]) -> None:
-        self._values = values
-
-    def __getitem__(self, name: str) -> int | None:
-        text = self._values[name]
-        if isinstance(text, str) and re.fullmatch(r"\s*-?\d{1,12}\s*|", text):
-            return int(text or 0)
-        return None
-
-    def __setitem__(self, name: str, value: int | None) -> None:
-        self._values[name] = None if value is None else str(value)
-
-    def __delitem__(self, name: str) -> None:
-        del self._values[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._values)
-
-    def __len__(self) -> int:
-        return len(self._values)
-
-
 def _dynamic_value(raw: str, values: Values) -> str | None:
     """The value of `$((…))`, `$(…)` or `$1`."""
     if raw.startswith("$((") and raw.endswith("))"):
-        number = evaluate(in_numbers(raw[3:-2], values), Numbers(dict(values)))
+        number = evaluate(in_numbers(raw[3:-2], values), dict(values))
         return None if number is None else str(number)
     if raw.startswith("$["):
-        number = evaluate(raw[2:-1], Numbers(dict(values)))
+        number = evaluate(raw[2:-1], dict(values))
         return None if number is None else str(number)
     argument = re.fullmatch(r"\$\{?([0-9]|BASH_SOURCE\[0\])\}?", raw)
     if argument:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from doctor.job.launch.arithmetic import evaluate
-from doctor.job.launch.expand import MOST_TURNS, Numbers, Value, Values, in_numbers, turns
+from doctor.job.launch.expand import MOST_TURNS, Value, Values, in_numbers, turns
 from doctor.job.launch.shell_blocks import SimpleCommand
 from doctor.job.launch.shell_tokens import Word
 
@@ -50,7 +50,7 @@ def _counted_turns(head: str, values: Values) -> LoopTurns | None:
     name = _INIT.match(parts[0])
     if len(parts) != 3 or name is None:
         return None
-    numbers = Numbers(dict(values))
+    numbers = dict(values)
     found: list[str] = []
     evaluate(parts[0], numbers)
     while (more := evaluate(parts[1], numbers)) and len(found) <= MOST_TURNS:

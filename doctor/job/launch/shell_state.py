@@ -10,7 +10,6 @@ from doctor.job.launch.expand import (
     LONGEST,
     MOST_WORDS,
     START,
-    Numbers,
     Partly,
     Value,
     fields,
@@ -183,7 +182,7 @@ class ShellState:
         counts = is_arithmetic(words[0])
         texts = [words[0].parts[0].raw[2:-2]] if counts else fields(words[1:], self.values)
         for text in texts:
-            evaluate(text, Numbers(self.values))
+            evaluate(text, self.values)
 
     def move(self, to: str | None) -> None:
         before = self.values.get(FOLDER)

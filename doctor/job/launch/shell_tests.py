@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 
 from doctor.job.launch.arithmetic import evaluate
-from doctor.job.launch.expand import Numbers, Values, in_numbers, one
+from doctor.job.launch.expand import Values, in_numbers, one
 from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import Word
 
@@ -33,7 +33,7 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
         return name != "false"
     if len(words) == 1 and is_arithmetic(words[0]):
         text = in_numbers(words[0].raw[2:-2], values)
-        number = None if _ASSIGNS.search(text) else evaluate(text, Numbers(dict(values)))
+        number = None if _ASSIGNS.search(text) else evaluate(text, dict(values))
         return None if number is None else number != 0
     if name not in TESTS:
         return None

@@ -5,10 +5,12 @@ A plan that was read here is well formed but may be wrong: a plan that no framew
 not a mistake in the input.
 """
 
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from typing import Annotated
+
+import msgspec
 
 from doctor.errors import UsageError, suggest
 from doctor.text.textfile import shown
@@ -69,40 +71,44 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 }
 """Data types by the name that torch and MindSpore share, and their other names."""
 
-_SPLIT = ("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "layers", "global_batch", "micro_batch", "world")
-_COUNTS = (*_SPLIT, "batch", "batch_before", "devices_before")
+_COUNTS = (
+    *("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "layers", "global_batch", "micro_batch", "world"),
+    *("batch", "batch_before", "devices_before"),
+)
 _RATES = ("lr", "lr_before")
 _MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")
 _NEEDS = {"batch_before": "batch", "lr_before": "lr"}
-Strategy = tuple[tuple[int, ...], ...]
+Count = Annotated[int, msgspec.Meta(ge=1, lt=10**12)]
+Rate = Annotated[float, msgspec.Meta(gt=0)]
+Strategy = tuple[tuple[Count, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
     """The values of a plan; None means "not given". The check judges `parallel_mode` as it was written."""
 
-    dp: int | None = None
-    tp: int | None = None
-    pp: int | None = None
-    cp: int | None = None
-    ep: int | None = None
-    heads: int | None = None
-    kv_heads: int | None = None
-    layers: int | None = None
-    global_batch: int | None = None
-    micro_batch: int | None = None
-    world: int | None = None
+    dp: Count | None = None
+    tp: Count | None = None
+    pp: Count | None = None
+    cp: Count | None = None
+    ep: Count | None = None
+    heads: Count | None = None
+    kv_heads: Count | None = None
+    layers: Count | None = None
+    global_batch: Count | None = None
+    micro_batch: Count | None = None
+    world: Count | None = None
     framework: str | None = None
     mode: str | None = None
     parallel_mode: str | None = None
     strategy: Strategy | None = None
     dtype: str | None = None
-    batch: int | None = None
-    batch_before: int | None = None
+    batch: Count | None = None
+    batch_before: Count | None = None
     batch_per: str = "device"
-    lr: float | None = None
-    lr_before: float | None = None
-    devices_before: int | None = None
+    lr: Rate | None = None
+    lr_before: Rate | None = None
+    devices_before: Count | None = None
 
     def __post_init__(self) -> None:
         for mistake in _mistakes(self):
@@ -175,17 +181,7 @@ def _pairs(text: str) -> Iterator[str]:
 
 
 def _mistakes(layout: Layout) -> Iterator[str]:
-    """What makes no sense; this also covers values of a recording that a command line could not have."""
-    for key in _COUNTS:
-        value = getattr(layout, key)
-        if value is not None and not 1 <= value < 10**12:
-            yield f"{key} is out of range"
-    for key in _RATES:
-        rate = getattr(layout, key)
-        if rate is not None and not 0 < rate < math.inf:
-            yield f"{key} is out of range"
-    if any(not 1 <= number < 10**12 for row in layout.strategy or () for number in row):
-        yield "strategy must split each dimension into 1 or more"
+    """Keys that do not go together."""
     if layout.framework == "torch":
         for key in _MINDSPORE_ONLY:
             if getattr(layout, key) is not None:
@@ -250,7 +246,7 @@ def _word(text: str) -> str:
     return text
 
 
-_ROW = r"\((?:[0-9]{1,12}(?:,[0-9]{1,12})*,?)?\)"
+_ROW = r"\((?:0*[1-9][0-9]{0,11}(?:,0*[1-9][0-9]{0,11})*,?)?\)"
 _ROWS = re.compile(rf"\({_ROW}(?:,{_ROW})*,?\)")
 
 
@@ -258,9 +254,9 @@ def _strategy(text: str) -> Strategy:
     """Tuples of numbers, also written with the brackets of a list."""
     plain = re.sub(r"\s+", "", text).replace("[", "(").replace("]", ")")
     if not _ROWS.fullmatch(plain):
-        raise UsageError("tuples of numbers such as ((4,2),(2,1)), or ((4,2),) for one input")
+        raise UsageError("tuples of numbers, 1 or more, such as ((4,2),(2,1)), or ((4,2),) for one input")
     rows = re.findall(_ROW, plain[1:-1])
-    return tuple(tuple(int(number) for number in re.findall(r"[0-9]+", row)) for row in rows)
+    return tuple(tuple(map(int, re.findall(r"[0-9]+", row))) for row in rows)
 
 
 _READERS: Mapping[str, Callable[[str], object]] = {

@@ -50,29 +50,18 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
     Raises InputErrors with every mistake of every file.
     """
     paths = list({os.path.realpath(path): path for path in paths}.values())
-    told: list[ProcessEnv] = []
-    beside: list[NearbyTable] = []
-    unread: list[str] = []
-    mentions: list[EndpointMention] = []
-    slips: list[Slip] = []
-    sizes: list[Mapping[str, int]] = []
-    needs: list[str] = []
+    read: list[_FileContents] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
         try:
-            found = _read_file(path, name, slots)
+            one = _read_file(path, name, slots)
         except InputErrors as error:
             mistakes += error.mistakes
             continue
-        told += found.told
-        beside += found.beside
-        unread += found.unread
-        mentions += found.mentioned
-        slips += found.slips
-        sizes += found.sizes
-        needs += found.needs
-    told = [replace(each, hostless=False) for each in told] if allocated else told
+        read.append(one)
+    told = [replace(each, hostless=each.hostless and not allocated) for one in read for each in one.told]
+    sizes = [each for one in read for each in one.sizes]
     told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
     refuse(
         mistakes,
@@ -85,11 +74,11 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
         name=names[0] if len(names) == 1 else f"{names[0]} … {names[-1]}" if names else "no file",
         told=tuple(told),
         complete=len(dumps) > 1 and 2 * len(dumps) > len(told) and not any(each.command for each in told),
-        beside=tuple(beside),
-        unread=tuple(unread),
-        mentioned=tuple(mentions),
-        slips=tuple(slips),
-        needs=tuple(dict.fromkeys(needs))[:MOST_NEEDS],
+        beside=tuple(each for one in read for each in one.beside),
+        unread=tuple(each for one in read for each in one.unread),
+        mentioned=tuple(each for one in read for each in one.mentioned),
+        slips=tuple(each for one in read for each in one.slips),
+        needs=tuple(dict.fromkeys(each for one in read for each in one.needs))[:MOST_NEEDS],
         sizes=sizes[0] if sizes and all(each == sizes[0] for each in sizes) else {},
     )
 

@@ -54,6 +54,8 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
         option, equals, value = word.partition("=")
         name = option.lstrip("-").replace("-", "_")
         full = known.known(name)
+        if full is None and known.glued and not option.startswith("--") and known.known(name[:1]):
+            full, equals, value = name[:1], "=", word[2:]
         if name in known.flags and not equals:
             values[name] = "true"
             says = True
@@ -72,9 +74,6 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
             elif known.values[full]:
                 values[known.values[full]] = value
                 says = known.values[full] not in NOT_SHOWN
-        elif known.glued and not option.startswith("--") and known.known(name[:1]):
-            values[known.values[name[:1]]] = word[2:]
-            says = known.values[name[:1]] not in NOT_SHOWN
         elif not equals and _is_value(words, position):
             partly |= is_open(words[position])
             position += 1

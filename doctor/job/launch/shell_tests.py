@@ -26,8 +26,9 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
     if not words:
         return None
     name = words[0].plain
-    if name == "!":
-        turned = holds(words[1:], values)
+    place = 1 if name in TESTS else 0
+    if len(words) > place and words[place].plain == "!":
+        turned = holds((*words[:place], *words[place + 1 :]), values)
         return None if turned is None else not turned
     if len(words) == 1 and name in ("true", ":", "false"):
         return name != "false"
@@ -40,9 +41,6 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
     given = words[1:] if name == "test" else words[1:-1]
     if name != "test" and words[-1].plain != ("]" if name == "[" else "]]"):
         return None
-    if given and given[0].plain == "!":
-        turned = holds((words[0], *words[2:]), values)
-        return None if turned is None else not turned
     texts = [one(word.parts, values) for word in given]
     known = [text for text in texts if text is not None]
     return _compare(known, patterns=name == "[[") if len(known) == len(texts) else None

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar
 
-from doctor.job.ranktable.flaws import NOBODY, RankOwner, TextPlaces, UnplacedFlaw, found
+from doctor.job.ranktable.flaws import NOBODY, RankOwner, TextPlaces, UnplacedFlaw
 from doctor.job.ranktable.model import FlawCheck, RankEntry, RankTable, Server, Spot
 from doctor.model import Severity
 from doctor.text.ranks import ranges
@@ -43,7 +43,7 @@ class TableRules:
             who = RankOwner(of.id)
         spot = of.spot if isinstance(of, RankEntry | Server) else of
         at = self.places.first if spot is None else self.places.offset(spot)
-        return found(at, key, message, expected, actual, severity, who, self.check)
+        return UnplacedFlaw(at, key, message, expected, actual, severity, who, self.check)
 
 
 TableRule = Callable[[TableRules], Iterator[UnplacedFlaw]]

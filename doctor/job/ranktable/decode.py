@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import NamedTuple
 
-from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, constants, found, repeated_keys
+from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, constants, repeated_keys
 from doctor.job.ranktable.slips import EMPTY, NOT_JSON, explain
 from doctor.text.textfile import shown
 
@@ -76,14 +76,14 @@ def decode(text: str) -> DecodedTable:
         if slip.message in (EMPTY, NOT_JSON):
             flaws = []
         actual = TextPlaces(text).around(slip.offset) if slip.message != EMPTY else "nothing"
-        flaws.append(found(slip.offset, None, slip.message, slip.expected, actual))
+        flaws.append(UnplacedFlaw(slip.offset, None, slip.message, slip.expected, actual))
         return DecodedTable(None, places, flaws)
     except RecursionError:
-        flaws.append(found(places.first, None, "is nested too deeply", "a rank table"))
+        flaws.append(UnplacedFlaw(places.first, None, "is nested too deeply", "a rank table"))
         return DecodedTable(None, places, flaws)
     if odd:
-        message = "is not a JSON value: only Python writes it"
-        flaws += [found(at, None, message, "a text or a number") for at in islice(constants(plain), ENOUGH)]
+        message, expected = "is not a JSON value: only Python writes it", "a text or a number"
+        flaws += [UnplacedFlaw(at, None, message, expected) for at in islice(constants(plain), ENOUGH)]
         return DecodedTable(None, places, flaws)
     if doubled:
         flaws += _repeated_keys(places)
@@ -102,13 +102,13 @@ def _comments(places: TextPlaces, starts: list[int]) -> Iterator[UnplacedFlaw]:
     where = f" (lines {shown_lines})" if len(lines) > 1 else ""
     first = places.text[starts[0] : starts[0] + 80].partition("\n")[0]
     message = f"has comments, which JSON does not have{where}"
-    yield found(starts[0], None, message, "no comments", shown(first.rstrip()))
+    yield UnplacedFlaw(starts[0], None, message, "no comments", shown(first.rstrip()))
 
 
 def _commas(places: TextPlaces, starts: list[int]) -> Iterator[UnplacedFlaw]:
     for start in starts[:ENOUGH]:
         message, expected = "there is a comma after the last element", "no comma before the bracket"
-        yield found(start, None, message, expected, places.around(start))
+        yield UnplacedFlaw(start, None, message, expected, places.around(start))
 
 
 def _repeated_keys(places: TextPlaces) -> Iterator[UnplacedFlaw]:
@@ -116,4 +116,4 @@ def _repeated_keys(places: TextPlaces) -> Iterator[UnplacedFlaw]:
     for key, at, first in islice(repeated_keys(places.text), ENOUGH):
         message = f"{shown(key)} is given twice in one object; the last one counts"
         expected = f"once; the first is on line {places.spot(first).line}"
-        yield found(at, None, message, expected, places.around(at))
+        yield UnplacedFlaw(at, None, message, expected, places.around(at))

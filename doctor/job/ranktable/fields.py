@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from ipaddress import ip_address
 
-from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Path, RankOwner, TextPlaces, UnplacedFlaw, found
+from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Path, RankOwner, TextPlaces, UnplacedFlaw
 from doctor.job.ranktable.model import StatedCount
 from doctor.model import Severity
 from doctor.text.textfile import shown
@@ -76,7 +76,7 @@ class Fields:
     ) -> None:
         if len(self.flaws) > MOST_COMPLAINTS:
             return
-        self.flaws.append(found(self.at(node), key, message, expected, actual, severity, node.who))
+        self.flaws.append(UnplacedFlaw(self.at(node), key, message, expected, actual, severity, node.who))
 
     def number(self, node: TableNode, key: str, *, needed: bool = True) -> int | None:
         value = self._member(node, key, "a number", needed)

@@ -8,7 +8,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from doctor.job.ranktable.model import Flaw, FlawCheck, Spot
@@ -186,36 +186,28 @@ class UnplacedFlaw:
 
     at: int
     key: str | None
-    flaw: Flaw
-
-
-def found(
-    at: int,
-    key: str | None,
-    message: str,
-    expected: str,
-    actual: str = "",
-    severity: Severity = Severity.FAIL,
-    who: RankOwner = NOBODY,
-    check: FlawCheck = "rank-table-invalid",
-) -> UnplacedFlaw:
-    server = who.server or None
-    flaw = Flaw(check, message, expected, actual, None, server, who.rank, who.device, severity)
-    return UnplacedFlaw(at, key, flaw)
+    message: str
+    expected: str
+    actual: str = ""
+    severity: Severity = Severity.FAIL
+    who: RankOwner = NOBODY
+    check: FlawCheck = "rank-table-invalid"
 
 
 def settle(flaws: Iterable[UnplacedFlaw], places: TextPlaces) -> tuple[Flaw, ...]:
     """The flaws in file order, each with its position, up to a number that a person can use."""
-    ordered = sorted(flaws, key=lambda one: (one.flaw.severity is not Severity.FAIL, one.at))
+    ordered = sorted(flaws, key=lambda one: (one.severity is not Severity.FAIL, one.at))
     settled = [_settle(one, places) for one in ordered[:MOST_FLAWS]]
     kept = sorted(dict.fromkeys(settled), key=lambda flaw: flaw.spot or Spot(0, 0))
     for one in ordered[MOST_FLAWS:ENOUGH]:
         more = f"… and more; these are the first {MOST_FLAWS}"
-        kept.append(Flaw(one.flaw.check, more, "", "", None, severity=one.flaw.severity))
+        kept.append(Flaw(one.check, more, "", "", None, severity=one.severity))
     return tuple(kept)
 
 
 def _settle(one: UnplacedFlaw, places: TextPlaces) -> Flaw:
     offset = places.member(one.at, one.key) if one.key is not None else None
     place = one.at if offset is None else offset
-    return replace(one.flaw, spot=places.spot(place), actual=one.flaw.actual or places.written(place))
+    actual, spot, who = one.actual or places.written(place), places.spot(place), one.who
+    where = (spot, who.server or None, who.rank, who.device)
+    return Flaw(one.check, one.message, one.expected, actual, *where, one.severity)

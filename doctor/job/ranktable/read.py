@@ -10,7 +10,7 @@ from doctor.job.ranktable.addresses import ADDRESS_RULES
 from doctor.job.ranktable.case import TableRules
 from doctor.job.ranktable.decode import decode, plain_json
 from doctor.job.ranktable.fields import Fields, TableNode
-from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, found, outline, settle
+from doctor.job.ranktable.flaws import ENOUGH, TextPlaces, UnplacedFlaw, outline, settle
 from doctor.job.ranktable.form import check_words, form_of, read_levels, read_status
 from doctor.job.ranktable.grouping import grouping
 from doctor.job.ranktable.model import Flaw, RankTable
@@ -36,17 +36,18 @@ def read_table(text: str) -> tuple[RankTable | None, tuple[Flaw, ...]]:
     """The table, or None if it cannot be read, and what is wrong with the file."""
     if len(text) > LIMIT:
         message = f"is larger than {LIMIT // 1_000_000} MB: is it the right file?"
-        return None, settle([found(0, None, message, _EXPECTED, f"{len(text):,} characters")], TextPlaces(""))
+        flaw = UnplacedFlaw(0, None, message, _EXPECTED, f"{len(text):,} characters")
+        return None, settle([flaw], TextPlaces(""))
     flaws: list[UnplacedFlaw] = []
     if text.startswith(_BOM):
         text = text[1:]
         message = "begins with a byte order mark, at which Python's json stops"
-        flaws.append(found(0, None, message, _EXPECTED, shown(_BOM), Severity.WARN))
+        flaws.append(UnplacedFlaw(0, None, message, _EXPECTED, shown(_BOM), Severity.WARN))
     value, places, slips = decode(text)
     flaws += slips
     if not isinstance(value, dict):
         if not slips or value is not None:
-            flaws.append(found(places.first, None, "is not a rank table", _EXPECTED))
+            flaws.append(UnplacedFlaw(places.first, None, "is not a rank table", _EXPECTED))
         return None, settle(flaws, places)
     fields = Fields(places, outline(places.text))
     table = _read(fields, TableNode(value, ()), text)
@@ -93,4 +94,4 @@ def _gather(
         return []
     at, key = min(members)
     more = f" (and {len(members) - 1:,} more)" if len(members) > 1 else ""
-    return [found(at, key, f"{key}{more} {message}", expected, severity=severity)]
+    return [UnplacedFlaw(at, key, f"{key}{more} {message}", expected, severity=severity)]

@@ -86,16 +86,7 @@ def test_recorded_saves_are_understood_and_cut_saves_are_not(name: str) -> None:
         parse_iptables_save(SAVES[name].rstrip().rpartition("COMMIT")[0], "ip")
 
 
-@pytest.mark.parametrize(
-    "text",
-    ["[]", "{}", "null", "x", '{"nftables": 3}', '{"nftables": [{"table": {"family": "ip"}}]}', "[" * 100_000,
-     '{"nftables": [{"rule": {"family": "ip", "table": "t", "chain": "c", "expr": []}}]}',
-     '{"nftables": [{"table": {"family": "ipx", "name": "t"}}]}',
-     '{"nftables": [{"table": {"family": "ip", "name": "t"}},'
-     ' {"rule": {"family": "ip", "table": "t", "chain": "c"}}]}',
-     '{"nftables": [{"table": {"family": "ip", "name": "t"}},'
-     ' {"chain": {"family": "ip", "table": "t", "name": "c", "hook": "input", "policy": "?"}}]}'],
-)  # fmt: skip
+@cases
 def test_json_that_is_not_a_rule_set(text: str) -> None:
     with pytest.raises(UnreadableOutput):
         parse_nft(text)

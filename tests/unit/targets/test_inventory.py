@@ -347,17 +347,7 @@ def test_whether_anybody_named_a_host() -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("ways", "said"),
-    [
-        ({"nodesets": ["a"], "local": True}, "the hosts are named in 2 ways: node sets and --local"),
-        ({"hostfile": Path("x"), "local": True}, "the hosts are named in 2 ways: --hostfile and --local"),
-        (
-            {"nodesets": ["a"], "hostfile": Path("x"), "local": True},
-            "the hosts are named in 3 ways: node sets and --hostfile and --local",
-        ),
-    ],
-)
+@cases
 def test_hosts_can_be_named_in_one_way_only(ways: dict[str, object], said: str) -> None:
     given_ways = {"nodesets": [], "hostfile": None, "inventory": None, "local": False, **ways}
     with pytest.raises(UsageError) as caught:

@@ -9,7 +9,7 @@ from doctor.job.parallel import read_layout
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Framework, Host, SourcedValue
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 
 TORCH, MINDSPORE, BOTH = (
     frozenset({"torch", "numpy"}),
@@ -60,16 +60,7 @@ def test_the_flag_comes_first() -> None:
     assert planned({"a": MINDSPORE}, JobWishes(launch=MSRUN, framework=FLAG)).framework == FLAG
 
 
-@pytest.mark.parametrize(
-    ("first", "second", "chosen"),
-    [
-        (TORCH, TORCH, "torch"),
-        (BOTH, TORCH, "torch"),
-        (BOTH, MINDSPORE, "mindspore"),
-        (MINDSPORE, MINDSPORE, "mindspore"),
-        (TORCH, frozenset[str](), "torch"),
-    ],
-)
+@cases
 def test_otherwise_all_hosts_that_have_one_must_have_it(
     first: frozenset[str], second: frozenset[str], chosen: Framework
 ) -> None:

@@ -300,13 +300,7 @@ def test_a_device_may_have_several_addresses_of_both_families() -> None:
     assert read.entries[1].addresses == ("10.0.0.8", "fd00::8")
 
 
-@pytest.mark.parametrize(
-    "id",
-    [
-        *("10.*.*.*", "server_0_10.*.*.*", "*", "x.x.x.x", "10.155.x.x"),
-        *("<server ip>", "${SERVER_IP}", "{ip}", "your_ip", "server_id", "IP"),
-    ],
-)
+@cases
 def test_a_server_id_left_over_from_an_example(id: str) -> None:
     content = document(server_list=[{"server_id": id, "device": [device(0), device(1)]}])
     read, (flaw,) = read_table(written(content))

@@ -91,18 +91,13 @@ def ports(text: str) -> Spans | None:
 
 def network(text: str) -> Spans | None:
     """An address with a prefix length or mask; None if the mask has holes, or if it is not an address."""
-    address, _, mask = text.partition("/")
+    mask = text.partition("/")[2]
     try:
-        if mask and not mask.isdigit():
-            bits = int(ipaddress.ip_address(mask))
-            wide = 32 if "." in mask else 128
-            length = bin(bits).count("1")
-            if bits != ((1 << length) - 1) << (wide - length):
-                return None
-            text = f"{address}/{length}"
         net = ipaddress.ip_network(text, strict=False)
     except ValueError:
         return None
+    if mask not in ("", str(net.prefixlen), str(net.netmask)):
+        return None  # Python also takes the bits that do not count
     return Spans.of([(int(net.network_address), int(net.broadcast_address))])
 
 

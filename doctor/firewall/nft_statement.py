@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from doctor.firewall.iptables_match import changes_with_traffic
+from doctor.firewall.iptables_target import PASSING as OF_IPTABLES
 from doctor.firewall.nft_match import NamedSet, key_fields, key_guards, key_matchers, match_steps, members
 from doctor.firewall.rules import (
     REWRITING,
@@ -26,9 +27,6 @@ PASSING = frozenset({
 })  # fmt: skip
 LIMITS = {"limit": "a rate limit", "quota": "a quota", "ct count": "the number of connections",
           "meter": "a rate limit", "connlimit": "the number of connections"}  # fmt: skip
-XT_PASSING = frozenset(
-    {"comment", "LOG", "NFLOG", "TRACE", "AUDIT", "TCPMSS", "CHECKSUM", "CLASSIFY", "TOS", "DSCP", "SET"}
-)
 HARMLESS_FIELDS = ("dscp", "ecn", "ttl", "hoplimit", "priority", "pcp")
 HARMLESS_META = ("nftrace", "priority", "pkttype", "secmark")
 
@@ -145,7 +143,7 @@ def _set_mark(target: Field, value: Any) -> SetMark:
 def _xt(body: Any) -> list[Step]:
     """A part that only iptables understands: nft shows at most its name, and older nft just null."""
     kind, name = (body.get("type"), body.get("name")) if isinstance(body, dict) else (None, None)
-    if name in XT_PASSING:
+    if name == "comment" or name in OF_IPTABLES:
         return []
     if kind == "match":
         why = f"the iptables match `{name}`, which nft does not show"

@@ -21,15 +21,16 @@ def is_scheduled(text: str) -> bool:
 
 def allocated(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The nodes of the allocation, in Slurm's order."""
-    return _nodes(environ.get("SLURM_JOB_NODELIST", "")) if environ.get("SLURM_JOB_ID") else ()
+    return nodes(environ.get("SLURM_JOB_NODELIST", "")) if environ.get("SLURM_JOB_ID") else ()
 
 
 def first_node(environ: Mapping[str, str]) -> tuple[str, ...]:
     """The first node of the step, or of the job if there is no step."""
-    return _nodes(environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or "")[:1]
+    return nodes(environ.get("SLURM_STEP_NODELIST") or environ.get("SLURM_JOB_NODELIST") or "")[:1]
 
 
-def _nodes(text: str) -> tuple[str, ...]:
+def nodes(text: str) -> tuple[str, ...]:
+    """The names of a node set; none if it is not one."""
     try:
         return tuple(unfold(text)) if text else ()
     except UsageError:

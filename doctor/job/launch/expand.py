@@ -4,6 +4,7 @@ Variables, arithmetic, and the output of `seq`, `expr`, `pwd` and `dirname` are 
 the folder in which the script is started, which may have another name on another machine.
 """
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -209,16 +210,10 @@ def moved(folder: Value, to: str) -> str | None:
     start = to if to.startswith(("/", START)) else f"{folder}/{to}" if isinstance(folder, str) else None
     if start is None or unknown(to):
         return None
-    parts: list[str] = []
-    for part in start.split("/"):
-        if part == "..":
-            if not parts or parts[-1] in ("", START, ".."):
-                parts.append(part)
-            else:
-                parts.pop()
-        elif part not in ("", ".") or not parts:
-            parts.append(part)
-    return "/".join(parts)[:LONGEST] or "/"
+    if not start.startswith(START):
+        return posixpath.normpath(start)[:LONGEST]
+    below = posixpath.normpath(start.removeprefix(START).lstrip("/"))
+    return START if below == "." else f"{START}/{below}"[:LONGEST]
 
 
 def unknown(text: str) -> bool:

@@ -25,26 +25,14 @@ def file_of(process: ProcessEnv) -> str:
     return match[1] if match else process.source
 
 
-def files_of(launch: Launch) -> dict[str, list[ProcessEnv]]:
-    """The scripts, each with the processes that it starts."""
-    found: dict[str, list[ProcessEnv]] = {}
-    for process in launch.told:
-        if process.command and not launch.live:
-            found.setdefault(file_of(process), []).append(process)
-    return found
-
-
 def ranks_by_script(launch: Launch) -> dict[str, list[ProcessEnv]]:
     """The ranks of scripts that start several ranks one by one; empty if any script does not."""
-    scripts = files_of(launch)
-    found = {
-        name: [process for process in processes if role_of(process) == "rank"]
-        for name, processes in scripts.items()
-    }
-    if not launch.told or len(launch.told) != sum(map(len, scripts.values())):
-        return {}
-    if any(process.loop or launcher(process) for process in launch.told):
-        return {}
+    found: dict[str, list[ProcessEnv]] = {}
+    for process in launch.told:
+        if launch.live or not process.command or process.loop or launcher(process):
+            return {}
+        ranks = found.setdefault(file_of(process), [])
+        ranks += [process] if role_of(process) == "rank" else []
     return found if all(len(ranks) > 1 for ranks in found.values()) else {}
 
 

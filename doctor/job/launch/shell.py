@@ -83,11 +83,7 @@ def _may_be_made(path: str, text: str) -> bool:
     return re.search(rf"{_MAKES}[^\n]*(?:{shown})|(?:{shown})[^\n]*(?:\|\||2>/dev/null)", text) is not None
 
 
-def _none(_: str) -> str | None:
-    return None
-
-
-def read_script(text: str, folder: str = "$PWD", read: Read = _none) -> ShellScript:
+def read_script(text: str, folder: str = "$PWD", read: Read = lambda _: None) -> ShellScript:
     """`folder` is where the script starts; `read` returns the files that it sources. Raises ShellError."""
     shell = _Shell(blocks(tokens(text)), folder, read, read_directives(text))
     shell.read_all()

@@ -29,17 +29,6 @@ class TableReference:
     beside: bool = False
 
 
-def table_path(text: str, folder: str | None) -> tuple[str, str]:
-    """The absolute path of a table, or "" and why it is unknown. A relative path starts from `folder`."""
-    if re.search(r"[$`]", text):
-        return "", "depends on a value that is not known here"
-    if text.startswith("/"):
-        return text, ""
-    if folder is None:
-        return "", "depends on the directory in which the job is started"
-    return posixpath.normpath(posixpath.join(folder, text)), ""
-
-
 def told_tables(processes: Iterable[ProcessEnv]) -> tuple[TableReference, ...]:
     """The tables that these processes are given, each once."""
     return tuple(dict.fromkeys(table for process in processes for table in _of_process(process)))[
@@ -67,5 +56,10 @@ def _of_process(process: ProcessEnv) -> Iterator[TableReference]:
 
 
 def _table_at(said: str, text: str, process: ProcessEnv) -> TableReference:
-    path, why = table_path(text, process.folder)
-    return TableReference(said, text, path, why, bool(process.home and path.startswith(f"{process.home}/")))
+    """The table in a process's variable or option; a relative path starts from the folder of the process."""
+    if re.search(r"[$`]", text):
+        return TableReference(said, text, "", "depends on a value that is not known here")
+    if not text.startswith("/") and process.folder is None:
+        return TableReference(said, text, "", "depends on the directory in which the job is started")
+    path = text if text.startswith("/") else posixpath.normpath(posixpath.join(process.folder or "", text))
+    return TableReference(said, text, path, beside=bool(process.home and path.startswith(f"{process.home}/")))

@@ -39,7 +39,7 @@ def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
             )
         elif process.share == 0:
             yield f"how many ranks {agent.launcher.name} starts on each host is not in {file_of(process)}"
-        met = _ports(launch) or port_mentioned(launch) or agent.standalone
+        met = _told_ports(launch) or port_mentioned(launch) or agent.standalone
         if not met and (words := _unknown(agent, *_MEETING)):
             yield f"where the ranks meet is not in {file_of(process)}{words}"
     elif not process.command and not process.whole:
@@ -61,31 +61,26 @@ def _open_questions(launch: Launch, process: ProcessEnv) -> Iterator[str]:
 def _unknown(agent: LauncherAgent, *names: str) -> str:
     """The options among these whose values are unknown, as written."""
     given = agent.command.options
-    words = [f"{agent.spelled(name)} {given[name][:80]}" for name in names if _is_open(agent, name)]
+    unknown = [name for name in names if given.get(name) and agent.command.option(name) is None]
+    words = [f"{agent.spelled(name)} {given[name][:80]}" for name in unknown]
     return f" ({', '.join(words)})" if words else ""
-
-
-def _is_open(agent: LauncherAgent, name: str) -> bool:
-    return bool(agent.command.options.get(name)) and agent.command.option(name) is None
-
-
-def _ports(launch: Launch) -> set[str]:
-    return {port.text for port in _told_ports(launch)}
 
 
 def _mentioned(launch: Launch) -> Iterator[str]:
     """The ports and addresses in its text that no process is known to be given."""
-    used, examined = _ports(launch), [each.text for each in port_mentioned(launch)][-1:]
+    ports = _told_ports(launch)
+    used, examined = {port.text for port in ports}, [each.text for each in port_mentioned(launch)][-1:]
     for each in launch.mentioned:
         where = _where(each)
         if each.kind != "port" or each.text in used:
             continue
         if examined == [each.text]:
             yield f"{where}; whether the job uses it is not known, and it is examined"
-        elif all(port.said.startswith(DEFAULT_OF) for port in _told_ports(launch)):
+        elif all(port.said.startswith(DEFAULT_OF) for port in ports):
             yield f"{where}, but is not known to be used: --master-port {each.text} examines it"
-    for each in _address_mentioned(launch):
-        yield f"{_where(each)}, but may not be used"
+    for each in launch.mentioned:
+        if each.kind == "address" and not any(map(master_of, launch.told)):
+            yield f"{_where(each)}, but may not be used"
 
 
 def _where(each: EndpointMention) -> str:
@@ -96,19 +91,15 @@ def _where(each: EndpointMention) -> str:
 
 def port_mentioned(launch: Launch) -> tuple[EndpointMention, ...]:
     """The ports in its text, if it is not known where the ranks meet."""
-    if _ports(launch) or any(agent.standalone for process in launch.told if (agent := launcher(process))):
+    if _told_ports(launch) or any(
+        agent.standalone for process in launch.told if (agent := launcher(process))
+    ):
         return ()
     return tuple(each for each in launch.mentioned if each.kind == "port")
 
 
 def _told_ports(launch: Launch) -> list[LaunchNumber]:
     return [port for process in launch.told if (port := port_of(process))]
-
-
-def _address_mentioned(launch: Launch) -> tuple[EndpointMention, ...]:
-    if any(map(master_of, launch.told)):
-        return ()
-    return tuple(each for each in launch.mentioned if each.kind == "address")
 
 
 def other_jobs(processes: Sequence[ProcessEnv]) -> Iterator[str]:

@@ -7,6 +7,7 @@ itself runs, and on which nodes.
 import re
 from collections.abc import Mapping
 
+from doctor.job.launch.allocation import nodes
 from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
 from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, unnamed
 from doctor.text.nodeset import is_host
@@ -37,18 +38,11 @@ def _nodes(text: str) -> tuple[str, ...]:
 
     A name without a folded part stands for itself.
     """
-    names: list[str] = []
-    for prefix, width, ranges, suffix, plain in re.findall(
-        r"([\w.-]*)\[([0-9]):([0-9,-]+)\]([\w.-]*)|([\w.-]+)", text[:4000].partition("@")[0], re.ASCII
-    ):
-        if plain:
-            names.append(plain)
-        for part in ranges.split(","):
-            first, _, last = part.partition("-")
-            if first.isdecimal():
-                upto = min(int(last or first), int(first) + MOST_HEADS)
-                names += [f"{prefix}{n:0{int(width)}d}{suffix}" for n in range(int(first), upto + 1)]
-    return tuple(name for name in names if is_host(name))
+
+    def padded(match: re.Match[str]) -> str:
+        return f"[{re.sub('[0-9]+', lambda number: number[0].zfill(int(match[1])), match[2])}]"
+
+    return nodes(re.sub(r"\[([0-9]):([0-9,-]+)\]", padded, text[:4000].partition("@")[0]))
 
 
 def _line(start: LaunchParts) -> list[str]:

@@ -68,22 +68,15 @@ def fields(words: Sequence[Word], values: Values) -> list[str]:
     return found[:MOST_WORDS]
 
 
-def one(parts: Sequence[WordPart], values: Values) -> str | None:
-    """The parts as one text; None if one of them is unknown."""
-    known = [_joined(part, values) for part in parts]
-    if any(not isinstance(value, str) for value in known):
-        return None
-    return "".join(value for value in known if isinstance(value, str))[:LONGEST]
-
-
-def written(parts: Sequence[WordPart], values: Values) -> Partly:
+def one(parts: Sequence[WordPart], values: Values) -> str | Partly:
     """The parts as one text; unknown parts stay as written."""
-    text = ""
+    text, whole = "", True
     for part in parts:
         value = _joined(part, values)
+        whole &= isinstance(value, str)
         raw = value.text if isinstance(value, Partly) else part.raw.replace(" ", GLUE)
         text += value if isinstance(value, str) else raw
-    return Partly(text[:LONGEST])
+    return text[:LONGEST] if whole else Partly(text[:LONGEST])
 
 
 def _joined(part: WordPart, values: Values) -> Value:

@@ -22,7 +22,7 @@ _MOST_VARIABLES = 2000
 _MOST_LINES = 2000
 _MOST_REPEATED = 100_000
 """How many commands may be read again in loops and functions."""
-DEEPEST_CALL = 10
+_DEEPEST_CALL = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,20 +126,24 @@ class ShellFlow(ShellState):
 
     def _loop(self, loop: LoopTurns, rest: list[Word], place: int) -> int:
         """Run through the loop; `rest` is the rest of the line of its head."""
-        done = self.blocks.done[place]
-        depth = self.guard()
         for value in loop.values:
             self.values[loop.name] = value
-            self.turns.append(f"{loop.name}={value}")
-            self.go_through(place, done, rest)
-            self.turns.pop()
-            del self.frames[depth:]
-            if self._leaves_loop():
+            if self._turn(loop.name, place, self.blocks.done[place], rest):
                 break
         else:
             self.values[loop.name] = loop.left
-        del self.frames[depth - 1 :]
         return self._after_loop(place)
+
+    def _turn(self, name: str, start: int, done: int, words: list[Word] | None = None) -> bool:
+        """Run through a loop's body once. Whether the loop is left for good."""
+        depth = self.guard()
+        self.turns.append(f"{name}={self.values.get(name)}")
+        self.go_through(start, done, words)
+        self.turns.pop()
+        del self.frames[depth - 1 :]
+        left = self.leaving not in ("", "continue")
+        self.leaving = "" if self.leaving in ("break", "continue") else self.leaving
+        return left
 
     def _after_loop(self, place: int) -> int:
         """The position after a loop."""
@@ -148,35 +152,17 @@ class ShellFlow(ShellState):
             self.close("list")
         return done + 1
 
-    def _leaves_loop(self) -> bool:
-        """Whether the loop is left for good."""
-        if self.leaving == "continue":
-            self.leaving = ""
-        left = self.leaving != ""
-        if self.leaving == "break":
-            self.leaving = ""
-        return left
-
     def _while(self, test: list[Word], until: bool, place: int) -> bool:
         """Run through the loop as long as its test is known; otherwise leave everything as it was."""
         done = self.blocks.done[place]
         name = counter_of(test, self.blocks.commands[place:done])
         before = (dict(self.values), set(self.exported), len(self.lines), self.waits, self.repeats)
-        depth = self.guard()
         more = holds(test, self.values)
         for _ in range(MOST_TURNS):
             most = len(self.lines) < _MOST_LINES // 2 and self.afford(done - place)
             if more is None or more is until or not most:
                 break
-            self.turns.append(f"{name}={self.values.get(name)}")
-            self.go_through(place + 1, done)
-            self.turns.pop()
-            del self.frames[depth:]
-            if self._leaves_loop():
-                more = until
-                break
-            more = holds(test, self.values)
-        del self.frames[depth - 1 :]
+            more = until if self._turn(name, place + 1, done) else holds(test, self.values)
         if more is until:
             return True
         self.values, self.exported, lines, self.waits, self.repeats = before
@@ -186,22 +172,24 @@ class ShellFlow(ShellState):
     def call(self, name: str, given: Sequence[str]) -> None:
         found, place = self.functions[name]
         _, begin, end = found.functions[place]
-        if self.depth_of_calls() >= DEEPEST_CALL or not self.afford(end - begin + 10):
-            return
         self.called.add(name)
         before = self.arguments(given)
-        depth = self.guard("call")
         first = list(found.commands[begin].words)
         brace = next((n for n, word in enumerate(first) if word.plain == "{"), -1)
+        self.read_other(found, begin, end, first[brace + 1 :])
+        self.values.update(before)
+
+    def read_other(self, found: Blocks, begin: int, end: int, words: list[Word] | None = None) -> None:
+        """Read commands that stand elsewhere, unless this goes too deep or too far."""
+        deep = sum(frame.kind == "call" for frame in self.frames) >= _DEEPEST_CALL
+        if deep or not self.afford(end - begin + 10):
+            return
+        depth = self.guard("call")
         around, self.blocks = self.blocks, found
-        self.go_through(begin, end, first[brace + 1 :])
+        self.go_through(begin, end, words)
         self.blocks = around
         del self.frames[depth - 1 :]
-        self.values.update(before)
         self.leaving = "" if self.leaving == "return" else self.leaving
-
-    def depth_of_calls(self) -> int:
-        return sum(frame.kind == "call" for frame in self.frames)
 
     def afford(self, commands: int) -> bool:
         if commands > self.repeats:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from doctor.job.launch.expand import FOLDER, Value, moved, unknown
 from doctor.job.launch.indirect_options import Read
 from doctor.job.launch.shell_blocks import Blocks, blocks
-from doctor.job.launch.shell_flow import DEEPEST_CALL, ShellFlow
+from doctor.job.launch.shell_flow import ShellFlow
 from doctor.job.launch.shell_tokens import ShellError, tokens
 from doctor.job.launch.variables import is_kept
 from doctor.job.launch.wrappers import ITSELF, SCRIPTS, SHELLS, InnerCommand
@@ -74,18 +74,11 @@ class ShellWithScripts(ShellFlow):
 
     def inside(self, found: Blocks, line: int) -> None:
         """Read other commands; what they start counts as started by this line."""
-        depth = self.guard("call")
-        if self.depth_of_calls() > DEEPEST_CALL or not self.afford(len(found.commands)):
-            del self.frames[depth - 1 :]
-            return
-        around, self.blocks = self.blocks, found
         outside, self.outside = self.outside, self.outside or line
         self.open.append(self.values["BASH_SOURCE"])
-        self.go_through(0, len(found.commands))
+        self.read_other(found, 0, len(found.commands))
         self.open.pop()
-        self.blocks, self.outside = around, outside
-        del self.frames[depth - 1 :]
-        self.leaving = "" if self.leaving == "return" else self.leaving
+        self.outside = outside
 
     def _child(self, found: Blocks, line: int, wrapped: InnerCommand = ITSELF) -> bool:
         """Whether another shell that reads these commands starts ranks. What it sets stays in it."""

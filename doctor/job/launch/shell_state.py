@@ -16,7 +16,6 @@ from doctor.job.launch.expand import (
     moved,
     one,
     unknown,
-    written,
 )
 from doctor.job.launch.shell_tokens import ShellError, Word
 from doctor.job.launch.slips import Slip
@@ -136,12 +135,12 @@ class ShellState:
             old = before if isinstance(before, tuple) else (before,) if before else ()
             return name, (*old, *added)[:MOST_WORDS], end + 1 - at
         parts = (replace(first[0], text=text[match.end() :]), *words[at].parts[1:])
-        value, said = one(parts, self.values), written(parts, self.values)
+        value = one(parts, self.values)
         if append:
-            return name, _appended(known, value, said), 1
-        if value is None and name in TABLES:
-            return name, said.shown, 1  # so that a message can quote it as written
-        return name, said if value is None else value, 1
+            return name, _appended(known, value), 1
+        if isinstance(value, Partly) and name in TABLES:
+            return name, value.shown, 1  # so that a message can quote it as written
+        return name, value, 1
 
     def set(self, values: Mapping[str, Value]) -> None:
         self.values.update(values)
@@ -207,13 +206,12 @@ class ShellState:
         return path.replace(START, self.folder)
 
 
-def _appended(before: Value, value: str | None, said: Partly) -> Value:
+def _appended(before: Value, value: str | Partly) -> Value:
     """The value of `NAME+=…`."""
-    if isinstance(before, str) and value is not None:
-        return (before + value)[:LONGEST]
-    if isinstance(before, str | Partly):
-        return Partly(f"{before if isinstance(before, str) else before.text}{said.text}"[:LONGEST])
-    return None
+    if not isinstance(before, str | Partly):
+        return None
+    text = "".join(each if isinstance(each, str) else each.text for each in (before, value))[:LONGEST]
+    return text if isinstance(before, str) and isinstance(value, str) else Partly(text)
 
 
 def is_arithmetic(word: Word) -> bool:

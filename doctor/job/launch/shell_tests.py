@@ -42,7 +42,7 @@ def holds(words: Sequence[Word], values: Values) -> bool | None:
     if name != "test" and words[-1].plain != ("]" if name == "[" else "]]"):
         return None
     texts = [one(word.parts, values) for word in given]
-    known = [text for text in texts if text is not None]
+    known = [text for text in texts if isinstance(text, str)]
     return _compare(known, patterns=name == "[[") if len(known) == len(texts) else None
 
 

@@ -7,7 +7,7 @@ packets of the handshake and the data are followed: a connection fails too if it
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby
@@ -67,7 +67,9 @@ class Ruleset:
         ends = tuple(self._stretch(canonical(address)) for address in (source, dest))
         question = (*ends, source == dest, first, last, interface, ephemeral, incoming)
         if question not in self._decided:
-            self._decided[question] = self._spans(source, dest, first, last, interface, ephemeral, incoming)
+            self._decided[question] = self._spans(
+                first, last, lambda port: journey(source, dest, port, interface, ephemeral, incoming)
+            )
         return self._decided[question]
 
     def _stretch(self, address: AnyAddress) -> tuple[int, int]:
@@ -75,22 +77,13 @@ class Ruleset:
         return address.version, bisect_right(self._bounds, int(address))
 
     def _spans(
-        self,
-        source: Address,
-        dest: Address,
-        first: int,
-        last: int,
-        interface: str | None,
-        ephemeral: Interval,
-        incoming: bool,
+        self, first: int, last: int, packets: Callable[[int], tuple[Packet, ...]]
     ) -> tuple[PortSpan, ...]:
         budget = Budget()
         starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
         ends = [start - 1 for start in starts[1:]] + [last]
         return _join_spans(
-            PortSpan(
-                low, high, self._decide(journey(source, dest, low, interface, ephemeral, incoming), budget)
-            )
+            PortSpan(low, high, self._decide(packets(low), budget))
             for low, high in zip(starts, ends, strict=True)
         )
 

@@ -12,7 +12,7 @@ host named twice counts once.
 import os
 import socket
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -44,19 +44,10 @@ class Targets:
 
     hosts: tuple[Host, ...]
     source: str
-    local: bool
-    wishes: JobWishes
+    local: bool = False
+    wishes: JobWishes = field(default_factory=JobWishes)
     unnamed: bool = False
     """Whether no host was named, so that the only host is this machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class _HostSource:
-    """Hosts as one source names them, with only those values that the source gives."""
-
-    hosts: tuple[Host, ...]
-    source: str
-    local: bool = False
 
 
 def read_targets(
@@ -89,7 +80,7 @@ def read_targets(
         wishes = replace(wishes, allocated=devices_of(environ))
     if named.source == SLURM and (ranks := slurm_tasks(environ)):
         wishes = replace(wishes, ranks_per_host=ranks)
-    return Targets(left, named.source, named.local, wishes, unnamed=named.local and not local)
+    return replace(named, hosts=left, wishes=wishes, unnamed=named.local and not local)
 
 
 def local_if_alone(found: Targets) -> Targets:
@@ -119,19 +110,17 @@ def _refuse_two_ways(nodesets: Sequence[str], hostfile: Path | None, local: bool
         raise UsageError(f"the hosts are named in {len(used)} ways: {' and '.join(used)}", hint)
 
 
-def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, _HostSource | None]:
+def _read_files(inventory: Path | None, hostfile: Path | None) -> tuple[Inventory, Targets | None]:
     """Read both files, even if the first has mistakes, so that all mistakes can be fixed at once."""
     stock = Inventory()
-    listed: _HostSource | None = None
+    listed: Targets | None = None
     mistakes: list[Mistake] = []
     try:
         stock = read_inventory(inventory) if inventory is not None else stock
     except InputErrors as error:
         mistakes += error.mistakes
     try:
-        listed = (
-            _HostSource(read_hostfile(hostfile), f"hostfile {hostfile}") if hostfile is not None else None
-        )
+        listed = Targets(read_hostfile(hostfile), f"hostfile {hostfile}") if hostfile is not None else None
     except InputErrors as error:
         mistakes += error.mistakes
     refuse(mistakes)
@@ -146,7 +135,7 @@ def table_file(path: Path, called: str) -> TableFile:
     return TableFile(called, text, posix_cksum(data))
 
 
-def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _HostSource]:
+def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, Targets]:
     """The table's servers, under their names in the inventory.
 
     A table without servers names no hosts; then its flaws are mistakes in the input.
@@ -175,32 +164,32 @@ def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, _HostSource
     refuse(mistakes)
     if stock.hosts:
         stock = replace(stock, hosts={**stock.hosts, **hosts})
-    return stock, _HostSource(tuple(hosts.values()), f"rank table {file.path}")
+    return stock, Targets(tuple(hosts.values()), f"rank table {file.path}")
 
 
 def _choose_hosts(
     nodesets: Sequence[str],
-    listed: _HostSource | None,
+    listed: Targets | None,
     local: bool,
     stock: Inventory,
     environ: Mapping[str, str],
-) -> _HostSource:
+) -> Targets:
     if nodesets:
         groups = stock.groups if stock.file else None
-        return _HostSource(_of_nodesets(nodesets, groups), COMMAND_LINE)
+        return Targets(_of_nodesets(nodesets, groups), COMMAND_LINE)
     if listed is not None:
         return listed
     if not local and stock.hosts:
-        return _HostSource(tuple(stock.hosts.values()), f"inventory {stock.file}")
+        return Targets(tuple(stock.hosts.values()), f"inventory {stock.file}")
     if not local and (given := allocation(environ)):
-        return _HostSource(*given)
+        return Targets(*given)
     if not local and stock.file:
         raise UsageError(f"The inventory {stock.file} lists no hosts, and none are named.", NAME_THEM)
     if not local:
         refuse_lost_nodes(environ)
     own = socket.gethostname()
     name = own if is_host(own) else "localhost"
-    return _HostSource((Host(name, name),), LOCAL, local=True)
+    return Targets((Host(name, name),), LOCAL, local=True)
 
 
 def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | None) -> tuple[Host, ...]:
@@ -215,7 +204,7 @@ def _of_nodesets(nodesets: Sequence[str], groups: Mapping[str, Sequence[str]] | 
     return tuple(hosts.values())
 
 
-def _with_settings(named: _HostSource, stock: Inventory) -> tuple[Host, ...]:
+def _with_settings(named: Targets, stock: Inventory) -> tuple[Host, ...]:
     """The named hosts with the inventory's settings; values given with the names take precedence."""
     if named.local:
         return tuple(_this_machine(host.name, stock) for host in named.hosts)

@@ -153,9 +153,6 @@ def _dynamic_value(raw: str, values: Values) -> str | None:
     if raw.startswith("$((") and raw.endswith("))"):
         number = evaluate(in_numbers(raw[3:-2], values), dict(values))
         return None if number is None else str(number)
-    if raw.startswith("$["):
-        number = evaluate(raw[2:-1], dict(values))
-        return None if number is None else str(number)
     argument = re.fullmatch(r"\$\{?([0-9]|BASH_SOURCE\[0\])\}?", raw)
     if argument:
         value = values.get("0" if len(argument[1]) > 1 else argument[1])

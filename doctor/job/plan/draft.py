@@ -47,7 +47,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
     started = ranks_of_a_host(wishes.launch, len(hosts)) if wishes.launch else None
     servers = ServersByName(table.servers if table else ())
     planned = tuple(_plan_host(host, wishes, servers, started) for host in hosts)
-    tables = _told_tables(wishes)
+    tables, own = _told_tables(wishes), wishes.table.path if wishes.table else ""
     port = _master_port(wishes, told)
     base = env.get("HCCL_IF_BASE_PORT", "")
     master = _first(told, _launch_source(wishes), MASTERS) or _first(wishes.env, "inventory", MASTERS)
@@ -73,7 +73,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         said_world=_said_world(wishes, table),
         launch=understood(wishes.launch) if wishes.launch else "",
         told_tables=tables,
-        table_paths=_table_paths(wishes, tables),
+        table_paths=tuple(dict.fromkeys(filter(None, (*(table.path for table in tables), own)))),
         needed_paths=wishes.launch.needs if wishes.launch else (),
     )
 
@@ -112,11 +112,6 @@ def _told_tables(wishes: JobWishes) -> tuple[TableReference, ...]:
         agreed = common_env(wishes.launch)
         told = tuple(table for table in told if agreed.get(table.said) == table.text)
     return told or told_tables([ProcessEnv("inventory", None, wishes.env)])
-
-
-def _table_paths(wishes: JobWishes, told: Sequence[TableReference]) -> tuple[str, ...]:
-    said = [table.path for table in told if table.path]
-    return tuple(dict.fromkeys([*said, *([wishes.table.path] if wishes.table else [])]))
 
 
 def _launch_source(wishes: JobWishes) -> str:

@@ -1,7 +1,7 @@
 """How a table is judged: ranks that add up, addresses, superpods, and the requirements of each product."""
 
 import json
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -15,11 +15,25 @@ SAMPLES = ROOT / "tests" / "samples" / "rank_table"
 RANKS, GROUPING = "rank-table-ranks", "rank-table-grouping"
 
 Document = dict[str, Any]
-Change = Callable[[Document], object]
 
 
-def sample(name: str) -> Document:
+@dataclass(frozen=True)
+class Change:
+    """The members that the object at this place gets; without a value, one goes."""
+
+    at: list[str | int]
+    put: dict[str, Any]
+
+
+def sample(name: str, *changes: Change) -> Document:
     document: Document = json.loads((SAMPLES / f"{name}.json").read_text())
+    for change in changes:
+        there: Any = document
+        for key in change.at:
+            there = there[key]
+        there.update(change.put)
+        for gone in [name for name, value in change.put.items() if value is None]:
+            del there[gone]
     return document
 
 
@@ -37,11 +51,6 @@ def server(document: Document, number: int) -> Document:
 
 def device(document: Document, number: int, which: int) -> Document:
     found: Document = server(document, number)["device"][which]
-    return found
-
-
-def instance(document: Document, number: int) -> Document:
-    found: Document = document["group_list"][0]["instance_list"][number]
     return found
 
 
@@ -67,101 +76,13 @@ def test_masked_addresses_are_reported_by_the_reader_alone() -> None:
 V10, V12, V20 = "v1.0_two_servers", "v1.2_two_superpods", "v2.0_950"
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "message", "who"),
-    [
-        (
-            V10,
-            lambda d: device(d, 1, 0).update(rank_id="1"),
-            ["rank 1 is given twice", "rank 2 of 4 missing"],
-            [(1, 0), (1, 0)],
-        ),
-        (V10, lambda d: device(d, 1, 1).update(rank_id="7"), ["rank 3 of 4 missing"], [(7, 1)]),
-        (V20, lambda d: d["rank_list"][3].update(rank_id=9), ["rank 3 of 4 missing"], [(9, 1)]),
-        (
-            "board_id",
-            lambda d: instance(d, 2).update(rank_id="1"),
-            ["rank 1 is given twice", "rank 2 of 4 missing"],
-            [(1, 2), (1, 2)],
-        ),
-        (
-            V10,
-            lambda d: device(d, 0, 1).update(device_id="0"),
-            ["device 0 is given twice on a server"],
-            [(1, 0)],
-        ),
-        (
-            "group_list",
-            lambda d: instance(d, 0)["devices"][0].update(device_id="0"),
-            ["device 0 is given twice on a server"],
-            [(3, 0)],
-        ),
-        (
-            V10,
-            lambda d: device(d, 1, 0).update(device_ip="10.20.0.11"),
-            ["an address is given to two devices"],
-            [(2, 0)],
-        ),
-        (
-            "board_id",
-            lambda d: instance(d, 3)["devices"][0].update(device_ip="10.24.0.61"),
-            ["an address is given to two devices"],
-            [(3, 3)],
-        ),
-        (
-            V20,
-            lambda d: d["rank_list"][3]["level_list"][1]["rank_addr_list"][0].update(addr="192.168.50.40"),
-            ["an address is given to two devices"],
-            [(3, 1)],
-        ),
-        (
-            V20,
-            lambda d: d["rank_list"][1]["level_list"][0]["rank_addr_list"][0].update(
-                addr="000000000000000000200000AAAA0000"
-            ),
-            ["an address is given to two devices"],
-            [(1, 1)],
-        ),
-        (
-            V10,
-            lambda d: device(d, 1, 1).update(device_ip="fd00::1"),
-            ["device addresses of both IPv4 and IPv6"],
-            [(3, 1)],
-        ),
-        (
-            "v1.0_a3_server_mode",
-            lambda d: device(d, 0, 1).update(host_port="18001"),
-            ["two devices of a server have the same host_port"],
-            [(1, 1)],
-        ),
-        (
-            "v1.0_a3_server_mode",
-            lambda d: device(d, 0, 1).update(device_port="65536"),
-            ["device_port is not a valid port"],
-            [(1, 1)],
-        ),
-        (
-            "v1.0_a3_server_mode",
-            lambda d: device(d, 0, 0).update(host_port="0"),
-            ["host_port is not a valid port"],
-            [(0, 0)],
-        ),
-        (
-            V12,
-            lambda d: device(d, 1, 0).update(super_device_id="1"),
-            ["super_device_id 1 is given twice in a superpod"],
-            [(2, 0)],
-        ),
-        (V12, lambda d: device(d, 1, 0).pop("super_device_id"), ["super_device_id is missing"], [(2, 0)]),
-    ],
-)
+@cases
 def test_faults_of_one_rank(
-    name: str, change: Change, message: list[str], who: list[tuple[int | None, int | None]]
+    name: str, changes: list[Change], messages: list[str], who: list[tuple[int | None, int | None]]
 ) -> None:
-    document = sample(name)
-    change(document)
+    document = sample(name, *changes)
     flaws = [flaw for flaw in judged(document) if flaw.severity is Severity.FAIL]
-    assert [flaw.message for flaw in flaws] == message
+    assert [flaw.message for flaw in flaws] == messages
     assert [(flaw.rank, flaw.device) for flaw in flaws] == who
     for flaw in flaws:
         assert flaw.check == RANKS
@@ -195,47 +116,18 @@ def test_no_rank_is_called_missing_if_another_cannot_be_read() -> None:
     assert judged(document, readable=False) == ()
 
 
-@pytest.mark.parametrize(
-    ("name", "change", "messages"),
-    [
-        (
-            V10,
-            lambda d: (device(d, 0, 1).update(rank_id="2"), device(d, 1, 0).update(rank_id="1")),
-            ["the ranks of a server are mixed with those of another"] * 2,
-        ),
-        (
-            V12,
-            lambda d: d["server_list"].insert(1, d["server_list"].pop()),
-            ["the servers of a superpod are not listed together in server_list"],
-        ),
-        (
-            "v1.0_a3_server_mode",
-            lambda d: device(d, 0, 0).update(host_port="443"),
-            ["host_port is reserved for the system"],
-        ),
-        (
-            V12,
-            lambda d: device(d, 0, 0).update(backup_device_ip="10.22.0.31"),
-            ["backup_device_ip is the device's own address"],
-        ),
-        (
-            V12,
-            lambda d: device(d, 0, 0).update(backup_device_port="17001"),
-            ["backup_device_port is also the device_port of that card"],
-        ),
-        (
-            "board_id",
-            lambda d: d.update(para_plane_nic_name=["eth0"], para_plane_nic_num="1"),
-            ["para_plane_nic_name does not have as many names as a server has devices"],
-        ),
-        (V20, lambda d: d["rank_list"][1].update(device_id=0), ["device 0 is given twice on a server"]),
-    ],
-)
-def test_deviations_that_are_only_warnings(name: str, change: Change, messages: list[str]) -> None:
-    document = sample(name)
-    change(document)
-    flaws = [flaw for flaw in judged(document) if flaw.check == RANKS]
+@cases
+def test_deviations_that_are_only_warnings(name: str, changes: list[Change], messages: list[str]) -> None:
+    flaws = [flaw for flaw in judged(sample(name, *changes)) if flaw.check == RANKS]
     assert [(flaw.message, flaw.severity) for flaw in flaws] == [(one, Severity.WARN) for one in messages]
+
+
+def test_superpods_whose_servers_are_not_together() -> None:
+    document = sample(V12)
+    document["server_list"].insert(1, document["server_list"].pop())
+    (flaw,) = [flaw for flaw in judged(document) if flaw.check == RANKS]
+    assert flaw.message == "the servers of a superpod are not listed together in server_list"
+    assert flaw.severity is Severity.WARN
 
 
 def test_a_network_card_shared_by_two_ranks_is_not_a_fault() -> None:
@@ -291,3 +183,27 @@ def test_an_address_that_no_device_can_have(address: str, kind: str, product: st
     (flaw,) = judged(document, product)
     assert (flaw.message, flaw.severity) == (f"device_ip is {kind}", Severity.FAIL)
     assert (flaw.actual, flaw.check) == (repr(address), RANKS)
+
+
+@cases
+def test_faults_of_the_whole_table(name: str, changes: list[Change], message: str, actual: str) -> None:
+    flaws = [flaw for flaw in judged(sample(name, *changes)) if flaw.severity is Severity.FAIL]
+    told = [flaw for flaw in flaws if flaw.message == message]
+    assert [flaw.actual for flaw in told] == [actual]
+    assert {flaw.check for flaw in flaws} == {RANKS}
+
+
+def test_nics_of_one_server_or_of_all() -> None:
+    document = sample("board_id")
+    group = document["group_list"][0]
+    for number, one in enumerate([dict(one) for one in group["instance_list"]]):
+        devices = [{"device_id": str(number), "device_ip": f"10.24.{number}.62"}]
+        group["instance_list"].append(
+            {**one, "rank_id": str(number + 4), "server_id": "b", "devices": devices}
+        )
+    group.update(device_num="8", server_num="2", instance_count="8")
+    assert [flaw.message for flaw in judged(document)] == [
+        "MindSpore 0.x runs on several servers only with all 8 devices of each"
+    ]
+    document.update(para_plane_nic_name=[f"eth{n}" for n in range(8)], para_plane_nic_num="8")
+    assert [flaw.check for flaw in judged(document)] == ["rank-table-grouping"]

@@ -93,82 +93,17 @@ def by_peers(*addresses: str) -> HostView:
     return HostView(names={"a": addresses})
 
 
-@pytest.mark.parametrize(
-    ("host", "wishes", "peer", "own", "data"),
-    [
-        # From the strongest source to the weakest.
-        (
-            Host("a", "a", data="10.9.9.9"),
-            env(HCCL_IF_IP="10.1.0.1"),
-            by_peers(),
-            sight(),
-            ("10.9.9.9", "inventory"),
-        ),
-        (
-            Host("a", "a"),
-            env(HCCL_IF_IP="10.1.0.1", GLOO_SOCKET_IFNAME="eth0"),
-            by_peers(),
-            sight(),
-            ("10.1.0.1", "HCCL_IF_IP"),
-        ),
-        (Host("a", "a"), env(HCCL_IF_IP="10.7.7.7"), by_peers(), sight(), ("10.0.0.1", "default route")),
-        (
-            Host("a", "a"),
-            env(HCCL_SOCKET_IFNAME="ib"),
-            by_peers("10.0.0.1"),
-            sight(),
-            ("10.1.0.1", "HCCL_SOCKET_IFNAME"),
-        ),
-        (
-            Host("a", "a"),
-            env(NCCL_SOCKET_IFNAME="eth", GLOO_SOCKET_IFNAME="ib"),
-            by_peers(),
-            sight(),
-            ("10.0.0.1", "NCCL_SOCKET_IFNAME"),
-        ),
-        (
-            Host("a", "a"),
-            env(GLOO_SOCKET_IFNAME="none0"),
-            by_peers("10.1.0.1"),
-            sight(),
-            ("10.1.0.1", "its name, as its peers resolve it"),
-        ),
-        (
-            Host("a", "a"),
-            env(),
-            by_peers("fd00::1"),
-            sight(),
-            ("fd00::1", "its name, as its peers resolve it"),
-        ),
-        (Host("a", "a"), env(), by_peers("127.0.1.1"), sight(), ("10.0.0.1", "default route")),
-        (Host("a", "a"), env(), by_peers("10.7.7.7"), sight(), ("10.0.0.1", "default route")),
-        (Host("10.1.0.1", "x"), env(), by_peers(), sight(), ("10.1.0.1", "the address given")),
-        (Host("a", "a"), env(), by_peers(), sight(default_interface="ib0"), ("10.1.0.1", "default route")),
-        (Host("a", "a"), env(), by_peers(), sight(default_interface=None), None),
-        (
-            Host("a", "a"),
-            env(),
-            by_peers(),
-            sight(
-                default_interface=None, addresses={"docker0": ("172.17.0.1",), "ib0": ("10.1.0.1", "fd00::1")}
-            ),
-            ("10.1.0.1", "only interface"),
-        ),
-        (Host("a", "10.1.0.1"), env(), by_peers(), sight(), ("10.1.0.1", "the address given")),
-        (
-            Host("a", "a"),
-            env(),
-            by_peers(),
-            sight(default_interface=None, addresses={"lo": ("127.0.0.1",), "eth0": ("fe80::1",)}),
-            None,
-        ),
-        (Host("a", "a"), env(), by_peers(), None, None),
-    ],
-)
+@cases
 def test_data_address(
-    host: Host, wishes: JobWishes, peer: HostView, own: HostView | None, data: tuple[str, str] | None
+    host: Host,
+    variables: dict[str, str],
+    peers: tuple[str, ...],
+    own: dict[str, Any] | None,
+    data: tuple[str, str] | None,
 ) -> None:
-    sights = {"b": peer} | ({host.name: own} if own else {})
+    """The strongest source comes first."""
+    sights = {"b": by_peers(*peers)} | ({host.name: sight(**own)} if own is not None else {})
+    wishes = env(**variables)
     plan = settled(sights, [host, Host("b", "b")], wishes)
     found = plan.hosts[0].data
     assert (found and (found.value, found.source)) == data

@@ -62,32 +62,30 @@ def match_steps(body: Any, sets: Mapping[str, NamedSet]) -> list[Step]:
     if not isinstance(body, dict):
         return [DoubtfulCondition("a match that was not understood")]
     operator, left, right = body.get("op", "=="), body.get("left"), body.get("right")
-    special = _special(operator, left, right)
-    if special is not None:
-        return [*key_guards(left), special]
-    fields = key_fields(left)
+    return [*key_guards(left), _special(operator, left, right) or _plain(operator, left, right, sets)]
+
+
+def _plain(operator: Any, left: Any, right: Any, sets: Mapping[str, NamedSet]) -> Step:
+    fields, listed = key_fields(left), members(right, sets)
     if fields is None:
-        return [*key_guards(left), _doubt(left)]
-    listed = members(right, sets)
+        return _doubt(left)
     if listed is not None:
-        return [*key_guards(left), *_in_set(fields, listed, operator)]
+        return _in_set(fields, listed, operator)
     if isinstance(right, str) and right.startswith("@"):
-        return [*key_guards(left), DoubtfulCondition(f"the set {right}, which is not listed")]
-    return [*key_guards(left), _single(fields, operator, left, right)]
+        return DoubtfulCondition(f"the set {right}, which is not listed")
+    return _single(fields, operator, left, right)
 
 
-def _in_set(fields: tuple[Field, ...], listed: NamedSet, operator: Any) -> list[Step]:
+def _in_set(fields: tuple[Field, ...], listed: NamedSet, operator: Any) -> Step:
     why = f"the set @{listed.name}, which changes with the traffic"
-    if listed.changing or operator not in ("==", "!=", "in"):
-        return [
-            DoubtfulCondition(why, varies=True)
-            if listed.changing
-            else DoubtfulCondition(f"the operator {operator!r} on a set")
-        ]
+    if listed.changing:
+        return DoubtfulCondition(why, varies=True)
+    if operator not in ("==", "!=", "in"):
+        return DoubtfulCondition(f"the operator {operator!r} on a set")
     if "*" in [element for element in listed.elements if isinstance(element, str)]:
-        return [Compare((), ((),), operator == "!=")]
+        return Compare((), ((),), operator == "!=")
     elements = tuple(key_matchers(fields, element) for element in listed.elements)
-    return [Compare(fields, _merge_spans(elements), operator == "!=", why)]
+    return Compare(fields, _merge_spans(elements), operator == "!=", why)
 
 
 def _merge_spans(elements: tuple[tuple[Matcher, ...], ...]) -> tuple[tuple[Matcher, ...], ...]:

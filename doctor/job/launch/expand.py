@@ -105,15 +105,12 @@ def _pieces(part: WordPart, values: Values, most: int) -> list[str]:
 def _value(part: WordPart, values: Values) -> Value:
     """The value of a part. A default counts only if the script itself determines whether it is needed."""
     if part.kind == "dynamic":
-        return (
-            _dynamic_value(part.raw, values)
-            if (listed := _LISTED.fullmatch(part.raw)) is None
-            else _list_value(listed, values)
-        )
+        listed = _LISTED.fullmatch(part.raw)
+        return _list_value(listed, values) if listed else _dynamic_value(part.raw, values)
     if part.text not in values:
         return None
     value = values[part.text]
-    if part.kind == "variable" and isinstance(value, tuple):
+    if isinstance(value, tuple):
         value = value[0] if value else ""
     if value == "" and part.default is not None:
         return None if re.search(r"[$`'\"\\]", part.default) else part.default
@@ -121,9 +118,11 @@ def _value(part: WordPart, values: Values) -> Value:
 
 
 def _list_value(match: re.Match[str], values: Values) -> Value:
-    """The value of `$@`, `${@:2}`, `${#list[@]}`, `${!list[@]}` or `${list[$i]}`."""
+    """The value of `$@`, `${@:2}`, `${list[@]}`, `${#list[@]}`, `${!list[@]}` or `${list[$i]}`."""
     arguments, skipped, mark, name, index = match.groups()
     value = values.get("@" if arguments else name)
+    if not arguments and not mark and index in ("@", "*"):
+        return value
     if isinstance(value, str) and not arguments:
         value = (value,)
     if not isinstance(value, tuple) or any(map(unknown, value)):

@@ -176,11 +176,11 @@ def _of_script(
     if not told and not unread:
         message = NOT_KNOWN.format(redact(script.last)) if script.last else NOTHING
         raise InputErrors([Mistake(file, None, message)])
-    gone = [folder for each in told if (folder := _not_here(each, script.made))]
-    told = [replace(each, folder=None) if _not_here(each, script.made) else each for each in told]
+    gone = [_not_here(each, script.made) for each in told]
+    told = [replace(each, folder=None) if lost else each for each, lost in zip(told, gone, strict=True)]
     unread += [
         f"{name} goes to {shown(os.path.relpath(folder, home))}, which could not be read here"
-        for folder in dict.fromkeys(gone)
+        for folder in dict.fromkeys(filter(None, gone))
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
     slips = [replace(each, file=name, words=redact(each.words)) for each in script.slips]

@@ -32,14 +32,8 @@ class Directives:
     def for_others(self, launcher: Launcher, words: Sequence[str]) -> tuple[str, ...]:
         """The options for another launcher: by default it starts as many ranks as the scheduler would."""
         given = read_options(words, launcher.options).values
-        if (
-            not launcher.outer
-            or not self.ranks
-            or launcher in self.options
-            or {"ranks", "each"} & given.keys()
-        ):
-            return ()
-        return (f"{launcher.options.spelled('ranks')}={self.ranks}",)
+        takes = launcher.outer and launcher not in self.options and not {"ranks", "each"} & given.keys()
+        return (f"{launcher.options.spelled('ranks')}={self.ranks}",) if takes and self.ranks else ()
 
 
 def read_directives(text: str) -> Directives:

@@ -157,16 +157,12 @@ def _agents_of(
     part: list[ProcessEnv], agents: Sequence[ProcessEnv], parts: Sequence[list[ProcessEnv]]
 ) -> list[ProcessEnv]:
     """The agents that started the ranks of `part`, or that are the only ones on its hosts."""
-
-    def starts(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
-        return any((each.host, each.parent) == (agent.host, agent.pid) for each in some)
-
-    def nearby(agent: ProcessEnv, some: Sequence[ProcessEnv]) -> bool:
-        return any(each.host == agent.host for each in some)
-
     found = []
     for agent in agents:
-        owners = [some for some in parts if starts(agent, some)] or [s for s in parts if nearby(agent, s)]
+        near = [[each for each in some if each.host == agent.host] for some in parts]
+        started = [any(each.parent == agent.pid for each in some) for some in near]
+        owns = started if any(started) else map(bool, near)
+        owners = [some for some, own in zip(parts, owns, strict=True) if own]
         if len(owners) == 1 and owners[0] is part:
             found.append(agent)
     return found

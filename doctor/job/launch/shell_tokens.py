@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-Kind = Literal["text", "variable", "list", "dynamic"]
+Kind = Literal["text", "variable", "dynamic"]
 
 
 class ShellError(Exception):
@@ -62,7 +62,6 @@ class Separator:
 _NAME = r"[A-Za-z_][A-Za-z0-9_]{0,199}"
 _VARIABLE = re.compile(rf"\$(?:({_NAME})|\{{({_NAME})\}})")
 _DEFAULT = re.compile(rf"\$\{{({_NAME}):?[-=]")
-_LIST = re.compile(rf"\$\{{({_NAME})\[[@*]\]\}}")
 _PLAIN = re.compile(r"""[^\s'"\\$`;&|()<>#]+""")
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _OPERATOR = re.compile(r";;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\||[()]")
@@ -238,9 +237,6 @@ class _TokenReader:
         simple = _VARIABLE.match(self.text, self.at)
         if simple:
             return WordPart("variable", simple[1] or simple[2], self._over(len(simple[0])), quoted)
-        listed = _LIST.match(self.text, self.at)
-        if listed:
-            return WordPart("list", listed[1], self._over(len(listed[0])), quoted)
         default = _DEFAULT.match(self.text, self.at)
         if default:
             raw = self._nested("{", "}")

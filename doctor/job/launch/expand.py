@@ -165,23 +165,15 @@ _LONGEST_COMMAND = 200
 
 def _command_output(command: str, values: Values) -> str | None:
     """The output of a command that prints the same everywhere."""
-    if re.fullmatch(r"\s*cd\s.*&&\s*pwd(\s+-[LP])?\s*", command, re.DOTALL):
-        words, then = command.rpartition("&&")[0].split(None, 1)[1].strip(), True
-    else:
-        words, then = command, False
+    place = re.fullmatch(r"\s*(?:cd\s+(.*)&&\s*)?pwd(?:\s+-[LP])?\s*", command, re.DOTALL)
     try:
-        found = tokens(words)
+        found = tokens(f"realpath {place[1] or '.'}" if place else command)
     except ShellError:
         return None
     texts = fields([word for word in found if isinstance(word, Word)], values)
     if len(texts) > 5 or not all(isinstance(each, Word) for each in found) or any(map(unknown, texts)):
         return None
-    if then:
-        return moved(values.get(FOLDER), texts[0] if texts else "")
     name, *given = texts or [""]
-    if name == "pwd" and not [word for word in given if word not in ("-P", "-L")]:
-        folder = values.get(FOLDER)
-        return folder if isinstance(folder, str) else None
     if name == "seq":
         return _sequence(given)
     if name == "dirname" and len(given) == 1:

@@ -73,15 +73,9 @@ def spans_hosts(launch: Launch, hosts: Sequence[str | None], several: bool, most
         return True
     if launch.live and _is_all_here(launch):
         return False
-    for told in launch.told:
-        nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
-        agent = launcher(told)
-        if nodes is not None:
-            return nodes[1] > 1 and not (agent and agent.standalone)
-        if agent and "nnodes" in agent.launcher.options.defaults and "nnodes" not in agent.command.options:
-            return False
-        if world and local and None not in (world.value, local.value):
-            return (world.value or 0) > (local.value or 0)
+    said = [each for told in launch.told if (each := _has_more(told, 1)) is not None]
+    if said:
+        return said[0]
     if launch.live:
         return False
     here = None not in hosts
@@ -124,10 +118,16 @@ def port_is_drawn(launch: Launch, port: int) -> bool:
 
 def is_larger(launch: Launch, hosts: int) -> bool:
     """Whether the job has more than this number of hosts, according to itself."""
-    for told in launch.told:
-        nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
-        if nodes is not None and nodes[1] > hosts:
-            return True
-        if world and local and (world.value or 0) > hosts * (local.value or world.value or 0):
-            return True
-    return False
+    return any(_has_more(told, hosts) for told in launch.told)
+
+
+def _has_more(told: ProcessEnv, hosts: int) -> bool | None:
+    """Whether the job has more hosts than that, according to one process; None if it does not say."""
+    agent, nodes, world, local = launcher(told), nodes_of(told), world_of(told), local_world_of(told)
+    if nodes is not None:
+        return nodes[1] > hosts and not (agent and agent.standalone)
+    if agent and "nnodes" in agent.launcher.options.defaults and "nnodes" not in agent.command.options:
+        return False
+    if not world or not local or None in (world.value, local.value):
+        return None
+    return (world.value or 0) > hosts * (local.value or 0)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 
 from doctor.job.ranktable.flaws import MOST_FLAWS, NOBODY, Path, RankOwner, TextPlaces, UnplacedFlaw
 from doctor.job.ranktable.model import StatedCount
 from doctor.model import Severity
+from doctor.text.addresses import is_address
 from doctor.text.textfile import shown
 
 LONGEST_NAME = 1024
@@ -130,7 +130,7 @@ class Fields:
         if all("*" in part and _MASKED.fullmatch(part) for part in parts):
             self.masked.append((self.at(node), key))
             return ()
-        wrong = next((part for part in parts if not is_address(part)), None)
+        wrong = next((part for part in parts if "%" in part or not is_address(part)), None)
         if wrong is not None:
             self.complain(node, key, f"{key} is not an address", "an IPv4 or IPv6 address", shown(wrong))
             return ()
@@ -174,10 +174,3 @@ class Fields:
         if value is _ABSENT and needed:
             self.complain(node, None, f"{key} is missing", f'"{key}": {kind}', f'no "{key}"')
         return value
-
-
-def is_address(text: str) -> bool:
-    try:
-        return "%" not in text and bool(ip_address(text))
-    except ValueError:
-        return False

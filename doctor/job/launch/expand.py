@@ -148,9 +148,9 @@ def in_numbers(text: str, values: Values) -> str:
 
 
 def _dynamic_value(raw: str, values: Values) -> str | None:
-    """The value of `$((…))`, `$(…)` or `$1`."""
-    if raw.startswith("$((") and raw.endswith("))"):
-        number = evaluate(in_numbers(raw[3:-2], values), dict(values))
+    """The value of `$((…))`, `$[…]`, `$(…)` or `$1`."""
+    if counted := re.fullmatch(r"\$(?:\(\((.*)\)\)|\[(.*)\])", raw, re.DOTALL):
+        number = evaluate(in_numbers(counted[1] or counted[2] or "", values), dict(values))
         return None if number is None else str(number)
     argument = re.fullmatch(r"\$\{?([0-9]|BASH_SOURCE\[0\])\}?", raw)
     if argument:

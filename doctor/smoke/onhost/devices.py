@@ -1,85 +1,35 @@
-"""What a rank computes on: the CPU (gloo), a CUDA or ROCm device (nccl) or an Ascend NPU (hccl).
+"""Torch on what a rank computes on: the CPU (gloo), a CUDA or ROCm device (nccl) or an Ascend NPU (hccl).
 
 Only the part for the CPU was run on its hardware. Those for nccl and hccl follow the sources of torch,
 torch_npu and NCCL, and were tried against stand-ins.
-
-Use: `os.environ.update(device.environment(timeout))`, then `set_up()`, then `init_process_group` with
-`init_kwargs(timeout)`. The variables come first because CANN reads some of them when it is loaded.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import platform
 import warnings
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
-from torch import Tensor
-from torch import device as TorchDevice
+import torch
 
 from doctor.smoke.onhost import evidence
 from doctor.smoke.onhost.hccl import hccl_environment, hccl_limits
+from doctor.smoke.onhost.torch_framework import Torch
 
 
-class Device:
-    """The CPU, and the interface of all devices."""
-
-    backend = "gloo"
-
-    def __init__(self, number: int = 0) -> None:
-        self.number = number
-
-    @property
-    def torch(self) -> TorchDevice:
-        return TorchDevice("cpu")
-
-    @property
-    def product(self) -> str:
-        """The name of its product; only devices of one product are compared bit by bit."""
-        return platform.machine()
-
-    def set_up(self) -> None:
-        """Make it the current device of this process; raises if there is no such device."""
-
-    def be_deterministic(self) -> None:
-        """Compute the same bits each time, if the device can: the CPU does so anyway."""
-
-    def synchronise(self) -> None:
-        """Wait until the device has finished all its work."""
-
-    def seed(self, seed: int) -> None:
-        """Seed its own random stream, which is not torch's stream of the CPU."""
-
-    def rand(self, count: int) -> Tensor | None:  # noqa: ARG002
-        """Draw from its own random stream, on the device; None if it has no stream of its own."""
-        return None
-
-    def versions(self) -> dict[str, str]:
-        return {}
-
-    def environment(self, timeout: float) -> dict[str, str]:  # noqa: ARG002
-        """Variables to set before `set_up`."""
-        return {}
-
-    def init_kwargs(self, timeout: float | None = None) -> dict[str, Any]:
-        """The arguments for `init_process_group`."""
-        limit = {} if timeout is None else {"timeout": timedelta(seconds=timeout)}
-        return {"backend": self.backend, **limit}
-
-    def evidence(self) -> str:
-        """What the backend itself knows about a hang, in a few lines. Another thread may call it.
-
-        gloo knows nothing: in torch's Flight Recorder its collectives stay "scheduled" forever.
-        """
-        return ""
+def framework_of(backend: str, local: int, number: int | None) -> Torch:
+    """Torch on the device with that number, else on the one with the rank's place on the host."""
+    kinds: dict[str, type[Torch]] = {"gloo": Torch, "nccl": Cuda, "hccl": Npu}
+    return kinds[backend](local if number is None else number)
 
 
-class _Accelerator(Device):
+class _Accelerator(Torch):
     """The functions that have the same names in torch.cuda and torch_npu.npu."""
 
+    on_cpu = False
     _kind: str
     _module: str
 
@@ -89,15 +39,16 @@ class _Accelerator(Device):
         return importlib.import_module(self._module)
 
     @property
-    def torch(self) -> TorchDevice:
+    def device(self) -> torch.device:
         assert self._api  # torch knows the name "npu" only once torch_npu is loaded
-        return TorchDevice(self._kind, self.number)
+        return torch.device(self._kind, self.number)
 
     @property
     def product(self) -> str:
         return str(self._api.get_device_name(self.number))
 
     def set_up(self) -> None:
+        super().set_up()
         if not self._api.is_available():
             asked = f"{self._module}.is_available()"
             raise RuntimeError(f"this torch sees no {self._kind} device: {asked} is False")
@@ -107,18 +58,17 @@ class _Accelerator(Device):
         """Hide torch's warnings of operations that cannot be: the trial of the first gradient shows them."""
         warnings.filterwarnings("ignore", message=".* does not have a deterministic implementation")
         # The same as use_deterministic_algorithms, which would load the compiler as well.
-        importlib.import_module("torch").set_deterministic_debug_mode("warn")
+        torch.set_deterministic_debug_mode("warn")
 
     def synchronise(self) -> None:
         self._api.synchronize()
 
     def seed(self, seed: int) -> None:
+        super().seed(seed)
         self._api.manual_seed(seed)
 
-    def rand(self, count: int) -> Tensor | None:
-        torch = importlib.import_module("torch")
-        drawn: Tensor = torch.rand(count, device=self.torch)
-        return drawn
+    def draw_many(self, count: int) -> dict[str, bytes]:
+        return {"device": self.bytes_of(torch.rand(count, device=self.device))}
 
 
 class Cuda(_Accelerator):
@@ -129,12 +79,11 @@ class Cuda(_Accelerator):
     _module = "torch.cuda"
 
     def versions(self) -> dict[str, str]:
-        torch = importlib.import_module("torch")
         # A tuple of numbers, with a suffix at its end if there is one.
         nccl = _answer_of(lambda: ".".join(str(part) for part in self._api.nccl.version()))
         hip = getattr(torch.version, "hip", None)
         runtime = {"hip": str(hip)} if hip else {"cuda": str(torch.version.cuda or "")}
-        return _without_empty({**runtime, "rccl" if hip else "nccl": nccl})
+        return _without_empty({**super().versions(), **runtime, "rccl" if hip else "nccl": nccl})
 
     def environment(self, timeout: float) -> dict[str, str]:  # noqa: ARG002
         """https://docs.pytorch.org/docs/stable/torch_nccl_environment_variables.html"""
@@ -162,7 +111,7 @@ class Cuda(_Accelerator):
         return _paragraphs(("Flight Recorder", evidence.recorded(dump)), ("NCCL RAS", evidence.ras()))
 
 
-class NpuDevice(_Accelerator):
+class Npu(_Accelerator):
     backend = "hccl"
     _kind = "npu"
     _module = "torch_npu.npu"
@@ -172,6 +121,7 @@ class NpuDevice(_Accelerator):
         ask = self._api.utils
         return _without_empty(
             {
+                **super().versions(),
                 "torch_npu": str(getattr(npu, "__version__", "")),
                 "cann": _answer_of(lambda: ask.get_cann_version("CANN")),
                 "hccl": _answer_of(lambda: ask.get_cann_version("HCCL")),
@@ -186,8 +136,8 @@ class NpuDevice(_Accelerator):
             "TORCH_HCCL_DUMP_ON_TIMEOUT": "0",
         }
 
-    def init_kwargs(self, timeout: float | None = None) -> dict[str, Any]:
-        return super().init_kwargs(None if timeout is None else hccl_limits(timeout)[2])
+    def limit(self, timeout: float) -> timedelta:
+        return timedelta(seconds=hccl_limits(timeout)[2])
 
     def evidence(self) -> str:
         # `dump_hccl_trace_json` of torch_npu/csrc/distributed/Init.cpp
@@ -211,9 +161,3 @@ def _without_empty(versions: dict[str, str]) -> dict[str, str]:
 
 def _paragraphs(*said: tuple[str, str]) -> str:
     return "\n".join(f"{who}:\n{text}" for who, text in said if text)
-
-
-def device_of(backend: str, local: int, number: int | None) -> Device:
-    """The device of a rank: the one with that number, else with the rank's place on the host."""
-    kinds: dict[str, type[Device]] = {"gloo": Device, "nccl": Cuda, "hccl": NpuDevice}
-    return kinds[backend](local if number is None else number)

@@ -1,4 +1,7 @@
-"""Torch as the smoke run uses it: tensors, groups, collectives and random numbers."""
+"""Torch as the smoke run uses it, on the CPU: tensors, groups, collectives and random numbers.
+
+`devices` has what differs on a CUDA or ROCm device and on an NPU.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.distributed import PrefixStore, TCPStore  # type: ignore[attr-defined]
 
-from doctor.smoke.onhost import devices
 from doctor.smoke.onhost.corpus import LENGTH
 from doctor.smoke.onhost.framework import Framework, TokenSample
 from doctor.smoke.onhost.random_bytes import drawn
@@ -24,49 +26,31 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from doctor.smoke.onhost.shape import CellShape
 
 
-def framework_of(backend: str, local: int, number: int | None) -> Framework:
-    return Torch(devices.device_of(backend, local, number))
-
-
 class Torch(Framework):
     name = "torch"
+    backend = "gloo"
 
-    def __init__(self, device: devices.Device) -> None:
-        self.device = device
-        self.backend = device.backend
+    def __init__(self, number: int = 0) -> None:
+        self.number = number
         self.signs: dict[int, Tensor] = {}
 
     # What it is.
 
     @property
-    def on_cpu(self) -> bool:  # type: ignore[override]
-        return self.device.torch.type == "cpu"
-
-    @property
-    def product(self) -> str:
-        return self.device.product
-
-    def environment(self, timeout: float) -> dict[str, str]:
-        return self.device.environment(timeout)
+    def device(self) -> torch.device:
+        return torch.device("cpu")
 
     def set_up(self) -> None:
         torch.set_num_threads(1)
-        self.device.set_up()
-
-    def be_deterministic(self) -> None:
-        self.device.be_deterministic()
 
     def share_memory(self) -> None:
         torch.empty(1 << 20, dtype=torch.uint8).share_memory_()  # type: ignore[no-untyped-call]
 
     def versions(self) -> dict[str, str]:
-        return {"torch": str(torch.__version__), **self.device.versions()}
+        return {"torch": str(torch.__version__)}
 
     def instructions(self) -> str:
         return str(torch.backends.cpu.get_cpu_capability())
-
-    def evidence(self) -> str:
-        return self.device.evidence()
 
     # Meeting the other ranks.
 
@@ -77,26 +61,26 @@ class Torch(Framework):
 
     def meet(self, place: int, world: int, timeout: float) -> None:
         dist.init_process_group(
-            store=self.store, rank=place, world_size=world, **self.device.init_kwargs(timeout)
+            self.backend, store=self.store, rank=place, world_size=world, timeout=self.limit(timeout)
         )
+
+    def limit(self, timeout: float) -> timedelta:
+        """The limit of a group: the backend's own limits come first."""
+        return timedelta(seconds=timeout)
 
     def make_groups(self, shape: CellShape, place: int, timeout: float) -> dict[str, Any]:
         groups: dict[str, Any] = dict.fromkeys(shape.groups)
         groups["world"] = dist.group.WORLD if shape.world > 1 else None
-        limit = self.device.init_kwargs(timeout)["timeout"]
         for name in shape.groups[1:]:
             for members in dict.fromkeys(tuple(shape.members(name, rank)) for rank in range(shape.world)):
                 if len(members) > 1:
                     # Without a timeout of its own, a new group has torch's: half an hour.
-                    made = dist.new_group(list(members), limit, self.backend)
+                    made = dist.new_group(list(members), self.limit(timeout), self.backend)
                     if place in members:
                         groups[name] = made
         return groups
 
     # Collectives.
-
-    def synchronise(self) -> None:
-        self.device.synchronise()
 
     def all_reduce(self, x: Tensor, group: Any, *, maximum: bool) -> None:
         dist.all_reduce(x, dist.ReduceOp.MAX if maximum else dist.ReduceOp.SUM, group=group)
@@ -130,7 +114,7 @@ class Torch(Framework):
     # Numbers.
 
     def tensor(self, data: bytes, dtype: str) -> Tensor:
-        return _tensor(data, getattr(torch, dtype)).to(self.device.torch)
+        return _tensor(data, getattr(torch, dtype)).to(self.device)
 
     def bytes_of(self, x: Tensor) -> bytes:
         """Without numpy, which torch does not need."""
@@ -138,7 +122,7 @@ class Torch(Framework):
         return ctypes.string_at(x.data_ptr(), x.numel() * x.element_size())
 
     def write(self, x: Tensor, data: bytes) -> None:
-        new = _tensor(data, torch.uint8).to(self.device.torch)
+        new = _tensor(data, torch.uint8).to(self.device)
         with torch.no_grad():
             x.detach().flatten().view(torch.uint8)[: len(data)].copy_(new)
 
@@ -172,23 +156,18 @@ class Torch(Framework):
         return float((numbers * self.signs[count]).sum()), float(numbers.abs().sum())
 
     def model(self, comm: Comm) -> Model:
-        return Model(comm, self.device.torch)
+        return Model(comm, self.device)
 
     # Random numbers.
 
     def seed(self, seed: int) -> None:
         torch.manual_seed(seed)
-        self.device.seed(seed)
 
     def draw(self, count: int) -> dict[str, bytes]:
         return {
             "torch": self.bytes_of(torch.rand(count, dtype=torch.float32, device="cpu")),
             **self.draw_many(count),
         }
-
-    def draw_many(self, count: int) -> dict[str, bytes]:
-        on_device = self.device.rand(count)
-        return {} if on_device is None else {"device": self.bytes_of(on_device)}
 
 
 def _tensor(data: bytes, dtype: torch.dtype) -> Tensor:

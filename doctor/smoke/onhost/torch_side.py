@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # Python 3.6 cannot evaluate these
     from doctor.smoke.onhost.framework import Framework
 
 
-MODULE = "doctor.smoke.onhost.torch_framework"
+MODULE = "doctor.smoke.onhost.devices"
 
 
 def load() -> str:

@@ -20,7 +20,7 @@ from tests.support.mesh_session import LocalSession
 RANK = from_cases(__file__, "RANK", str)
 PATIENCE = 90.0
 """Seconds: importing torch alone takes half a minute on a busy machine."""
-STAND_INS = {"rank": RANK, "torch_framework": ""}
+STAND_INS = {"rank": RANK, "devices": ""}
 # Instead of torch, which is slow to import.
 TORCH = "__version__ = '9.9'"
 STORE = from_cases(__file__, "STORE", str)

@@ -75,12 +75,11 @@ def _rank(told: dict[str, Any], place: int, store: str) -> None:
 
     from doctor.smoke.onhost import bandwidth, collectives
     from doctor.smoke.onhost.comm import Comm, join
-    from doctor.smoke.onhost.torch_framework import Torch, framework_of
+    from doctor.smoke.onhost.torch_framework import Torch
 
     torch.set_num_threads(1)
     shape = CellShape(*told["shape"])
-    framework = framework_of("gloo", 0, None)
-    assert isinstance(framework, Torch)
+    framework = Torch()
     framework.store = FileStore(store, shape.world)
     framework.meet(place, shape.world, 60)
     events: list[dict[str, Any]] = []

@@ -284,11 +284,11 @@ def load() -> None:
     warnings.simplefilter("ignore")
     import torch.distributed
 
-    from doctor.smoke.onhost import rank, torch_framework
+    from doctor.smoke.onhost import devices, rank
 
     assert torch.distributed
     assert rank
-    assert torch_framework
+    assert devices
 
 
 def main() -> None:

@@ -21,8 +21,11 @@ from torch._C._distributed_c10d import FileStore
 
 from doctor.smoke.onhost import evidence
 from doctor.smoke.onhost.collectiveplan import COMMON, FURTHER
-from doctor.smoke.onhost.devices import Cuda, Device, NpuDevice, device_of
+from doctor.smoke.onhost.devices import Cuda, Npu, framework_of
+from doctor.smoke.onhost.torch_framework import Torch
 from tests.support.cases import cases
+
+TORCH = str(torch.__version__)
 
 
 class Api:
@@ -72,43 +75,36 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
 @pytest.mark.parametrize(
     ("backend", "local", "number", "kind", "expected"),
     [
-        ("gloo", 3, None, Device, 3),
+        ("gloo", 3, None, Torch, 3),
         ("nccl", 3, None, Cuda, 3),
         ("nccl", 3, 0, Cuda, 0),
-        ("hccl", 1, 6, NpuDevice, 6),
+        ("hccl", 1, 6, Npu, 6),
     ],
 )
 def test_a_rank_uses_the_device_it_was_given_or_that_of_its_place(
-    backend: str, local: int, number: int | None, kind: type[Device], expected: int
+    backend: str, local: int, number: int | None, kind: type[Torch], expected: int
 ) -> None:
-    device = device_of(backend, local, number)
-    assert type(device) is kind
-    assert device.number == expected
-    assert device.backend == backend
+    framework = framework_of(backend, local, number)
+    assert type(framework) is kind
+    assert framework.number == expected
+    assert framework.backend == backend
+    assert framework.on_cpu == (backend == "gloo")
 
 
 def test_the_cpu() -> None:
-    device = device_of("gloo", 0, None)
-    device.set_up()
-    device.synchronise()
-    assert device.torch == torch.device("cpu")
-    assert device.product
-    assert device.rand(3) is None
-    assert device.versions() == device.environment(60) == {}
-    assert device.evidence() == ""
-    assert device.init_kwargs(9.5) == {"backend": "gloo", "timeout": timedelta(seconds=9.5)}
-    assert device.init_kwargs() == {"backend": "gloo"}
-
-
-def test_seeding_the_cpu_device_leaves_the_streams_of_torch_alone() -> None:
-    before = torch.random.get_rng_state()
-    Device().seed(5)
-    assert torch.equal(torch.random.get_rng_state(), before)
+    framework = framework_of("gloo", 0, None)
+    assert framework.device == torch.device("cpu")
+    assert framework.product
+    assert framework.draw_many(3) == {}
+    assert framework.environment(60) == {}
+    assert framework.versions().keys() == {"torch"}
+    assert framework.evidence() == ""
+    assert framework.limit(9.5) == timedelta(seconds=9.5)
 
 
 def test_every_dtype_of_the_cpu_is_summed_by_gloo(tmp_path: Any) -> None:
     store = FileStore(str(tmp_path / "store"), 1)
-    torch.distributed.init_process_group(store=store, rank=0, world_size=1, **Device().init_kwargs(20))
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     try:
         for name in (*COMMON, *FURTHER["gloo"]):
             one = torch.ones(2, dtype=getattr(torch, name))
@@ -118,8 +114,8 @@ def test_every_dtype_of_the_cpu_is_summed_by_gloo(tmp_path: Any) -> None:
         torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("kind", [Cuda, NpuDevice])
-def test_an_accelerator_asks_its_own_module(api: Api, kind: type[Device]) -> None:
+@pytest.mark.parametrize("kind", [Cuda, Npu])
+def test_an_accelerator_asks_its_own_module(api: Api, kind: type[Torch]) -> None:
     device = kind(2)
     device.set_up()
     device.synchronise()
@@ -134,54 +130,60 @@ def test_an_accelerator_asks_its_own_module(api: Api, kind: type[Device]) -> Non
 
 
 def test_the_module_of_the_npu_is_loaded_only_by_the_rank() -> None:
-    NpuDevice(0).environment(60)
-    NpuDevice(0).init_kwargs(60)
+    Npu(0).environment(60)
+    Npu(0).limit(60)
     assert "torch_npu" not in sys.modules
 
 
 @pytest.mark.usefixtures("api")
 def test_cuda_draws_and_computes_on_its_device(monkeypatch: pytest.MonkeyPatch) -> None:
     drawn: list[Any] = []
-    monkeypatch.setattr(torch, "rand", lambda count, device: drawn.append((count, device)))
-    Cuda(1).rand(64)
+
+    def rand(count: int, device: torch.device) -> torch.Tensor:
+        drawn.append((count, device))
+        return torch.zeros(count)
+
+    monkeypatch.setattr(torch, "rand", rand)
+    assert Cuda(1).draw_many(64).keys() == {"device"}
     assert drawn == [(64, torch.device("cuda", 1))]
 
 
 @pytest.mark.usefixtures("api")
 def test_versions() -> None:
     assert Cuda(0).versions()["nccl"] == "2.21.5"
-    assert NpuDevice(0).versions() == {"torch_npu": "2.6.0", "cann": "8.2.RC1", "hccl": "8.2.RC1.0"}
+    npu = {"torch_npu": "2.6.0", "cann": "8.2.RC1", "hccl": "8.2.RC1.0"}
+    assert Npu(0).versions() == {"torch": TORCH, **npu}
 
 
 @pytest.mark.usefixtures("api")
 def test_a_torch_for_rocm_reports_hip_and_rccl(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.version, "hip", "6.4.43482-0f2d60242")
-    assert Cuda(0).versions() == {"hip": "6.4.43482-0f2d60242", "rccl": "2.21.5"}
+    assert Cuda(0).versions() == {"torch": TORCH, "hip": "6.4.43482-0f2d60242", "rccl": "2.21.5"}
 
 
 def test_a_version_that_cannot_be_asked_is_left_out(api: Api) -> None:
     api.utils = SimpleNamespace()
     api.nccl = SimpleNamespace()
-    assert NpuDevice(0).versions() == {"torch_npu": "2.6.0"}
+    assert Npu(0).versions() == {"torch": TORCH, "torch_npu": "2.6.0"}
     assert "nccl" not in Cuda(0).versions()
 
 
 @pytest.mark.parametrize("timeout", [0.5, 15, 120, 121, 300, 1800, 7200, 1e6])
 def test_time_limits_of_hccl_are_in_range_and_in_order(timeout: float) -> None:
-    wanted = NpuDevice(0).environment(timeout)
+    wanted = Npu(0).environment(timeout)
     connect, execute = int(wanted["HCCL_CONNECT_TIMEOUT"]), int(wanted["HCCL_EXEC_TIMEOUT"])
     assert 120 <= connect <= 7200
     assert connect >= min(math.ceil(timeout), 7200)
     assert connect + 20 < execute <= 17340
     assert execute % 68 == 0, "the first generation rounds down to a multiple of 68"
     assert int(wanted["HCCL_EVENT_TIMEOUT"]) > execute
-    assert NpuDevice(0).init_kwargs(timeout)["timeout"] > timedelta(seconds=execute)
+    assert Npu(0).limit(timeout) > timedelta(seconds=execute)
 
 
 @pytest.mark.usefixtures("api")
 def test_no_backend_leaves_files_behind() -> None:
     assert Cuda(0).environment(60)["TORCH_NCCL_DUMP_ON_TIMEOUT"] == "0"
-    npu = NpuDevice(0).environment(60)
+    npu = Npu(0).environment(60)
     assert npu["TORCH_HCCL_DUMP_ON_TIMEOUT"] == "0"
     assert npu["ASCEND_SLOG_PRINT_TO_STDOUT"] == npu["ASCEND_LOG_PRINT_TO_STDOUT"] == "1"
 
@@ -234,7 +236,7 @@ def test_the_recorder_says_how_far_each_group_got(form: Any) -> None:
 
 def test_the_record_of_this_torch_is_understood(tmp_path: Any) -> None:
     store = FileStore(str(tmp_path / "store"), 1)
-    torch.distributed.init_process_group(store=store, rank=0, world_size=1, **Device().init_kwargs(20))
+    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     try:
         torch.distributed.all_reduce(torch.ones(2))
         dump = torch._C._distributed_c10d._dump_fr_trace_json()  # type: ignore[attr-defined]
@@ -383,12 +385,12 @@ def test_cuda_gives_both_kinds_of_evidence(monkeypatch: pytest.MonkeyPatch) -> N
 def test_the_npu_gives_the_record_of_torch_npu() -> None:
     c10d = SimpleNamespace(_dump_hccl_trace_json=lambda: json.dumps(DUMP).encode())
     sys.modules["torch_npu"]._C._distributed_c10d = c10d
-    assert "group 1 (dp): 9 collectives enqueued, 8 completed" in NpuDevice(0).evidence()
+    assert "group 1 (dp): 9 collectives enqueued, 8 completed" in Npu(0).evidence()
 
 
 @pytest.mark.usefixtures("api")
-@pytest.mark.parametrize("kind", [Cuda, NpuDevice])
-def test_a_torch_without_a_recorder_gives_none(monkeypatch: pytest.MonkeyPatch, kind: type[Device]) -> None:
+@pytest.mark.parametrize("kind", [Cuda, Npu])
+def test_a_torch_without_a_recorder_gives_none(monkeypatch: pytest.MonkeyPatch, kind: type[Torch]) -> None:
     monkeypatch.setattr(evidence, "ras", lambda: "")
     assert kind(0).evidence() == ""
 
@@ -403,4 +405,4 @@ def test_the_ranks_of_one_run_agree_where_nccl_answers() -> None:
 def test_a_torch_that_sees_no_device_says_so(backend: str, api: Api) -> None:
     api.there = False
     with pytest.raises(RuntimeError, match="this torch sees no"):
-        device_of(backend, 0, 0).set_up()
+        framework_of(backend, 0, 0).set_up()

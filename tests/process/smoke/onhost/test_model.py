@@ -15,11 +15,11 @@ import torch
 from doctor.smoke.onhost import audit
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.corpus import FLOOR
+from doctor.smoke.onhost.devices import framework_of
 from doctor.smoke.onhost.framework import TokenSample
 from doctor.smoke.onhost.page import SIZE, RankPage
 from doctor.smoke.onhost.parameters import HEADS, WIDTH, initial_parameters, parameters
 from doctor.smoke.onhost.shape import CellShape
-from doctor.smoke.onhost.torch_framework import framework_of
 from doctor.smoke.onhost.torch_model import Model
 from doctor.smoke.onhost.train import Trainer
 from doctor.smoke.onhost.trainplan import GOLDEN

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from doctor.smoke.onhost import streamplan, streams
-from doctor.smoke.onhost.devices import Device
+from doctor.smoke.onhost.devices import framework_of
 from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.shape import CellShape
-from doctor.smoke.onhost.torch_framework import Torch, framework_of
+from doctor.smoke.onhost.torch_framework import Torch
 
 SHAPE = CellShape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
 
@@ -124,14 +124,14 @@ def test_a_device_has_a_stream_of_its_own() -> None:
     """Many numbers for the fingerprint: only those depend on the kind of GPU."""
     asked: list[int] = []
 
-    class Fake(Device):
+    class Fake(Torch):
         def seed(self, seed: int) -> None:
             asked.append(-seed)
 
-        def rand(self, count: int) -> torch.Tensor:
+        def draw_many(self, count: int) -> dict[str, bytes]:
             asked.append(count)
-            return torch.full((count,), 0.5)
+            return {"device": struct.pack("f", 0.5) * count}
 
-    found = streams.fingerprint(Torch(Fake()))
+    found = streams.fingerprint(Fake())
     assert found["device"] == hashed(struct.pack("f", 0.5) * streams.LARGE)
     assert asked == [-streamplan.FINGERPRINT_SEED, streamplan.DRAWS, streams.LARGE]

@@ -86,22 +86,16 @@ def _side(one_way: OneWayRates | None, host: str) -> tuple[str, str, str] | None
 
 
 def way_charge(seen: CellMeasurements, one_way: OneWayRates, way: Way) -> SmokeCharge:
-    """One direction between two hosts: either end may limit it, or what is between them."""
+    """One direction between two hosts."""
     own, back = one_way.middle[way], one_way.middle[way[::-1]]
-    return SmokeCharge(
-        check=CHECK,
-        kind="way",
-        summary=f"what {way[0]} sends to {way[1]} arrives at {_rate(own)}, "
-        f"and at {_rate(back)} the other way",
-        expected="about as much each way",
-        actual=f"{_rate(own)}, {own / back:.0%} of the other direction",
-        hosts=tuple(sorted(way)),
-        phase="bandwidth",
-        confidence=Confidence.SUSPECT,
-        severity=_severity(one_way.is_limited(way, BROKEN)),
-        undecided=True,
-        evidence=tuple(_evidence(seen, way[0])),
-        commands=(*_by_hand(seen.plan, way), *_look(seen.plan, way)),
+    return _between(
+        seen,
+        way,
+        "way",
+        f"what {way[0]} sends to {way[1]} arrives at {_rate(own)}, and at {_rate(back)} the other way",
+        "about as much each way",
+        f"{_rate(own)}, {own / back:.0%} of the other direction",
+        one_way.is_limited(way, BROKEN),
     )
 
 
@@ -115,20 +109,30 @@ def pair_charge(seen: CellMeasurements, pair: Pair, broken: bool) -> SmokeCharge
     stages = seen.stages
     own = median(stage.rates[pair] for stage in stages)
     usual = median(rate for stage in stages for other, rate in stage.rates.items() if other != pair)
+    words = (
+        f"the link between two hosts carries {_rate(own)}, {own / usual:.0%} of what either of them does "
+        "with the others"
+    )
+    return _between(seen, pair, "pair", words, f"about {_rate(usual)}", _rate(own), broken)
+
+
+def _between(
+    seen: CellMeasurements, way: Way, kind: str, words: str, expected: str, actual: str, broken: bool
+) -> SmokeCharge:
+    """Either end may limit it, or what is between them."""
     return SmokeCharge(
         check=CHECK,
-        kind="pair",
-        summary=f"the link between two hosts carries {_rate(own)}, {own / usual:.0%} of what either "
-        "of them does with the others",
-        expected=f"about {_rate(usual)}",
-        actual=_rate(own),
-        hosts=pair,
+        kind=kind,
+        summary=words,
+        expected=expected,
+        actual=actual,
+        hosts=tuple(sorted(way)),
         phase="bandwidth",
         confidence=Confidence.SUSPECT,
         severity=_severity(broken),
         undecided=True,
-        evidence=tuple(_evidence(seen, pair[0])),
-        commands=(*_by_hand(seen.plan, pair), *_look(seen.plan, pair)),
+        evidence=tuple(_evidence(seen, way[0])),
+        commands=(*_by_hand(seen.plan, way), *_look(seen.plan, way)),
     )
 
 

@@ -8,7 +8,7 @@ is its rate at best. To call it slow, its rate at best is compared with what the
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from doctor.smoke.events import Transfer
@@ -34,28 +34,32 @@ class PairStage(NamedTuple):
         return {pair: self.at_best[pair] if {*ends} <= {*pair} else rate for pair, rate in self.rates.items()}
 
 
+def transfers(plan: SmokePlan, cell: Cell) -> Iterator[tuple[str, str, Transfer]]:
+    """Each transfer between two hosts, with the host that reports it and the other one; no nonsense."""
+    for place in cell.places:
+        here = plan.seat(cell.ranks[place]).host
+        for said in cell.seen[place].pairs:
+            if said.peer < len(cell.seen) and said.bytes and said.seconds:
+                there = plan.seat(cell.ranks[said.peer]).host
+                if here != there:
+                    yield here, there, said
+
+
 def stages_of(plan: SmokePlan, cell: Cell) -> list[PairStage]:
     """The meetings of the cell; none if a pair missed one."""
-    numbers = {said.stage for seen in cell.seen for said in seen.pairs}
-    stages = [_stage(plan, cell, number) for number in sorted(numbers)]
+    met: dict[int, dict[Pair, list[Transfer]]] = defaultdict(lambda: defaultdict(list))
+    for here, there, said in transfers(plan, cell):
+        met[said.stage][min(here, there), max(here, there)].append(said)
+    stages = [_stage(met[number]) for number in sorted(met)]
     whole = len(stages) > 1 and all(stage.rates.keys() == stages[0].rates.keys() for stage in stages)
-    return stages if whole and stages[0].rates else []
+    return stages if whole else []
 
 
 def hosts_of(stages: Sequence[PairStage]) -> list[str]:
     return sorted({host for pair in stages[0].rates for host in pair})
 
 
-def _stage(plan: SmokePlan, cell: Cell, stage: int) -> PairStage:
-    met: dict[Pair, list[Transfer]] = defaultdict(list)
-    for place in cell.places:
-        here = plan.seat(cell.ranks[place]).host
-        for said in cell.seen[place].pairs:
-            if said.stage != stage or said.peer >= len(cell.seen) or not said.bytes or not said.seconds:
-                continue
-            there = plan.seat(cell.ranks[said.peer]).host
-            if here != there:
-                met[min(here, there), max(here, there)].append(said)
+def _stage(met: Mapping[Pair, Sequence[Transfer]]) -> PairStage:
     return PairStage(
         {pair: rate(both) for pair, both in met.items()},
         {pair: min(said.rtt for said in both) for pair, both in met.items()},

@@ -21,6 +21,22 @@ _SEEN = {
     "error": "fail",
     "lost": "loses large packets, although connections are made",
 }
+_CONNECTIONS = {
+    "common": "nearly all connections between all hosts",
+    "split": "connections between these hosts and the rest",
+    "pair": "connections between these hosts",
+    "inbound": "connections of other hosts to it",
+    "outbound": "its own connections to other hosts",
+    "both": "connections from it and to it",
+}
+_WAYS = {
+    "common": "the network between nearly all hosts",
+    "split": "the network between these hosts and the rest",
+    "pair": "the network between these hosts",
+    "inbound": "the way from other hosts to it",
+    "outbound": "the way from it to other hosts",
+    "both": "the way from it and to it",
+}
 _SHOWN = 6
 COMMANDS = (
     "ip -br link",
@@ -48,7 +64,9 @@ def network_charges(
     mesh = cell.result.mesh
     for blame in failing_network(cell):
         outcome = Counter(link.outcome for link in blame.links).most_common(1)[0][0]
-        subject = (_lossy_way if outcome == "lost" else _whose)(blame)
+        subject = (_WAYS if outcome == "lost" else _CONNECTIONS)[
+            "common" if blame.common else blame.direction
+        ]
         touched = [
             link
             for link in ((mesh.ways if outcome == "lost" else mesh.links) if mesh else ())
@@ -72,33 +90,6 @@ def network_charges(
             commands=COMMANDS,
             undecided=not blame.decided and not blame.common and len(blame.hosts) > 1,
         )
-
-
-def _whose(blame: MeshBlame) -> str:
-    if blame.common:
-        return "nearly all connections between all hosts"
-    if blame.direction == "split":
-        return "connections between these hosts and the rest"
-    if not blame.decided and len(blame.hosts) > 1:
-        return "connections between these hosts"
-    return {
-        "inbound": "connections of other hosts to it",
-        "outbound": "its own connections to other hosts",
-    }.get(blame.direction, "connections from it and to it")
-
-
-def _lossy_way(blame: MeshBlame) -> str:
-    """Between which hosts, and in which direction, data gets lost."""
-    if blame.common:
-        return "the network between nearly all hosts"
-    if blame.direction == "split":
-        return "the network between these hosts and the rest"
-    if not blame.decided and len(blame.hosts) > 1:
-        return "the network between these hosts"
-    return {
-        "inbound": "the way from other hosts to it",
-        "outbound": "the way from it to other hosts",
-    }.get(blame.direction, "the way from it and to it")
 
 
 def _evidence(link: Link) -> Evidence:

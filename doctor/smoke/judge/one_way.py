@@ -18,7 +18,7 @@ from statistics import median
 
 from doctor.smoke.events import Transfer
 from doctor.smoke.judge.cells import Cell
-from doctor.smoke.judge.link_stages import Way, rate, rate_at_best
+from doctor.smoke.judge.link_stages import Way, rate, rate_at_best, transfers
 from doctor.smoke.result import SmokePlan
 
 TURNS = 5
@@ -110,12 +110,8 @@ def _slower(rates: Mapping[Way, Sequence[float]], way: Way) -> float:
 def one_way_rates(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
     """The rates; None if the cell did not send one way at a time, or some pair did not finish its turns."""
     heard: dict[Way, dict[int, list[Transfer]]] = defaultdict(lambda: defaultdict(list))
-    for place in cell.places:
-        here = plan.seat(cell.ranks[place]).host
-        for said in cell.seen[place].pairs:
-            if said.way == "both" or said.peer >= len(cell.seen) or not said.bytes or not said.seconds:
-                continue
-            there = plan.seat(cell.ranks[said.peer]).host
+    for here, there, said in transfers(plan, cell):
+        if said.way != "both":
             way = (here, there) if said.way == "out" else (there, here)
             heard[way][said.stage].append(said)
     hosts = {plan.seat(rank).host for rank in cell.ranks}

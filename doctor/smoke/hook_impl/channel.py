@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from doctor.smoke.hook_impl.place import MOST, torch_distributed
+from doctor.smoke.hook_impl.place import MOST, NotComparable, torch_distributed
 
 
 class StoreChannel:
@@ -75,15 +75,17 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate it
     Channel = StoreChannel | FileChannel
 
 
-def channel() -> Channel | None:
+def channel() -> Channel:
     folder = os.environ.get("DOCTOR_HOOK_DIR")
     if folder:
         return FileChannel(folder)
     distributed = torch_distributed()
-    if distributed is None:
-        return None
-    store = distributed.distributed_c10d._get_default_store()
-    return None if store is None else StoreChannel(store)
+    store = distributed.distributed_c10d._get_default_store() if distributed else None
+    if store is None:
+        raise NotComparable(
+            "torch.distributed is not set up, and DOCTOR_HOOK_DIR names no directory that all ranks see"
+        )
+    return StoreChannel(store)
 
 
 def group_ranks(group: Any) -> list[int] | None:

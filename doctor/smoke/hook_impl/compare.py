@@ -48,21 +48,16 @@ def compare(
     try:
         rank, world, source = places.place()
         if world < 2:
-            return _report_once(rank, not_compared(call, f"according to {source}, the job has one rank"))
+            raise places.NotComparable(f"according to {source}, the job has one rank")
         way = channels.channel()
-        if way is None:
-            why = "torch.distributed is not set up, and DOCTOR_HOOK_DIR names no directory that all ranks see"
-            return _report_once(rank, not_compared(call, why))
         size = _group_size(world, tensor_parallel, replicas)
         own = _hashed(parts)
         own.update(model=channels.group_ranks(model), data=channels.group_ranks(data))
         if way.there(f"{call}", f"{rank}"):
-            return _report_once(
-                rank, not_compared(call, f"according to {source}, this is rank {rank}, and {TAKEN}")
-            )
+            raise places.NotComparable(f"according to {source}, this is rank {rank}, and {TAKEN}")
         way.put(f"{call}", f"{rank}", json.dumps(own))
         verdict = _judged(way, call, world, size, wait) if rank == 0 else _verdict_of_rank_0(way, call, wait)
-    except places.UnknownPlace as error:
+    except places.NotComparable as error:
         verdict = not_compared(call, str(error))
     except Exception as error:  # no error here is worth losing the job
         verdict = not_compared(call, f"{type(error).__name__}: {str(error)[:200]}")

@@ -20,20 +20,20 @@ class RankPlace(NamedTuple):
     source: str
 
 
-class UnknownPlace(Exception):
-    """It is unknown which rank this is, or of how many; the text says why."""
+class NotComparable(Exception):
+    """This rank cannot be compared with others; the text says why."""
 
 
 def place() -> RankPlace:
     found = next(_places(), None)
     if found is None:
         names = ", ".join(dict.fromkeys(f"{rank} and {world}" for rank, world in _variables(outer=False)))
-        raise UnknownPlace(
+        raise NotComparable(
             "the rank of this process is unknown: torch.distributed is not set up, and neither are "
             f"{names}, nor RANK_TABLE_FILE with DEVICE_ID"
         )
     if found.rank >= found.world:
-        raise UnknownPlace(f"according to {found.source}, this is rank {found.rank} of {found.world}")
+        raise NotComparable(f"according to {found.source}, this is rank {found.rank} of {found.world}")
     return found
 
 
@@ -69,7 +69,7 @@ def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
         from doctor.smoke.hook_impl.rank_variables import ROWS
     except (ImportError, SyntaxError, TypeError) as error:
         why = f"{type(error).__name__}: {str(error)[:100]}"
-        raise UnknownPlace(
+        raise NotComparable(
             f"cluster-doctor itself does not run in this Python ({why}); in one where it does, "
             "`python3 -m doctor.smoke.hook hook.zip` writes the hook as one file for Python 3.8 and later"
         ) from None
@@ -99,7 +99,7 @@ def _from_rank_table() -> Iterator[RankPlace]:
         with open(os.environ[name], encoding="utf-8") as file:
             seats = list(_seats(json.loads(file.read(MOST))))
     except (OSError, ValueError) as error:
-        raise UnknownPlace(f"{name} cannot be read ({type(error).__name__}: {str(error)[:100]})") from None
+        raise NotComparable(f"{name} cannot be read ({type(error).__name__}: {str(error)[:100]})") from None
     world = len({seat_rank for _, _, seat_rank in seats})
     if rank is not None:
         yield RankPlace(rank, world, f"RANK_ID and {name}")
@@ -108,7 +108,7 @@ def _from_rank_table() -> Iterator[RankPlace]:
     here = servers if len(servers) == 1 else {server for server in servers if _is_here(server)}
     mine = [seat_rank for server, number, seat_rank in seats if server in here and number == device]
     if len(mine) != 1:
-        raise UnknownPlace(
+        raise NotComparable(
             f"{name} has {len(mine)} ranks for DEVICE_ID {device} of this host, of its {world} ranks"
         )
     yield RankPlace(mine[0], world, f"DEVICE_ID and {name}")

@@ -6,16 +6,16 @@ by two other replicas; and gradients that each rank computes alone.
 
 import math
 from collections import defaultdict
-from collections.abc import Container, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from doctor.model import Evidence
 from doctor.smoke.events import Audit
 from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_of_most
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
-from doctor.smoke.judge.nondeterminism import close_audits, close_solos
+from doctor.smoke.judge.nondeterminism import close_audits, close_gradients
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
-from doctor.smoke.result import RankOutcome, SmokeResult
+from doctor.smoke.result import SmokeResult
 
 CHECK = "smoke-corruption"
 ASTRAY = 2.0
@@ -243,10 +243,11 @@ def _audit_charge(
 
 def _alone(cell: Cell) -> Iterator[SmokeCharge]:
     """Gradients computed alone: each batch by its own place and by two others, on a whole model."""
-    seen: Mapping[int, RankOutcome] = dict(enumerate(cell.seen))
+    said = {place: seen.solo for place, seen in enumerate(cell.seen) if seen.solo}
+    solos: Mapping[int, Sequence[str]] = {place: solo.votes for place, solo in said.items()}
     if cell.within is not None:
-        seen = close_solos(seen, {p: places_again(cell.shape, p) for p in cell.places}, cell.within)
-    solos = {place: solo.votes for place in seen if (solo := seen[place].solo)}
+        sums = {place: solo.sums for place, solo in said.items()}
+        solos = close_gradients(sums, {p: places_again(cell.shape, p) for p in said}, cell.within)
     basis = {place: arithmetic(cell.seen[place].started) for place in solos}
     blamed: dict[bool, set[int]] = {True: set(), False: set()}
     lines: list[str] = []

@@ -4,13 +4,13 @@ If any rank of a cell wavered in the training's first step, numbers are compared
 that lie close together count as equal.
 """
 
+from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeVar
 
 import msgspec
 
-from doctor.smoke.events import Audit, Solo, Sums
+from doctor.smoke.events import Audit, Sums
 from doctor.smoke.result import RankOutcome, SmokeResult
 
 K = TypeVar("K", bound=Hashable)
@@ -40,39 +40,25 @@ def close_audits(
 
     `what`: place -> what it computed again, its own first. Equal entries should give equal gradients.
     """
-    said: dict[tuple[int, int], Sums] = {}
-    same: dict[tuple[int, int], Hashable] = {}
-    for place, audit in audits.items():
-        for number, sums in enumerate(audit.sums):
-            said[place, number] = sums
-            same[place, number] = what[place][max(0, number - 1)]
-    words: dict[tuple[int, int], str] = {}
-    for computed in set(same.values()):
-        words |= close({key: said[key] for key in said if same[key] == computed}, within)
+    sums = {place: audit.sums for place, audit in audits.items() if audit.sums}
+    words = close_gradients(sums, {place: (what[place][0], *what[place]) for place in sums}, within)
     return {
-        place: msgspec.structs.replace(
-            audit,
-            used=words[place, 0],
-            votes=tuple(words[place, number] for number in range(1, len(audit.sums))),
-        )
-        for place, audit in audits.items()
-        if audit.sums
+        place: msgspec.structs.replace(audits[place], used=used, votes=tuple(votes))
+        for place, (used, *votes) in words.items()
     }
 
 
-def close_solos(
-    ranks: Mapping[int, RankOutcome], what: Mapping[int, Sequence[Hashable]], within: float
-) -> dict[int, RankOutcome]:
-    """The same for gradients that ranks computed alone."""
-    audits = {
-        place: Audit(0, "", (), (seen.solo.sums[0], *seen.solo.sums))
-        for place, seen in ranks.items()
-        if seen.solo and seen.solo.sums
-    }
-    return {
-        place: replace(ranks[place], solo=Solo(audit.votes))
-        for place, audit in close_audits(audits, what, within).items()
-    }
+def close_gradients(
+    sums: Mapping[int, Sequence[Sums]], what: Mapping[int, Sequence[Hashable]], within: float
+) -> dict[int, list[str]]:
+    """Texts for gradients, by place: equal for close gradients of what is equal in `what`."""
+    same: dict[Hashable, dict[tuple[int, int], Sums]] = defaultdict(dict)
+    for place, each in sums.items():
+        for number, (computed, value) in enumerate(zip(what[place], each, strict=False)):
+            same[computed][place, number] = value
+    words = {key: word for values in same.values() for key, word in close(values, within).items()}
+    counts = {place: min(len(each), len(what[place])) for place, each in sums.items()}
+    return {place: [words[place, number] for number in range(count)] for place, count in counts.items()}
 
 
 def close(values: Mapping[K, Sums], within: float) -> dict[K, str]:

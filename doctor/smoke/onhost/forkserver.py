@@ -119,11 +119,8 @@ class ForkServer:
 
     def _fork(self, seat: "Seat | None", store: int = -1) -> int:
         """Fork a rank, or a store: a child that holds no descriptors of the others and never returns."""
-        for buffered in (
-            sys.stdout,
-            sys.stderr,
-        ):  # otherwise both sides of the fork would write their contents
-            buffered.flush()
+        for buffered in (sys.stdout, sys.stderr):
+            buffered.flush()  # otherwise both sides of the fork would write their contents
         pid = os.fork()
         if pid == 0:
             try:

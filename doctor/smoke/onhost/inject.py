@@ -207,10 +207,6 @@ def _flip_largest(rank: FaultyRank, grad: Any) -> None:
     _flip(rank, grad, max(range(len(numbers)), key=lambda index: abs(numbers[index])), 0)
 
 
-def _write(rank: FaultyRank, x: Any, data: bytes) -> None:
-    rank.comm.framework.write(x, data)
-
-
 def _spoil_last(rank: FaultyRank, x: Any) -> None:
     """Change the last element by one."""
     framework = rank.comm.framework
@@ -244,11 +240,11 @@ _FAULTS: dict[str, Fault] = {
     "param-bit": lambda rank: rank.at_step(lambda: _flip(rank, rank.trainer.model.flat, 0, 20)),
     "grad-bit": lambda rank: rank.each_gradient(lambda grad: _flip_largest(rank, grad)),
     "stale": lambda rank: rank.each_gradient(
-        lambda grad: _write(rank, grad, bytes(4 * rank.comm.framework.size_of(grad)))
+        lambda grad: rank.comm.framework.write(grad, bytes(4 * rank.comm.framework.size_of(grad)))
     ),
     "shuffled": _shuffled,
     "frozen": lambda rank: _rate(rank, 0.0),
-    "nan": lambda rank: rank.each_gradient(lambda grad: _write(rank, grad, NAN)),
+    "nan": lambda rank: rank.each_gradient(lambda grad: rank.comm.framework.write(grad, NAN)),
     "lr-explode": lambda rank: _rate(rank, 1.0),
     "wrong-result": lambda rank: rank.each_sum(lambda x: _spoil_last(rank, x)),
     "slow": _slow,

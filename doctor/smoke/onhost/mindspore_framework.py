@@ -236,13 +236,11 @@ class MindSpore(Framework):
     def draw(self, count: int) -> dict[str, bytes]:
         ones = self.tensor(numpy.ones(count, numpy.float32).tobytes(), "float32")
         kept = ops.dropout(ones, p=0.5, training=True).asnumpy() != 0
-        found = {
+        return {
             "mindspore": self.bytes_of(ops.rand(count)),
             "mindspore-dropout": numpy.packbits(kept).tobytes(),
+            **self.draw_many(count),
         }
-        if not self.on_cpu:
-            found["device"] = self.bytes_of(mint.rand(count))
-        return found
 
     def draw_many(self, count: int) -> dict[str, bytes]:
         return {} if self.on_cpu else {"device": self.bytes_of(mint.rand(count))}

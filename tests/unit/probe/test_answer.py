@@ -149,18 +149,7 @@ def test_no_answer_at_all(end: AnswerEnd, rc: int | None, kind: UnreachedKind) -
     assert "'node 1'" in silent.commands[0]
 
 
-LOADER = "python3: error while loading shared libraries: libpython3.11.so.1.0: cannot open shared object file"
-
-
-@pytest.mark.parametrize(
-    ("rc", "said", "why"),
-    [
-        (127, "sh: 1: one: not found", "its command is not installed there"),
-        (127, "", "its command is not installed there"),
-        (127, LOADER, f"its command ended with 127: {LOADER}"),
-        (126, "sh: 1: one: Permission denied", "its command is a directory, or may not be executed there"),
-    ],
-)
+@cases
 def test_a_command_that_cannot_start_is_not_always_absent(rc: int, said: str, why: str) -> None:
     heard = got(out("one", "", rc) + err("one", said) + DONE, [ONE])
     assert reasons(heard) == {"one": why}

@@ -17,86 +17,38 @@ from hypothesis import strategies as st
 from doctor.smoke import hook
 from doctor.smoke.hook_impl import channel, compare, place, rule, verdict
 from doctor.smoke.hook_impl.digest import digest
-from doctor.smoke.hook_impl.rule import HookLayout, divergences, from_data, neighbours
+from doctor.smoke.hook_impl.rule import divergences, from_data, neighbours
 from doctor.smoke.hook_impl.verdict import Divergence, Verdict
 from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 
 def call(*ranks: str) -> dict[int, dict[str, str]]:
-    """One word per rank: the hashes of tokens, mask and labels, a letter each; "-" for none."""
+    """One word per rank: the hashes of tokens, mask and labels, a letter each; "-" for none. A rank without a
+    word did not call.
+    """
     return {
         rank: {part: letter for part, letter in zip(rule.PARTS, word, strict=False) if letter != "-"}
         for rank, word in enumerate(ranks)
+        if word
     }
 
 
 FOUR = neighbours(4, 2)  # ranks 0-1 are a model-parallel group, 2-3 the other
 
 
-@pytest.mark.parametrize(
-    ("calls", "layout", "expected"),
-    [
-        pytest.param([call("aAx", "aAx", "bBy", "bBy")], FOUR, [], id="healthy"),
-        pytest.param(
-            [call("aAx", "aCx", "bBy", "bBy")],
-            FOUR,
-            [("differs", "mask", (0, 1), (0, 1), 1)],
-            id="of two, nobody knows which is right",
-        ),
-        pytest.param(
-            [call("aAx", "aAx", "aBx", "aAx")],
-            neighbours(4, 4),
-            [("differs", "mask", (2,), (0, 1, 2, 3), 1)],
-            id="a majority names the odd one",
-        ),
-        pytest.param(
-            [call("aAx", "aAx", "aBx", "aBx")],
-            neighbours(4, 4),
-            [("differs", "mask", (0, 1, 2, 3), (0, 1, 2, 3), 1)],
-            id="two against two",
-        ),
-        pytest.param(
-            [call("aAx", "aAx", "bBy", "bBy"), call("cCx", "cCx", "dDy", "dEy")],
-            FOUR,
-            [("differs", "mask", (2, 3), (2, 3), 2)],
-            id="from the second call on",
-        ),
-        pytest.param(
-            [call("aAx", "aAx", "aAx", "aAx")],
-            FOUR,
-            [("same", "tokens", (0, 2), (0, 2), 1), ("same", "tokens", (1, 3), (1, 3), 1)],
-            id="replicas with the same data",
-        ),
-        pytest.param([call("aAx", "aAx", "bAy", "bAy")], FOUR, [], id="one mask for all, once"),
-        pytest.param([call("aAx", "aAx", "bAy", "bAy")] * 3, FOUR, [], id="a fixed mask"),
-        pytest.param(
-            [call("aAx", "aAx", "bAy", "bAy"), call("cCx", "cCx", "dCy", "dCy")],
-            FOUR,
-            [("same", "mask", (0, 2), (0, 2), 1), ("same", "mask", (1, 3), (1, 3), 1)],
-            id="a drawn mask that is the same in all replicas",
-        ),
-        pytest.param([call("a--", "--x", "b--", "--y")], FOUR, [], id="stages of a pipeline"),
-        pytest.param([call("aAx", "bBx", "cCx", "dDx")], neighbours(4, 1), [], id="replicas only"),
-        pytest.param([{0: {"tokens": "a"}, 3: {"tokens": "b"}}], FOUR, [], id="half of the ranks"),
-    ],
-)
-def test_divergences_follow_the_layout(calls: list[Any], layout: HookLayout, expected: list[Any]) -> None:
-    found = divergences(calls, layout)
-    assert [(one.kind, one.part, one.ranks, one.group, one.since) for one in found] == expected
+@cases
+def test_divergences_follow_the_layout(calls: list[list[str]], size: int, expected: list[list[Any]]) -> None:
+    found = divergences([call(*words) for words in calls], neighbours(4, size))
+    assert [[one.kind, one.part, [*one.ranks], [*one.group], one.since] for one in found] == expected
     assert all(one.sure for one in found)
 
 
-@pytest.mark.parametrize(
-    ("calls", "expected"),
-    [
-        ([call("aAx", "aAx", "bBy", "bBy")], []),
-        ([call("aAx", "aCx", "bBy", "bBy")], [("mask", (0, 1))]),
-        ([call("aAx", "bBx", "aAx", "bBz")], [("labels", (1, 3))]),
-        ([call("aAx", "bBx", "cCx", "dDx")], []),
-    ],
-)
-def test_without_a_layout_ranks_with_equal_tokens_are_compared(calls: list[Any], expected: list[Any]) -> None:
+@cases
+def test_without_a_layout_ranks_with_equal_tokens_are_compared(
+    words: list[str], expected: list[tuple[str, tuple[int, ...]]]
+) -> None:
+    calls = [call(*words)]
     found = divergences(calls, from_data(calls))
     assert [(one.part, one.ranks) for one in found] == expected
     assert not any(one.sure for one in found)
@@ -438,19 +390,6 @@ def test_without_a_layout_ranks_that_are_like_no_other_do_not_agree() -> None:
 
 def test_replicas_are_compared(fresh: Callable[..., Verdict]) -> None:
     assert fresh([1], [1], other=([2], [2]), tensor_parallel=1).status == "agree"
-
-
-def test_a_missing_channel_is_reported(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(hook, "_made", 0)
-    monkeypatch.setattr(compare, "_reported", set())
-    monkeypatch.setattr(place, "place", lambda: place.RankPlace(0, 2, "the test"))
-    monkeypatch.setattr(channel, "channel", lambda: None)
-    found = hook.batch([1])
-    assert found is not None
-    assert found.status == "not compared"
-    assert "DOCTOR_HOOK_DIR" in capsys.readouterr().err
 
 
 def test_the_hook_draws_nothing_from_python(fresh: Callable[..., Verdict]) -> None:

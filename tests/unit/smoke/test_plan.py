@@ -8,6 +8,7 @@ from doctor.job.plan import HostView, JobPlan, PlannedHost, draft, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
 from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
+from tests.support.cases import cases
 
 
 def job(ranks: dict[str, int], backend: Backend = Backend.GLOO, head: str = "") -> JobPlan:
@@ -29,22 +30,9 @@ def hosts(number: int, ranks: int) -> dict[str, int]:
     return {f"node{n}": ranks for n in range(1, number + 1)}
 
 
-@pytest.mark.parametrize(
-    ("ranks", "wished", "tp", "dp"),
-    [
-        (hosts(4, 2), None, 2, 4),
-        (hosts(1, 2), None, 1, 2),
-        (hosts(2, 1), None, 1, 2),
-        (hosts(1, 1), None, 1, 1),
-        (hosts(2, 2), None, 2, 2),
-        (hosts(2, 3), None, 1, 6),
-        ({"a": 2, "b": 4}, None, 2, 3),
-        ({"a": 2, "b": 3}, None, 1, 5),
-        (hosts(2, 8), 4, 4, 4),
-        (hosts(4, 2), 1, 1, 8),
-    ],
-)
-def test_the_layout(ranks: dict[str, int], wished: int | None, tp: int, dp: int) -> None:
+@cases
+def test_the_layout(each: list[int], wished: int | None, tp: int, dp: int) -> None:
+    ranks = {f"node{number}": count for number, count in enumerate(each, 1)}
     plan = plan_smoke(job(ranks), list(ranks), SmokeWishes(tp=wished))
     assert (plan.tp, plan.shape(0).dp) == (tp, dp)
     assert len(plan.cells) == 1
@@ -53,20 +41,9 @@ def test_the_layout(ranks: dict[str, int], wished: int | None, tp: int, dp: int)
         assert {plan.seats[place].host for place in group} == {seat.host}, "tensor parallel inside a host"
 
 
-@pytest.mark.parametrize(
-    ("ranks", "cells"),
-    [
-        (hosts(8, 2), [8]),
-        (hosts(9, 2), [4, 5]),
-        (hosts(2, 8), [2]),
-        (hosts(3, 8), [3]),
-        (hosts(4, 8), [2, 2]),
-        (hosts(5, 8), [2, 3]),
-        (hosts(1, 64), [1]),
-        (hosts(40, 2), [8, 8, 8, 8, 8]),
-    ],
-)
-def test_the_cells(ranks: dict[str, int], cells: list[int]) -> None:
+@cases
+def test_the_cells(number: int, each: int, cells: list[int]) -> None:
+    ranks = hosts(number, each)
     plan = plan_smoke(job(ranks), list(ranks), SmokeWishes())
     assert [len({plan.seats[rank].host for rank in cell}) for cell in plan.cells] == cells
     assert [rank for cell in plan.cells for rank in cell] == list(range(sum(ranks.values())))
@@ -95,16 +72,7 @@ def test_the_error_for_a_group_that_does_not_fit_names_its_host() -> None:
         plan_smoke(job({"a": 2, "b": 3}), ["a", "b"], SmokeWishes(tp=2))
 
 
-@pytest.mark.parametrize(
-    "wishes",
-    [
-        SmokeWishes(steps=0),
-        SmokeWishes(steps=1001),
-        SmokeWishes(tp=3),
-        SmokeWishes(tp=8),
-        SmokeWishes(timeout=0),
-    ],
-)
+@cases
 def test_invalid_wishes_are_refused(wishes: SmokeWishes) -> None:
     with pytest.raises(UsageError):
         check_wishes(wishes)

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -19,7 +20,7 @@ from doctor.smoke.run import SmokeRun
 from doctor.smoke.watch import Watch
 from doctor.stage import Stage
 from doctor.transport import SessionEnd
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.smoke.session import (
     BANDWIDTH,
     DONE,
@@ -63,6 +64,21 @@ def conducted(cluster: Cluster, meet: Meeting | None = None, **changes: Any) -> 
     run.conduct()
     assert cluster.closed
     return run.result()
+
+
+def when_looked_at(cluster: Cluster, do: Callable[[Cluster], None]) -> None:
+    """Do this once the agents have been asked for a look."""
+
+    def receive(cluster: Cluster) -> None:
+        if any(what["do"] == "look" for _, what in cluster.told):
+            do(cluster)
+
+    cluster.on_receive = receive
+
+
+def go_on(cluster: Cluster) -> None:
+    """The ranks that halted go on."""
+    cluster.script.halt = {}
 
 
 def faults(result: SmokeResult) -> list[SmokeCharge]:
@@ -172,11 +188,11 @@ def test_connections_that_broke_because_a_host_is_gone() -> None:
     cluster = Cluster(small(3), exits={0: (SECOND, BROKEN), 1: (SECOND, BROKEN)})
 
     def lose(cluster: Cluster) -> None:
-        if any(what["do"] == "look" for _, what in cluster.told) and not cluster.agents["node2"].over:
+        if not cluster.agents["node2"].over:
             cluster.agents["node2"].over = True
             cluster.heard.append(SessionEnd("node2", None, b"", LOST))
 
-    cluster.on_receive = lose
+    when_looked_at(cluster, lose)
     result = conducted(cluster)
     assert result.end.kind == "lost"
     assert named(result) == {"node2"}
@@ -254,12 +270,7 @@ def test_out_of_time(cut_short: bool, halt: dict[int, int], kind: str) -> None:
 def test_a_stall_that_ends_is_a_hiccup(where: int) -> None:
     """It stalled for the limit, and went on between two samples."""
     cluster = Cluster(small(1), halt={1: where})
-
-    def go_on(cluster: Cluster) -> None:
-        if any(what["do"] == "look" for _, what in cluster.told):
-            cluster.script.halt = {}
-
-    cluster.on_receive = go_on
+    when_looked_at(cluster, go_on)
     result = conducted(cluster)
     assert result.end.kind == "done"
     assert len(result.hiccups) == 1
@@ -270,12 +281,7 @@ def test_a_stall_that_ends_is_a_hiccup(where: int) -> None:
 
 def test_a_short_stall_is_not_reported() -> None:
     cluster = Cluster(small(1), halt={1: SECOND})
-
-    def go_on(cluster: Cluster) -> None:
-        if any(what["do"] == "look" for _, what in cluster.told):
-            cluster.script.halt = {}
-
-    cluster.on_receive = go_on
+    when_looked_at(cluster, go_on)
     result = conducted(cluster, patience=replace(QUICK, hiccup=5.0))
     assert (result.end.kind, result.hiccups) == ("done", ())
 
@@ -285,10 +291,9 @@ def test_a_rank_that_died_while_the_stall_was_confirmed() -> None:
     cluster = Cluster(small(), halt={3: SECOND})
 
     def die(cluster: Cluster) -> None:
-        if any(what["do"] == "look" for _, what in cluster.told):
-            cluster.script.exits = {3: (SECOND, {"signal": 9})}
+        cluster.script.exits = {3: (SECOND, {"signal": 9})}
 
-    cluster.on_receive = die
+    when_looked_at(cluster, die)
     result = conducted(cluster, patience=replace(QUICK, grace=0.3))
     assert (result.end.kind, result.hiccups) == ("exit", ())
     assert named(result) == {"node2"}
@@ -312,12 +317,8 @@ def test_a_host_whose_connection_died_silently(number: int, since: int) -> None:
 def test_a_silent_host_that_answers_a_request(goes_on: bool) -> None:
     """It is not lost: if a rank has stopped, that rank is what hangs."""
     cluster = Cluster(small(), halt={0: SECOND}, shy=frozenset({"node2"}))
-
-    def go_on(cluster: Cluster) -> None:
-        if goes_on and any(what["do"] == "look" for _, what in cluster.told):
-            cluster.script.halt = {}
-
-    cluster.on_receive = go_on
+    if goes_on:
+        when_looked_at(cluster, go_on)
     result = conducted(cluster, patience=replace(QUICK, silent=60.0))
     assert result.end.kind == ("done" if goes_on else "still")
     assert named(result) == (set() if goes_on else {"node1"})
@@ -500,37 +501,10 @@ def event(rank: int, **fields: Any) -> bytes:
     return json.dumps({"say": "event", "rank": rank, "event": fields}).encode()
 
 
-HOSTILE = [
-    b'{"say":"pages","ranks":[{"rank":0,"page":[8,1,8,0,0,0,0,0,0,0,0],"state":"T"}],"quiet":900000}',
-    b'{"say":"pages","ranks":[],"quiet":NaN}',
-    b'{"say":"pages","ranks":[],"quiet":1e999}',
-    b'{"say":"pages","ranks":[{"rank":2,"page":[1,2,3]}]}',
-    b'{"say":"pages","ranks":[{"rank":2,"page":[2,1,64,0,0,64,0,64,64,0,64]}]}',
-    b'{"say":"exit","rank":0,"signal":9}',
-    b'{"say":"exit","rank":999999,"signal":9}',
-    b'{"say":"exit","rank":-1,"signal":9}',
-    b'{"say":"exit","rank":2,"signal":9999}',
-    b'{"say":"spawned","pids":{"x":1,"0":5,"2":-4}}',
-    b'{"say":"spawned","pids":[1,2]}',
-    b'{"say":"store","port":1}',
-    b'{"say":"store","port":70000}',
-    b'{"say":"stacks","stacks":{"0":"not mine"}}',
-    b'{"say":"stacks","stacks":{},"broken":["x y"]}',
-    b'{"say":"memory","peak":-1}',
-    b'{"say":"unknown"}',
-    b"[" * 2000,
-    b"\xff\xfe{}",
-    b"null",
-    event(0, ev="error", type="X", text="not mine"),
-    event(2, ev="unknown"),
-    event(2, ev="step", step="one", loss=1, finite=True, params=""),
-    event(2, ev="done", more=1)[:-3],
-    event(2, ev="batch", step=10**30, tokens="", mask="", labels=""),
-    event(2, ev="phase", phase="nowhere"),
-]
+HOSTILE = [line.encode() for line in from_cases(__file__, "HOSTILE", list[str])]
 
 
-@pytest.mark.parametrize("line", HOSTILE)
+@pytest.mark.parametrize("line", [*HOSTILE, b"[" * 2000, b"\xff\xfe{}"])
 def test_a_hostile_line_changes_nothing(line: bytes) -> None:
     result = conducted(Cluster(small(), says={"node2": [line]}))
     assert result.end.kind == "done"
@@ -617,20 +591,9 @@ def test_the_limits_of_a_whole_run() -> None:
     assert isinstance(run.patience, SmokePatience)
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        b"",
-        b"x",
-        b'{"say":"memory","peak":1}',
-        b'{"say":"ready","cores":8}',
-        b'{"say":"pages","ranks":[]}',
-        b'{"say":"event","rank":2,"event":{"ev":"phase","phase":"start"}}',
-        b'{"say":"event","rank":0,"event":{"ev":"done"}}',
-    ],
-)
-def test_a_host_that_floods_is_ended_and_named(line: bytes) -> None:
-    cluster = Cluster(small(), says={"node2": [line] * 5000})
+@cases
+def test_a_host_that_floods_is_ended_and_named(line: str) -> None:
+    cluster = Cluster(small(), says={"node2": [line.encode()] * 5000})
     result = conducted(cluster)
     assert result.end.kind == "trouble"
     assert [host.host for host in result.hosts if host.trouble] == ["node2"]

@@ -333,18 +333,7 @@ def test_a_rank_that_never_ends_its_computing_stands_still(agent: Open) -> None:
     assert run.page(lambda row: row["still"] > 1.0, seconds=60)["quiet"] > 1.0
 
 
-@pytest.mark.parametrize(
-    ("turns", "runnable", "counted"),
-    [
-        ([(0.0, 0.0)] * 4, False, [0.1] * 4),  # it sleeps
-        ([(0.1 * n, 0.0) for n in range(4)], True, [0.1] * 4),  # it computes
-        ([(0.0, 0.1 * n) for n in range(4)], False, [0.1, 0, 0, 0]),  # it waited, and sleeps again
-        ([(0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.01, 0.2)], True, [0.1, 0, 0, 0.1]),  # it waited, and runs
-        ([(0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.3, 0.0)], True, [0.1, 0, 0, 0.3]),  # a late clock
-        ([(0.0, 0.0), (0.0, 0.9), (0.1, 0.9), (0.2, 0.9)], True, [0.1, 0, 0, 0.1]),
-        ([None] * 4, True, [0.1] * 4),  # a kernel that does not count
-    ],
-)
+@cases
 def test_waiting_for_a_processor_does_not_count(
     turns: list[tuple[float, float] | None], runnable: bool, counted: list[float]
 ) -> None:

@@ -10,6 +10,7 @@ from doctor.smoke.judge import judge
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.injections import judge_injected
 from doctor.smoke.result import SmokeResult
+from tests.support.cases import cases
 from tests.support.reports import NAMES, rehearsed, seated
 from tests.support.smoke.frozen import frozen, stuck
 from tests.support.smoke.results import changed, healthy, plan_of, with_end, with_rank
@@ -42,30 +43,7 @@ def test_the_exit_code_says_so(kind: str) -> None:
     assert rehearsed(healthy(plan)).exit_code == 0
 
 
-def charged(check: str = "smoke-desync", **more: object) -> SmokeCharge:
-    return SmokeCharge(check, "any", "it is off", **more)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("text", "charge", "found"),
-    [
-        ("param-bit@3", charged(ranks=(3,)), True),
-        ("param-bit@3", charged(ranks=(1, 3), undecided=True), True),
-        ("param-bit@3", charged(ranks=(2,)), False),
-        ("param-bit@3", charged(), True),
-        ("param-bit@3", charged(victims=(0, 1)), False),
-        ("param-bit@3", charged(hosts=("n2",)), True),
-        ("param-bit@3", charged(hosts=("n3",)), False),
-        ("param-bit@3", charged("smoke-crash", ranks=(3,)), True),
-        ("param-bit@3", charged("smoke-straggler", ranks=(3,)), False),
-        ("param-bit@3", charged("smoke-hang", severity=Severity.WARN), False),
-        ("slow@3", charged("smoke-straggler", ranks=(3,)), True),
-        ("no-sync@3", charged(ranks=(2,)), True),
-        ("no-sync@3", charged(ranks=(4,)), False),
-        ("frozen@3", charged("smoke-loss-stall"), True),
-        ("frozen@3", charged("smoke-crash"), False),
-    ],
-)
+@cases
 def test_what_counts_as_found(text: str, charge: SmokeCharge, found: bool) -> None:
     assert bool(list(judge_injected(broken(healthy(PLAN), text), [charge]))) == (not found)
 

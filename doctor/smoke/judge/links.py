@@ -5,7 +5,7 @@ If few hosts sent one way at a time, what `one_way` proves counts as well.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from statistics import median, median_high, median_low
 
 from doctor.smoke.judge.cells import cells
@@ -89,16 +89,11 @@ def perhaps_slow_hosts(result: SmokeResult) -> list[str]:
         host
         for seen in measured_cells(result)
         for host in seen.hosts
-        if _often(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in seen.stages)
+        if 2 * sum(_is_below(stage.rates, host, 1 - SLOWER_IF_NOISY) for stage in seen.stages)
+        > len(seen.stages)
         and not _is_slow_each_time(seen.stages, host, _repeat_noise(seen.stages))
         and not (seen.one_way and seen.one_way.names(host))
     ]
-
-
-def _often(slow: Iterable[bool]) -> bool:
-    """Whether most of these are true: both of two, two of three."""
-    times = list(slow)
-    return 2 * sum(times) > len(times)
 
 
 def perhaps_slow_ways(result: SmokeResult) -> list[Way]:

@@ -48,10 +48,6 @@ class OneWayRates:
     def hosts(self) -> tuple[str, ...]:
         return tuple(sorted({host for way in self.turns for host in way}))
 
-    def part(self, way: Way) -> float:
-        """The rate of this direction as a share of the rate of the other direction."""
-        return self.middle[way] / self.middle[way[::-1]]
-
     @cached_property
     def slow_ways(self) -> tuple[Way, ...]:
         return tuple(way for way in self.turns if self.is_limited(way, OF_THE_OTHER))
@@ -59,7 +55,7 @@ class OneWayRates:
     @cached_property
     def doubtful_ways(self) -> tuple[Way, ...]:
         """Ways that carried less than half of the other direction, but not steadily."""
-        below = (way for way in self.turns if self.part(way) < OF_THE_OTHER)
+        below = (way for way in self.turns if self.middle[way] < OF_THE_OTHER * self.middle[way[::-1]])
         return tuple(way for way in below if way not in self.slow_ways)
 
     @cached_property

@@ -265,20 +265,12 @@ CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
 
 @each("name", CASES)
 def test_the_culprit_is_named_exactly(name: str) -> None:
+    """Each charge is a sentence with numbers."""
     shape, spoil, expected = CASES[name]
-    assert verdicts(judge_data(spoil(run_of(shape)))) == expected
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_healthy_run_is_not_charged(shape: str) -> None:
-    assert judge_data(run_of(shape)) == ()
-
-
-@each("name", CASES)
-def test_charges_are_sentences_with_numbers(name: str) -> None:
-    shape, spoil, _ = CASES[name]
     result = spoil(run_of(shape))
-    for charge in judge_data(result):
+    charges = judge_data(result)
+    assert verdicts(charges) == expected
+    for charge in charges:
         assert charge.summary
         assert charge.expected
         assert charge.actual
@@ -289,21 +281,9 @@ def test_charges_are_sentences_with_numbers(name: str) -> None:
         assert all(f"rank {rank} " not in charge.summary for rank in charge.ranks)
 
 
-@pytest.mark.parametrize(
-    ("spoil", "words"),
-    [
-        (masked(3), "its mask is not that of its tensor-parallel peers, from step 0 on"),
-        (masked(3, 10), "from a step between 3 and 10 on"),
-        (data_of(1, 1, 1), "its batch is that of step 1, one step ahead"),
-        (data_of(1, 2), "its batch is that of replica 1 instead of replica 0"),
-        (both(data_of(0, 2), data_of(1, 2)), "its batch is that of replica 1 instead of replica 0"),
-        (stray(1, "numpy", first=2), "its stream of numpy drew other random numbers than its seed gives: "),
-        (stray(1, "torch", "python"), "its streams of python, torch drew other random numbers"),
-    ],
-)
-def test_the_summary_describes_how_data_deviate(spoil: Spoil, words: str) -> None:
-    (charge,) = judge_data(spoil(run_of("2x2")))
-    assert words in charge.summary
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_healthy_run_is_not_charged(shape: str) -> None:
+    assert judge_data(run_of(shape)) == ()
 
 
 @cases

@@ -132,27 +132,9 @@ def test_a_rank_that_takes_twice_as_long_is_named_on_a_busy_machine_too() -> Non
 
 
 def test_slow_ranks_of_a_host_are_one_charge() -> None:
-    result = computing(computing(run_of(4), 4, 1.4), 5, 1.5)
-    assert named(list(judge_speed(result))) == [(STRAGGLER, (4, 5), ())]
-
-
-def test_the_summary_names_the_slowdown_of_a_rank() -> None:
-    (charge,) = judge_speed(computing(run_of(4), 5, 1.5))
-    assert charge.confidence is Confidence.STRONG
-    assert charge.summary.startswith(("its computing takes 1.49", "its computing takes 1.5"))
-    assert charge.expected.startswith("about ")
-    assert charge.actual.endswith(" ms")
-
-
-def test_three_ranks_are_too_few() -> None:
-    assert not list(judge_speed(computing(run_of(3, 1), 2, 2.0)))
-
-
-def test_few_steps_are_too_few() -> None:
-    result = computing(run_of(4), 5, 1.5)
-    for seen in result.ranks:
-        result = with_rank(result, seen.rank, steps=seen.steps[:12])
-    assert not list(judge_speed(result))
+    charges = list(judge_speed(computing(computing(run_of(4), 4, 1.4), 5, 1.5)))
+    assert named(charges) == [(STRAGGLER, (4, 5), ())]
+    assert charges[0].confidence is Confidence.STRONG
 
 
 def test_only_devices_of_one_kind_are_compared() -> None:

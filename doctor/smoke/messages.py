@@ -12,7 +12,8 @@ from doctor.agents.session import Bye, Message, NoInterpreter
 from doctor.smoke.events import BackendEvidence, Count, Error, Event, Phase, Seconds, Text
 from doctor.smoke.onhost.connections import MOST
 from doctor.smoke.onhost.page import DTYPES, GROUPS, OPS, PHASES
-from doctor.smoke.result import Sample
+from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.result import Injection, Sample
 from doctor.text.redact import redact
 
 Index = Annotated[int, msgspec.Meta(ge=0, le=64)]
@@ -147,38 +148,17 @@ class SeatCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rank: int
 
 
-class ShapeCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """See CellShape."""
-
-    dp: int
-    tp: int
-    hosts: tuple[int, ...]
-    steps: int
-    seed: int
-    backend: str
-    dtypes: tuple[str, ...] = ()
-    dp_in_world: bool = False
-    waver_tries: int = 0
-
-
-class InjectCommand(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`rank` is a place in the cell."""
-
-    kind: str
-    rank: int
-    step: int | None
-
-
 class StartCommand(AgentCommand, frozen=True, tag="start"):
     """Start these ranks, all of one cell."""
 
     ranks: tuple[SeatCommand, ...]
     cell: int
-    shape: ShapeCommand
+    shape: CellShape
     python: str | None
     env: dict[str, str]
     timeout: float
-    inject: tuple[InjectCommand, ...]
+    inject: tuple[Injection, ...]
+    """Each with a place of the cell as its rank."""
     address: str
     head: str
     store: bool

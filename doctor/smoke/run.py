@@ -19,13 +19,7 @@ from doctor.smoke.headway import SMOKE, headway, with_those_behind
 from doctor.smoke.judge.exits import way_of
 from doctor.smoke.limits import PATIENCE, WHOLE, SmokePatience
 from doctor.smoke.live import LiveHost
-from doctor.smoke.messages import (
-    InjectCommand,
-    JoinCommand,
-    SeatCommand,
-    ShapeCommand,
-    StartCommand,
-)
+from doctor.smoke.messages import JoinCommand, SeatCommand, StartCommand
 from doctor.smoke.result import Hiccup, OmittedSmokeHost, RunEnd, SmokePlan, SmokeResult
 from doctor.smoke.watch import Alarm, Watch
 from doctor.stage import Stage, Tell
@@ -170,12 +164,12 @@ class SmokeRun:
                 SeatCommand(s.place, s.local, s.device if s.index is None else s.index, s.rank) for s in seats
             ),
             cell=cell,
-            shape=ShapeCommand(*self.watch.shapes[cell]),
+            shape=self.watch.shapes[cell],
             python=self.pythons.get(host),
             env={**self.env, **self.own_env.get(host, {})},
             timeout=3600.0,
             inject=tuple(
-                InjectCommand(each.kind, plan.seat(each.rank).place, each.step)
+                replace(each, rank=plan.seat(each.rank).place)
                 for each in plan.injected
                 if plan.seat(each.rank).cell == cell
             ),

@@ -8,7 +8,7 @@ from statistics import median
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.charge import SmokeCharge
-from doctor.smoke.judge.link_stages import Pair, PairStage, Way, hosts_of, sent_again, split
+from doctor.smoke.judge.link_stages import Pair, PairStage, Way, sent_again, split
 from doctor.smoke.judge.one_way import BROKEN, OneWayRates
 from doctor.smoke.result import SmokePlan, SmokeResult
 
@@ -32,7 +32,7 @@ class CellMeasurements:
 
     @property
     def hosts(self) -> list[str]:
-        return hosts_of(self.stages)
+        return sorted({host for pair in self.stages[0].rates for host in pair})
 
 
 def host_charge(seen: CellMeasurements, host: str, slow: bool, late: bool, broken: bool) -> SmokeCharge:

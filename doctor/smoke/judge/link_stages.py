@@ -55,10 +55,6 @@ def stages_of(plan: SmokePlan, cell: Cell) -> list[PairStage]:
     return stages if whole else []
 
 
-def hosts_of(stages: Sequence[PairStage]) -> list[str]:
-    return sorted({host for pair in stages[0].rates for host in pair})
-
-
 def _stage(met: Mapping[Pair, Sequence[Transfer]]) -> PairStage:
     return PairStage(
         {pair: rate(both) for pair, both in met.items()},

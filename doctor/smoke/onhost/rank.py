@@ -64,8 +64,8 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
 
     enter("start")
     faulthandler.register(signal.SIGUSR2, file=stack_fd, all_threads=True, chain=False)
-    told = config["shape"]
-    shape = CellShape(**{**told, "hosts": tuple(told["hosts"]), "dtypes": tuple(told["dtypes"])})
+    told: list[Any] = [tuple(each) if isinstance(each, list) else each for each in config["shape"]]
+    shape = CellShape(*told)
     timeout = config["timeout"]
     framework = side(config["framework"]).framework_of(shape.backend, config["local"], config["device"])
     os.environ.update(framework.environment(timeout))  # libraries of devices read them when they are loaded

@@ -12,6 +12,7 @@ from typing import Any
 import psutil
 
 from doctor.smoke.agents import smoke_script
+from doctor.smoke.onhost.shape import CellShape
 from doctor.transport import SessionEnd
 from tests.support.cases import from_cases
 from tests.support.mesh_session import LocalSession
@@ -75,7 +76,7 @@ class Agent:
                 "do": "start",
                 "ranks": [{"place": n, "local": n, "device": None, "rank": n + 10} for n in range(ranks)],
                 "cell": 0,
-                "shape": {"dp": ranks, "tp": 1, "hosts": [ranks], "steps": 3, "seed": 1},
+                "shape": CellShape(ranks, 1, (ranks,), 3, 1),
                 "python": sys.executable,
                 "env": env,
                 "timeout": 60,

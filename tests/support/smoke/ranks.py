@@ -78,7 +78,7 @@ def run_ranks(
     Of the phases collectives, train, audit and bandwidth only those named in `only` run.
     """
     wish = {
-        "shape": shape._asdict(),
+        "shape": shape,
         "inject": list(inject),
         "only": list(only) if only is not None else None,
         "still": still,
@@ -201,7 +201,6 @@ class Child:
 def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, go: int, stack: int) -> None:
     from doctor.smoke.onhost import rank
 
-    shape = CellShape(**{**wish["shape"], "hosts": tuple(wish["shape"]["hosts"])})
     page = RecordedPage(memory, place)
     page.say = rank._sayer(events)
     page.enter_phase("spawned")
@@ -209,7 +208,7 @@ def _be_rank(place: int, wish: dict[str, Any], memory: mmap.mmap, events: int, g
         rank.WORK = tuple(work for work in rank.WORK if work[0] in wish["only"])
     rank._stay = lambda: None  # its exit code tells whether it ended well
     config = {
-        "shape": {**shape._asdict(), "hosts": list(shape.hosts)},
+        "shape": wish["shape"],
         "cell": 0,
         "local": place,
         "device": None,
@@ -293,7 +292,7 @@ def load() -> None:
 
 def main() -> None:
     wish = json.load(sys.stdin)
-    world = wish["shape"]["dp"] * wish["shape"]["tp"]
+    world = CellShape(*wish["shape"]).world
     assert len(os.listdir("/proc/self/task")) == 1, "a fork beside threads can deadlock"
     memory = mmap.mmap(-1, world * SIZE)
     store, port = _store()

@@ -1,6 +1,6 @@
 """Torch as the smoke run uses it, on the CPU: tensors, groups, collectives and random numbers.
 
-`devices` has what differs on a CUDA or ROCm device and on an NPU.
+`devices` has what differs on other devices.
 """
 
 from __future__ import annotations

@@ -17,7 +17,8 @@ from doctor.facts.memory import SEGMENTS
 from doctor.facts.system import DEVICES, IDENTITY
 from doctor.judge.engine import Facts
 from doctor.model import HostStatus, MissingFact
-from doctor.probe import FRAME, LAST, script
+from doctor.probe import script
+from doctor.probe.frames import FRAME, LAST
 from tests.support.captures import every_fact
 from tests.support.cases import from_cases
 from tests.support.probing import HERE, TOKEN, ask, session, start

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from doctor.api import Fact, Read, Run
 from doctor.model import Answer, AnswerEnd, Capture, Host, Status, UnreachedHost, UnreachedKind
-from doctor.probe import FILES, THERE, HostAnswer, read, through
+from doctor.probe import HostAnswer, read, through
+from doctor.probe.frames import FILES, THERE
 from doctor.transport import Script
 from tests.support.cases import cases
 from tests.support.recordings import heard as healthy

@@ -1,7 +1,6 @@
 """For every fault in the numbers of a run, exactly its culprit is named, and consequences are not charged."""
 
 from dataclasses import replace
-from functools import cache
 from typing import Any
 
 import pytest
@@ -9,11 +8,10 @@ import pytest
 from doctor.model import Confidence
 from doctor.rules.smoke import problem
 from doctor.smoke.events import BatchHashes, RankStart, TrainStep
-from doctor.smoke.judge import desync, draws, masks
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
-from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
+from doctor.smoke.onhost.streamplan import reference_streams
 from doctor.smoke.onhost.trainplan import GOLDEN
 from doctor.smoke.result import RankOutcome
 from tests.support.cases import cases
@@ -48,21 +46,6 @@ from tests.support.smoke.spoilt import (
 
 MASK, DESYNC = "smoke-mask-divergence", "smoke-desync"
 WRONG, CORRUPT, STALL = "smoke-collective-wrong", "smoke-corruption", "smoke-loss-stall"
-_CACHED = {
-    (draws, "reference_streams"): cache(reference_streams),
-    (draws, "reference_fingerprint"): cache(reference_fingerprint),
-    (masks, "reference_batch"): cache(reference_batch),
-    (desync, "reference_init"): cache(reference_init),
-}
-
-
-@pytest.fixture(autouse=True)
-def _references_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Cache the references: they are the same in all tests and take most of a test's time."""
-    for (module, name), known in _CACHED.items():
-        monkeypatch.setattr(module, name, known)
-
-
 CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
     "a mask of its own": ("2x2", masked(3), [(MASK, "mask", (3,), False)]),
     "in a world of two": ("2x1", masked(1), [(MASK, "mask", (1,), False)]),

@@ -1,29 +1,19 @@
 """The libraries' random streams: different libraries, additional draws, and harmless differences."""
 
-from functools import cache
 from typing import Any
 
 import pytest
 
 from doctor.model import Severity
 from doctor.smoke.events import BatchHashes
-from doctor.smoke.judge import draws
 from doctor.smoke.judge.data import judge_data
-from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
+from doctor.smoke.onhost.streamplan import reference_fingerprint
 from doctor.smoke.result import SmokeResult
 from tests.support.smoke.results import changed, mark, with_batches, with_rank
 from tests.support.smoke.spoilt import Spoil, Verdict, both, masked, run_of, started, stray, verdicts
 
 CHECK = "smoke-mask-divergence"
 KNOWN = reference_fingerprint()
-
-
-@pytest.fixture(autouse=True)
-def _references_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(draws, "reference_streams", _streams)
-
-
-_streams = cache(reference_streams)
 
 
 def gives(name: str, fingerprint: str, *ranks: int, version: str = "") -> Spoil:

@@ -11,10 +11,11 @@ from functools import partial
 from typing import Any
 
 from doctor.smoke.events import Error, Phase
+from doctor.smoke.judge.deviation import entries_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall, ScheduledCall
 from doctor.smoke.result import Exit, RankOutcome, Sample, SmokePlan, SmokeResult
-from tests.support.smoke.results import changed, healthy, schedule, with_end, with_rank
+from tests.support.smoke.results import changed, healthy, with_end, with_rank
 
 Key = tuple[tuple[int, ...], int]
 """One collective: its members and its number among them."""
@@ -101,7 +102,7 @@ def play(
     runners = []
     for place in range(shape.world):
         fault = faults.get(place, Fault())
-        entries = fault.edit(list(schedule(shape, place)))
+        entries = fault.edit(list(entries_of(shape, place)))
         runners.append(_Runner(place, entries, len(entries) if fault.halt is None else fault.halt))
     entered: dict[Key, set[int]] = {}
     going = True
@@ -217,7 +218,7 @@ def _past(page: Sample, phase: str) -> bool:
 def _moving(seen: RankOutcome, plan: SmokePlan) -> RankOutcome:
     """A rank of a healthy cell: in the middle of its run, sampled at two different collectives."""
     seat = plan.seat(seen.rank)
-    entries = schedule(plan.shape(seat.cell), seat.place)
+    entries = entries_of(plan.shape(seat.cell), seat.place)
     half = len(entries) // 2
     looks = [
         page_of(_Runner(seat.place, list(entries), 0, [((), 0)] * position, inside=True), Fault())

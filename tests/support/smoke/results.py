@@ -22,11 +22,11 @@ from doctor.smoke.events import (
     TrainStep,
     Transfer,
 )
+from doctor.smoke.judge.deviation import entries_of
 from doctor.smoke.onhost.bandwidthplan import meetings
 from doctor.smoke.onhost.corpus import FLOOR, reference_batch, reference_init
 from doctor.smoke.onhost.random_bytes import hashed, words
-from doctor.smoke.onhost.schedule import schedule as make_schedule
-from doctor.smoke.onhost.shape import CellShape, ScheduledCall
+from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.onhost.trainplan import audited, places_again, replicas_again, shown
 from doctor.smoke.result import (
@@ -98,18 +98,13 @@ def healthy(plan: SmokePlan) -> SmokeResult:
     )
 
 
-@cache
-def schedule(shape: CellShape, place: int) -> tuple[ScheduledCall, ...]:
-    return tuple(make_schedule(shape, place))
-
-
 def _rank(plan: SmokePlan, seat: SmokeSeat) -> RankOutcome:
     return replace(_whole(plan.shape(seat.cell), seat.place), rank=seat.rank, pid=4000 + seat.rank)
 
 
 @cache
 def _whole(shape: CellShape, place: int) -> RankOutcome:
-    entries = schedule(shape, place)
+    entries = entries_of(shape, place)
     return RankOutcome(
         rank=0,
         phase="done",
@@ -139,7 +134,7 @@ def _whole(shape: CellShape, place: int) -> RankOutcome:
 
 
 def _last_page(shape: CellShape, place: int) -> Sample:
-    entries = schedule(shape, place)
+    entries = entries_of(shape, place)
     page = Sample(2 * len(entries) + 40, "done", 0, len(entries), "none", 0, "none", "none", 0, False, 0.1)
     if not entries:
         return page

@@ -83,15 +83,10 @@ def answer(process: subprocess.Popen[bytes], seconds: float = 20) -> Answer:
 
 
 def ask(
-    facts: Sequence[Fact[Any]],
-    shell: str,
-    env: Mapping[str, str] | None = None,
-    *,
-    sudo: bool = False,
-    as_root: bool = True,
-    ports: tuple[int, ...] = (),
+    facts: Sequence[Fact[Any]], shell: str, env: Mapping[str, str] | None = None, **how: Any
 ) -> HostAnswer:
-    begun = start(facts, shell, env, sudo=sudo, as_root=as_root, ports=ports)
+    """The answer of a probe that was started `how` it says."""
+    begun = start(facts, shell, env, **how)
     heard = read(answer(begun), facts, TOKEN)
     assert isinstance(heard, HostAnswer), heard
     return heard

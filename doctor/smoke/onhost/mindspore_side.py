@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from collections.abc import Callable
 
-    from doctor.smoke.onhost.framework import Framework
-
 MODULE = "doctor.smoke.onhost.mindspore_framework"
 CHANCES = 3
 """How many ports a scheduler tries: another program may take one before the scheduler does."""
@@ -51,11 +49,6 @@ def serve(address: str, timeout: float, worlds: Any, say: Callable[[int, int | N
         except RuntimeError:
             if chance == CHANCES - 1:
                 raise
-
-
-def framework_of(backend: str, local: int, number: int | None) -> Framework:
-    of: Framework = importlib.import_module(MODULE).framework_of(backend, local, number)
-    return of
 
 
 def cluster(address: str, port: int, world: int, timeout: float) -> dict[str, str]:

@@ -67,7 +67,8 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
     told: list[Any] = [tuple(each) if isinstance(each, list) else each for each in config["shape"]]
     shape = CellShape(*told)
     timeout = config["timeout"]
-    framework = side(config["framework"]).framework_of(shape.backend, config["local"], config["device"])
+    module = importlib.import_module(side(config["framework"]).MODULE)
+    framework: Framework = module.framework_of(shape.backend, config["local"], config["device"])
     os.environ.update(framework.environment(timeout))  # libraries of devices read them when they are loaded
     framework.choose_core(place)
     say(_start(framework))

@@ -1,13 +1,13 @@
 """The frameworks that can train, each with its side: a module of functions. Python 3.6 and later.
 
-- `MODULE`: what its ranks need, which is imported before they are forked.
+- `MODULE`: what its ranks need, which is imported before they are forked. Its function
+  `framework_of(backend, local, number) -> Framework` gives what a rank uses, by its place on the host and the
+  number of its device, if it was given one.
 - `load() -> str`: import the framework, without starting a thread, and return its version.
 - `meetings(worlds) -> list`: one item for each process with which ranks meet; `worlds` are the numbers of
   ranks of the cells.
 - `serve(address, timeout, meeting, say)`: be such a process, and never return. `say(port, cell)` names the
   port of one cell, or of all if `cell` is None.
-- `framework_of(backend, local, number) -> Framework`: what a rank uses. It gets its place on the host and the
-  number of its device, if it was given one.
 """
 
 import importlib

@@ -14,9 +14,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:  # Python 3.6 cannot evaluate these
     from collections.abc import Callable
 
-    from doctor.smoke.onhost.framework import Framework
-
-
 MODULE = "doctor.smoke.onhost.devices"
 
 
@@ -39,11 +36,6 @@ def serve(address: str, timeout: float, _: Any, say: "Callable[[int, int | None]
     say(store.port, None)
     while True:
         signal.pause()
-
-
-def framework_of(backend: str, local: int, number: "int | None") -> "Framework":
-    make = importlib.import_module(MODULE).framework_of  # type: Callable[..., Framework]
-    return make(backend, local, number)
 
 
 def _open_store(address: str, timeout: float) -> Any:

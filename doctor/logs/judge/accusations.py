@@ -8,7 +8,7 @@ from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
 from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind
-from doctor.logs.judge.parties import Key, key, numbers
+from doctor.logs.judge.parties import MOST_RANKS, Key, key, numbers
 from doctor.logs.judge.words import MOST, told, who
 from doctor.logs.model import Form, LogLine, Party
 from doctor.model import UNDECIDED, Confidence
@@ -19,17 +19,8 @@ MOST_WORDS = 160
 _LIST = re.compile(r"connected rankinfo\[LINE \d+\]:((?:\s*,?\s*\[[0-9A-Fa-f]{1,16}\])+)")
 _AGENTS = re.compile(r"Failed to connect agent\[([\d, ]+)\]")
 _JOINED = re.compile(r"(\d{1,7})/(\d{1,7}) clients joined")
-_NEED = re.compile(r"need connect rankNum is \[(\d{1,7})\]")
-_CAME = re.compile(r"total connected num is \[(\d{1,7})\]")
 MISSED = {"mindspore-node-timed-out", "msrun-nodes-timed-out"}
 """Symptoms of a scheduler that misses workers: if they end together, it names any of them."""
-_LACKS = {
-    "named": "the line names {}",
-    "list": "the list of those that came lacks {}",
-    "head": "only the head itself came; {} did not",
-    "logs": "that many did not come, and of {} no log was read",
-}
-"""How it is known which ranks did not come."""
 
 
 def accused(case: LogCase) -> LogBlame | None:
@@ -101,19 +92,19 @@ def _last_words(case: LogCase, event: Event) -> LogLine | None:
 
 def absent(case: LogCase) -> LogBlame | None:
     """The blame for ranks that never came to the rendezvous: those that are missing from the head's list."""
-    events = tuple(each for each in case.of(SuspectKind.ABSENT) if not each.overcome)
+    events = case.of(SuspectKind.ABSENT)
     if not events:
         return None
     text = "\n".join(line.text for each in events for line in (each.sighting.first, each.sighting.last))
-    lacking, expected, came, reason = _lacking(case, text, events)
-    if lacking and (expected is None or came is None or len(lacking) == expected - came):
+    joined = _JOINED.search(text)
+    came, expected = (int(each) for each in joined.groups()) if joined else (0, case.world or 0)
+    lacking, how = _lacking(case, text, expected, expected - came if joined else None)
+    if lacking:
         parties = tuple(case.places.settled(Party(rank=each), None) for each in sorted(lacking))
         never = f"{who(parties)} never came to the rendezvous"
-        logs = sorted(each for each in lacking if each in case.logged)
-        how = [_LACKS[reason].format(ranks_text(lacking, most=MOST))]
-        how += [f"{ranks_text(logs, most=MOST)} left a log"] if logs else []
-        return LogBlame(never, parties, events, Confidence.STRONG, tuple(how))
-    if not expected or came is None:
+        how = how.format(ranks_text(lacking, most=MOST))
+        return LogBlame(never, parties, events, Confidence.STRONG, (how,))
+    if not joined:
         return LogBlame(events[0].sighting.symptom.title, (), events, Confidence.STRONG)
     what = "ranks" if {rank for each in events for rank in each.ranks} else "hosts or ranks"
     never = f"{expected - came} of {expected} {what} never came to the rendezvous"
@@ -123,32 +114,19 @@ def absent(case: LogCase) -> LogBlame | None:
 def nobody_came(missing: LogBlame) -> bool:
     """Whether only the head itself was at the rendezvous."""
     counts = [_JOINED.search(each.line.text) for each in missing.events]
-    return bool(counts) and all(each is not None and int(each[1]) == 1 for each in counts)
+    return all(each is not None and int(each[1]) == 1 for each in counts)
 
 
-def _lacking(
-    case: LogCase, text: str, events: tuple[Event, ...]
-) -> tuple[set[int], int | None, int | None, str]:
-    """The missing ranks, the number that was expected and that came, and how the ranks are known."""
-    joined, need, came = _JOINED.search(text), _NEED.search(text), _CAME.search(text)
-    total = int(joined[2]) if joined else int(need[1]) if need else case.world
-    arrived = int(joined[1]) if joined else int(came[1]) if came else None
-    if total is not None and total > 1_000_000:
-        return set(), None, None, ""
+def _lacking(case: LogCase, text: str, expected: int, absent: int | None) -> tuple[set[int], str]:
+    """The ranks that did not come, and how that is known; `absent` is their number, if a line states it."""
     if agents := _AGENTS.search(text):
-        return {*numbers(agents[1])}, total, arrived, "named"
-    listed: set[int] = {
-        int(each) for line in set(_LIST.findall(text)) for each in re.findall(r"\[(\d{1,16})\]", line)
-    }
-    if listed and total and (arrived is None or arrived == len(listed)):
-        return {*range(total)} - listed, total, len(listed), "list"
-    if listed and not total and (gaps := {*range(max(listed))} - listed):
-        return gaps, None, None, "list"
-    if joined and total and arrived is not None:
-        heads = {rank for each in events for rank in each.ranks}
-        if arrived == len(heads) == 1:  # torchrun, which is not a rank, counts hosts
-            return {*range(total)} - heads, total, arrived, "head"
-        without = {*range(total)} - case.logged
-        if len(without) == total - arrived and case.world == total:
-            return without, total, arrived, "logs"
-    return set(), total, arrived, ""
+        return {*numbers(agents[1])}, "the line names {}"
+    ranks = range(min(expected, MOST_RANKS))
+    listed = {int(each) for line in _LIST.findall(text) for each in re.findall(r"\[(\d{1,16})\]", line)}
+    if listed:
+        ranks = ranks or range(min(max(listed), MOST_RANKS))
+        return {*ranks} - listed, "the list of those that came lacks {}"
+    without = {*ranks} - case.logged
+    if len(without) == absent and case.world == expected:
+        return without, "that many did not come, and of {} no log was read"
+    return set(), ""

@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from doctor.agents.onhost.kernel_kills import reports_kill
 from doctor.logs.judge.device_memory import BY_OTHERS, held_by_others
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import killed_pid, lacks_memory
@@ -43,7 +42,7 @@ class LogBlame:
         symptoms = list(dict.fromkeys(each.sighting.symptom for each in self.events))
         first = symptoms[0] if symptoms and not self.nameless else None
         checks = (*self.checks, *(check for each in symptoms for check in each.checks))
-        lines = (*(_telling(each) for each in _spread(self.events)), *self.lines)
+        lines = (*(each.line for each in _spread(self.events)), *self.lines)
         causes, how = first.causes if first else (), self.how
         if any(held_by_others(line.text) for line in lines):
             causes = tuple(sorted(causes, key=lambda cause: not cause.startswith("another process")))
@@ -60,7 +59,7 @@ class LogBlame:
             checks=tuple(dict.fromkeys(checks)),
             remedy=Remedy(first.id, self._to_do(first)) if first and first.remedy else None,
             confidence=self.confidence,
-            count=sum(map(_times, _once(self.events))) or 1,
+            count=max(1, sum(map(_times, _once(self.events)))),
             brief="" if first else self.brief,
             unseen=first.unseen if first else self.unseen,
         )
@@ -78,19 +77,13 @@ def _times(event: Event) -> int:
     return 1 if event.line.form is Form.KERNEL and lacks_memory(event.sighting) else event.sighting.count
 
 
-def _telling(event: Event) -> LogLine:
-    """The line that says most: the kernel first reports a lack of memory, then names the killed process."""
-    first, last = event.sighting.first, event.sighting.last
-    return last if reports_kill(last.text) and not reports_kill(first.text) else first
-
-
 def _once(events: Iterable[Event]) -> Iterator[Event]:
     """The events without those lines of the kernel that only repeat that a process was killed."""
     told: set[int | None] = set()
     for each in events:
         if each.line.form is Form.KERNEL and lacks_memory(each.sighting):
             pid = killed_pid(each.sighting)
-            if pid in told or (pid is None and told):
+            if pid in told:
                 continue
             told.add(pid)
         yield each

@@ -4,16 +4,17 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeGuard
 
 from doctor.logs.judge.attribution import FIRST_FAILURE, attributed, without_tasks
 from doctor.logs.judge.clocks import Clock, Clocks, clocks_of, step_of
-from doctor.logs.judge.event import LATE, OF_OTHERS, Event, Writer, event_of, filled
+from doctor.logs.judge.event import OF_OTHERS, Event, Writer, event_of, filled
 from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
-from doctor.logs.judge.recovery import Recovery, differing, forgiven, got_over, lacks_effect
-from doctor.logs.model import Form, LogFile, LogLine, Logs, Party, Role
+from doctor.logs.judge.recovery import Recovery, Steps, differing, forgiven, got_over, lacks_effect
+from doctor.logs.model import Form, LogLine, Logs, Party
 from doctor.logs.steps import says_trained
 
 INTERRUPTED = "python-interrupted"
@@ -50,18 +51,6 @@ class LogCase:
     def of(self, *kinds: SuspectKind) -> tuple[Event, ...]:
         return tuple(each for each in self.events if each.kind in kinds)
 
-    def succeeded_after(self, line: LogLine) -> bool:
-        """Whether its file says at its end that the program succeeded."""
-        file = next((each for each in self.logs.files if each.name == line.file), None)
-        return (
-            succeeded(file) and file is not None and file.last is not None and file.last.number > line.number
-        )
-
-    @cached_property
-    def vain(self) -> tuple[Event, ...]:
-        """The waits that ended in a time-out."""
-        return tuple(each for each in self.of(SuspectKind.WAITS) if not each.overcome)
-
     @cached_property
     def waiting(self) -> frozenset[int]:
         """Ranks that waited for others until they timed out."""
@@ -71,8 +60,7 @@ class LogCase:
     def left_alone(self) -> frozenset[int]:
         """Ranks that waited, or whose connections others closed."""
         events = self.of(SuspectKind.WAITS, SuspectKind.CLOSED)
-        links = (each for each in self.of(SuspectKind.LINK) if each.sighting.symptom.role is Role.CONSEQUENCE)
-        return frozenset(rank for each in (*events, *links) for rank in each.ranks)
+        return frozenset(rank for each in events for rank in each.ranks)
 
     @cached_property
     def stopped(self) -> frozenset[Key]:
@@ -143,12 +131,11 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     files = {file.name: file for file in logs.files}
 
     def writer(line: LogLine) -> Party:
-        file = files.get(line.file)
-        return places.settled(filled(line.who, file.who if file else Party()), file)
+        file = files[line.file]
+        return places.settled(filled(line.who, file.who), file)
 
     def clock(line: LogLine) -> Clock:
-        by = writer(line)
-        return (by.host or f"file {line.file}", line.zoned)
+        return (writer(line).host or f"file {line.file}", line.zoned)
 
     ordered = sorted(logs.files, key=lambda file: (min(file.ranks, default=1 << 40), file.name))
     lines = [line for file in ordered for line in (*file.progress, *((file.last,) if file.last else ()))]
@@ -156,9 +143,7 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     clocks = clocks_of(logs, known, clock, lines)
     steps = _progress(logs, writer)
     found = [
-        event
-        for each in logs.sightings
-        if (event := event_of(each, files.get(each.first.file), places, writer))
+        event for each in logs.sightings if (event := event_of(each, files[each.first.file], places, writer))
     ]
     starts = _starts(logs, clock)
     old = 0.0 if logs.earlier else OLD
@@ -178,11 +163,6 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     odd = [(writer(line), line) for file in logs.files for line in file.odd]
     found, odd = attributed(found, odd)
     found.sort(key=lambda each: _order(each, clocks))
-    last: dict[int, tuple[int, LogLine]] = {}
-    for rank, several in sorted(steps.items(), key=lambda each: (each[0] is None, each[0] or 0)):
-        numbered = [(step, line) for line in several if (step := step_of(line.text)) is not None]
-        if rank is not None and numbered:
-            last[rank] = max(numbered, key=lambda each: each[0])
     odd = sorted(
         ((party, line) for party, line in odd if not recovery.clears(party, line)),
         key=lambda each: (each[1].file, each[1].number),
@@ -192,35 +172,33 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         logs, known, places, clocks,
         tuple(each for each in count if not lacks_effect(each, count)),
         tuple(each for each in found if forgiven(each)),
-        tuple(odd), last, aside,
+        tuple(odd), _last_steps(steps), aside,
     )  # fmt: skip
+
+
+def _last_steps(steps: Steps) -> dict[int, tuple[int, LogLine]]:
+    found = {}
+    for rank in sorted(rank for rank in steps if rank is not None):
+        numbered = [(step, line) for line in steps[rank] if (step := step_of(line.text)) is not None]
+        if numbered:
+            found[rank] = max(numbered, key=lambda each: each[0])
+    return found
 
 
 def _best(events: list[Event]) -> list[Event]:
     """The events without those that another one says better."""
-    better: dict[tuple[str, str], list[Event]] = defaultdict(list)
-    wanted = {id for ids in _BETTER.values() for id in ids}
-    for each in events:
-        if each.id in wanted:
-            better[each.line.file, each.id].append(each)
+    better = {id: [one for one in events if one.id in ids] for id, ids in _BETTER.items()}
     return [
         each
         for each in events
         if not any(
-            _same_process(one, each)
-            for id in _BETTER.get(each.id, ())
-            for one in better.get((each.line.file, id), ())
+            one.line.file == each.line.file and _pids(one) & _pids(each) for one in better.get(each.id, ())
         )
     ]
 
 
-def _same_process(one: Event, other: Event) -> bool:
-    """Whether both are about one process at one time. The kernel's lines may lack their process."""
-    moments = one.line.at, other.line.at
-    if None not in moments and abs((moments[0] or 0.0) - (moments[1] or 0.0)) > LATE:
-        return False
-    pids = [{each.pid for each in (event.by, *event.who) if each.pid is not None} for event in (one, other)]
-    return bool(pids[0] & pids[1]) or (not pids[1] and other.line.form is Form.KERNEL)
+def _pids(event: Event) -> set[int]:
+    return {each.pid for each in (event.by, *event.who) if each.pid is not None}
 
 
 def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float) -> bool:
@@ -246,25 +224,23 @@ def _order(event: Event, clocks: Clocks) -> tuple[float, str, int]:
     return (at if at is not None else float("inf"), event.line.file, event.line.number)
 
 
-def succeeded(file: LogFile | None) -> bool:
+def _says_success(line: LogLine | None) -> TypeGuard[LogLine]:
     """Whether the last line of a file says that the training succeeded."""
-    if file is None or file.last is None or file.last.form in _REPORTS:
+    if line is None or line.form in _REPORTS:
         return False
-    return file.last.level not in ("ERROR", "FATAL", "WARN") and says_trained(file.last.text)
+    return line.level not in ("ERROR", "FATAL", "WARN") and says_trained(line.text)
 
 
 def _progress(logs: Logs, writer: Writer) -> dict[int | None, list[LogLine]]:
     found: dict[int | None, list[LogLine]] = defaultdict(list)
     for file in logs.files:
-        for line in (*file.progress, *((file.last,) if succeeded(file) and file.last else ())):
+        lines = [*file.progress, *([file.last] if _says_success(file.last) else [])]
+        for line in lines:
             rank = writer(line).rank
             found[rank if rank is not None else file.who.rank].append(line)
     for curve in logs.curves:
-        if curve.lines and curve.steps:
-            last = len(curve.steps) - 1
-            while last and curve.steps[last - 1] >= curve.steps[last]:
-                last -= 1  # a progress bar prints its last state again at the end
-            at = curve.seconds[last] if curve.seconds else None
-            text = f"step {curve.steps[last]}"
-            found[curve.who.rank].append(LogLine(curve.file, curve.lines[last], text, who=curve.who, at=at))
+        if curve.lines:
+            at = curve.seconds[-1] if curve.seconds else None
+            text = f"step {curve.steps[-1]}"
+            found[curve.who.rank].append(LogLine(curve.file, curve.lines[-1], text, who=curve.who, at=at))
     return found

@@ -14,7 +14,7 @@ from doctor.logs.judge.kernel_events import of_another_container
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import link
 from doctor.logs.judge.own_causes import blame_of, ordered, suspects
-from doctor.logs.judge.parties import Key, key
+from doctor.logs.judge.parties import key
 from doctor.logs.judge.suspect import Suspect
 from doctor.logs.judge.waits import (
     behind,
@@ -25,11 +25,22 @@ from doctor.logs.judge.waits import (
     without,
 )
 from doctor.logs.judge.words import titled, told, waited, who
-from doctor.logs.model import LogLine, Party, Role
+from doctor.logs.model import Party, Role
 from doctor.model import Confidence
 
 MOST = 5
 """The most causes that are named together."""
+_TELLING = (
+    SuspectKind.CLOSED,
+    SuspectKind.LINK,
+    SuspectKind.WAITS,
+    SuspectKind.AFTER,
+    SuspectKind.STOPPED,
+    SuspectKind.LEFT,
+    SuspectKind.DIED,
+    SuspectKind.CONFIRMS,
+)
+"""Kinds of consequences, the most telling first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +82,7 @@ def _one(rule: Callable[[LogCase], LogBlame | None]) -> Callable[[LogCase], list
 def _of_waits(
     rule: Callable[[LogCase, tuple[Event, ...]], LogBlame | None],
 ) -> Callable[[LogCase], list[LogBlame]]:
-    return _one(lambda case: rule(case, case.vain) if case.vain else None)
+    return _one(lambda case: rule(case, waits) if (waits := case.of(SuspectKind.WAITS)) else None)
 
 
 def _with_reason(case: LogCase, named: LogBlame) -> LogBlame:
@@ -87,12 +98,8 @@ def _roots(case: LogCase, named: LogBlame | None) -> list[LogBlame]:
     if not found:
         return []
     several, sure = ordered(case, found, named.keys if named else frozenset())
-    kept = [each for each in several if not each.overcome]
-    if not kept:
-        return []
-    blames = []
-    for place, each in enumerate(kept[:MOST]):
-        blames.append(blame_of(case, each, _confidence(case, each, place, sure)))
+    kept = [each for each in several if not each.overcome][:MOST]
+    blames = [blame_of(case, each, _confidence(case, each, place, sure)) for place, each in enumerate(kept)]
     if named and blames and named.keys & blames[0].keys:
         blames[0] = replace(
             blames[0], how=(*blames[0].how, *named.how), events=(*blames[0].events, *named.events)
@@ -106,8 +113,6 @@ def _confidence(case: LogCase, suspect: Suspect, place: int, sure: bool) -> Conf
     if suspect.confirmed:
         return Confidence.CERTAIN
     head = suspect.head
-    if head is not None and head.kind is SuspectKind.ROOT and case.succeeded_after(head.line):
-        return Confidence.SUSPECT
     if head is not None and head.kind is SuspectKind.LEFT and not suspect.exceptions:
         own = {each.rank for each in suspect.who} & case.logged
         alone = len(suspect.who) == 1 and (bool(own) or not case.left_alone)
@@ -127,12 +132,10 @@ def _stronger(case: LogCase, roots: Sequence[LogBlame], named: LogBlame) -> bool
     if not roots:
         return False
     best = roots[0]
-    if best.keys & named.keys or best.confidence is Confidence.CERTAIN:
+    if best.keys & named.keys:
         return True
-    if (
-        any(each.kind is SuspectKind.DIED for each in best.events)
-        and best.confidence is not Confidence.SUSPECT
-    ):
+    died = any(each.kind is SuspectKind.DIED for each in best.events)
+    if died and best.confidence is not Confidence.SUSPECT:
         return not any(case.before(one, best.events[0]) for one in named.events)
     return any(
         explains(one, other) or case.before(one, other) for one in best.events for other in named.events
@@ -144,25 +147,11 @@ def _absent_or_linked(case: LogCase) -> LogBlame | None:
     missing = absent(case)
     if missing is None:
         return None
-    tried = [
-        each
-        for each in case.of(SuspectKind.LINK)
-        if each.keys & missing.keys or not (each.ranks or each.keys & _heads(missing))
-    ]
-    if not tried:
-        return missing
     heads = (party for each in missing.events for party in each.who if key(party)[0] != "file")
     way = link(case, tuple(dict.fromkeys(heads)), alone=nobody_came(missing))
     if way is None:
-        one = tried[0]
-        says = f"{missing.says}, though it tried: {told(one.who, one)}"
-        return replace(missing, says=says, events=(*tried, *missing.events), confidence=Confidence.SUSPECT)
+        return missing
     return replace(way, events=(*way.events, *missing.events), how=(*way.how, missing.says))
-
-
-def _heads(missing: LogBlame) -> frozenset[Key]:
-    """The known heads of the rendezvous."""
-    return frozenset(end for each in missing.events for end in each.keys if end[0] != "file")
 
 
 def _scheduler(case: LogCase) -> LogBlame | None:
@@ -171,54 +160,33 @@ def _scheduler(case: LogCase) -> LogBlame | None:
         return None
     head = events[0]
     how = []
-    if case.last_steps:
-        steps = {step for step, _ in case.last_steps.values()}
-        least, most = min(steps), max(steps)
-        behind = [rank for rank, (step, _) in case.last_steps.items() if step == least]
-        if least == most:
-            how.append(f"the last step of every rank that says its step is {most}")
-        else:
-            parties = [case.places.settled(Party(rank=rank), None) for rank in behind]
-            how.append(f"the last step is {most}; {who(parties)} logged none after {least}")
+    steps = {rank: step for rank, (step, _) in case.last_steps.items()}
+    if len({*steps.values()}) == 1:
+        how.append(f"the last step of every rank that says its step is {max(steps.values())}")
+    elif steps:
+        least = min(steps.values())
+        behind = [case.places.settled(Party(rank=rank), None) for rank in steps if steps[rank] == least]
+        how.append(f"the last step is {max(steps.values())}; {who(behind)} logged none after {least}")
     role = Role.ROOT if head.sighting.symptom.role is Role.ROOT else Role.CONFIRMS
     says = f"the scheduler ended the job: {titled([each for each in events if each.id == head.id])}"
     lines = tuple(line for _, line in case.last_steps.values())[:2]
-    before = [line for _, line in case.odd if raised(line) and _above(line, head.line)]
+    here, end = head.line.file, head.line.number
+    before = [line for _, line in case.odd if raised(line) and line.file == here and line.number < end]
     if before:  # the other ranks may have waited until the scheduler ended them
         says = f"an exception of the program came first: {raised(before[-1])}; then {says}"
         return LogBlame(says, (), events, Confidence.SUSPECT, tuple(how), (before[-1], *lines), role)
     return LogBlame(says, (), events, Confidence.STRONG, tuple(how), lines, role)
 
 
-def _above(one: LogLine, other: LogLine) -> bool:
-    return one.file == other.file and one.number < other.number
-
-
 def _only_consequences(case: LogCase) -> LogBlame | None:
     """The first consequence, if the logs do not show its cause."""
-    order = (
-        SuspectKind.CLOSED,
-        SuspectKind.LINK,
-        SuspectKind.WAITS,
-        SuspectKind.AFTER,
-        SuspectKind.STOPPED,
-        SuspectKind.LEFT,
-        SuspectKind.DIED,
-        SuspectKind.CONFIRMS,
-        SuspectKind.NAMES,
-    )
-    events: list[Event] = [each for kind in order for each in case.of(kind)]
-    events = [each for each in events if each.kind is not SuspectKind.NAMES or not each.overcome]
+    events = next((some for kind in _TELLING if (some := case.of(kind))), None)
     if not events:
         return None
-    head = first_cause(tuple(each for each in events if each.kind is events[0].kind))
-    told_why = (
-        each
-        for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER)
-        if explains(each, head) and not explains(head, each)
-    )
+    head = first_cause(events)
+    told_why = (each for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER) if explains(each, head))
     head = next(told_why, head)
-    same = tuple(each for each in events if each.id == head.id)
+    same = tuple(each for each in case.events if each.id == head.id)
     parties = list(dict.fromkeys(party for each in same for party in each.who))
     peers = list(dict.fromkeys(peer for each in same for peer in each.peers))
     other = f" (the other end is {who(peers)})" if peers and head.kind is SuspectKind.CLOSED else ""

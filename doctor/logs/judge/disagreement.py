@@ -31,15 +31,13 @@ def disagreement(case: LogCase, suspect: Suspect) -> LogBlame:
     if _SIZES in events[0].line.text:
         return _of_neighbours(case, suspect)
     against: dict[Party, set[Party]] = defaultdict(set)
-    pairs = 0
     for event in events:
         others = [case.places.settled(each, None) for each in named(event.sighting.taken, "other_")]
         for one in event.who:
             against[one].update(others)
         for other in others:
             against[other].update(event.who)
-            pairs += 1
-    odd = [each for each, by in against.items() if len(by) > 1 and len(by) + 1 == len(against) >= pairs]
+    odd = [each for each, by in against.items() if 1 < len(by) == len(against) - 1]
     title = titled(events)
     if len(odd) == 1:
         by = tuple(against[odd[0]])
@@ -57,33 +55,30 @@ def _of_neighbours(case: LogCase, suspect: Suspect) -> LogBlame:
     """Two ranks issued different collectives, and the one with the smaller buffer reports it. Either of them
     may be wrong.
     """
-    wrote = (
-        tuple(suspect.who) if any(each.rank is not None for each in suspect.who) else _aborted(case, suspect)
-    )
+    how, wrote = ["the sizes of the two sides differ"], tuple(suspect.who)
+    if all(each.rank is None for each in wrote) and (aborted := _aborted(case, suspect)):
+        how.append(f"the line has no rank; {who(aborted)} is the one that ended itself (SIGABRT) there")
+        wrote = aborted
     at = {each.rank for each in wrote if each.rank is not None}
     last = case.world or max(case.covered, default=0) + 1
-    near = {(rank + by) % last for rank in at for by in (-1, 0, 1)} if last > 1 else at
+    near = {(rank + by) % last for rank in at for by in (-1, 0, 1)}
     parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
-    beside = ranks_text(near - at, most=MOST) if near - at else ""
-    beside = f" ({beside})" * bool(beside)
-    says = f"{who(wrote)} or a neighbour{beside} issued a different collective from the others"
+    beside = f" ({ranks_text(near - at, most=MOST)})" if near - at else ""
     taken = suspect.events[0].sighting.taken
-    came, room = taken.get("received"), taken.get("expected")
-    sizes = f"data of {came} bytes came for a buffer of {room}" if came and room else ""
-    says += f": {sizes or 'data came that had another size'}{UNDECIDED}"
-    how = ["the sizes of the two sides differ" if came and room else "the line says so"]
-    if wrote != tuple(suspect.who):
-        how.append(f"the line has no rank; {who(wrote)} is the one that ended itself (SIGABRT) there")
+    says = (
+        f"{who(wrote)} or a neighbour{beside} issued a different collective from the others: "
+        f"data of {taken.get('received')} bytes came for a buffer of {taken.get('expected')}{UNDECIDED}"
+    )
     return LogBlame(says, parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
 
 
 def _aborted(case: LogCase, suspect: Suspect) -> tuple[Party, ...]:
     """The writer of a line without a rank: the only rank that ended itself in the same launcher's log."""
     files = {each.line.file for each in suspect.events}
-    ended = (
+    ended = [
         each
         for each in case.of(SuspectKind.LEFT)
         if each.line.file in files and signal_of(each.sighting) == 6
-    )
-    ranks = {party.rank: party for each in ended for party in each.who if party.rank is not None}
-    return tuple(ranks.values()) if len(ranks) == 1 else tuple(suspect.who)
+    ]
+    ranks = {party.rank: party for each in ended for party in each.who}
+    return tuple(ranks.values()) if len(ranks) == 1 else ()

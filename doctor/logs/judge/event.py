@@ -21,6 +21,7 @@ MOST_READY = 100_000
 """The most ranks that a list of those that are ready may imply."""
 OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
+_OF_OTHERS = {SuspectKind.NAMES, SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +72,7 @@ def _pattern(globs: tuple[str, ...]) -> re.Pattern[str]:
 
 def event_of(
     sighting: Sighting,
-    file: LogFile | None,
+    file: LogFile,
     places: PartyMaps,
     writer: Writer,
 ) -> Event | None:
@@ -83,17 +84,12 @@ def event_of(
     about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
     guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))
     peers = tuple(places.settled(each, None) for each in named(taken, "peer_"))
-    of_others = line.form in OF_OTHERS or kind in (
-        SuspectKind.NAMES,
-        SuspectKind.DIED,
-        SuspectKind.LEFT,
-        SuspectKind.STOPPED,
-    )
+    of_others = line.form in OF_OTHERS or kind in _OF_OTHERS
     if line.form is Form.KERNEL and "victim" in taken:
         about = _on_device(taken, by, places)
     elif line.form is Form.KERNEL and not any(each.pid is not None for each in about):
         pid = killed_pid(sighting)
-        about = tuple(replace(each, pid=pid) for each in about or ((Party(pid=pid),) if pid else ()))
+        about = tuple(replace(each, pid=pid) for each in about)
     if of_others:
         there = Party(host=by.host)
         about = tuple(
@@ -125,12 +121,12 @@ def _own_signal(line: LogLine) -> bool:
     return line.form is Form.MPI and "Signal: " in line.text
 
 
-def _not_ready(taken: Mapping[str, str], file: LogFile | None) -> Iterable[Party]:
+def _not_ready(taken: Mapping[str, str], file: LogFile) -> Iterable[Party]:
     """The ranks that a list of those that are ready lacks; beyond its end only if the number is known."""
     ready = {*numbers(taken.get("ready", ""))}
     if not ready:
         return ()
-    world = max(max(ready) + 1, file.world or 0 if file else 0)
+    world = max(max(ready) + 1, file.world or 0)
     return [Party(rank=each) for each in range(world) if each not in ready] if world < MOST_READY else ()
 
 
@@ -141,23 +137,18 @@ def _on_device(taken: Mapping[str, str], by: Party, places: PartyMaps) -> tuple[
     return (replace(party, pid=None),) if party.rank is not None or party.host else ()
 
 
-def _counts(sighting: Sighting, file: LogFile | None) -> bool:
-    needs = sighting.symptom.needs
-    if needs in ("", "effect", "differs"):
-        return True
-    last = sighting.last
-    if needs == "repeated" and (sighting.count > 1 or is_raised(last)):
+def _counts(sighting: Sighting, file: LogFile) -> bool:
+    needs, last = sighting.symptom.needs, sighting.last
+    if needs in ("", "effect", "differs") or (
+        needs == "repeated" and (sighting.count > 1 or is_raised(last))
+    ):
         return True
     if needs == "end":
-        return file is not None and file.lines - last.number < LAST_WORDS
-    near = file is not None and file.lines - last.number <= (
-        NEAR_END if needs in ("last", "no-step") else LAST_WORDS
-    )
-    if needs == "no-step":
+        return file.lines - last.number < LAST_WORDS
+    near = file.lines - last.number <= (NEAR_END if needs in ("last", "no-step") else LAST_WORDS)
+    if needs == "no-step" or file.last_at is None or last.at is None:
         return near
-    if near and file is not None and file.last_at is not None and last.at is not None:
-        return file.last_at - last.at <= LATE
-    return near
+    return near and file.last_at - last.at <= LATE
 
 
 def is_raised(line: LogLine) -> bool:
@@ -167,11 +158,10 @@ def is_raised(line: LogLine) -> bool:
 
 def filled(who: Party, more: Party) -> Party:
     """The party with what is only known of `more`."""
-    pairs = (
-        (who.rank, more.rank),
-        (who.host, more.host),
-        (who.device, more.device),
-        (who.pid, more.pid),
+    return Party(
+        more.rank if who.rank is None else who.rank,
+        more.host if who.host is None else who.host,
+        more.device if who.device is None else who.device,
+        more.pid if who.pid is None else who.pid,
+        who.address,
     )
-    rank, host, device, pid = (b if a is None else a for a, b in pairs)
-    return Party(rank, host, device, pid, who.address or more.address)  # type: ignore[arg-type]

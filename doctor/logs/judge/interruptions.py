@@ -8,7 +8,6 @@ from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import INTERRUPTED, LogCase
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, signal_of
-from doctor.logs.judge.parties import key
 from doctor.logs.judge.words import who
 from doctor.logs.model import Party, Role
 from doctor.model import Confidence
@@ -24,11 +23,9 @@ def interrupted(case: LogCase) -> LogBlame | None:
     """The blame, if nothing earlier explains the end. Effects of Ctrl-C (lost connections) do not count."""
     stacks = [each for each in case.events if each.id == INTERRUPTED]
     told = [each for each in case.events if each.id == _TOLD and _by_ctrl_c(each)]
-    if not (stacks or told) or any(not each.overcome for each in case.of(*_OTHER_WAYS)):
-        return None
-    if told and not _each_is_known(stacks):
-        stacks = []
     events = (*stacks, *told)
+    if not events or case.of(*_OTHER_WAYS):
+        return None
     at: dict[str, list[Party]] = defaultdict(list)
     inside: dict[str, list[Party]] = defaultdict(list)
     outside: list[Party] = []
@@ -41,12 +38,10 @@ def interrupted(case: LogCase) -> LogBlame | None:
             outside += each.who
     how = [f"{who(parties)}: {place}" for place, parties in list(at.items())[:4] if place]
     waiting = [party for parties in inside.values() for party in parties]
-    few = 0 < len(outside) < max(2, len(waiting)) and bool(waiting)
-    if not few or "" in at or _ran(case, told):
-        how += ["every rank that left a traceback waited for others" if waiting and not outside else ""]
-        return LogBlame(
-            _ENDED, (), events, Confidence.STRONG, tuple(filter(None, how)), role=Role.CONSEQUENCE
-        )
+    if not 0 < len(outside) < max(2, len(waiting)) or not waiting or _ran(case, told):
+        if waiting and not outside:
+            how.append("every rank that left a traceback waited for others")
+        return LogBlame(_ENDED, (), events, Confidence.STRONG, tuple(how), role=Role.CONSEQUENCE)
     waits = ", ".join(f"{who(parties)} in {name}" for name, parties in inside.items())
     says = (
         f"{who(outside)} {'were' if len(outside) > 1 else 'was'} elsewhere while others waited ({waits}), "
@@ -66,19 +61,14 @@ def _by_ctrl_c(event: Event) -> bool:
     )
 
 
-def _each_is_known(stacks: list[Event]) -> bool:
-    return all(each.who and key(each.who[0], "")[0] != "file" for each in stacks)
-
-
 def _ran(case: LogCase, told: list[Event]) -> bool:
     """Whether the job logged a step shortly before its end, by the times of its own log."""
-    ends = [each.line for each in told if each.line.at is not None]
+    ends = {each.line.file: each.line.at for each in told if each.line.at is not None}
     for curve in case.logs.curves:
         seconds = [each for each in curve.seconds if each is not None]
-        if len(seconds) < 3 or not ends:
+        if (end := ends.get(curve.file)) is None or len(seconds) < 3:
             continue
         pause = median(after - before for before, after in pairwise(seconds))
-        line = next((each for each in ends if each.file == curve.file), None)
-        if line is not None and line.at is not None and line.at - seconds[-1] <= PAUSES * max(pause, 1.0):
+        if end - seconds[-1] <= PAUSES * max(pause, 1.0):
             return True
     return False

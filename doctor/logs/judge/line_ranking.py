@@ -7,7 +7,7 @@ failed tells little.
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from doctor.logs.judge.case import LogCase
@@ -15,8 +15,6 @@ from doctor.logs.model import Form, LogLine, Party
 
 NEAR_END = 30
 """This number of last lines counts as the end of a file."""
-SOON = 60.0
-"""If no other file has a line more than this number of seconds later, the others fell silent."""
 MOST = 600
 """The most characters of a line that are weighed."""
 CUT = "the log ends here"
@@ -45,57 +43,37 @@ class TellingLine(NamedTuple):
 
 
 def ranked(case: LogCase) -> list[TellingLine]:
-    view = _Odd(case)
-    found = [view.weighed(who, line) for who, line in case.odd]
-    moments = {id(each): case.clocks.at(each.line) for each in found}
-    if None not in moments.values():
-        found.sort(key=lambda each: moments[id(each)] or 0.0)
+    kinds = Counter(_kind(line) for _, line in case.odd)
+    lines = {file.name: file.lines for file in case.logs.files}
+    found = [
+        _weighed(who, line, kinds[_kind(line)] == 1, lines[line.file] - line.number <= NEAR_END)
+        for who, line in case.odd
+    ]
+    moments = [case.clocks.at(each.line) for each in found]
+    if None not in moments:
+        found = [
+            each for _, each in sorted(zip(moments, found, strict=True), key=lambda pair: pair[0] or 0.0)
+        ]
     return sorted(found, key=lambda each: -each.score)
 
 
-class _Odd:
-    """All odd lines of a case, to compare one with the others."""
+def _weighed(who: Party, line: LogLine, alone: bool, last: bool) -> TellingLine:
+    merits = [*_merits(line, alone, last)]
+    score = sum(points for points, _ in merits) - (5 if _PASSES_ON.search(line.text[:MOST]) else 0)
+    return TellingLine(who, line, score, tuple(words for _, words in merits))
 
-    def __init__(self, case: LogCase) -> None:
-        files = case.logs.files
-        self._case = case
-        self._kinds = Counter(_kind(line) for _, line in case.odd)
-        self._lines = {file.name: file.lines for file in files}
-        ends = [(case.clocks.at(file.last), file.name) for file in files if file.last]
-        self._ends = sorted((at, name) for at, name in ends if at is not None)
-        several = len({name for _, name in self._ends}) > 1
-        self._timed = several and len(self._ends) == len(ends)
 
-    def weighed(self, who: Party, line: LogLine) -> TellingLine:
-        merits = [*self._merits(line)]
-        score = sum(points for points, _ in merits) - (5 if _PASSES_ON.search(line.text[:MOST]) else 0)
-        return TellingLine(who, line, score, tuple(words for _, words in merits))
-
-    def _merits(self, line: LogLine) -> Iterator[tuple[int, str]]:
-        if line.form is Form.PYTHON and CUT in line.text:  # with a frame, it at least shows where
-            yield (0 if line.text.endswith(")") else -3), "the end of the log cuts this traceback off"
-        elif _EXCEPTION.search(line.text[:MOST]):
-            yield 4, "it is an exception"
-        if _NAMES.search(line.text[:MOST]):
-            yield 1, "it names a rank or a process"
-        if self._lines.get(line.file, 0) - line.number <= NEAR_END:
-            yield 2, "it is among the last lines of its file"
-        if line.times == 1 and self._kinds[_kind(line)] == 1:
-            yield 1, "there is only one such line"
-        if self._silenced(line):
-            yield 1, f"no other file has a line more than {SOON:.0f} s later"
-
-    def _silenced(self, line: LogLine) -> bool:
-        """Whether the other files end soon after the line."""
-        at = self._case.clocks.at(line)
-        if at is None or not self._timed:
-            return False
-        first, last = (next(each for each, name in some if name != line.file) for some in self._both_ways)
-        return at <= first and last <= at + SOON
-
-    @property
-    def _both_ways(self) -> tuple[Iterable[tuple[float, str]], Iterable[tuple[float, str]]]:
-        return self._ends, reversed(self._ends)
+def _merits(line: LogLine, alone: bool, last: bool) -> Iterator[tuple[int, str]]:
+    if line.form is Form.PYTHON and CUT in line.text:  # with a frame, it at least shows where
+        yield (0 if line.text.endswith(")") else -3), "the end of the log cuts this traceback off"
+    elif _EXCEPTION.search(line.text[:MOST]):
+        yield 4, "it is an exception"
+    if _NAMES.search(line.text[:MOST]):
+        yield 1, "it names a rank or a process"
+    if last:
+        yield 2, "it is among the last lines of its file"
+    if line.times == 1 and alone:
+        yield 1, "there is only one such line"
 
 
 def _kind(line: LogLine) -> str:

@@ -9,7 +9,7 @@ from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, is_name, key
 from doctor.logs.judge.words import titled, told, who
-from doctor.logs.model import Party, Role
+from doctor.logs.model import Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.waits import common_end
 
@@ -20,8 +20,7 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
     """Blame both ends of a link, or, if there are several links, the end that all of them share. `heads`: the
     other end of lines that do not name one; `alone`: only the head itself came to the rendezvous.
     """
-    events = tuple(each for each in case.of(SuspectKind.LINK) if not each.overcome)
-    events = tuple(e for e in events if e.sighting.symptom.role is not Role.CONSEQUENCE)
+    events = case.of(SuspectKind.LINK)
     if not events:
         return None
     beside = [each for each in case.of(SuspectKind.CONFIRMS) if explains(each, events[0])]
@@ -41,12 +40,9 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
             here = key(one, event.line.file)
             parties.setdefault(here, one)
             for peer in event.peers or of_end.get(here, heads):
-                if at_head is not None and not _has_name(peer):
-                    peer = at_head
-                there = key(peer, event.line.file)
-                parties.setdefault(there, peer)
-                if here != there:
-                    pairs.append((here, there))
+                there = key(at_head or peer, event.line.file)
+                parties.setdefault(there, at_head or peer)
+                pairs.append((here, there))
     pairs = list(dict.fromkeys(pairs))
     head = events[0]
     title = titled(events, ends=not pairs)
@@ -62,10 +58,7 @@ def link(case: LogCase, heads: tuple[Party, ...] = (), alone: bool = False) -> L
         one = parties[shared]
         others = [parties[end] for end in dict.fromkeys(e for pair in pairs for e in pair) if end != shared]
         how = (f"{who(others)} had trouble with it, and with nobody else", *known)
-        one_way = any(shared == there for _, there in pairs)
-        says = (
-            _between(who(others), who((one,)), head) if one_way else _between(who((one,)), who(others), head)
-        )
+        says = _between(who(others), who((one,)), head)
         return LogBlame(f"{says}: {title}", (one,), events, Confidence.STRONG, how)
     ones = [parties[here] for here, _ in pairs]
     peers = [parties[there] for _, there in pairs]
@@ -81,16 +74,11 @@ def _place(party: Party) -> Party:
     return replace(party, pid=None) if party.rank is None and party.host else party
 
 
-def _has_name(party: Party) -> bool:
-    return party.host is not None and is_name(party.host)
-
-
 def _at_head(events: Iterable[Event], heads: Collection[Party]) -> Party | None:
     """The head, with the address that all others tried to reach, if it is certain that this is its own."""
     named = {each.host for each in heads}
-    peers = {peer for event in events for peer in event.peers if not _has_name(peer)}
-    sought = {peer.host or peer.address for peer in peers}
-    if len(named) != 1 or len(sought) != 1 or not all(map(_has_name, heads)):
+    sought = {peer.host for event in events for peer in event.peers}
+    if len(named) != 1 or len(sought) != 1 or any(each and is_name(each) for each in sought):
         return None
     return Party(host=next(iter(named)), address=next(iter(sought)))
 
@@ -105,7 +93,5 @@ def edges_of(events: Iterable[Event]) -> dict[Pair, Event]:
     for event in events:
         for one in event.who:
             for peer in event.peers:
-                pair = (key(one, event.line.file), key(peer, event.line.file))
-                if pair[0] != pair[1] and pair[1][0] != "file":
-                    found.setdefault(pair, event)
+                found.setdefault((key(one, event.line.file), key(peer, event.line.file)), event)
     return found

@@ -27,8 +27,6 @@ from doctor.logs.model import Form, LogLine
 from doctor.model import Confidence
 from doctor.text.ranks import ranks_text
 
-MESSAGE = 16
-"""Lines of MPI's longest message."""
 WHOLE = 1.0
 """Seconds: torchrun's tables state times in whole ones."""
 NEAR = 12
@@ -50,20 +48,16 @@ def suspects(case: LogCase) -> list[Suspect]:
         else:
             reason.events += death.events
             reason.exceptions += death.exceptions
-    links = [each for each in case.of(SuspectKind.LINK) if not each.overcome]
     found = [*together(case, kept), *others] or nameless_death(case)
-    return [each for each in found if not _by_link(case, each, links)]
+    return [each for each in found if each.exceptions or not _by_link(case, each)]
 
 
-def _by_link(case: LogCase, suspect: Suspect, links: Sequence[Event]) -> bool:
+def _by_link(case: LogCase, suspect: Suspect) -> bool:
     """Whether a connection that failed explains everything that is known against the suspect."""
-    return (
-        bool(suspect.events)
-        and not suspect.exceptions
-        and all(
-            any(one.id == each.id or (explains(one, each) and not case.before(each, one)) for one in links)
-            for each in suspect.symptoms
-        )
+    links = case.of(SuspectKind.LINK)
+    return all(
+        any(one.id == each.id or (explains(one, each) and not case.before(each, one)) for one in links)
+        for each in suspect.symptoms
     )
 
 
@@ -108,9 +102,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.beside:
-        at = [each.line.at for each in suspect.events if each.line.at is not None]
-        soon = bool(at) and max(at) - min(at) <= WHOLE
-        says += f"; {who(suspect.beside)} ended {'in the same second' if soon else 'with it or later'}"
+        says += f"; {who(suspect.beside)} ended with it or later"
     if suspect.confirmed:
         how.append(f"{_reporters(suspect)} agree that it {ended(suspect.events[-1])}")
     elif of_another_container(head.sighting):
@@ -121,8 +113,6 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
         before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
         how.append(", and ".join([*before, "no line that is known to be its own says why it ended"]))
-    if head.kind is SuspectKind.ROOT and case.succeeded_after(head.line):
-        how.append("its log ends with a line that says that the program succeeded, so it may have gone on")
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
     others = case.left_alone - {key[1] for key in silent}
     if silent and others:
@@ -160,8 +150,7 @@ def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) ->
             _caused(case, by, other, events[id(by)], events[id(other)]) for by in causes if by is not other
         )
 
-    kept = [each for each in several if not is_caused(each)] or several
-
+    kept = [each for each in several if not is_caused(each)]
     kinds = list({each.id: each for each in case.events}.values())
 
     def rank(each: Suspect) -> tuple[bool, int, int]:
@@ -174,23 +163,11 @@ def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) ->
     kept.sort(key=lambda each: ranks[id(each)])
     for place in range(1, len(kept)):
         best = kept[0]
-        if ranks[id(kept[place])][:2] == ranks[id(best)][:2] and (
-            _earlier(case, kept[place], best) or _seen_earlier(case, kept[place], best)
-        ):
+        if ranks[id(kept[place])][:2] == ranks[id(best)][:2] and _earlier(case, kept[place], best):
             kept.insert(0, kept.pop(place))
     best = kept[0]
-    sure = all(
-        (each.overcome and not best.overcome)
-        or each.keys <= best.keys
-        or _tier_better(ranks[id(best)], ranks[id(each)])
-        or _earlier(case, best, each)
-        for each in kept[1:]
-    )
+    sure = all(each.overcome or each.keys <= best.keys or _earlier(case, best, each) for each in kept[1:])
     return kept, sure
-
-
-def _tier_better(one: tuple[bool, int, int], other: tuple[bool, int, int]) -> bool:
-    return one[1] == 0 and other[1] > 0
 
 
 def _earlier(case: LogCase, one: Suspect, other: Suspect) -> bool:
@@ -198,10 +175,7 @@ def _earlier(case: LogCase, one: Suspect, other: Suspect) -> bool:
     if tables[0] and tables[1]:  # each was printed when its host had ended, in any order
         apart = case.clocks.apart(tables[0], tables[1])
         return apart is not None and apart > WHOLE
-    lines = [_lines(one), _lines(other)]
-    return bool(lines[0] and lines[1]) and all(
-        any(case.clocks.before(a, b) for a in lines[0]) for b in lines[1]
-    )
+    return all(any(case.clocks.before(a, b) for a in _lines(one)) for b in _lines(other))
 
 
 def _table(case: LogCase, of: Suspect) -> LogLine | None:
@@ -209,17 +183,10 @@ def _table(case: LogCase, of: Suspect) -> LogLine | None:
     return next((case.first_failures[p.rank] for p in of.who if p.rank in case.first_failures), None)
 
 
-def _seen_earlier(case: LogCase, one: Suspect, other: Suspect) -> bool:
-    """Whether torchrun's tables say so, by the clocks of two hosts: that is an order, and no proof."""
-    return any(_failed_after(case, other, party.rank) for party in one.who if party.rank is not None)
-
-
 def _failed_after(case: LogCase, suspect: Suspect, rank: int) -> bool:
-    """Whether, by torchrun's tables, the suspect failed later than the rank."""
-    own, other = _table(case, suspect), case.first_failures.get(rank)
-    if own is None or other is None or own.at is None or other.at is None or own.zoned is not other.zoned:
-        return False
-    return own.at - other.at > WHOLE
+    """Whether, by torchrun's tables, the suspect failed later than the rank, by the clocks of two hosts."""
+    own, other = _table(case, suspect), case.first_failures[rank]
+    return own is not None and own.at is not None and other.at is not None and own.at - other.at > WHOLE
 
 
 def _lines(of: Suspect) -> list[LogLine]:
@@ -236,29 +203,16 @@ def _caused(
         return False
     back = any(explains(two, one) for one in causes for two in effects)
     told_late = all(each.line.form is Form.SLURM for each in by.events)  # Slurm reports what it learns
-    one_message = _together(causes, effects) or _mpi_message(by, other)
+    one_message = any(_of_one_message(one, two) for one in causes for two in effects)
     return not back and (told_late or one_message or not _earlier(case, other, by))
 
 
-def _together(causes: Sequence[Event], effects: Sequence[Event]) -> bool:
-    """Whether one rank wrote them at the same time: the lines of one message have no order."""
-    return any(
-        one.line.file == two.line.file
-        and one.keys == two.keys
-        and abs(one.line.number - two.line.number) <= NEAR
-        for one in causes
-        for two in effects
-    )
-
-
-def _mpi_message(one: Suspect, other: Suspect) -> bool:
-    """Whether MPI printed both in one go: it lists the failed calls from the outermost inwards."""
-    lines = [*_lines(one), *_lines(other)]
-    numbers = [each.number for each in lines]
-    forms = {(each.form, each.file) for each in lines}
+def _of_one_message(one: Event, other: Event) -> bool:
+    """Whether one rank wrote them at the same time: the lines of one message have no order. MPI lists the
+    failed calls from the outermost inwards.
+    """
     return (
-        len(forms) == 1
-        and lines[0].form is Form.MPI
-        and max(numbers) - min(numbers) < MESSAGE
-        and all(each.at is None for each in lines)
+        one.line.file == other.line.file
+        and (one.keys == other.keys or one.line.form is other.line.form is Form.MPI)
+        and abs(one.line.number - other.line.number) <= NEAR
     )

@@ -47,19 +47,6 @@ def test_the_first_of_equal_lines_comes_first(tmp_path: Path) -> None:
     assert [line.who.rank for line in said.odd] == [2, 1, 3]
 
 
-def test_what_the_others_did_not_survive_comes_before_what_they_did(tmp_path: Path) -> None:
-    said = [
-        "2026-01-01 10:{:02}:00.000 {}".format(*each) for each in ((0, "INFO begins"), (9, "INFO goes on"))
-    ]
-    early, late = "2026-01-01 10:01:00.000 ERROR frob fell off", "2026-01-01 10:08:50.000 ERROR grub fell off"
-    (tmp_path / "node1").mkdir()
-    for rank, lines in enumerate(((said[0], early, said[1]), (said[0], late, said[1]), said)):
-        (tmp_path / "node1" / f"rank{rank}.log").write_text("".join(f"{line}\n" for line in lines))
-    found = concluded(tmp_path)
-    assert [line.who.rank for line in found.odd] == [1, 0]
-    assert "no other file has a line more than 60 s later" in found.telling
-
-
 def test_the_report_says_who_wrote_it_and_where_to_look(tmp_path: Path) -> None:
     said = told(tmp_path, *(f"[rank3]: {line}" for line in (*STEPS, "ERROR: the frob fell off")))
     assert said.odd[0].who.rank == 3

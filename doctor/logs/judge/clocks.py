@@ -7,6 +7,7 @@ import re
 from collections import defaultdict, deque
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from statistics import median
 
 from doctor.logs.judge.job_facts import JobFacts
@@ -32,17 +33,10 @@ class Clocks:
 
     def apart(self, one: LogLine, other: LogLine) -> float | None:
         """Seconds from one line to the other; None if unknown."""
-        if (
-            one.file == other.file
-            and one.at is not None
-            and other.at is not None
-            and one.zoned == other.zoned
-        ):
-            return other.at - one.at
-        a, b = self.of(one), self.of(other)
         if one.at is None or other.at is None:
             return None
-        if a == b:
+        a, b = self.of(one), self.of(other)
+        if a == b or (one.file == other.file and one.zoned == other.zoned):
             return other.at - one.at
         if a in self.ahead and b in self.ahead:
             return (other.at - self.ahead[b]) - (one.at - self.ahead[a])
@@ -82,13 +76,10 @@ def clocks_of(
     edges: dict[Clock, dict[Clock, float]] = defaultdict(dict)
     for (one, other), seconds in apart.items():
         edges[one][other], edges[other][one] = median(seconds), -median(seconds)
-    lines = [line for line in first if line.at is not None]
-    order = list(dict.fromkeys(of(line) for line in lines))
-    measured = [clock for clock in order if clock[0] in known.offsets]
-    for one in measured:
-        for other in measured:
-            if one != other and one[1] == other[1]:
-                edges[one][other] = known.offsets[other[0]] - known.offsets[one[0]]
+    order = list(dict.fromkeys(of(line) for line in first if line.at is not None))
+    for one, other in permutations([clock for clock in order if clock[0] in known.offsets], 2):
+        if one[1] == other[1]:
+            edges[one][other] = known.offsets[other[0]] - known.offsets[one[0]]
     return Clocks(_spread(order[0], edges) if order else {}, of)
 
 

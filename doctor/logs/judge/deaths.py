@@ -6,12 +6,12 @@ An end that only follows from another is left out: an exit code after a lost con
 import re
 from collections.abc import Sequence
 
-from doctor.logs.judge.case import INTERRUPTED, LogCase
+from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, exit_of, killed_pid, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
-from doctor.logs.model import Form, LogLine, Party, Role
+from doctor.logs.model import Form, LogLine, Party
 
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
@@ -63,18 +63,10 @@ def deaths_of(case: LogCase) -> list[Suspect]:
 
 def nameless_death(case: LogCase) -> list[Suspect]:
     """A process that a signal ended, if no line says which: the only cause that is known."""
-    events = [
-        each
-        for each in case.of(SuspectKind.DIED)
-        if not each.who
-        and each.sighting.symptom.role in (Role.ROOT, Role.CONFIRMS)
-        and not _follows(case, each)
-    ]
-    if not events or case.of(SuspectKind.SCHEDULER) or any(each.id == INTERRUPTED for each in case.events):
-        return []  # the scheduler or a person sent the signal
-    files = {each.line.file for each in events}
-    by_shell = (_BY_SHELL.search(line.text) for _, line in case.odd if line.file in files)
-    pids = {int(found["pid"]) for found in by_shell if found}
+    events = [each for each in case.of(SuspectKind.DIED) if not each.who]
+    if not events or case.of(SuspectKind.SCHEDULER):
+        return []  # the scheduler sent the signal
+    pids = {int(found["pid"]) for _, line in case.odd if (found := _BY_SHELL.search(line.text))}
     return [Suspect({Party(pid=pids.pop() if len(pids) == 1 else None): None}, events)]
 
 
@@ -83,26 +75,22 @@ def _same(case: LogCase, death: Suspect, party: Party, event: Event) -> bool:
     launcher a rank; a container numbers its processes differently from its host.
     """
     one = death.one
-    if key(one) == key(party) or covers(one, party) or covers(party, one):
+    if key(one) == key(party) or covers(one, party):
         return True
     if one.host is None or one.host != party.host or (one.rank is None) is (party.rank is None):
         return False
     pair = [event, *death.events]
-    killed = any(lacks_memory(each.sighting) for each in pair)
     near = case.clocks.apart(death.events[0].line, event.line)
     by_kill = all(lacks_memory(each.sighting) or signal_of(each.sighting) == 9 for each in pair)
-    return killed and by_kill and (near is None or abs(near) <= SOON)
+    return by_kill and (near is None or abs(near) <= SOON)
 
 
 def _of_another_job(case: LogCase, event: Event) -> bool:
     """Whether the kernel killed a process that the job never mentions: no message of the job fits a kill."""
-    if event.line.form is not Form.KERNEL or not lacks_memory(event.sighting):
+    if event.line.form is not Form.KERNEL:
         return False
-    own = [each for each in case.of(*SuspectKind) if each.line.form is not Form.KERNEL]
-    return bool(own) and not any(
-        each.kind in _COMPLAINTS or signal_of(each.sighting) == 9 or "kill" in each.line.text.lower()
-        for each in own
-    )
+    own = [each for each in case.events if each.line.form is not Form.KERNEL]
+    return bool(own) and not any(each.kind in _COMPLAINTS or signal_of(each.sighting) == 9 for each in own)
 
 
 def _follows(case: LogCase, event: Event) -> bool:
@@ -111,10 +99,11 @@ def _follows(case: LogCase, event: Event) -> bool:
         return False
     if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
         return True
-    if event.line.form is Form.SLURM and any(_slurm_was_ending(each, event) for each in case.events):
-        return True
-    if event.line.form is Form.SLURM and event.kind is SuspectKind.LEFT and case.tasks_start_ranks:
-        return True  # its tasks are torchruns, which end because their ranks did
+    if event.line.form is Form.SLURM:
+        if any(_slurm_was_ending(each, event) for each in case.events):
+            return True
+        if event.kind is SuspectKind.LEFT and case.tasks_start_ranks:
+            return True  # its tasks are torchruns, which end because their ranks did
     if event.ranks and event.ranks <= case.left_alone | case.interrupted | _ended_by_others(case):
         return True
     # unless it ended before those that wait, it may have waited too, with its complaint not in these logs
@@ -132,10 +121,10 @@ def _ended_by_others(case: LogCase) -> frozenset[int]:
 
 def _slurm_was_ending(one: Event, other: Event) -> bool:
     """Whether Slurm was already ending the step: a kill by Slurm is then no evidence."""
-    ends = any(each in one.line.text for each in _SLURM_ENDS)
     if "DUE TO TASK FAILURE" in one.line.text and other.kind is SuspectKind.LEFT:
         return False  # the task that failed
-    return ends and one.line.file == other.line.file and one.line.number < other.line.number
+    before = one.line.file == other.line.file and one.line.number < other.line.number
+    return before and any(each in one.line.text for each in _SLURM_ENDS)
 
 
 def known_first(case: LogCase, deaths: list[Suspect]) -> list[Suspect]:
@@ -151,7 +140,6 @@ def known_first(case: LogCase, deaths: list[Suspect]) -> list[Suspect]:
 def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspect]) -> None:
     """Add exceptions of the program, which no symptom matches, but none that follow a lost connection."""
     known = {key(each) for suspect in others for each in suspect.who}
-    lone = {key(party) for suspect in deaths for party in suspect.who}
     complain = {each.line.file for each in case.of(*_COMPLAINTS)}
     follow = _ended_by_others(case)
     ill = bool(complain) or bool(follow) or bool(deaths) or bool(case.of(SuspectKind.CONFIRMS))
@@ -164,7 +152,7 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
             continue
         if death is not None:
             death.exceptions.append(line)
-        elif ill and mine not in lone:
+        elif ill:
             deaths.append(Suspect({party: None}, [], [line]))
 
 
@@ -180,7 +168,7 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
     found: dict[object, Suspect] = {}
     for each in deaths:
         entry = next((event for event in each.events if _ENTRY.match(event.line.text)), None)
-        if each in first.values() or each.hard or each.exceptions or entry is None or each.one.rank is None:
+        if each in first.values() or each.hard or each.exceptions or entry is None:
             found[id(each)] = each
             continue
         table = _table(entry.line, each)

@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
 from doctor.logs.judge.job_facts import JobFacts
@@ -85,10 +86,11 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
     addresses: dict[str, set[str]] = defaultdict(set)
     for each in known.hosts:
         for address in each.addresses:
-            if (ip := bare(address)[0]) and not _loopback(ip):
-                addresses[ip].add(each.name)
-            elif not ip:
+            ip = bare(address)[0]
+            if not ip:
                 names.setdefault(address, each.name)
+            elif not ipaddress.ip_address(ip).is_loopback:
+                addresses[ip].add(each.name)
     devices: dict[tuple[str, int], set[int]] = defaultdict(set)
     hosts: dict[int, set[str]] = defaultdict(set)
     for table in known.tables:
@@ -114,10 +116,8 @@ def places_of(logs: Logs, known: JobFacts) -> PartyMaps:
         if who.pid is not None:
             pids[(host or file.name, who.pid)].add(rank)
             pids[(_NO_HOST, who.pid)].add(rank)
-    moved = frozenset(
-        rank for rank in {*hosts, *told} if len(hosts.get(rank, set()) | told.get(rank, set())) > 1
-    )
-    hosts.update(told)  # a launcher's table has the host of each rank
+    moved = frozenset(rank for rank in {*hosts, *told} if len(hosts[rank] | told[rank]) > 1)
+    hosts.update({rank: some for rank, some in told.items() if some})  # a table has the host of each rank
     return PartyMaps(
         _only(addresses), _only(devices), _only(pids), _only(hosts), _only(used), moved, names
     )  # fmt: skip
@@ -139,33 +139,30 @@ def _of_table(
 ) -> None:
     for server in table.servers:
         said = [each for each in (server.host_ip, server.id) if each]
+        if not said:
+            continue
         ips = [ip for each in said if (ip := bare(each)[0])]
-        name = next((next(iter(addresses[ip])) for ip in ips if len(addresses.get(ip, ())) == 1), None)
-        name = name or next((names[each] for each in said if each in names), None) or next(iter(said), None)
+        by_ip = (next(iter(addresses[ip])) for ip in ips if len(addresses[ip]) == 1)
+        by_name = (names[each] for each in said if each in names)
+        name = next(chain(by_ip, by_name, said))
+        for ip in ips:
+            addresses[ip].add(name)
         for entry in server.entries:
             if entry.rank is None:
                 continue
-            if name:
-                hosts[entry.rank].add(name)
-            for place in {*said, *ips, *((name,) if name else ())}:
-                if entry.device is not None:
-                    devices[(place, entry.device)].add(entry.rank)
-            for address in entry.addresses:
-                ip, _ = bare(address)
-                if ip and name:
-                    addresses[ip].add(name)
-                if ip and entry.device is not None:
-                    devices[(ip, entry.device)].add(entry.rank)
-        if name:
-            for ip in ips:
+            hosts[entry.rank].add(name)
+            own = {ip for address in entry.addresses if (ip := bare(address)[0])}
+            for ip in own:
                 addresses[ip].add(name)
+            for place in {*said, *ips, name, *own} if entry.device is not None else ():
+                devices[(place, entry.device)].add(entry.rank)
 
 
 def _of_plan(known: JobFacts, devices: dict[tuple[str, int], set[int]], hosts: dict[int, set[str]]) -> None:
     """Number the ranks host by host. If a table disagrees, the key has two values and is left out."""
     first = 0
     for each in known.hosts:
-        if each.ranks is None or first + each.ranks > MOST_RANKS:
+        if each.ranks is None:
             return
         for local in range(each.ranks):
             hosts[first + local].add(each.name)
@@ -181,12 +178,9 @@ def _only(several: Mapping[_K, set[_V]]) -> dict[_K, _V]:
 def _lines(logs: Logs) -> Iterator[tuple[LogFile, LogLine]]:
     files = {file.name: file for file in logs.files}
     for file in logs.files:
-        for line in (file.last, *file.progress, *file.odd):
-            if line is not None:
-                yield file, line
+        yield from ((file, line) for line in (file.last, *file.progress, *file.odd) if line is not None)
     for each in logs.sightings:
-        for line in (each.first, each.last):
-            yield files.get(line.file) or LogFile(line.file), line
+        yield from ((files[line.file], line) for line in (each.first, each.last))
 
 
 def bare(address: str) -> tuple[str, int | None]:
@@ -214,10 +208,6 @@ def is_name(host: str) -> bool:
     return not bare(host)[0] and host.partition(".")[0] != "localhost" and "*" not in host
 
 
-def _loopback(ip: str) -> bool:
-    return ipaddress.ip_address(ip).is_loopback
-
-
 def key(party: Party, file: str = "") -> Key:
     """The identity of a party, for comparisons."""
     if party.rank is not None:
@@ -233,39 +223,21 @@ def key(party: Party, file: str = "") -> Key:
 
 
 def covers(one: Party, other: Party) -> bool:
-    """Whether a description as partial as `one` may mean `other`."""
-    return (
-        all(
-            a is None or b is None or a == b
-            for a, b in (
-                (one.rank, other.rank),
-                (one.host, other.host),
-                (one.device, other.device),
-                (one.pid, other.pid),
-            )
-        )
-        and key(one)[0] != "file"
-        and (one.rank is None or other.rank is not None)
-        and _shares(one, other)
-    )
-
-
-def _shares(one: Party, other: Party) -> bool:
-    """Whether they have at least one value in common."""
-    return any(
-        a is not None and a == b
-        for a, b in ((one.rank, other.rank), (one.host, other.host), (one.pid, other.pid))
-    )
+    """Whether a description as partial as `one` may mean `other`: no value differs, and one is the same."""
+    if one.rank is not None and other.rank is None:
+        return False
+    pairs = ((one.rank, other.rank), (one.host, other.host), (one.pid, other.pid), (one.device, other.device))
+    known = [(a, b) for a, b in pairs if a is not None and b is not None]
+    same = any(a is not None and a == b for a, b in pairs[:3])
+    return same and all(a == b for a, b in known)
 
 
 def numbers(text: str) -> tuple[int, ...]:
     """The numbers in a text such as "1, 3-5"."""
     found: list[int] = []
     for first, last in re.findall(r"(?<![\d-])(\d{1,7})(?!\d)(?:\s*-\s*(\d{1,7})(?!\d))?", text)[:10_000]:
-        end = int(last) if last else int(first)
-        if end - int(first) > MOST_RANKS // 10:
-            continue
-        found += range(int(first), end + 1)
+        begin, end = int(first), int(last or first)
+        found += range(begin, end + 1) if end - begin <= MOST_RANKS // 10 else ()
     return tuple(dict.fromkeys(found))
 
 

@@ -70,29 +70,28 @@ class Recovery:
     def weighed(self, event: Event) -> Event:
         """The event, marked if its rank or its job went on after it."""
         last, harmless = event.sighting.last, bool(event.sighting.symptom.needs)
-        dead = event.kind is SuspectKind.DIED and not harmless  # nobody goes on after a signal
+        dead = event.kind is SuspectKind.DIED  # nobody goes on after a signal
         went_on = not dead and self._went_on(last, event.by.rank, harmless)
         alone = self._alone and (self._any_later(last) or self._ends_well(event))
-        if (not _lasts(event.sighting) and (went_on or alone)) or self._printed_on(event):
+        if (not _lasts(event.sighting) and (went_on or alone)) or (not dead and self._printed_on(last)):
             return replace(event, overcome=True)
         over = event.kind is SuspectKind.ROOT and not self._ended and self._is_over(last)
         return replace(event, overcome=True, doubted=True) if over else event
 
-    def _printed_on(self, event: Event) -> bool:
+    def _printed_on(self, line: LogLine) -> bool:
         """Whether its only writer printed losses before and after it, so that Python held none back."""
-        number = event.sighting.last.number
-        if event.kind is SuspectKind.DIED or number * _USUAL >= HELD_BACK or self._many(event.line.file):
+        if line.number * _USUAL >= HELD_BACK or self._many(line.file):
             return False
-        here = (each.lines for each in self._curves if each.lines and each.file == event.line.file)
-        return any(lines[0] < number < lines[-1] for lines in here)
+        here = (each.lines for each in self._curves if each.file == line.file)
+        return any(lines[0] < line.number < lines[-1] for lines in here)
 
     def _is_over(self, line: LogLine) -> bool:
         """Whether the last line of the file, which one program wrote, says that the training is over."""
-        file = self._files.get(line.file)
-        last = file.last if file is not None and file.who.rank is None and not self._many(line.file) else None
-        if last is None or last.form in _LAUNCHERS or last.level.startswith(("E", "F")):
+        file = self._files[line.file]
+        last = file.last
+        if last is None or file.who.rank is not None or self._many(line.file):
             return False
-        return last.number > line.number and says_finished(last.text)
+        return not last.level.startswith(("E", "F")) and says_finished(last.text)
 
     def clears(self, party: Party, line: LogLine) -> bool:
         """Whether steps prove that a line that no symptom knows ended nobody."""
@@ -135,18 +134,17 @@ class Recovery:
 
     def _many(self, name: str) -> bool:
         """Whether a file may have several writers that its lines do not tell apart."""
-        file = self._files.get(name)
-        if file is None or file.who.rank is not None:
-            return file is None
-        return len(file.ranks) > 1 or (file.world or 0) > 1 or not _LAUNCHERS.isdisjoint(file.forms)
+        file = self._files[name]
+        several = len(file.ranks) > 1 or (file.world or 0) > 1 or not _LAUNCHERS.isdisjoint(file.forms)
+        return several and file.who.rank is None
 
     def _any_later(self, line: LogLine) -> bool:
         return any(self._later(line, step) for step in self._every)
 
     def _ends_well(self, event: Event) -> bool:
         """Whether its file goes on without an exception: healthy logs have such a warning, too."""
-        file, last = self._files.get(event.line.file), event.sighting.last
-        if file is None or event.sighting.symptom.needs in ("no-step", "differs") or is_raised(last):
+        file, last = self._files[event.line.file], event.sighting.last
+        if event.sighting.symptom.needs in ("no-step", "differs") or is_raised(last):
             return False
         return file.lines - last.number > AFTER_END and not any(line.final for line in file.odd)
 
@@ -162,19 +160,15 @@ class Recovery:
 
 def got_over(event: Event, sightings: Iterable[Sighting]) -> bool:
     """Whether an event about the same pod, or a later line of the same rank, shows that it went on."""
-    later = _OVER.get(event.id)
+    later, last = _OVER.get(event.id), event.sighting.last
     pod = event.sighting.taken.get("pod")
     return later is not None and any(
         each.symptom.id == later
-        and each.last.file == event.line.file
+        and each.last.file == last.file
         and pod in (None, each.taken.get("pod"))
-        and (later != "nccl-ready" or _follows(each, event.sighting))
+        and (later != "nccl-ready" or (each.last.who == last.who and each.last.number > last.number))
         for each in sightings
     )
-
-
-def _follows(one: Sighting, other: Sighting) -> bool:
-    return one.last.who == other.last.who and one.last.number > other.last.number
 
 
 def differing(found: Sequence[Event]) -> list[Event]:

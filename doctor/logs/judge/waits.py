@@ -29,28 +29,20 @@ def _one(case: LogCase, rank: int) -> Party:
 
 def without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the ranks whose log was read and has no time-out."""
-    if not case.waiting:
+    everybody = case.silent()
+    if not case.waiting or not everybody:
         return None
-    silent = case.silent()
-    if not silent:
-        return None
-    unresponsive = _unresponsive(case, silent)
-    everybody, silent = silent, unresponsive or silent
+    unresponsive = _unresponsive(case, everybody)
+    silent = unresponsive or everybody
     parties = tuple(_one(case, rank) for rank in silent)
     waiters = tuple(_one(case, rank) for rank in sorted(case.waiting))
     plural = len(silent) > 1
     how = [f"{who(waiters)} waited in vain, and {'these have' if plural else 'it has'} no such line"]
     if unresponsive:
         how.append("their launcher had to kill them" if plural else "its launcher had to kill it")
-    stopped = [rank for rank in silent if ("rank", rank) in case.stopped]
-    if plural:
-        says = f"{who(parties)} did not join what {who(waiters)} waited for{UNDECIDED}"
-        sure = Confidence.SUSPECT
-    else:
-        says = f"{who(parties)} did not join what {who(waiters)} waited for"
-        others_all = case.waiting >= set(range(case.world or 0)) - set(silent)
-        others_all = others_all and everybody == silent
-        sure = Confidence.STRONG if others_all or (stopped and everybody == silent) else Confidence.SUSPECT
+    says = f"{who(parties)} did not join what {who(waiters)} waited for{UNDECIDED if plural else ''}"
+    all_told = case.waiting >= {*range(case.world or 0)} - {*silent} or ("rank", silent[0]) in case.stopped
+    sure = Confidence.STRONG if all_told and len(everybody) == 1 else Confidence.SUSPECT
     lines, more = _last_lines(case, silent), ("stuck-process",) if unresponsive else ()
     return LogBlame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more,
                  brief="did not join")  # fmt: skip
@@ -58,35 +50,25 @@ def without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
 
 def _unresponsive(case: LogCase, silent: tuple[int, ...]) -> tuple[int, ...]:
     """Ranks that did not end when their launcher ordered it: stopped processes, or hanging in the kernel."""
-    killed = {
-        rank for each in case.of(SuspectKind.DIED) if signal_of(each.sighting) == 9 for rank in each.ranks
-    }
+    killed = {rank for each in case.of(SuspectKind.DIED) for rank in each.ranks}
     return tuple(rank for rank in silent if rank in killed and ("rank", rank) in case.stopped)
 
 
 def _last_lines(case: LogCase, ranks: tuple[int, ...]) -> tuple[LogLine, ...]:
     found = [case.last_steps[rank][1] for rank in ranks if rank in case.last_steps]
-    quiet = [
-        each for each in case.logs.files if each.who.rank in ranks and each.who.rank not in case.last_steps
-    ]
-    return (*found, *(each.last for each in quiet if each.last is not None))
+    quiet = {*ranks} - case.last_steps.keys()
+    return (*found, *(each.last for each in case.logs.files if each.last and each.who.rank in quiet))
 
 
 def behind(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """Blame the ranks with the smallest number of an operation: enqueued, waited in, or completed."""
-    reports = (
-        *events,
-        *(each for each in case.of(SuspectKind.NAMES, SuspectKind.CONFIRMS, SuspectKind.AFTER)),
-    )
+    reports = (*events, *case.of(SuspectKind.NAMES, SuspectKind.CONFIRMS, SuspectKind.AFTER))
     for pattern, what in ((_ENQUEUED, "enqueued"), (_SEQUENCE, "waited in"), (_COMPLETED, "completed")):
         at: dict[int, int] = {}
         for event in reports:
-            found = pattern.search(event.line.text)
-            if found and len(event.ranks or {event.by.rank} - {None}) == 1:
-                rank = next(iter(event.ranks or {event.by.rank}))
-                if rank is not None:
-                    at[rank] = max(at.get(rank, -1), int(found[1]))
-        if len(at) < 2 or len(set(at.values())) < 2 or max(at.values()) < 0:
+            if found := pattern.search(event.line.text):
+                at.update((rank, max(at.get(rank, -1), int(found[1]))) for rank in event.ranks)
+        if len({*at.values()}) < 2:
             continue
         if what == "waited in" and case.silent():
             continue  # a rank without such a line comes first
@@ -116,18 +98,17 @@ def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """
     at: dict[Key, tuple[Party, str]] = {}
     for event in events:
-        found = _OPERATION.search(event.line.text)
-        for party in event.who if found else ():
-            at.setdefault(key(party, event.line.file), (party, found[1] if found else ""))
+        if found := _OPERATION.search(event.line.text):
+            at.update((key(party, event.line.file), (party, found[1])) for party in event.who)
     counts = Counter(name for _, name in at.values())
     if len(counts) < 2:
         return None
-    names = [name for name, _ in sorted(counts.items(), key=lambda each: (-each[1], each[0]))]
+    names = [name for name, _ in counts.most_common()]
     sides = [f"{who(p for p, n in at.values() if n == name)} in {name}" for name in names]
-    few = [party for party, name in at.values() if name != names[0]] if counts[names[0]] * 2 > len(at) else []
+    most = names[0] if counts[names[0]] * 2 > len(at) else None
+    named = tuple(party for party, name in at.values() if name != most)
     says = f"the ranks waited in different operations: {', '.join(sides)}{UNDECIDED}"
     how = ("their lines name different operations (OpType)",)
-    named = tuple(few) or tuple(party for party, _ in at.values())
     return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
 
@@ -141,24 +122,21 @@ def chain(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     ends, cycle = waited_for(waits)
     ends.sort(key=str)
     parties = {key(each, event.line.file): each for event in events for each in (*event.who, *event.peers)}
-    if not cycle and len(ends) > 1:  # those that the most ranks wait for
+    if not cycle:  # those that the most ranks wait for
         number = Counter(other for _, other in edges)
         ends = [end for end in ends if number[end] == max(number[each] for each in ends)]
-    chosen = tuple(parties[end] for end in ends if end in parties)
-    if not chosen or (not cycle and all(each.rank in case.waiting for each in chosen)):
-        return None
-    said = [(parties[one], parties[other]) for one, other in edges if one in parties]
+    chosen = tuple(parties[end] for end in ends)
+    said = [(parties[one], parties[other]) for one, other in edges]
     steps = ", ".join(f"{who((one,))} for {who((other,))}" for one, other in said[:MOST])
     how = (f"their lines say who waited in vain: {steps}",)
     carried = tuple(found.values())
     title = carried[0].sighting.symptom.title
-    silent = len(chosen) == 1 and not cycle and chosen[0].rank in case.covered
-    if silent:
+    if len(chosen) == 1 and chosen[0].rank in case.covered:
         says = f"{who(chosen)} is the last that others wait for: {title}"
         return LogBlame(
             says, chosen, carried, Confidence.STRONG, (*how, "no such line of its own is in these logs")
         )
-    if len(edges) == 1 and said:
+    if len(edges) == 1:
         chosen = (said[0][1], said[0][0])
         says = f"{who(chosen[1:])} waited in vain for {who(chosen[:1])}"
     elif cycle:
@@ -183,12 +161,10 @@ def silent_while_closed(case: LogCase) -> LogBlame | None:
     """
     events = case.of(SuspectKind.CLOSED)
     silent = tuple(rank for rank in case.silent() if ("rank", rank) not in case.stopped)
-    if not events or not silent or not case.left_alone:
+    if not events or not 0 < len(silent) <= len(case.left_alone):
         return None
     parties = tuple(_one(case, rank) for rank in silent)
     others = tuple(_one(case, rank) for rank in sorted(case.left_alone))
-    if len(silent) > max(1, len(case.left_alone)):
-        return None
     one = len(silent) == 1
     lost = "lost their connection" if len(others) > 1 else "lost its connection"
     says = f"{who(parties)} ended without a word; {who(others)} {lost}"

@@ -94,7 +94,7 @@ def _one(party: Party) -> str:
     if party.address and not party.host:
         return party.address
     if party.host and party.address and not bare(party.host)[0]:
-        return f"{party.host} ({bare(party.address)[0] or party.address})"
+        return f"{party.host} ({bare(party.address)[0]})"
     return place or _NOBODY
 
 
@@ -115,9 +115,7 @@ def ended(event: Event) -> str:
     if number is not None:
         return f"died of {signal_name(number)}"
     code = exit_of(event.sighting)
-    if code is not None:
-        return f"ended with exit code {code}"
-    return f": {event.sighting.symptom.title}"
+    return f"ended with exit code {code}"
 
 
 def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -> str:
@@ -130,27 +128,27 @@ def told(parties: Sequence[Party], event: Event, events: Iterable[Event] = ()) -
     if event.kind is SuspectKind.SCHEDULER:  # the writer of the line does not matter
         return title
     card = event.sighting.taken.get("card")
-    if all(key(each)[0] == "file" for each in parties or event.who or (event.by,)):
+    parties = parties or event.who or (event.by,)
+    kinds = {key(each)[0] for each in parties}
+    if kinds == {"file"}:
         title = f"device {card}: {title}" if card else title
-        end = f"a rank {ended(event)}{about}".replace("rank :", "rank:")
-        return end if event.kind in ENDS else title
-    of = who(parties or event.who or (event.by,))
-    if card and len({*parties}) < 2 and "device " not in of:
+        return f"a rank {ended(event)}{about}" if event.kind in ENDS else title
+    of = who(parties)
+    if card and not many(parties) and "device " not in of:
         of += f" (device {card})"
-    if event.kind in ENDS:
-        named = {key(each)[0] for each in parties or event.who or (event.by,)}
-        name = event.sighting.taken.get("process")
-        if named == {"host"} and all(each.host for each in parties or event.who or (event.by,)):
-            of = f"a process on {of}"
-        elif named == {"pid"} and name:
-            of = f"{of} ({name})"
-        said = ended(event) + about
-        said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
-        local = event.sighting.taken.get("local_rank") or event.sighting.taken.get("local")
-        if local and all(each.rank is None for each in parties or event.who):
-            of += f" (local rank {local})"
-        return f"{of}{said}" if said.startswith(":") else f"{of} {said}"
-    return f"{of}: {title}"
+    if event.kind not in ENDS:
+        return f"{of}: {title}"
+    name = event.sighting.taken.get("process")
+    if kinds == {"host"} and all(each.host for each in parties):
+        of = f"a process on {of}"
+    elif kinds == {"pid"} and name:
+        of = f"{of} ({name})"
+    said = ended(event) + about
+    said = said if not many(parties) else said.replace("was ", "were ", 1).replace(" its ", " their ", 1)
+    local = event.sighting.taken.get("local_rank") or event.sighting.taken.get("local")
+    if local and all(each.rank is None for each in parties):
+        of += f" (local rank {local})"
+    return f"{of} {said}"
 
 
 def waited(waiters: Sequence[Party], event: Event, events: Sequence[Event]) -> str:
@@ -198,8 +196,8 @@ def aftermath(waited: Iterable[int], closed: Iterable[int]) -> str:
     lost, late = set(closed), set(waited) - set(closed)
     said = []
     if lost:
-        said.append(f"{ranks_text(lost, most=MOST)} lost their connection" if len(lost) > 1 else "")
-        said[-1] = said[-1] or f"{ranks_text(lost)} lost its connection"
+        their = "their" if len(lost) > 1 else "its"
+        said.append(f"{ranks_text(lost, most=MOST)} lost {their} connection")
     if late:
         said.append(f"{ranks_text(late, most=MOST)} waited in vain")
     return "; " + " and ".join(said) if said else ""

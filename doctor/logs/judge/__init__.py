@@ -32,7 +32,7 @@ MOST_ODD = 10
 MOST_FOLLOW = 12
 """Consequences that are reported."""
 _OVER = "the log says later that the training is over; so may its script, if its program ended here"
-_CAUSES = {Role.ROOT, Role.NAMES}
+_CAUSES = {Role.ROOT, Role.NAMES, Role.CONFIRMS}
 _TOLD = (" lost their ", " lost its ", " waited ")
 """With these words a sentence already says what happened to the others."""
 
@@ -79,8 +79,8 @@ def _with_earlier(last: Conclusion, logs: Logs, earlier: Sequence[Conclusion]) -
     A last attempt without complaints is clean only if it made progress."""
     total = len(earlier) + 1
     ends = [f"attempt {number} of {total} {_ended(each)}" for number, each in enumerate(earlier, 1)]
-    if total - 1 > MOST_TOLD:
-        ends = [*ends[: MOST_TOLD // 2], f"{total - 1 - MOST_TOLD} more attempts", *ends[-MOST_TOLD // 2 :]]
+    if len(ends) > MOST_TOLD:
+        ends[MOST_TOLD // 2 : -MOST_TOLD // 2] = [f"{len(ends) - MOST_TOLD} more attempts"]
     made = replace(last, beside=tuple(ends))
     if last.outcome is not LogOutcome.CLEAN or any(file.progress for file in logs.files):
         return made
@@ -92,10 +92,9 @@ def _ended(attempt: Conclusion) -> str:
     causes = [each for each in attempt.charges if each.because is None]
     if not causes:
         return "ended; its log does not say why"
-    if attempt.outcome is LogOutcome.NAMED:
-        beside = f" (or {len(causes) - 1} more)" if len(causes) > 1 else ""
-        return f"failed: {causes[0].says.rstrip('.')}{beside}"
-    return f"ended for an unknown reason: {causes[0].says.rstrip('.')}"
+    beside = f" (or {len(causes) - 1} more)" if len(causes) > 1 else ""
+    how = "failed" if attempt.outcome is LogOutcome.NAMED else "ended for an unknown reason"
+    return f"{how}: {causes[0].says.rstrip('.')}{beside}"
 
 
 def _of_two(found: Conclusion, jobs: Sequence[str]) -> Conclusion:
@@ -116,17 +115,17 @@ def _names(hosts: Iterable[str | None]) -> tuple[str, ...]:
 def _outcome(case: LogCase, charges: Sequence[LogCause]) -> LogOutcome:
     if any(_is_cause(each) for each in charges):
         return LogOutcome.NAMED
-    if charges or case.odd or not any(file.lines for file in case.logs.files):
+    files = case.logs.files
+    if charges or case.odd or case.logs.missed or fell_silent(case.logs.curves):
         return LogOutcome.UNKNOWN
-    if any(file.problem for file in case.logs.files) and not case.events:
-        return LogOutcome.UNKNOWN
-    return LogOutcome.UNKNOWN if case.logs.missed or fell_silent(case.logs.curves) else LogOutcome.CLEAN
+    unread = not any(file.lines for file in files) or (
+        any(each.problem for each in files) and not case.events
+    )
+    return LogOutcome.UNKNOWN if unread else LogOutcome.CLEAN
 
 
 def _is_cause(charge: LogCause) -> bool:
-    if charge.because is not None:
-        return False
-    return charge.role in _CAUSES or charge.role is Role.CONFIRMS or bool(charge.checks)
+    return charge.because is None and (charge.role in _CAUSES or bool(charge.checks))
 
 
 def _charges(case: LogCase, blames: Sequence[LogBlame], curves: Sequence[LogCause]) -> list[LogCause]:
@@ -155,7 +154,7 @@ def _doubted(case: LogCase) -> list[LogCause]:
 def _gave_up(blames: Sequence[LogBlame], curves: Sequence[LogCause]) -> bool:
     """Whether all that is known of the end are exit codes, and the program may have ended for its loss."""
     exits = all(each.kind is SuspectKind.LEFT for blame in blames for each in blame.events)
-    spoke = any(blame.nameless or not blame.events for blame in blames)
+    spoke = any(blame.nameless for blame in blames)
     return exits and not spoke and any(each.symptom == NAN for each in curves)
 
 
@@ -170,7 +169,7 @@ def _more(case: LogCase, blame: LogBlame) -> str:
     ranks = {each.rank for each in blame.who if each.rank is not None}
     if not ranks and (then := _then(case, blame)):
         return f"; then {then}"
-    if blame.role is not Role.ROOT or any(each in blame.says for each in _TOLD):
+    if any(each in blame.says for each in _TOLD):
         return ""
     closed = {r for each in case.of(SuspectKind.CLOSED) for r in each.ranks} - ranks
     waited = {r for each in case.of(SuspectKind.WAITS) for r in each.ranks} - ranks
@@ -183,18 +182,14 @@ def _then(case: LogCase, blame: LogBlame) -> str:
     if head is None or head.line.form is not Form.KERNEL:
         return ""
     devices = [
-        each
-        for each in case.of(SuspectKind.ROOT)
-        if each.sighting.taken.get("pci") and explains(head, each) and not explains(each, head)
+        each for each in case.of(SuspectKind.ROOT) if each.sighting.taken.get("pci") and explains(head, each)
     ]
-    first = [each for each in devices if each.id == devices[0].id]
-    return titled(first) if first else ""
+    return titled(devices) if devices else ""
 
 
 def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[LogCause]:
     """All other events that count, as consequences: each symptom once, in order of time."""
     used = {id(event.sighting) for blame in blames for event in blame.events if not blame.nameless}
-    said = {event.id for blame in blames[:1] for event in blame.events}
     groups: dict[tuple[str, SuspectKind], list[Event]] = {}
     blamed = {event.id for blame in blames for event in blame.events}
     for event in case.events:
@@ -207,8 +202,6 @@ def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[Log
         parties = tuple(
             dict.fromkeys(party for each in events for party in each.who if key(party)[0] != "file")
         )
-        if not parties and events[0].id in said:
-            continue  # the cause once more, without its rank
         blame = LogBlame(told(parties, events[0], events[1:]), parties, tuple(events), role=Role.CONSEQUENCE)
         found.append(blame.charge(because))
     return found

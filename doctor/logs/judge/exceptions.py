@@ -33,9 +33,7 @@ def own_exception(case: LogCase) -> LogBlame | None:
         place, said = _PLACE.search(line.text), raised(line)
         if said is None or _OF_OTHERS.match(said) or not (place or _UNCAUGHT.match(line.text)):
             continue
-        if place and _LAUNCHER.search(place["file"]):
-            continue
-        if not _ends(party, line, files.get(line.file)):
+        if (place and _LAUNCHER.search(place["file"])) or not _ends(party, line, files[line.file]):
             continue
         named = (party,) if key(party)[0] != "file" else ()
         says = f"{who(named)} ended with an exception of the program: {said}"
@@ -46,15 +44,14 @@ def own_exception(case: LogCase) -> LogBlame | None:
     return None
 
 
-def _ends(party: Party, line: LogLine, file: LogFile | None) -> bool:
+def _ends(party: Party, line: LogLine, file: LogFile) -> bool:
     """Whether it is the last that its writer says: torch marks uncaught exceptions with the rank."""
     if line.final:  # below it, at most a bar is printed again
-        return file is not None
-    if file is None or any(step.number > line.number for step in file.progress):
-        return False
-    if party.rank is not None:
         return True
-    if file.last is not None and says_success(file.last.text):
+    if any(step.number > line.number for step in file.progress):
         return False
-    same = file.last is not None and (end := raised(file.last)) is not None and end in line.text
-    return same or file.lines - line.number < LAST_WORDS
+    if party.rank is not None or file.last is None:
+        return True
+    end = raised(file.last)
+    same = end is not None and end in line.text
+    return not says_success(file.last.text) and (same or file.lines - line.number < LAST_WORDS)

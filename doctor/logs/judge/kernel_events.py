@@ -81,16 +81,14 @@ def _left_out(sightings: list[Sighting], ranks: set[int], timed: bool, alone: bo
     others = not alone or any(each.symptom.id != _OOM for each in sightings)
 
     def foreign(each: Sighting) -> bool:
+        name, killed = names[id(each)], each.symptom.id == _OOM
         if id(each) in ours:
             return False
-        if (
-            each.symptom.id == _OOM and _pid(each) == _NOBODY
-        ):  # it only announces the line that names the process
+        if killed and _pid(each) == _NOBODY:  # it only announces the line that names the process
             return any(other.symptom.id == _OOM and _pid(other) != _NOBODY for other in of_processes)
-        known = _OOM in ours.values() if each.symptom.id == _OOM else bool(ours)
-        name = names[id(each)]
         if others and of_another_container(each, name) and _SERVER.match(name):
             return True
+        known = _OOM in ours.values() if killed else bool(ours)
         return bool(name) and (known or _SYSTEM.match(name) is not None)
 
     left = [each for each in of_processes if foreign(each)]
@@ -122,8 +120,5 @@ def _long_before(one: Sighting, last: Sighting, timed: bool) -> bool:
         return False
     if a.at is not None and b.at is not None:
         return not timed and b.at - a.at > EARLIER
-    up = _UPTIME.search(a.text), _UPTIME.search(b.text)
-    if up[0] is None or up[1] is None:
-        return False
-    apart = float(up[1][1]) - float(up[0][1])
-    return apart > EARLIER or apart < -UNORDERED  # the host was restarted in between
+    up = [float(found[1]) for line in (a, b) if (found := _UPTIME.search(line.text))]
+    return len(up) == 2 and not -UNORDERED <= up[1] - up[0] <= EARLIER  # before: the host was restarted

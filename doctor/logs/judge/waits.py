@@ -6,7 +6,7 @@ from collections import Counter
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.event import Event, explains
-from doctor.logs.judge.kinds import SuspectKind, signal_of
+from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.words import MOST, who

@@ -87,26 +87,20 @@ def attempts_of(parts: Sequence[Scan]) -> list[Scan]:
 def _begins(before: Scan, part: Scan) -> bool:
     """Whether a part belongs to another start than the part before it; False if unknown."""
     if before.mark is PartEnd.OVER:
-        later = None not in (before.last_at, part.first_at) and (part.first_at or 0) > (before.last_at or 0)
-        later = later and bool(part.progress or part.launchers - before.launchers)
+        if before.last_at is None or part.first_at is None or part.first_at <= before.last_at:
+            return False
         calm = not part.fold.seen and not part.odd and bool(part.progress)
-        return later and (calm or bool(ranks_of(before) & ranks_of(part)))
-    if before.mark is None or len(before.launchers | part.launchers) > 1:
+        again = bool(ranks_of(before) & ranks_of(part))
+        return calm or (again and bool(part.progress or part.launchers - before.launchers))
+    if len(before.launchers | part.launchers) > 1:
         return False
-    if before.mark is PartEnd.FAILED and part.mark is PartEnd.RESTART and not _lives(part):
+    if before.mark is PartEnd.FAILED and part.mark is PartEnd.RESTART:
         return False  # torchrun writes both messages about one failure
-    if before.mark is PartEnd.RESTART or part.mark in (PartEnd.FAILED, PartEnd.RESTART):
+    if before.mark is PartEnd.RESTART or part.mark is PartEnd.FAILED:
         return True
-    if part.odd and all(name.startswith(CUT_OFF) for name in part.odd) and not part.progress:
+    if part.odd and all(name.startswith(CUT_OFF) for name in part.odd):
         return False  # the traceback of the launcher itself
     return not part.gave_up and part.forms[Form.PLAIN] > 0
-
-
-def _lives(part: Scan) -> bool:
-    """Whether a rank wrote something in it."""
-    return bool(part.progress or part.ranks or part.odd) or any(
-        each.form is not Form.ELASTIC for each in part.fold.seen.values()
-    )
 
 
 def ranks_of(part: Scan) -> set[int]:

@@ -51,10 +51,7 @@ class People:
             known[host] = None
 
     def rank_of(self, host: str | None, pid: int) -> int | None:
-        known = self._processes.get(pid, {})
-        if host in known:
-            return known[host]
-        return next(iter(known.values())) if len(known) == 1 and (host is None or None in known) else None
+        return self._processes.get(pid, {}).get(host)
 
     def _folders(self, scans: Sequence[Scan]) -> None:
         """Replace assumed ranks by those in the folder's other file, or in torchrun's table of the host."""
@@ -86,8 +83,7 @@ class People:
                 places.setdefault(owner.local, set()).add(each.name.rpartition("/attempt_")[0])
                 other = other or owner.rank not in (None, owner.local)
             other = other or any(rank != local for local, rank in each.learned.rank_of_local.items())
-        more = places and max(each.learned.world or 0 for each in scans) > len(places)
-        if other or more or any(len(folders) > 1 for folders in places.values()):
+        if other or any(len(folders) > 1 for folders in places.values()):
             for key, owner in self.owners.items():
                 if owner.assumed:
                     self.owners[key] = replace(owner, rank=None, assumed=False)
@@ -99,9 +95,7 @@ def _owner(scan: Scan) -> Owner:
         return Owner(name.host, name.rank, name.pid, name.device, name.local, False)
     host = name.host
     pasted = None in scan.learned.rank_of_local.values()  # two ranks share a local rank: several hosts
-    if pasted and host is None:
-        pass  # the host of one torchrun is not the host of the other lines
-    elif len(scan.hosts) == 1:
+    if len(scan.hosts) == 1 and not pasted:  # then the host of one torchrun is not that of the other lines
         host = next(iter(scan.hosts))
     elif len(scan.hosts) > 1 and host not in scan.hosts:
         host = None
@@ -112,8 +106,8 @@ def _owner(scan: Scan) -> Owner:
     ranks = scan.ranks | scan.learned.ranks
     if len(ranks) > 1:
         rank = None
-    elif ranks and (rank is None or rank not in ranks):
-        alone = not _LAUNCHERS & set(scan.forms) and (rank is None) and len(scan.pids) <= 1
+    elif ranks and rank not in ranks:
+        alone = not _LAUNCHERS & set(scan.forms) and rank is None and len(scan.pids) <= 1
         # torch marks only some lines: the others may be those of ranks that it never marks here
         alone = alone and (bool(scan.learned.ranks) or 0 in ranks)
         rank = next(iter(ranks)) if alone or name.local is not None else None
@@ -132,9 +126,6 @@ def party(who: UnresolvedParty, form: Form, scan: Scan, owner: Owner, people: Pe
     rank = None if who.task and scan.starts_ranks else who.rank
     if rank is None and who.local is not None:
         rank = scan.learned.rank_of_local.get(who.local)
-        if rank is None and scan.learned.world is not None and who.local < scan.learned.world:
-            locals_seen = max(scan.learned.rank_of_local, default=-1) + 1
-            rank = who.local if scan.learned.world == locals_seen else None
     if rank is None and who.pid is not None and form is not Form.ELASTIC:
         rank = scan.learned.rank_of.get(who.pid)
         rank = people.rank_of(host, who.pid) if rank is None else rank

@@ -148,72 +148,67 @@ def _dialled(host: Host, ssh_config: str | None) -> list[str]:
 def proofs(explained: Explanation, seen: ProofExam | None) -> tuple[Proof, ...]:
     """For each cause, whether one of its checks fails now on a host that the logs name, or all pass there."""
     charges = explained.conclusion.charges
-    return tuple(_proof(explained, place, charges[place], seen) for place in explained.roots)
+    return tuple(Proof(place, *_shown(explained, charges[place], seen)) for place in explained.roots)
 
 
-def _proof(explained: Explanation, place: int, charge: LogCause, seen: ProofExam | None) -> Proof:
+def _shown(explained: Explanation, charge: LogCause, seen: ProofExam | None) -> tuple[ProofState, str]:
     asked = [id for id in charge.checks if not _is_training(id)]
     if not charge.checks:
-        return Proof(place, ProofState.OPEN, "no check of hosts can show it")
+        return ProofState.OPEN, "no check of hosts can show it"
     if seen is None or not asked:
-        return Proof(
-            place, ProofState.OPEN, "only a training run shows it: doctor smoke" if not asked else ""
-        )
+        return ProofState.OPEN, "only a training run shows it: doctor smoke" if not asked else ""
     report = seen.report
     said = [seen.hosts.get(bare(each.host or each.address or "")[0]) or each.host for each in charge.who]
     named = list(filter(None, said))
     there = [host.name for host in report.hosts if any(same(host.name, name) for name in named)]
     if named and not there:
-        return Proof(place, ProofState.OPEN, f"{fold(named)} is not among the hosts that were examined")
+        return ProofState.OPEN, f"{fold(named)} is not among the hosts that were examined"
     asked = [id for id in asked if not _needs_several(report, id)]
     if not asked:
-        return Proof(place, ProofState.OPEN, "no check of a single host can show it")
+        return ProofState.OPEN, "no check of a single host can show it"
     failing = [f for f in report.findings if f.check in asked and f.status in FAILS]
     here = [f for f in failing if _is_here(f, there) and _is_about(f, asked, charge)]
     if here and all(f.check in RISKS for f in here):
-        return Proof(place, ProofState.OPEN, f"{here[0].check} shows how it may come about: {title(here[0])}")
+        return ProofState.OPEN, f"{here[0].check} shows how it may come about: {title(here[0])}"
     here = [f for f in here if f.check not in RISKS]
     if here:
         first = min(here, key=lambda f: (f.status is not Status.FAIL, asked.index(f.check)))
         where = fold([host for host in first.hosts if not there or host in there]) or "the hosts"
         fails = f"fails: {title(first)} ({first.actual})" if first.check == MASTER else ""
         fails = fails or f"fails on {where}: {title(first)}{_unsure(named)}"
-        return Proof(place, ProofState.PROVED, f"{first.check} {fails}")
+        return ProofState.PROVED, f"{first.check} {fails}"
     full = [(host, space) for host in there or seen.full for space in seen.full.get(host, ())]
     for host, space in full[:1] if DISK in asked else ():
         room = f"{space.free // MB} MB free of {space.total // MB} MB"
-        return Proof(place, ProofState.PROVED, f"{space.path} is full on {host}: {room}{_unsure(named)}")
-    elsewhere = "".join(_elsewhere([f for f in failing if not _is_here(f, there)][:1]))
+        return ProofState.PROVED, f"{space.path} is full on {host}: {room}{_unsure(named)}"
+    others = (f for f in failing if not _is_here(f, there))
+    elsewhere = next((f"; {each.check} fails on {each.nodeset or 'all'}" for each in others), "")
     passed = _decided(report, asked, there, Status.PASS)
     left = [id for id in asked if id not in passed]
     foreign = [f for f in failing if _is_here(f, there) and f.check in asked and _is_memory_kill(f)]
     if foreign:
         says = f"{KERNEL_LOG} tells of a kill for lack of memory, and nothing shows that it was the job's"
-        return Proof(place, ProofState.OPEN, f"{says}: {title(foreign[0])}{elsewhere}")
+        return ProofState.OPEN, f"{says}: {title(foreign[0])}{elsewhere}"
     if not passed:
-        return Proof(place, ProofState.OPEN, f"{_names(left)} could not be decided{elsewhere}")
+        return ProofState.OPEN, f"{_names(left)} could not be decided{elsewhere}"
     passes = f"{_names(passed)} {'passes' if len(passed) == 1 else 'pass'} on {fold(there) or 'all hosts'}"
     undecided = _decided(report, left, there, Status.UNKNOWN) or [id for id in left if id == asked[0]]
     other = [f for f in failing if f.check in undecided and _is_here(f, there)]
     if other:
         says = f"{other[0].check} reports something else: {title(other[0])}; {passes}{elsewhere}"
-        return Proof(place, ProofState.OPEN, says)
+        return ProofState.OPEN, says
     if undecided:
         why = f": no host shows {_ITS_START}" if _unseen(undecided[0]) == _ITS_START else ""
         says = f"{_names(undecided)} could not be decided{why}; {passes}{elsewhere}"
-        return Proof(place, ProofState.OPEN, says + ("" if named else _without_log(explained, report)))
+        return ProofState.OPEN, says + ("" if named else _without_log(explained, report))
     if unseen := charge.unseen or _unseen(asked[0]):
         says = f"{passes}, but {'does' if len(passed) == 1 else 'do'} not look at {unseen}{elsewhere}"
-        return Proof(place, ProofState.OPEN, says)
+        return ProofState.OPEN, says
     if _is_training(charge.checks[0]):
-        return Proof(
-            place, ProofState.OPEN, f"{passes}; a training run shows the rest: doctor smoke{elsewhere}"
-        )
+        return ProofState.OPEN, f"{passes}; a training run shows the rest: doctor smoke{elsewhere}"
     if charge.confidence is Confidence.SUSPECT:
-        return Proof(
-            place, ProofState.OPEN, f"{passes}, but the logs do not say for certain who was at fault"
-        )
-    return Proof(place, ProofState.GONE, f"{passes}{elsewhere}")
+        return ProofState.OPEN, f"{passes}, but the logs do not say for certain who was at fault"
+    return ProofState.GONE, f"{passes}{elsewhere}"
 
 
 def _needs_several(report: Report, check: str) -> bool:
@@ -276,10 +271,6 @@ def _decided(report: Report, checks: Sequence[str], hosts: Sequence[str], status
             for result in report.results
         )
     ]
-
-
-def _elsewhere(findings: Sequence[Finding]) -> Iterator[str]:
-    yield from (f"; {each.check} fails on {each.nodeset or 'all'}" for each in findings)
 
 
 def _unsure(named: Sequence[str]) -> str:

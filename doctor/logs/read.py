@@ -14,15 +14,17 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Curve, LogFile, Logs, Sighting
 from doctor.logs.reading.attempts import by_attempt, whole
-from doctor.logs.reading.file_scan import LineMatcher, LossLineCollector, Scan
+from doctor.logs.reading.file_scan import Scan
 from doctor.logs.reading.jobs import jobs_of, maybe_jobs
 from doctor.logs.reading.readers import Readers, cores
 from doctor.logs.reading.resolve import People, finished
 from doctor.logs.reading.scan import scan
 from doctor.logs.reading.sentences import Sentences
 from doctor.logs.sources import Input, ReadLimits, Sources
+from doctor.logs.symptoms.match import Matcher
 
 MOST_SIGHTINGS = 200_000
 """The most sightings of all files together; if there are more, each file keeps an equal share."""
@@ -30,9 +32,9 @@ MOST_SIGHTINGS = 200_000
 
 def read(
     given: Sequence[Input],
-    matcher: LineMatcher,
+    matcher: Matcher,
     *,
-    loss: Callable[[str], LossLineCollector] | None = None,
+    loss: type[LossCollector] | None = None,
     limits: ReadLimits | None = None,
     now: float | None = None,
     deadline: float | None = None,

@@ -47,8 +47,13 @@ def matcher() -> Matcher:
 
 def written(folder: Path, *lines: str) -> Conclusion:
     """The conclusion of a log with these lines."""
+    return pasted(folder, "".join(f"{line}\n" for line in lines))
+
+
+def pasted(folder: Path, *parts: str) -> Conclusion:
+    """The conclusion of a log with this text."""
     path = folder / "job.log"
-    path.write_text("".join(f"{line}\n" for line in lines))
+    path.write_text("".join(parts))
     return concluded(path)
 
 

@@ -23,6 +23,7 @@ TRIGGERS = (
 )
 """At least one of these is in every such line."""
 MOST_PIDS = 4096
+MOST_SIZES = 100
 
 _RANK = re.compile(
     r"\brank (?P<nccl>\d{1,6}) nranks \d"
@@ -52,36 +53,38 @@ class FileFacts:
     rank_of: dict[int, int | None] = field(default_factory=dict)
     """Process -> its rank in the whole job; None if the lines name two."""
     rank_of_local: dict[int, int | None] = field(default_factory=dict)
-    sizes: dict[int, int] = field(default_factory=dict)
-    """Number of ranks -> how many lines state it."""
+    sizes: set[int] = field(default_factory=set)
+    """The numbers of ranks that lines state."""
     talking: dict[int, set[int]] = field(default_factory=dict)
     """Size of a group -> its members that wrote lines here."""
     _of_size: dict[int, int] = field(default_factory=dict)
 
-    def line(self, text: str, pid: int | None, local_rank: int | None = None) -> None:
+    def line(self, text: str, pid: int | None) -> None:
         if gloo := _GLOO.search(text):
-            self._member(int(gloo["rank"]), int(gloo["peers"]) + 1, local_rank)
+            self._member(int(gloo["rank"]), int(gloo["peers"]) + 1)
         if member := _MEMBER.search(text):
-            self._member(int(member["rank"]), int(member["size"]), local_rank)
+            self._member(int(member["rank"]), int(member["size"]))
         local = _LOCAL.search(text)
         if local:
             self.local(int(local["local"]), int(local["rank"]))
         world = _WORLD.search(text)
         size = int(world[world.lastgroup or 0]) if world else 0
-        if size > 0 and (size in self.sizes or len(self.sizes) < 100):
-            self.sizes[size] = self.sizes.get(size, 0) + 1
+        self._sized(size)
         found = _RANK.search(text)
         if found and pid is not None:
             self.process(pid, int(found[found.lastgroup or 0]), size)
 
-    def _member(self, rank: int, size: int, local: int | None) -> None:
-        if size in self.sizes or len(self.sizes) < 100:
-            self.sizes[size] = self.sizes.get(size, 0) + 1
+    def _member(self, rank: int, size: int) -> None:
+        if self._sized(size):
             self.talking.setdefault(size, set()).add(rank)
-        if local is not None and size == self.world:
-            self.local(local, rank)
 
-    def process(self, pid: int, rank: int, size: int = 0) -> None:
+    def _sized(self, size: int) -> bool:
+        """Note the number of ranks of a group, unless there are too many groups."""
+        if size > 0 and (size in self.sizes or len(self.sizes) < MOST_SIZES):
+            self.sizes.add(size)
+        return size in self.sizes
+
+    def process(self, pid: int, rank: int | None, size: int = 0) -> None:
         """Note the rank of a process. The largest group counts: smaller groups number their own members."""
         if size < self._of_size.get(pid, 0) or (pid not in self.rank_of and len(self.rank_of) >= MOST_PIDS):
             return
@@ -91,25 +94,19 @@ class FileFacts:
         elif self.rank_of.setdefault(pid, rank) != rank:
             self.rank_of[pid] = None
 
-    def local(self, local: int, rank: int) -> None:
+    def local(self, local: int, rank: int | None) -> None:
         if self.rank_of_local.setdefault(local, rank) != rank:
             self.rank_of_local[local] = None
 
     def add(self, other: FileFacts) -> None:
         """Add what a later part of the file shows."""
-        for size, number in other.sizes.items():
-            self.sizes[size] = self.sizes.get(size, 0) + number
+        self.sizes |= other.sizes
         for size, ranks in other.talking.items():
             self.talking.setdefault(size, set()).update(ranks)
         for local, rank in other.rank_of_local.items():
-            if self.rank_of_local.setdefault(local, rank) != rank:
-                self.rank_of_local[local] = None
+            self.local(local, rank)
         for pid, rank in other.rank_of.items():
-            mine, theirs = self._of_size.get(pid, 0), other._of_size.get(pid, 0)
-            if pid not in self.rank_of or theirs > mine:
-                self.rank_of[pid], self._of_size[pid] = rank, theirs
-            elif theirs == mine and self.rank_of[pid] != rank:
-                self.rank_of[pid] = None
+            self.process(pid, rank, other._of_size.get(pid, 0))
 
     @property
     def ranks(self) -> set[int]:

@@ -154,8 +154,9 @@ def _of_table(
             own = {ip for address in entry.addresses if (ip := bare(address)[0])}
             for ip in own:
                 addresses[ip].add(name)
-            for place in {*said, *ips, name, *own} if entry.device is not None else ():
-                devices[(place, entry.device)].add(entry.rank)
+            if entry.device is not None:
+                for place in {*said, *ips, name, *own}:
+                    devices[(place, entry.device)].add(entry.rank)
 
 
 def _of_plan(known: JobFacts, devices: dict[tuple[str, int], set[int]], hosts: dict[int, set[str]]) -> None:

@@ -1,15 +1,12 @@
-"""The result of reading one file, and the interfaces of what the reader uses."""
+"""The result of reading one file."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from doctor.logs.forms import learn
 from doctor.logs.forms.names import NameFacts
-from doctor.logs.loss.points import At
-from doctor.logs.loss.shapes import Front
-from doctor.logs.model import Curve, Form, LogLine, Party, Symptom
+from doctor.logs.model import Curve, Form, LogLine, Symptom
 from doctor.logs.reading.fold import Fold, UnresolvedParty
 from doctor.logs.reading.mark import PartEnd
 
@@ -17,42 +14,6 @@ CUT_OFF = "cut off"
 """The key in Scan.odd of a traceback that the file ends in."""
 Decided = tuple[tuple[Symptom, Mapping[str, str]], ...]
 """The symptoms of a line with the values taken from it."""
-
-
-class LineMatcher(Protocol):
-    """The interface of doctor.logs.symptoms.match.Matcher."""
-
-    symptoms: tuple[Symptom, ...]
-
-    def possible(self, sentences: Iterable[bytes]) -> set[bytes]: ...
-
-    def holds(self, line: bytes) -> bool: ...
-
-    def decide(self, text: str, form: Form | None) -> Decided: ...
-
-
-class LossLineCollector(Protocol):
-    """The interface of doctor.logs.loss.collect.LossCollector."""
-
-    headers: int
-
-    def wants(self, raw: bytes) -> bool: ...
-
-    def begin(self, number: int, at: At) -> None: ...
-
-    def offer(
-        self, text: str, number: int, who: Party = ..., at: float | None = ..., front: Front = ...
-    ) -> bool: ...
-
-    def shapes(self, words: bytes) -> int: ...
-
-    def take(self, words: bytes, lines: Sequence[bytes], places: Sequence[int]) -> Sequence[int]: ...
-
-    def take_back(self, place: int) -> Sequence[int]: ...
-
-    def settle(self) -> None: ...
-
-    def curves(self) -> tuple[Curve, ...]: ...
 
 
 @dataclass(slots=True)

@@ -1,7 +1,7 @@
 """Finds out which files belong to which job, if their names or contents show more than one."""
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import PurePosixPath
 
@@ -24,33 +24,38 @@ def jobs_of(files: Files) -> dict[str, Files]:
     found = _by(files, _slurm_job)
     if len(found) > 1:
         return _with_hosts(files, found)
-    for part in (_numbered_job, _FolderOf(files)):
-        found = _by(files, part)
-        if 1 < len(found) <= MOST and all(_apart(*pair) for pair in combinations(found.values(), 2)):
+    for found in _divided(files):
+        if all(_apart(*pair) for pair in combinations(found.values(), 2)):
             return _with_hosts(files, found)
     return {}
 
 
-def maybe_jobs(files: Files) -> tuple[str, ...]:
-    """Two folders or job numbers that may be two jobs, if times do not show whether they are one."""
+def _divided(files: Files) -> Iterator[dict[str, Files]]:
+    """The files by the number, and by the first folder, in their names, where these make several jobs."""
     for part in (_numbered_job, _FolderOf(files)):
         found = _by(files, part)
-        pairs = [*combinations(found.items(), 2)] if len(found) <= MOST else []
-        for (one, mine), (other, theirs) in pairs:
-            worlds = _worlds(mine), _worlds(theirs)
+        if 1 < len(found) <= MOST:
+            yield found
+
+
+def maybe_jobs(files: Files) -> tuple[str, ...]:
+    """Two folders or job numbers that may be two jobs, if times do not show whether they are one."""
+    for found in _divided(files):
+        for (one, mine), (other, theirs) in combinations(found.items(), 2):
+            worlds = [{each.learned.world for each in _scans(job)} - {None} for job in (mine, theirs)]
             other_size = all(worlds) and not worlds[0] & worlds[1]
             if _are_whole(mine, theirs) and (other_size or _ranks(mine) & _ranks(theirs)):
                 return one, other
     return ()
 
 
-def _worlds(files: Files) -> set[int]:
-    return {each.learned.world for several in files.values() for each in several if each.learned.world}
+def _scans(files: Files) -> list[Scan]:
+    return [each for several in files.values() for each in several]
 
 
 def _are_whole(*jobs: Files) -> bool:
     """Whether each has a launcher's log, or each has steps: none holds only the errors of another."""
-    scans = [[each for several in files.values() for each in several] for files in jobs]
+    scans = [*map(_scans, jobs)]
     launched = all(any(each.launchers for each in several) for several in scans)
     return launched or all(any(each.progress for each in several) for several in scans)
 
@@ -120,7 +125,7 @@ def _apart(one: Files, other: Files) -> bool:
 
 
 def _ranks(files: Files) -> set[int]:
-    scans = [each for several in files.values() for each in several]
+    scans = _scans(files)
     found = set().union(*map(ranks_of, scans))
     return found | {
         rank for each in scans for rank in (each.named.rank, each.named.local) if rank is not None
@@ -128,7 +133,6 @@ def _ranks(files: Files) -> set[int]:
 
 
 def _span(files: Files) -> tuple[float, ...]:
-    scans = [each for several in files.values() for each in several]
-    first = [each.first_at for each in scans if each.first_at is not None]
-    last = [each.last_at for each in scans if each.last_at is not None]
+    first = [each.first_at for each in _scans(files) if each.first_at is not None]
+    last = [each.last_at for each in _scans(files) if each.last_at is not None]
     return (min(first), max(last)) if first and last else ()

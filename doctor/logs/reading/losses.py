@@ -9,10 +9,10 @@ from doctor.logs.forms.line import writer_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
+from doctor.logs.loss.collect import LossCollector
 from doctor.logs.loss.lines import read_without_loss
 from doctor.logs.loss.names import find_loss
 from doctor.logs.loss.shapes import Front
-from doctor.logs.reading.file_scan import LossLineCollector
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.sentences import LOSS
 from doctor.logs.reading.window import LONGEST
@@ -40,7 +40,7 @@ class LossPlaces:
 
 
 class Losses:
-    def __init__(self, loss: LossLineCollector, layout: PrefixLayout, clock: Clock) -> None:
+    def __init__(self, loss: LossCollector, layout: PrefixLayout, clock: Clock) -> None:
         self._loss, self._layout, self._clock = loss, layout, clock
         self._began = False
         self._others: set[bytes] = set()

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Protocol
 
+from doctor.logs.forms.block import LineContext
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.model import Symptom
 from doctor.logs.symptoms.literals import MOST_TAKEN, WINDOW, compiled, stands
@@ -18,14 +18,8 @@ _SEVERAL = "ranks"
 """A group with this name may have a value in each of the lines."""
 
 
-class Around(Protocol):
-    def above(self) -> Sequence[str]: ...
-
-    def below(self) -> Sequence[str]: ...
-
-
 def values_around(
-    symptom: Symptom, facts: LineFacts, around: Around, parse: Callable[[str], LineFacts]
+    symptom: Symptom, facts: LineFacts, around: LineContext, parse: Callable[[str], LineFacts]
 ) -> Mapping[str, str]:
     """The values that `above` and `below` find; the nearest line counts."""
     found: dict[str, str] = {}

@@ -16,6 +16,7 @@ from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
 from doctor.logs.forms.unknown_prefix import with_learned
+from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Form, LogLine, Party, Role
 from doctor.logs.reading import message
 from doctor.logs.reading.actors import DIED, MISSED, with_actor, with_tasks
@@ -23,7 +24,7 @@ from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
 from doctor.logs.reading.commands import ENDED, shortened
 from doctor.logs.reading.cut_off import FRAME, continued_from, cut_tracebacks
-from doctor.logs.reading.file_scan import CUT_OFF, Decided, LineMatcher, LossLineCollector, Scan
+from doctor.logs.reading.file_scan import CUT_OFF, Decided, Scan
 from doctor.logs.reading.fold import subject, who_of
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.losses import Losses, LossPlaces
@@ -45,6 +46,7 @@ from doctor.logs.reading.window import KEPT, Neighbours, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
 from doctor.logs.steps import says_step
+from doctor.logs.symptoms.match import Matcher
 from doctor.text.redact import redact
 
 HEAD = 200
@@ -69,9 +71,9 @@ _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 
 def scan(
     opened: InputFile,
-    matcher: LineMatcher,
+    matcher: Matcher,
     table: Sentences,
-    loss: Callable[[str], LossLineCollector] | None,
+    loss: type[LossCollector] | None,
     below: str,
 ) -> list[Scan]:
     """A scan for each attempt of the job in the file: most files have one. `below` is the part of its name
@@ -95,9 +97,7 @@ def scan(
 
 
 class _Scanner:
-    def __init__(
-        self, found: Scan, matcher: LineMatcher, table: Sentences, loss: LossLineCollector | None
-    ) -> None:
+    def __init__(self, found: Scan, matcher: Matcher, table: Sentences, loss: LossCollector | None) -> None:
         self._found = found
         self.parts = [found]
         self._matcher = matcher
@@ -106,7 +106,8 @@ class _Scanner:
         self._losses: Losses | None = None
         self._progress = PartProgress(self._parse)
         self._clock = Clock(found.written)
-        self._layout: PrefixLayout | None = None
+        self._layout = PrefixLayout()
+        self._begun = False
         self._looked = self._learned = 0
         self._window: Window | None = None
         self._may_end = False
@@ -139,7 +140,8 @@ class _Scanner:
 
     def _take(self, lines: Lines) -> None:
         begins, self._window = self._window is None, lines.window
-        if self._layout is None:
+        if not self._begun:
+            self._begun = True
             self._clock = self._clock.near(lines.window.data)
             self._layout = layout_of(line.decode("utf-8", "replace") for line in lines.beginning())
             if self._loss:
@@ -182,7 +184,7 @@ class _Scanner:
         return found
 
     def _parse(self, text: str) -> LineFacts:
-        return said_of(text, self._layout or PrefixLayout(), self._clock)
+        return said_of(text, self._layout, self._clock)
 
     def end(self) -> None:
         self._end_part()
@@ -270,19 +272,19 @@ class _Scanner:
             facts = self._parse(text)
             if text.startswith("  ", facts.start):
                 around = lines.window.around(*lines.span(place))
-                in_table(text, facts, around, self._layout or PrefixLayout(), self._clock)
+                in_table(text, facts, around, self._layout, self._clock)
             if tells and self._learned < _LOOKED:
                 self._learned += 1
-                self._found.learned.line(text, facts.pid, facts.local)
+                self._found.learned.line(text, facts.pid)
             known = matched and self._symptoms(lines, place, text, facts)
             if odd and not known:
                 calm = calm and not complaint.complains(text, facts)
                 self._odd(lines.window, *lines.span(place), number, text, facts)
-        if calm and len(self._calm) < _LOOKED and not (self._layout or PrefixLayout()).hosts:
+        if calm and len(self._calm) < _LOOKED and not self._layout.hosts:
             self._calm.add(complaint.like(raw))
 
     def _symptoms(self, lines: Lines, place: int, text: str, facts: LineFacts) -> bool:
-        layout, number = self._layout or PrefixLayout(), lines.number(place)
+        layout, number = self._layout, lines.number(place)
         around = lines.window.around(*lines.span(place))
         indented = facts.form is Form.PLAIN and text[facts.start : facts.start + 1] in (" ", "\t")
         prefix = text[: facts.prefix]
@@ -315,7 +317,7 @@ class _Scanner:
         return self._matcher.decide(text, facts.form)
 
     def _seen(self, decided: Decided, number: int, text: str, facts: LineFacts, around: Neighbours) -> None:
-        layout = self._layout or PrefixLayout()
+        layout = self._layout
         self._note(facts)
         who = who_of(facts)
         fold = self._found.fold
@@ -351,7 +353,7 @@ class _Scanner:
     def _odd(self, window: Window, start: int, end: int, number: int, text: str, facts: LineFacts) -> None:
         self._looked += 1
         if text.startswith(" ", facts.start):
-            lone(text, facts, window.around(start, end), self._layout or PrefixLayout(), self._clock)
+            lone(text, facts, window.around(start, end), self._layout, self._clock)
         if not complaint.complains(text, facts):
             return
         wording = complaint.wording(text, facts)
@@ -420,7 +422,7 @@ class _Scanner:
         prefix = text[: facts.start]
         for line in below:
             if line.strip() and line.startswith(prefix):
-                after = said_of(line, self._layout or PrefixLayout(), self._clock)
+                after = said_of(line, self._layout, self._clock)
                 ends = "sigkill_handler]" in line  # DeepSpeed's launcher ends the others
                 return after.form is Form.PLAIN and after.headed and not (ends or says_step(line))
         return False

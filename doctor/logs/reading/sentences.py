@@ -10,8 +10,8 @@ from operator import or_
 
 from doctor.logs.forms import complaint, learn
 from doctor.logs.reading import attempts
-from doctor.logs.reading.file_scan import LineMatcher
 from doctor.logs.sentence import sentence
+from doctor.logs.symptoms.match import Matcher
 
 SYMPTOM, ODD, TELLS, LOSS, STEP, PREFIX, LAUNCHER, ENDS = (1 << bit for bit in range(8))
 _WORDS = {
@@ -35,7 +35,7 @@ TOGETHER = 200
 class Sentences:
     """The marks of sentences, for any number of files."""
 
-    def __init__(self, matcher: LineMatcher) -> None:
+    def __init__(self, matcher: Matcher) -> None:
         self._matcher = matcher
         self._words = [(sentence(word), word, mark) for mark, words in _WORDS.items() for word in words]
         self._words += [(b"E::", b":", ODD), (b"F::", b":", ODD)]

@@ -34,22 +34,15 @@ def stopped_at(text: str, prefix: str, above: Iterable[str]) -> str:
 
     `above` are the lines before it, the nearest first; `prefix` is the launcher's prefix of the line.
     """
-    if not text.rstrip().endswith(INTERRUPTED):
-        return text
     waits = source = ""
-    for line in above:
-        if not line.startswith(prefix):
-            continue
-        own = line[len(prefix) :]
+    for own in _own(above, prefix):
         frame = _FRAME.match(own)
         if frame is None:
-            if "Traceback (most recent" in own:
-                break
             source = own
             continue
         if not _LIBRARY.search(frame["file"]):
-            asked = _WAITS.search(source)
-            waits = waits and (asked[1] if asked else waits)
+            if waits and (asked := _WAITS.search(source)):
+                waits = asked[1]
             place = f"{frame['file'].rpartition('/')[2]}:{frame['line']}, in {frame['where']}"
             return f"{text.rstrip()} ({place}{f', waits in {waits}' if waits else ''})"
         if "/torch/distributed/" in frame["file"]:

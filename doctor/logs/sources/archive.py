@@ -44,12 +44,6 @@ class _Forward(io.RawIOBase):
     def tell(self) -> int:
         return self._at
 
-    def seekable(self) -> bool:
-        return True
-
-    def readable(self) -> bool:
-        return True
-
     def seek(self, to: int, whence: int = 0) -> int:
         if whence or to < self._end - len(self._last):
             raise tarfile.ReadError("seek")
@@ -164,14 +158,13 @@ def zip_members(file: BinaryIO, limits: ReadLimits) -> Generator[ArchiveMember, 
                 if info.is_dir():
                     continue
                 if info.flag_bits & 1:
-                    yield ArchiveMember(info.filename, info.file_size, 0.0, _EMPTY, "needs a password")
+                    yield ArchiveMember(info.filename, info.file_size, 0.0, io.BytesIO(), "needs a password")
                     continue
                 try:
                     member = archive.open(info)
                 except (NotImplementedError, RuntimeError, MemoryError, zipfile.BadZipFile):
-                    yield ArchiveMember(
-                        info.filename, info.file_size, 0.0, _EMPTY, "packed in an unknown way"
-                    )
+                    why = "packed in an unknown way"
+                    yield ArchiveMember(info.filename, info.file_size, 0.0, io.BytesIO(), why)
                     continue
                 with member:
                     stream = _Unzipped(member, limits, info.compress_size)
@@ -181,14 +174,6 @@ def zip_members(file: BinaryIO, limits: ReadLimits) -> Generator[ArchiveMember, 
                     raise DamagedInput(f"unpacks to more than {words(limits.unpacked)}")
     except (zipfile.BadZipFile, RecursionError, NotImplementedError, *_BROKEN) as error:
         raise DamagedInput("damaged archive") from error
-
-
-class _EmptyStream:
-    def read(self, size: int) -> bytes:
-        return b""[:size]
-
-
-_EMPTY = _EmptyStream()
 
 
 def _moment(info: zipfile.ZipInfo) -> float:

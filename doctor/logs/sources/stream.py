@@ -6,6 +6,7 @@ import lzma
 import os
 import zlib
 from collections.abc import Callable
+from functools import partial
 from typing import BinaryIO, Protocol
 
 from doctor.logs.sources.kind import FileKind
@@ -111,27 +112,9 @@ class PeekStream:
         return data
 
 
-class _Xz:
-    def __init__(self) -> None:
-        self._xz = lzma.LZMADecompressor(memlimit=_MEMORY)
-
-    def decompress(self, data: bytes, size: int) -> bytes:
-        return self._xz.decompress(data, size)
-
-    @property
-    def eof(self) -> bool:
-        return self._xz.eof
-
-    @property
-    def unused_data(self) -> bytes:
-        return self._xz.unused_data
-
-    @property
-    def needs_input(self) -> bool:
-        return self._xz.needs_input
-
-
 class _Gzip:
+    """zlib with the interface of the other two."""
+
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(wbits=31)
         self._tail = b""
@@ -154,23 +137,10 @@ class _Gzip:
         return not self._tail
 
 
-class _Unpacker(Protocol):
-    @property
-    def eof(self) -> bool: ...
-
-    @property
-    def unused_data(self) -> bytes: ...
-
-    @property
-    def needs_input(self) -> bool: ...
-
-    def decompress(self, data: bytes, size: int, /) -> bytes: ...
-
-
-_UNPACKERS: dict[FileKind, Callable[[], _Unpacker]] = {
+_UNPACKERS: dict[FileKind, Callable[[], _Gzip | bz2.BZ2Decompressor | lzma.LZMADecompressor]] = {
     FileKind.GZIP: _Gzip,
     FileKind.BZIP2: bz2.BZ2Decompressor,
-    FileKind.XZ: _Xz,
+    FileKind.XZ: partial(lzma.LZMADecompressor, memlimit=_MEMORY),
 }
 _BROKEN = (OSError, EOFError, zlib.error, lzma.LZMAError, ValueError)
 

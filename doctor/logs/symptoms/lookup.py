@@ -67,7 +67,11 @@ class SymptomLookup:
         """
         parts = [part for each in _GAP.split(text[:MOST_TYPED]) if (part := _steady(each))]
         if sum(map(str.isalpha, "".join(parts))) >= LEAST_FRAGMENT:
-            found = [each for each, messages in self._messages if any(_holds(m, parts) for m in messages)]
+            found = [
+                each
+                for each, messages in self._messages
+                if any(place(message, parts) is not None for message in messages)
+            ]
             if found:
                 return tuple(sorted(found, key=lambda each: each.id.endswith(REST)))
         typed = _words(text)
@@ -96,10 +100,6 @@ class SymptomLookup:
 def _steady(text: str) -> str:
     """The text without numbers and other parts that vary between messages."""
     return _CHANGING.sub(lambda each: "#" if each[0].isdigit() else " ", text.casefold()).strip()
-
-
-def _holds(message: str, parts: Iterable[str]) -> bool:
-    return place(message, parts) is not None
 
 
 def _words(text: str) -> set[str]:

@@ -8,10 +8,10 @@ import pytest
 
 from doctor.logs.explanation import Explanation, last_words
 from doctor.logs.loss.collect import LossCollector
-from doctor.logs.model import Conclusion, LogOutcome, Logs
+from doctor.logs.model import LogOutcome, Logs
 from doctor.logs.read import read
 from tests.support.cases import from_cases
-from tests.support.fault_logs import JOBS, concluded, matcher
+from tests.support.fault_logs import JOBS, concluded, matcher, pasted
 
 LOOP = JOBS / "loopback"
 
@@ -36,11 +36,6 @@ def later(text: str, hours: int = 20) -> str:
     end = f"{start + timedelta(hours=hours):%Y-%m-%d_%H:%M}"
     text = re.sub(r"(time {6}: )2026-11-22_\d\d:\d\d", rf"\g<1>{end}", text)
     return re.sub(r"\b(\d{5}) torch/distributed", r"9\1 torch/distributed", text)
-
-
-def said_of(folder: Path, text: str) -> Conclusion:
-    (folder / "train.log").write_text(text)
-    return concluded(folder / "train.log")
 
 
 RESTARTED = from_cases(__file__, "RESTARTED", list[tuple[str, ...]])
@@ -68,7 +63,7 @@ def test_the_last_attempt_is_judged_alone(name: str, first: int) -> None:
 def test_an_attempt_of_which_no_step_is_told_has_not_gone_on(tmp_path: Path) -> None:
     text = text_of("restarted")
     began = text[: text.rindex("step 10/40")]
-    said = said_of(tmp_path, began)
+    said = pasted(tmp_path, began)
     assert said.outcome is LogOutcome.UNKNOWN
     assert any("attempt 2 of 2 began" in each for each in said.open)
     assert said.beside[0].startswith("attempt 1 of 2 failed: rank 2")
@@ -77,14 +72,14 @@ def test_an_attempt_of_which_no_step_is_told_has_not_gone_on(tmp_path: Path) -> 
 def test_two_starts_in_one_file(tmp_path: Path) -> None:
     """Rank 1 failed yesterday, rank 2 today."""
     today = later(text_of("failed")).replace("0023 is empty", "0031 is empty")
-    said = said_of(tmp_path, text_of("failed") + today)
+    said = pasted(tmp_path, text_of("failed") + today)
     assert said.outcome is LogOutcome.NAMED
     assert "shard 0031" in said.charges[0].says
     assert "shard 0023" in said.beside[0]
 
 
 def test_what_ctrl_c_ended_yesterday_is_no_cause_today(tmp_path: Path) -> None:
-    said = said_of(tmp_path, text_of("ctrlc") + later(text_of("failed")))
+    said = pasted(tmp_path, text_of("ctrlc") + later(text_of("failed")))
     assert [each.rank for each in said.charges[0].who] == [1]
     assert "Ctrl-C" in said.beside[0]
 
@@ -96,7 +91,7 @@ def test_one_start_that_failed_has_no_earlier_ones() -> None:
 
 def test_two_hosts_in_one_file_are_one_attempt(tmp_path: Path) -> None:
     files = [JOBS / "killed" / name for name in ("node1.log", "node2.log")]
-    said = said_of(tmp_path, "".join(path.read_text() for path in files))
+    said = pasted(tmp_path, "".join(path.read_text() for path in files))
     assert said.beside == ()
 
 
@@ -109,7 +104,7 @@ def test_two_launchers_that_write_at_the_same_time_are_one_attempt(tmp_path: Pat
         failed = text.index("\n", text.index("failed (exitcode")) + 1
         trained = text.index(begins)
         parts.append((text[:trained], text[trained:failed], text[failed:]))
-    said = said_of(tmp_path, "".join("".join(each) for each in zip(*parts, strict=True)))
+    said = pasted(tmp_path, "".join("".join(each) for each in zip(*parts, strict=True)))
     assert said.beside == ()
     assert [each.rank for each in said.charges[0].who] == [2]
 
@@ -121,7 +116,7 @@ def test_a_launcher_that_ends_later_on_another_host_is_no_attempt(tmp_path: Path
     first = (JOBS / "exception/node1.log").read_text()
     first = re.sub(r"\b(5\d)( torch/|\)| closing)", r"9\1\2", first).replace(" 21:17:", " 21:18:")
     ends = second[second.index("[rank2]: Traceback") :] + first[first.index("[rank1]: Traceback") :]
-    said = said_of(tmp_path, steps + ends)
+    said = pasted(tmp_path, steps + ends)
     assert said.beside == ()
     assert [each.rank for each in said.charges[0].who] == [2]
     assert "shard 0017" in said.charges[0].says
@@ -140,10 +135,10 @@ def test_what_follows_on_the_end_is_no_attempt(tmp_path: Path) -> None:
     """The scheduler's line after a log that breaks off, and a rank's output after its launcher's end."""
     text = text_of("failed")
     cut = text[: text.index("Traceback (most recent call last):\n  File")]
-    said = said_of(tmp_path, f"{cut}srun: error: node1: task 0: Exited with exit code 1\n")
+    said = pasted(tmp_path, f"{cut}srun: error: node1: task 0: Exited with exit code 1\n")
     assert [each.rank for each in said.charges[0].who] == [1]
     late = "[rank0]:[W1122 01:00:59.000000000 ProcessGroupNCCL.cpp:1553] Warning: not destroyed\n"
-    said = said_of(tmp_path, text_of("ctrlc") + late)
+    said = pasted(tmp_path, text_of("ctrlc") + late)
     assert said.beside == ()
     assert "Ctrl-C" in said.charges[0].says
 

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Conclusion
 from doctor.logs.reading.wrapped import whole, width_of
 from tests.support.cases import from_cases
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import pasted
 
 LOGS = from_cases(__file__, "LOGS", dict[str, str])
 ROWS = from_cases(__file__, "ROWS", list[str])
@@ -20,15 +19,10 @@ def broken(text: str, width: int) -> str:
     return "".join(f"{line[at : at + width]}\n" for line in lines for at in range(0, len(line) or 1, width))
 
 
-def of(folder: Path, text: str) -> Conclusion:
-    (folder / "job.log").write_text(text)
-    return concluded(folder / "job.log")
-
-
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("name", LOGS)
 def test_the_answer_is_that_to_the_whole_lines(name: str, width: int, tmp_path: Path) -> None:
-    whole_lines, cut = of(tmp_path, LOGS[name]), of(tmp_path, broken(LOGS[name], width))
+    whole_lines, cut = pasted(tmp_path, LOGS[name]), pasted(tmp_path, broken(LOGS[name], width))
     assert [(each.symptom, each.who, each.confidence) for each in cut.charges] == [
         (each.symptom, each.who, each.confidence) for each in whole_lines.charges
     ]

@@ -38,17 +38,7 @@ def test_ended_ranks_alone_are_no_cause(tmp_path: Path) -> None:
     assert "424" not in found.charges[0].says
 
 
-@each(
-    "line",
-    [
-        "subprocess.CalledProcessError: Command 'ssh -o PasswordAuthentication=no node9 hostname' returned "
-        "non-zero exit status 255.",
-        "node9: user@node9: Permission denied (publickey,password).",
-        "pdsh@node1: node9: ssh exited with exit code 255",
-        "RuntimeError: Using hostfile at hosts but host=node9 was not reachable via ssh.",
-        "ssh: connect to host node9 port 22: Connection timed out",
-    ],
-)
+@cases
 def test_the_host_that_ssh_does_not_reach_is_named(line: str, tmp_path: Path) -> None:
     found = written(tmp_path, line)
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "mpi-ssh")

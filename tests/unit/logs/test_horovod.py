@@ -6,7 +6,7 @@ import pytest
 
 from doctor.logs.model import LogOutcome
 from tests.support.cases import from_cases
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import concluded, pasted
 
 SAID = from_cases(__file__, "SAID", str)
 HEAD = "[2020-12-30 16:35:15.181832: W horovod/common/stall_inspector.cc:105] " + SAID
@@ -23,8 +23,7 @@ STEPS = "".join(f"step {each} loss 0.5\n" for each in range(40, 60))
     "text", [NEW, NEWER, TAGGED, GLOO, OLD, BAR], ids=["new", "newer", "mpi", "gloo", "old", "bar"]
 )
 def test_the_ranks_that_did_not_come_are_named(text: str, tmp_path: Path) -> None:
-    (tmp_path / "job.log").write_text("step 39 loss 0.5\n" + text)
-    first = concluded(tmp_path / "job.log").charges[0]
+    first = pasted(tmp_path, "step 39 loss 0.5\n" + text).charges[0]
     assert (first.symptom, [each.rank for each in first.who]) == ("horovod-stall", [1, 3])
 
 
@@ -32,8 +31,7 @@ def test_the_ranks_that_did_not_come_are_named(text: str, tmp_path: Path) -> Non
 @pytest.mark.parametrize("prefix", ["", "[1,0]<stdout>:", "[1,2]<stdout>:"])
 def test_a_job_that_went_on_is_healthy(text: str, prefix: str, tmp_path: Path) -> None:
     steps = "".join(f"{prefix}{line}\n" for line in STEPS.splitlines())
-    (tmp_path / "job.log").write_text(text + steps)
-    assert concluded(tmp_path / "job.log").outcome is LogOutcome.CLEAN
+    assert pasted(tmp_path, text + steps).outcome is LogOutcome.CLEAN
 
 
 def test_horovodrun_names_the_rank_that_ended(tmp_path: Path) -> None:

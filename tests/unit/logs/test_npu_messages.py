@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Conclusion, LogOutcome
+from doctor.logs.model import LogOutcome
 from tests.support.cases import from_cases
-from tests.support.fault_logs import accusations, concluded, written
+from tests.support.fault_logs import accusations, written
 
 EZ = from_cases(__file__, "EZ", str)
 CORE = "there is an exception of fftsplus aicore error, core id is 12, error code = 0x20000"
@@ -45,12 +45,6 @@ FULL = from_cases(__file__, "FULL", tuple[str, ...])
 CARD_IN_USE = from_cases(__file__, "CARD_IN_USE", tuple[str, ...])
 
 
-def told(folder: Path, lines: Sequence[str]) -> Conclusion:
-    path = folder / "job.log"
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return concluded(path)
-
-
 @pytest.mark.parametrize(
     ("lines", "symptom", "words"),
     [
@@ -84,7 +78,7 @@ def told(folder: Path, lines: Sequence[str]) -> Conclusion:
 def test_the_headline_has_what_the_message_says(
     lines: Sequence[str], symptom: str, words: str, tmp_path: Path
 ) -> None:
-    said = told(tmp_path, lines)
+    said = written(tmp_path, *lines)
     (cause,) = accusations(said)
     assert (said.outcome, cause.symptom) == (LogOutcome.NAMED, symptom)
     assert words in cause.says
@@ -96,7 +90,7 @@ def test_a_device_of_another_message_or_rank_is_not_taken(tmp_path: Path) -> Non
         "[rank0]: RuntimeError: NPU function error: aclrtSynchronizeStream, error code is 507015",
         "[rank1]:         Task execute failed, device_id=5, stream_id=1[FUNC:G][FILE:stream.cc][LINE:1]",
     ]
-    (cause,) = accusations(told(tmp_path, lines))
+    (cause,) = accusations(written(tmp_path, *lines))
     assert cause.says == "rank 0: an operator failed on an AI Core"
 
 
@@ -110,30 +104,30 @@ def test_lines_of_two_ranks_keep_their_headers(tmp_path: Path) -> None:
         f"[rank1]:{failed.format(1)}",
         f"[rank0]:{failed.format(0)}",
     ]
-    (cause,) = accusations(told(tmp_path, lines))
+    (cause,) = accusations(written(tmp_path, *lines))
     assert {(party.rank, party.pid) for party in cause.who} == {(0, 77), (1, None)}
 
 
 def test_a_worker_of_another_engine_has_the_rank_that_torch_npu_says(tmp_path: Path) -> None:
     """Each engine of vLLM numbers its workers from 0."""
     lines = [CALLED.format(WORKER, NOT_SET_UP), CALLED.format(WORKER, CALL)]
-    (cause,) = accusations(told(tmp_path, lines))
+    (cause,) = accusations(written(tmp_path, *lines))
     assert [party.rank for party in cause.who] == [5]
-    (cause,) = accusations(told(tmp_path, lines[:1]))
+    (cause,) = accusations(written(tmp_path, lines[:1]))
     assert [party.rank for party in cause.who] == [None]
 
 
 def test_a_worker_of_the_only_engine_has_its_own_rank(tmp_path: Path) -> None:
     for before in ("", "(EngineCore_0 pid=90) "):
         line = CALLED.format(f"{before}(VllmWorker rank=3 pid=114020)", NOT_SET_UP)
-        (cause,) = accusations(told(tmp_path, [line]))
+        (cause,) = accusations(written(tmp_path, [line]))
         assert [party.rank for party in cause.who] == [3]
 
 
 def test_hccl_numbers_the_rank_that_has_too_little_memory(tmp_path: Path) -> None:
     writer = "(VllmWorker rank=1 pid=50935)"
     lines = [CALLED.format(writer, each) for each in (SHORT_OF, LINK.format(0), LINK.format(1))]
-    (cause,) = accusations(told(tmp_path, lines))
+    (cause,) = accusations(written(tmp_path, *lines))
     assert [party.rank for party in cause.who] == [9]
 
 
@@ -147,7 +141,7 @@ WARNED = ("loader WARNING - Error occurred during preprocess.", *PIPELINE, "[ERR
 
 @pytest.mark.parametrize("lines", [[OPTIONAL], WARNED, [TRANSIENT]], ids=["library", "pipeline", "transient"])
 def test_what_the_job_overcame_is_not_accused(lines: Sequence[str], tmp_path: Path) -> None:
-    assert not accusations(told(tmp_path, [*lines, *STEPS]))
+    assert not accusations(written(tmp_path, [*lines, *STEPS]))
 
 
 def test_the_number_that_the_root_waits_for_completes_the_list(tmp_path: Path) -> None:

@@ -4,17 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.model import Conclusion, LogOutcome
+from doctor.logs.model import LogOutcome
 from tests.support.cases import cases, from_cases
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import pasted
 
 DASHES = "-" * 74
-
-
-def told(folder: Path, text: str) -> Conclusion:
-    file = folder / "job.log"
-    file.write_text(text.strip("\n") + "\n")
-    return concluded(file)
 
 
 def framed(*lines: str) -> str:
@@ -69,12 +63,12 @@ HYDRA_OLD = from_cases(__file__, "HYDRA_OLD", str)
     ids=["lost", "firewall", "peer", "wrapped", "improper", "hydra", "hydra-old"],
 )
 def test_mpi_names_both_ends(text: str, symptom: str, words: str, tmp_path: Path) -> None:
-    first = told(tmp_path, text).charges[0]
+    first = pasted(tmp_path, text).charges[0]
     assert (first.symptom, first.says[: len(words)]) == (symptom, words)
 
 
 def test_nobody_is_process_0(tmp_path: Path) -> None:
-    found = told(
+    found = pasted(
         tmp_path, framed("mpirun noticed that process rank 4 with PID 0 on node node1 exited on signal 9.")
     )
     assert [each.pid for each in found.charges[0].who] == [None]
@@ -82,7 +76,7 @@ def test_nobody_is_process_0(tmp_path: Path) -> None:
 
 def test_the_values_of_the_next_message_are_not_taken(tmp_path: Path) -> None:
     cut = FIREWALL.replace("  Remote host:   node2\n", "")
-    found = told(tmp_path, cut + framed("nobody knows this", "  Remote host:   node9"))
+    found = pasted(tmp_path, cut + framed("nobody knows this", "  Remote host:   node9"))
     assert "node9" not in found.charges[0].says
 
 
@@ -92,18 +86,18 @@ OLD = from_cases(__file__, "OLD", str)
 
 
 def test_ucx_names_adapter_and_the_other_end(tmp_path: Path) -> None:
-    one = told(tmp_path, UCX.format("node1", 11, 703) + UCX.format("node1", 12, 703)).charges[0]
+    one = pasted(tmp_path, UCX.format("node1", 11, 703) + UCX.format("node1", 12, 703)).charges[0]
     assert one.says.startswith("node1 had trouble with LID 703: ")
     assert "(mlx5_2:1/IB)" in one.says
     assert {each.pid for each in one.who} == {None}
-    roce = told(tmp_path, ROCE).charges[0]
+    roce = pasted(tmp_path, ROCE).charges[0]
     assert roce.says.startswith("node1 had trouble with 10.0.0.9: ")
     assert "(roce0:1/RoCE)" in roce.says
-    assert "(mlx5_3:1)" in told(tmp_path, OLD).charges[0].says
+    assert "(mlx5_3:1)" in pasted(tmp_path, OLD).charges[0].says
 
 
 def test_the_end_that_two_hosts_cannot_reach_is_named(tmp_path: Path) -> None:
-    found = told(tmp_path, UCX.format("node1", 11, 703) + UCX.format("node2", 12, 703)).charges[0]
+    found = pasted(tmp_path, UCX.format("node1", 11, 703) + UCX.format("node2", 12, 703)).charges[0]
     assert [each.address for each in found.who] == ["LID 703"]
 
 
@@ -111,13 +105,13 @@ def test_a_link_explains_the_rank_that_it_ended(tmp_path: Path) -> None:
     ended = framed(
         "mpirun noticed that process rank 5 with PID 11 on node node1 exited on signal 6 (Aborted)."
     )
-    found = told(tmp_path, UCX.format("node1", 11, 703) + ended)
+    found = pasted(tmp_path, UCX.format("node1", 11, 703) + ended)
     assert [each.symptom for each in found.charges if each.because is None] == ["ucx-retry-exceeded"]
 
 
 @cases
 def test_what_healthy_jobs_print_accuses_nobody(line: str, tmp_path: Path) -> None:
-    found = told(tmp_path, "\n".join([line, *(f"step {each} loss 0.5" for each in range(50))]))
+    found = pasted(tmp_path, "\n".join([line, *(f"step {each} loss 0.5" for each in range(50))]))
     assert found.outcome is LogOutcome.CLEAN
 
 
@@ -125,7 +119,7 @@ SSH = "kex_exchange_identification: Connection closed by remote host\nConnection
 
 
 def test_ssh_that_is_closed_explains_the_daemon(tmp_path: Path) -> None:
-    found = told(tmp_path, SSH + NOT_STARTED)
+    found = pasted(tmp_path, SSH + NOT_STARTED)
     assert [each.symptom for each in found.charges if each.because is None] == ["mpi-ssh"]
 
 
@@ -137,7 +131,7 @@ def test_the_last_words_before_an_exit_code_are_shown(tmp_path: Path) -> None:
         "  Process name: [[63697,1],2]",
         "  Exit code:    1",
     )
-    first = told(tmp_path, "ERROR: this program needs a multiple of 6 ranks\n" + ended).charges[0]
+    first = pasted(tmp_path, "ERROR: this program needs a multiple of 6 ranks\n" + ended).charges[0]
     assert first.says.startswith("rank 2: ")
     assert any("a multiple of 6 ranks" in each for each in first.how)
 
@@ -168,7 +162,7 @@ REACHED_TOO_FEW = framed(
 def test_a_call_of_mpi_that_failed_is_no_end_without_a_word(
     text: str, symptom: str, words: str, tmp_path: Path
 ) -> None:
-    causes = [each for each in told(tmp_path, text).charges if each.because is None]
+    causes = [each for each in pasted(tmp_path, text).charges if each.because is None]
     assert [(each.symptom, each.says[: len(words)]) for each in causes] == [(symptom, words)]
 
 
@@ -176,22 +170,22 @@ def test_a_rank_that_was_killed_explains_the_calls_of_the_others(tmp_path: Path)
     killed = framed(
         "mpirun noticed that process rank 2 with PID 12 on node node1 exited on signal 9 (Killed)."
     )
-    causes = [each for each in told(tmp_path, REFUSED + killed).charges if each.because is None]
+    causes = [each for each in pasted(tmp_path, REFUSED + killed).charges if each.because is None]
     assert [each.symptom for each in causes] == ["mpi-rank-signal"]
 
 
 def test_each_process_that_ended_badly_is_told(tmp_path: Path) -> None:
-    found = told(tmp_path, HYDRA + HYDRA.replace("RANK 3 PID 5318", "RANK 1 PID 5316"))
+    found = pasted(tmp_path, HYDRA + HYDRA.replace("RANK 3 PID 5318", "RANK 1 PID 5316"))
     assert {party.rank for each in found.charges for party in each.who} == {1, 3}
 
 
 def test_mpirun_that_passes_a_signal_on_kills_nobody(tmp_path: Path) -> None:
-    assert told(tmp_path, "mpiexec: Forwarding signal 20 to job").outcome is LogOutcome.CLEAN
+    assert pasted(tmp_path, "mpiexec: Forwarding signal 20 to job").outcome is LogOutcome.CLEAN
 
 
 def test_who_brings_the_news_is_not_accused(tmp_path: Path) -> None:
     start = "[head:04289] Warning: could not find environment variable PS1\nbash: orted: command not found\n"
-    first = told(tmp_path, start + NOT_STARTED).charges[0]
+    first = pasted(tmp_path, start + NOT_STARTED).charges[0]
     assert (first.symptom, first.who) == ("mpi-daemon-missing", ())
     unknown = "[node3:00000] *** An error occurred in MPI_Init\n"
-    assert 0 not in {each.pid for each in told(tmp_path, unknown).charges[0].who}
+    assert 0 not in {each.pid for each in pasted(tmp_path, unknown).charges[0].who}

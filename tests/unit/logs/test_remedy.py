@@ -3,30 +3,16 @@
 import re
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.remedy import PLACES, filled
 from doctor.logs.symptoms.load import load_symptoms
+from tests.support.cases import cases
 from tests.support.fault_logs import concluded
 
 GROUP = re.compile(r"\(\?P<(\w+)>")
 PLACE = re.compile(r"(?<![$\w])\{([a-z_]+)\}")
 
 
-@pytest.mark.parametrize(
-    ("line", "taken", "hosts", "typed"),
-    [
-        ("ls {file}", {"file": "/data/a b"}, [], "ls '/data/a b'"),
-        ("ls {file}", {"file": "$(reboot)"}, [], "ls '$(reboot)'"),
-        ("# Look at {file}.", {"file": "/data/a b"}, [], "# Look at /data/a b."),
-        ("ping {address}", {"peer_address": "10.0.0.7"}, [], "ping 10.0.0.7"),
-        ("ssh {host} dmesg", {"host": "node1"}, ["node7", "node8"], "ssh node7 dmesg"),
-        ("doctor hang {hosts}", {}, ["node8", "node7"], "doctor hang 'node[7-8]'"),
-        ("doctor hang {hosts}", {}, [], "doctor hang HOSTS"),
-        ("ss -ltnp sport = :{port}", {}, [], "ss -ltnp sport = :PORT"),
-        ("awk '{print $1}' ${file}", {"file": "x"}, [], "awk '{print $1}' ${file}"),
-    ],
-)
+@cases
 def test_what_is_filled_in(line: str, taken: dict[str, str], hosts: list[str], typed: str) -> None:
     assert filled(line, taken, hosts) == typed
 

@@ -9,7 +9,7 @@ import pytest
 from doctor.logs.model import LogOutcome
 from doctor.model import Confidence
 from tests.support.cases import cases, from_cases
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import concluded, pasted
 
 WANTED = "node1:100:100 [0] NCCL INFO NCCL_IB_HCA set by environment to mlx5_0\n"
 SOCKETS = from_cases(__file__, "SOCKETS", str)
@@ -47,9 +47,7 @@ def test_it_is_told_if_only_some_ranks_use_sockets(fabric: str, others: str, tmp
 
 @pytest.mark.parametrize("network", ["IB", "AWS Libfabric", "Socket"])
 def test_ranks_that_agree_are_healthy(network: str, tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(FABRIC.format(network, network))
-    assert concluded(path).outcome is LogOutcome.CLEAN
+    assert pasted(tmp_path, FABRIC.format(network, network)).outcome is LogOutcome.CLEAN
 
 
 TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
@@ -127,6 +125,5 @@ def test_a_log_that_ends_while_nccl_still_connects(
 
 @cases
 def test_a_connection_that_is_given_up_needs_no_address(line: str, symptom: str, tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(f"{SOCKETS}node1:100:100 [0] misc/socket.cc:544 NCCL WARN {line}\n")
-    assert str(concluded(path).charges[0].symptom).endswith(symptom)
+    found = pasted(tmp_path, f"{SOCKETS}node1:100:100 [0] misc/socket.cc:544 NCCL WARN {line}\n")
+    assert str(found.charges[0].symptom).endswith(symptom)

@@ -8,7 +8,7 @@ import pytest
 
 from doctor.logs.model import LogOutcome, Party
 from tests.support.cases import cases, from_cases
-from tests.support.fault_logs import accused, concluded
+from tests.support.fault_logs import accused, concluded, pasted
 
 CANCELLED = "slurmstepd: error: *** STEP 7.0 ON node1 CANCELLED AT 2026-11-20T07:22:27 ***"
 KILLED = "srun: error: node2: task 5: Killed"
@@ -55,8 +55,7 @@ def test_an_exception_before_the_scheduler_ended_the_job_is_told(why: str, tmp_p
 
 
 def test_a_cancelled_job_is_no_ones_fault_and_is_named(tmp_path: Path) -> None:
-    (tmp_path / "slurm-7.out").write_text(f"step 3 loss 2.0\n{CANCELLED.replace('STEP 7.0', 'JOB 7')}\n")
-    found = concluded(tmp_path / "slurm-7.out")
+    found = pasted(tmp_path, f"step 3 loss 2.0\n{CANCELLED.replace('STEP 7.0', 'JOB 7')}\n")
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-cancelled")
     assert not accused(found)
 
@@ -84,8 +83,7 @@ LIMIT = "slurmstepd: error: *** JOB 42 ON node1 CANCELLED AT 2026-11-20T07:22:27
 
 @cases
 def test_a_line_glued_to_an_open_one_is_read(before: str, tmp_path: Path) -> None:
-    (tmp_path / "slurm-7.out").write_text(f"{before}{LIMIT}\n")
-    found = concluded(tmp_path / "slurm-7.out")
+    found = pasted(tmp_path, f"{before}{LIMIT}\n")
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "slurm-time-limit")
 
 
@@ -128,8 +126,7 @@ def test_the_signal_of_the_scheduler_is_nobodys_ctrl_c(tmp_path: Path) -> None:
 
 @cases
 def test_other_ends(line: str, symptom: str, tmp_path: Path) -> None:
-    (tmp_path / "slurm-7.out").write_text(f"step 3\n{line}\n")
-    found = concluded(tmp_path / "slurm-7.out")
+    found = pasted(tmp_path, f"step 3\n{line}\n")
     assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, f"slurm-{symptom}")
 
 

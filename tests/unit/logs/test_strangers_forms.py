@@ -8,7 +8,7 @@ from doctor.logs.explanation import Explanation
 from doctor.logs.model import LogOutcome
 from doctor.logs.report_json import logs_report
 from tests.support.cases import from_cases
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import pasted
 
 LOGS = from_cases(__file__, "LOGS", dict[str, dict[str, str]])
 
@@ -16,16 +16,14 @@ LOGS = from_cases(__file__, "LOGS", dict[str, dict[str, str]])
 @pytest.mark.parametrize("name", LOGS)
 def test_what_is_said(name: str, tmp_path: Path) -> None:
     case = LOGS[name]
-    (tmp_path / "job.log").write_text(case["log"])
-    found = concluded(tmp_path / "job.log")
+    found = pasted(tmp_path, case["log"])
     says = found.charges[0].says if found.charges else ""
     assert (found.outcome.value, says) == (case["outcome"], case["says"])
 
 
 @pytest.mark.parametrize("name", ["victim", "quota"])
 def test_who_only_waited_is_not_named(name: str, tmp_path: Path) -> None:
-    (tmp_path / "job.log").write_text(LOGS[name]["log"])
-    report = logs_report(Explanation(concluded(tmp_path / "job.log")))
+    report = logs_report(Explanation(pasted(tmp_path, LOGS[name]["log"])))
     assert report.exit_code == 1
     assert report.logs.outcome is (LogOutcome.UNKNOWN if name == "victim" else LogOutcome.NAMED)
 
@@ -35,8 +33,7 @@ KERNEL = from_cases(__file__, "KERNEL", list[str])
 
 @pytest.mark.parametrize("line", KERNEL)
 def test_what_kernels_say_of_faults_is_noticed(line: str, tmp_path: Path) -> None:
-    (tmp_path / "dmesg.log").write_text(f"[12345.678901] {line}\n")
-    found = concluded(tmp_path / "dmesg.log")
+    found = pasted(tmp_path, f"[12345.678901] {line}\n")
     assert found.charges, found.outcome
 
 
@@ -45,5 +42,4 @@ CALM = from_cases(__file__, "CALM", list[str])
 
 @pytest.mark.parametrize("line", CALM)
 def test_what_sound_kernels_say_is_not(line: str, tmp_path: Path) -> None:
-    (tmp_path / "dmesg.log").write_text(f"[12345.678901] {line}\n")
-    assert not concluded(tmp_path / "dmesg.log").charges
+    assert not pasted(tmp_path, f"[12345.678901] {line}\n").charges

@@ -6,17 +6,11 @@ from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
 from tests.support.cases import from_cases
 from tests.support.each import each
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import pasted
 
 ELASTIC = "torch/distributed/elastic/multiprocessing/api.py"
 FRAMES = from_cases(__file__, "FRAMES", str)
 TABLE = from_cases(__file__, "TABLE", str)
-
-
-def read(folder: Path, *parts: str) -> Conclusion:
-    path = folder / "job.log"
-    path.write_text("".join(parts))
-    return concluded(path)
 
 
 def culprits(found: Conclusion) -> list[set[int | None]]:
@@ -24,7 +18,7 @@ def culprits(found: Conclusion) -> list[set[int | None]]:
 
 
 def test_the_exception_is_that_of_the_rank_in_the_table(tmp_path: Path) -> None:
-    found = read(tmp_path, "step 10 loss 2.3\n", FRAMES, "KeyError: 'labels'\n", TABLE)
+    found = pasted(tmp_path, "step 10 loss 2.3\n", FRAMES, "KeyError: 'labels'\n", TABLE)
     assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{2}])
     assert "KeyError: 'labels'" in found.charges[0].says
     assert found.charges[0].confidence is Confidence.STRONG
@@ -32,30 +26,30 @@ def test_the_exception_is_that_of_the_rank_in_the_table(tmp_path: Path) -> None:
 
 def test_a_known_cause_is_that_of_the_rank_in_the_table(tmp_path: Path) -> None:
     memory = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
-    found = read(tmp_path, FRAMES, memory, TABLE)
+    found = pasted(tmp_path, FRAMES, memory, TABLE)
     assert (culprits(found), found.charges[0].symptom) == ([{2}], "torch-cuda-memory")
 
 
 def test_the_task_of_slurm_that_is_a_torchrun_is_nobody(tmp_path: Path) -> None:
     ends = "srun: error: node3: task 0: Exited with exit code 1\n"
-    assert culprits(read(tmp_path, FRAMES, "KeyError: 'labels'\n", TABLE, ends)) == [{2}]
+    assert culprits(pasted(tmp_path, FRAMES, "KeyError: 'labels'\n", TABLE, ends)) == [{2}]
 
 
 def test_without_an_exception_the_table_is_the_answer(tmp_path: Path) -> None:
-    found = read(tmp_path, TABLE[TABLE.index("=") :])
+    found = pasted(tmp_path, TABLE[TABLE.index("=") :])
     assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{2}])
 
 
 def test_a_rank_that_others_left_alone_is_not_the_cause(tmp_path: Path) -> None:
     closed = "RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [10.0.0.2]:44332\n"
-    found = read(tmp_path, FRAMES, closed, TABLE)
+    found = pasted(tmp_path, FRAMES, closed, TABLE)
     assert found.charges[0].symptom == "gloo-peer-closed"
     assert {each.confidence for each in found.charges if each.because is None} == {Confidence.SUSPECT}
 
 
 def test_a_rank_whose_communicator_was_aborted_is_not_the_cause(tmp_path: Path) -> None:
     aborted = "torch.distributed.DistBackendError: NCCL communicator was aborted on rank 2.\n"
-    found = read(tmp_path, FRAMES, aborted, TABLE)
+    found = pasted(tmp_path, FRAMES, aborted, TABLE)
     assert found.charges[0].symptom == "torch-nccl-down"
     assert {each.confidence for each in found.charges if each.because is None} == {Confidence.SUSPECT}
 
@@ -68,7 +62,7 @@ def test_the_only_rank_with_an_exception_of_its_own_comes_first(tmp_path: Path) 
         of(rank, f"DistBackendError: NCCL communicator was aborted on rank {rank}.") for rank in range(64)
     ]
     aborted[17] = of(17, "OSError: [Errno 5] Input/output error")
-    found = read(tmp_path, *aborted)
+    found = pasted(tmp_path, *aborted)
     assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{17}])
 
 
@@ -77,7 +71,7 @@ def test_the_earliest_of_several_tables_counts_wherever_it_stands(later_first: b
     later = TABLE[TABLE.index("=") :]
     for old, new in (("node7", "node9"), (":00:0", ":00:1"), ("rank      : ", "rank      : 1"), ("42", "52")):
         later = later.replace(old, new)
-    found = read(tmp_path, *((later, TABLE) if later_first else (TABLE, later)))
+    found = pasted(tmp_path, *((later, TABLE) if later_first else (TABLE, later)))
     assert culprits(found)[0] == {2}
     how = [" ".join(each.how) for each in found.charges if {party.rank for party in each.who} == {12}]
     assert not any("no other rank" in text for text in how)
@@ -95,7 +89,7 @@ SPELLINGS = from_cases(__file__, "SPELLINGS", dict[str, str])
 
 @each("table", [ALIKE, OLD])
 def test_ranks_that_ended_alike_stand_beside_the_first(table: str, tmp_path: Path) -> None:
-    found = read(tmp_path, table[table.index("\n") + 1 :])
+    found = pasted(tmp_path, table[table.index("\n") + 1 :])
     assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{2}])
     assert "rank 1" in found.charges[0].says
 
@@ -106,13 +100,13 @@ def test_if_the_first_is_cut_off_no_rank_is_named_as_the_first(tmp_path: Path) -
         "[1]:\n  time      : 2026-11-20_10:00:02\n  host      : node7\n  rank      : 3 (local_rank: 3)\n"
         "  exitcode  : 1 (pid: 4251)\n  error_file: <N/A>\n[2]:\n",
     )
-    found = read(tmp_path, cut[cut.index("=") :])
+    found = pasted(tmp_path, cut[cut.index("=") :])
     assert culprits(found) == [{1, 3}]
     assert found.charges[0].confidence is Confidence.SUSPECT
 
 
 def test_an_exception_of_all_ranks_is_told_of_all(tmp_path: Path) -> None:
-    found = read(tmp_path, FRAMES, "KeyError: 'labels'\n", FRAMES, "KeyError: 'labels'\n", ALIKE)
+    found = pasted(tmp_path, FRAMES, "KeyError: 'labels'\n", FRAMES, "KeyError: 'labels'\n", ALIKE)
     assert culprits(found) == [{2}]
     assert "KeyError" in found.charges[0].says
     assert "rank 1" in found.charges[0].says
@@ -122,7 +116,7 @@ def test_an_exception_of_all_ranks_is_told_of_all(tmp_path: Path) -> None:
 def test_the_local_rank_is_named_in_every_version(version: str, tmp_path: Path) -> None:
     failed = SPELLINGS[version].format("failed (exitcode: 1) local_rank: 2 (pid: 4250)")
     launcher = FRAMES.replace("/work/train.py", "/opt/bin/accelerate")
-    found = read(tmp_path, "loading\n", failed, "\n", launcher)
+    found = pasted(tmp_path, "loading\n", failed, "\n", launcher)
     assert found.outcome is LogOutcome.NAMED
     assert not found.beside
     assert "process 4250 (local rank 2) ended with exit code 1" in found.charges[0].says
@@ -130,7 +124,7 @@ def test_the_local_rank_is_named_in_every_version(version: str, tmp_path: Path) 
 
 def test_the_warning_of_torch_1_9_names_the_process(tmp_path: Path) -> None:
     header = "               CHILD PROCESS FAILED WITH NO ERROR_FILE                \n"
-    found = read(
+    found = pasted(
         tmp_path,
         header,
         "Child process 4250 (local_rank 2) FAILED (exitcode 1)\n",
@@ -143,7 +137,7 @@ def test_the_warning_of_torch_1_9_names_the_process(tmp_path: Path) -> None:
 @each("prefix", ["[gpu17:0]:", "trainer-1  | "])
 def test_a_table_is_read_behind_a_prefix(prefix: str, tmp_path: Path) -> None:
     lines = (*FRAMES.splitlines(), "KeyError: 'labels'", *TABLE.splitlines())
-    found = read(tmp_path, *(f"{prefix}{line}\n" for line in lines))
+    found = pasted(tmp_path, *(f"{prefix}{line}\n" for line in lines))
     assert "KeyError: 'labels'" in found.charges[0].says
     assert culprits(found)[0] == {2}
 
@@ -160,7 +154,7 @@ def test_an_exception_inside_the_table_is_that_of_its_rank(tmp_path: Path) -> No
     begin, end = TABLE.rsplit("  traceback : To enable", 1)
     tail = end.split("\n", 1)[1]
     for said in ("VocabError: 32001 is more than 32000", "torch.OutOfMemoryError: CUDA out of memory."):
-        found = read(tmp_path, "step 10 loss 2.3\n", begin, inside.format(said), tail)
+        found = pasted(tmp_path, "step 10 loss 2.3\n", begin, inside.format(said), tail)
         assert (found.outcome, culprits(found)) == (LogOutcome.NAMED, [{2}])
         assert found.charges[0].says.endswith(
             f"{said} (/work/train.py:77, in main)" if "Vocab" in said else "sufficient"

@@ -10,7 +10,7 @@ from doctor.logs.forms.line import said_of
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import concluded, written
 from tests.unit.logs.known import NOW
 from tests.unit.logs.test_attempts import text_of
 
@@ -55,15 +55,12 @@ def test_it_is_judged_as_without(name: str, wrap: Callable[[str], str], tmp_path
 
 
 def test_journald_tells_the_host(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text("".join(f"{journal(line)}\n" for line in text_of("failed").splitlines()))
-    assert {each.host for each in concluded(path).charges[0].who} == {"node7"}
+    found = written(tmp_path, *map(journal, text_of("failed").splitlines()))
+    assert {each.host for each in found.charges[0].who} == {"node7"}
 
 
 def test_a_line_that_is_cut_stays_as_it_is(tmp_path: Path) -> None:
-    path = tmp_path / "train.log"
-    path.write_text(docker("step 1 loss 2") + "\n" + docker("RuntimeError: no")[:30] + "\n{]\n")
-    concluded(path)
+    pasted(tmp_path, docker("step 1 loss 2") + "\n" + docker("RuntimeError: no")[:30] + "\n{]\n")
 
 
 @pytest.mark.parametrize("tag", ["sshd", "systemd-logind"])

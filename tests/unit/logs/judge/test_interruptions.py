@@ -7,16 +7,11 @@ from pathlib import Path
 import pytest
 
 from doctor.logs.explanation import Explanation, why_unknown
-from doctor.logs.model import Conclusion, LogOutcome
+from doctor.logs.model import LogOutcome
 from doctor.model import Confidence
-from tests.support.fault_logs import JOBS, concluded
+from tests.support.fault_logs import JOBS, concluded, pasted
 
 CTRL_C = JOBS / "loopback/ctrlc/train.log"
-
-
-def said_of(folder: Path, text: str) -> Conclusion:
-    (folder / "train.log").write_text(text)
-    return concluded(folder / "train.log")
 
 
 @pytest.mark.parametrize("name", ["ctrlc", "ctrlc-tee"])
@@ -44,7 +39,7 @@ def test_nobody_is_suspected_of_a_job_that_was_busy() -> None:
 def test_a_job_that_logged_a_step_just_before_did_not_hang(tmp_path: Path) -> None:
     lines = CTRL_C.read_text().replace("step ", "2026-11-22 01:00:56,900 step ")
     steps = "".join(f"2026-11-22 01:00:{second},900 step {second} loss 0.3\n" for second in range(40, 56))
-    said = said_of(tmp_path, steps + lines)
+    said = pasted(tmp_path, steps + lines)
     assert said.outcome is LogOutcome.UNKNOWN
     assert said.charges[0].who == ()
 
@@ -54,6 +49,6 @@ def test_what_came_before_ctrl_c_comes_first(tmp_path: Path) -> None:
     error = "[rank3]: ValueError: shard 0017 is empty"
     failed = f'[rank3]: Traceback (most recent call last):\n[rank3]:   File "a.py", line 3, in f\n{error}\n'
     after = "".join(line for line in after.splitlines(keepends=True) if not line.startswith("[rank3]"))
-    said = said_of(tmp_path, before + failed + told + after)
+    said = pasted(tmp_path, before + failed + told + after)
     assert [each.rank for each in said.charges[0].who] == [3]
     assert "shard 0017" in said.charges[0].says

@@ -3,9 +3,8 @@
 from pathlib import Path
 
 from doctor.logs.explanation import Explanation, last_words
-from doctor.logs.model import Conclusion
 from doctor.logs.report import page_of
-from tests.support.fault_logs import concluded
+from tests.support.fault_logs import written
 from tests.support.logs.conclusions import text
 
 NOISE = [f"ERROR: widget {letter} is not calibrated" for letter in "abcdefgh"]
@@ -13,42 +12,36 @@ STEPS = [f"step {step} of a job" for step in range(300)]
 FELL = ["Traceback (most recent call last):", '  File "train.py", line 7, in load', "FrobError: shard 17"]
 
 
-def told(folder: Path, *lines: str, name: str = "train.log") -> Conclusion:
-    path = folder / name
-    path.write_text("".join(f"{line}\n" for line in lines))
-    return concluded(path)
-
-
 def test_the_exception_at_the_end_comes_before_all_noise_at_the_beginning(tmp_path: Path) -> None:
-    said = told(tmp_path, *NOISE, "loading", *FELL)
+    said = written(tmp_path, *NOISE, "loading", *FELL)
     assert said.charges[0].says.startswith("the program ended with an exception: FrobError: shard 17")
     assert said.odd[0].text.startswith("FrobError: shard 17")
     assert said.telling.startswith("it is an exception; it is among the last lines of its file")
 
 
 def test_the_last_error_comes_before_all_noise_at_the_beginning(tmp_path: Path) -> None:
-    said = told(tmp_path, *NOISE, *["waiting for the file system"] * 300, "ERROR: the frob fell off")
+    said = written(tmp_path, *NOISE, *["waiting for the file system"] * 300, "ERROR: the frob fell off")
     assert said.odd[0].text == "ERROR: the frob fell off"
 
 
 def test_a_line_that_is_repeated_comes_last(tmp_path: Path) -> None:
     noise = [f"ERROR: cannot reach the dashboard, try no. {number}" for number in range(9)]
-    said = told(tmp_path, *noise, "ERROR: the frob fell off", *noise[:1])
+    said = written(tmp_path, *noise, "ERROR: the frob fell off", *noise[:1])
     assert [line.text for line in said.odd] == ["ERROR: the frob fell off", noise[0]]
 
 
 def test_a_line_that_passes_on_another_failure_comes_last(tmp_path: Path) -> None:
-    said = told(tmp_path, "ERROR: a child process failed", "ERROR: the frob fell off", "Killed")
+    said = written(tmp_path, "ERROR: a child process failed", "ERROR: the frob fell off", "Killed")
     assert said.odd[0].text == "ERROR: the frob fell off"
 
 
 def test_the_first_of_equal_lines_comes_first(tmp_path: Path) -> None:
-    said = told(tmp_path, *(f"[rank{rank}]: ERROR: frob {rank * 'x'} fell off" for rank in (2, 1, 3)))
+    said = written(tmp_path, *(f"[rank{rank}]: ERROR: frob {rank * 'x'} fell off" for rank in (2, 1, 3)))
     assert [line.who.rank for line in said.odd] == [2, 1, 3]
 
 
 def test_the_report_says_who_wrote_it_and_where_to_look(tmp_path: Path) -> None:
-    said = told(tmp_path, *(f"[rank3]: {line}" for line in (*STEPS, "ERROR: the frob fell off")))
+    said = written(tmp_path, *(f"[rank3]: {line}" for line in (*STEPS, "ERROR: the frob fell off")))
     assert said.odd[0].who.rank == 3
     shown = Explanation(said)
     page = page_of(shown)
@@ -61,7 +54,7 @@ def test_the_report_says_who_wrote_it_and_where_to_look(tmp_path: Path) -> None:
 
 def test_each_rank_whose_traceback_is_cut_off_is_shown(tmp_path: Path) -> None:
     begins, frame = FELL[:2]
-    said = told(
+    said = written(
         tmp_path,
         f"[node1:0]: {begins}",
         f"[node1:1]: {begins}",

@@ -8,6 +8,7 @@ import pytest
 from doctor.logs.loss.judge import judge_curves, since_of
 from doctor.logs.model import Curve, LogCause, Role, Symptom
 from doctor.model import Confidence
+from tests.support.cases import cases
 from tests.unit.logs.loss.curves import curve, falling
 
 
@@ -85,17 +86,7 @@ def test_a_loss_that_explodes_is_diverging(noise: float, times: float) -> None:
     assert charge.confidence is Confidence.STRONG
 
 
-@pytest.mark.parametrize(
-    ("losses", "since"),
-    [
-        ([2.78, 2.77, 2.77, 7.34, 8.72, 7.65, 7.19, 6.85], "step 40"),
-        ([2.78, 2.77, 2.77, 7.34, 2.79, 2.76], ""),
-        ([2.78, 3.10, 2.77, 7.34, 8.72], ""),
-        ([2.78, 2.77, 2.77, 4.10, 4.20], ""),
-        ([2.78, 2.77, 7.34, 8.72, 7.65], ""),
-        ([2.78, 2.77, 2.77, 7.34], ""),
-    ],
-)
+@cases
 def test_even_a_few_losses_show_that_they_leave_their_level(losses: list[float], since: str) -> None:
     told = [charge.says for charge in judge_curves([curve(losses)])]
     assert told == ([f"The loss of rank 0 rises since {since}"] if since else [])

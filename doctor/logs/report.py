@@ -238,6 +238,6 @@ def _draws_losses(explained: Explanation) -> bool:
 
 
 def _file(file: LogFile) -> tuple[str, ...]:
-    ranks = file.ranks or (() if file.who.rank is None else (file.who.rank,))
-    of = " on ".join(filter(None, (ranks_text(ranks, most=4) if ranks else "", fold([file.who.host or ""]))))
+    ranks = ranks_text(file.ranks, most=4) if file.ranks else ""
+    of = " on ".join(filter(None, (ranks, fold([file.who.host or ""]))))
     return file.name, f"{file.lines:,}", ", ".join(form.value for form in file.forms[:4]), of

@@ -71,7 +71,7 @@ def _part(explained: Explanation) -> LogsPart:
         hosts=found.hosts,
         checks=found.checks,
         commands=explained.proves(),
-        ranks=tuple(sorted({rank for file in logs.files for rank in _ranks(file)})),
+        ranks=tuple(sorted({rank for file in logs.files for rank in file.ranks})),
         timeline=tuple(TimelineEntry(at, says) for at, says in found.story),
         odd=tuple(map(_line, found.odd)),
         telling=found.telling or None,
@@ -128,13 +128,9 @@ def _line(line: LogLine) -> LineEntry:
     return LineEntry(line.file, line.number, line.text, line.who.rank, line.at)
 
 
-def _ranks(file: LogFile) -> tuple[int, ...]:
-    return file.ranks or (() if file.who.rank is None else (file.who.rank,))
-
-
 def _file(file: LogFile) -> LogFileEntry:
     who, problem = file.who.host, file.problem or None
-    return LogFileEntry(file.name, file.size, file.lines, file.forms, who, _ranks(file), problem)
+    return LogFileEntry(file.name, file.size, file.lines, file.forms, who, file.ranks, problem)
 
 
 def _curve(curve: Curve) -> CurveEntry:

@@ -43,8 +43,6 @@ def ascend(text: str, facts: LineFacts, clock: Clock) -> bool:
         return _plog(text, facts, clock) or _npu(text, facts, clock) or _cann(text, facts, clock)
     if first == "E" and _cann(text, facts, clock):
         return True
-    if first in " \t" and _npu(text, facts, clock):
-        return True
     if found := _ON_DEVICE.match(text, at):
         facts.form = Form.CANN
         if found["pid"]:

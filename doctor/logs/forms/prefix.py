@@ -12,6 +12,8 @@ from doctor.logs.forms.system import SERVICES
 from doctor.logs.forms.times import DATED, NAMED, Clock
 
 MOST_PREFIXES = 5
+LEAST_LINES = 3
+"""Fewer lines show no layout."""
 _HOST = r"[A-Za-z0-9][\w.-]{0,62}"
 
 _ANY = re.compile(
@@ -48,7 +50,6 @@ _OF_SRUN = re.compile(r" {0,4}\d{1,6}: srun: ")
 """srun labels the lines of tasks, and never its own: the label is of another program, such as ctest."""
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
-_INDENT = re.compile(r" *")
 _NAMES = re.compile(
     r"\b[Rr]ank[ _:=-]{0,2}(?P<rank>\d{1,6})\b"
     r"|(?P<host>\b[A-Za-z][\w.-]{0,62})(?::(?P<local>\d{1,3}))?(?=[\s\]|):>]|$)"
@@ -94,41 +95,26 @@ class PrefixLayout:
 
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
     """The layout, from the first lines of a file. A prefix counts only if nearly all of them have it."""
-    labels: list[int] = []
-    brackets: list[int] = []
-    total = 0
-    hosts: Counter[str] = Counter()
-    indent = 80
-    containers: Counter[str] = Counter()
-    unlike = False
-    for line in lines:
-        if not line.strip():
-            continue
-        total += 1
-        unlike |= _OF_SRUN.match(line) is not None
-        indent = min(indent, len(_INDENT.match(line)[0]))  # type: ignore[index]
-        label = _LABEL.match(line)
-        if label:
-            labels.append(int(label["task"]))
-        bracket = _BRACKET.match(line)
-        if bracket:
-            brackets.append(int(bracket["task"]))
-        composed = _COMPOSE.match(line)
-        if composed:
-            containers[composed[0].strip()] += 1
-        ahead = _AHEAD.match(line)
-        if ahead:
-            hosts[ahead["host"]] += 1
-    enough = max(3, total * 0.8)
-    known = [host for host in hosts if host.lower() not in _NOT_HOSTS and _NUMBERED.match(host)]
-    several = total >= 3 and sum(hosts[host] for host in known) >= enough and len(known) * 2 <= total
+    some = [line for line in lines if line.strip()]
+    if len(some) < LEAST_LINES:
+        return PrefixLayout()
+    enough = max(LEAST_LINES, len(some) * 0.8)
+    labels, brackets = (
+        [int(found["task"]) for line in some if (found := each.match(line))] for each in (_LABEL, _BRACKET)
+    )
+    ahead = Counter(found["host"] for line in some if (found := _AHEAD.match(line)))
+    hosts = {host for host in ahead if host.lower() not in _NOT_HOSTS and _NUMBERED.match(host)}
+    if sum(ahead[host] for host in hosts) < enough or len(hosts) * 2 > len(some):
+        hosts = set()
+    containers = {found[0].strip() for line in some if (found := _COMPOSE.match(line))}
+    composed = sum(_COMPOSE.match(line) is not None for line in some)
     return PrefixLayout(
-        label=len(labels) >= enough and total >= 3 and not _counts(labels) and not unlike,
-        bracket=len(brackets) >= enough and total >= 3 and not _counts(brackets),
-        hosts=frozenset(known) if several else frozenset(),
-        indent=indent if total >= 3 else 0,
-        shapes=frozenset(map(_shape, known)) if several else frozenset(),
-        compose=containers.total() >= enough and total >= 3 and len(containers) * 2 <= total,
+        label=len(labels) >= enough and not _counts(labels) and not any(map(_OF_SRUN.match, some)),
+        bracket=len(brackets) >= enough and not _counts(brackets),
+        hosts=frozenset(hosts),
+        indent=min(len(line) - len(line.lstrip(" ")) for line in some),
+        shapes=frozenset(map(_shape, hosts)),
+        compose=composed >= enough and len(containers) * 2 <= len(some),
     )
 
 

@@ -69,10 +69,9 @@ def clocks_of(
                     marks[("loss", step)][clock].append(at)
     apart: dict[tuple[Clock, Clock], list[float]] = defaultdict(list)
     for seen in marks.values():
-        clocks = sorted(seen)[:1000]
-        for one in clocks[:1]:
-            for other in clocks[1:]:
-                apart[one, other].append(min(seen[other]) - min(seen[one]))
+        one, *others = sorted(seen)[:1000]
+        for other in others:
+            apart[one, other].append(min(seen[other]) - min(seen[one]))
     edges: dict[Clock, dict[Clock, float]] = defaultdict(dict)
     for (one, other), seconds in apart.items():
         edges[one][other], edges[other][one] = median(seconds), -median(seconds)

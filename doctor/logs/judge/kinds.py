@@ -75,14 +75,13 @@ _WAITING = {"wait", "waits", "timeout", "watchdog"}
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _SUPERVISORS = ("msrun-worker-ended", "supervisor-", "kubernetes-exit-code", "kubernetes-container-ended")
 """What supervisors say of those they watch, in lines that any program may write."""
-_DEATHS = {4, 7, 8, 9, 11}
-"""Signals that end a process through its own fault, or that kill it from outside the job."""
-_STOPS = {1, 2, 15}
+_BY_SIGNAL = {
+    **dict.fromkeys((4, 7, 8, 9, 11), SuspectKind.DIED),
+    **dict.fromkeys((1, 2, 15), SuspectKind.STOPPED),
+}
+"""Signals that end a process through its own fault or kill it from outside, and those that launchers send."""
 _EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
-_SIGNAL = re.compile(
-    r"(?i)(?:exited on |received )?signal[: ] *(\d{1,3})\b|\bsignal: *(\w{1,20}) *\((\d{1,3})\)"
-)
-
+_SIGNAL = re.compile(r"(?i)signal[: ] *(\d{1,3})\b")
 _BY_SLURM = re.compile(r"srun: error: \S{1,80}: tasks? [\d,-]{1,100}: (Killed|Terminated)\b")
 _WORDS = {"Killed": 9, "Terminated": 15}
 
@@ -131,13 +130,7 @@ def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
         return SuspectKind.DIED
     number = signal_of(sighting)
     if number is not None and (form in _LAUNCHERS or sighting.symptom.role is not Role.CONSEQUENCE):
-        return (
-            SuspectKind.DIED
-            if number in _DEATHS
-            else SuspectKind.STOPPED
-            if number in _STOPS
-            else SuspectKind.LEFT
-        )
+        return _BY_SIGNAL.get(number, SuspectKind.LEFT)
     if "closing signal SIGTERM" in text or "Job step aborted" in text:
         return SuspectKind.STOPPED
     by_launcher = form in _LAUNCHERS or sighting.symptom.id.startswith(_SUPERVISORS)
@@ -176,12 +169,7 @@ def signal_of(sighting: Sighting) -> int | None:
         return code - 128
     if sighting.first.form not in _LAUNCHERS and "signal" not in sighting.symptom.id:
         return None
-    found = _SIGNAL.search(sighting.first.text)
-    number = found[1] or found[3] if found else None
-    if (
-        number is None
-        and sighting.first.form is Form.SLURM
-        and (word := _BY_SLURM.search(sighting.first.text))
-    ):
-        return _WORDS[word[1]]
-    return int(number) if number else None
+    if found := _SIGNAL.search(sighting.first.text):
+        return int(found[1])
+    word = _BY_SLURM.search(sighting.first.text) if sighting.first.form is Form.SLURM else None
+    return _WORDS[word[1]] if word else None

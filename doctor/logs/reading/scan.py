@@ -58,8 +58,6 @@ MOST_AFTER = 40
 BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch's prefix of an uncaught exception."""
-_NEAR_END = 30
-"""If more lines follow an exception without frames, it did not end the script."""
 MOST_SEARCHED = 200
 """The most lines of one file whose neighbours are searched for values."""
 _LOOKED = 20_000
@@ -225,9 +223,7 @@ class _Scanner:
             number -= 1
         self._most_odd, self._at_end = MOST_ODD, False
         for wording, each in old.items():
-            later = found.odd.setdefault(wording, each)
-            if later[0] != each[0]:  # another rank says the same at its end
-                found.odd[f"{wording} {each[0].rank}"] = each
+            found.odd.setdefault(wording, each)
         self._cut_off(window)
 
     def _cut_off(self, window: Window) -> None:
@@ -378,8 +374,6 @@ class _Scanner:
                 text = f"{text} (process {facts.pid} on {facts.host})"
             above = [line for line in around.above() if line.startswith(text[: facts.prefix])]
             frame = next(filter(None, map(FRAME.search, above)), None)
-            if frame is None and not facts.record and len(around.below()) >= _NEAR_END:
-                return  # the script went on after it
             if (
                 not facts.record
                 and not _UNCAUGHT.search(text[: facts.start])

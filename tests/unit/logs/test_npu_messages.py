@@ -29,18 +29,7 @@ NAN = "AssertionError: Rank 13: found NaN in local grad norm in backwards pass. 
 RERUN = from_cases(__file__, "RERUN", tuple[str, ...])
 RULE = "-" * 66
 PIPELINE = (RULE, "- Dataset Pipeline Error Message: ", RULE)
-USER_CODE = (
-    "RuntimeError: Exception thrown from user defined Python function in dataset. ",
-    *(RULE, "- Python Call Stack: ", RULE),
-    "Traceback (most recent call last):",
-    '  File "/opt/mindspore/dataset/engine/datasets_user_defined.py", line 99, in _cpp_sampler_fn',
-    "    val = dataset[i]",
-    '  File "/job/reader.py", line 11, in __getitem__',
-    "    return self.rows[i]",
-    "KeyError: 'shard 17'",
-    *("", *PIPELINE),
-    "[ERROR] Execute user Python code failed, check 'Python Call Stack' above.",
-)
+USER_CODE = from_cases(__file__, "USER_CODE", tuple[str, ...])
 FULL = from_cases(__file__, "FULL", tuple[str, ...])
 CARD_IN_USE = from_cases(__file__, "CARD_IN_USE", tuple[str, ...])
 
@@ -113,14 +102,14 @@ def test_a_worker_of_another_engine_has_the_rank_that_torch_npu_says(tmp_path: P
     lines = [CALLED.format(WORKER, NOT_SET_UP), CALLED.format(WORKER, CALL)]
     (cause,) = accusations(written(tmp_path, *lines))
     assert [party.rank for party in cause.who] == [5]
-    (cause,) = accusations(written(tmp_path, lines[:1]))
+    (cause,) = accusations(written(tmp_path, lines[0]))
     assert [party.rank for party in cause.who] == [None]
 
 
 def test_a_worker_of_the_only_engine_has_its_own_rank(tmp_path: Path) -> None:
     for before in ("", "(EngineCore_0 pid=90) "):
         line = CALLED.format(f"{before}(VllmWorker rank=3 pid=114020)", NOT_SET_UP)
-        (cause,) = accusations(written(tmp_path, [line]))
+        (cause,) = accusations(written(tmp_path, line))
         assert [party.rank for party in cause.who] == [3]
 
 
@@ -141,7 +130,7 @@ WARNED = ("loader WARNING - Error occurred during preprocess.", *PIPELINE, "[ERR
 
 @pytest.mark.parametrize("lines", [[OPTIONAL], WARNED, [TRANSIENT]], ids=["library", "pipeline", "transient"])
 def test_what_the_job_overcame_is_not_accused(lines: Sequence[str], tmp_path: Path) -> None:
-    assert not accusations(written(tmp_path, [*lines, *STEPS]))
+    assert not accusations(written(tmp_path, *lines, *STEPS))
 
 
 def test_the_number_that_the_root_waits_for_completes_the_list(tmp_path: Path) -> None:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.model import LogOutcome
 from tests.support.cases import cases, from_cases
 from tests.support.fault_logs import pasted
@@ -15,53 +13,12 @@ def framed(*lines: str) -> str:
     return "\n".join([DASHES, *lines, DASHES, ""])
 
 
-LOST = framed(
-    "PRTE has lost communication with a remote daemon.",
-    "",
-    "  HNP daemon   : [prterun-head-34@0,0] on node head",
-    "  Remote daemon: [prterun-head-34@0,1] on node 10.0.0.7",
-)
-FIREWALL = framed(
-    "A process or daemon was unable to complete a TCP connection",
-    "to another process:",
-    "  Local host:    node1",
-    "  Remote host:   node2",
-    "This is usually caused by a firewall on the remote host.",
-)
-PEER = framed(
-    "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This",
-    "should not happen.",
-    "",
-    "  Local host: node3",
-    "  PID:        4242",
-    "  Message:    connect() to 10.0.0.9:1024 failed",
-    "  Error:      Operation now in progress (115)",
-)
+FIREWALL = from_cases(__file__, "FIREWALL", str)
 NOT_STARTED = framed("ORTE was unable to reliably start one or more daemons.", "This usually is caused by:")
-WRAPPED = framed(
-    "mpiexec noticed that process rank 5 with PID 31337 on node gpu-17 exited on", "signal 7 (Bus error)."
-)
-IMPROPER = framed(
-    "mpirun has exited due to process rank 6 with PID 0 on",
-    "node gpu-18 exiting improperly. There are three reasons this could occur:",
-)
 HYDRA = from_cases(__file__, "HYDRA", str)
-HYDRA_OLD = from_cases(__file__, "HYDRA_OLD", str)
 
 
-@pytest.mark.parametrize(
-    ("text", "symptom", "words"),
-    [
-        (LOST, "mpi-daemon-lost", "10.0.0.7: mpirun lost"),
-        (FIREWALL + NOT_STARTED, "mpi-connect", "node1 could not reach node2: "),
-        (PEER, "mpi-connect", "node3 could not reach 10.0.0.9: "),
-        (WRAPPED, "mpi-rank-signal", "rank 5 on gpu-17 died of SIGBUS"),
-        (IMPROPER, "mpi-rank-improper", "rank 6 on gpu-18: "),
-        (HYDRA, "mpi-bad-termination", "rank 3 on node7 was killed (SIGKILL)"),
-        (HYDRA_OLD, "mpi-bad-termination", "a process on node8 died of SIGSEGV"),
-    ],
-    ids=["lost", "firewall", "peer", "wrapped", "improper", "hydra", "hydra-old"],
-)
+@cases
 def test_mpi_names_both_ends(text: str, symptom: str, words: str, tmp_path: Path) -> None:
     first = pasted(tmp_path, text).charges[0]
     assert (first.symptom, first.says[: len(words)]) == (symptom, words)
@@ -137,28 +94,9 @@ def test_the_last_words_before_an_exit_code_are_shown(tmp_path: Path) -> None:
 
 
 REFUSED = from_cases(__file__, "REFUSED", str)
-NO_NAME = from_cases(__file__, "NO_NAME", str)
-ABORTED = from_cases(__file__, "ABORTED", str)
-REACHED_TOO_FEW = framed(
-    "The InfiniBand retry count between two MPI processes has been",
-    "exceeded.",
-    "",
-    "  Local host:   n042",
-    "  Local device: mlx5_0",
-    "  Peer host:    n117",
-)
 
 
-@pytest.mark.parametrize(
-    ("text", "symptom", "words"),
-    [
-        (REFUSED, "mpi-call", "rank 7: an MPI call of a rank failed (MPI_ERR_TRUNCATE, in MPI_Allreduce)"),
-        (ABORTED, "mpi-call", "rank 3: an MPI call of a rank failed (in PMPI_Recv)"),
-        (NO_NAME, "mpi-name", "mpirun or a rank asked for a host name that has no address"),
-        (REACHED_TOO_FEW, "mpi-ib-retry", "n042 had trouble with n117: "),
-    ],
-    ids=["open-mpi", "mpich", "name", "infiniband"],
-)
+@cases
 def test_a_call_of_mpi_that_failed_is_no_end_without_a_word(
     text: str, symptom: str, words: str, tmp_path: Path
 ) -> None:

@@ -6,33 +6,18 @@ import pytest
 
 from doctor.logs.model import LogOutcome
 from doctor.model import UNDECIDED, Confidence
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.fault_logs import concluded
 
 STUCK = from_cases(__file__, "STUCK", str)
 STUCK_LATER = from_cases(__file__, "STUCK_LATER", str)
 TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
-DEEPSPEED = from_cases(__file__, "DEEPSPEED", tuple[str, ...])
 NOT_REACHED = from_cases(__file__, "NOT_REACHED", tuple[str, ...])
-OFF_THE_BUS = from_cases(__file__, "OFF_THE_BUS", tuple[str, ...])
 MPICH = from_cases(__file__, "MPICH", tuple[str, ...])
 BROKEN_AT_ITS_END = from_cases(__file__, "BROKEN_AT_ITS_END", tuple[str, ...])
 
 
-@pytest.mark.parametrize(
-    ("lines", "symptom"),
-    [
-        ([each.format(-9) for each in DEEPSPEED], "torchrun-killed"),
-        ([each.format(-7) for each in DEEPSPEED], "torch-bus-error"),
-        ([each.format(-11) for each in DEEPSPEED], "torchrun-segfault"),
-        (NOT_REACHED, "torch-connect-timeout"),
-        (OFF_THE_BUS, "gpu-xid-79"),
-        (
-            ["kernel: NVRM: Xid (PCI:0000:cb:00): 109, pid=1797, name=pt_main_thread, Ch 00000008"],
-            "gpu-xid-reset",
-        ),
-    ],
-)
+@cases
 def test_what_it_says_is_named(lines: list[str], symptom: str, tmp_path: Path) -> None:
     said = concluded(written(tmp_path, lines))
     assert said.outcome is LogOutcome.NAMED

@@ -333,13 +333,7 @@ def test_a_table_of_losses(tmp_path: Path) -> None:
     assert curve.total == 60_000
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        TRACEBACK + "2025-11-20 07:00:00 shard 12: attempt 1 failed, attempt 2 in 5 s\n",
-        "Exception ignored in: <function Iter.__del__ at 0x7>\n" + TRACEBACK + "bye\n",
-    ],
-)
+@cases
 def test_an_exception_that_was_caught_is_not_odd(tmp_path: Path, text: str) -> None:
     assert (
         one(tmp_path, "".join(f"{rank}: hi\n" for rank in range(4)) * text.startswith("4") + text)

@@ -3,24 +3,15 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.model import LogOutcome
 from doctor.model import Confidence
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.each import each
 from tests.support.fault_logs import written
 
 N = "node1:100:200 [0]"
 GAI = "[W socket.cpp:601] [c10d] The {} network addresses of ({}, 29500) cannot be retrieved (gai error: {})."
-BIND = "[W socket.cpp:401] [c10d] The server socket has failed to bind to {} (errno: 98 - Address in use)."
-FAILED = "ERROR:torch.distributed.elastic.multiprocessing.api:failed (exitcode: 1) local_rank: 0 (pid: 3) of"
-STARTED = f"{N} misc/socket.cc:483 NCCL WARN socketStartConnect: Connect to"
-CLOSED = f"{N} misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote peer node2<5>"
-RECEIVED = f"{N} misc/socket.cc:30 NCCL WARN socketProgressOpt: Call to recv from"
-MODIFY = from_cases(__file__, "MODIFY", str)
 MISUSED = "RuntimeError: NCCL error in: ProcessGroupNCCL.cpp:825, invalid usage, NCCL version 2.7.8"
-NO_KERNEL = from_cases(__file__, "NO_KERNEL", str)
 UNKNOWN = from_cases(__file__, "UNKNOWN", tuple[str, ...])
 TIMED_OUT = from_cases(__file__, "TIMED_OUT", str)
 STORE = from_cases(__file__, "STORE", str)
@@ -31,40 +22,13 @@ def traceback(*frames: str, last: str) -> list[str]:
 
 
 PACKAGES = "/opt/lib/python3.7/site-packages"
-MEET = f'{PACKAGES}/torch/distributed/rendezvous.py", line 95, in _tcp_rendezvous_handler'
 SPAWN = f'{PACKAGES}/torch/multiprocessing/spawn.py", line 118, in join'
-NO_NAME = "Name or service not known"
 IO = "Input/output error"
-ABORTED = "Software caused connection abort"
 LOADER = "DataLoader worker (pid 4711) is killed by"
 OWN = '/work/train.py", line 12, in main'
 
 
-@pytest.mark.parametrize(
-    ("lines", "symptom", "says"),
-    [
-        ([BIND.format("0.0.0.0:29511")], "torch-port-in-use", "port 29511"),
-        (traceback(MEET, last="RuntimeError: Address already in use"), "torch-port-in-use", ""),
-        (traceback(MEET, last="RuntimeError: Permission denied"), "python-not-allowed", ""),
-        (traceback(MEET, last="RuntimeError: Connection timed out"), "torch-connect-timeout", ""),
-        (traceback(MEET, last="RuntimeError: No route to host"), "torch-connect-unreachable", ""),
-        (traceback(MEET, last=f"ValueError: host not found: {NO_NAME}"), "torch-name-unresolved", ""),
-        ([GAI.format("IPv4", "head", "-5 - No address")], "torch-name-unresolved", "head, port 29500"),
-        (traceback(OWN, last="RuntimeError: open(/m): Permission denied"), "python-not-allowed", "/m"),
-        (traceback(OWN, last="RuntimeError: open(/m): No such file or directory"), "torch-store-file", "/m"),
-        (traceback(OWN, last=f"RuntimeError: write(): fd 12 failed with {IO}"), "torch-save-failed", ""),
-        (traceback(OWN, last=f"RuntimeError: read(): fd 12 failed with {IO}"), "python-io-error", ""),
-        (traceback(OWN, last=f"RuntimeError: {LOADER} signal: Aborted. "), "torch-loader-killed", "4711"),
-        (UNKNOWN, "torch-cuda-unknown", ""),
-        ([f"{STARTED} 10.0.0.2<4> failed : {ABORTED}", CLOSED], "nccl-no-route", "10.0.0.2"),
-        ([f"{RECEIVED} 10.0.0.2<5203> failed : Connection reset by peer"], "nccl-peer-closed", "10.0.0.2"),
-        ([f"{N} include/socket.h:421 NCCL WARN Call to recv failed : Broken pipe"], "nccl-peer-closed", ""),
-        ([f"{MODIFY} mlx5_3:1, curr state INIT"], "nccl-ib-modify-qp", "mlx5_3:1"),
-        ([f"{N} net.cc:170 NCCL WARN Error: network IB not found."], "nccl-network-missing", "IB"),
-        (traceback(OWN, last=MISUSED), "nccl-invalid-usage", ""),
-        ([NO_KERNEL, FAILED], "torch-cuda-call", "no kernel image"),
-    ],
-)
+@cases
 def test_what_it_says_is_named(lines: Sequence[str], symptom: str, says: str, tmp_path: Path) -> None:
     found = written(tmp_path, *lines)
     assert found.outcome is LogOutcome.NAMED

@@ -77,11 +77,7 @@ def test_the_earliest_of_several_tables_counts_wherever_it_stands(later_first: b
     assert not any("no other rank" in text for text in how)
 
 
-ALIKE = (
-    TABLE.replace("exitcode  : -15", "exitcode  : 1")
-    .replace("_10:00:03", "_10:00:02")
-    .replace("Signal 15 (SIGTERM) received by PID 4249", "To enable traceback see: https://pytorch.org/docs")
-)
+ALIKE = from_cases(__file__, "ALIKE", str)
 OLD = from_cases(__file__, "OLD", str)
 SPELLINGS = from_cases(__file__, "SPELLINGS", dict[str, str])
 """torchrun's line about a rank that failed, by version."""

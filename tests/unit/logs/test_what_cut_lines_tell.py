@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from doctor.logs.judge.words import who
 from doctor.logs.model import Conclusion, LogOutcome
 from doctor.model import Confidence
@@ -13,13 +11,10 @@ from tests.support.fault_logs import accusations, written
 
 STEPS = [f"step {step} loss {3 - step / 1000:.4f}" for step in range(100)]
 FRAMES = from_cases(__file__, "FRAMES", list[str])
-DUMP = from_cases(__file__, "DUMP", list[str])
 STATE = from_cases(__file__, "STATE", list[str])
-HEAD = "[ 1326.450000] INFO: task python3:4037 blocked for more than 120 seconds."
 CUBLAS = from_cases(__file__, "CUBLAS", str)
 POD = ["Name:         train-0", "Namespace:    default", "Node:         gpu-7/10.0.0.7", "Containers:"]
 OOM = [*POD, "  main:", "    State:          Terminated", "      Reason:       OOMKilled"]
-EVICTED = [*POD[:3], "Reason:       Evicted", "Message:      The node was low on resource: memory. "]
 TIMEOUT = from_cases(__file__, "TIMEOUT", str)
 AICORE = from_cases(__file__, "AICORE", str)
 DEVICE = "[ERROR] 2026-05-28-13:42:55 (PID:285, Device:4, RankID:-1) ERR00100 PTA call acl api failed"
@@ -56,16 +51,7 @@ def test_usage_before_a_job_that_goes_on_is_healthy(lines: list[str], tmp_path: 
     assert said.outcome is LogOutcome.CLEAN
 
 
-@pytest.mark.parametrize(
-    ("lines", "symptom"),
-    [
-        (DUMP, "kernel-blocked-cut"),
-        (STATE, "kernel-blocked-state"),
-        ([DUMP[0], *STATE], "kernel-blocked-cut"),
-        ([HEAD, *DUMP], "kernel-blocked"),
-        ([HEAD, DUMP[0], *STATE], "kernel-blocked"),
-    ],
-)
+@cases
 def test_a_process_that_hangs_in_the_kernel(lines: list[str], symptom: str, tmp_path: Path) -> None:
     said = written(tmp_path, *lines)
     assert causes(said) == [(symptom, "process 4037")]
@@ -101,13 +87,7 @@ def test_tensorflow_without_a_gpu_is_healthy(tmp_path: Path) -> None:
     assert "cuda-call-failed" not in {symptom for symptom, _ in causes(written(tmp_path, line, *STEPS))}
 
 
-@pytest.mark.parametrize(
-    ("lines", "symptom", "says"),
-    [
-        (OOM, "kubernetes-out-of-memory", ("container main", "pod train-0")),
-        (EVICTED, "kubernetes-evicted", ("memory", "pod train-0")),
-    ],
-)
+@cases
 def test_pod_node_and_container_of_the_heading(
     lines: list[str], symptom: str, says: tuple[str, ...], tmp_path: Path
 ) -> None:

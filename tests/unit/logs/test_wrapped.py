@@ -10,7 +10,7 @@ from doctor.logs.forms.line import said_of
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form
-from tests.support.fault_logs import concluded, written
+from tests.support.fault_logs import concluded, pasted, written
 from tests.unit.logs.known import NOW
 from tests.unit.logs.test_attempts import text_of
 

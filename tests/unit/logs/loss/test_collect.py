@@ -228,19 +228,6 @@ def test_a_loss_that_megatron_leaves_out_is_nan() -> None:
         assert isnan(curve.losses[-1])
 
 
-@pytest.mark.parametrize(
-    "lines",
-    [
-        [*KNOWN, MEGATRON.format(5, LOST.format(1), 0)],
-        [
-            *KNOWN,
-            MEGATRON.format(5, " loss scale: 1.0 | grad norm: 0.7 | number of skipped iterations:   0 |", 0),
-        ],
-        [*KNOWN, KNOWN[-1].replace("4/", "5/")[:150]],
-        [*KNOWN, MEGATRON.format(5, LOST.format(0), 0), MEGATRON.format(6, LOSS.format(0.7), 0)],
-        [MEGATRON.format(4, LOSS.format(0.002), 0), MEGATRON.format(5, LOST.format(0), 0)],
-    ],
-    ids=["skipped", "a gradient", "cut off before it", "back again", "around 0"],
-)
+@cases
 def test_a_loss_may_be_left_out_for_other_reasons(lines: list[str]) -> None:
     assert all(map(isfinite, one(lines).losses))

@@ -163,7 +163,8 @@ def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = 
     lines = quotes.of(charge.lines, LINES if alone else 0)
     yield Row("lines", lines, RowForm.QUOTED, Medium.ALL if alone else Medium.FULL, LINES)
     led = tuple(map(_consequence, explained.led_to(place)))
-    yield from _traceback(charge, alone=alone)
+    if alone and (line := _raised(charge)):  # a page has room for the innermost calls before it
+        yield Row("traceback", line.frames, RowForm.QUOTED, Medium.HTML)
     yield Row("led to", led, on=Medium.TEXT, few=LED_TO, noun="consequences")
     many = len(charge.causes) > 1
     form = RowForm.NUMBERED if many else RowForm.WORDS
@@ -175,12 +176,6 @@ def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = 
         yield Row("do", charge.remedy.commands, RowForm.TYPED)
     elif alone:
         yield from _where_raised(charge)
-
-
-def _traceback(charge: LogCause, *, alone: bool) -> Iterator[Row]:
-    """The innermost calls before the exception: a page has room for them."""
-    if alone and (line := _raised(charge)):
-        yield Row("traceback", line.frames, RowForm.QUOTED, Medium.HTML)
 
 
 def _where_raised(charge: LogCause) -> Iterator[Row]:

@@ -65,11 +65,9 @@ def _of_neighbours(case: LogCase, suspect: Suspect) -> LogBlame:
     parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
     beside = f" ({ranks_text(near - at, most=MOST)})" if near - at else ""
     taken = suspect.events[0].sighting.taken
-    says = (
-        f"{who(wrote)} or a neighbour{beside} issued a different collective from the others: "
-        f"data of {taken.get('received')} bytes came for a buffer of {taken.get('expected')}{UNDECIDED}"
-    )
-    return LogBlame(says, parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
+    says = f"{who(wrote)} or a neighbour{beside} issued a different collective from the others"
+    sizes = f"data of {taken.get('received')} bytes came for a buffer of {taken.get('expected')}{UNDECIDED}"
+    return LogBlame(f"{says}: {sizes}", parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
 
 
 def _aborted(case: LogCase, suspect: Suspect) -> tuple[Party, ...]:

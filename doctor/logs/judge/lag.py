@@ -19,7 +19,8 @@ SHARE = 0.05
 
 def fell_silent(curves: Iterable[Curve]) -> str:
     """A sentence about the ranks that fell silent, or an empty text."""
-    last = {each.who.rank: each for each in curves if each.who.rank is not None and _tells(each)}
+    numbered = (each for each in curves if not each.counted and each.total >= ENOUGH)
+    last = {each.who.rank: each for each in numbered if each.who.rank is not None}
     front = max((each.steps[-1] for each in last.values()), default=0)
     behind = {rank: each.steps[-1] for rank, each in last.items() if _is_far(each, front)}
     if not behind:
@@ -28,10 +29,6 @@ def fell_silent(curves: Iterable[Curve]) -> str:
     step = max(behind.values())
     told = f"{ranks_text(behind, most=MOST)} logged no step after {step:,}"
     return f"{told}, and {ranks_text(ahead, most=MOST)} went on to {front:,}: no line says why"
-
-
-def _tells(curve: Curve) -> bool:
-    return not curve.counted and curve.total >= ENOUGH
 
 
 def _is_far(curve: Curve, front: int) -> bool:

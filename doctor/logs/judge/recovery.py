@@ -72,7 +72,8 @@ class Recovery:
         last, harmless = event.sighting.last, bool(event.sighting.symptom.needs)
         dead = event.kind is SuspectKind.DIED  # nobody goes on after a signal
         went_on = not dead and self._went_on(last, event.by.rank, harmless)
-        alone = self._alone and (self._any_later(last) or self._ends_well(event))
+        later = any(self._later(last, step) for step in self._every)
+        alone = self._alone and (later or self._ends_well(event))
         if (not _lasts(event.sighting) and (went_on or alone)) or (not dead and self._printed_on(last)):
             return replace(event, overcome=True)
         over = event.kind is SuspectKind.ROOT and not self._ended and self._is_over(last)
@@ -137,9 +138,6 @@ class Recovery:
         file = self._files[name]
         several = len(file.ranks) > 1 or (file.world or 0) > 1 or not _LAUNCHERS.isdisjoint(file.forms)
         return several and file.who.rank is None
-
-    def _any_later(self, line: LogLine) -> bool:
-        return any(self._later(line, step) for step in self._every)
 
     def _ends_well(self, event: Event) -> bool:
         """Whether its file goes on without an exception: healthy logs have such a warning, too."""

@@ -56,10 +56,8 @@ def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
     for file in case.logs.files[:FEW]:
         if file.problem:
             yield f"{file.name} was not read to its end: {file.problem}"
-    if not any(file.lines for file in case.logs.files):
-        for file in case.logs.files[:FEW]:
-            if not file.problem:
-                yield f"{file.name} holds no text"
+        elif not any(each.lines for each in case.logs.files):
+            yield f"{file.name} holds no text"
 
 
 def _no_log(missing: list[int], case: LogCase) -> str:
@@ -100,8 +98,6 @@ def _compared(blames: Sequence[LogBlame]) -> list[Event]:
 
 
 def _unconnected(case: LogCase, events: Sequence[Event]) -> list[str]:
-    found = {}
-    for event in events:
-        if event.line.at is not None and case.clocks.at(event.line) is None:
-            found[case.clocks.of(event.line)[0].removeprefix("file ")] = True
-    return sorted(found)
+    lines = (each.line for each in events if each.line.at is not None)
+    alone = {case.clocks.of(line)[0] for line in lines if case.clocks.at(line) is None}
+    return sorted(each.removeprefix("file ") for each in alone)

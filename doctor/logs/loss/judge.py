@@ -36,7 +36,8 @@ def judge_curves(curves: Sequence[Curve], symptoms: Iterable[Symptom] = ()) -> t
     curves = _distinct(curves)
     latest = _latest(curves)
     charges = [charge for id in _LOOKS for charge in _each(latest, id)]
-    return tuple(_filled(charge, known) for charge in _settled(charges))
+    nan = [charge for charge in charges if charge.symptom == NAN]  # a loss rises before it is NaN
+    return tuple(_filled(charge, known) for charge in nan or charges)
 
 
 def since_of(charge: LogCause, curve: Curve) -> int | None:
@@ -92,10 +93,6 @@ def step_text(curve: Curve, place: int) -> str:
     return f"loss no. {curve.steps[place]}" if curve.counted else f"step {curve.steps[place]}"
 
 
-def place_text(curve: Curve, place: int) -> str:
-    return f"{curve.file}:{curve.lines[place]}" if place < len(curve.lines) else curve.file
-
-
 def _each(curves: Sequence[Curve], id: str) -> list[LogCause]:
     """One charge for all ranks with the same fault; it says who was first."""
     found = [_CurveFinding(curve, mark) for curve in curves if (mark := _LOOKS[id](curve))]
@@ -103,8 +100,8 @@ def _each(curves: Sequence[Curve], id: str) -> list[LogCause]:
         return []
     found.sort(key=lambda each: each.step)
     first = found[0]
-    early = [each for each in found if each.step == first.step and _comparable(each.curve, first.curve)]
-    how = [*first.mark.how, f"the line is {place_text(first.curve, first.mark.place)}"]
+    early = [each for each in found if each.step == first.step]
+    how = [*first.mark.how, f"the line is {first.curve.file}:{first.curve.lines[first.mark.place]}"]
     later = [each for each in found if each not in early]
     if later and id == NAN:
         names = _names([each.curve for each in later])
@@ -131,10 +128,6 @@ def _each(curves: Sequence[Curve], id: str) -> list[LogCause]:
     ]
 
 
-def _comparable(one: Curve, other: Curve) -> bool:
-    return one.counted == other.counted
-
-
 def _names(curves: Sequence[Curve]) -> str:
     ranks = [curve.who.rank for curve in curves if curve.who.rank is not None]
     if len(ranks) == len(curves):
@@ -142,12 +135,6 @@ def _names(curves: Sequence[Curve]) -> str:
     files = list(dict.fromkeys(curve.file for curve in curves))
     named = ", ".join(files[:MOST_NAMED])
     return named + (f" and {len(files) - MOST_NAMED} more" if len(files) > MOST_NAMED else "")
-
-
-def _settled(charges: Sequence[LogCause]) -> list[LogCause]:
-    """The charges that no other explains: a loss rises before it is NaN."""
-    nan = [charge for charge in charges if charge.symptom == NAN]
-    return nan or [*charges]
 
 
 def _filled(charge: LogCause, known: Mapping[str, Symptom]) -> LogCause:

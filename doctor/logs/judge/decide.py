@@ -39,6 +39,7 @@ _TELLING = (
     SuspectKind.LEFT,
     SuspectKind.DIED,
     SuspectKind.CONFIRMS,
+    SuspectKind.NAMES,
 )
 """Kinds of consequences, the most telling first."""
 
@@ -180,8 +181,10 @@ def _scheduler(case: LogCase) -> LogBlame | None:
 
 def _only_consequences(case: LogCase) -> LogBlame | None:
     """The first consequence, if the logs do not show its cause."""
-    events = next((some for kind in _TELLING if (some := case.of(kind))), None)
-    if not events:
+    found = [each for each in case.events if each.kind is not SuspectKind.NAMES or not each.overcome]
+    several = (tuple(each for each in found if each.kind is kind) for kind in _TELLING)
+    events = next(filter(None, several), None)
+    if events is None:
         return None
     head = first_cause(events)
     told_why = (each for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER) if explains(each, head))

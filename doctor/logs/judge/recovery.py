@@ -87,10 +87,9 @@ class Recovery:
         return any(lines[0] < line.number < lines[-1] for lines in here)
 
     def _is_over(self, line: LogLine) -> bool:
-        """Whether the last line of the file, which one program wrote, says that the training is over."""
-        file = self._files[line.file]
-        last = file.last
-        if last is None or file.who.rank is not None or self._many(line.file):
+        """Whether the last line of the file says that the training is over, and nobody says who ended."""
+        last = self._files[line.file].last
+        if last is None or last.number <= line.number:
             return False
         return not last.level.startswith(("E", "F")) and says_finished(last.text)
 

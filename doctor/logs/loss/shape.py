@@ -8,7 +8,7 @@ import itertools
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, log
 from operator import sub
 from statistics import fmean, median
 
@@ -21,6 +21,8 @@ ALIKE, AWAY = 1.05, 1.5
 SPELLS = 4
 """At least this number of separate spells of NaN are not due to the loss scale."""
 STILL_POINTS, STILL_STEPS = 50, 200
+GUESSING = ((2, 0.003), (10, 0.003), (100, 0.003), (1000, 0.006))
+"""Numbers of classes, and how near (as a share) a guessing model's loss is to their logarithm."""
 UNTRAINED = (10.0, 12.8)
 """The loss of a language model that learned nothing, for vocabularies of 22,000 to 360,000 tokens."""
 NOISE = 1.4826
@@ -152,10 +154,11 @@ def _leaves(values: Sequence[float], places: Sequence[int]) -> CurveMark | None:
 
 
 def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool) -> CurveMark | None:
-    """The loss never left that of a language model that learned nothing, or repeats one number."""
+    """The loss never left that of a guessing model or repeats one number."""
     places, values = finite(losses)
     if len(values) < STILL_POINTS or len(values) < len(losses) or min(values) <= 0:
         return None
+    begins = steps[0] <= 2 * max(1, median(there - here for here, there in itertools.pairwise(steps)))
     if steps[-1] - steps[0] < STILL_STEPS and not counted:
         return None
     head, tail = fmean(values[: len(values) // 10]), fmean(values[-(len(values) // 5) :])
@@ -163,17 +166,22 @@ def stands_still(losses: Sequence[float], steps: Sequence[int], *, counted: bool
         each = f"each of the last {len(values) - frozen} losses is {values[-1]:.6g}"
         return CurveMark(places[frozen], "is the same number in every step", (each,))
     level, noise = fmean(values), spread(values)
-    begins = steps[0] <= 2 * max(1, median(there - here for here, there in itertools.pairwise(steps)))
     # The means of its two ends may differ by this much by chance.
     within = 0.01 * head + 2.5 * noise * (10 / len(values) + 5 / len(values)) ** 0.5
-    untrained = UNTRAINED[0] < level < UNTRAINED[1]
-    if not (begins and untrained) or abs(head - tail) > within or noise > 0.03 * level:
+    if not begins or abs(head - tail) > within or noise > 0.03 * level:
         return None
     smoothed = smooth(values, max(9, len(values) // 10))
     if min(smoothed) <= 0.985 * head - noise or max(smoothed) >= 1.03 * head + noise:
         return None
-    words = f"{number(level)} is the loss of a language model that learned nothing"
-    return CurveMark(0, "stands still", (words,), Confidence.SUSPECT if counted else Confidence.STRONG)
+    if UNTRAINED[0] < level < UNTRAINED[1]:
+        words = f"{number(level)} is the loss of a language model that learned nothing"
+        return CurveMark(0, "stands still", (words,), Confidence.SUSPECT if counted else Confidence.STRONG)
+    for classes, near in GUESSING:
+        if abs(level - log(classes)) < near * log(classes) and abs(tail - log(classes)) < near * log(classes):
+            sure = classes == 1000 and not counted
+            words = f"{number(level)} is the loss of a model that guesses among {classes} classes"
+            return CurveMark(0, "stands still", (words,), Confidence.STRONG if sure else Confidence.SUSPECT)
+    return None
 
 
 def _frozen(values: Sequence[float]) -> int | None:

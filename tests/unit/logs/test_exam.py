@@ -7,7 +7,7 @@ import pytest
 from tests.exam.answers import answerer, read_all
 from tests.exam.cases import cases
 
-BAR = {"seen": {"right": 35, "false": 6}, "unseen": {"right": 46, "false": 3}}
+BAR = {"seen": {"right": 94, "false": 2}, "unseen": {"right": 90, "false": 3}}
 """Raise it with each rule that answers more of them."""
 
 

@@ -99,13 +99,19 @@ def test_a_bump_that_comes_back_is_healthy() -> None:
     assert judge_curves([curve(losses)]) == ()
 
 
-@pytest.mark.parametrize("level", [log(50257), log(32000), log(151936)])
+@pytest.mark.parametrize("level", [log(50257), log(32000), log(151936), log(1000)])
 @pytest.mark.parametrize("noise", [0.0005, 0.01])
 def test_a_model_that_guesses_all_along_stands_still(level: float, noise: float) -> None:
     rng = random.Random(3)
     charge = one(curve([level * (1 + noise * rng.gauss(0, 1)) for _ in range(100)]))
     assert (charge.symptom, charge.confidence) == ("loss-stalled", Confidence.STRONG)
     assert charge.says == "The loss of rank 0 stands still: it never fell"
+
+
+def test_guessing_among_few_classes_is_no_more_than_suspect() -> None:
+    rng = random.Random(3)
+    charge = one(curve([2.3027 + 0.003 * rng.gauss(0, 1) for _ in range(100)]))
+    assert (charge.symptom, charge.confidence) == ("loss-stalled", Confidence.SUSPECT)
 
 
 @pytest.mark.parametrize("many", [10, 49])
@@ -118,6 +124,16 @@ def test_a_job_that_went_on_from_a_checkpoint_is_not_judged_by_its_beginning() -
     assert (
         judge_curves([curve([10.9 * (1 + 0.001 * rng.gauss(0, 1)) for _ in range(100)], first=52_000)]) == ()
     )
+
+
+def test_a_model_that_collapsed_is_back_where_it_began() -> None:
+    rng = random.Random(5)
+    losses = [10.8 * (1 + n / 8) ** -0.6 + 0.02 * rng.gauss(0, 1) for n in range(150)]
+    losses += [10.8 + 0.02 * rng.gauss(0, 1) for _ in range(100)]
+    # Both are true of this step, so either may be reported.
+    for charge in judge_curves([curve(losses)]):
+        assert charge.symptom in ("loss-stalled", "loss-diverging")
+        assert "since step 15" in charge.says
 
 
 def test_the_same_number_in_every_step_is_a_standstill() -> None:

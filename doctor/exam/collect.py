@@ -6,8 +6,8 @@ An interrupted run can be judged by what was collected so far.
 import math
 import shlex
 import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Collection as Names
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from typing import Any
@@ -162,31 +162,27 @@ class Collection:
         return self.order.until - time.monotonic()
 
     def _probe(self) -> None:
-        order = self.order
-        token, plan = new_token(), self.drafted
+        order, plan = self.order, self.drafted
         facts = [fact for fact in order.facts if not fact.later]
         hosts = {host.name: host for host in order.hosts}
         names = NamesToAsk(tuple(hosts), plan)
         ports = (plan.master_port.value, *plan.hccl_ports)
 
-        def write(host: str) -> Script:
-            python = hosts[host].python
-            ask = Ask(
+        def wanted(host: str) -> Ask:
+            return Ask(
                 host,
                 names.of(host),
                 ports,
-                python,
+                hosts[host].python,
                 plan.table_paths,
                 plan.needed_paths,
                 pythons=order.pythons,
                 framework=plan.framework.value if plan.framework else None,
             )
-            return through(script(facts, ask, token, sudo=order.sudo), hosts[host])
 
         waiting = dict.fromkeys(hosts)
         self._show_progress("hosts", 0, len(hosts), waiting)
-        for answer in self.transport.run(Scripts(hosts, write), order.timeout, order.until):
-            outcome = answer if isinstance(answer, UnreachedHost) else read(answer, facts, token)
+        for answer, outcome in self.ask(facts, hosts, wanted):
             if isinstance(outcome, UnreachedHost) and isinstance(answer, Answer):
                 outcome = _entry_failure(outcome, answer, hosts[outcome.host])
             if isinstance(outcome, UnreachedHost):
@@ -195,6 +191,21 @@ class Collection:
                 self.heard[outcome.host] = outcome
             del waiting[outcome.host]
             self._show_progress("hosts", len(self.heard), len(hosts), waiting)
+
+    def ask(
+        self, facts: Sequence[Fact[Any]], names: Iterable[str], wanted: Callable[[str], Ask]
+    ) -> Iterator[tuple[Answer | UnreachedHost, HostAnswer | UnreachedHost]]:
+        """Ask some of the hosts; yields what came from each, and its meaning."""
+        order, token = self.order, new_token()
+        asked = {*names}
+        hosts = {host.name: host for host in order.hosts if host.name in asked}
+
+        def write(host: str) -> Script:
+            return through(script(facts, wanted(host), token, sudo=order.sudo), hosts[host])
+
+        answers = self.transport.run(Scripts(hosts, write), order.timeout, order.until) if hosts else ()
+        for answer in answers:
+            yield answer, answer if isinstance(answer, UnreachedHost) else read(answer, facts, token)
 
     def _excused(self, why: UnreachedHost) -> UnreachedHost:
         """The reason why a host has no answer; it is not blamed if the run ended early or was paused."""
@@ -275,16 +286,9 @@ class Collection:
 
     def _ask_more(self, fact: Fact[Any], asks: Mapping[str, Ask]) -> None:
         """A host that does not answer this question keeps its first answer in full."""
-        token = new_token()
-        scripts = {
-            host.name: through(script([fact], asks[host.name], token), host)
-            for host in self.order.hosts
-            if host.name in asks
-        }
-        if not scripts or self.left() <= 0:
+        if self.left() <= 0:
             return
-        for answer in self.transport.run(scripts, self.order.timeout, self.order.until):
-            heard = answer if isinstance(answer, UnreachedHost) else read(answer, [fact], token)
+        for answer, heard in self.ask([fact], asks, asks.__getitem__):
             if not isinstance(heard, UnreachedHost) and all(each.rc == 0 for each in heard.captures.values()):
                 self._add(answer.host, heard.captures, {})
 
@@ -305,31 +309,23 @@ class Collection:
         )
         for host, missing in wanted.without.items():
             self._add(host, {}, {missing.fact: missing})
-        token = new_token()
-        scripts = {
-            host.name: through(
-                script(later, Ask(host.name, pings=wanted.pings[host.name]), token, sudo=order.sudo), host
-            )
-            for host in order.hosts
-            if host.name in wanted.pings
-        }
-        if not scripts:
+        pings = wanted.pings
+        if not pings:
             return
-        for host in scripts:
+        for host in pings:
             self._add(
                 host, {}, {fact.name: MissingFact(fact.name, "the run ended before it") for fact in later}
             )
-        waiting, answered = dict.fromkeys(scripts), 0
-        self._show_progress("NPU pings", 0, len(scripts), waiting)
-        for answer in self.transport.run(scripts, order.timeout, order.until):
-            heard = answer if isinstance(answer, UnreachedHost) else read(answer, later, token)
+        waiting, answered = dict.fromkeys(pings), 0
+        self._show_progress("NPU pings", 0, len(pings), waiting)
+        for answer, heard in self.ask(later, pings, lambda host: Ask(host, pings=pings[host])):
             if isinstance(heard, UnreachedHost):
                 self._add(answer.host, {}, {f.name: MissingFact(f.name, heard.summary) for f in later})
             else:
                 self._add(answer.host, heard.captures, heard.missing)
             answered += not isinstance(heard, UnreachedHost)
             del waiting[answer.host]
-            self._show_progress("NPU pings", answered, len(scripts), waiting)
+            self._show_progress("NPU pings", answered, len(pings), waiting)
             gone = _lost_host(answer)
             if gone and self._excused(gone) is gone:
                 self.unreached[gone.host] = gone

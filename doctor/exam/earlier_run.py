@@ -13,9 +13,11 @@ from doctor.exam.way import retyped
 from doctor.facts.processes import KERNEL_LOG
 from doctor.judge.again import EarlierFinding
 from doctor.judge.registry import find_checks
-from doctor.model import HostStatus, Place, Status, Verdict
+from doctor.judge.verdict import Report
+from doctor.model import Place, Status, Verdict
 from doctor.recording import load
-from doctor.report.page.names import culprit, title
+from doctor.report.files.envelope import EnvelopeRun, as_json
+from doctor.report.files.json import check_report
 from doctor.report.page.rerun import DEFAULT_EXAM, end_of
 from doctor.savedrun import read_saved
 from doctor.targets.inputkind import InputKind, input_kind
@@ -47,18 +49,8 @@ class EarlierRun:
     """The checks whose result for a host does not depend on the other hosts of the job."""
 
 
-class _ReportRun(msgspec.Struct, frozen=True):
-    command: str
-    exam: str | None = None
-    strict: bool = False
-    started: str = ""
-    seconds: float = 0.0
-
-
 class _ReportHost(msgspec.Struct, frozen=True):
     name: str
-    status: HostStatus
-    reason: str | None = None
 
 
 class _ReportFinding(msgspec.Struct, frozen=True):
@@ -80,7 +72,7 @@ class _EarlierOptions(msgspec.Struct, frozen=True):
 class _JsonReport(msgspec.Struct, frozen=True):
     """The part of a JSON report that is used."""
 
-    run: _ReportRun
+    run: EnvelopeRun
     hosts: tuple[_ReportHost, ...]
     findings: tuple[_ReportFinding, ...]
     verdict: Verdict
@@ -91,39 +83,27 @@ def read_earlier(path: Path, request: Request) -> EarlierRun:
     """The earlier run, judged by its own rules and those of the request. Raises UsageError."""
     if why := why_not_ours(path):
         raise UsageError(f"{path}: {why}.", "What it names is run: copy it to a file of yours first.")
-    kind = input_kind(read_saved(path).decode(errors="replace"))
-    earlier = _of_report(path, request) if kind is InputKind.REPORT else _of_recording(path, request)
+    raw = read_saved(path)
+    if input_kind(raw.decode(errors="replace")) is not InputKind.REPORT:
+        raw = as_json(check_report(_judged(path, request)))
+    earlier = _of_report(path, raw, request)
     for option, *value in (*earlier.way.named, *earlier.way.reached):
         if option in OWN_FILES and option not in request.typed and (why := why_not_ours(Path(value[0]))):
             raise UsageError(f"{path}: it names {option} {value[0]}, and {why}.", f"Type {option} yourself.")
     return earlier
 
 
-def _of_recording(path: Path, request: Request) -> EarlierRun:
+def _judged(path: Path, request: Request) -> Report:
     recorded = load(path)
     _refuse_others(path, recorded.command)
     _refuse_without_its_checks(path, request)
     rules = [option for option in (recorded.way or Way()).asked if option[0] in RULES]
-    _, report = judge_again(retyped(replace(request, command=recorded.command), rules), recorded)
-    return EarlierRun(
-        recorded.command,
-        recorded.exam,
-        report.plan.names,
-        report.run.way or Way(),
-        tuple(
-            EarlierFinding(each.id, each.check, each.hosts, each.where, f"{culprit(each)}: {title(each)}")
-            for each in report.faults or tuple(filter(report.rules.open, report.findings))
-        ),
-        report.verdict is Verdict.HEALTHY,
-        end_of(report.run.started, report.run.seconds),
-        report.checks.logged,
-        report.checks.of_one_host,
-    )
+    return judge_again(retyped(replace(request, command=recorded.command), rules), recorded)[1]
 
 
-def _of_report(path: Path, request: Request) -> EarlierRun:
+def _of_report(path: Path, raw: bytes, request: Request) -> EarlierRun:
     try:
-        report = msgspec.json.decode(read_saved(path), type=_JsonReport)
+        report = msgspec.json.decode(raw, type=_JsonReport)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         why = f"its JSON does not fit ({clean_line(str(error))})"
         raise UsageError(f"{path}: is a damaged report: {why}.") from None

@@ -7,16 +7,16 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 from doctor.api import Check, Fact
-from doctor.errors import UsageError, suggest
+from doctor.errors import UsageError
 from doctor.exam.choose_transport import choose_transport
 from doctor.exam.collect import Collection, Order
 from doctor.exam.flags import apply_flags, pairs
 from doctor.exam.progress import progress_line
 from doctor.exam.replay import as_recorded
-from doctor.exam.request import SHAPES, ExamFlags, JobFlags, Ready, Request, SmokeFlags
+from doctor.exam.request import ExamFlags, JobFlags, Ready, Request, SmokeFlags
 from doctor.exam.signals import signal_of, stop_on_signals
 from doctor.exam.slurm_job import of_slurm
 from doctor.exam.way import way_of
@@ -109,7 +109,7 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     exam = load_exam(name, found.checks)
     if exam.alone:
         _refuse_a_job(request, name)
-    shape = _shape(what.mesh or (recorded.mesh_mode if recorded else exam.mesh))
+    shape = what.mesh or (recorded.mesh_mode if recorded else exam.mesh)
     training = request.command in TRAINING
     wanted = recorded.smoke_wanted if recorded else training and not request.smoke.refused
     only, taken = widened("--only", what.only, ids)
@@ -234,7 +234,7 @@ def _collect(
             sudo=way.sudo,
             timeout=way.timeout,
             until=until,
-            mesh=_shape(what.mesh or syllabus.exam.mesh),
+            mesh=cast("MeshMode", what.mesh or syllabus.exam.mesh),
             connect=syllabus.asks(MESH) or syllabus.asks(OFFERED),
             also_busy=what.on_busy == "run",
             smoke=syllabus.smoke,
@@ -290,13 +290,6 @@ def _training(smoke: SmokeFlags) -> SmokeWishes:
     wishes = SmokeWishes(steps=steps, tp=smoke.tp, timeout=smoke.timeout, inject=smoke.inject)
     check_wishes(wishes)
     return wishes
-
-
-def _shape(name: str) -> MeshMode:
-    if name not in SHAPES:
-        hint = suggest(name, SHAPES).capitalize()
-        raise UsageError(f"--mesh: there is no {name!r}; there are {', '.join(SHAPES)}.", hint)
-    return cast('Literal["auto", "full", "ring", "none"]', name)
 
 
 def own_interpreters(environ: Mapping[str, str], prefix: str = sys.prefix) -> tuple[str, ...]:

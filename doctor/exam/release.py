@@ -8,8 +8,7 @@ from doctor.exam.collect import Collection
 from doctor.facts.ascend.hccn_tool import SilentDevice
 from doctor.facts.ascend.network import HCCP
 from doctor.judge.engine import Facts
-from doctor.model import MissingFact, UnreachedHost
-from doctor.probe import new_token, read, script, through
+from doctor.model import UnreachedHost
 from doctor.stage import Stage
 
 LONGEST = 15.0
@@ -32,23 +31,11 @@ def await_release(collection: Collection, hosts: Sequence[str]) -> None:
 
 def _ask(collection: Collection, hosts: Sequence[str]) -> tuple[list[str], list[str]]:
     """Hosts with an NPU that is still in use, and hosts that do not show whether one is."""
-    order, token = collection.order, new_token()
-    scripts = {
-        host.name: through(script([HCCP], Ask(host.name), token, sudo=order.sudo), host)
-        for host in order.hosts
-        if host.name in hosts
-    }
     held, unseen = [], []
-    for answer in collection.transport.run(scripts, order.timeout, order.until):
-        heard = answer if isinstance(answer, UnreachedHost) else read(answer, [HCCP], token)
-        told = (
-            None if isinstance(heard, UnreachedHost) else Facts({answer.host: heard}).get(answer.host, HCCP)
-        )
-        if (
-            told is None
-            or isinstance(told, MissingFact)
-            or any(isinstance(d, SilentDevice) for d in told.values())
-        ):
+    for answer, heard in collection.ask([HCCP], hosts, Ask):
+        known = Facts({} if isinstance(heard, UnreachedHost) else {answer.host: heard})
+        told = known.all(HCCP).get(answer.host)
+        if told is None or any(isinstance(each, SilentDevice) for each in told.values()):
             unseen.append(answer.host)
         elif any(told.values()):
             held.append(answer.host)

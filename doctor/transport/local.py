@@ -12,11 +12,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 
 from doctor.transport import errors
-from doctor.transport.program import OUTPUT_CAP, Program
+from doctor.transport.program import Program
 from doctor.transport.threads import ThreadedTransport, Turn
 
 PIECE = 256 * 1024
 TERM_GRACE = 0.2
+LOOK_SECONDS = 0.005
 
 
 class LocalProgram:
@@ -101,20 +102,7 @@ class LocalProgram:
                 return left.si_status if left.si_code == os.CLD_EXITED else 128 + left.si_status
             if time.monotonic() >= until:
                 return None
-            self._await_exit(until - time.monotonic())
-
-    def _await_exit(self, seconds: float) -> None:
-        try:
-            watched = os.pidfd_open(self._pid)
-        except (AttributeError, OSError):
-            time.sleep(min(seconds, 0.01))
-            return
-        try:
-            poll = select.poll()
-            poll.register(watched, select.POLLIN)
-            poll.poll(seconds * 1000)
-        finally:
-            os.close(watched)
+            time.sleep(LOOK_SECONDS)
 
     def hang_up(self) -> None:
         with self._lock:
@@ -178,8 +166,8 @@ class LocalTransport(ThreadedTransport):
     name = "local"
     descriptors_each = 5
 
-    def __init__(self, output_cap: int = OUTPUT_CAP) -> None:
-        super().__init__(output_cap)
+    def __init__(self) -> None:
+        super().__init__()
         self._stops: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         # Otherwise a running program would outlive an interpreter that exits early.
         atexit.register(self.close)

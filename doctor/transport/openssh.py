@@ -60,7 +60,7 @@ class OpensshTransport(ThreadedTransport):
         if shutil.which("ssh") is None:
             missing = "--transport openssh: there is no ssh on the PATH."
             raise UsageError(missing, "--transport ssh needs none.")
-        super().__init__(settings.output_cap, len(hosts), settings.fanout)
+        super().__init__(len(hosts), settings.fanout)
         self._settings = settings
         self._keeper = _Keeper()
         self._doors = {host.name: _Door(host.name, _options(host, settings)) for host in hosts}

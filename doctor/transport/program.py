@@ -48,8 +48,8 @@ class Program(Protocol):
         """Release the program for good; a local one is also ended. Safe to call twice."""
 
 
-def converse(host: str, program: Program, script: Script, deadline: float, cap: int) -> Answer:
-    """Feed the script, and read both streams until the last line, the end, the deadline or the cap.
+def converse(host: str, program: Program, script: Script, deadline: float) -> Answer:
+    """Feed the script, and read both streams until the last line, the end, the deadline or OUTPUT_CAP.
 
     `deadline` is of time.monotonic(). The program is ended in any case.
     """
@@ -71,7 +71,7 @@ def converse(host: str, program: Program, script: Script, deadline: float, cap: 
                     del out[finder.end :]
                     end = AnswerEnd.DONE
                     break
-                if len(out) > cap or len(err) > cap:
+                if max(len(out), len(err)) > OUTPUT_CAP:
                     end = AnswerEnd.FLOOD
                     break
             elif program.finished():
@@ -90,7 +90,7 @@ def converse(host: str, program: Program, script: Script, deadline: float, cap: 
             rc = program.status(STATUS_GRACE)
     finally:
         program.end()
-    return Answer(host, bytes(out[:cap]), bytes(err[:cap]), rc, end, started, ended)
+    return Answer(host, bytes(out[:OUTPUT_CAP]), bytes(err[:OUTPUT_CAP]), rc, end, started, ended)
 
 
 def _tail(program: Program) -> bytes:

@@ -24,7 +24,7 @@ class RoutedTransport(ThreadedTransport):
     descriptors_each = 5
 
     def __init__(self, hosts: Sequence[Host], settings: SshSettings, by: str = "ssh") -> None:
-        super().__init__(settings.output_cap, len(hosts), settings.fanout)
+        super().__init__(len(hosts), settings.fanout)
         here = [host for host in hosts if host.enter_from == "controller"]
         there = [host for host in hosts if host.enter_from != "controller"]
         self._hosts = {host.name: host for host in there}
@@ -35,7 +35,7 @@ class RoutedTransport(ThreadedTransport):
         if here:
             from doctor.transport.local import LocalTransport
 
-            self._add(LocalTransport(settings.output_cap), here)
+            self._add(LocalTransport(), here)
         if there and by == "openssh":
             from doctor.transport.openssh import OpensshTransport
 

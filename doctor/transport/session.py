@@ -35,12 +35,10 @@ class Sessions:
         scripts: Mapping[str, Script],
         start: Start,
         ended: Callable[[str], object] = lambda _: None,
-        cap: int = MOST_UNHEARD,
     ) -> None:
         self._turns = _Turns()
         self._voices = {
-            host: _Voice(host, script, start, ended, self._turns, min(cap, MOST_UNHEARD))
-            for host, script in scripts.items()
+            host: _Voice(host, script, start, ended, self._turns) for host, script in scripts.items()
         }
         for voice in self._voices.values():
             voice.begin()
@@ -93,7 +91,7 @@ class _Turns:
             if voice.news:
                 self._waiting.append(voice)
             before, voice.unheard = voice.unheard, voice.unheard - _cost(news)
-        if before > voice.cap // 2 >= voice.unheard:
+        if before > MOST_UNHEARD // 2 >= voice.unheard:
             voice.ring()
         return news
 
@@ -120,12 +118,10 @@ class _Voice:
         start: Start,
         ended: Callable[[str], object],
         turns: _Turns,
-        cap: int,
     ) -> None:
         self.news: deque[Line | SessionEnd] = deque()
         self.unheard = 0
         self.dropped = False
-        self.cap = cap
         self._host = host
         self._script = script
         self._start, self._ended = start, ended
@@ -217,7 +213,7 @@ class _Voice:
 
     @property
     def _full(self) -> bool:
-        return self.unheard >= self.cap
+        return self.unheard >= MOST_UNHEARD
 
     def _say_lines(self) -> None:
         """Pass on the complete lines that arrived, as far as there is room for them."""

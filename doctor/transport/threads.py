@@ -68,8 +68,7 @@ class ThreadedTransport(ABC):
     descriptors_each = 1
     """The files that are open for a host, at most."""
 
-    def __init__(self, output_cap: int, hosts: int = 1, fanout: int = MOST_WAITING) -> None:
-        self._cap = output_cap
+    def __init__(self, hosts: int = 1, fanout: int = MOST_WAITING) -> None:
         self._warnings: list[str] = []
         self.descriptors = Descriptors(hosts, self.descriptors_each, min(hosts, fanout), self.give_up)
 
@@ -113,14 +112,14 @@ class ThreadedTransport(ABC):
                 self.descriptors.leave(host)
                 raise
 
-        return Sessions(scripts, start, self.descriptors.leave, self._cap)
+        return Sessions(scripts, start, self.descriptors.leave)
 
     def ask(self, host: str, script: Script, turn: Turn) -> Outcome:
         try:
             self.descriptors.take(host, self.descriptors_of(host), waits=True)
             try:
                 program = self.program(host, script.command, turn)
-                answer = converse(host, program, script, turn.begin(), self._cap)
+                answer = converse(host, program, script, turn.begin())
                 if answer.end is AnswerEnd.FLOOD:
                     # The program may keep printing, even if nobody reads.
                     self.give_up(host)

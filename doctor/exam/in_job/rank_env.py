@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from doctor.errors import UsageError
 from doctor.exam.in_job.job_key import VARIABLE, JobKey, read_job_key
 from doctor.job.launch import launchers
-from doctor.job.launch.launcher import Launcher, RankVariables
+from doctor.job.launch.launcher import RankVariables
 from doctor.job.launch.launchers import LAUNCHERS, PORTS, ROLES
 from doctor.text.nodeset import is_host
 
@@ -24,7 +24,6 @@ OWN = re.compile(f"{launchers.OWN}|{VARIABLE}")
 class JobRank:
     """A rank's place. `heads` are names and addresses at which rank 0 may be, the most likely first."""
 
-    launcher: str
     rank: int
     world: int
     variable: str
@@ -36,8 +35,6 @@ class JobRank:
     same: tuple[tuple[str, str], ...]
     """Variables that all ranks of this job have in common."""
     local_world: int | None = None
-    certain: bool = True
-    """Whether rank 0 must be at `heads`; otherwise they are a guess."""
     secret: str = ""
     """The name of the part of `token` that only this user can read; empty if others can compute the token."""
 
@@ -52,9 +49,9 @@ def is_scheduler(environ: Mapping[str, str]) -> bool:
 
 def read_job_rank(environ: Mapping[str, str]) -> JobRank:
     """The place of this process. Raises UsageError outside a job, or if nothing says where rank 0 is."""
-    for launcher, ranks in _KNOWN:
+    for _, ranks in _KNOWN:
         if ranks.number_in(environ):
-            return _seat(launcher, ranks, environ, read_job_key(environ))
+            return _seat(ranks, environ, read_job_key(environ))
     first, *others = dict.fromkeys(ranks.rank for _, ranks in _KNOWN)
     names = list(dict.fromkeys(launcher.commands[0] for launcher, _ in _KNOWN if launcher.commands))
     raise UsageError(
@@ -67,12 +64,12 @@ def _either(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str], key: JobKey) -> JobRank:
+def _seat(way: RankVariables, environ: Mapping[str, str], key: JobKey) -> JobRank:
     world_name = next((name for name in way.world if environ.get(name)), way.world[0])
     rank, world = _number(environ, way.rank), _number(environ, world_name)
     if not (0 <= rank < world <= MOST_RANKS):
         raise UsageError(f"--in-job: {way.rank}={rank} is not a rank of {world_name}={world}.")
-    heads, certain = _heads(way, environ)
+    heads = _heads(way, environ)
     if world > 1 and not heads:
         raise UsageError(
             f"--in-job: nothing says where rank 0 is ({way.master} is not set).",
@@ -83,7 +80,6 @@ def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str], ke
     token = hashlib.sha256("\0".join(("cluster-doctor in-job", way.rank, *words)).encode()).digest()
     local = environ.get(way.local_world, "")
     return JobRank(
-        launcher=launcher.name,
         rank=rank,
         world=world,
         variable=way.rank,
@@ -92,7 +88,6 @@ def _seat(launcher: Launcher, way: RankVariables, environ: Mapping[str, str], ke
         ports=_ports(token, environ),
         same=same,
         local_world=int(local) if re.fullmatch(r"[1-9][0-9]{0,5}", local) else None,
-        certain=certain,
         key=key,
         secret=key.source or next((name for name in way.secret if environ.get(name)), ""),
     )
@@ -115,8 +110,8 @@ def _ports(token: bytes, environ: Mapping[str, str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(port for port in drawn if str(port) not in taken))[:TRIED]
 
 
-def _heads(way: RankVariables, environ: Mapping[str, str]) -> tuple[tuple[str, ...], bool]:
+def _heads(way: RankVariables, environ: Mapping[str, str]) -> tuple[str, ...]:
     said = environ.get(way.master, "").strip()
     if said:
-        return ((said,), True) if is_host(said) else ((), True)
-    return way.heads(environ), False
+        return (said,) if is_host(said) else ()
+    return way.heads(environ)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from doctor.model import Answer, Host, UnreachedHost
 from doctor.transport import Script, Session
 from doctor.transport.errors import CannotReach, no_turn
-from doctor.transport.program import OUTPUT_CAP, Program
+from doctor.transport.program import Program
 from doctor.transport.session import Sessions
 from doctor.transport.slurm import errors
 from doctor.transport.slurm.output import down_nodes, job_nodes
@@ -48,12 +48,9 @@ class SlurmTransport:
 
     name = "srun"
 
-    def __init__(
-        self, hosts: Sequence[Host], environ: Mapping[str, str], output_cap: int = OUTPUT_CAP
-    ) -> None:
+    def __init__(self, hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
         self._names = [host.name for host in hosts]
         self._environ = environ
-        self._cap = output_cap
         self._down: dict[str, CannotReach] | None = None
         self._without: frozenset[str] = frozenset()
         self._steps: list[SrunStep] = []
@@ -67,7 +64,7 @@ class SlurmTransport:
             yield why.of(host)
         # Their input was sent with their command.
         begun = {host: replace(scripts[host], stdin=b"") for host in crew.voices}
-        yield from _Conversations(crew.voices, self._cap).run(begun, timeout, until)
+        yield from _Conversations(crew.voices).run(begun, timeout, until)
 
     def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
         crew = self._launch(scripts, until)
@@ -77,9 +74,7 @@ class SlurmTransport:
                 raise crew.failed[host]
             return crew.voices[host]
 
-        return Sessions(
-            {host: replace(script, stdin=b"") for host, script in scripts.items()}, start, cap=self._cap
-        )
+        return Sessions({host: replace(script, stdin=b"") for host, script in scripts.items()}, start)
 
     def close(self) -> None:
         closing = [threading.Thread(target=step.close, daemon=True) for step in self._steps]
@@ -190,8 +185,8 @@ class _Conversations(ThreadedTransport):
 
     name = "srun"
 
-    def __init__(self, voices: Mapping[str, SrunProgram], cap: int) -> None:
-        super().__init__(cap)
+    def __init__(self, voices: Mapping[str, SrunProgram]) -> None:
+        super().__init__()
         self._voices = voices
 
     def program(self, host: str, command: str, turn: Turn) -> SrunProgram:  # noqa: ARG002  # it has begun

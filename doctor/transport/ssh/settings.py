@@ -2,15 +2,13 @@
 
 from dataclasses import dataclass
 
-from doctor.transport.program import OUTPUT_CAP
-
 
 @dataclass(frozen=True, slots=True)
 class SshSettings:
     """The SSH flags. None means: as ssh_config says, else the default of `ssh`.
 
     If `config_file` is None: ~/.ssh/config and then /etc/ssh/ssh_config; "none" and "/dev/null" mean no file.
-    `fanout` limits connections being made, not those that are open. `output_cap` is per host and stream.
+    `fanout` limits connections being made, not those that are open.
     """
 
     user: str | None = None
@@ -21,7 +19,6 @@ class SshSettings:
     accept_new: bool = False
     fanout: int = 64
     connect_timeout: float | None = None
-    output_cap: int = OUTPUT_CAP
 
 
 DEFAULT_CONNECT_TIMEOUT = 10.0

@@ -27,7 +27,7 @@ class SshTransport(ThreadedTransport):
     descriptors_each = 3
 
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
-        super().__init__(settings.output_cap, len(hosts), settings.fanout)
+        super().__init__(len(hosts), settings.fanout)
         self._config = SshConfig(settings)
         self._shared = SharedState(warn=self._warn)
         self._hosts = {host.name: host for host in hosts}

@@ -12,6 +12,7 @@ import pytest
 from doctor.model import Answer, AnswerEnd, Host, UnreachedKind
 from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.local import LocalTransport
+from doctor.transport.program import OUTPUT_CAP
 from tests.support.paths import ROOT
 
 DONE = b"DONE"
@@ -20,7 +21,7 @@ HERE = Host("here", "localhost")
 
 @pytest.fixture
 def transport() -> Iterator[LocalTransport]:
-    made = LocalTransport(output_cap=1_000_000)
+    made = LocalTransport()
     yield made
     made.close()
 
@@ -62,17 +63,15 @@ def test_a_command_that_kills_itself(transport: LocalTransport) -> None:
     assert one(transport, Script("kill -9 $$", b"", DONE)).rc == 137
 
 
-def test_a_large_stdin_and_a_talkative_reader() -> None:
-    roomy = LocalTransport()
+def test_a_large_stdin_and_a_talkative_reader(transport: LocalTransport) -> None:
     text = b"x" * 99 + b"\n"
-    got = one(roomy, Script("cat", text * 60_000 + DONE + b"\n", DONE))
+    got = one(transport, Script("cat", text * 60_000 + DONE + b"\n", DONE))
     assert got.stdout == text * 60_000 + DONE + b"\n"
-    roomy.close()
 
 
 def test_a_flood_is_stopped_at_the_cap(transport: LocalTransport) -> None:
     got = one(transport, Script("yes", b"", DONE))
-    assert (len(got.stdout), got.end) == (1_000_000, AnswerEnd.FLOOD)
+    assert (len(got.stdout), got.end) == (OUTPUT_CAP, AnswerEnd.FLOOD)
 
 
 def test_the_deadline_ends_the_whole_group(transport: LocalTransport) -> None:

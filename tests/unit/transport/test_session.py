@@ -87,7 +87,7 @@ def test_a_flood_keeps_no_other_host_waiting(piece: bytes) -> None:
 def test_a_flood_that_nobody_hears_takes_bounded_memory(piece: bytes) -> None:
     loud = Talker(endless(piece))
     session = opened(loud=loud, quiet=Talker([b"one\n"]))
-    while not (voice := session._voices["loud"]).unheard >= voice.cap:
+    while not (voice := session._voices["loud"]).unheard >= MOST_UNHEARD:
         pass
     lines = len(voice.news)
     assert lines * LINE_COST <= MOST_UNHEARD + 2 * PIECE

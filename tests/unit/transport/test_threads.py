@@ -41,7 +41,7 @@ class Fake(ThreadedTransport):
     name = "fake"
 
     def __init__(self, fanout: int, *, deaf: bool = False) -> None:
-        super().__init__(1000)
+        super().__init__()
         self.room = threading.Semaphore(fanout)
         self.freed = threading.Event()
         self.deaf = deaf
@@ -184,9 +184,9 @@ class Slept(Silent):
 
 
 def test_what_came_while_this_program_was_stopped_is_read() -> None:
-    got = converse("node1", Slept(), Script("", b"", b"DONE"), time.monotonic() - 1, 1000)
+    got = converse("node1", Slept(), Script("", b"", b"DONE"), time.monotonic() - 1)
     assert (got.stdout, got.end) == (b"DONE\n", AnswerEnd.DONE)
-    assert converse("node1", Slept(), Script("", b"", b"x"), 0.0, 1000).end is AnswerEnd.TIMEOUT
+    assert converse("node1", Slept(), Script("", b"", b"x"), 0.0).end is AnswerEnd.TIMEOUT
 
 
 def test_a_mistake_of_the_person_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:

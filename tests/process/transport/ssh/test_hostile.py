@@ -12,6 +12,7 @@ from paramiko.common import AUTH_SUCCESSFUL, OPEN_SUCCEEDED
 
 from doctor.model import Answer, AnswerEnd, Host, UnreachedHost, UnreachedKind
 from doctor.transport import Script, SessionEnd
+from doctor.transport.program import OUTPUT_CAP
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
 from tests.support.transport_servers import DONE, config, listener, make_key, sh
@@ -59,12 +60,7 @@ def serve(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
 
         server = listener(answer)
         port = server.__enter__()
-        settings = SshSettings(
-            config_file=config(tmp_path),
-            accept_new=True,
-            identities=(str(mine),),
-            output_cap=1_000_000,
-        )
+        settings = SshSettings(config_file=config(tmp_path), accept_new=True, identities=(str(mine),))
         transport = SshTransport([Host("box", "127.0.0.1", port=port)], settings)
         ends.extend([transport.close, lambda: server.__exit__(None, None, None)])
         return transport
@@ -116,7 +112,7 @@ def test_a_peer_that_ignores_the_window(serve: Callable[..., SshTransport]) -> N
 
     got = one(serve(flood), 10)
     assert isinstance(got, Answer)
-    assert (len(got.stdout), got.end) == (1_000_000, AnswerEnd.FLOOD)
+    assert (len(got.stdout), got.end) == (OUTPUT_CAP, AnswerEnd.FLOOD)
 
 
 def test_a_peer_that_never_reads(serve: Callable[..., SshTransport]) -> None:

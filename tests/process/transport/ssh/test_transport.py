@@ -12,6 +12,7 @@ import pytest
 
 from doctor.model import Answer, AnswerEnd, Host, UnreachedHost, UnreachedKind
 from doctor.transport import Line, Script, SessionEnd
+from doctor.transport.program import OUTPUT_CAP
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
 from tests.support.cases import cases, from_cases
@@ -91,10 +92,9 @@ def test_a_silent_shell_ends_at_the_deadline(server: Sshd, settings: SshSettings
 
 @pytest.mark.parametrize("where", ["", ">&2"])
 def test_a_flooding_shell_is_stopped_at_the_cap(server: Sshd, settings: SshSettings, where: str) -> None:
-    small = SshSettings(config_file=settings.config_file, output_cap=1_000_000)
-    got = answer(server.host(), small, Script(f"yes {where}", b"", DONE))
+    got = answer(server.host(), settings, Script(f"yes {where}", b"", DONE))
     assert got.end is AnswerEnd.FLOOD
-    assert max(len(got.stdout), len(got.stderr)) == 1_000_000
+    assert max(len(got.stdout), len(got.stderr)) == OUTPUT_CAP
 
 
 def test_a_large_stdin_and_a_talkative_reader_do_not_block_each_other(

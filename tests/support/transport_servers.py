@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from doctor.model import Answer, Host, UnreachedHost
-from doctor.transport import Script
+from doctor.model import Answer, Host, UnreachedHost, UnreachedKind
+from doctor.transport import Script, Session, SessionEnd
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
 
@@ -154,14 +154,24 @@ class Relay:
                 sock.shutdown(socket.SHUT_RDWR)
 
 
-def config(folder: Path, server: Sshd | None = None, more: str = "") -> str:
-    """An ssh_config that knows `server` and logs in with its key; the first value given counts."""
+def config(
+    folder: Path,
+    server: Sshd | None = None,
+    more: str = "",
+    *,
+    key: Path | str | None = "",
+    agent: bool = False,
+) -> str:
+    """An ssh_config that knows `server` and logs in with its key, or with another one or none; the first
+    value given counts.
+    """
     known = folder / "known_hosts"
     lines = [more, "Host *", f"UserKnownHostsFile {known}", "GlobalKnownHostsFile /dev/null"]
     if server is not None:
         known.write_text(server.known() + "\n")
-        lines.append(f"IdentityFile {server.key}")
-    lines.append("IdentityAgent none")
+        key = server.key if key == "" else key
+    lines += [f"IdentityFile {key}"] if key else []
+    lines += [] if agent else ["IdentityAgent none"]
     file = folder / "ssh_config"
     file.write_text("\n".join(lines) + "\n")
     return str(file)
@@ -189,6 +199,14 @@ def answer(host: Host, settings: SshSettings, script: Script | None = None, time
     result = outcomes([host], settings, {host.name: script} if script else None, timeout)[host.name]
     assert isinstance(result, Answer), result
     return result
+
+
+def why_ended(session: Session, seconds: float = 10) -> UnreachedKind:
+    """Why a program never began, or was lost."""
+    end = session.receive(seconds)
+    assert isinstance(end, SessionEnd)
+    assert end.unreached is not None
+    return end.unreached.kind
 
 
 def failure(host: Host, settings: SshSettings, timeout: float = 15) -> UnreachedHost:

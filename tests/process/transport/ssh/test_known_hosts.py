@@ -4,18 +4,7 @@ import base64
 import subprocess
 from pathlib import Path
 
-import pytest
-
 from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts, known_as
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "home"
-    (folder / ".ssh").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.setenv("LOGNAME", "me")
-    return folder
 
 
 def test_hashed_names_as_openssh_writes_them(tmp_path: Path) -> None:

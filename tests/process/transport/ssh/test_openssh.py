@@ -16,19 +16,13 @@ import pytest
 
 from doctor.errors import UsageError
 from doctor.model import Answer, Host, UnreachedHost, UnreachedKind
-from doctor.transport import Line, Script, SessionEnd
+from doctor.transport import Line, Script
 from doctor.transport.openssh import OpensshTransport
 from doctor.transport.routing import RoutedTransport
 from doctor.transport.ssh.settings import SshSettings
-from tests.support.transport_servers import SSHD, Sshd, config, free_port, make_key, public, sh, sshd
+from tests.support.transport_servers import SSHD, Sshd, config, free_port, make_key, public, sh, why_ended
 
 pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs an SSH server to talk to")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with sshd(tmp_path_factory.mktemp("sshd"), "MaxStartups 100") as running:
-        yield running
 
 
 @pytest.fixture(autouse=True)
@@ -36,7 +30,6 @@ def room(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Where the sockets of masters are; nothing stays there, and no master stays."""
     folder = Path(tempfile.mkdtemp(prefix="room-", dir="/tmp"))
     monkeypatch.setattr("tempfile.tempdir", str(folder))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
     yield folder
     left = [str(each) for each in folder.iterdir()] + list(masters(folder))
     shutil.rmtree(folder)
@@ -95,10 +88,7 @@ def test_a_connection_that_breaks_is_told_and_made_anew(tmp_path: Path, server: 
     session = transport.open({"box": Script("cat", b"hello\n", b"")})
     assert session.receive(10) == Line("box", b"hello")
     subprocess.run(["pkill", "-KILL", "-f", f"^ssh .* -N .*{room}"], check=True)
-    end = session.receive(10)
-    assert isinstance(end, SessionEnd)
-    assert end.unreached is not None
-    assert end.unreached.kind is UnreachedKind.LOST
+    assert why_ended(session) is UnreachedKind.LOST
     session.close()
     assert isinstance(outcome(transport, server.host()), Answer)
 

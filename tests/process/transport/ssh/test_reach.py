@@ -40,22 +40,6 @@ from tests.support.transport_servers import (
 pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs an SSH server to talk to")
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with sshd(tmp_path_factory.mktemp("sshd"), "MaxStartups 100") as running:
-        yield running
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without keys, known hosts or agent of a user."""
-    folder = tmp_path / "my home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    return folder
-
-
 def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
     why = failure(Host("box", "no-such-host.invalid"), SshSettings(config_file=config(tmp_path)))
     assert why.kind is UnreachedKind.NAME
@@ -113,8 +97,7 @@ def test_a_name_server_that_never_answers_does_not_hold_up_the_run(
 
 def test_a_key_that_the_host_does_not_take(tmp_path: Path, server: Sshd) -> None:
     other = make_key(tmp_path / "other")
-    path = config(tmp_path, server, f"IdentityFile {other}\nUser somebody")
-    Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
+    path = config(tmp_path, server, "User somebody", key=other)
     why = failure(server.host(), SshSettings(config_file=path))
     assert why.kind is UnreachedKind.AUTH
     assert "somebody" in why.summary
@@ -128,8 +111,7 @@ def test_how_only_ssh_can_log_in_is_named(
     tmp_path: Path, keywords: str, server_allows: str, said: str | None
 ) -> None:
     with sshd(tmp_path / "sshd", server_allows) as server:
-        path = config(tmp_path, server, f"Host *\n{keywords}")
-        Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
+        path = config(tmp_path, server, f"Host *\n{keywords}", key=None)
         why = failure(server.host(), SshSettings(config_file=path))
     assert why.kind is UnreachedKind.AUTH
     if said:
@@ -138,17 +120,14 @@ def test_how_only_ssh_can_log_in_is_named(
 
 
 def test_no_key_at_all(tmp_path: Path, server: Sshd) -> None:
-    path = config(tmp_path, server)
-    Path(path).write_text(Path(path).read_text().replace(f"IdentityFile {server.key}\n", ""))
-    why = failure(server.host(), SshSettings(config_file=path))
+    why = failure(server.host(), SshSettings(config_file=config(tmp_path, server, key=None)))
     assert why.kind is UnreachedKind.AUTH
     assert "no key to offer" in why.summary
 
 
 def test_a_key_with_a_passphrase(tmp_path: Path, server: Sshd) -> None:
     locked = make_key(tmp_path / "locked", passphrase="secret")
-    path = config(tmp_path, server)
-    Path(path).write_text(Path(path).read_text().replace(str(server.key), str(locked)))
+    path = config(tmp_path, server, key=locked)
     why = failure(server.host(), SshSettings(config_file=path))
     assert why.kind is UnreachedKind.AUTH
     assert "needs a passphrase" in why.summary
@@ -156,8 +135,7 @@ def test_a_key_with_a_passphrase(tmp_path: Path, server: Sshd) -> None:
 
 
 def test_a_key_file_that_does_not_exist(tmp_path: Path, server: Sshd) -> None:
-    path = config(tmp_path, server)
-    Path(path).write_text(Path(path).read_text().replace(str(server.key), "~/.ssh/nothing"))
+    path = config(tmp_path, server, key="~/.ssh/nothing")
     why = failure(server.host(), SshSettings(config_file=path))
     assert why.kind is UnreachedKind.AUTH
     assert ".ssh/nothing (does not exist)" in why.summary
@@ -173,8 +151,7 @@ def test_a_server_that_refuses_too_many_keys(tmp_path: Path, server: Sshd) -> No
 
 
 def test_the_flag_overrides_the_file(tmp_path: Path, server: Sshd) -> None:
-    path = config(tmp_path, server)
-    Path(path).write_text(Path(path).read_text().replace(str(server.key), "/nonexistent"))
+    path = config(tmp_path, server, key="/nonexistent")
     got = answer(server.host(), SshSettings(config_file=path, identities=(str(server.key),)))
     assert got.rc == 0
 

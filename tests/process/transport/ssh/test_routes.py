@@ -38,23 +38,9 @@ RELAY = from_cases(__file__, "RELAY", str)
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    with sshd(tmp_path_factory.mktemp("target"), "MaxStartups 100") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def jump(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
     with sshd(tmp_path_factory.mktemp("jump")) as running:
         yield running
-
-
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "home"
-    folder.mkdir()
-    monkeypatch.setenv("HOME", str(folder))
-    monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
 
 
 def through(tmp_path: Path, server: Sshd, jump: Sshd) -> str:
@@ -190,13 +176,6 @@ def agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     process.wait(5)
 
 
-def with_agent(tmp_path: Path, server: Sshd, more: str = "") -> str:
-    path = Path(config(tmp_path, server, more))
-    text = path.read_text().replace("IdentityAgent none", "").replace(f"IdentityFile {server.key}", "")
-    path.write_text(text)
-    return str(path)
-
-
 def add(key: Path) -> None:
     subprocess.run(["ssh-add", "-q", str(key)], check=True)
 
@@ -205,7 +184,7 @@ def test_a_key_of_the_agent(tmp_path: Path, server: Sshd, agent: str) -> None:
     assert agent
     add(server.key)
     hosts = [server.host(f"box{n}") for n in range(8)]
-    got = outcomes(hosts, SshSettings(config_file=with_agent(tmp_path, server)))
+    got = outcomes(hosts, SshSettings(config_file=config(tmp_path, server, key=None, agent=True)))
     assert [type(a) for a in got.values()] == [Answer] * 8
 
 
@@ -220,7 +199,7 @@ def test_a_key_with_a_passphrase_that_the_agent_has(
     subprocess.run(
         ["ssh-keygen", "-q", "-p", "-N", "secret", "-f", locked], check=True, stdout=subprocess.DEVNULL
     )
-    path = with_agent(tmp_path, server, f"IdentitiesOnly yes\nIdentityFile {tmp_path / named}")
+    path = config(tmp_path, server, "IdentitiesOnly yes", key=tmp_path / named, agent=True)
     answer(server.host(), SshSettings(config_file=path))
 
 
@@ -228,7 +207,7 @@ def test_identities_only_leaves_the_agent_out(tmp_path: Path, server: Sshd, agen
     assert agent
     add(server.key)
     other = make_key(tmp_path / "other")
-    path = with_agent(tmp_path, server, f"IdentitiesOnly yes\nIdentityFile {other}")
+    path = config(tmp_path, server, "IdentitiesOnly yes", key=other, agent=True)
     why = failure(server.host(), SshSettings(config_file=path))
     assert why.kind is UnreachedKind.AUTH
     assert "agent" not in why.summary
@@ -241,7 +220,7 @@ def test_an_agent_that_never_answers(tmp_path: Path, server: Sshd, monkeypatch: 
         mute.listen(1)
         monkeypatch.setenv("SSH_AUTH_SOCK", str(tmp_path / "mute"))
         begun = time.monotonic()
-        why = failure(server.host(), SshSettings(config_file=with_agent(tmp_path, server)))
+        why = failure(server.host(), SshSettings(config_file=config(tmp_path, server, key=None, agent=True)))
     assert why.kind is UnreachedKind.AUTH
     assert time.monotonic() - begun < 30
 
@@ -253,8 +232,7 @@ def test_a_certificate(tmp_path: Path) -> None:
         subprocess.run(
             ["ssh-keygen", "-q", "-s", authority, "-I", "me", "-n", getuser(), f"{mine}.pub"], check=True
         )
-        path = Path(config(tmp_path, trusting))
-        path.write_text(path.read_text().replace(str(trusting.key), str(mine)))
+        path = Path(config(tmp_path, trusting, key=mine))
         answer(trusting.host(), SshSettings(config_file=str(path), user=getuser()))
         moved = tmp_path / "elsewhere"
         os.rename(f"{mine}-cert.pub", moved)
@@ -266,8 +244,8 @@ def test_a_certificate(tmp_path: Path) -> None:
         answer(trusting.host(), SshSettings(config_file=str(path), user=getuser()))
 
 
-def test_default_identities(tmp_path: Path, server: Sshd) -> None:
-    mine = tmp_path / "home" / ".ssh"
+def test_default_identities(home: Path, server: Sshd) -> None:
+    mine = home / ".ssh"
     mine.mkdir()
     shutil.copy(server.key, mine / "id_ed25519")
     (mine / "known_hosts").write_text(f"[127.0.0.1]:{server.port} {public(server.host_key)}\n")

@@ -42,6 +42,7 @@ from doctor.judge.reading import Reading, read_recording
 from doctor.judge.registry import checks_in, find_checks
 from doctor.judge.selection import CheckSelection
 from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_essentials
+from doctor.model import Host
 from doctor.recording import Recording, load
 from doctor.report.out.outputs import deliver, refuse_unwritable
 from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
@@ -208,11 +209,7 @@ def _collect(
     training = _training(request.smoke)
     request, environ, _ = of_slurm(request)
     targets = ready.targets if ready else targets_of(request, environ)
-    hosts = enter_all(targets.hosts, way.enter)
-    if request.smoke.python is not None:
-        own = request.defaults and "--python" not in request.typed  # a default gives way to the inventory
-        python = request.smoke.python
-        hosts = tuple(replace(host, python=(own and host.python) or python) for host in hosts)
+    hosts = hosts_of(request, targets)
     if what.need_hosts is not None and what.need_hosts > len(hosts):
         raise UsageError(f"--need-hosts {what.need_hosts} exceeds the number of named hosts, {len(hosts)}.")
     wishes = apply_flags(request, targets.wishes)
@@ -283,6 +280,15 @@ def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Tar
         (here,) = targets.hosts
         announce(f"no hosts are named: only this machine, {here.name}, is examined.")
     return targets if request.way.logs_in else local_if_alone(targets)
+
+
+def hosts_of(request: Request, targets: Targets) -> tuple[Host, ...]:
+    """The hosts, each with its interpreter, and with the command that enters it."""
+    hosts, python = enter_all(targets.hosts, request.way.enter), request.smoke.python
+    if python is None:
+        return hosts
+    own = request.defaults and "--python" not in request.typed  # a default gives way to the inventory
+    return tuple(replace(host, python=(own and host.python) or python) for host in hosts)
 
 
 def _training(smoke: SmokeFlags) -> SmokeWishes:

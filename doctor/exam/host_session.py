@@ -4,10 +4,10 @@ import math
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from doctor.exam.choose_transport import choose_transport
-from doctor.exam.examination import targets_of
+from doctor.exam.examination import hosts_of, targets_of
 from doctor.exam.progress import ProgressLine, progress_line
 from doctor.exam.request import Request
 from doctor.exam.signals import stop_on_signals
@@ -17,7 +17,6 @@ from doctor.targets.inventory import Targets
 from doctor.text.announce import announce
 from doctor.text.redact import redact
 from doctor.transport import Transport
-from doctor.transport.containers import enter_all
 from doctor.transport.way import Way
 
 
@@ -53,9 +52,7 @@ def open_session(request: Request, environ: Mapping[str, str]) -> HostSession:
     way = request.way
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
     targets = targets_of(request, environ)
-    hosts = enter_all(targets.hosts, way.enter)
-    if request.smoke.python is not None:
-        hosts = tuple(replace(host, python=request.smoke.python) for host in hosts)
+    hosts = hosts_of(request, targets)
     transport = choose_transport(way, targets, hosts, environ)
     stop_on_signals()
     return HostSession(request, targets, hosts, transport, environ, until, progress_line(request.outputs))

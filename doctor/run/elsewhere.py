@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -66,24 +67,15 @@ def left_elsewhere(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[st
 
 def _left(request: Request, ranks: Sequence[RankElsewhere]) -> tuple[str, ...]:
     from doctor.exam.host_session import open_session
-    from doctor.live.sight import see
+    from doctor.live.look import look_at
+    from doctor.live.options import RunningJobWishes
 
     quiet = replace(request, command="hang", outputs=replace(request.outputs, quiet=True))
-    session = open_session(quiet, os.environ)
-    try:
-        asked = {each.host for each in ranks}
-        hosts = [host for host in session.hosts if host.name in asked]
-        seen = see(
-            hosts,
-            session.transport,
-            sudo=request.way.sudo,
-            way=session.way,
-            until=session.until,
-            choose=lambda _: {},  # to find them is enough
-        )
-    finally:
-        session.close()
-    return tuple(still_runs(ranks, seen.evidence))
+    asked = {each.host for each in ranks}
+    with closing(open_session(quiet, os.environ)) as session:
+        session.hosts = tuple(host for host in session.hosts if host.name in asked)
+        seen = look_at(session, RunningJobWishes(), lambda _: {}).evidence  # to find them is enough
+    return tuple(still_runs(ranks, seen))
 
 
 def still_runs(ranks: Sequence[RankElsewhere], evidence: LiveEvidence) -> Iterator[str]:

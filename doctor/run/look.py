@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -153,14 +154,11 @@ def _look(request: Request, below: int, limit: float) -> JobLook:
     from doctor.run.own import own_command, own_part, own_pids
     from doctor.run.page_files import in_files
 
-    outputs = replace(request.outputs, quiet=True)
-    session = open_session(replace(request, outputs=outputs), os.environ)
-    try:
+    quiet = replace(request, outputs=replace(request.outputs, quiet=True))
+    with closing(open_session(quiet, os.environ)) as session:
         command = own_command(below, session.hosts, session.transport.name == "local", os.environ)
         choose = partial(own_pids, started=command.started)
         seen = look_at(session, RunningJobWishes(limit=limit), choose, command.told).evidence
-    finally:
-        session.close()
     evidence = own_part(seen, command.started)
     found = judged(evidence)
     if found.verdict is HangState.NO_JOB:

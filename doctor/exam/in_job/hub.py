@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from doctor import __version__
@@ -285,12 +285,12 @@ class Hub:
             self._serial += 1
             return self._serial
 
-    def tell(self, code: int, words: Sequence[str]) -> None:
+    def tell(self, code: int) -> None:
         """Send all ranks the verdict, and wait until those that answer have it."""
         waiting = [member for member in self.members.values() if member.link]
         for member in waiting:
             if member.link:
-                member.link.tell(messages.RunVerdict(min(code, 255), [word[:400] for word in words][:20]))
+                member.link.tell(messages.RunVerdict(min(code, 255)))
         with self._changed:
             self._changed.wait_for(lambda: all(m.taken or not m.speaks for m in waiting), TAKE)
 

@@ -47,7 +47,7 @@ def lead(seat: JobRank, me: Hello, request: Request, join: float) -> int:
         raise
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
-        hub.tell(code, ())
+        hub.tell(code)
         hub.close()
     return code
 

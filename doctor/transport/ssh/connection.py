@@ -33,12 +33,14 @@ class TooManyStarts(Exception):
 
 
 class SshConnection:
-    """A connection that is logged in. `used`: whether a channel was ever opened on it."""
+    """A connection that is logged in. `used`: whether a channel was ever opened on it; `full`: whether the
+    server has refused one since.
+    """
 
     def __init__(self, to: Destination, wire: ParamikoTransport, undo: list[Undo]) -> None:
         self.to = to
         self.wire = wire
-        self.used = False
+        self.used = self.full = False
         self._undo = undo
 
     def alive(self) -> bool:

@@ -13,7 +13,7 @@ from doctor.transport import errors
 from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import HostSettings, default_known_hosts
 from doctor.transport.ssh.keys import KeyOffer, KeyRing
-from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts, KnownKeys, fingerprint, known_as
+from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts, fingerprint, known_as
 from doctor.transport.ssh.paramiko_transport import ParamikoTransport
 
 
@@ -33,7 +33,8 @@ class HostIdentity:
     def __init__(self, settings: HostSettings, shared: SharedState) -> None:
         self._settings = settings
         self._shared = shared
-        self._known = self._look_up()
+        files = (*settings.user_known_hosts, *settings.global_known_hosts)
+        self._known = shared.known_hosts.known(self._names(), files)
 
     def algorithms(self) -> tuple[str, ...]:
         """What to ask for in the handshake, so that the host shows a known key."""
@@ -76,11 +77,6 @@ class HostIdentity:
             return [settings.alias]
         names = dict.fromkeys((settings.address, settings.name))
         return [known_as(name, settings.port) for name in names]
-
-    def _look_up(self) -> KnownKeys:
-        settings = self._settings
-        files = (*settings.user_known_hosts, *settings.global_known_hosts)
-        return self._shared.known_hosts.known(self._names(), files)
 
 
 def log_in(wire: ParamikoTransport, settings: HostSettings, keys: KeyRing, left: Callable[[], float]) -> None:

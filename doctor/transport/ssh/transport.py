@@ -50,22 +50,17 @@ class SshTransport(ThreadedTransport):
 
     def _program(self, door: HostConnection, command: str, turn: Turn) -> ChannelProgram:
         with door.lock:
-            link = door.link
-            if link is None or not link.alive():
-                with self._starts:
-                    link = self._jumps.connect(door, turn.begin)
-            try:
-                return link.start(command, turn.left())
-            except paramiko.ChannelException as refused:
-                if not link.used:
-                    raise errors.no_session(link.to, refused.text) from None
-            # MaxSessions: this connection has as many channels as it may have. Another connection has room.
-            with self._starts:
-                link = self._jumps.connect(door, turn.begin)
-            try:
-                return link.start(command, turn.left())
-            except paramiko.ChannelException as refused:
-                raise errors.no_session(link.to, refused.text) from None
+            while True:
+                link = door.link
+                if link is None or link.full or not link.alive():
+                    with self._starts:
+                        link = self._jumps.connect(door, turn.begin)
+                try:
+                    return link.start(command, turn.left())
+                except paramiko.ChannelException as refused:
+                    if not link.used:
+                        raise errors.no_session(link.to, refused.text) from None
+                    link.full = True  # MaxSessions: another connection has room
 
     def _warn(self, warning: str) -> None:
         if warning not in self._warnings:

@@ -54,6 +54,12 @@ def both(words: Sequence[str], given: bytes | None = None, **more: Any) -> tuple
     return ran(words, given, **more), ran([*AT_ONCE, *words], given, **more)
 
 
+def ready(process: subprocess.Popen[bytes]) -> None:
+    """Wait until it has printed that it is ready."""
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+
+
 def await_true(holds: Callable[[], object], what: str) -> None:
     until = time.monotonic() + SECONDS
     while not holds():

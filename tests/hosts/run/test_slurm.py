@@ -7,6 +7,7 @@ import pytest
 
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import submit
+from tests.support.cases import from_cases
 from tests.support.command import await_true
 from tests.support.paths import ROOT
 
@@ -51,21 +52,7 @@ def test_an_end_by_slurm_accuses_nobody(slurm: Slurm, order: tuple[str, ...], wh
 
 
 HUNG = f"env FAULT=sleep AT=2 {sys.executable} {ROOT}/tests/support/command_job.py"
-STEP = "srun --overlap --ntasks-per-node=1"
-OWN = "doctor run --no-preflight --stall 3 --on-hang end"
-TWO_STEPS = f"""
-cd $JOB
-export MASTER_ADDR=$(getent hosts node1 | cut -d ' ' -f 1)
-MASTER_PORT=29701 {STEP} {HUNG} > other 2>&1 &
-other=$!
-sleep 8
-{OWN} -- {STEP} sh -c 'echo ready; sleep 30' 2> first
-echo "first $?"
-MASTER_PORT=29702 {OWN} -- {STEP} {HUNG} 2> second
-echo "second $?"
-kill -0 $other && echo "the other goes on"
-kill $other
-"""
+TWO_STEPS = from_cases(__file__, "TWO_STEPS", str).replace("HUNG", HUNG)
 
 
 def test_only_the_step_of_the_command_is_judged(slurm: Slurm) -> None:

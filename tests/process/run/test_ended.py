@@ -9,7 +9,7 @@ from pathlib import Path
 import psutil
 
 from doctor.run.ended import Ending, below
-from tests.support.command import await_true, ran, relays, started
+from tests.support.command import await_true, ran, ready, relays, started
 from tests.support.commands import DOCTOR
 
 LEAVES = "trap '' TERM; sleep 600 & sleep 601 & echo ready; wait"
@@ -19,8 +19,7 @@ SETS_FREE = "trap 'setsid sleep 600 & exit 0' TERM; while :; do echo step $((n+=
 
 def test_processes_without_a_parent_are_ended_and_those_that_refuse_are_killed() -> None:
     with started(["sh", "-c", LEAVES], stderr=subprocess.DEVNULL) as shell:
-        assert shell.stdout is not None
-        shell.stdout.readline()
+        ready(shell)
         found = below(shell.pid)
         assert len(found) == 3
         ending = Ending(shell.pid, 1 << 22)

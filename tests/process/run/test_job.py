@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.cases import from_cases
-from tests.support.command import await_true, ran, relays, started
+from tests.support.command import await_true, ran, ready, relays, started
 from tests.support.commands import DOCTOR
 from tests.support.paths import ROOT
 
@@ -116,9 +116,8 @@ def test_who_ended_the_job_is_said_and_nobody_is_accused(tmp_path: Path) -> None
     words = [*DOCTOR, "run", "--no-preflight", "--", sys.executable, "-c"]
     code = "import time; print('ready', flush=True); time.sleep(600)"
     with started([*words, code], cwd=tmp_path) as doctor:
-        assert doctor.stdout is not None
+        ready(doctor)
         assert doctor.stderr is not None
-        assert doctor.stdout.readline() == b"ready\n"
         doctor.send_signal(signal.SIGINT)
         assert doctor.wait(60) == -signal.SIGINT
         said = doctor.stderr.read().decode()
@@ -141,9 +140,8 @@ def test_an_order_to_end_that_is_repeated_takes_no_last_word_away(tmp_path: Path
         "echo ready; exec sleep 600",
     ]
     with started(words, cwd=tmp_path) as doctor:
-        assert doctor.stdout is not None
+        ready(doctor)
         assert doctor.stderr is not None
-        assert doctor.stdout.readline() == b"ready\n"
         while doctor.poll() is None and not (tmp_path / "run.json").exists():
             doctor.send_signal(signal.SIGTERM)
             time.sleep(0.005)

@@ -20,6 +20,7 @@ from tests.support.command import (
     await_true,
     both,
     ran,
+    ready,
     relays,
     started,
 )
@@ -147,8 +148,7 @@ def has_lines(log: Path, number: int) -> bool:
 
 def test_a_signal_that_ends_the_command_ends_doctor_in_the_same_way() -> None:
     with started([*AT_ONCE, "sh", "-c", "echo ready; exec sleep 600"]) as doctor:
-        assert doctor.stdout is not None
-        assert doctor.stdout.readline() == b"ready\n"
+        ready(doctor)
         doctor.terminate()
         assert doctor.wait(SECONDS) == -signal.SIGTERM
 
@@ -214,8 +214,7 @@ def test_the_first_process_of_a_container_reaps_and_forwards() -> None:
     shell = "(sleep 0.01 & exec true); echo ready; while :; do sleep 0.05; done"
     inside = ["unshare", "-pf", "--mount-proc", "--kill-child", *AT_ONCE, "sh", "-c", shell]
     with started(inside) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == b"ready\n"
+        ready(process)
         (doctor,) = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
 
         def zombies() -> bool:

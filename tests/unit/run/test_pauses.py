@@ -8,34 +8,14 @@ from doctor.errors import UsageError
 from doctor.run.look import AGAIN, JobLook, Watcher
 from doctor.run.options import RunWishes
 from doctor.run.pauses import FACTOR, LEAST, OutputPauses, Passing
+from tests.unit.run.test_losses import Printed, Text
 
 STUCK = JobLook("hang", "rank 3 sleeps", frozenset({("node2", 7)}))
 
 
-class Stream:
-    def __init__(self) -> None:
-        self.text = b""
-
-    @property
-    def total(self) -> int:
-        return len(self.text)
-
-    def first(self) -> bytes:
-        return self.text
-
-    def since(self, place: int, most: int = 1 << 20) -> tuple[int, bytes]:
-        begin = max(place, len(self.text) - most)
-        return begin, self.text[begin:]
-
-
-class Out:
-    def __init__(self) -> None:
-        self.streams = {"stdout": Stream()}
-
-
 def passing(*texts: str) -> list[bool]:
     """For each text whether the job moved when it was printed."""
-    out = Out()
+    out = Printed({"stdout": Text(b"")})
     read = Passing(out)  # type: ignore[arg-type]
     moved = []
     for text in texts:

@@ -8,11 +8,13 @@ import pytest
 from doctor.model import UnreachedKind
 from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.session import LINE_COST, MOST_UNHEARD, Sessions
+from tests.support.transport_servers import why_ended
+from tests.unit.transport.test_threads import Silent
 
 PIECE = 256 * 1024
 
 
-class Talker:
+class Talker(Silent):
     """A program that prints these pieces; `stderr` is where. See `Program`."""
 
     def __init__(self, pieces: Iterable[bytes], *, stderr: bool = False) -> None:
@@ -36,20 +38,8 @@ class Talker:
         self.taken += len(piece)
         return (b"", piece) if self.stderr else (piece, b"")
 
-    def give(self, data: memoryview) -> int:
-        return len(data)
-
     def finished(self) -> bool:
         return self.done
-
-    def broken(self) -> bool:
-        return False
-
-    def status(self, seconds: float) -> int | None:  # noqa: ARG002
-        return 0
-
-    def hang_up(self) -> None:
-        """It does not listen."""
 
     def end(self) -> None:
         self.over.set()
@@ -119,7 +109,4 @@ def test_a_host_that_is_ended_says_no_more() -> None:
 
 def test_a_flood_of_complaints_ends_a_host() -> None:
     session = opened(loud=Talker(endless(b"no\n" * 1000), stderr=True))
-    ended = session.receive(5)
-    assert isinstance(ended, SessionEnd)
-    assert ended.unreached is not None
-    assert ended.unreached.kind is UnreachedKind.FLOOD
+    assert why_ended(session) is UnreachedKind.FLOOD

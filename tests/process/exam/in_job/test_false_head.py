@@ -7,8 +7,8 @@ our own user, so that it is believed as that one would be.
 import json
 import socket
 import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,6 +43,14 @@ def a_seat() -> JobRank:
     return read_job_rank({**job, "RANK": "1", "WORLD_SIZE": "2"})
 
 
+@contextmanager
+def at(seat: JobRank, head: FalseHead) -> Iterator[None]:
+    """It waits where ranks look for rank 0 first."""
+    with socket.create_server(("127.0.0.1", seat.ports[0])) as server:
+        threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
+        yield
+
+
 @pytest.fixture
 def asked() -> Callable[..., FalseHead]:
     """The result of a question, and of lines for its program, once that program has ended."""
@@ -55,8 +63,7 @@ def asked() -> Callable[..., FalseHead]:
             [Welcome("vm", "", 1, 1), StartProgram(1, question), (STDIN, 1, stdin)],
             until=lambda head: '"ended"' in head.texts(CONTROL),
         )
-        with socket.create_server(("127.0.0.1", seat.ports[0])) as server:
-            threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
+        with at(seat, head):
             outcome = Membership(seat, HELLO, request).follow(20)
         assert outcome.code == 1
         return head
@@ -182,8 +189,7 @@ def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
     says = [Welcome("vm", "", 1, 1), RunVerdict(0)]
     head = FalseHead(seat.token, says, until=lambda head: '"taken"' in head.texts(CONTROL))
     with ExitStack() as stack:
-        server = stack.enter_context(socket.create_server(("127.0.0.1", seat.ports[0])))
-        threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
+        stack.enter_context(at(seat, head))
         if both:
             listener = RankListener(replace(seat, ports=seat.ports[1:]), lambda _: None)
             stack.callback(listener.close)
@@ -202,8 +208,7 @@ def test_nobody_follows_a_rank_0_that_gives_no_verdict_for_longer_than_the_run_m
     head = FalseHead(
         seat.token, [Welcome("x", "another", 7, 1)], until=lambda head: '"taken"' in head.texts(CONTROL)
     )
-    with socket.create_server(("127.0.0.1", seat.ports[0])) as server:
-        threading.Thread(target=lambda: head(server.accept()[0]), daemon=True).start()
+    with at(seat, head):
         outcome = Membership(seat, HELLO, Request("check", way=WayFlags(deadline=1.0))).follow(20)
     assert outcome.code == 1
     assert outcome.words == (

@@ -20,6 +20,7 @@ from doctor.transport import Line, Script
 from doctor.transport.openssh import OpensshTransport
 from doctor.transport.routing import RoutedTransport
 from doctor.transport.ssh.settings import SshSettings
+from tests.support.cases import from_cases
 from tests.support.transport_servers import SSHD, Sshd, config, free_port, make_key, public, sh, why_ended
 
 pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs an SSH server to talk to")
@@ -175,18 +176,7 @@ def test_if_ssh_does_not_get_there_either_our_own_reason_counts(
     assert routed.warnings == []
 
 
-KILLED = """
-import sys
-from doctor.model import Host
-from doctor.transport import Script
-from doctor.transport.openssh import OpensshTransport
-from doctor.transport.ssh.settings import SshSettings
-hosts = [Host(f"box{n}", "127.0.0.1", port=int(sys.argv[2])) for n in range(3)]
-transport = OpensshTransport(hosts, SshSettings(config_file=sys.argv[1]))
-print("begun", flush=True)
-for _ in range(50):
-    list(transport.run({host.name: Script("sleep 0.05; echo DONE", b"", b"DONE") for host in hosts}, 15))
-"""
+KILLED = from_cases(__file__, "KILLED", str)
 
 
 def test_a_kill_at_any_moment_leaves_nothing(tmp_path: Path, server: Sshd, room: Path) -> None:

@@ -10,13 +10,11 @@ import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from doctor.model import Answer, Host, UnreachedHost
 from doctor.transport import Script, Session
 from doctor.transport.errors import CannotReach, no_turn
-from doctor.transport.program import Program
-from doctor.transport.session import Sessions
 from doctor.transport.slurm import errors
 from doctor.transport.slurm.output import down_nodes, job_nodes
 from doctor.transport.slurm.program import SrunProgram
@@ -34,13 +32,29 @@ MORE_WORDS = 0.3
 SCONTROL_SECONDS = 10.0
 
 
-@dataclass(slots=True)
-class _Crew:
-    """The hosts that take part in one step, and why the others do not."""
+class _Crew(ThreadedTransport):
+    """The hosts that take part in one step, with their programs, which have begun, and why others do not."""
 
-    step: SrunStep | None = None
-    voices: dict[str, SrunProgram] = field(default_factory=dict)
-    failed: dict[str, CannotReach] = field(default_factory=dict)
+    name = "srun"
+    descriptors_each = 0
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.step: SrunStep | None = None
+        self.voices: dict[str, SrunProgram] = {}
+        self.failed: dict[str, CannotReach] = {}
+
+    def program(self, host: str, command: str, turn: Turn) -> SrunProgram:  # noqa: ARG002  # it has begun
+        if host in self.failed:
+            raise self.failed[host]
+        return self.voices[host]
+
+    def give_up(self, host: str) -> str:
+        self.voices[host].end()
+        return "it ran"
+
+    def close(self) -> None:
+        """The step is closed instead."""
 
 
 class SlurmTransport:
@@ -62,19 +76,10 @@ class SlurmTransport:
         crew = self._launch(scripts, until)
         for host, why in crew.failed.items():
             yield why.of(host)
-        # Their input was sent with their command.
-        begun = {host: replace(scripts[host], stdin=b"") for host in crew.voices}
-        yield from _Conversations(crew.voices).run(begun, timeout, until)
+        yield from crew.run(_begun({host: scripts[host] for host in crew.voices}), timeout, until)
 
     def open(self, scripts: Mapping[str, Script], until: float = math.inf) -> Session:
-        crew = self._launch(scripts, until)
-
-        def start(host: str, _: Script) -> Program:
-            if host in crew.failed:
-                raise crew.failed[host]
-            return crew.voices[host]
-
-        return Sessions({host: replace(script, stdin=b"") for host, script in scripts.items()}, start)
+        return self._launch(scripts, until).open(_begun(scripts), until)
 
     def close(self) -> None:
         closing = [threading.Thread(target=step.close, daemon=True) for step in self._steps]
@@ -87,7 +92,8 @@ class SlurmTransport:
     def _launch(self, scripts: Mapping[str, Script], until: float) -> _Crew:
         if self._down is None:
             self._down = self._missing_nodes(until)
-        crew = _Crew(failed={host: self._down[host] for host in scripts if host in self._down})
+        crew = _Crew()
+        crew.failed = {host: self._down[host] for host in scripts if host in self._down}
         for _ in range(TRIES):
             names = [host for host in scripts if host not in crew.failed]
             if not names:
@@ -180,23 +186,6 @@ class SlurmTransport:
         return asked.stdout.decode("utf-8", "replace")
 
 
-class _Conversations(ThreadedTransport):
-    """Conversations with programs that have begun."""
-
-    name = "srun"
-
-    def __init__(self, voices: Mapping[str, SrunProgram]) -> None:
-        super().__init__()
-        self._voices = voices
-
-    def program(self, host: str, command: str, turn: Turn) -> SrunProgram:  # noqa: ARG002  # it has begun
-        turn.begin()
-        return self._voices[host]
-
-    def give_up(self, host: str) -> str:
-        self._voices[host].end()
-        return "it ran"
-
-    def close(self) -> None:
-        for voice in self._voices.values():
-            voice.end()
+def _begun(scripts: Mapping[str, Script]) -> dict[str, Script]:
+    """The scripts without their input, which was sent with their command."""
+    return {host: replace(script, stdin=b"") for host, script in scripts.items()}

@@ -40,6 +40,12 @@ from tests.support.transport_servers import (
 pytestmark = pytest.mark.skipif(not SSHD.exists(), reason="needs an SSH server to talk to")
 
 
+def unheard(folder: Path, port: int, timeout: float = 15, **flags: float) -> UnreachedHost:
+    """Why nobody answers at this port as an SSH server would."""
+    settings = SshSettings(config_file=config(folder), **flags)  # type: ignore[arg-type]
+    return failure(Host("box", "127.0.0.1", port=port), settings, timeout)
+
+
 def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
     why = failure(Host("box", "no-such-host.invalid"), SshSettings(config_file=config(tmp_path)))
     assert why.kind is UnreachedKind.NAME
@@ -49,7 +55,7 @@ def test_a_name_that_does_not_resolve(tmp_path: Path) -> None:
 
 def test_no_process_listens(tmp_path: Path) -> None:
     port = free_port()
-    why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
+    why = unheard(tmp_path, port)
     assert why.kind is UnreachedKind.REFUSED
     assert str(port) in why.summary
 
@@ -72,9 +78,8 @@ def test_no_answer_to_tcp(tmp_path: Path) -> None:
         for sock in queued:
             sock.setblocking(False)
             sock.connect_ex(place)
-        settings = SshSettings(config_file=config(tmp_path), connect_timeout=1)
         begun = time.monotonic()
-        why = failure(Host("box", place[0], port=place[1]), settings)
+        why = unheard(tmp_path, place[1], connect_timeout=1)
         for sock in queued:
             sock.close()
     assert why.kind is UnreachedKind.TIMEOUT
@@ -277,8 +282,7 @@ def test_a_host_key_alias(tmp_path: Path, server: Sshd) -> None:
 
 def test_a_listener_that_never_greets(tmp_path: Path) -> None:
     with listener(lambda _: time.sleep(5)) as port:
-        settings = SshSettings(config_file=config(tmp_path), connect_timeout=0.5)
-        why = failure(Host("box", "127.0.0.1", port=port), settings)
+        why = unheard(tmp_path, port, connect_timeout=0.5)
     assert why.kind is UnreachedKind.BANNER
     assert "within 0.5 s" in why.summary
 
@@ -290,8 +294,7 @@ def test_a_listener_that_never_greets(tmp_path: Path) -> None:
 )
 def test_something_that_is_not_ssh(tmp_path: Path, noise: bytes) -> None:
     with listener(lambda conn: conn.sendall(noise)) as port:
-        settings = SshSettings(config_file=config(tmp_path), connect_timeout=3)
-        why = failure(Host("box", "127.0.0.1", port=port), settings)
+        why = unheard(tmp_path, port, connect_timeout=3)
     assert why.kind is UnreachedKind.BANNER
     assert "not an SSH server" in why.summary
     assert why.summary.isprintable()
@@ -304,7 +307,7 @@ def test_lines_without_end_before_the_banner(tmp_path: Path) -> None:
             conn.sendall(b"soon\n" * 1000)
 
     with listener(babble) as port:
-        why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
+        why = unheard(tmp_path, port)
     assert why.kind is UnreachedKind.BANNER
 
 
@@ -317,9 +320,7 @@ def test_garbage_after_the_banner(tmp_path: Path, packet: bytes) -> None:
         conn.recv(10)
 
     with listener(lie) as port:
-        why = failure(
-            Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)), timeout=3
-        )
+        why = unheard(tmp_path, port, 3)
     assert why.kind in (UnreachedKind.OTHER, UnreachedKind.LOST)
 
 
@@ -329,8 +330,7 @@ def test_a_server_that_stops_after_its_banner(tmp_path: Path) -> None:
         time.sleep(5)
 
     with listener(stop) as port:
-        settings = SshSettings(config_file=config(tmp_path), connect_timeout=1)
-        why = failure(Host("box", "127.0.0.1", port=port), settings, timeout=1.5)
+        why = unheard(tmp_path, port, 1.5, connect_timeout=1)
     assert why.kind is UnreachedKind.TIMEOUT
     assert "key exchange" in why.summary
 
@@ -348,7 +348,7 @@ def test_a_server_that_always_hangs_up_before_its_banner(tmp_path: Path) -> None
         conn.sendall(b"Not allowed at this time\r\n")
 
     with listener(refuse) as port:
-        why = failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)))
+        why = unheard(tmp_path, port)
     assert why.kind is UnreachedKind.BANNER
     assert "Not allowed at this time" in why.summary
     assert "MaxStartups" in why.remedy
@@ -376,7 +376,7 @@ def test_nothing_reaches_the_terminal(
     tmp_path: Path, server: Sshd, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with listener(lambda conn: conn.sendall(b"SSH-2.0-x\r\n" + b"\xff" * 100)) as port:
-        failure(Host("box", "127.0.0.1", port=port), SshSettings(config_file=config(tmp_path)), timeout=3)
+        unheard(tmp_path, port, 3)
     answer(server.host(), SshSettings(config_file=config(tmp_path, server)))
     assert capfd.readouterr() == ("", "")
 

@@ -30,18 +30,10 @@ def test_the_first_host_leads(lab: Lab) -> None:
         for number, host in enumerate(hosts):
             config = give_logins(lab, host)
             host.do("mkdir -p $1", FOLDER)
-            run = [
-                sys.executable,
-                "-m",
-                "doctor",
-                "run",
-                "--ssh-config",
-                config,
-                "node[1-2]",
-                "--no-preflight",
-            ]
+            run = [sys.executable, "-m", "doctor", "run", "node[1-2]", "--ssh-config", config]
+            run += ["--no-preflight", "--json", "run.json", "--"]
             words = [*torchrun_argv(hosts, 1, number, PORT), str(ROOT / "tests/support/command_job.py")]
-            there = ["env", "-C", FOLDER, "FAULT=kill", "VICTIM=1", *run, "--json", "run.json", "--", *words]
+            there = ["env", "-C", FOLDER, "FAULT=kill", "VICTIM=1", *run, *words]
             job.start(host.enter(there), environment())
         codes = [each.wait(240) for each in job.starts]
         led, followed = (Path(file.name).read_text(errors="replace") for file in job.files)

@@ -128,18 +128,8 @@ def test_who_ended_the_job_is_said_and_nobody_is_accused(tmp_path: Path) -> None
 
 def test_an_order_to_end_that_is_repeated_takes_no_last_word_away(tmp_path: Path) -> None:
     """Slurm sends TERM again while doctor asks it why the job ended."""
-    words = [
-        *DOCTOR,
-        "run",
-        "--no-preflight",
-        "--json",
-        "run.json",
-        "--",
-        "sh",
-        "-c",
-        "echo ready; exec sleep 600",
-    ]
-    with started(words, cwd=tmp_path) as doctor:
+    words = [*DOCTOR, "run", "--no-preflight", "--json", "run.json", "--"]
+    with started([*words, "sh", "-c", "echo ready; exec sleep 600"], cwd=tmp_path) as doctor:
         ready(doctor)
         assert doctor.stderr is not None
         while doctor.poll() is None and not (tmp_path / "run.json").exists():

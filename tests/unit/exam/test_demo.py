@@ -34,7 +34,7 @@ from doctor.report.out.formats import STDOUT, Outputs
 from doctor.text.language import Language
 from doctor.text.nodeset import fold
 from doctor.text.speech import speaking
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 
 CULPRITS = from_cases(__file__, "CULPRITS", dict[str, set[tuple[str, ...]]])
 each_demo = pytest.mark.parametrize("name", list(DEMOS))
@@ -59,23 +59,14 @@ def test_every_recording_has_its_line() -> None:
     assert len(list(FOLDER.iterdir())) == len(ALL_DEMOS) - len(TRANSCRIPTS) + len(casts)
 
 
-def test_the_job_that_hangs_names_its_rank(tmp_path: Path) -> None:
-    code, text = shown("loader", "--json", str(tmp_path / "report.json"))
-    report = json.loads((tmp_path / "report.json").read_bytes())
-    assert (code, report["exit_code"]) == (0, 1)
-    assert text.startswith("A bundled recording: a job that hangs")
-    assert "$ doctor hang 'node[1-4]'" in text.splitlines()[1]
-    assert text.rstrip().endswith("The job waits for rank 5 on node3.")
-
-
-def test_the_slow_job_names_its_rank_and_why(tmp_path: Path) -> None:
-    code, text = shown("slow", "--json", str(tmp_path / "report.json"))
+@cases
+def test_a_job_names_its_rank(demo: str, begins: str, command: str, says: list[str], tmp_path: Path) -> None:
+    code, text = shown(demo, "--json", str(tmp_path / "report.json"))
     report = json.loads((tmp_path / "report.json").read_bytes())
     assert (code, report["exit_code"], report["verdict"]) == (0, 1, "faulty")
-    assert text.startswith("A bundled recording: a slow job")
-    assert "$ doctor slow 'node[1-4]'" in text.splitlines()[1]
-    assert "why        it waits for its data loader" in text
-    assert "Rank 5 on node3 (pid 57) is late: " in text
+    assert text.startswith(f"A bundled recording: {begins}")
+    assert f"$ doctor {command} 'node[1-4]'" in text.splitlines()[1]
+    assert all(each in text for each in says)
 
 
 def test_the_transcript_tells_the_job_from_its_start_to_its_end() -> None:

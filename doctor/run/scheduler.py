@@ -2,7 +2,6 @@
 
 import os
 import re
-import subprocess
 from collections.abc import Mapping
 
 _STATES = {
@@ -28,17 +27,9 @@ def why_ended(environ: Mapping[str, str] = os.environ) -> str:
     job = environ.get("SLURM_JOB_ID", "")
     if not re.fullmatch(r"[0-9]{1,10}", job):
         return ""
-    try:
-        said = subprocess.run(
-            ["scontrol", "-o", "show", "job", job],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-            check=False,
-        ).stdout
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return read_end(said)
+    from doctor.transport.slurm.squeue import scontrol  # seldom needed
+
+    return read_end(scontrol("job", job, environ, PATIENCE))
 
 
 def read_end(said: str) -> str:

@@ -1,4 +1,4 @@
-"""A Slurm job by its number, as squeue shows it: its nodes, its owner, and where its script writes.
+"""A Slurm job by its number, as squeue and scontrol show it: its nodes, its owner, where its script writes.
 
 Names and paths of a job are chosen by its owner and may hold anything, even lines that look like those of
 Slurm. So a field is known by its width, never by what stands around it.
@@ -121,6 +121,19 @@ def _asked(number: str, form: str, environ: Mapping[str, str]) -> bytes:
         first = next((line for line in said.splitlines() if line.strip()), f"exit code {asked.returncode}")
         raise SqueueRefusal(f"squeue says: {quoted(first)}")
     return asked.stdout
+
+
+def scontrol(what: str, names: str, environ: Mapping[str, str], seconds: float) -> str:
+    """What Slurm shows of a job or of nodes, each in a line; empty if it cannot say."""
+    argv = ["scontrol", "show", what, names, "-o"]
+    own = own_environment(environ)
+    try:
+        asked = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds, env=own, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return asked.stdout.decode("utf-8", "replace")
 
 
 def read_output(number: str, text: bytes) -> JobOutput | None:

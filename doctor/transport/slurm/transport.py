@@ -6,7 +6,6 @@ any node until every node has identified itself.
 """
 
 import math
-import subprocess
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +17,8 @@ from doctor.transport.errors import CannotReach, no_turn
 from doctor.transport.slurm import errors
 from doctor.transport.slurm.output import down_nodes, job_nodes
 from doctor.transport.slurm.program import SrunProgram
-from doctor.transport.slurm.step import SrunStep, own_environment
+from doctor.transport.slurm.squeue import scontrol
+from doctor.transport.slurm.step import SrunStep
 from doctor.transport.slurm.task import opening
 from doctor.transport.threads import ThreadedTransport, Turn
 
@@ -167,23 +167,14 @@ class SlurmTransport:
         for one of them. If Slurm cannot say, srun will.
         """
         job = self._environ.get("SLURM_JOB_ID", "")
-        kept = job_nodes(self._ask_slurm("job", job, until)) if job else frozenset()
+        kept = job_nodes(scontrol("job", job, self._environ, _patience(until))) if job else frozenset()
         gone = {name: errors.taken_out(name) for name in self._names if kept and name not in kept}
-        found = down_nodes(self._ask_slurm("node", ",".join(self._names), until))
+        found = down_nodes(scontrol("node", ",".join(self._names), self._environ, _patience(until)))
         return {**gone, **{node.name: errors.down(node) for node in found}}
 
-    def _ask_slurm(self, what: str, names: str, until: float) -> str:
-        try:
-            asked = subprocess.run(
-                ["scontrol", "show", what, names, "-o"],
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                timeout=max(0.0, min(SCONTROL_SECONDS, until - time.monotonic())),
-                env=own_environment(self._environ),
-            )
-        except (OSError, subprocess.TimeoutExpired):
-            return ""
-        return asked.stdout.decode("utf-8", "replace")
+
+def _patience(until: float) -> float:
+    return max(0.0, min(SCONTROL_SECONDS, until - time.monotonic()))
 
 
 def _begun(scripts: Mapping[str, Script]) -> dict[str, Script]:

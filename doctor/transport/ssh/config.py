@@ -85,7 +85,6 @@ class SshConfig:
     def __init__(self, settings: SshSettings) -> None:
         self._flags = settings
         self._own_name = _own_name()
-        self._config = PatientConfig()
         self._lines: list[str] = []
         for file, required, base in _files(settings.config_file):
             if file.exists() or required:

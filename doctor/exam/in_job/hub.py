@@ -3,7 +3,8 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
 
 from doctor import __version__
 from doctor.exam.in_job import messages, proc
@@ -50,12 +51,6 @@ class HubMember:
         return not self.gone and not self.silent
 
 
-@dataclass(slots=True)
-class _Question:
-    answered: threading.Event = field(default_factory=threading.Event)
-    seen: messages.ProcessState | None = None
-
-
 class Hub:
     """Rank 0's end of all connections. Call `listen`, then `join`; `close` at the end."""
 
@@ -70,7 +65,8 @@ class Hub:
         self._by_link: dict[RankLink, HubMember] = {}
         self._leaving: dict[RankLink, float] = {}
         """Links that were refused -> until when they may read the reason."""
-        self._questions: dict[int, _Question] = {}
+        self._answers: dict[int, SimpleQueue[messages.ProcessState]] = {}
+        """Where each question waits for its answer."""
         self._serial = 0
         self._beat_at = 0.0
         self._door: RankListener | None = None
@@ -178,10 +174,9 @@ class Hub:
             elif isinstance(message, messages.VerdictReceipt):
                 member.taken = True
             elif isinstance(message, messages.ProcessState):
-                question = self._questions.get(message.serial)
-                if question is not None:
-                    question.seen = message
-                    question.answered.set()
+                answers = self._answers.get(message.serial)
+                if answers is not None:
+                    answers.put(message)
             elif isinstance(message, messages.ProgramEnded):
                 program = self.programs.get(message.number)
                 if program is not None and program.link is member.link:
@@ -274,11 +269,14 @@ class Hub:
         self, link: RankLink, question: Callable[[int], messages.StateQuestion | messages.Find]
     ) -> messages.ProcessState | None:
         serial = self._next()
-        asked = self._questions[serial] = _Question()
+        answers = self._answers[serial] = SimpleQueue()
         link.tell(question(serial))
-        asked.answered.wait(ANSWER)
-        del self._questions[serial]
-        return asked.seen
+        try:
+            return answers.get(timeout=ANSWER)
+        except Empty:
+            return None
+        finally:
+            del self._answers[serial]
 
     def _next(self) -> int:
         with self._changed:

@@ -64,7 +64,7 @@ class RankLink:
         self.heard_at = time.monotonic()
         self.closed = False
         self._seal = seal
-        self._reader = reader
+        self.reader = reader
         self._wake = wake
         self._lock = threading.Lock()
         self._out: deque[memoryview] = deque()
@@ -110,14 +110,7 @@ class RankLink:
             return
         if not data:
             raise ConnectionResetError
-        self._reader.add(data)
-
-    def next(self) -> tuple[int, int, bytes] | None:
-        """The next complete frame. Raises OSError if its seal does not fit."""
-        frame = self._reader.next()
-        if frame is not None:
-            self.heard_at = time.monotonic()
-        return frame
+        self.reader.add(data)
 
     def hang_up(self) -> None:
         """Shut the connection down; the loop sees its end and closes it."""
@@ -208,7 +201,8 @@ class Loop:
                     self._drained(link)
             if events & selectors.EVENT_READ:
                 link.read()
-            while (frame := link.next()) is not None:
+            while (frame := link.reader.next()) is not None:
+                link.heard_at = time.monotonic()
                 self._heard(link, *frame)
         except (OSError, RuntimeError, *UNREADABLE):
             selector.unregister(link.socket)

@@ -36,19 +36,7 @@ class SshTransport(ThreadedTransport):
         self._starts = threading.Semaphore(self.descriptors.starts)
 
     def program(self, host: str, command: str, turn: Turn) -> ChannelProgram:
-        return self._program(self._door(host), command, turn)
-
-    def descriptors_of(self, host: str) -> int:
-        return self.descriptors_each if self._door(host).settings.proxy_command else 1
-
-    def _door(self, host: str) -> HostConnection:
-        """Settings are looked up in the host's own time: a command in ssh_config (Match exec) may hang."""
-        if host not in self._doors:
-            with self._starts:
-                self._doors[host] = HostConnection(self._config.of(self._hosts[host]))
-        return self._doors[host]
-
-    def _program(self, door: HostConnection, command: str, turn: Turn) -> ChannelProgram:
+        door = self._door(host)
         with door.lock:
             while True:
                 link = door.link
@@ -61,6 +49,16 @@ class SshTransport(ThreadedTransport):
                     if not link.used:
                         raise errors.no_session(link.to, refused.text) from None
                     link.full = True  # MaxSessions: another connection has room
+
+    def descriptors_of(self, host: str) -> int:
+        return self.descriptors_each if self._door(host).settings.proxy_command else 1
+
+    def _door(self, host: str) -> HostConnection:
+        """Settings are looked up in the host's own time: a command in ssh_config (Match exec) may hang."""
+        if host not in self._doors:
+            with self._starts:
+                self._doors[host] = HostConnection(self._config.of(self._hosts[host]))
+        return self._doors[host]
 
     def _warn(self, warning: str) -> None:
         if warning not in self._warnings:

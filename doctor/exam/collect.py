@@ -49,7 +49,6 @@ class Order:
     exam: str
     hosts: tuple[Host, ...]
     wishes: JobWishes
-    expect: Mapping[str, str]
     facts: tuple[Fact[Any], ...]
     sudo: bool = False
     timeout: float = 60.0
@@ -134,7 +133,7 @@ class Collection:
             seconds=round(time.monotonic() - self.began, 2),
             hosts=self.hosts,
             wishes=self.wishes,
-            expect=order.expect,
+            expect=order.wishes.expect,
             heard={name: self.heard[name] for name in names if name in self.heard},
             unreached={name: self.unreached[name] for name in names if name in self.unreached},
             mesh=self.mesh,

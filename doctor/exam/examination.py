@@ -226,7 +226,6 @@ def _collect(
             exam=syllabus.name,
             hosts=hosts,
             wishes=wishes,
-            expect=wishes.expect,
             facts=tuple(dict.fromkeys((*facts_of(syllabus.checks), *of_job, *more))),
             sudo=way.sudo,
             timeout=way.timeout,

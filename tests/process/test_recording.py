@@ -38,7 +38,6 @@ def test_no_secret_is_saved(file: Path, monkeypatch: pytest.MonkeyPatch) -> None
         exam="preflight",
         hosts=(Host("here", "here", enter="docker exec -e HF_TOKEN=hunter2 job"),),
         wishes=JobWishes(env={"WANDB_API_KEY": "hunter2", "GLOO_SOCKET_IFNAME": "eth0"}),
-        expect={},
         facts=facts,
     )
     collection = Collection(order, UnusedTransport(), lambda *_: None)  # type: ignore[arg-type]

@@ -136,7 +136,7 @@ def collected() -> Collection:
     talkative: Any = Talkative()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(collect, "new_token", lambda: TOKEN)
-        order = Order("check", "host", hosts, wishes, {}, ASKED, mesh="none")
+        order = Order("check", "host", hosts, wishes, ASKED, mesh="none")
         made = Collection(order, talkative, lambda *_: None)
         made.run()
     return made

@@ -18,7 +18,7 @@ from tests.support.recordings import report
 
 
 def collection(until: float = math.inf, **more: Any) -> Collection:
-    order = Order("check", "host", (Host("node1", "node1"),), JobWishes(), {}, (), until=until)
+    order = Order("check", "host", (Host("node1", "node1"),), JobWishes(), (), until=until)
     nobody: Any = None
     return Collection(order, nobody, lambda *_: None, **more)
 
@@ -67,7 +67,7 @@ def test_many_hosts_cost_little() -> None:
     nobody: Any = Nobody()
     hosts = tuple(Host(name, name) for name in names)
     with within(10):
-        many = Collection(Order("check", "host", hosts, JobWishes(), {}, ()), nobody, lambda *_: None)
+        many = Collection(Order("check", "host", hosts, JobWishes(), ()), nobody, lambda *_: None)
         many.run()
         found = report(many.recording())
     assert (len(many.unreached), found.exit_code) == (20_000, 3)

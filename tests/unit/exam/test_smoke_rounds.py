@@ -86,7 +86,6 @@ class Stage:
             exam="preflight",
             hosts=tuple(Host(name, f"10.0.0.{n}") for n, name in enumerate(self.names, 1)),
             wishes=self.wishes,
-            expect={},
             facts=(),
             until=time.monotonic() + self.left,
             smoke=True,
@@ -232,19 +231,25 @@ def all_apart() -> MeshResult:
     return mesh(NAMES, *pairs)
 
 
-def test_no_run_where_the_hosts_do_not_reach_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage([well])
-    stage.rehearse(monkeypatch, report(recording(NAMES, mesh=all_apart())))
-    assert stage.ran == []
-    assert "do not reach each other" in stage.collection.no_smoke
+def small() -> Report:
+    return report(
+        recording(NAMES, heard={n: heard(at, NAMES, spaces=SMALL) for at, n in enumerate(NAMES, 1)})
+    )
 
 
-def test_no_run_where_no_host_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("before", "why"),
+    [
+        (lambda: report(recording(NAMES, mesh=all_apart())), "do not reach each other"),
+        (small, "no host passed the checks"),
+        (lambda: report(recording(NAMES), stopped_by=2), "the run was interrupted before it"),
+    ],
+)
+def test_no_run(monkeypatch: pytest.MonkeyPatch, before: Callable[[], Report], why: str) -> None:
     stage = Stage([well])
-    small = {name: heard(n, NAMES, spaces=SMALL) for n, name in enumerate(NAMES, 1)}
-    stage.rehearse(monkeypatch, report(recording(NAMES, heard=small)))
+    stage.rehearse(monkeypatch, before())
     assert stage.ran == []
-    assert stage.collection.no_smoke == "no host passed the checks"
+    assert why in stage.collection.no_smoke
 
 
 def test_a_check_that_broke_keeps_nobody_from_training(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,13 +267,6 @@ def test_a_check_that_broke_keeps_nobody_from_training(monkeypatch: pytest.Monke
     stage = Stage([well])
     stage.rehearse(monkeypatch, build_report(reading, exam.before_smoke(), load_remedies()))
     assert stage.took_part == [without()]
-
-
-def test_no_run_after_an_interruption(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage([well])
-    stage.rehearse(monkeypatch, report(recording(NAMES), stopped_by=2))
-    assert stage.ran == []
-    assert stage.collection.no_smoke == "the run was interrupted before it"
 
 
 def test_ranks_get_only_variables_that_concern_them(monkeypatch: pytest.MonkeyPatch) -> None:

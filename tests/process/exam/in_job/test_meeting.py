@@ -19,6 +19,14 @@ def check(ranks: Ranks, *more: str) -> list[str]:
     return ["check", "--exam", "host", "--only", "shm-*", "--json", str(ranks.report), *more]
 
 
+def joined(make_ranks: Callable[..., Ranks]) -> Ranks:
+    """Three ranks, of which 0 and 1 have met."""
+    ranks = make_ranks(3)
+    ranks.start(0, 1, argv=check(ranks, "-v"))
+    ranks.await_joined(1)
+    return ranks
+
+
 def absent(ranks: Ranks) -> dict[str, Any]:
     """The only finding, which is about a missing rank."""
     report = json.loads(ranks.report.read_bytes())
@@ -58,9 +66,7 @@ def test_a_rank_that_is_stopped_before_it_joins_is_named(make_ranks: Callable[..
 
 
 def test_a_rank_that_is_stopped_after_it_joined_is_named(make_ranks: Callable[..., Ranks]) -> None:
-    ranks = make_ranks(3)
-    ranks.start(0, 1, argv=check(ranks, "-v"))
-    ranks.await_joined(1)
+    ranks = joined(make_ranks)
     os.kill(ranks.started[1].pid, signal.SIGSTOP)
     ranks.start(2)
     ends = ranks.ends(0, 2)
@@ -71,9 +77,7 @@ def test_a_rank_that_is_stopped_after_it_joined_is_named(make_ranks: Callable[..
 
 
 def test_a_rank_that_dies_after_it_joined_is_named(make_ranks: Callable[..., Ranks]) -> None:
-    ranks = make_ranks(3)
-    ranks.start(0, 1, argv=check(ranks, "-v"))
-    ranks.await_joined(1)
+    ranks = joined(make_ranks)
     ranks.started[1].kill()
     ranks.ends(1)
     ranks.start(2)
@@ -84,9 +88,7 @@ def test_a_rank_that_dies_after_it_joined_is_named(make_ranks: Callable[..., Ran
 
 def test_two_processes_of_one_number_are_no_verdict(make_ranks: Callable[..., Ranks]) -> None:
     """It is unknown which of them is the rank, and whose host was examined."""
-    ranks = make_ranks(3)
-    ranks.start(0, 1, argv=check(ranks, "-v"))
-    ranks.await_joined(1)
+    ranks = joined(make_ranks)
     first = ranks.started[1]
     ranks.start(1)
     second = ranks.started[1]
@@ -109,9 +111,7 @@ def test_without_rank_0_no_rank_waits_for_ever(make_ranks: Callable[..., Ranks])
 
 
 def test_when_rank_0_dies_the_others_report_it(make_ranks: Callable[..., Ranks]) -> None:
-    ranks = make_ranks(3)
-    ranks.start(0, 1, argv=check(ranks, "-v"))
-    ranks.await_joined(1)
+    ranks = joined(make_ranks)
     ranks.started[0].kill()
     code, out, err = ranks.ends(1)[1]
     assert (code, out) == (1, "")
@@ -120,9 +120,7 @@ def test_when_rank_0_dies_the_others_report_it(make_ranks: Callable[..., Ranks])
 
 
 def test_when_rank_0_is_stopped_the_others_report_it(make_ranks: Callable[..., Ranks]) -> None:
-    ranks = make_ranks(3)
-    ranks.start(0, 1, argv=check(ranks, "-v"))
-    ranks.await_joined(1)
+    ranks = joined(make_ranks)
     os.kill(ranks.started[0].pid, signal.SIGSTOP)
     code, out, err = ranks.ends(1)[1]
     assert (code, out) == (1, "")

@@ -93,7 +93,7 @@ class Greeting:
 
     def answer(self, line: bytes) -> bytes:
         """The reply. Raises Stranger. If `seals` is still unset, the two do not see the same connection."""
-        theirs, there, proof = _words(line, 4)
+        theirs, there, proof = _words(line)
         if not hmac.compare_digest(proof, _proof(self.token, MEMBER, self.nonce, theirs, there)):
             raise Stranger
         here = _encode_endpoint(self.here)
@@ -121,7 +121,7 @@ class Introduction:
         return b"%s %s %s\n" % (self.nonce, said, proof)
 
     def confirm(self, line: bytes) -> Seals:
-        _, here, proof = _words(b"- " + line, 4)
+        _, here, proof = _words(b"- " + line)
         if not hmac.compare_digest(proof, _proof(self.token, HEAD, self._theirs, self.nonce, here)):
             raise Stranger
         if here != _encode_endpoint(self.there):
@@ -134,10 +134,10 @@ def _encode_endpoint(place: Endpoint) -> bytes:
     return f"{place.address} {place.port}".encode()
 
 
-def _words(line: bytes, number: int) -> tuple[bytes, bytes, bytes]:
+def _words(line: bytes) -> tuple[bytes, bytes, bytes]:
     """The first word, all words in the middle as one text, and the last word."""
     words = line.split(b" ")
-    if len(words) != number:
+    if len(words) != 4:
         raise Stranger
     return words[0], b" ".join(words[1:-1]), words[-1]
 

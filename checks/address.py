@@ -15,6 +15,7 @@ from doctor.api import (
     Severity,
     check,
     fold,
+    grouped,
     is_loopback,
     maybe,
 )
@@ -64,10 +65,11 @@ def data_address_duplicate(
     """
     surplus = named_twice(identities, machines, addresses)
     yield from _of_others({n: own for n, own in addresses.items() if n not in surplus}, plan, mesh)
-    sharers: dict[str, list[str]] = {}
-    for host in plan.hosts:
-        if host.data is not None and host.name in addresses and host.name not in surplus:
-            sharers.setdefault(host.data.value, []).append(host.name)
+    sharers = grouped(
+        (host.data.value, host.name)
+        for host in plan.hosts
+        if host.data is not None and host.name in addresses and host.name not in surplus
+    )
     for address, hosts in sharers.items():
         if (
             len({plan.host(host).given for host in hosts}) < 2

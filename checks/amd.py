@@ -1,7 +1,7 @@
 """AMD GPUs of a host: whether they answer, have no memory errors, and are free for the job."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from doctor.api import (
@@ -17,6 +17,7 @@ from doctor.api import (
     Severity,
     Undecided,
     check,
+    grouped,
     maybe,
 )
 from doctor.facts.amd.gpus import (
@@ -27,7 +28,7 @@ from doctor.facts.amd.gpus import (
     AmdHealth,
     AmdProcess,
 )
-from doctor.facts.amd.log import AmdTrouble, troubles
+from doctor.facts.amd.log import troubles
 from doctor.facts.amd.smi import GROUP
 from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
@@ -128,13 +129,8 @@ def _memory(summary: str, count: int, indices: list[int], command: str, **more: 
         Evidence(f"amd-smi {command}", f"{gpus_named(indices)}: {count}"),
         expected="none",
         actual=str(count),
-        values=_indices(indices),
         **more,
     )
-
-
-def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
-    return {"gpu": tuple(map(str, indices))}
 
 
 @check(
@@ -176,7 +172,7 @@ def amd_busy(
     own = {gpu.index: [process for process in others if process.gpu == gpu.index] for gpu in mine}
     used = {gpu.index: _used(gpu, health) for gpu in mine}
     hidden = [process for process in others if process.gpu is None]
-    yield from busy_gpus(used, own, expect.gpu_idle_mb, "amd-smi process", _indices, hidden)
+    yield from busy_gpus(used, own, expect.gpu_idle_mb, "amd-smi process", hidden)
     if processes is None and all(mb is None for mb in used.values()):
         raise Undecided(f"{gpus.tool} reports neither processes nor memory")
 
@@ -223,11 +219,11 @@ def amd_reset(
         if gpus and not gpus.silent
         else set(where.values())
     )
-    kinds: dict[tuple[str, bool], list[AmdTrouble]] = {}
-    for trouble in troubles(log.lines):
-        index = where.get(trouble.bus)
-        if index is None or index in mine:
-            kinds.setdefault((trouble.meaning, trouble.fatal), []).append(trouble)
+    kinds = grouped(
+        ((trouble.meaning, trouble.fatal), trouble)
+        for trouble in troubles(log.lines)
+        if where.get(trouble.bus) in (None, *mine)
+    )
     for (meaning, fatal), found in kinds.items():
         yield logged(
             log,

@@ -66,12 +66,8 @@ def gpu_busy(
     ]
     own = {gpu.index: _on(gpu, processes or ()) for gpu in whole}
     used = {gpu.index: gpu.used_mb for gpu in whole}
-    yield from busy_gpus(used, own, expect.gpu_idle_mb, "nvidia-smi --query-compute-apps", _files)
+    yield from busy_gpus(used, own, expect.gpu_idle_mb, "nvidia-smi --query-compute-apps")
 
 
 def _on(gpu: Gpu, processes: Sequence[GpuProcess]) -> list[GpuProcess]:
     return [p for p in processes if p.uuid == gpu.uuid and not SERVICES.fullmatch(p.name)]
-
-
-def _files(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
-    return {"device": tuple(f"/dev/nvidia{index}" for index in indices)}

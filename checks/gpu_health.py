@@ -1,7 +1,7 @@
 """Whether the NVIDIA GPUs answer their driver and have no memory errors."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from doctor.api import (
@@ -87,7 +87,6 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
             expected="None",
             actual=action,
             remedy="revive-gpu" if "reboot" in action.lower() else None,
-            values=_indices(indices),
         )
     closed = [i for i in fit if health and i in health and health[i].compute == "Prohibited"]
     if closed:
@@ -99,7 +98,6 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
             actual="Prohibited",
             severity=Severity.WARN if plan.of_node else None,  # an epilog may close it until the next job
             remedy="open-gpu",
-            values=_indices(closed),
         )
     if not gpus.listed and not complaints and not gpus.denied:
         raise Undecided(f"nvidia-smi lists no GPU: {' '.join(gpus.said[:2])}")
@@ -169,12 +167,7 @@ def _sick(trouble: str, indices: list[int]) -> Problem:
         actual=trouble,
         severity=Severity.WARN if trouble == "unknown error" else None,
         remedy="revive-gpu" if trouble == "gpu is lost" else None,
-        values=_indices(indices),
     )
-
-
-def _indices(indices: Sequence[int]) -> dict[str, tuple[str, ...]]:
-    return {"gpu": tuple(map(str, indices))}
 
 
 @check("gpu-ecc", GPU_HEALTH, GPUS, PLAN, damage=Damage.WRONG, remedy="reset-gpu", vendor=NVIDIA)
@@ -230,7 +223,6 @@ def _memory(summary: str, actual: str, indices: list[int], field: str, **more: A
         Evidence(f"nvidia-smi --query-gpu={field}", f"{gpus_named(indices)}: {actual}"),
         expected="none",
         actual=actual,
-        values=_indices(indices),
         **more,
     )
 

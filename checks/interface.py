@@ -22,6 +22,7 @@ from doctor.api import (
     Undecided,
     check,
     fold,
+    grouped,
     is_loopback,
     maybe,
 )
@@ -150,10 +151,7 @@ class _Connections:
 
 
 def _grouped(plan: JobPlan, keys: Mapping[str, str]) -> Mapping[str, Sequence[str]]:
-    groups: dict[str, list[str]] = {}
-    for host in filter(keys.__contains__, plan.names):
-        groups.setdefault(keys[host], []).append(host)
-    return groups
+    return grouped((keys[host], host) for host in plan.names if host in keys)
 
 
 def _problem(

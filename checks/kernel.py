@@ -1,6 +1,6 @@
 """Kernel settings and limits that decide whether many ranks can connect at once."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from doctor.api import (
@@ -46,16 +46,29 @@ from doctor.job.plan import HCCL_PORTS_UP_TO_8_0
 from doctor.mesh import MeshResult
 
 
-def _for_head(here: Here, length: int, known: int) -> Severity:
-    """A fault on the head, which takes the connections of all ranks, if the queue is too short for those
-    that are known to start; a warning elsewhere, and if ranks were only counted by the devices found.
+def _sysctl(name: str, text: str) -> Evidence:
+    return Evidence(f"/proc/sys/{name.replace('.', '/')}", text)
+
+
+def _short(
+    summary: str, setting: str, length: int, wished: int, plan: JobPlan, here: Here
+) -> Iterator[Problem]:
+    """The problem of a queue that is too short for the ranks, or for a number that was wished.
+
+    It is a fault on the head, which takes the connections of all ranks, if it is too short for those that are
+    known to start; a warning elsewhere, and if ranks were only counted by the devices found.
     """
-    return Severity.FAIL if here.is_head and length < known else Severity.WARN
-
-
-def _for_ranks(plan: JobPlan, wished: int) -> str:
-    """The ranks that need it, unless the number comes from an expectation."""
-    return "" if wished else f", for {plan.world.value} ranks ({plan.world.source})"
+    need, known = wished or plan.world.value, wished or plan.known_world
+    for_ranks = "" if wished else f", for {plan.world.value} ranks ({plan.world.source})"
+    if length < need:
+        yield Problem(
+            summary,
+            expected=f"{setting} of {need} or more{for_ranks}",
+            actual=str(length),
+            severity=Severity.FAIL if here.is_head and length < known else Severity.WARN,
+            evidence=(_sysctl(setting, str(length)),),
+            values={"value": max(need, 65535)},
+        )
 
 
 @check(
@@ -78,16 +91,8 @@ def somaxconn_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> It
 
     What to do: raise net.core.somaxconn, on the head above all. Huawei's advice for large clusters is 65535.
     """
-    need = expect.somaxconn or plan.world.value
-    if ports.somaxconn < need:
-        yield Problem(
-            "the queue for new connections is shorter than the number of ranks",
-            expected=f"net.core.somaxconn of {need} or more" + _for_ranks(plan, expect.somaxconn),
-            actual=str(ports.somaxconn),
-            severity=_for_head(here, ports.somaxconn, expect.somaxconn or plan.known_world),
-            evidence=(Evidence("/proc/sys/net/core/somaxconn", str(ports.somaxconn)),),
-            values={"value": max(need, 65535)},
-        )
+    summary = "the queue for new connections is shorter than the number of ranks"
+    yield from _short(summary, "net.core.somaxconn", ports.somaxconn, expect.somaxconn, plan, here)
 
 
 @check(
@@ -110,16 +115,11 @@ def syn_backlog_low(ports: Ports, plan: JobPlan, here: Here, expect: Expect) -> 
     What to do: raise net.ipv4.tcp_max_syn_backlog, on the head above all. Huawei's advice for large clusters
     is 65535.
     """
-    need = expect.syn_backlog or plan.world.value
-    if ports.syn_backlog < need:
-        yield Problem(
-            "the queue for half-open connections is shorter than the number of ranks",
-            expected=f"net.ipv4.tcp_max_syn_backlog of {need} or more" + _for_ranks(plan, expect.syn_backlog),
-            actual=str(ports.syn_backlog),
-            severity=_for_head(here, ports.syn_backlog, expect.syn_backlog or plan.known_world),
-            evidence=(Evidence("/proc/sys/net/ipv4/tcp_max_syn_backlog", str(ports.syn_backlog)),),
-            values={"value": max(need, 65535)},
-        )
+    summary, setting = (
+        "the queue for half-open connections is shorter than the number of ranks",
+        "net.ipv4.tcp_max_syn_backlog",
+    )
+    yield from _short(summary, setting, ports.syn_backlog, expect.syn_backlog, plan, here)
 
 
 Unreserved = tuple[Sequence[range], str]
@@ -186,8 +186,8 @@ def _unreserved(ports: Ports, wanted: Sequence[range], what: str, together: str)
         subject=f"port {port_list(wanted)}",
         where=(Place(port=next(filter(ports.may_give_away, chain(*wanted)))),),
         evidence=(
-            Evidence("/proc/sys/net/ipv4/ip_local_reserved_ports", reserved or "(empty)"),
-            Evidence("/proc/sys/net/ipv4/ip_local_port_range", span),
+            _sysctl("net.ipv4.ip_local_reserved_ports", reserved or "(empty)"),
+            _sysctl("net.ipv4.ip_local_port_range", span),
         ),
         values={"ports": together},
     )
@@ -229,10 +229,8 @@ def ephemeral_ports_few(ports: Ports, ranks: int) -> Iterator[Problem]:
             actual=f"{free} ports: {span} is {len(ports.ephemeral)}{less}",
             confidence=Confidence.STRONG,
             evidence=(
-                Evidence("/proc/sys/net/ipv4/ip_local_port_range", span),
-                Evidence(
-                    "/proc/sys/net/ipv4/ip_local_reserved_ports", port_list(ports.reserved) or "(empty)"
-                ),
+                _sysctl("net.ipv4.ip_local_port_range", span),
+                _sysctl("net.ipv4.ip_local_reserved_ports", port_list(ports.reserved) or "(empty)"),
             ),
         )
 
@@ -278,14 +276,7 @@ def port_in_use(
         for each in launch.told
         if launch.live and each.host == here.name and each.pid is not None
     }
-    own = plan.data_address(here.name)
-    wanted: dict[int, Severity] = {}
-    if plan.backend.value is Backend.HCCL:
-        wanted |= dict.fromkeys(plan.hccl_ports, Severity.FAIL)
-    guessed = plan.master_port_guessed
-    drawn = guessed or (ports is not None and plan.master_port.value in ports.ephemeral)
-    if here.is_head and not plan.master_port_held and not (drawn and plan.master_port_drawn):
-        wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL
+    own, wanted = plan.data_address(here.name), _to_bind(plan, here, ports)
     doors = [door for door in mesh.listeners if door.host == here.name] if mesh else []
     refused = {door.asked: door for door in doors if door.error == "in-use" and door.asked in wanted}
     told: set[int] = set()
@@ -300,34 +291,17 @@ def port_in_use(
         if own_pids & {*listener.pids}:
             continue
         by = f" by {listener.process}" if listener.process else ""
-        yield Problem(
-            f"port {listener.port}, which the job will bind, is taken{by}",
-            expected="a free port" + ("" if wanted[listener.port] is Severity.FAIL else _ONLY_DEFAULT),
-            actual=(
-                f"{'the kernel gave it to' if given else 'it is held by'} {listener.process or 'a program'}, "
-                f"connected to {listener.peer}"
-                if listener.peer
-                else f"{listener.address}:{listener.port} is bound{by}"
-            ),
-            subject=f"port {listener.port}",
-            where=(Place(port=listener.port),),
-            severity=wanted[listener.port],
-            evidence=(
-                Evidence("/proc/net/tcp", f"{listener.address}:{listener.port} {listener.process}".strip()),
-            ),
-            values={"port": listener.port},
-        )
+        bound = f"{listener.address}:{listener.port}"
+        actual = f"{bound} is bound{by}"
+        if listener.peer:
+            how = "the kernel gave it to" if given else "it is held by"
+            actual = f"{how} {listener.process or 'a program'}, connected to {listener.peer}"
+        evidence = Evidence("/proc/net/tcp", f"{bound} {listener.process}".strip())
+        yield _taken(listener.port, by, actual, evidence, wanted)
     for port in refused.keys() - told:
-        yield Problem(
-            f"port {port}, which the job will bind, is taken",
-            expected="a free port" + ("" if wanted[port] is Severity.FAIL else _ONLY_DEFAULT),
-            actual="bind fails: a program or a connection that was just closed holds it",
-            subject=f"port {port}",
-            where=(Place(port=port),),
-            severity=wanted[port],
-            evidence=(Evidence(f"bind port {port}", refused[port].detail or "address already in use"),),
-            values={"port": port},
-        )
+        actual = "bind fails: a program or a connection that was just closed holds it"
+        evidence = Evidence(f"bind port {port}", refused[port].detail or "address already in use")
+        yield _taken(port, "", actual, evidence, wanted)
     for door in doors:
         if door.kind != "ephemeral" and door.error == "denied":
             yield Problem(
@@ -340,6 +314,31 @@ def port_in_use(
                 evidence=(Evidence(f"bind port {door.asked}", "permission denied"),),
                 commands=("# name a port above 1023: MASTER_PORT in the launch, --master-port here",),
             )
+
+
+def _to_bind(plan: JobPlan, here: Here, ports: Ports | None) -> dict[int, Severity]:
+    """The ports that the job will bind on this host, and how grave it is if one of them is taken."""
+    wanted: dict[int, Severity] = {}
+    if plan.backend.value is Backend.HCCL:
+        wanted |= dict.fromkeys(plan.hccl_ports, Severity.FAIL)
+    guessed = plan.master_port_guessed
+    drawn = guessed or (ports is not None and plan.master_port.value in ports.ephemeral)
+    if here.is_head and not plan.master_port_held and not (drawn and plan.master_port_drawn):
+        wanted[plan.master_port.value] = Severity.WARN if guessed else Severity.FAIL
+    return wanted
+
+
+def _taken(port: int, by: str, actual: str, evidence: Evidence, wanted: Mapping[int, Severity]) -> Problem:
+    return Problem(
+        f"port {port}, which the job will bind, is taken{by}",
+        expected="a free port" + ("" if wanted[port] is Severity.FAIL else _ONLY_DEFAULT),
+        actual=actual,
+        subject=f"port {port}",
+        where=(Place(port=port),),
+        severity=wanted[port],
+        evidence=(evidence,),
+        values={"port": port},
+    )
 
 
 @check("nofile-low", LIMITS, PLAN, EXPECT, damage=Damage.LOAD, severity=Severity.WARN, remedy="raise-nofile")
@@ -437,7 +436,7 @@ def arp_table_small(neighbours: int | None, plan: JobPlan, expect: Expect) -> It
             "the neighbour (ARP) table is smaller than the cluster",
             expected=f"net.ipv4.neigh.default.gc_thresh3 of {need} or more{why}",
             actual=str(neighbours),
-            evidence=(Evidence("/proc/sys/net/ipv4/neigh/default/gc_thresh3", str(neighbours)),),
+            evidence=(_sysctl("net.ipv4.neigh.default.gc_thresh3", str(neighbours)),),
             values={"low": need, "middle": 2 * need, "high": 4 * need},
         )
 
@@ -466,7 +465,7 @@ def kernel_not_smp(kernel: Kernel) -> Iterator[Problem]:
             "the kernel was built without SMP, which HCCL needs",
             expected="SMP in the kernel's version",
             actual=kernel.version,
-            evidence=(Evidence("/proc/sys/kernel/version", kernel.version),),
+            evidence=(_sysctl("kernel.version", kernel.version),),
             commands=("uname -v",),
         )
 
@@ -524,7 +523,7 @@ def numa_balancing(pace: CpuPace) -> Iterator[Problem]:
             "automatic NUMA balancing is on",
             expected="kernel.numa_balancing = 0 on a host with several NUMA nodes",
             actual=f"on, {pace.numa_nodes} NUMA nodes",
-            evidence=(Evidence("/proc/sys/kernel/numa_balancing", "not 0"),),
+            evidence=(_sysctl("kernel.numa_balancing", "not 0"),),
         )
 
 

@@ -15,6 +15,7 @@ from doctor.api import (
     Scope,
     Severity,
     check,
+    grouped,
     maybe,
 )
 from doctor.facts.job import LAUNCHES, directory
@@ -108,9 +109,7 @@ def _different(names: LaunchNames, said: Sequence[tuple[ProcessEnv, Mapping[str,
             and not (name in ADDRESSED and _means_itself(names, process, values.get(name, "")))
         ]
         same = _same(name, dict.fromkeys(value for _, value in known), names.directory)
-        groups: dict[str, list[ProcessEnv]] = {}
-        for process, value in known:
-            groups.setdefault(same[value], []).append(process)
+        groups = grouped((same[value], process) for process, value in known)
         if len(groups) > 1:
             yield from _outliers(names, name, sorted(groups.items(), key=lambda item: -len(item[1])))
 
@@ -171,7 +170,7 @@ def _outliers(
 def _evidence(names: LaunchNames, processes: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
     if not name.startswith("--"):
         return names.evidence(processes, name)
-    return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes)
+    return names.command_lines(processes)
 
 
 def _typed(name: str, value: str) -> str:
@@ -226,7 +225,7 @@ def _workers(names: LaunchNames) -> Iterator[Problem]:
             actual=f"{sum_of_all}: {' + '.join(map(str, each))} ({here})",
             subject=names.subject(here),
             where=names.places(agents),
-            evidence=tuple(Evidence(names.label(t), " ".join(t.command)[:300]) for t in agents[:4]),
+            evidence=names.command_lines(agents[:4]),
             commands=(remark(f"start with {in_all}={sum_of_all}"),),
         )
 

@@ -18,6 +18,7 @@ from doctor.api import (
     View,
     check,
     fold,
+    grouped,
     is_host,
     maybe,
 )
@@ -27,7 +28,7 @@ from doctor.facts.run import OFFERED
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.directory import as_address
-from doctor.job.launch.launcher import LaunchNumber, Master
+from doctor.job.launch.launcher import Master
 from doctor.job.launch.launchers import MASTERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
@@ -156,7 +157,7 @@ def _loopback(
         subject=names.subject(f"master {master.address}"),
         where=names.places(processes),
         confidence=confidence,
-        evidence=_evidence(names, master.said, processes),
+        evidence=names.said(processes[:3], master.said),
         commands=_typed(names, master, address or "ADDRESS-OF-RANK-0"),
     )
 
@@ -164,18 +165,16 @@ def _loopback(
 def _no_ports(names: LaunchNames, spans: bool) -> Iterator[Problem]:
     """The problems of ports that no host has. 0 stands for any free port, which only its own host knows."""
     found = ((port, each) for each in names.launch.told if (port := port_of(each)) and "$" not in port.text)
-    wrong: dict[LaunchNumber, list[ProcessEnv]] = {}
-    for port, process in found:
-        if port.value is None or not (spans <= port.value < 65536):
-            wrong.setdefault(port, []).append(process)
-    for port, processes in wrong.items():
+    for port, processes in grouped(found).items():
+        if port.value is not None and spans <= port.value < 65536:
+            continue
         yield Problem(
             "the master's port is not the number of a port",
             expected="a number from 1 to 65535",
             actual=f"{port.text}, by {port.said}",
             subject=names.subject(f"port {port.text}"),
             where=names.places(processes),
-            evidence=_evidence(names, port.said, processes),
+            evidence=names.said(processes[:3], port.said),
             commands=(remark(f"give a number by {port.said}, such as 29500"),),
         )
 
@@ -187,7 +186,7 @@ def _no_name(names: LaunchNames, master: Master, processes: list[ProcessEnv], he
         actual=f"{master.address}, by {master.said}",
         subject=names.subject(f"master {master.address}"),
         where=names.places(processes),
-        evidence=_evidence(names, master.said, processes),
+        evidence=names.said(processes[:3], master.said),
         commands=_typed(names, master, head or "ADDRESS-OF-RANK-0"),
     )
 
@@ -273,7 +272,7 @@ def _unresolved(
                 severity=Severity.WARN if to_come else None,
                 evidence=(
                     Evidence(f"getent ahosts {master.address}", f"{fold(hosts)}: {how}"),
-                    *_evidence(names, master.said, processes)[:1],
+                    *names.said(processes[:1], master.said),
                 ),
                 commands=(f"getent ahosts {quote(master.address)}",),
             )
@@ -398,7 +397,7 @@ def _not_first(
         where=(Place(host=first, rank=0 if who == "rank 0" else None),) if first else names.places(processes),
         severity=severity,
         confidence=Confidence.CERTAIN if owner else Confidence.STRONG,
-        evidence=_evidence(names, master.said, processes),
+        evidence=names.said(processes[:3], master.said),
         commands=_typed(names, master, usable[0] if usable else "ADDRESS-OF-RANK-0"),
     )
 
@@ -412,12 +411,6 @@ def _first_host(names: LaunchNames, master: Master) -> tuple[str | None, bool]:
             host = names.host(process)
             return host, host is None and process.host is not None
     return None, False
-
-
-def _evidence(names: LaunchNames, said: str, processes: list[ProcessEnv]) -> tuple[Evidence, ...]:
-    if said in processes[0].env:
-        return names.evidence(processes[:3], said)
-    return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes[:3])
 
 
 def _typed(names: LaunchNames, master: Master, address: str) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ from doctor.api import (
     Vendor,
     check,
     fold,
+    grouped,
     maybe,
 )
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS, directory
@@ -55,7 +56,7 @@ from doctor.job.launch.ranks import (
     visible_devices,
     world_of_launch,
 )
-from doctor.rules.launch_names import LaunchNames, remark
+from doctor.rules.launch_names import LaunchNames, remark, some
 from doctor.rules.launch_tables import another_size, not_in_table
 
 
@@ -187,14 +188,13 @@ def _devices_beyond(
         if limit is not None and not physical and not 0 <= device.value < limit:
             beyond.setdefault((host, device.said, limit, seen), []).append(process)
     for (host, said, limit, seen), processes in beyond.items():
-        texts = ", ".join(f"{said}={each.env[said]} ({names.label(each)})" for each in processes[:4])
         places = (_places(names, [each], int(each.env[said])) for each in processes)
         yield names.problem(
             processes,
             said,
             f"{said} is beyond the devices of the host",
             expected=f"0 to {limit - 1}: {limit} devices" + (f" are visible ({seen})" if seen else ""),
-            actual=texts + (f" and {len(processes) - 4} more" if len(processes) > 4 else ""),
+            actual=some([f"{said}={each.env[said]} ({names.label(each)})" for each in processes]),
             where=tuple(place for each in places for place in each),
             commands=(f"ssh {quote(host)} 'ls -d {vendor.files}[0-9]*'",),
         )
@@ -365,12 +365,10 @@ def _miscounted(
 
 def _wrong_roles(names: LaunchNames) -> Iterator[Problem]:
     launch = names.launch
-    wrong: dict[str, list[ProcessEnv]] = {}
-    for process in launch.told:
-        role = process.env.get("MS_ROLE")
-        if role is not None and role not in MSRUN.roles:
-            wrong.setdefault(role, []).append(process)
-    for role, processes in wrong.items():
+    told = grouped((process.env["MS_ROLE"], process) for process in launch.told if "MS_ROLE" in process.env)
+    for role, processes in told.items():
+        if role in MSRUN.roles:
+            continue
         yield names.problem(
             processes,
             "MS_ROLE",
@@ -428,10 +426,9 @@ def _impossible_ranks(names: LaunchNames) -> Iterator[Problem]:
             how = "is not a number" if rank.value is None else "is out of range"
             wrong.setdefault((rank.said, how, limit), []).append(process)
     for (said, how, limit), processes in wrong.items():
-        texts = ", ".join(f"{said}={each.env[said][:100]} ({each.source})" for each in processes[:4])
-        more = f" and {len(processes) - 4} more" if len(processes) > 4 else ""
+        actual = some([f"{said}={each.env[said][:100]} ({each.source})" for each in processes])
         commands = (f"export {said}=$i  # $i: {limit}",)
-        yield names.problem(processes, said, f"{said} {how}", limit, texts + more, commands=commands)
+        yield names.problem(processes, said, f"{said} {how}", limit, actual, commands=commands)
 
 
 def _doubled_ranks(names: LaunchNames) -> Iterator[Problem]:
@@ -457,21 +454,20 @@ def _duplicates(
     names: LaunchNames, said: Sequence[tuple[LaunchNumber | None, ProcessEnv]]
 ) -> Iterator[Problem]:
     """One problem for all duplicate numbers that occur on the same hosts."""
-    groups: dict[Hashable, list[tuple[LaunchNumber, ProcessEnv]]] = {}
-    for number, process in said:
-        if number is not None:
-            groups.setdefault(number.text if number.value is None else number.value, []).append(
-                (number, process)
-            )
+    groups = grouped(
+        (number.text if number.value is None else number.value, (number, process))
+        for number, process in said
+        if number is not None
+    )
     alike: dict[Hashable, list[list[tuple[LaunchNumber, ProcessEnv]]]] = {}
     for value, same in groups.items():
         hosts = tuple(sorted(process.host or "" for _, process in same))
         key = (same[0][0].said, hosts if any(hosts) and isinstance(value, int) else value)
         if len(same) > 1:
             alike.setdefault(key, []).append(same)
-    for some in alike.values():
+    for group in alike.values():
         yield _duplicate_problem(
-            names, [same[0][0] for same in some], [process for same in some for _, process in same]
+            names, [same[0][0] for same in group], [process for same in group for _, process in same]
         )
 
 
@@ -485,30 +481,21 @@ def _duplicate_problem(
         what = f"{counted((each.value or 0 for each in numbers), kind)} are"
     by_hand = may_be_inherited(names.launch, processes)
     where = [f"{each.source} on {each.host}" if each.host else each.source for each in processes]
-    more = f" and {len(processes) - 6} more" if len(processes) > 6 else ""
     return names.problem(
         processes,
         f"{number.said}={number.text[:100]}" if len(numbers) == 1 else number.said,
         f"{what} given {times} times",
         expected="every number once",
-        actual=f"{', '.join(where[:6])}{more}",
+        actual=some(where, 6),
         severity=Severity.WARN if by_hand else None,
         confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
-        evidence=_number_evidence(names, processes, number),
+        evidence=names.said(processes, number.said),
         commands=(
             remark(f"start with a different {number.said} on each host")
             if number.said.startswith("--")
             else f"export {number.said}=$i  # $i: a different number for each",
         ),
     )
-
-
-def _number_evidence(
-    names: LaunchNames, processes: Sequence[ProcessEnv], number: LaunchNumber
-) -> tuple[Evidence, ...]:
-    if number.said in processes[0].env:
-        return names.evidence(processes, number.said)
-    return tuple(Evidence(names.label(each), " ".join(each.command)[:300]) for each in processes[:6])
 
 
 def _node_ranks(names: LaunchNames) -> Iterator[Problem]:
@@ -526,7 +513,7 @@ def _node_ranks(names: LaunchNames) -> Iterator[Problem]:
             f"{number.said} is out of range",
             expected=f"0 to {size - 1} ({size} nodes)",
             actual=f"{number.said}={number.text[:100]}, for {process.source}",
-            evidence=_number_evidence(names, [process], number),
+            evidence=names.said([process], number.said),
             commands=(remark(f"give each host a different {number.said} from 0 to {size - 1}"),),
         )
 

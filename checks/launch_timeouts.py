@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.api import PLAN, Backend, Damage, JobPlan, Problem, Scope, Severity, check, maybe
+from doctor.api import PLAN, Backend, Damage, JobPlan, Problem, Scope, Severity, check, grouped, maybe
 from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.system import DEVICES, IDENTITY, Devices
 from doctor.job.launch.process_env import Launch, ProcessEnv
@@ -72,10 +72,8 @@ def launch_timeouts(
     first = any(found.product == "atlas-training" for found in devices.values())
     for launch in launches:
         names = LaunchNames(launch, book)
-        found: dict[TimeoutFlaw, list[ProcessEnv]] = {}
-        for process in [t for t in launch.told if not launcher(t)] or launch.told:
-            for flaw in _flaws(process, first, plan.env):
-                found.setdefault(flaw, []).append(process)
+        ranks = [each for each in launch.told if not launcher(each)] or launch.told
+        found = grouped((flaw, each) for each in ranks for flaw in _flaws(each, first, plan.env))
         for flaw, processes in found.items():
             yield _problem(names, flaw, processes)
 

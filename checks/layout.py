@@ -21,6 +21,7 @@ from doctor.api import (
     Undecided,
     check,
     fold,
+    grouped,
     maybe,
 )
 from doctor.facts.smoke import SMOKE, SmokeRounds
@@ -245,10 +246,11 @@ def _data_type(job: ParallelJob) -> Iterator[Problem]:
 
 
 def _one_product(job: ParallelJob, smoke: SmokeRounds | None) -> Iterator[Problem]:
-    hosts: dict[str, list[str]] = {}
-    for host in job.plan.names:
-        if _product(job, host) in ASCEND.servers and job.devices[host].npus:
-            hosts.setdefault(_product(job, host), []).append(host)
+    hosts = grouped(
+        (_product(job, host), host)
+        for host in job.plan.names
+        if _product(job, host) in ASCEND.servers and job.devices[host].npus
+    )
     if len(hosts) > 1:
         one_job = job.plan.known_world or (smoke and smoke.runs)
         yield job.wrong(
@@ -310,9 +312,7 @@ def _wired(devices: Devices) -> bool:
 
 def _by_host(numbers: Mapping[str, int]) -> str:
     """`8 on node[1-3], 7 on node4`."""
-    groups: dict[int, list[str]] = {}
-    for host, number in numbers.items():
-        groups.setdefault(number, []).append(host)
+    groups = grouped((number, host) for host, number in numbers.items())
     return ", ".join(f"{number} on {fold(hosts)}" for number, hosts in groups.items())
 
 

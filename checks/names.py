@@ -28,6 +28,7 @@ from doctor.api import (
     Undecided,
     check,
     fold,
+    grouped,
     is_loopback,
     maybe,
 )
@@ -172,10 +173,7 @@ def hostname_duplicate(
     What to do: give each host a name of its own. One machine that the list names twice is host-named-twice.
     """
     surplus = named_twice(identities, machines, addresses)
-    owners: dict[str, list[str]] = {}
-    for host, name in identities.items():
-        if host not in surplus:
-            owners.setdefault(name, []).append(host)
+    owners = grouped((name, host) for host, name in identities.items() if host not in surplus)
     for name, hosts in owners.items():
         if len(hosts) > 1:
             yield Problem(
@@ -287,9 +285,7 @@ def _stale(names: Mapping[str, tuple[str, tuple[str, ...]]]) -> Problem:
 
 
 def _undecided(name: str, seen: Mapping[str, frozenset[str]]) -> Problem:
-    by_answer: dict[str, list[str]] = {}
-    for viewer, addresses in seen.items():
-        by_answer.setdefault(_words(addresses), []).append(viewer)
+    by_answer = grouped((_words(addresses), viewer) for viewer, addresses in seen.items())
     return Problem(
         f"{name} resolves to different addresses, and no majority says which is right",
         expected="one address on every host",

@@ -222,9 +222,8 @@ def _npu_mtus(
         for odd in odd_ones(alike):
             yield odd.problem(
                 "its MTU differs from the others'" if odd.decided else "NPUs differ in their MTU",
-                Evidence("/etc/hccn.conf", f"{odd.subject}: {odd.actual}"),
+                odd.as_said_by("/etc/hccn.conf"),
                 remedy="look-at-npu-mtu",
-                values={"device": odd.numbers},
             )
 
 

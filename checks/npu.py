@@ -303,6 +303,7 @@ def _hidden(hidden: list[int], shown: int, there: int) -> Problem:
         actual=f"npu-smi shows {shown}",
         confidence=Confidence.STRONG,
         remedy="find-npu",
+        values={},
     )
 
 

@@ -17,6 +17,7 @@ from doctor.api import (
     Severity,
     Undecided,
     check,
+    grouped,
     maybe,
 )
 from doctor.facts.ascend.hccn_tool import PerDevice, split_known
@@ -68,7 +69,6 @@ def device_ip_missing(
             expected="an address on the training network",
             actual="none is set",
             severity=Severity.WARN if pod_only or fabric_unused(plan, devices.product) else None,
-            values={"device": tuple(str(device) for device in lost)},
         )
     if why:
         raise Undecided(why)
@@ -200,9 +200,7 @@ def device_ip_duplicate(
     """
     known, silent = of_cluster(addresses, plan)
     held = {seat: address for seat, address in known.items() if address is not None}
-    holders: dict[str, list[HostDevice]] = {}
-    for seat, address in held.items():
-        holders.setdefault(_plain(address.ip), []).append(seat)
+    holders = grouped((_plain(address.ip), seat) for seat, address in held.items())
     doubled = {ip: tuple(seats) for ip, seats in holders.items() if len(seats) > 1}
     groups: dict[object, list[str]] = {}
     pattern = AddressPattern(held)
@@ -245,7 +243,6 @@ def _duplicate(odd: OddDevices, held: Mapping[HostDevice, Address], severity: Se
             Evidence(f"{seat[0]}: hccn_tool -i {seat[1]} -ip -g", f"ipaddr:{held[seat].ip}")
             for seat in odd.seats[:SHOWN]
         ),
-        values={"device": odd.numbers},
         severity=severity,
         confidence=Confidence.STRONG,
     )

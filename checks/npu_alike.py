@@ -51,19 +51,15 @@ def device_tls_mismatch(
             "its TLS switch differs from the others'"
             if odd.decided
             else "TLS is on for some and off for others",
-            Evidence("hccn_tool -tls -g", f"{odd.subject}: {odd.actual}"),
-            values={"device": odd.numbers},
+            odd.as_said_by("hccn_tool -tls -g"),
             severity=severity,
         )
     expired = {seat: tls.expired for seat, tls in known.items() if tls.on and tls.expired}
     for host, end, numbers in alike_on_host(expired):
-        odd = OddDevices(
-            tuple((host, n) for n in numbers), True, "a certificate that is valid", f"ended {end[:80]}"
-        )
+        odd = OddDevices.of_host(host, numbers, "a certificate that is valid", f"ended {end[:80]}")
         yield odd.problem(
             "TLS is on and its certificate has expired",
             Evidence("hccn_tool -tls -g", f"end_time[{end[:80]}]"),
-            values={"device": odd.numbers},
             severity=severity,
             remedy="look-at-npu-tls",
         )
@@ -102,8 +98,7 @@ def device_speed_mismatch(
         for odd in odd_ones({seat: f"{speed} Mb/s" for seat, speed in own.items() if speed}):
             yield odd.problem(
                 "its link's speed differs from the others'" if odd.decided else "links differ in speed",
-                Evidence("hccn_tool -speed -g", f"{odd.subject}: {odd.actual}"),
-                values={"device": odd.numbers},
+                odd.as_said_by("hccn_tool -speed -g"),
             )
     if judged and not any(judged.values()):
         raise Undecided("hccn_tool does not know the speed of any link")

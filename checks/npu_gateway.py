@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address
 
-from doctor.api import PLAN, Backend, Damage, Evidence, JobPlan, Problem, Scope, Severity, check, maybe
+from doctor.api import PLAN, Backend, Damage, JobPlan, Problem, Scope, Severity, check, maybe
 from doctor.facts.ascend.hccn_tool import PerDevice
 from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_GATEWAYS, Address
 from doctor.facts.system import DEVICES, Devices
@@ -69,8 +69,7 @@ def _lacking(ways: Mapping[HostDevice, str | None], several: bool) -> Iterator[O
     lacks = {seat: "none is set" for seat, way in ways.items() if not way}
     if 2 * len(has) > len(ways):
         for host, actual, numbers in alike_on_host(lacks):
-            seats = tuple((host, number) for number in numbers)
-            yield OddDevices(seats, True, f"a gateway, as {len(has)} other devices have", actual)
+            yield OddDevices.of_host(host, numbers, f"a gateway, as {len(has)} other devices have", actual)
     elif has and several:
         suspects = tuple(seat for seat in ways if seat in has or len(has) == len(lacks))
         expected = "a gateway on every device, since there are several segments"
@@ -86,8 +85,7 @@ def _astray(
         if way and seat in held and _outside(way, held[seat])
     }
     for host, actual, numbers in alike_on_host(wrong):
-        seats = tuple((host, number) for number in numbers)
-        yield OddDevices(seats, True, "a gateway in the segment of the device", actual)
+        yield OddDevices.of_host(host, numbers, "a gateway in the segment of the device", actual)
 
 
 def _outside(way: str, address: Address) -> bool:
@@ -99,6 +97,4 @@ def _outside(way: str, address: Address) -> bool:
 
 
 def _gateway(summary: str, odd: OddDevices, severity: Severity | None, remedy: str | None = None) -> Problem:
-    evidence = Evidence("hccn_tool -gateway -g", f"{odd.subject}: {odd.actual}")
-    values = {"device": odd.numbers}
-    return odd.problem(summary, evidence, values=values, severity=severity, remedy=remedy)
+    return odd.problem(summary, odd.as_said_by("hccn_tool -gateway -g"), severity=severity, remedy=remedy)

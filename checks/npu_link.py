@@ -82,7 +82,6 @@ def device_link_down(
             actual=actual,
             severity=Severity.WARN if may_do_without else None,
             remedy="look-at-npu-ports" if ask == ASK_950 else None,
-            values={"device": tuple(str(device) for device in down)},
         )
     if why:
         raise Undecided(why)
@@ -166,7 +165,6 @@ def device_no_lldp(
             *(Evidence(f"hccn_tool -i {n} -lldp -g", "no neighbour") for n in alone[:SHOWN]),
             expected="the port of a switch",
             actual="none",
-            values={"device": tuple(str(device) for device in alone)},
         )
     if why:
         raise Undecided(why)

@@ -147,7 +147,6 @@ def _net_unhealthy(
         actual=f"net health status: {text[:80]}",
         host=host,
         severity=severity,
-        values={"device": tuple(str(number) for number in numbers)},
     )
 
 

@@ -4,7 +4,20 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from ipaddress import ip_address, ip_network
 
-from doctor.api import PLAN, Backend, Damage, Evidence, JobPlan, Problem, Scope, Severity, Skip, check, maybe
+from doctor.api import (
+    PLAN,
+    Backend,
+    Damage,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    check,
+    grouped,
+    maybe,
+)
 from doctor.facts.ascend.hccn_tool import PerDevice, split_known
 from doctor.facts.ascend.hccn_tool import devices as listed
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS, Address
@@ -120,10 +133,8 @@ def _one_segment(found: Mapping[HostDevice, str], severity: Severity | None) -> 
     planes = _planes(found, numbers)
     if planes:
         yield _apart(planes)
-        strays: dict[tuple[str, ...], list[OddDevices]] = {}
-        for odd in (odd for own in numbers.values() for odd in odd_ones(own)):
-            strays.setdefault(odd.hosts, []).append(odd)
-        for odds in strays.values():
+        strays = (odd for own in numbers.values() for odd in odd_ones(own))
+        for odds in grouped((odd.hosts, odd) for odd in strays).values():
             what = "its address is outside the segment of its number on other hosts"
             if not odds[0].decided:
                 what = "their addresses are in different segments, but they have one number"
@@ -158,9 +169,7 @@ def _usual(found: Mapping[HostDevice, str]) -> str | None:
 
 def _apart(planes: Mapping[int, str]) -> Problem:
     """A warning without a culprit: it may be intended, and suffices if only devices of one number connect."""
-    members: dict[str, list[int]] = {}
-    for number, segment in planes.items():
-        members.setdefault(segment, []).append(number)
+    members = grouped((segment, number) for number, segment in planes.items())
     shown = [f"{listed(own)} in {segment}" for segment, own in list(members.items())[:SHOWN]]
     more = f"; and {len(members) - SHOWN} more" if len(members) > SHOWN else ""
     return Problem(
@@ -186,8 +195,7 @@ def _strangers(
     }
     if 2 * votes > len(found):
         for host, segment, numbers in alike_on_host(strangers):
-            seats = tuple((host, number) for number in numbers)
-            odd = OddDevices(seats, True, f"{usual}, where its gateway is", segment)
+            odd = OddDevices.of_host(host, numbers, f"{usual}, where its gateway is", segment)
             yield _outside("its address is outside the segment of the others", odd, severity)
 
 
@@ -199,8 +207,7 @@ def _within(way: str | None, segment: str) -> bool:
 
 
 def _outside(summary: str, odd: OddDevices, severity: Severity | None = None) -> Problem:
-    evidence = Evidence("hccn_tool -ip -g", f"{odd.subject}: {odd.actual}")
-    return odd.problem(summary, evidence, values={"device": odd.numbers}, severity=severity)
+    return odd.problem(summary, odd.as_said_by("hccn_tool -ip -g"), severity=severity)
 
 
 @check(
@@ -237,7 +244,6 @@ def device_netmask_mismatch(
                         Evidence(f"{seat[0]}: hccn_tool -i {seat[1]} -ip -g", f"{held[seat].ip} {odd.actual}")
                         for seat in odd.seats[: SHOWN if odd.decided else 0]
                     ),
-                    values={"device": odd.numbers},
                     severity=severity_of(plan, product),
                 )
     note_unknown(silent)

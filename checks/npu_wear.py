@@ -92,7 +92,6 @@ def device_optical(
             *(Evidence(f"hccn_tool -i {n} -optical -g", _readings(known[n])) for n in numbers[:SHOWN]),
             expected="values within the module's own limits",
             actual="; ".join(words),
-            values={"device": tuple(str(number) for number in numbers)},
         )
     if why:
         raise Undecided(why)
@@ -181,7 +180,6 @@ def device_link_flaps(
             ),
             expected=f"at most {expect.link_flaps} times",
             actual=f"{often} time{'s' if counts[-1] > 1 else ''}",
-            values={"device": tuple(str(number) for number in flapping)},
         )
     timeless = [
         device
@@ -233,24 +231,18 @@ def device_link_errors(
         if high:
             worn[seat] = high
     for host, names, numbers in alike_on_host(worn):
-        seats = tuple((host, number) for number in numbers)
         expected = ", ".join(f"{name} {usual[name]}" for name in names) + " (the median of all devices)"
-        odd = OddDevices(
-            seats,
-            True,
-            expected,
-            "; ".join(_counter_values(known[seat], seat, names) for seat in seats[:SHOWN]),
-        )
-        yield odd.problem(
+        shown = {number: known[host, number] for number in numbers[:SHOWN]}
+        actual = "; ".join(_counter_values(own, number, names) for number, own in shown.items())
+        yield OddDevices.of_host(host, numbers, expected, actual).problem(
             "its link has counted far more errors than the others'",
-            *(Evidence(f"hccn_tool -i {s[1]} -stat -g", _error_counters(known[s])) for s in seats[:SHOWN]),
-            values={"device": odd.numbers},
+            *(Evidence(f"hccn_tool -i {n} -stat -g", _error_counters(own)) for n, own in shown.items()),
         )
     note_unknown(silent)
 
 
-def _counter_values(own: Mapping[str, int], seat: HostDevice, names: tuple[str, ...]) -> str:
-    return f"device {seat[1]}: " + ", ".join(f"{name} {own[name]}" for name in names)
+def _counter_values(own: Mapping[str, int], device: int, names: tuple[str, ...]) -> str:
+    return f"device {device}: " + ", ".join(f"{name} {own[name]}" for name in names)
 
 
 def _error_counters(own: Mapping[str, int]) -> str:

@@ -12,10 +12,10 @@ from doctor.api import (
     Place,
     Problem,
     Scope,
-    Severity,
     Undecided,
     check,
     fold,
+    grouped,
     maybe,
 )
 from doctor.facts.system import DEVICES, Devices
@@ -97,10 +97,8 @@ def _product(devices: Mapping[str, Devices]) -> str | None:
 
 def _problems(seen: JobTable, id: str, flaws: Sequence[Flaw]) -> Iterator[Problem]:
     """The problems of one check; equal flaws of several ranks are one problem."""
-    groups: dict[tuple[str, Severity], list[Flaw]] = {}
-    for flaw in flaws:
-        if flaw.check == id:
-            groups.setdefault((_NUMBER.sub("#", flaw.message), flaw.severity), []).append(flaw)
+    own = (flaw for flaw in flaws if flaw.check == id)
+    groups = grouped(((_NUMBER.sub("#", flaw.message), flaw.severity), flaw) for flaw in own)
     for alike in groups.values():
         first = alike[0]
         more = f" (and {len(alike) - 1} more like it)" if len(alike) > 1 else ""

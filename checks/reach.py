@@ -17,6 +17,7 @@ from doctor.api import (
     Undecided,
     check,
     fold,
+    grouped,
     probably,
 )
 from doctor.facts.run import CUT_OFF, UNREACHED, PartialAnswer
@@ -76,12 +77,10 @@ def host_unreachable(reach: Mapping[str, UnreachedHost | None]) -> Iterator[Prob
             commands=_steps(common, reach, alike),
         )
     resolved = [host for host, why in reach.items() if why is None or why.kind not in UNRESOLVED]
-    groups: dict[object, list[str]] = {}
     for host, why in failed.items():
         if why.kind is UnreachedKind.NAME and (meant := probably(host, resolved)):
             failed[host] = _misspelled(why, meant)
-    for host, why in failed.items():
-        groups.setdefault((why.kind, why.summary), []).append(host)
+    groups = grouped(((why.kind, why.summary), host) for host, why in failed.items())
     for host, why in failed.items():
         alike = groups[why.kind, why.summary]
         yield Problem(
@@ -114,9 +113,7 @@ def _misspelled(why: UnreachedHost, meant: str) -> UnreachedHost:
 
 
 def _reasons(unasked: Mapping[str, UnreachedHost]) -> str:
-    hosts: dict[str, list[str]] = {}
-    for host, why in unasked.items():
-        hosts.setdefault(why.summary, []).append(host)
+    hosts = grouped((why.summary, host) for host, why in unasked.items())
     if len(hosts) == 1:
         return next(iter(hosts))
     return " ".join(f"{fold(names)}: {summary}" for summary, names in hosts.items())

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, overload
 
@@ -97,6 +97,7 @@ __all__ = [
     "fewest_networks",
     "files",
     "fold",
+    "grouped",
     "is_host",
     "is_loopback",
     "matching_interfaces",
@@ -106,6 +107,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
@@ -293,17 +295,20 @@ class Check:
     """None: the result is about whatever was asked, even a container."""
 
     @property
+    def wanted(self) -> tuple[Need[Any], ...]:
+        """What it needs, and what it can do without."""
+        return tuple(need.need if isinstance(need, OptionalNeed) else need for need in self.needs)
+
+    @property
     def of_one_host(self) -> bool:
         """Whether what it finds on a host is the same whoever else is examined. Its needs decide that,
         because it knows nothing else.
         """
         limited = self.backends or self.vendor or self.several_hosts
-        return self.scope is Scope.HOST and not limited and all(map(_of_one_host, self.needs))
+        return self.scope is Scope.HOST and not limited and all(map(_of_one_host, self.wanted))
 
 
 def _of_one_host(need: Need[Any]) -> bool:
-    if isinstance(need, OptionalNeed):
-        return _of_one_host(need.need)
     if isinstance(need, Fact):  # a command that is made for the job asks about its names, ports or tables
         return not need.later and (isinstance(need.command, Read) or isinstance(need.command.shell, str))
     return isinstance(need, RunValue) and need.of_one
@@ -413,6 +418,14 @@ def check(id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: U
         return Check(id, title, needs, scope, function, doc, origin, **options)
 
     return make
+
+
+def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
+    """Key -> its values, both in the order in which they come."""
+    groups: dict[K, list[T]] = {}
+    for key, value in pairs:
+        groups.setdefault(key, []).append(value)
+    return groups
 
 
 _PATH = re.compile(r"(?:/sys/bus/pci/devices/[0-9a-f:.]+)?[^:]*")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from itertools import pairwise
 
-from doctor.api import Capture, Fact, Run
+from doctor.api import Capture, Fact, Run, grouped
 from doctor.facts.network import Route
 from doctor.text.hostprogram import host_program
 
@@ -93,10 +93,7 @@ def _policy(capture: Capture) -> Policy:
     known = [rule for number, text in numbered if (rule := _rule(f"{number}: {text}", text.split()))]
     if all(rule.action in KERNELS for rule in known):
         return Policy()
-    tables: dict[str, list[Route]] = {}
-    for line in routes.splitlines():
-        if found := _route(line.split()):
-            tables.setdefault(found[0], []).append(found[1])
+    tables = grouped(found for line in routes.splitlines() if (found := _route(line.split())))
     return Policy(tuple(known), {name: tuple(own) for name, own in tables.items()})
 
 

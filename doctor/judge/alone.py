@@ -6,7 +6,7 @@ What only a comparison with other hosts of its kind shows is a warning.
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
 
-from doctor.api import EXPECTS, NEEDED, PLAN, Check, Fact, OptionalNeed, RunValue
+from doctor.api import EXPECTS, NEEDED, PLAN, Check, Fact
 from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.run import CLOCKS
@@ -16,7 +16,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.playbook import Exam, matches
 from doctor.judge.reading import Reading
-from doctor.model import Host, MissingFact, Result, Scope, Severity, Status, View
+from doctor.model import Host, Result, Scope, Severity, Status, View
 
 
 def without_job(reading: Reading) -> Reading:
@@ -117,21 +117,18 @@ def kinds(facts: Facts) -> Iterator[list[str]]:
 
 def _body(host: str, facts: Facts) -> tuple[str, str, frozenset[str]]:
     """The model of the server, its product if it has devices, and the names of its GPUs; empty if unknown."""
-    plate, found = facts.get(host, NAMEPLATE), facts.get(host, DEVICES)
+    plate, found = facts.known(host, NAMEPLATE), facts.known(host, DEVICES)
     listed = (gpu.name for fact in (GPUS, AMD_GPUS) for gpu in getattr(facts.get(host, fact), "listed", ()))
-    server = "" if isinstance(plate, MissingFact) or plate.virtual else f"{plate.maker} {plate.model}".strip()
-    bare = isinstance(found, MissingFact) or not any(
-        own.numbers or own.on_bus for own in found.found.values()
-    )
+    server = f"{plate.maker} {plate.model}".strip() if plate and not plate.virtual else ""
+    bare = not found or not any(own.numbers or own.on_bus for own in found.found.values())
     return server, "" if bare else found.product, frozenset(listed)
 
 
 def _count(host: str, facts: Facts) -> int:
-    found = facts.get(host, DEVICES)
-    return 0 if isinstance(found, MissingFact) else sum(len(own.numbers) for own in found.found.values())
+    found = facts.known(host, DEVICES)
+    return sum(len(own.numbers) for own in found.found.values()) if found else 0
 
 
 def _reads_hosts(check: Check) -> bool:
     """Whether it needs what a host reported about itself."""
-    needs = [need.need if isinstance(need, OptionalNeed) else need for need in check.needs]
-    return any(isinstance(need, Fact) or (isinstance(need, RunValue) and need is CLOCKS) for need in needs)
+    return any(isinstance(need, Fact) or need is CLOCKS for need in check.wanted)

@@ -13,7 +13,7 @@ from doctor.facts.ascend.hccn_tool import split_known
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_GATEWAYS, Address
 from doctor.judge.engine import Facts
 from doctor.judge.playbook import matches
-from doctor.model import Confidence, Finding, Host, MissingFact, Remedy
+from doctor.model import Confidence, Finding, Host, Remedy
 from doctor.recording import Recording
 from doctor.rules.devices import HostDevice
 from doctor.rules.npu_free_address import free_addresses
@@ -185,10 +185,8 @@ def _free(found: Sequence[Finding], run: LastRun, facts: Facts) -> dict[HostDevi
         return {}
     held = {}
     for host in facts.hosts:
-        own = facts.get(host, NPU_ADDRESSES)
-        if not isinstance(own, MissingFact):
-            known = split_known(own)[0]
-            held.update({(host, device): address for device, address in known.items() if address})
+        known = split_known(facts.known(host, NPU_ADDRESSES, {}))[0]
+        held.update({(host, device): address for device, address in known.items() if address})
     kept = {seat: address for seat, address in held.items() if seat not in lost}
     return free_addresses([*lost], kept, run.names, _gateways(facts))
 
@@ -204,9 +202,5 @@ def _addresses(finding: Finding, free: Mapping[HostDevice, Address]) -> Iterator
 
 
 def _gateways(facts: Facts) -> set[str]:
-    found: set[str] = set()
-    for host in facts.hosts:
-        own: Mapping[int, object] | MissingFact = facts.get(host, NPU_GATEWAYS)
-        if not isinstance(own, MissingFact):
-            found |= {value for value in own.values() if isinstance(value, str)}
-    return found
+    told = (facts.known(host, NPU_GATEWAYS, {}).values() for host in facts.hosts)
+    return {value for own in told for value in own if isinstance(value, str)}

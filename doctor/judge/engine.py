@@ -45,6 +45,11 @@ class Facts:
             self._parsed[key] = self._parse(host, fact)
         return self._parsed[key]
 
+    def known(self, host: str, fact: Fact[Any], otherwise: Any = None) -> Any:
+        """The value, or else `otherwise`."""
+        value = self.get(host, fact)
+        return otherwise if isinstance(value, MissingFact) else value
+
     def kept(self, heard: Mapping[str, HostAnswer]) -> dict[tuple[str, str], Any]:
         """The values already parsed from answers that `heard` shares."""
         return {
@@ -185,8 +190,7 @@ def _judge_cluster(check: Check, case: Inputs) -> Iterator[Result]:
     arguments = []
     seen: set[str] = set(case.facts.hosts)
     lacking: dict[MissingFact, list[str]] = {}
-    for need in check.needs:
-        fact = need.need if isinstance(need, OptionalNeed) else need
+    for need, fact in zip(check.needs, check.wanted, strict=True):
         if not isinstance(fact, Fact):
             assert isinstance(fact, RunValue)
             value = case.common if fact is EXPECT else case.givens[fact.name]

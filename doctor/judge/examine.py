@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from doctor.api import EXPECTS, NEEDED, RANKS, Check, Fact, Need, OptionalNeed
+from doctor.api import EXPECTS, NEEDED, RANKS, Check, Fact, Need
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend, with_log_since
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
@@ -15,7 +15,7 @@ from doctor.facts.network import ADDRESSES, NAMES, ROUTES
 from doctor.facts.processes import KERNEL_LOG
 from doctor.facts.run import CUT_OFF
 from doctor.facts.smoke import SMOKE
-from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW, Devices
+from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, VIEW
 from doctor.job.launch.unknowns import not_understood
 from doctor.job.plan import RUNNING, JobPlan
 from doctor.job.wishes import SLURM
@@ -86,7 +86,7 @@ class PreparedExam:
 
     def asks(self, wanted: Need[Any]) -> bool:
         """Whether at least one check can use the value."""
-        return any(need is wanted for need in _needs(self.checks))
+        return any(need is wanted for check in self.checks for need in check.wanted)
 
     def before_smoke(self) -> PreparedExam:
         """The exam without checks that need a smoke run; it decides which hosts take part in one."""
@@ -96,13 +96,9 @@ class PreparedExam:
 
 def facts_of(checks: Iterable[Check]) -> tuple[Fact[Any], ...]:
     """The facts that a host is asked for, for these checks. Whether a job runs there is said in any case."""
-    wanted = (*ALWAYS, PROCESSES_OF_JOBS, *(need for need in _needs(checks) if isinstance(need, Fact)))
+    asked = (need for check in checks for need in check.wanted if isinstance(need, Fact))
+    wanted = (*ALWAYS, PROCESSES_OF_JOBS, *asked)
     return tuple({fact.name: fact for fact in wanted}.values())
-
-
-def _needs(checks: Iterable[Check]) -> Iterator[Need[Any]]:
-    for need in (need for check in checks for need in check.needs):
-        yield need.need if isinstance(need, OptionalNeed) else need
 
 
 def build_report(
@@ -263,18 +259,15 @@ def _views(facts: Facts) -> Views:
     """Where each host was seen from. Only the host's own network namespace shows the size of its neighbour
     table, so a container that sees the size has no network of its own.
     """
-    seen = {host: facts.get(host, VIEW) for host in facts.hosts}
-    views = {host: view if isinstance(view, View) else View.HOST for host, view in seen.items()}
+    views = {host: facts.known(host, VIEW, View.HOST) for host in facts.hosts}
     return Views(views, {host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int)})
 
 
 def _vendors(facts: Facts) -> Mapping[str, frozenset[str]]:
     """Host -> names of the vendors whose devices were found there."""
-    seen = {host: facts.get(host, DEVICES) for host in facts.hosts}
     return {
         host: frozenset(vendor.name for vendor in VENDORS if devices.of(vendor).numbers)
-        for host, devices in seen.items()
-        if isinstance(devices, Devices)
+        for host, devices in facts.all(DEVICES).items()
     }
 
 

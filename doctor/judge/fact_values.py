@@ -24,7 +24,7 @@ from doctor.facts.run import Offset
 from doctor.facts.software import ENVIRONMENT, PYTHON, VERSIONS
 from doctor.facts.system import DEVICES, IDENTITY, KERNEL
 from doctor.judge.reading import Reading
-from doctor.model import Host, MissingFact
+from doctor.model import Host
 from doctor.rules.offers import offer_of
 
 T = TypeVar("T")
@@ -51,8 +51,8 @@ class HostReading:
     """The versions that its ranks reported in the last smoke run."""
 
     def get(self, fact: Fact[T]) -> T | None:
-        value = self.reading.facts.get(self.host.name, fact)
-        return None if isinstance(value, MissingFact) else value
+        found: T | None = self.reading.facts.known(self.host.name, fact)
+        return found
 
     @property
     def vendor(self) -> Vendor | None:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
-from doctor.api import Check
+from doctor.api import Check, grouped
 from doctor.judge.causes import link_causes
 from doctor.model import (
     Damage,
@@ -160,10 +160,7 @@ def _order(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Findin
 
     ranked = sorted(found, key=place)
     known = {finding.id for finding in found}
-    behind: dict[str, list[Finding]] = {}
-    for finding in ranked:
-        if finding.because in known:
-            behind.setdefault(finding.because or "", []).append(finding)
+    behind = grouped((finding.because, finding) for finding in ranked if finding.because in known)
     ordered: list[Finding] = []
 
     def put(finding: Finding) -> None:

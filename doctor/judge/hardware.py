@@ -5,9 +5,7 @@ Nothing is judged here. If a host did not report something, the text is empty.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
-from doctor.api import Fact
 from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.ascend.hccn_tool import PerDevice
 from doctor.facts.ascend.npus import NPUS
@@ -18,7 +16,6 @@ from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.system import NAMEPLATE, Nameplate
 from doctor.job.plan import JobPlan
 from doctor.judge.engine import Facts
-from doctor.model import MissingFact
 
 _NO_PLATE = Nameplate("", "", "", hidden=False, slots={})
 
@@ -55,7 +52,7 @@ def hardware(facts: Facts, plan: JobPlan) -> Mapping[str, Hardware]:
 
 
 def _of(host: str, facts: Facts, plan: JobPlan) -> Hardware:
-    plate = _get(facts, host, NAMEPLATE, _NO_PLATE)
+    plate = facts.known(host, NAMEPLATE, _NO_PLATE)
     return Hardware(
         " ".join(filter(None, (plate.maker, plate.model))),
         plate.serial,
@@ -66,21 +63,21 @@ def _of(host: str, facts: Facts, plan: JobPlan) -> Hardware:
 
 
 def _interface(host: str, facts: Facts, address: str | None) -> str:
-    named = _get(facts, host, ADDRESSES, {}).items()
+    named = facts.known(host, ADDRESSES, {}).items()
     name = next((name for name, addresses in named if address in addresses), "")
-    link = _get(facts, host, LINKS, {}).get(name)
+    link = facts.known(host, LINKS, {}).get(name)
     return f"{name}, MAC {link.mac}" if link and link.mac else name
 
 
 def _parts(host: str, facts: Facts, plate: Nameplate) -> Iterator[tuple[int, HardwarePart]]:
     for fact in (GPUS, AMD_GPUS):
-        gpus = _get(facts, host, fact, None)
+        gpus = facts.known(host, fact, None)
         for gpu in gpus.listed if gpus else ():
             slot = plate.slots.get(gpu.bus, "")
             yield gpu.index, HardwarePart(f"GPU {gpu.index}", gpu.name, gpu.bus, slot, gpu.serial or gpu.uuid)
-    npus = {npu.device: npu for npu in _get(facts, host, NPUS, ())}
-    optics: PerDevice[Optics | None] = _get(facts, host, NPU_OPTICS, {})
-    neighbours: PerDevice[Neighbour | None] = _get(facts, host, NPU_NEIGHBOURS, {})
+    npus = {npu.device: npu for npu in facts.known(host, NPUS, ())}
+    optics: PerDevice[Optics | None] = facts.known(host, NPU_OPTICS, {})
+    neighbours: PerDevice[Neighbour | None] = facts.known(host, NPU_NEIGHBOURS, {})
     for number in sorted({*npus, *optics, *neighbours}):
         npu, module, neighbour = npus.get(number), optics.get(number), neighbours.get(number)
         bus = bus_id(npu.bus) if npu else ""
@@ -105,8 +102,3 @@ def _module(optics: Optics) -> str:
 
 def _port(neighbour: Neighbour) -> str:
     return f"{neighbour.port} of {neighbour.system}" if neighbour.system else neighbour.port
-
-
-def _get(facts: Facts, host: str, fact: Fact[Any], otherwise: Any) -> Any:
-    value = facts.get(host, fact)
-    return otherwise if isinstance(value, MissingFact) else value

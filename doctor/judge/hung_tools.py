@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.api import Check, Fact, Group, OptionalNeed
+from doctor.api import Check, Fact, Group
 from doctor.facts.device_tools import calls
 from doctor.model import Confidence, Evidence, MissingFact, Problem
 from doctor.probe import NOT_STOPPED, HostAnswer
@@ -20,7 +20,7 @@ def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> Hung
     waits for its peer.
     """
     groups: dict[Group, set[str]] = {}
-    for fact in (need.need if isinstance(need, OptionalNeed) else need for c in checks for need in c.needs):
+    for fact in (need for check in checks for need in check.wanted):
         if isinstance(fact, Fact) and fact.group and fact.group.tool and not fact.later:
             groups.setdefault(fact.group, set()).add(fact.name)
     found = {}

@@ -5,9 +5,7 @@ A run reads its growing recording several times; only what depends on something 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from doctor.api import Fact
 from doctor.devices import VENDORS
 from doctor.facts.job import PROCESSES_OF_JOBS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
@@ -18,7 +16,7 @@ from doctor.job.launch.process_env import Launch
 from doctor.job.launch.processes import launch_of_processes
 from doctor.job.plan import HostView, JobPlan, draft, settle
 from doctor.judge.engine import Facts
-from doctor.model import Backend, MissingFact, SourcedValue, View
+from doctor.model import Backend, SourcedValue, View
 from doctor.recording import Recording
 from doctor.smoke.judge import judge
 
@@ -61,26 +59,19 @@ def read_recording(
 
 def _sight(host: str, facts: Facts, *, of_job: bool) -> HostView:
     """`of_job`: whether a job is examined."""
-
-    def get(fact: Fact[Any], otherwise: Any) -> Any:
-        value = facts.get(host, fact)
-        return otherwise if isinstance(value, MissingFact) else value
-
-    devices = get(DEVICES, None)
-    routes = get(ROUTES, None)
-    names = get(NAMES, None)
-    python = get(PYTHON, None)
-    environment = get(ENVIRONMENT, None) if of_job else None
+    told = (facts.known(host, fact) for fact in (DEVICES, ROUTES, NAMES, PYTHON))
+    devices, routes, names, python = told
+    environment = facts.known(host, ENVIRONMENT) if of_job else None
     return HostView(
         devices={vendor: len(devices.of(vendor).numbers) for vendor in VENDORS if devices},
         plugged_in={vendor: devices.of(vendor).on_bus for vendor in VENDORS if devices},
         screens={vendor: devices.of(vendor).screens for vendor in VENDORS if devices},
-        addresses=get(ADDRESSES, {}),
+        addresses=facts.known(host, ADDRESSES, {}),
         default_interface=routes.default_interface if routes else None,
         names=names.addresses if names else {},
         frameworks=frozenset((*python.packages, *python.unversioned)) if python else frozenset(),
         env=environment.variables if environment else {},
-        built_for=_built_for(python, get(VERSIONS, None)) if of_job else None,
+        built_for=_built_for(python, facts.known(host, VERSIONS)) if of_job else None,
     )
 
 

@@ -84,12 +84,9 @@ def clock_offsets(recording: Recording, facts: Facts) -> Mapping[str, Offset | N
     """Each host read its clock once near the start of its answer and once at its end."""
     offsets: dict[str, Offset | None] = {}
     for host, heard in recording.heard.items():
-        first, last = facts.get(host, CLOCK), facts.get(host, CLOCK_END)
-        if isinstance(first, MissingFact):
-            offsets[host] = None
-            continue
-        end = first if isinstance(last, MissingFact) else last
-        offsets[host] = _offset(first, end, heard.started, heard.ended)
+        first = facts.known(host, CLOCK)
+        last = facts.known(host, CLOCK_END, first)
+        offsets[host] = None if first is None else _offset(first, last, heard.started, heard.ended)
     return offsets
 
 

@@ -1,11 +1,14 @@
 """Devices: the NPUs that a job uses, their known values, those that differ from the rest, their problems."""
 
+from __future__ import annotations
+
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from doctor.api import (
+    ASSUMED,
     UNDECIDED,
     Confidence,
     Evidence,
@@ -15,6 +18,7 @@ from doctor.api import (
     Skip,
     Undecided,
     fold,
+    grouped,
 )
 from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice, devices, split_known
 from doctor.facts.ascend.job_npus import used
@@ -58,34 +62,27 @@ def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Ho
 
 def note_unknown(silent: Mapping[str, str]) -> None:
     """Raise Undecided for the hosts with unknown values."""
-    hosts = _group((why, host) for host, why in silent.items())
+    hosts = grouped((why, host) for host, why in silent.items())
     if hosts:
         reasons = hosts if len(hosts) == 1 else [f"{fold(names)}: {why}" for why, names in hosts.items()]
         raise Undecided("; ".join(reasons), tuple(silent))
 
 
-def _group(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
-    groups: dict[K, list[T]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
-
-
 def alike(kinds: Mapping[int, K]) -> Iterable[tuple[K, list[int]]]:
     """Groups of devices of one kind."""
-    return _group((kind, device) for device, kind in kinds.items()).items()
+    return grouped((kind, device) for device, kind in kinds.items()).items()
 
 
 def alike_on_host(kinds: Mapping[HostDevice, K]) -> Iterator[tuple[str, K, list[int]]]:
     """Groups of devices of one kind on one host."""
-    groups = _group(((host, kind), device) for (host, device), kind in kinds.items())
+    groups = grouped(((host, kind), device) for (host, device), kind in kinds.items())
     for (host, kind), numbers in groups.items():
         yield host, kind, numbers
 
 
 def named(seats: Iterable[HostDevice]) -> str:
     """ "node[1-2] devices 0-7, node3 device 5" """
-    hosts = _group((devices(numbers), host) for host, numbers in _group(seats).items())
+    hosts = grouped((devices(numbers), host) for host, numbers in grouped(seats).items())
     return ", ".join(f"{fold(names)} {which}" for which, names in hosts.items())
 
 
@@ -98,12 +95,16 @@ def problem_of(
     **more: Any,
 ) -> Problem:
     """A fault of devices of `host`, or of the host that is being judged; `more` is as in Problem."""
+    about = {
+        "subject": devices(numbers, what) if numbers else None,
+        "values": {"device": tuple(map(str, numbers))},
+    }
     return Problem(
         summary,
         evidence=evidence,
         hosts=(host,) if host else (),
         where=tuple(Place(host=host, device=number) for number in numbers),
-        **{"subject": devices(numbers, what) if numbers else None, **more},
+        **about | more,
     )
 
 
@@ -118,6 +119,12 @@ def for_devices(wanted: SourcedValue[int] | None) -> str:
     if wanted is None:
         return ""
     return f"{'at least one' if wanted.value == 1 else wanted.value}, for {wanted.source}"
+
+
+def ranks_said(plan: JobPlan, host: str) -> SourcedValue[int] | None:
+    """The ranks of a host if somebody said how many they are."""
+    ranks = plan.host(host).ranks
+    return ranks if ranks and ranks.source not in ASSUMED else None
 
 
 def without_link(links: PerDevice[bool] | None) -> set[int]:
@@ -137,22 +144,20 @@ class OddDevices:
     expected: str = ""
     actual: str = ""
 
+    @classmethod
+    def of_host(cls, host: str, numbers: Sequence[int], expected: str, actual: str) -> OddDevices:
+        return cls(tuple((host, number) for number in numbers), True, expected, actual)
+
     @property
     def hosts(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(host for host, _ in self.seats))
 
     @property
-    def numbers(self) -> tuple[str, ...]:
-        """The number of each device once, for use in commands."""
-        return tuple(str(number) for number in sorted({device for _, device in self.seats}))
-
-    @property
-    def where(self) -> tuple[Place, ...]:
-        return tuple(Place(host=host, device=device) for host, device in self.seats)
-
-    @property
     def subject(self) -> str:
         return named(self.seats) if len(self.hosts) > 1 else devices([device for _, device in self.seats])
+
+    def as_said_by(self, source: str) -> Evidence:
+        return Evidence(source, f"{self.subject}: {self.actual}")
 
     def problem(self, summary: str, *evidence: Evidence, **more: Any) -> Problem:
         """`more` is as in Problem; its confidence is for decided cases, because suspects stay suspects."""
@@ -163,7 +168,8 @@ class OddDevices:
             evidence=evidence,
             subject=self.subject,
             hosts=self.hosts,
-            where=self.where,
+            where=tuple(Place(host=host, device=device) for host, device in self.seats),
+            values={"device": tuple(str(number) for number in sorted({device for _, device in self.seats}))},
             **more if self.decided else more | {"confidence": Confidence.SUSPECT},
         )
 
@@ -181,4 +187,4 @@ def odd_ones(values: Mapping[HostDevice, str]) -> Iterator[OddDevices]:
     expected = f"{usual}, as on {count} other device{'s' if count > 1 else ''}"
     for host, value, numbers in alike_on_host(values):
         if value != usual:
-            yield OddDevices(tuple((host, number) for number in numbers), True, expected, value)
+            yield OddDevices.of_host(host, numbers, expected, value)

@@ -1,8 +1,7 @@
 """GPUs of either vendor: those that the *_VISIBLE_DEVICES variables leave to the job, and their problems."""
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
@@ -16,7 +15,12 @@ from doctor.rules.devices import alike, problem_of
 from doctor.rules.kernel_log import KernelLog, when
 
 SHOWN = 8
-gpu_problem = partial(problem_of, what="GPU")
+
+
+def gpu_problem(numbers: Sequence[int], summary: str, *evidence: Evidence, **more: Any) -> Problem:
+    """A fault of GPUs; `more` is as in `problem_of`."""
+    values = {"gpu": tuple(map(str, numbers))}
+    return problem_of(numbers, summary, *evidence, **{"what": "GPU", "values": values} | more)
 
 
 def cuda_gpus(gpus: Gpus, plan: JobPlan) -> tuple[Gpu, ...]:
@@ -81,7 +85,6 @@ def busy_gpus(
     own: Mapping[int, Sequence[AmdProcess | GpuProcess]],
     idle_mb: int,
     source: str,
-    values: Callable[[Sequence[int]], dict[str, tuple[str, ...]]],
     hidden: Sequence[AmdProcess] = (),
 ) -> Iterator[Problem]:
     """GPUs that another job uses. `hidden` are processes whose GPU is unknown."""
@@ -105,7 +108,6 @@ def busy_gpus(
                 actual=shown or "of a process that is not visible from here",
                 severity=None if full else Severity.WARN,
                 confidence=Confidence.CERTAIN if shown else Confidence.STRONG,
-                values=values(indices),
             )
 
 
@@ -129,6 +131,5 @@ def logged(
         *(Evidence("dmesg", when(each.line) + each.line.text[:300]) for each in found[-3:]),
         actual=log.times([(each.bus, each.line) for each in found], apart),
         subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
-        values={"gpu": tuple(map(str, indices))},
         **more,
     )

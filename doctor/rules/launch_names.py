@@ -45,8 +45,7 @@ class LaunchNames:
         ranks = [rank for each in processes if (rank := number(each)) is not None]
         if len(ranks) == len(processes):
             return counted(ranks)
-        shown = ", ".join(self.label(each) for each in processes[:4])
-        return shown if len(processes) <= 4 else f"{shown} and {len(processes) - 4} more"
+        return some([self.label(each) for each in processes])
 
     def evidence(self, processes: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
         """The value of a variable in each of these processes."""
@@ -57,6 +56,15 @@ class LaunchNames:
             )
             for each in processes[:MOST_EVIDENCE]
         )
+
+    def command_lines(self, processes: Iterable[ProcessEnv]) -> tuple[Evidence, ...]:
+        return tuple(Evidence(self.label(each), " ".join(each.command)[:300]) for each in processes)
+
+    def said(self, processes: Sequence[ProcessEnv], name: str) -> tuple[Evidence, ...]:
+        """Where these processes got a value: from a variable, or from their command lines."""
+        if name in processes[0].env:
+            return self.evidence(processes, name)
+        return self.command_lines(processes[:MOST_EVIDENCE])
 
     def subject(self, what: str) -> str:
         return f"{self.launch.name}: {what}"
@@ -84,6 +92,12 @@ def number(process: ProcessEnv) -> int | None:
     """The numeric rank of a process; None for a scheduler, which may have inherited the rank of a worker."""
     rank = rank_of(process) if role_of(process) == "rank" else None
     return rank.value if rank is not None else None
+
+
+def some(texts: Sequence[str], most: int = 4) -> str:
+    """ "a, b, c, d and 2 more" """
+    more = f" and {len(texts) - most} more" if len(texts) > most else ""
+    return ", ".join(texts[:most]) + more
 
 
 def remark(text: str) -> str:

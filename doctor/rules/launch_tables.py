@@ -3,13 +3,14 @@
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
+from doctor.api import grouped
 from doctor.facts.tables import HostFile
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import DEVICE
 from doctor.job.launch.ranks import ranks_of
 from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.model import UNDECIDED, Confidence, Evidence, Problem
-from doctor.rules.launch_names import LaunchNames, remark
+from doctor.rules.launch_names import LaunchNames, remark, some
 from doctor.text.ranks import ranks_text
 
 SIZES = ("RANK_SIZE", "WORLD_SIZE")
@@ -20,20 +21,19 @@ Told = Sequence[tuple[ProcessEnv, TableReference]]
 
 def not_in_table(names: LaunchNames) -> Iterator[Problem]:
     """Processes whose device is not in the table, so that they find no rank; one problem per server."""
-    lost: dict[tuple[str, tuple[int, ...]], list[ProcessEnv]] = {}
-    for process in ranks_of(names.launch):
-        if process.seat is not None and process.seat.rank is None:
-            lost.setdefault((process.seat.path, tuple(sorted(process.seat.ranks))), []).append(process)
+    lost = grouped(
+        ((process.seat.path, tuple(sorted(process.seat.ranks))), process)
+        for process in ranks_of(names.launch)
+        if process.seat is not None and process.seat.rank is None
+    )
     for (path, devices), processes in lost.items():
         listed = ranks_text(devices, "device", most=12) if devices else "no device"
-        said = ", ".join(f"{DEVICE}={each.env[DEVICE][:100]} ({each.source})" for each in processes[:4])
-        more = f" and {len(processes) - 4} more" if len(processes) > 4 else ""
         yield names.problem(
             processes,
             DEVICE,
             f"{DEVICE} is not in the rank table: the process cannot find its own rank",
             expected=f"{listed}, as the rank table has them for this host",
-            actual=said + more,
+            actual=some([f"{DEVICE}={each.env[DEVICE][:100]} ({each.source})" for each in processes]),
             evidence=(*names.evidence(processes[:3], DEVICE), Evidence(path, listed)),
             commands=(f"export {DEVICE}=$i  # $i: a device of the rank table that no other rank has",),
         )

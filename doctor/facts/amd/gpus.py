@@ -8,11 +8,10 @@ from dataclasses import dataclass, replace
 from doctor.api import AMD, Capture, Fact, Read, UnreadableOutput, files
 from doctor.facts.amd.smi import (
     AMD_SMI,
-    GROUP,
     ROCM_SMI,
     Row,
     answer,
-    asking,
+    asked,
     by_card,
     by_gpu,
     number,
@@ -75,14 +74,13 @@ def _megabytes(value: object) -> int | None:
     return None if found is None else found // _MB
 
 
-AMD_GPUS = Fact(
+AMD_GPUS = asked(
     "amd-gpus",
-    asking(SECONDS, "static --asic --bus", "--showproductname --showbus --showmeminfo vram", before=_DENIED),
+    SECONDS,
     _gpus,
-    timeout=SECONDS,
-    cap=500_000,
-    partial=True,
-    group=GROUP,
+    "static --asic --bus",
+    "--showproductname --showbus --showmeminfo vram",
+    before=_DENIED,
 )
 
 
@@ -138,14 +136,13 @@ def _count(row: Row, kind: str) -> int:
     return len(found) if isinstance(found, list) else int(isinstance(found, dict))
 
 
-AMD_HEALTH = Fact(
+AMD_HEALTH = asked(
     "amd-health",
-    asking(SECONDS, "metric --ecc --mem-usage", "--showmeminfo vram", after="L=4; q pages bad-pages --json"),
+    SECONDS,
     _health,
-    timeout=SECONDS,
-    cap=900_000,
-    partial=True,
-    group=GROUP,
+    "metric --ecc --mem-usage",
+    "--showmeminfo vram",
+    after="L=4; q pages bad-pages --json",
 )
 """The tool's GPU number -> the health of the GPU."""
 
@@ -203,14 +200,7 @@ def _base(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-AMD_PROCESSES = Fact(
-    "amd-processes",
-    asking(10, "process --general", "--showpids"),
-    _processes,
-    timeout=10,
-    cap=500_000,
-    group=GROUP,
-)
+AMD_PROCESSES = asked("amd-processes", 10, _processes, "process --general", "--showpids", partial=False)
 
 
 def _order(capture: Capture) -> tuple[str, ...]:
@@ -272,18 +262,12 @@ def _pace(row: Row, throttle: Row) -> DevicePace:
     )
 
 
-AMD_PACE = Fact(
+AMD_PACE = asked(
     "amd-pace",
-    asking(
-        10,
-        "metric --clock --power --temperature --usage",
-        "--showclocks",
-        after="L=3; q throttle metric --throttle --json",
-    ),
+    10,
     _paces,
-    timeout=10,
-    cap=900_000,
-    partial=True,
-    group=GROUP,
+    "metric --clock --power --temperature --usage",
+    "--showclocks",
+    after="L=3; q throttle metric --throttle --json",
 )
 """The tool's GPU number -> its pace."""

@@ -6,13 +6,14 @@ amd-smi prints a list with an object for each GPU; since ROCm 7 some of its comm
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
-from doctor.api import Capture, Group, Run, UnreadableOutput
+from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.devices import AMD
 from doctor.facts.device_tools import ToolCall, calls, complaint, defining
 
+T = TypeVar("T")
 AMD_SMI, ROCM_SMI = "amd-smi", "rocm-smi"
 GROUP = Group(AMD.thing, AMD.where, AMD.tool_seconds, AMD_SMI, "wake-amd-smi")
 _HOME = "/opt/rocm/bin"
@@ -22,13 +23,23 @@ _MOST_GPUS = 1024
 Row = Mapping[str, Any]
 
 
-def asking(seconds: int, amd: str, rocm: str, *, before: str = ":", after: str = ":") -> Run:
-    """A call of amd-smi with the words `amd`, or else of rocm-smi with `rocm`; `after` follows amd-smi only.
+def asked(
+    name: str,
+    seconds: int,
+    parse: Callable[[Capture], T],
+    amd: str,
+    rocm: str,
+    *,
+    before: str = ":",
+    after: str = ":",
+    partial: bool = True,
+) -> Fact[T]:
+    """A fact by a call of amd-smi with the words `amd`, or else of rocm-smi with `rocm`; `after` follows
+    amd-smi only.
 
     rocm-smi is not called if amd-smi hung: in that case the driver itself does not answer.
     """
-    return Run(
-        f"""\
+    script = f"""\
 {before}
 {defining(seconds, _MOST_BYTES)}
 L={seconds - 3} a=
@@ -45,7 +56,7 @@ done
 [ "$a" ] || {{ echo "there is neither {AMD_SMI} nor {ROCM_SMI}" >&2; exit 127; }}
 [ "$n$r" = {AMD_SMI}0 ] || exit 0
 {after}"""
-    )
+    return Fact(name, Run(script), parse, timeout=seconds, cap=900_000, partial=partial, group=GROUP)
 
 
 def answer(capture: Capture) -> tuple[ToolCall, str]:

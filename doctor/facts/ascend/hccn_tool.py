@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import TypeVar
 
-from doctor.api import Capture, Fact, Group, Run, UnreadableOutput, fold
+from doctor.api import Capture, Fact, Group, Run, UnreadableOutput, fold, grouped
 from doctor.devices import ASCEND
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
 
@@ -37,13 +37,8 @@ PerDevice = Mapping[int, T | SilentDevice]
 
 def split_known(said: PerDevice[T], what: str = "device") -> tuple[dict[int, T], str]:
     """The known values, and a sentence that names the devices without one, with the reason."""
-    known: dict[int, T] = {}
-    silent: dict[str, list[int]] = {}
-    for device, value in said.items():
-        if isinstance(value, SilentDevice):
-            silent.setdefault(value.reason, []).append(device)
-        else:
-            known[device] = value
+    known = {device: value for device, value in said.items() if not isinstance(value, SilentDevice)}
+    silent = grouped((v.reason, device) for device, v in said.items() if isinstance(v, SilentDevice))
     return known, "; ".join(f"{devices(numbers, what)}: {reason}" for reason, numbers in silent.items())
 
 
@@ -114,9 +109,7 @@ def hccn(
         listed = re.match(r"devices((?: \d{1,3}){1,256})$", capture.stdout, re.MULTILINE)
         if not listed:
             raise UnreadableOutput("there is no /dev/davinciN")
-        answers: dict[str, list[ToolCall]] = {}
-        for call in calls(capture.stdout[listed.end() :], TOOL):
-            answers.setdefault(call.key, []).append(call)
+        answers = grouped((call.key, call) for call in calls(capture.stdout[listed.end() :], TOOL))
         numbers = sorted(set(map(int, listed[1].split())))
         return {number: _value(answers.get(str(number), []), read, everywhere) for number in numbers}
 

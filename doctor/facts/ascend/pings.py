@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from shlex import quote
 from typing import Literal
 
-from doctor.api import Ask, Capture, Fact, Run, UnreadableOutput
+from doctor.api import Ask, Capture, Fact, Run, UnreadableOutput, grouped
 from doctor.facts.ascend.hccn_tool import ELSEWHERE, HCCN, TOOL, PerDevice, split_known
 from doctor.facts.ascend.network import Address
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
@@ -115,10 +115,7 @@ def plan_pings(
         for host, devices in held.items()
     }
     holders = Counter(address.ip for devices in held.values() for address in devices.values() if address)
-    alike: dict[str, list[str]] = {}
-    for host, devices in ready.items():
-        if devices:
-            alike.setdefault(products.get(host, ""), []).append(host)
+    alike = grouped((products.get(host, ""), host) for host, devices in ready.items() if devices)
     plan: dict[str, list[tuple[int, str]]] = {}
     for hosts in alike.values():
         shape: MeshShape = "full" if everybody or len(hosts) <= FULL_UP_TO else "sparse"

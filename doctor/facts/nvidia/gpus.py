@@ -4,11 +4,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from doctor.api import Capture, Fact, UnreadableOutput
+from doctor.api import Capture, UnreadableOutput
 from doctor.facts.device_pace import DevicePace
 from doctor.facts.device_tools import calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
-from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking, number, table, told
+from doctor.facts.nvidia.nvidia_smi import TOOL, answer, asked, number, table, told
 
 _MOST_LINES = 16
 SECONDS = 20
@@ -50,17 +50,12 @@ def _gpu(row: Mapping[str, str]) -> Gpu | None:
 
 
 # Temperature and performance state are queried because a GPU that needs a reset still shows name and memory.
-GPUS = Fact(
+GPUS = asked(
     "gpus",
-    asking(
-        SECONDS,
-        'for d in /dev/nvidia[0-9]*; do [ -r "$d" ] || echo "denied $d"; done',
-        "q gpus --query-gpu=index,uuid,name,pci.bus_id,memory.used,temperature.gpu,pstate --format=csv",
-    ),
+    SECONDS,
     _gpus,
-    timeout=SECONDS,
-    cap=65536,
-    group=GPU,
+    'for d in /dev/nvidia[0-9]*; do [ -r "$d" ] || echo "denied $d"; done',
+    "q gpus --query-gpu=index,uuid,name,pci.bus_id,memory.used,temperature.gpu,pstate --format=csv",
 )
 
 
@@ -128,15 +123,7 @@ def _yes(text: str) -> bool | None:
     return {"yes": True, "1": True, "no": False, "0": False}.get(text.lower())
 
 
-GPU_HEALTH = Fact(
-    "gpu-health",
-    asking(SECONDS, f"f={_HEALTH}", _WITHOUT_UNKNOWN_FIELDS),
-    _health,
-    timeout=SECONDS,
-    cap=65536,
-    partial=True,
-    group=GPU,
-)
+GPU_HEALTH = asked("gpu-health", SECONDS, _health, f"f={_HEALTH}", _WITHOUT_UNKNOWN_FIELDS, partial=True)
 """GPU index -> its health."""
 
 
@@ -167,18 +154,13 @@ def _processes(capture: Capture) -> tuple[GpuProcess, ...]:
     )
 
 
-GPU_PROCESSES = Fact(
+GPU_PROCESSES = asked(
     "gpu-processes",
-    asking(
-        8,
-        "q apps --query-compute-apps=gpu_uuid,pid,used_gpu_memory,process_name --format=csv |",
-        # A name may be a whole command line of anybody: options must not leave the host.
-        "sed '/^GPU-/s/ -.*//'",
-    ),
+    8,
     _processes,
-    timeout=8,
-    cap=65536,
-    group=GPU,
+    "q apps --query-compute-apps=gpu_uuid,pid,used_gpu_memory,process_name --format=csv |",
+    # A name may be a whole command line of anybody: options must not leave the host.
+    "sed '/^GPU-/s/ -.*//'",
 )
 
 
@@ -223,13 +205,5 @@ def _pace(row: Mapping[str, str]) -> DevicePace:
     )
 
 
-GPU_PACE = Fact(
-    "gpu-pace",
-    asking(8, f"f={_PACE}", _WITHOUT_UNKNOWN_FIELDS),
-    _paces,
-    timeout=8,
-    cap=65536,
-    partial=True,
-    group=GPU,
-)
+GPU_PACE = asked("gpu-pace", 8, _paces, f"f={_PACE}", _WITHOUT_UNKNOWN_FIELDS, partial=True)
 """By UUID. Old drivers call the reasons by their second name."""

@@ -5,12 +5,14 @@ Columns are found by name, since a driver may omit some and add others.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
-from doctor.api import Capture, Group, Run, UnreadableOutput
+from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.devices import NVIDIA
 from doctor.facts.device_tools import ToolCall, calling, calls
 
+T = TypeVar("T")
 TOOL = "nvidia-smi"
 GPU = Group(NVIDIA.thing, NVIDIA.where, NVIDIA.tool_seconds, TOOL, "wake-nvidia-smi", together=True)
 _ELSEWHERE = "/usr/bin/nvidia-smi"
@@ -19,10 +21,13 @@ _NOTHING = re.compile(r"|\[.*\]|N/A|ERR!|Not Supported", re.IGNORECASE)
 """What nvidia-smi prints for an unknown value."""
 
 
-def asking(seconds: int, *lines: str) -> Run:
-    """A script that may call nvidia-smi by `q KEY words...` for at most `seconds`."""
+def asked(
+    name: str, seconds: int, parse: Callable[[Capture], T], *lines: str, partial: bool = False
+) -> Fact[T]:
+    """A fact whose script may call nvidia-smi by `q KEY words...` for at most `seconds`."""
     loaded = f"[ -e {NVIDIA.driver} ] || {{ echo the NVIDIA driver is not loaded >&2; exit 1; }}"
-    return Run("\n".join((loaded, calling(TOOL, _ELSEWHERE, seconds), f"L={seconds - 2}", *lines)))
+    script = "\n".join((loaded, calling(TOOL, _ELSEWHERE, seconds), f"L={seconds - 2}", *lines))
+    return Fact(name, Run(script), parse, timeout=seconds, cap=65536, partial=partial, group=GPU)
 
 
 def answer(capture: Capture) -> ToolCall:

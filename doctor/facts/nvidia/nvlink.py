@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.facts.device_tools import complaint
-from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asking
+from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ def _links(name: str, found: Mapping[int, bool]) -> Links:
     return Links(name, active, inactive)
 
 
-NVLINKS = Fact("nvlinks", asking(8, "q nvlink nvlink --status"), _nvlinks, timeout=8, cap=65536, group=GPU)
+NVLINKS = asked("nvlinks", 8, _nvlinks, "q nvlink nvlink --status")
 """GPU index -> its links; a GPU without NVLink, or in MIG mode, is left out."""
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]{0,8}m")
@@ -67,7 +67,7 @@ def _topology(capture: Capture) -> Mapping[tuple[int, int], str]:
     return found
 
 
-GPU_TOPOLOGY = Fact("gpu-topology", asking(8, "q topo topo -m"), _topology, timeout=8, cap=65536, group=GPU)
+GPU_TOPOLOGY = asked("gpu-topology", 8, _topology, "q topo topo -m")
 """Two GPUs, the lower index first -> their connection: NV18, SYS, NODE, PHB, PXB, PIX."""
 
 

@@ -210,11 +210,11 @@ ROWS: dict[str, Row] = {
     ),
     "gpu-busy": lambda used=4000, pid=4000, own=2000: (
         (gpus(1, used), (GpuProcess("GPU-0", pid, own, "python"),), {}, NCCL, Expect()),
-        f"0 0 {used} {pid} {own}",
+        f"0 0 {used} {pid} {own} 0",
     ),
     "gpu-busy: memory": lambda used=4000, most=1024: (
         (gpus(1, used), (), {}, NCCL, Expect(gpu_idle_mb=most)),
-        f"{most} 0 0 {used}",
+        f"{most} 0 0 {used} 0",
     ),
     "amd-busy": lambda used=4000, pid=4000, own=2000: (
         (gpus(1, used, AMD), (AmdProcess(0, pid, "python", own),), {}, None, NCCL, Expect()),
@@ -230,11 +230,11 @@ ROWS: dict[str, Row] = {
     ),
     "nvlink-down": lambda own=4, usual=16, others=4: (
         links(own, usual, others),
-        f"{usual} {others} {own} 0 0 {own} {numbers(range(own, usual))}",
+        f"{usual} {others} {own} 0 0 {own} {numbers(range(own, usual))} 0",
     ),
     "nvlink-down: beside": lambda own=4, usual=16, beside=8: (
         alone(own, usual, beside),
-        f"{usual} {beside} {own} 0 0 {own}",
+        f"{usual} {beside} {own} 0 0 {own} 0",
     ),
     "fabric-manager-down": lambda switches=4: ((FabricManager(switches, False), {}, "host"), f"{switches}"),
     "device-missing": lambda own=4, whole=16, others=4: (
@@ -280,7 +280,7 @@ ROWS: dict[str, Row] = {
             "host",
             None,
         ),
-        f"0 0 {card} {chip} {card} {chip}",
+        f"0 0 0 {card} {chip} {card} {chip}",
     ),
     "device-ip-not-applied": lambda number=16: (
         (segments(number), {"node1": {n: {"address": "10.99.0.1"} for n in range(number)}}, HCCL, {}, {}, {}),

@@ -99,10 +99,10 @@ def test_no_device_is_blamed_twice_and_never_the_majority(said: dict[HostDevice,
 
 def test_a_problem_of_suspects_is_marked() -> None:
     seats = (("node1", 3), ("node2", 3), ("node2", 5))
-    sure = OddDevices(seats[:1], True, "e", "a").problem("it is odd", values={}, confidence=Confidence.STRONG)
+    sure = OddDevices(seats[:1], True, "e", "a").problem("it is odd", confidence=Confidence.STRONG)
     assert (sure.summary, sure.subject, sure.confidence) == ("it is odd", "device 3", Confidence.STRONG)
-    unsure = OddDevices(seats, False, "e", "a").problem("one is odd", values={}, confidence=Confidence.STRONG)
+    unsure = OddDevices(seats, False, "e", "a").problem("one is odd", confidence=Confidence.STRONG)
     assert (unsure.summary, unsure.confidence) == ("one is odd" + UNDECIDED, Confidence.SUSPECT)
     assert unsure.subject == "node1 device 3, node2 devices 3,5"
     assert unsure.hosts == ("node1", "node2")
-    assert OddDevices(seats).numbers == ("3", "5")
+    assert unsure.values == {"device": ("3", "5")}

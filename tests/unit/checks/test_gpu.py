@@ -1,7 +1,7 @@
 """The checks of NVIDIA GPUs: typed facts in, problems out, and none for healthy GPUs."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
@@ -17,7 +17,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, Severity, SourcedValue, View
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
 CHECKS = {check.id: check for check in find_checks().checks}
 MISSING = CHECKS["gpu-missing"]
@@ -114,73 +114,48 @@ def test_all_gpus_are_there() -> None:
 
 NO_DRIVER = devices(0, driver="")
 BARE = devices(0, on_bus=0, driver="")
-LACK: dict[str, tuple[dict[str, Any], str, str, str]] = {
-    "fewer than expected": ({"own": devices(7), "expected": 8}, "GPUs are missing", "8, as expected", "7"),
-    "fewer than the ranks need": (
-        {"own": devices(4), "job": plan(ranks=8)},
-        "GPUs are missing",
-        "8, one for each rank (--ranks-per-host)",
-        "4",
-    ),
-    "fewer than on the other hosts": (
-        {"own": devices(7)},
-        "GPUs are missing",
-        "8, as on 3 other hosts of the job",
-        "7",
-    ),
-    "the driver is not loaded": (
-        {"own": NO_DRIVER},
-        "the NVIDIA driver is not loaded",
-        "at least one",
-        "none",
-    ),
-    "the driver is not loaded where GPUs are expected": (
-        {"own": NO_DRIVER, "expected": 8},
-        "the NVIDIA driver is not loaded",
-        "at least one",
-        "none",
-    ),
-    "a container without GPUs": (
-        {"own": devices(0), "view": View.CONTAINER},
-        "no GPU was passed into the container",
-        "at least one",
-        "none",
-    ),
-    "no GPU on the bus": ({"own": BARE, "expected": 8}, "there is no GPU", "8, as expected", "none"),
-    "no GPU where the others have some": ({"own": BARE}, "there is no GPU", "8, as on 3 other hosts", "none"),
-    "GPUs that are not handed to the job": (
-        {"own": devices(), "seen": Gpus((), ("No devices were found",), denied=8)},
-        "this login has access to none of the GPUs",
-        "at least one",
-        "none",
-    ),
-    "one that nvidia-smi no longer lists": (
-        {"own": devices(), "seen": gpus(7, said=("Unable to determine the device handle for GPU0: ?",))},
-        "nvidia-smi lists fewer GPUs than there are device files",
-        "8, as many as device files",
-        "7",
-    ),
-}
+
+
+@dataclass(frozen=True, slots=True)
+class Lack:
+    """What is wrong on one of four hosts with eight GPUs each, and the finding."""
+
+    summary: str
+    expected: str
+    actual: str
+    count: int
+    driver: str = "550.54.15"
+    on_bus: int | None = None
+    devices: int = 0
+    """How many are expected."""
+    ranks: int = 0
+    view: View = View.HOST
+    listed: int | None = None
+    said: tuple[str, ...] = ()
+    denied: int = 0
+
+    @property
+    def own(self) -> Devices:
+        return devices(self.count, on_bus=self.on_bus, driver=self.driver)
+
+
+LACK = from_cases(__file__, "LACK", dict[str, Lack])
 
 
 @pytest.mark.parametrize("case", LACK)
 def test_gpus_are_missing(case: str) -> None:
-    facts, summary, expected, actual = LACK[case]
-    own = {**FOUR, "node3": facts["own"]}
+    lack = LACK[case]
+    listed = gpus(lack.count if lack.listed is None else lack.listed, said=lack.said, denied=lack.denied)
     (problem,) = lacking(
-        own,
-        expected=facts.get("expected", 0),
-        seen={
-            **dict.fromkeys(FOUR, gpus()),
-            "node3": facts.get("seen", gpus(len(facts["own"].of(NVIDIA).numbers))),
-        },
-        views={**dict.fromkeys(FOUR, View.HOST), "node3": facts.get("view", View.HOST)},
-        job=facts.get("job"),
+        {**FOUR, "node3": lack.own},
+        expected=lack.devices,
+        seen={**dict.fromkeys(FOUR, gpus()), "node3": listed},
+        views={**dict.fromkeys(FOUR, View.HOST), "node3": lack.view},
+        job=plan(lack.ranks),
     )
     assert problem.hosts == ("node3",)
-    assert problem.summary == summary
-    assert problem.expected.startswith(expected)
-    assert problem.actual == actual
+    assert (problem.summary, problem.actual) == (lack.summary, lack.actual)
+    assert problem.expected.startswith(lack.expected)
     assert severity(MISSING, problem) is Severity.FAIL
 
 
@@ -239,9 +214,8 @@ def test_containers_on_hosts_with_gpus_may_be_meant_to_have_none() -> None:
 
 def test_only_one_host_is_blamed() -> None:
     for case in ("fewer than expected", "fewer than on the other hosts", "the driver is not loaded"):
-        facts = LACK[case][0]
-        own = {**FOUR, "node3": facts["own"]}
-        assert [p.hosts for p in lacking(own, expected=facts.get("expected", 0))] == [("node3",)], case
+        own = {**FOUR, "node3": LACK[case].own}
+        assert [p.hosts for p in lacking(own, expected=LACK[case].devices)] == [("node3",)], case
 
 
 def test_a_driver_that_is_not_loaded_has_its_own_remedy() -> None:
@@ -261,43 +235,20 @@ def test_hosts_of_two_sizes_accuse_no_host() -> None:
     assert lacking({"node1": devices(4), "node2": devices(4), "node3": devices(), "node4": devices()}) == []
 
 
-HANGS = Gpus((), silent="it hangs")
+def named(count: int, name: str) -> Gpus:
+    """As many GPUs of that name; if it is empty, nvidia-smi hangs."""
+    listed = tuple(replace(gpu, name=name) for gpu in gpus(count).listed)
+    return Gpus(listed) if name else Gpus((), silent="it hangs")
 
 
-def named(count: int, name: str) -> tuple[int, Gpus]:
-    return count, Gpus(tuple(replace(gpu, name=name) for gpu in gpus(count).listed))
-
-
-H100, FEWER, L40S = named(8, "NVIDIA H100"), named(7, "NVIDIA H100"), named(4, "NVIDIA L40S")
-UNNAMED, UNNAMED_FEWER = (8, HANGS), (4, HANGS)
-SURE, UNSURE = (Severity.FAIL, "strong"), (Severity.WARN, "suspect")
-AGAINST: dict[str, tuple[tuple[int, Gpus], list[tuple[int, Gpus]], tuple[Severity, str] | None]] = {
-    "one host of another product": (L40S, [H100], None),
-    "three hosts of another product": (L40S, [H100] * 3, None),
-    "one of the same among others": (FEWER, [H100, named(16, "NVIDIA L40S")], UNSURE),
-    "one of the same": (FEWER, [H100], UNSURE),
-    "two of the same": (FEWER, [H100, H100], SURE),
-    "two of the same that disagree": (FEWER, [H100, named(16, "NVIDIA H100")], UNSURE),
-    "one whose GPUs are not known": (FEWER, [UNNAMED], UNSURE),
-    "one of the same and one not known": (FEWER, [H100, UNNAMED], UNSURE),
-    "one of the same and two not known": (FEWER, [H100, UNNAMED, UNNAMED], SURE),
-    "its own are not known, two agree": (UNNAMED_FEWER, [H100, H100], UNSURE),
-    "its own are not known, three agree": (UNNAMED_FEWER, [H100] * 3, SURE),
-    "its own are not known, two of three agree": (
-        UNNAMED_FEWER,
-        [H100, H100, named(16, "NVIDIA A100")],
-        UNSURE,
-    ),
-}
-
-
-@pytest.mark.parametrize("case", AGAINST)
-def test_only_hosts_with_the_same_gpus_set_the_expected_number(case: str) -> None:
-    own, others, wanted = AGAINST[case]
+@cases
+def test_only_hosts_with_the_same_gpus_set_the_expected_number(
+    own: tuple[int, str], others: list[tuple[int, str]], wanted: tuple[str, str] | None
+) -> None:
     hosts = {"node1": own} | {f"node{n}": other for n, other in enumerate(others, 2)}
     problems = lacking(
         {host: devices(count) for host, (count, _) in hosts.items()},
-        seen={host: listed for host, (_, listed) in hosts.items()},
+        seen={host: named(*told) for host, told in hosts.items()},
     )
     mine = [(severity(MISSING, p), p.confidence) for p in problems if p.hosts == ("node1",)]
     assert mine == ([wanted] if wanted else [])
@@ -335,122 +286,45 @@ def test_healthy_gpus() -> None:
     assert found(UNHEALTHY, gpus(said=("Warning: persistence mode is disabled",)), plan(), WELL) == []
 
 
-ILL: dict[str, tuple[Gpus, dict[int, NvidiaHealth] | None, str, str | None, str]] = {
-    "lost": (with_gpu(3, trouble="GPU is lost"), WELL, "the GPU has fallen off the bus", "GPU 3", "fail"),
-    "to be reset": (
-        with_gpu(3, trouble="GPU requires reset"),
-        unwell(3, action="Reset"),
-        "the GPU must be reset before it is used",
-        "GPU 3",
-        "fail",
-    ),
-    "unreadable": (
-        with_gpu(5, trouble="Unknown Error"),
-        WELL,
-        "nvidia-smi cannot read the GPU",
-        "GPU 5",
-        "warn",
-    ),
-    "the driver wants a reset": (
-        gpus(),
-        unwell(2, action="Drain and Reset"),
-        "the driver asks for an action to recover the GPU",
-        "GPU 2",
-        "fail",
-    ),
-    "the driver wants a restart": (
-        gpus(),
-        unwell(2, action="Reboot"),
-        "the driver asks for an action to recover the GPU",
-        "GPU 2",
-        "fail",
-    ),
-    "no handle, by bus": (
-        gpus(7, said=("Unable to determine the device handle for GPU0000:DB:00.0: Unknown Error",)),
-        None,
-        "nvidia-smi lists a GPU that it cannot reach",
-        "GPU at 0000:db:00",
-        "fail",
-    ),
-    "no handle, by a short bus": (
-        gpus(7, said=("Unable to determine the device handle for GPU 000:BA:80.0: Unknown Error",)),
-        None,
-        "nvidia-smi lists a GPU that it cannot reach",
-        "GPU at 0000:ba:80",
-        "fail",
-    ),
-    "no handle, by number": (
-        gpus(7, said=("Unable to determine the device handle for GPU2: Unknown Error",)),
-        None,
-        "nvidia-smi lists a GPU that it cannot reach",
-        "GPU 2",
-        "fail",
-    ),
-    "infoROM": (
-        gpus(said=("WARNING: infoROM is corrupted at gpu 0000:3B:00.0",)),
-        WELL,
-        "the GPU's own record (infoROM) is corrupted",
-        "GPU at 0000:3b:00",
-        "warn",
-    ),
-    "closed": (
-        gpus(),
-        unwell(2, compute="Prohibited"),
-        "no program can compute on the GPU",
-        "GPU 2",
-        "fail",
-    ),
-    "mismatch": (
-        Gpus((), ("Failed to initialize NVML: Driver/library version mismatch", "NVML library version: 550")),
-        None,
-        "the loaded NVIDIA driver and its library are of different versions",
-        None,
-        "fail",
-    ),
-    "no driver": (
-        Gpus((), ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make",)),
-        None,
-        "nvidia-smi cannot reach the NVIDIA driver",
-        None,
-        "fail",
-    ),
-    "cgroup": (
-        Gpus((), ("Failed to initialize NVML: Unknown Error",)),
-        None,
-        "the NVIDIA library cannot be initialised",
-        None,
-        "fail",
-    ),
-    "none found": (
-        Gpus((), ("No devices were found",)),
-        None,
-        "the NVIDIA driver finds no GPU",
-        None,
-        "fail",
-    ),
-    "endless": (
-        Gpus((), silent="nvidia-smi printed without end"),
-        None,
-        "nvidia-smi does not answer",
-        None,
-        "warn",
-    ),
-}
+@dataclass(frozen=True, slots=True)
+class Ill:
+    """What nvidia-smi shows of eight GPUs, `health` as far as it is not well, and the finding."""
+
+    summary: str
+    subject: str | None = None
+    status: str = "fail"
+    count: int = 8
+    trouble: dict[int, str] = field(default_factory=dict)
+    said: tuple[str, ...] = ()
+    silent: str = ""
+    health: dict[int, dict[str, Any]] | None = field(default_factory=dict)
+
+    def problems(self) -> list[Problem]:
+        listed = tuple(
+            replace(gpu, trouble=self.trouble.get(gpu.index, "")) for gpu in gpus(self.count).listed
+        )
+        health = None
+        if self.health is not None:
+            health = {i: replace(well, **self.health.get(i, {})) for i, well in WELL.items()}
+        return found(UNHEALTHY, Gpus(listed, self.said, silent=self.silent), plan(), health)
+
+
+ILL = from_cases(__file__, "ILL", dict[str, Ill])
 
 
 @pytest.mark.parametrize("case", ILL)
 def test_an_unhealthy_gpu(case: str) -> None:
-    listed, health, summary, subject, wanted = ILL[case]
-    (problem,) = found(UNHEALTHY, listed, plan(), health)
-    assert (problem.summary, problem.subject, severity(UNHEALTHY, problem)) == (summary, subject, wanted)
-    named = subject.removeprefix("GPU ") if subject else ""
+    ill = ILL[case]
+    (problem,) = ill.problems()
+    assert (problem.summary, problem.subject) == (ill.summary, ill.subject)
+    assert severity(UNHEALTHY, problem) == ill.status
+    named = ill.subject.removeprefix("GPU ") if ill.subject else ""
     assert [place.device for place in problem.where] == ([int(named)] if named.isdigit() else [])
 
 
 @cases
 def test_each_fault_has_the_remedy_that_brings_the_gpu_back(case: str, remedy: str) -> None:
-    listed, health, *_ = ILL[case]
-    (problem,) = found(UNHEALTHY, listed, plan(), health)
+    (problem,) = ILL[case].problems()
     assert (problem.remedy or UNHEALTHY.remedy) == remedy
 
 

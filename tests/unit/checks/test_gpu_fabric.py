@@ -23,6 +23,8 @@ MANAGER = CHECKS["fabric-manager-down"]
 PORT = CHECKS["ib-port-down"]
 PLAYBOOK = load_remedies()
 Fabric = dict[int, Links]
+Rails = list[tuple[Any, ...]]
+"""The number of each port, and what it is if not active, LinkUp and InfiniBand."""
 
 
 def plan(**env: str) -> JobPlan:
@@ -193,59 +195,17 @@ def test_a_fabric_that_is_set_up(
     assert found(MANAGER, manager, health, view) == []
 
 
-@pytest.mark.parametrize(
-    ("manager", "health", "view", "summary", "subject", "wanted"),
-    [
-        (GONE, None, View.HOST, "the fabric manager does not run", None, "fail"),
-        (GONE, WAITING, View.HOST, "the fabric manager does not run", None, "fail"),
-        (NONE, WAITING, View.HOST, "GPUs have not joined the NVLink fabric", "GPUs 0-7", "fail"),
-        (GONE, WAITING, View.CONTAINER, "GPUs have not joined the NVLink fabric", "GPUs 0-7", "fail"),
-        (
-            UP,
-            {**JOINED, 3: NvidiaHealth(fabric="Not Started")},
-            View.HOST,
-            "GPUs have not joined the NVLink fabric",
-            "GPU 3",
-            "fail",
-        ),
-        (
-            UP,
-            {**JOINED, 2: NvidiaHealth(fabric="Completed", fabric_status="Insufficient Resources")},
-            View.HOST,
-            "GPUs could not join the NVLink fabric",
-            "GPU 2",
-            "fail",
-        ),
-        (
-            UP,
-            {
-                **JOINED,
-                2: NvidiaHealth(fabric="Completed", fabric_status="Success", fabric_health="Unhealthy"),
-            },
-            View.HOST,
-            "the NVLink fabric of the GPU is not healthy",
-            "GPU 2",
-            "fail",
-        ),
-        (
-            UP,
-            {1: NvidiaHealth(fabric="Completed", fabric_status="Success", fabric_health="Limited Capacity")},
-            View.HOST,
-            "the NVLink fabric of the GPU is not healthy",
-            "GPU 1",
-            "warn",
-        ),
-    ],
-)
+@cases
 def test_a_fabric_that_is_not_set_up(
     manager: FabricManager,
-    health: Mapping[int, NvidiaHealth] | None,
+    every: NvidiaHealth | None,
+    odd: dict[int, NvidiaHealth],
     view: View,
     summary: str,
     subject: str | None,
     wanted: str,
 ) -> None:
-    (problem,) = found(MANAGER, manager, health, view)
+    (problem,) = found(MANAGER, manager, dict.fromkeys(range(8), every) | odd if every else None, view)
     assert (problem.summary, problem.subject, severity(MANAGER, problem)) == (summary, subject, wanted)
 
 
@@ -303,60 +263,21 @@ def test_healthy_ports(own: Mapping[str, tuple[InfinibandPort, ...]], env: dict[
     assert found(PORT, own, plan(**env)) == []
 
 
-@pytest.mark.parametrize(
-    ("own", "env", "summary", "subject", "expected", "wanted"),
-    [
-        (
-            ports(rail(1, "down", "Polling")),
-            {},
-            "an InfiniBand port is down",
-            "mlx5_1 port 1",
-            "active, as on 3 other hosts of the job",
-            "fail",
-        ),
-        (
-            ports(rail(3, "down", "Disabled", "Ethernet")),
-            {},
-            "a RoCE port is down",
-            "mlx5_3 port 1",
-            "active, as on 3 other hosts of the job",
-            "warn",
-        ),
-        (
-            ports(rail(2, "initializing")),
-            {},
-            "no subnet manager has set up an InfiniBand port",
-            "mlx5_2 port 1",
-            "active, as on 3 other hosts of the job",
-            "fail",
-        ),
-        (
-            {"node1": (rail(0),), "node3": (rail(0, "armed"),)},
-            {},
-            "an InfiniBand port is down",
-            "mlx5_0 port 1",
-            "active, as on 1 other host of the job",
-            "warn",
-        ),
-        (
-            {"node1": (rail(0), rail(1)), "node3": (rail(0), rail(1, "down"))},
-            {"NCCL_IB_HCA": "mlx5_1"},
-            "an InfiniBand port is down",
-            "mlx5_1 port 1",
-            "active, as on 1 other host of the job",
-            "fail",
-        ),
-    ],
-)
+@cases
 def test_a_port_is_down(
-    own: Mapping[str, tuple[InfinibandPort, ...]],
+    good: Rails | None,
+    bad: Rails,
     env: dict[str, str],
     summary: str,
     subject: str,
     expected: str,
     wanted: str,
 ) -> None:
-    (problem,) = found(PORT, own, plan(**env))
+    """Without `good` ones, the other hosts have all ports up, and this one all but the bad ones."""
+    own = {
+        name: tuple(rail(*each) for each in some) for name, some in (("node1", good or ()), ("node3", bad))
+    }
+    (problem,) = found(PORT, own if good else ports(*own["node3"]), plan(**env))
     assert (problem.hosts, problem.summary, problem.subject) == (("node3",), summary, subject)
     assert (problem.expected, severity(PORT, problem)) == (expected, wanted)
 

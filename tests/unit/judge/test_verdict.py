@@ -3,8 +3,6 @@
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.again import EarlierFinding, Recheck, RecheckState
@@ -25,6 +23,7 @@ from doctor.model import (
 )
 from doctor.report.page.card import CardKind
 from doctor.report.page.headline import verdict_word
+from tests.support.cases import cases
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 NAMES = "abcd"
@@ -72,72 +71,10 @@ def made(
     )
 
 
-UNREACHED_D = finding("host-unreachable", FAIL, "d")
-
-
-@pytest.mark.parametrize(
-    ("report", "code", "verdict"),
-    [
-        (made(), 0, "healthy"),
-        (made(finding("x", WARN, "a")), 0, "healthy"),
-        (made(finding("x", WARN, "a"), strict=True), 1, "faulty"),
-        (made(finding("x", FAIL, "a")), 1, "faulty"),
-        (made(finding("x", FAIL, "")), 1, "faulty"),
-        (made(UNREACHED_D, unreached=True), 1, "faulty"),
-        (made(finding("x", UNKNOWN, "a")), 0, "healthy"),
-        (made(finding("x", CRASH, "a")), 3, "inconclusive"),
-        (made(finding("x", CRASH, "")), 3, "inconclusive"),
-        (made(finding("x", CRASH, "a"), strict=True), 3, "inconclusive"),
-        (made(finding("x", CRASH, "a"), tentative=True), 0, "healthy"),
-        (made(finding("x", CRASH, "a"), finding("y", FAIL, "b")), 1, "faulty"),
-        (made(finding("x", UNKNOWN, "a"), strict=True), 0, "healthy"),
-        (made(finding("port", UNKNOWN, "a")), 3, "inconclusive"),
-        (made(finding("port", CRASH, "a")), 3, "inconclusive"),
-        (made(finding("port", UNKNOWN, "")), 3, "inconclusive"),  # does not concern a particular host
-        (made(finding("port", WARN, "a")), 0, "healthy"),
-        (made(finding("port", UNKNOWN, "a"), finding("x", FAIL, "b")), 1, "faulty"),
-        (made(finding("port", UNKNOWN, "a"), finding("x", WARN, "b"), strict=True), 1, "faulty"),
-        (made(stopped_by=2), 130, "inconclusive"),
-        (made(stopped_by=15), 143, "inconclusive"),
-        (made(stopped_by=1), 129, "inconclusive"),
-        (made(finding("x", FAIL, "a"), stopped_by=2), 130, "faulty"),
-        (made(stopped_by=2, need_hosts=1), 130, "inconclusive"),
-        (made(need_hosts=4), 0, "healthy"),
-        (made(need_hosts=5), 1, "healthy"),
-        (made(finding("x", FAIL, "a"), need_hosts=3), 0, "faulty"),
-        (made(finding("x", FAIL, "a"), need_hosts=4), 1, "faulty"),
-        (made(UNREACHED_D, unreached=True, need_hosts=3), 0, "faulty"),
-        (made(UNREACHED_D, unreached=True, need_hosts=4), 1, "faulty"),
-        # A host is not healthy while something essential about it is unknown.
-        (made(finding("port", UNKNOWN, "a"), need_hosts=4), 1, "inconclusive"),
-        (made(finding("port", UNKNOWN, "a"), need_hosts=3), 0, "inconclusive"),
-        (made(finding("x", UNKNOWN, "a"), need_hosts=4), 0, "healthy"),
-        (made(finding("x", CRASH, "a"), need_hosts=4), 1, "inconclusive"),
-        (made(finding("x", CRASH, "a"), need_hosts=3), 0, "inconclusive"),
-        (made(finding("x", CRASH, ""), need_hosts=1), 1, "inconclusive"),
-        (made(finding("port", UNKNOWN, ""), need_hosts=1), 1, "inconclusive"),
-        (made(unloaded=("entry point x: no",)), 3, "inconclusive"),
-        (made(unloaded=("entry point x: no",), need_hosts=1), 1, "inconclusive"),
-        (made(unloaded=("entry point x: no",), tentative=True), 0, "healthy"),
-        (made(untrained="a"), 3, "inconclusive"),
-        (made(untrained="a", need_hosts=3), 0, "inconclusive"),
-        (made(untrained="a", need_hosts=4), 1, "inconclusive"),
-        (made(untrained="abcd", need_hosts=1), 1, "inconclusive"),
-        (made(stopped_by=2, replayed=True), 3, "inconclusive"),
-        (made(stopped_by=2, replayed=True, need_hosts=1), 3, "inconclusive"),
-        (made(outstanding=("d",)), 3, "inconclusive"),
-        (made(outstanding=("d",), need_hosts=3), 0, "inconclusive"),
-        (made(finding("x", WARN, "a"), need_hosts=4), 0, "healthy"),
-        (made(finding("x", WARN, "a"), need_hosts=4, strict=True), 1, "faulty"),
-        (made(finding("x", WARN, "a"), need_hosts=3, strict=True), 0, "faulty"),
-        # A common cause names no culprits: it belongs to the hosts on which it shows, or else to all hosts.
-        (made(finding("x", FAIL, ""), need_hosts=1), 1, "faulty"),
-        (made(finding("x", FAIL, "", where="abcd"), need_hosts=1), 1, "faulty"),
-        (made(finding("x", FAIL, "", where="d"), unreached=True, need_hosts=3), 0, "faulty"),
-    ],
-)
-def test_exit_codes(report: Report, code: int, verdict: str) -> None:
-    assert (report.exit_code, report.verdict) == (code, Verdict(verdict))
+@cases
+def test_exit_codes(found: list[tuple[str, ...]], how: dict[str, Any], code: int, verdict: Verdict) -> None:
+    report = made(*(finding(check, Status(status), *where) for check, status, *where in found), **how)
+    assert (report.exit_code, report.verdict) == (code, verdict)
 
 
 def test_each_host_has_its_own_status() -> None:

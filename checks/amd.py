@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from doctor.api import (
     AMD,
@@ -17,7 +16,6 @@ from doctor.api import (
     Severity,
     Undecided,
     check,
-    grouped,
     maybe,
 )
 from doctor.facts.amd.gpus import (
@@ -33,7 +31,7 @@ from doctor.facts.amd.smi import GROUP
 from doctor.facts.gpus import Gpu, Gpus, gpus_named
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.devices import alike
-from doctor.rules.gpus import busy_gpus, gpu_problem, hip_gpus, logged
+from doctor.rules.gpus import busy_gpus, hip_gpus, logged, memory_errors
 from doctor.rules.kernel_log import read_log
 
 SERVICES = re.compile(r"rdcd|gpuagent|X(org|wayland)|gnome-shell|kwin_\w+")
@@ -105,32 +103,18 @@ def amd_ras(
     not be retired must be exchanged, and so must one whose errors come back.
     """
     mine = {gpu.index: health[gpu.index] for gpu in hip_gpus(gpus, order, plan) if gpu.index in health}
-    stuck = {i: own.stuck for i, own in mine.items() if own.stuck}
-    for count, indices in alike(stuck):
-        yield _memory(
-            "bad pages of its memory could not be retired", count, indices, "bad-pages", remedy="replace-amd"
-        )
-    for count, indices in alike({i: own.uncorrected for i, own in mine.items() if own.uncorrected}):
-        yield _memory(
-            "its hardware had errors that could not be corrected", count or 0, indices, "metric --ecc"
-        )
+    for count, indices in alike({i: own.stuck for i, own in mine.items() if own.stuck}):
+        summary = "bad pages of its memory could not be retired"
+        yield memory_errors(indices, summary, str(count), "amd-smi bad-pages", remedy="replace-amd")
+    for errors, indices in alike({i: own.uncorrected for i, own in mine.items() if own.uncorrected}):
+        summary = "its hardware had errors that could not be corrected"
+        yield memory_errors(indices, summary, str(errors), "amd-smi metric --ecc")
     for count, indices in alike({i: own.pending for i, own in mine.items() if own.pending}):
         summary = "bad pages of its memory will be retired at the next reset"
-        yield _memory(summary, count, indices, "bad-pages", severity=Severity.WARN)
+        yield memory_errors(indices, summary, str(count), "amd-smi bad-pages", severity=Severity.WARN)
     untold = [index for index, own in mine.items() if own.uncorrected is None]
     if untold:
         raise Undecided(f"{gpus_named(untold)}: {gpus.tool} does not report the errors")
-
-
-def _memory(summary: str, count: int, indices: list[int], command: str, **more: Any) -> Problem:
-    return gpu_problem(
-        indices,
-        summary,
-        Evidence(f"amd-smi {command}", f"{gpus_named(indices)}: {count}"),
-        expected="none",
-        actual=str(count),
-        **more,
-    )
 
 
 @check(
@@ -212,25 +196,5 @@ def amd_reset(
     RAS errors point to the GPU. If it comes back, have the GPU examined.
     """
     log = read_log(lines, expect)
-    listed = gpus.listed if gpus else ()
-    where = {gpu.bus: gpu.index for gpu in listed if gpu.bus}
-    mine = (
-        {gpu.index for gpu in hip_gpus(gpus, order, plan)}
-        if gpus and not gpus.silent
-        else set(where.values())
-    )
-    kinds = grouped(
-        ((trouble.meaning, trouble.fatal), trouble)
-        for trouble in troubles(log.lines)
-        if where.get(trouble.bus) in (None, *mine)
-    )
-    for (meaning, fatal), found in kinds.items():
-        yield logged(
-            log,
-            found,
-            f"kernel log: {meaning}",
-            where,
-            1,
-            expected="nothing of the kind",
-            severity=None if fatal else Severity.WARN,
-        )
+    mine = hip_gpus(gpus, order, plan) if gpus and not gpus.silent else ()
+    yield from logged(log, troubles(log.lines), gpus, mine, 1, "nothing of the kind")

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from doctor.api import (
     HERE,
@@ -26,10 +25,10 @@ from doctor.facts.nvidia.nvidia_smi import GPU
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.plan.job import ASSUMED
 from doctor.rules.devices import alike
-from doctor.rules.gpus import cuda_gpus, gpu_problem
+from doctor.rules.gpus import cuda_gpus, gpu_problem, memory_errors
 from doctor.rules.login import environment_of, started_by_launcher
 
-NO_ACTION = "none"
+_ASKED = "nvidia-smi --query-gpu="
 
 _NONE_FOUND = "no devices were found"
 _CANNOT = (
@@ -78,8 +77,9 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
     for trouble, indices in alike({gpu.index: gpu.trouble.lower() for gpu in mine if gpu.trouble}):
         yield _sick(trouble, indices)
     fit = [gpu.index for gpu in mine if not gpu.trouble]
-    actions = {index: health[index].action for index in fit if health and index in health}
-    for action, indices in alike({i: a for i, a in actions.items() if a.lower() not in ("", NO_ACTION)}):
+    told = {index: health[index] for index in fit if health and index in health}
+    wishes = {i: own.action for i, own in told.items() if own.action and not own.needs_nothing}
+    for action, indices in alike(wishes):
         yield gpu_problem(
             indices,
             "the driver asks for an action to recover the GPU",
@@ -88,7 +88,7 @@ def gpu_unhealthy(gpus: Gpus, plan: JobPlan, health: Mapping[int, NvidiaHealth] 
             actual=action,
             remedy="revive-gpu" if "reboot" in action.lower() else None,
         )
-    closed = [i for i in fit if health and i in health and health[i].compute == "Prohibited"]
+    closed = [index for index, own in told.items() if own.compute == "Prohibited"]
     if closed:
         yield gpu_problem(
             closed,
@@ -183,48 +183,30 @@ def gpu_ecc(health: Mapping[int, NvidiaHealth], gpus: Gpus, plan: JobPlan) -> It
     mine = {gpu.index: health[gpu.index] for gpu in cuda_gpus(gpus, plan) if gpu.index in health}
     failed = [index for index, own in mine.items() if own.remap_failed]
     if failed:
-        yield _memory(
+        yield memory_errors(
+            failed,
             "bad rows of its memory could not be replaced",
             "a row that could not be remapped",
-            failed,
-            "remapped_rows.failure",
+            f"{_ASKED}remapped_rows.failure",
             remedy="replace-gpu",
         )
-    hurt = {
-        i: (own.uncorrected, own.action.lower() == NO_ACTION) for i, own in mine.items() if own.uncorrected
-    }
+    hurt = {i: (own.uncorrected, own.needs_nothing) for i, own in mine.items() if own.uncorrected}
     for (count, fit), indices in alike(hurt):
-        yield _memory(
+        yield memory_errors(
+            indices,
             "its memory had errors that could not be corrected",
             f"{count} since the last reset",
-            indices,
-            "ecc.errors.uncorrected.volatile.total",
+            f"{_ASKED}ecc.errors.uncorrected.volatile.total",
             severity=Severity.WARN if fit else None,
         )
-    for attribute, field in (
-        ("remap_pending", "remapped_rows.pending"),
-        ("retirement_pending", "retired_pages.pending"),
+    for field, pending in (
+        ("remapped_rows.pending", {i for i, own in mine.items() if own.remap_pending}),
+        ("retired_pages.pending", {i for i, own in mine.items() if own.retirement_pending}),
     ):
-        waiting = [index for index, own in mine.items() if getattr(own, attribute) and index not in failed]
-        if waiting:
-            yield _memory(
-                "bad cells of its memory will be replaced at the next reset",
-                "a reset is pending",
-                waiting,
-                field,
-                severity=Severity.WARN,
-            )
-
-
-def _memory(summary: str, actual: str, indices: list[int], field: str, **more: Any) -> Problem:
-    return gpu_problem(
-        indices,
-        summary,
-        Evidence(f"nvidia-smi --query-gpu={field}", f"{gpus_named(indices)}: {actual}"),
-        expected="none",
-        actual=actual,
-        **more,
-    )
+        if waiting := sorted(pending - {*failed}):
+            summary = "bad cells of its memory will be replaced at the next reset"
+            asked = f"{_ASKED}{field}"
+            yield memory_errors(waiting, summary, "a reset is pending", asked, severity=Severity.WARN)
 
 
 @check("gpu-split", GPU_HEALTH, GPUS, maybe(ENVIRONMENT), PLAN, HERE, damage=Damage.GONE, vendor=NVIDIA)

@@ -1,6 +1,7 @@
 """Faults of GPUs, NVLinks and the PCIe bus that the NVIDIA driver wrote into the kernel log."""
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from doctor.api import (
     EXPECT,
@@ -10,18 +11,15 @@ from doctor.api import (
     Expect,
     JobPlan,
     Problem,
-    Severity,
     check,
     maybe,
 )
 from doctor.facts.gpus import Gpus
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
-from doctor.facts.nvidia.xid import Xid, xids
+from doctor.facts.nvidia.xid import xids
 from doctor.facts.processes import KERNEL_LOG, KernelLine
 from doctor.rules.gpus import cuda_gpus, logged
 from doctor.rules.kernel_log import read_log
-
-NO_ACTION = "none"
 
 
 @check(
@@ -52,23 +50,7 @@ def gpu_xid(
     the driver reports that no action is needed any more, the Xid is only a warning.
     """
     log = read_log(lines, expect)
-    where = {gpu.bus: gpu.index for gpu in gpus.listed if gpu.bus} if gpus else {}
-    mine = {gpu.index for gpu in cuda_gpus(gpus, plan)} if gpus and not gpus.silent else set()
-    kinds: dict[tuple[int, bool, str], list[Xid]] = {}
-    for xid in xids(log.lines):
-        index = where.get(xid.bus)
-        if index is not None and index not in mine:
-            continue
-        told = health.get(index) if health and index is not None else None
-        fatal = xid.fatal and not (told and told.action.lower() == NO_ACTION)
-        kinds.setdefault((xid.number, fatal, xid.meaning), []).append(xid)
-    for (number, fatal, meaning), found in kinds.items():
-        yield logged(
-            log,
-            found,
-            f"Xid {number}: {meaning}",
-            where,
-            0,
-            expected="no such Xid",
-            severity=None if fatal else Severity.WARN,
-        )
+    mine = cuda_gpus(gpus, plan) if gpus and not gpus.silent else ()
+    fit = {gpu.bus for gpu in mine if health and gpu.index in health and health[gpu.index].needs_nothing}
+    found = (replace(xid, fatal=xid.fatal and xid.bus not in fit) for xid in xids(log.lines))
+    yield from logged(log, found, gpus, mine, 0, "no such Xid")

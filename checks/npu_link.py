@@ -18,7 +18,7 @@ from doctor.api import (
 )
 from doctor.facts.ascend.hccn_tool import PerDevice
 from doctor.facts.ascend.network import HCCN_CONF, NPU_ADDRESSES, NPU_DETECT, NPU_LINKS, Address
-from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_PORTS, Neighbour, NpuPort
+from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_PORTS, Neighbour
 from doctor.facts.system import DEVICES, Devices
 from doctor.rules.devices import of_host, problem_of, without_address, without_link
 from doctor.rules.npu_segments import fabric_unused
@@ -44,7 +44,7 @@ def device_link_down(
     devices: Devices,
     plan: JobPlan,
     here: Here,
-    ports: PerDevice[tuple[NpuPort, ...]] | None,
+    ports: PerDevice[tuple[bool, ...]] | None,
     addresses: PerDevice[Address | None] | None,
 ) -> Iterator[Problem]:
     """The network link of an NPU is down.
@@ -62,7 +62,7 @@ def device_link_down(
         if ports is None:
             raise Undecided("the ports of its NPUs could not be read")
         lanes, why = of_host(ports, plan, here.name)
-        known = {device: any(port.up for port in own) for device, own in lanes.items() if own}
+        known = {device: any(up) for device, up in lanes.items() if up}
         actual, ask = "no port is up", ASK_950
     else:
         known, why = of_host(links, plan, here.name)

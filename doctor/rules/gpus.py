@@ -1,11 +1,11 @@
 """GPUs of either vendor: those that the *_VISIBLE_DEVICES variables leave to the job, and their problems."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import takewhile
 from typing import Any
 
-from doctor.api import AMD, NVIDIA, Confidence, Evidence, JobPlan, Problem, Severity, Undecided
+from doctor.api import AMD, NVIDIA, Confidence, Evidence, JobPlan, Problem, Severity, Undecided, grouped
 from doctor.facts.amd.gpus import AmdProcess
 from doctor.facts.amd.log import AmdTrouble
 from doctor.facts.gpus import Gpu, Gpus, gpus_named, is_named
@@ -111,25 +111,36 @@ def busy_gpus(
             )
 
 
+def memory_errors(indices: Sequence[int], summary: str, actual: str, source: str, **more: Any) -> Problem:
+    """Errors of memory that the tool of the vendor counts; `more` is as in Problem."""
+    evidence = Evidence(source, f"{gpus_named(indices)}: {actual}")
+    return gpu_problem(indices, summary, evidence, expected="none", actual=actual, **more)
+
+
 def logged(
     log: KernelLog,
-    found: Sequence[AmdTrouble | Xid],
-    summary: str,
-    where: Mapping[str, int],
+    found: Iterable[AmdTrouble | Xid],
+    gpus: Gpus | None,
+    mine: Sequence[Gpu],
     apart: float,
-    **more: Any,
-) -> Problem:
-    """A problem from what the driver wrote to the kernel log; `where` maps PCI bus to GPU number. Lines about
-    one GPU within `apart` seconds are one event.
+    expected: str,
+) -> Iterator[Problem]:
+    """Problems from what the driver wrote to the kernel log about GPUs of the job (`mine`), or about unknown
+    ones. Lines about one GPU within `apart` seconds are one event.
     """
-    buses = list(dict.fromkeys(each.bus for each in found if each.bus))
-    indices = sorted({where[bus] for bus in buses if bus in where})
-    strange = [f"GPU at {bus}" for bus in buses if bus not in where]
-    return gpu_problem(
-        indices,
-        summary,
-        *(Evidence("dmesg", when(each.line) + each.line.text[:300]) for each in found[-3:]),
-        actual=log.times([(each.bus, each.line) for each in found], apart),
-        subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
-        **more,
-    )
+    where = {gpu.bus: gpu.index for gpu in gpus.listed if gpu.bus} if gpus else {}
+    ours = {None, *(gpu.index for gpu in mine)}
+    kinds = grouped(((each.summary, each.fatal), each) for each in found if where.get(each.bus) in ours)
+    for (summary, fatal), some in kinds.items():
+        buses = list(dict.fromkeys(each.bus for each in some if each.bus))
+        indices = sorted({where[bus] for bus in buses if bus in where})
+        strange = [f"GPU at {bus}" for bus in buses if bus not in where]
+        yield gpu_problem(
+            indices,
+            summary,
+            *(Evidence("dmesg", when(each.line) + each.line.text[:300]) for each in some[-3:]),
+            expected=expected,
+            actual=log.times([(each.bus, each.line) for each in some], apart),
+            subject=", ".join([gpus_named(indices)] * bool(indices) + strange[:SHOWN]) or None,
+            severity=None if fatal else Severity.WARN,
+        )

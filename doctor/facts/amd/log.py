@@ -29,6 +29,10 @@ class AmdTrouble:
     bus: str
     line: KernelLine
 
+    @property
+    def summary(self) -> str:
+        return f"kernel log: {self.meaning}"
+
 
 def troubles(lines: Iterable[KernelLine]) -> tuple[AmdTrouble, ...]:
     """The lines that accuse a GPU, in the order of the log."""

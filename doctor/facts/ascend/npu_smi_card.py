@@ -121,15 +121,14 @@ class SuperPodPlace:
 
     device_id: int
     pod_id: int
-    size: int
 
 
 def _super_pod(text: str) -> SuperPodPlace:
     found = fields(text)
-    device, pod, size = (count(found.get(key, "")) for key in ("sdid", "super pod id", "super pod size"))
-    if device is None or pod is None or size is None:
+    device, pod = count(found.get("sdid", "")), count(found.get("super pod id", ""))
+    if device is None or pod is None:
         raise UnreadableOutput("")
-    return SuperPodPlace(device, pod, size)
+    return SuperPodPlace(device, pod)
 
 
 NPU_SUPER_POD: Fact[Mapping[int, SuperPodPlace]] = _each("npu-super-pod", "spod-info", "device", _super_pod)

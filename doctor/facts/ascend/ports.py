@@ -137,26 +137,13 @@ NPU_NEIGHBOURS: Fact[PerDevice[Neighbour | None]] = hccn("npu-neighbours", "-i $
 """The switch port that the device is plugged into; None if the tool succeeds and prints nothing."""
 
 
-@dataclass(frozen=True, slots=True)
-class NpuPort:
-    """A port of a device that has several (Atlas 950)."""
-
-    port: int
-    kind: str
-    up: bool
-
-
-def _ports(call: ToolCall) -> tuple[NpuPort, ...]:
-    found = []
-    for row in table(call.text):
-        port, state = count(row.get("PortID", "")), row.get("Link Status", "").upper()
-        if port is not None and state in ("UP", "DOWN"):
-            found.append(NpuPort(port, row.get("PortType", "")[:40], state == "UP"))
-    if not found:
+def _ports(call: ToolCall) -> tuple[bool, ...]:
+    rows = (row for row in table(call.text) if count(row.get("PortID", "")) is not None)
+    states = [row.get("Link Status", "").upper() for row in rows]
+    if not {"UP", "DOWN"} & {*states}:
         raise UnreadableOutput("")
-    return tuple(found)
+    return tuple(state == "UP" for state in states if state in ("UP", "DOWN"))
 
 
-NPU_PORTS: Fact[PerDevice[tuple[NpuPort, ...]]] = hccn(
-    "npu-ports", "-g -dev_info -i $n", _ports, first=ONLY_950
-)
+NPU_PORTS: Fact[PerDevice[tuple[bool, ...]]] = hccn("npu-ports", "-g -dev_info -i $n", _ports, first=ONLY_950)
+"""Of a device that has several ports (Atlas 950): whether each of them is up."""

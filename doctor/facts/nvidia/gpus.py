@@ -79,6 +79,11 @@ class NvidiaHealth:
     compute: str = ""
     """Who may compute on it: "Default", "Exclusive_Process" or "Prohibited"."""
 
+    @property
+    def needs_nothing(self) -> bool:
+        """Whether the driver says that no action is needed."""
+        return self.action.lower() == "none"
+
 
 _HEALTH = (
     "index,ecc.errors.uncorrected.volatile.total,retired_pages.pending,remapped_rows.pending"

@@ -61,6 +61,10 @@ class Xid:
     fatal: bool
     line: KernelLine
 
+    @property
+    def summary(self) -> str:
+        return f"Xid {self.number}: {self.meaning}"
+
 
 _XID = re.compile(r"NVRM: Xid \(((?:PCI:)?[0-9A-Fa-f:.]{4,20})(?: [^)]{1,20})?\): (\d{1,5})\b")
 """`(PCI:0000:05:00): 79,`; in MIG mode `(PCI:0000:05:00 GPU-I:05): 94,`."""

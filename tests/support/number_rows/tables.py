@@ -75,7 +75,7 @@ ROWS: dict[str, Row] = {
     ),
     "rank-table-devices: left": lambda more=4: (devices_of(table([8] * (3 + more))), f"{more} {3 + more}"),
     "rank-table-devices: superpod": lambda said=400, own=300: (
-        devices_of(table([1, 1, 1], super_device_id=str(said)), 1, node1={0: SuperPodPlace(own, 0, 1)}),
+        devices_of(table([1, 1, 1], super_device_id=str(said)), 1, node1={0: SuperPodPlace(own, 0)}),
         f"0 {said} {own} 0 {said}",
     ),
     "rank-table-ranks: twice": lambda rank=2: (

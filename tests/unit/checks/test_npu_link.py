@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from doctor.api import Severity
-from doctor.facts.ascend.ports import Neighbour, NpuPort
+from doctor.facts.ascend.ports import Neighbour
 from tests.support.cases import cases
 from tests.support.npu_cluster import (
     FLAT,
@@ -25,7 +25,7 @@ from tests.support.npu_cluster import (
 
 UP = each(True)
 OWN = FLAT.of()["node1"]
-LANES = (NpuPort(4, "ETH", False), NpuPort(5, "ETH", True))
+LANES = (False, True)
 
 
 def down(

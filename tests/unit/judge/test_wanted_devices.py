@@ -88,7 +88,7 @@ class Asked:
             **({"devices": GPUS_ON_BUS} if self.on_bus else {}),
             **({"versions": CANN} if self.cann else {}),
         }
-        asked = {"wishes": self.wishes, "command": self.command} | more | changed
+        asked = more | {"wishes": self.wishes, "command": self.command} | changed
         return seen(self.env.replace("UUIDS", UUIDS), PYTHONS[self.python], **asked)
 
 

@@ -130,13 +130,13 @@ def test_super_pods_are_listed_by_device() -> None:
     spod = TEXTS["t_spod_info_a3"]
     other = spod.replace("33554437", "33554438")
     text = mapped("m_a3", of_0_0=spod, of_0_1=other, of_1_0=other, of_1_1=spod)
-    own = SuperPodPlace(33554437, 2, 128)
+    own = SuperPodPlace(33554437, 2)
     found = printed(NPU_SUPER_POD, text)
     assert (list(found), found[0], found[3]) == ([0, 1, 2, 3], own, own)
-    assert found[1] == SuperPodPlace(33554438, 2, 128)
+    assert found[1] == SuperPodPlace(33554438, 2)
 
 
-@pytest.mark.parametrize("lacking", ["SDID", "Super Pod ID", "Super Pod Size"])
+@pytest.mark.parametrize("lacking", ["SDID", "Super Pod ID"])
 def test_a_place_in_a_super_pod_without_one_of_its_numbers_is_not_understood(lacking: str) -> None:
     cut = "\n".join(line for line in TEXTS["t_spod_info_a3"].splitlines() if lacking not in line)
     assert cut != TEXTS["t_spod_info_a3"]

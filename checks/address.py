@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 from shlex import quote
 
 from doctor.api import (
-    GUESSES,
     PLAN,
     Damage,
     Evidence,
@@ -25,6 +24,7 @@ from doctor.facts.system import IDENTITY, MACHINE, Machine
 from doctor.job.plan.interfaces import VIRTUAL
 from doctor.mesh import MeshResult
 from doctor.rules.machines import named_twice
+from doctor.rules.ways import is_guessed
 
 ASIDE = (*VIRTUAL, "dummy")
 """Prefixes of the names of interfaces without a connection to other hosts."""
@@ -92,7 +92,6 @@ def _chosen(
     plan: JobPlan, host: str, address: str, addresses: Mapping[str, Mapping[str, tuple[str, ...]]]
 ) -> bool:
     """Whether the address was chosen from several without any setting."""
-    data = plan.host(host).data
     others = {
         each
         for held in addresses[host].values()
@@ -100,7 +99,7 @@ def _chosen(
         if each != address and not is_loopback(each)
     }
     usable = {each for each in others if not each.lower().startswith("fe80:")}
-    return data is not None and data.source in GUESSES and bool(usable)
+    return is_guessed(plan, host) and bool(usable)
 
 
 def _of_others(

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.api import (
-    GUESSES,
     HERE,
     PLAN,
     UNDECIDED,
@@ -24,7 +23,6 @@ from doctor.api import (
     Undecided,
     check,
     fewest_networks,
-    fold,
     maybe,
 )
 from doctor.facts.firewall import RULES
@@ -35,7 +33,7 @@ from doctor.facts.run import ANSWERED, MESH
 from doctor.firewall import Decision, Ruleset, opening
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
 from doctor.rules.policy import lost_by_rules
-from doctor.rules.ways import MANY, by_firewalls, peers_in, proved_blames
+from doctor.rules.ways import MANY, between, by_firewalls, is_guessed, peers_in, proved_blames
 
 MATTERS = 0.01
 """A rule that closes a smaller share of the ephemeral range (such as one service's port) is not a fault."""
@@ -120,7 +118,7 @@ def port_unreachable(
     explained = {link for blame in proved for link in blame.links}
     likely = culprits(link for link in mesh.links if link not in explained)
     for blame in (*proved, *by_firewalls(likely, rules, ports, addresses, plan)):
-        guessed = all(_guessed(plan, link.target) for link in blame.links)
+        guessed = all(is_guessed(plan, link.target) for link in blame.links)
         yield _problem(blame, mesh, plan, Severity.WARN if guessed else None)
         ends = {host for link in blame.links for host in (link.source, link.target)}
         if guessed:
@@ -137,11 +135,7 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan, severity: Severi
     ports = _ports(blame, plan)
     seen = _SEEN.get(outcome, outcome)
     decided = blame.decided or blame.common
-    sources = {link.source for link in blame.links}
-    targets = {link.target for link in blame.links}
-    subject = f"{fold(sources)} {'<->' if sources == targets else '->'} {fold(targets)}"
-    if sources == targets and len(sources) == 2:
-        subject = " <-> ".join(sorted(sources))
+    subject = between(blame.links)
     if len(blame.links) == 1:
         subject = f"{blame.links[0].source} -> {blame.links[0].target}:{blame.links[0].port}"
     return Problem(
@@ -157,11 +151,6 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan, severity: Severi
         values={"host": blame.hosts[:SHOWN]} if blame.hosts else {},
         commands=(f"ip route get {own[0].address}", "ip rule show; ip -6 rule show") if own else (),
     )
-
-
-def _guessed(plan: JobPlan, host: str) -> bool:
-    data = plan.host(host).data
-    return data is not None and data.source in GUESSES
 
 
 def _ports(blame: MeshBlame, plan: JobPlan) -> str:

@@ -7,7 +7,6 @@ from functools import cached_property
 
 from doctor.api import (
     AMD,
-    ASSUMED,
     EXPECTS,
     NO_ACCELERATOR,
     NVIDIA,
@@ -33,7 +32,7 @@ from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.gpus import Gpus, gpus_named, is_named
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.system import DEVICES, VIEW, Devices, FoundDevices
-from doctor.rules.devices import for_devices, unless_on_cpus
+from doctor.rules.devices import for_devices, ranks_said, unless_on_cpus
 from doctor.rules.gpus import cuda_words, hip_words
 
 NEARLY_ALL = 0.9
@@ -159,10 +158,8 @@ def _outside(own: FoundDevices, view: str | None) -> bool:
 
 def _for_ranks(plan: JobPlan, host: str) -> str:
     """The expected value if the user said how many ranks the host has."""
-    ranks = plan.host(host).ranks
-    return (
-        f"{ranks.value}, one for each rank ({ranks.source})" if ranks and ranks.source not in ASSUMED else ""
-    )
+    ranks = ranks_said(plan, host)
+    return f"{ranks.value}, one for each rank ({ranks.source})" if ranks else ""
 
 
 @check(
@@ -295,7 +292,7 @@ class Scene:
 
     def _wanted(self, host: str, expect: Expect) -> GpuExpectation:
         own, seen, planned = self.here[host], self.listed.get(host), self.plan.host(host)
-        ranks, told = planned.ranks, for_devices(planned.devices)
+        told = for_devices(planned.devices)
         name, least = self.vendor.prefix.rstrip("-"), told or "at least one"
         if not own.numbers and own.on_bus and self.views.get(host) == View.CONTAINER:
             return GpuExpectation(1, least, "no GPU was passed into the container")
@@ -314,10 +311,9 @@ class Scene:
             return GpuExpectation(expect.devices, f"{expect.devices}, as expected of this host")
         if planned.devices and planned.devices.value > self._usable(host) and host not in self.parts:
             return GpuExpectation(planned.devices.value, least)
-        if ranks and (each := _for_ranks(self.plan, host)):
-            return GpuExpectation(ranks.value, each)
-        by_peers = None if seen and seen.denied else self._by_peers(host)
-        if by_peers:
+        if ranks := ranks_said(self.plan, host):
+            return GpuExpectation(ranks.value, _for_ranks(self.plan, host))
+        if not (seen and seen.denied) and (by_peers := self._by_peers(host)):
             return by_peers
         if undriven := self._without_file(host):
             count = len(own.numbers)

@@ -23,10 +23,9 @@ from doctor.facts.gpus import Gpus, bus_id, gpus_named
 from doctor.facts.nvidia.gpus import GPU_HEALTH, GPUS, NvidiaHealth
 from doctor.facts.nvidia.nvidia_smi import GPU
 from doctor.facts.software import ENVIRONMENT, Environment
-from doctor.job.plan.job import ASSUMED
-from doctor.rules.devices import alike
+from doctor.rules.devices import alike, ranks_said
 from doctor.rules.gpus import cuda_gpus, gpu_problem, memory_errors
-from doctor.rules.login import environment_of, started_by_launcher
+from doctor.rules.login import devices_are_chosen, environment_of
 
 _ASKED = "nvidia-smi --query-gpu="
 
@@ -222,11 +221,11 @@ def gpu_split(
     What to do: switch MIG off for GPUs that are meant to be whole (`nvidia-smi -mig 0`), or start fewer
     ranks.
     """
-    said = plan.by_name[here.name].ranks
-    chosen = any(name in environment_of(plan, login) for name in NVIDIA.visible)
-    if said is None or said.source in ASSUMED:
+    said = ranks_said(plan, here.name)
+    if said is None:
         raise Skip("nobody says how many ranks the host has")
-    if chosen or started_by_launcher(login) or plan.allocated or "srun" in plan.launch:
+    named = any(name in environment_of(plan, login) for name in NVIDIA.visible)
+    if named or devices_are_chosen(plan, login):
         return
     split = [gpu.index for gpu in gpus.listed if gpu.index in health and health[gpu.index].mig]
     whole = len(gpus.listed) - len(split)

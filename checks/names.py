@@ -1,6 +1,5 @@
 """Names and time: whether names of hosts resolve correctly, and whether clocks agree."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heappop, heappush
 from itertools import groupby
@@ -37,7 +36,7 @@ from doctor.facts.run import CLOCKS, Offset
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, MACHINE, Machine
 from doctor.rules.login import environment_of
-from doctor.rules.machines import named_twice
+from doctor.rules.machines import named_twice, votes_of
 
 
 @check(
@@ -257,10 +256,8 @@ def names_disagree(
 
 def _majority(seen: Mapping[str, frozenset[str]]) -> frozenset[str] | None:
     """The answer that most hosts give; "not found" does not count. None if two are equally frequent."""
-    votes = Counter(answer for answer in seen.values() if answer).most_common(2)
-    if len(votes) == 2 and votes[0][1] == votes[1][1]:
-        return None
-    return votes[0][0]
+    votes, tie = votes_of({viewer: answer for viewer, answer in seen.items() if answer})
+    return None if tie else votes[0][0]
 
 
 def _stale(names: Mapping[str, tuple[str, tuple[str, ...]]]) -> Problem:

@@ -1,6 +1,5 @@
 """Interfaces and routes: whether the job's traffic takes the intended interface."""
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from shlex import quote
 
@@ -31,6 +30,7 @@ from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import DEVICES, Devices
 from doctor.rules.devices import odd_ones
 from doctor.rules.login import START_FILES, environment_of
+from doctor.rules.machines import votes_of
 from doctor.rules.npu_segments import by_product
 
 
@@ -254,18 +254,14 @@ def _odd_ones(
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Iterator[Problem]:
     """The hosts that differ from the majority; without a majority all of them, undecided."""
-    votes = Counter(values.values()).most_common()
-    if len(votes) < 2:
-        return
-    tie = votes[0][1] == votes[1][1]
-    for value, _ in votes if tie else votes[1:]:
-        hosts = tuple(host for host, own in values.items() if own == value)
+    votes, tie = votes_of(values)
+    for value, hosts in votes if tie else votes[1:]:
         interface = _job_interface(addresses[hosts[0]], plan.data_address(hosts[0])) or ""
         yield Problem(
             f"its {what} differs from its peers'" + ("; undecided who is right" if tie else ""),
             expected=" or ".join(str(v) for v, _ in votes)
             if tie
-            else f"{votes[0][0]}, as on {votes[0][1]} hosts",
+            else f"{votes[0][0]}, as on {len(votes[0][1])} hosts",
             actual=f"{value} on {interface}",
             hosts=hosts,
             subject=f"interface {interface}",

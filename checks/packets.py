@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from doctor.api import (
-    GUESSES,
     PLAN,
     UNDECIDED,
     Confidence,
@@ -17,10 +16,10 @@ from doctor.api import (
     Skip,
     Undecided,
     check,
-    fold,
 )
 from doctor.facts.run import MESH
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, not_carried
+from doctor.rules.ways import between, is_guessed
 
 SHOWN = 4
 """The most suspects for which the commands are shown."""
@@ -67,13 +66,10 @@ def large_packets_lost(mesh: MeshResult, plan: JobPlan) -> Iterator[Problem]:
 
 def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:
     decided = blame.decided or blame.common
-    senders = {way.source for way in blame.links}
-    receivers = {way.target for way in blame.links}
     lost = {(way.source, way.target): way for way in sorted(blame.links, key=lambda way: bool(way.repeats))}
     touched = (way for way in mesh.ways if blame.common or {way.source, way.target} & {*blame.hosts})
     arrived = {(way.source, way.target) for way in touched if not way.failed} - lost.keys()
-    guessed = all(_guessed(plan, way.target) for way in blame.links)
-    subject = f"{fold(senders)} {'<->' if senders == receivers else '->'} {fold(receivers)}"
+    guessed = all(is_guessed(plan, way.target) for way in blame.links)
     # The answer to a ping is as large as the ping, so it does not matter which of the two ends sends it.
     first = next((way for way in blame.links if blame.hosts[:1] == (way.source,)), blame.links[0])
     return Problem(
@@ -81,7 +77,7 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:
         expected=f"{mesh.load // 1024} KB arrive, both ways between all hosts",
         actual=f"{len(lost)} of {len(lost) + len(arrived)} ways lost what they carried",
         hosts=blame.hosts,
-        subject=subject,
+        subject=between(blame.links),
         where=tuple(Place(host=way.target, port=way.port, peer=way.source) for way in blame.links[:64]),
         confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         severity=Severity.WARN if guessed else None,
@@ -92,11 +88,6 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:
             "to": plan.data_address(first.target) or first.target,
         },
     )
-
-
-def _guessed(plan: JobPlan, host: str) -> bool:
-    data = plan.host(host).data
-    return data is not None and data.source in GUESSES
 
 
 def _summary(blame: MeshBlame) -> str:

@@ -1,6 +1,5 @@
 """The copies of the rank table on the hosts: present, and all the same file."""
 
-from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from shlex import quote
 
@@ -20,6 +19,7 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES
 from doctor.facts.tables import RANK_TABLE, TABLE_FILES, HostFile, JobTable
 from doctor.job.launch.process_env import Launch, NearbyTable
+from doctor.rules.machines import votes_of
 
 
 @check(
@@ -105,8 +105,8 @@ def _nowhere(plan: JobPlan, seen: JobTable | None) -> Iterator[Problem]:
 
 def _majority(there: Mapping[str, HostFile]) -> str | None:
     """The checksum of most copies; None if undecided."""
-    votes = Counter(file.checksum for file in there.values()).most_common()
-    return None if len(votes) > 1 and votes[0][1] == votes[1][1] else votes[0][0] if votes else None
+    votes, tie = votes_of({host: file.checksum for host, file in there.items()})
+    return None if tie or not votes else votes[0][0]
 
 
 def _has_another(files: Mapping[str, HostFile], told: Collection[str]) -> bool:

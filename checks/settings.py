@@ -4,7 +4,6 @@ import ipaddress
 import re
 from collections.abc import Iterator, Mapping
 from itertools import pairwise
-from shlex import quote
 
 from doctor.api import (
     HERE,
@@ -24,7 +23,7 @@ from doctor.facts.network import ADDRESSES, UNNAMED
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.plan.interfaces import fitting
 from doctor.rules.hccl_values import RANGES
-from doctor.rules.login import START_FILES, environment_of
+from doctor.rules.login import environment_of, wrong_value
 
 PORTS = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE")
 FAMILIES = {"AF_INET": 4, "AF_INET6": 6}
@@ -57,19 +56,9 @@ def env_invalid(
     for name, said, wanted in (*_refused(of_login, plan), *_families(env, plan, known)):
         ours, library = name in of_login, name.partition("_")[0]
         lax = name == "HCCL_SOCKET_FAMILY" and said in FAMILIES and not env.get("HCCL_SOCKET_IFNAME")
-        yield Problem(
-            f"{name}{' of the login' if ours else ''} is not a value that {library} takes here",
-            expected=wanted,
-            actual=f"{name}={said[:100]}",
-            subject=name,
-            severity=Severity.WARN if lax else None,
-            evidence=(Evidence(f"{name} of {'the login' if ours else 'the launch'}", said[:100]),),
-            commands=(
-                f"ssh {quote(here.name)} 'grep -rsn {name} {START_FILES}'"
-                if ours
-                else f"# Correct {name} in the launch.",
-            ),
-        )
+        summary = f"{name}{' of the login' if ours else ''} is not a value that {library} takes here"
+        severity = Severity.WARN if lax else None
+        yield wrong_value(name, said, summary, wanted, here.name if ours else "", severity)
 
 
 @check("launch-values", PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED, backends=(Backend.HCCL,))
@@ -95,14 +84,7 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
             commands=("# Give the master another port, or HCCL another HCCL_IF_BASE_PORT.",),
         )
     for name, said, wanted in _refused(plan.env, plan):
-        yield Problem(
-            f"{name} is not a value that HCCL takes",
-            expected=wanted,
-            actual=f"{name}={said[:100]}",
-            subject=name,
-            evidence=(Evidence(f"{name} of the launch", said[:100]),),
-            commands=(f"# Correct {name} in the launch.",),
-        )
+        yield wrong_value(name, said, f"{name} is not a value that HCCL takes", wanted)
 
 
 def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, str]]:

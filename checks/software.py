@@ -41,6 +41,7 @@ from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
 from doctor.job.framework import FRAMEWORKS, common_framework
 from doctor.rules.gpus import cuda_gpus
 from doctor.rules.interpreter import frameworks_of, no_common_framework, other_framework
+from doctor.rules.machines import votes_of
 
 NOT_THERE = "not installed"
 
@@ -169,11 +170,9 @@ def _can_tell(name: str, devices: Devices) -> bool:
 
 
 def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Problem]:
-    votes = Counter(values.values()).most_common()
-    if len(votes) < 2:
-        return
-    if votes[0][1] == votes[1][1]:
-        sides = "; ".join(f"{value} on {count} hosts" for value, count in votes)
+    votes, tie = votes_of(values)
+    if tie:
+        sides = "; ".join(f"{value} on {len(hosts)} hosts" for value, hosts in votes)
         yield Problem(
             f"{thing}: hosts differ, and no majority says which {what} is right",
             expected=f"the same {what} on every host",
@@ -184,12 +183,10 @@ def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Prob
             evidence=tuple(Evidence(thing, f"{host}: {value}") for host, value in list(values.items())[:8]),
         )
         return
-    majority, count = votes[0]
-    for value, _ in votes[1:]:
-        hosts = tuple(host for host, own in values.items() if own == value)
+    for value, hosts in votes[1:]:
         yield Problem(
             f"{thing} differs from the other hosts'",
-            expected=f"{majority}, as on {count} hosts",
+            expected=f"{votes[0][0]}, as on {len(votes[0][1])} hosts",
             actual=value,
             hosts=hosts,
             subject=thing,

@@ -2,13 +2,11 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from shlex import quote
 
 from doctor.api import (
     HERE,
     PLAN,
     Damage,
-    Evidence,
     Here,
     JobPlan,
     Problem,
@@ -22,8 +20,8 @@ from doctor.facts.gpus import Gpus
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import DEVICES, Devices
-from doctor.job.plan.job import ASSUMED
-from doctor.rules.login import START_FILES, environment_of, started_by_launcher
+from doctor.rules.devices import ranks_said
+from doctor.rules.login import devices_are_chosen, environment_of, wrong_value
 
 _NOTHING = ("", "-1")
 _UUID = re.compile(r"GPU-[0-9A-Fa-f-]{1,60}")
@@ -55,13 +53,13 @@ def devices_hidden(
 
     What to do: name as many devices as the host has ranks, each once, or start fewer ranks.
     """
-    vendor, said = plan.vendor, plan.by_name[here.name].ranks
+    vendor, said = plan.vendor, ranks_said(plan, here.name)
     if vendor is None or not (numbers := devices.of(vendor).numbers):
         raise Skip("the host shows no accelerator")
-    if said is None or said.source in ASSUMED:
+    if said is None:
         raise Skip("nobody says how many ranks the host has")
     env = environment_of(plan, login)
-    scheduled = started_by_launcher(login) or bool(plan.allocated) or "srun" in plan.launch
+    scheduled = devices_are_chosen(plan, login)
     uuids = [gpu.uuid for gpu in listed.listed] if listed else []
     for name in vendor.visible:
         of_login = name not in plan.env
@@ -78,19 +76,10 @@ def _problem(
 ) -> Problem:
     whose = f"{name} of the login" if of_login else name
     things = f"{left or 'no'} {vendor.thing}{'' if left == 1 else 's'}"
-    return Problem(
-        f"{whose} leaves {things} to the {ranks} {'rank' if ranks == 1 else 'ranks'} of this host",
-        expected=f"{ranks}, each once",
-        actual=f"{name}={env[name][:100]}",
-        subject=name,
-        severity=Severity.WARN if env[name].strip() in _NOTHING else None,
-        evidence=(Evidence(f"{name} of {'the login' if of_login else 'the launch'}", env[name][:100]),),
-        commands=(
-            f"ssh {quote(here.name)} 'grep -rsn {name} {START_FILES}'"
-            if of_login
-            else f"# Correct {name} in the launch.",
-        ),
-    )
+    summary = f"{whose} leaves {things} to the {ranks} {'rank' if ranks == 1 else 'ranks'} of this host"
+    severity = Severity.WARN if env[name].strip() in _NOTHING else None
+    host = here.name if of_login else ""
+    return wrong_value(name, env[name], summary, f"{ranks}, each once", host, severity)
 
 
 def _left(text: str, vendor: Vendor, numbers: Sequence[int], uuids: Sequence[str]) -> int | None:

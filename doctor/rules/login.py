@@ -1,7 +1,9 @@
 """The environment that ranks on a host get from its login, and whether a launcher had a hand in it."""
 
 from collections.abc import Mapping
+from shlex import quote
 
+from doctor.api import Evidence, Problem, Severity
 from doctor.facts.software import Environment
 from doctor.job.launch.launchers import BY_LAUNCHERS, NUMBERS
 from doctor.job.plan import JobPlan
@@ -18,3 +20,26 @@ def environment_of(plan: JobPlan, login: Environment | None) -> Mapping[str, str
 def started_by_launcher(login: Environment | None) -> bool:
     """Whether it is the environment of a task of srun, mpirun or torchrun rather than that of a login."""
     return login is not None and not login.variables.keys().isdisjoint((*NUMBERS, *BY_LAUNCHERS))
+
+
+def devices_are_chosen(plan: JobPlan, login: Environment | None) -> bool:
+    """Whether a launcher or a scheduler gives the ranks their devices."""
+    return started_by_launcher(login) or bool(plan.allocated) or "srun" in plan.launch
+
+
+def wrong_value(
+    name: str, value: str, summary: str, expected: str, login_of: str = "", severity: Severity | None = None
+) -> Problem:
+    """A fault of a variable that ranks get from their launch or from the login of a host."""
+    whose, where = "launch", f"# Correct {name} in the launch."
+    if login_of:
+        whose, where = "login", f"ssh {quote(login_of)} 'grep -rsn {name} {START_FILES}'"
+    return Problem(
+        summary,
+        expected=expected,
+        actual=f"{name}={value[:100]}",
+        subject=name,
+        severity=severity,
+        evidence=(Evidence(f"{name} of the {whose}", value[:100]),),
+        commands=(where,),
+    )

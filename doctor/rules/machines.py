@@ -1,9 +1,19 @@
-"""Hosts of a list that are one machine under several names, which is a mistake in the list."""
+"""Hosts compared with each other: one machine under several names, and values that differ from most."""
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
 
-from doctor.api import is_loopback
+from doctor.api import grouped, is_loopback
 from doctor.facts.system import Machine
+
+K = TypeVar("K", bound=Hashable)
+
+
+def votes_of(values: Mapping[str, K]) -> tuple[list[tuple[K, tuple[str, ...]]], bool]:
+    """Each value with its hosts, that of most hosts first; and whether two are equally frequent there."""
+    hosts = grouped((value, host) for host, value in values.items())
+    votes = sorted(((value, tuple(own)) for value, own in hosts.items()), key=lambda vote: -len(vote[1]))
+    return votes, len(votes) > 1 and len(votes[0][1]) == len(votes[1][1])
 
 
 def named_twice(

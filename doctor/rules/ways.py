@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from doctor.api import JobPlan, Place, Stretch, fold
+from doctor.api import GUESSES, JobPlan, Place, Stretch, fold
 from doctor.facts.firewall import Ruleset
 from doctor.facts.limits import Ports
 from doctor.facts.network import Counters, Route, Routes
@@ -42,6 +42,20 @@ class UnreachablePeers:
     def places(self, host: str) -> tuple[Place, ...]:
         """The places whose failed connections this explains."""
         return tuple(Place(host=host, peer=peer) for peer in self.named) or (Place(host=host),)
+
+
+def is_guessed(plan: JobPlan, host: str) -> bool:
+    """Whether nobody chose the data address of the host."""
+    data = plan.host(host).data
+    return data is not None and data.source in GUESSES
+
+
+def between(links: Collection[Link]) -> str:
+    """ "node1 <-> node2", "node[1-3] -> node4" """
+    sources, targets = ({link.source for link in links}, {link.target for link in links})
+    if sources == targets and len(sources) == 2:
+        return " <-> ".join(sorted(sources))
+    return f"{fold(sources)} {'<->' if sources == targets else '->'} {fold(targets)}"
 
 
 def peers_in(

@@ -3,6 +3,7 @@
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
+from typing import Any
 
 from doctor.api import (
     PLAN,
@@ -153,7 +154,6 @@ def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
     for same in groups.values():
         device = _device(same[0])
         if len(same) > 1 and device is not None and device.value is not None:
-            by_hand = may_be_inherited(names.launch, same)
             yield names.problem(
                 same,
                 f"device {device.value}",
@@ -161,11 +161,16 @@ def _shared_devices(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
                 expected=f"a different {device.said} for each rank of a host",
                 actual=f"{device.said}={device.text} for {names.labels(same)}",
                 where=_places(names, same, device.value),
-                severity=Severity.WARN if by_hand else None,
-                confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
                 evidence=names.evidence(same, device.said),
                 commands=(f"export {device.said}=$i  # $i: a different number for each rank of the host",),
+                **_doubt(names.launch, same),
             )
+
+
+def _doubt(launch: Launch, processes: Sequence[ProcessEnv]) -> dict[str, Any]:
+    """It is a suspicion if the processes may have inherited what they say."""
+    inherited = may_be_inherited(launch, processes)
+    return {"severity": Severity.WARN, "confidence": Confidence.SUSPECT} if inherited else {}
 
 
 def _devices_beyond(
@@ -475,26 +480,26 @@ def _duplicate_problem(
     names: LaunchNames, numbers: Sequence[LaunchNumber], processes: Sequence[ProcessEnv]
 ) -> Problem:
     number, times = numbers[0], len(processes) // len(numbers)
-    what = f"{number.said}={number.text[:100]} is"
+    option = number.said.startswith("--")
+    subject = f"{number.said}={number.text[:100]}"
+    what = f"{subject} is"
     if len(numbers) > 1:
-        kind = number.said if number.said.startswith("--") else "rank"
-        what = f"{counted((each.value or 0 for each in numbers), kind)} are"
-    by_hand = may_be_inherited(names.launch, processes)
+        subject = number.said
+        what = f"{counted((each.value or 0 for each in numbers), number.said if option else 'rank')} are"
     where = [f"{each.source} on {each.host}" if each.host else each.source for each in processes]
     return names.problem(
         processes,
-        f"{number.said}={number.text[:100]}" if len(numbers) == 1 else number.said,
+        subject,
         f"{what} given {times} times",
         expected="every number once",
         actual=some(where, 6),
-        severity=Severity.WARN if by_hand else None,
-        confidence=Confidence.SUSPECT if by_hand else Confidence.CERTAIN,
         evidence=names.said(processes, number.said),
         commands=(
             remark(f"start with a different {number.said} on each host")
-            if number.said.startswith("--")
+            if option
             else f"export {number.said}=$i  # $i: a different number for each",
         ),
+        **_doubt(names.launch, processes),
     )
 
 

@@ -22,6 +22,7 @@ from doctor.api import (
     View,
     check,
     fold,
+    grouped,
     is_loopback,
     maybe,
 )
@@ -37,6 +38,28 @@ from doctor.job.ranktable import RankEntry, Server
 
 IP = IPv4Address | IPv6Address
 SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Wrong:
+    """What the table says about one device, and what the host shows."""
+
+    entry: RankEntry
+    expected: str
+    actual: str
+
+
+Words = tuple[str, str]
+"""What is wrong, for one device and for several."""
+ABSENT: Words = ("of the rank table is not there", "of the rank table are not there")
+ADDRESS: Words = (
+    "has a different address than the rank table says",
+    "have other addresses than the rank table says",
+)
+SUPER_DEVICE: Words = (
+    "has a different super_device_id than the rank table says",
+    "have other super_device_ids than the rank table says",
+)
 
 
 @check(
@@ -93,15 +116,7 @@ def rank_table_devices(
         if host in doubts:
             continue
         if host not in servers:
-            yield Problem(
-                "the rank table has no entry for this host",
-                expected="a server_id that is its name or an address of it, or the addresses of its NPUs",
-                actual=f"there are {', '.join(s.id for s in table.servers[:6])}",
-                subject=seen.path,
-                hosts=(host,),
-                evidence=(Evidence(seen.path, f"{len(table.servers)} servers"),),
-                commands=again,
-            )
+            yield _no_entry(seen.path, table.servers, host, again)
             continue
         server = servers[host]
         there = present[server.id]
@@ -110,23 +125,8 @@ def rank_table_devices(
             doubts[host] = "a host that did not answer may have the other devices of the same server"
             there = there | set(server.devices)
         wrong = _wrong(server, devices[host], there, npus.get(host, {}), pods.get(host, {}))
-        for (one, several), found in wrong.items():
-            entries = [each.entry for each in found]
-            numbers = named([e.device for e in entries if e.device is not None])
-            ranks = [e.rank for e in entries if e.rank is not None]
-            yield Problem(
-                f"{numbers} {one if len(found) == 1 else several}",
-                expected=", ".join(dict.fromkeys(each.expected for each in found[:SHOWN])),
-                actual=", ".join(dict.fromkeys(each.actual for each in found[:SHOWN])),
-                subject=named(ranks, "rank") if ranks else seen.path,
-                hosts=(host,),
-                where=tuple(Place(host=host, rank=e.rank, device=e.device) for e in entries),
-                evidence=tuple(
-                    Evidence(f"{seen.path}:{each.entry.spot.line}", f"server_id {server.id}: {each.expected}")
-                    for each in found[:SHOWN]
-                ),
-                commands=again,
-            )
+        for words, found in grouped(wrong).items():
+            yield _contradicted(seen.path, server, host, words, found, again)
         silent = _unread(server, npus.get(host))
         if silent:
             doubts.setdefault(host, f"addresses of its NPUs are not known: {silent}")
@@ -143,6 +143,40 @@ def rank_table_devices(
         )
     if doubts:
         raise Undecided("; ".join(list(dict.fromkeys(doubts.values()))[:3]), tuple(doubts))
+
+
+def _no_entry(path: str, servers: Sequence[Server], host: str, commands: tuple[str, ...]) -> Problem:
+    return Problem(
+        "the rank table has no entry for this host",
+        expected="a server_id that is its name or an address of it, or the addresses of its NPUs",
+        actual=f"there are {', '.join(server.id for server in servers[:6])}",
+        subject=path,
+        hosts=(host,),
+        evidence=(Evidence(path, f"{len(servers)} servers"),),
+        commands=commands,
+    )
+
+
+def _contradicted(
+    path: str, server: Server, host: str, words: Words, found: Sequence[_Wrong], commands: tuple[str, ...]
+) -> Problem:
+    """The problem of statements of the table about a host that are wrong in the same way."""
+    entries = [each.entry for each in found]
+    numbers = named([e.device for e in entries if e.device is not None])
+    ranks = [e.rank for e in entries if e.rank is not None]
+    return Problem(
+        f"{numbers} {words[len(found) > 1]}",
+        expected=", ".join(dict.fromkeys(each.expected for each in found[:SHOWN])),
+        actual=", ".join(dict.fromkeys(each.actual for each in found[:SHOWN])),
+        subject=named(ranks, "rank") if ranks else path,
+        hosts=(host,),
+        where=tuple(Place(host=host, rank=e.rank, device=e.device) for e in entries),
+        evidence=tuple(
+            Evidence(f"{path}:{each.entry.spot.line}", f"server_id {server.id}: {each.expected}")
+            for each in found[:SHOWN]
+        ),
+        commands=commands,
+    )
 
 
 def _placed(
@@ -249,55 +283,32 @@ def _is_ip(text: str) -> bool:
         return False
 
 
-@dataclass(frozen=True, slots=True)
-class _Wrong:
-    """What the table says about one device, and what the host shows."""
-
-    entry: RankEntry
-    expected: str
-    actual: str
-
-
-Words = tuple[str, str]
-"""What is wrong, for one device and for several."""
-ABSENT: Words = ("of the rank table is not there", "of the rank table are not there")
-ADDRESS: Words = (
-    "has a different address than the rank table says",
-    "have other addresses than the rank table says",
-)
-SUPER_DEVICE: Words = (
-    "has a different super_device_id than the rank table says",
-    "have other super_device_ids than the rank table says",
-)
-
-
 def _wrong(
     server: Server,
     devices: Devices,
     present: Set[int],
     npus: PerDevice[Address | None],
     pods: Mapping[int, SuperPodPlace],
-) -> Mapping[Words, list[_Wrong]]:
-    """Wrong statements of the table about this host; those of the same kind are one fault.
+) -> Iterator[tuple[Words, _Wrong]]:
+    """Wrong statements of the table about this host, each with its kind.
 
     `present` are the devices of all hosts of the server: containers may share them.
     """
-    found: dict[Words, list[_Wrong]] = {}
     for entry in server.entries:
         number = entry.device
         if number is None:
             continue
-        live = npus.get(number)
-        pod = pods.get(number)
+        live, pod = npus.get(number), pods.get(number)
         if number not in present:
             there = ", ".join(map(str, devices.npus)) or "no NPU"
-            found.setdefault(ABSENT, []).append(_Wrong(entry, f"device {number}", f"the host has {there}"))
+            yield ABSENT, _Wrong(entry, f"device {number}", f"the host has {there}")
         elif entry.address and isinstance(live, Address) and ip_address(live.ip) != ip_address(entry.address):
-            found.setdefault(ADDRESS, []).append(_Wrong(entry, f"device_ip {entry.address}", live.ip))
+            yield ADDRESS, _Wrong(entry, f"device_ip {entry.address}", live.ip)
         elif entry.super_device is not None and pod and pod.device_id != entry.super_device:
-            said, own = f"super_device_id {entry.super_device}", f"SDID {pod.device_id}"
-            found.setdefault(SUPER_DEVICE, []).append(_Wrong(entry, said, own))
-    return found
+            yield (
+                SUPER_DEVICE,
+                _Wrong(entry, f"super_device_id {entry.super_device}", f"SDID {pod.device_id}"),
+            )
 
 
 def _unread(server: Server, npus: PerDevice[Address | None] | None) -> str:

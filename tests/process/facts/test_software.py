@@ -55,16 +55,7 @@ def test_torch_is_found_by_its_files(
     assert (dict(python.packages), set(python.unversioned)) == (packages, unversioned)
 
 
-@pytest.mark.parametrize(
-    ("files", "unfit"),
-    [
-        (["_C.cpython-38-x86_64-linux-gnu.so"], ["torch"]),
-        (["_C.cpython-38-x86_64-linux-gnu.so", "_C.abi3.so"], []),
-        (["_C.so", "_C_flatbuffer.cpython-38-x86_64-linux-gnu.so"], []),
-        (["_C_flatbuffer.cpython-38-x86_64-linux-gnu.so", "_C.pyi"], []),
-        ([], []),
-    ],
-)
+@cases
 def test_torch_that_is_compiled_for_another_python(
     files: list[str], unfit: list[str], tmp_path: Path
 ) -> None:

@@ -383,29 +383,7 @@ def test_idle_gpus() -> None:
     assert busy(with_gpu(4, used_mb=70000), TRAINING, health=mig) == [], "other parts of it may be in use"
 
 
-@pytest.mark.parametrize(
-    ("used_mb", "processes", "summary", "actual", "wanted", "confidence"),
-    [
-        (70001, [TRAINING], "processes of another job are on it", "python3.11", "fail", "certain"),
-        (500, [TRAINING], "processes of another job are on it", "python3.11", "warn", "certain"),
-        (
-            70001,
-            [replace(TRAINING, name="")],
-            "processes of another job are on it",
-            "of a process that is not visible from here",
-            "fail",
-            "strong",
-        ),
-        (
-            70001,
-            [],
-            "its memory is in use",
-            "of a process that is not visible from here",
-            "fail",
-            "strong",
-        ),
-    ],
-)
+@cases
 def test_a_busy_gpu(
     used_mb: int,
     processes: list[GpuProcess],

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from doctor.api import View
 from doctor.facts.software import Environment
 from doctor.model import Problem, Severity
@@ -29,13 +27,7 @@ def test_a_variable_that_ranks_get_or_do_not_need(text: str, tmp_path: Path) -> 
     assert problems(tmp_path, text) == []
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "MASTER_PORT=29500\nRANK=0 WORLD_SIZE=2 python train.py\n",
-        "MASTER_PORTS=29500\ntorchrun --nnodes=2 --master_port=$MASTER_PORT train.py\n",
-    ],
-)
+@cases
 def test_what_a_login_sets_or_pods_are_given_is_no_slip(text: str, tmp_path: Path) -> None:
     assert len(problems(tmp_path, text)) == 1
     assert problems(tmp_path, text, view={"node1": View.CONTAINER}) == []

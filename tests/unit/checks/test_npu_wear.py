@@ -32,21 +32,7 @@ def test_healthy_modules() -> None:
     assert optical(each(Optics(True, none_set))).passed
 
 
-@pytest.mark.parametrize(
-    ("changes", "actual"),
-    [
-        ({"temperature": 70.5}, "too high: temperature"),
-        ({"temperature": -1}, "too low: temperature"),
-        ({"Vcc": 3134.9}, "too low: Vcc"),
-        ({"Vcc": 3465.1}, "too high: Vcc"),
-        ({"Rx Power0": 0.1}, "too low: Rx Power0"),
-        ({"Rx Power0": 0.1, "Rx Power1": 0.1}, "too low: Rx Power0, Rx Power1"),
-        ({"Tx Power1": 3.6}, "too high: Tx Power1"),
-        ({"Rx Power1": 0}, "no light: Rx Power1"),
-        ({"Rx Los Flag": 15}, "raised: Rx Los Flag"),
-        ({"Tx LoL Flag": 1, "temperature": 71}, "too high: temperature; raised: Tx LoL Flag"),
-    ],
-)
+@cases
 def test_values_outside_their_limits(changes: dict[str, float], actual: str) -> None:
     problem = optical(each(module(), {3: module(changes)})).only
     assert (problem.subject, problem.actual) == ("device 3", actual)

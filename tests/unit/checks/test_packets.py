@@ -11,6 +11,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.mesh import Link, MeshResult
 from doctor.model import Confidence, Host
+from tests.support.cases import cases
 from tests.support.recordings import mesh
 
 (CHECK,) = (check for check in find_checks().checks if check.id == "large-packets-lost")
@@ -49,21 +50,7 @@ def test_everything_arrived() -> None:
     assert judged(carried(NAMES)) == []
 
 
-@pytest.mark.parametrize(
-    ("lost", "hosts", "words"),
-    [
-        (into("c"), ("c",), "packets of full size do not reach it"),
-        (out_of("c"), ("c",), "packets of full size that it sends are lost"),
-        ([*into("c"), *out_of("c")], ("c",), "packets of full size from it and to it are lost"),
-        ([("a", "b"), ("b", "a")], ("a", "b"), "between these hosts"),
-        (
-            ACROSS,
-            tuple(NAMES),
-            "and the rest",
-        ),
-        ([(x, y) for x in NAMES for y in NAMES if x != y], (), "between nearly all hosts"),
-    ],
-)
+@cases
 def test_who_loses_large_packets(lost: list[tuple[str, str]], hosts: tuple[str, ...], words: str) -> None:
     (found,) = judged(carried(NAMES, lost))
     assert found.hosts == hosts

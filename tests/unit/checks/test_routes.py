@@ -6,6 +6,7 @@ import pytest
 
 from doctor.mesh import MeshResult
 from doctor.model import Confidence, Finding, Host, Status
+from tests.support.cases import cases
 from tests.support.recordings import FILES, heard, mesh, recording, report
 
 NAMES = ["a", "b"]
@@ -89,11 +90,7 @@ def test_a_neighbour_entered_by_hand_decides_the_pair() -> None:
     assert found["neighbour-fixed-wrong"].expected == "10.0.0.2 at 02:00:00:00:00:02"
 
 
-@pytest.mark.parametrize("row", [
-    neighbour("10.0.0.2", "02:00:00:00:00:02"),
-    neighbour("10.0.0.2", "02:00:00:00:00:99", "0x2"),
-    neighbour("10.0.0.9", "02:00:00:00:00:99"),
-])  # fmt: skip
+@cases
 def test_right_learned_and_foreign_neighbours_decide_nothing(row: str) -> None:
     assert examined(mesh(NAMES, *BOTH), neighbour=row).keys() == {"port-unreachable"}
 

@@ -1,7 +1,5 @@
 """What every rank is given: the login is judged as the launch is, which overrides it."""
 
-import pytest
-
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Finding, SourcedValue
 from tests.support.cases import cases
@@ -37,16 +35,7 @@ def test_a_value_that_the_library_does_not_take(name: str, value: str, backend: 
             assert (each.check, each.hosts, each.subject, each.actual) == (*who, name, f"{name}={value}")
 
 
-@pytest.mark.parametrize(
-    ("port", "base", "backend", "says"),
-    [
-        (60003, {}, "hccl", "60003, by test"),
-        (29500, {"HCCL_IF_BASE_PORT": "29490"}, "hccl", "29500, by test"),
-        (60032, {}, "hccl", ""),
-        (60003, {"HCCL_IF_BASE_PORT": "50000"}, "hccl", ""),
-        (60003, {}, "gloo", ""),
-    ],
-)
+@cases
 def test_the_port_of_the_master_is_none_of_hccls_own(
     port: int, base: dict[str, str], backend: str, says: str
 ) -> None:

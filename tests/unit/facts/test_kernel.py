@@ -34,16 +34,7 @@ def test_reserved_ports(reserved: str, yes: tuple[int, ...], no: tuple[int, ...]
     assert [port for port in (*yes, *no) if ports.is_reserved(port)] == list(yes)
 
 
-@pytest.mark.parametrize(
-    ("changed", "why"),
-    [
-        ({"net__core__somaxconn": "gone"}, "somaxconn is not there"),
-        ({"net__core__somaxconn": "[N/A]"}, r"somaxconn holds '\[N/A\]' instead of a number"),
-        ({"net__core__somaxconn": "9" * 5000}, "instead of a number"),
-        ({"net__ipv4__ip_local_port_range": "32768"}, "not hold two numbers"),
-        ({"net__ipv4__ip_local_port_range": "gone"}, "is not there"),
-    ],
-)
+@cases
 def test_missing_port_settings_are_named(changed: dict[str, str], why: str) -> None:
     with pytest.raises(UnreadableOutput, match=why):
         held(PORTS, sysctls(**changed))

@@ -8,6 +8,7 @@ import pytest
 from doctor.api import Check, Scope
 from doctor.judge.findings import Views, fold_findings
 from doctor.model import Confidence, Damage, Finding, Place, Problem, Remedy, Result, Status, Values, View
+from tests.support.cases import cases
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 
@@ -59,17 +60,7 @@ def test_equal_faults_fold_over_hosts() -> None:
     assert one.where == tuple(Place(host=host) for host in one.hosts)
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        {"summary": "sadder"},
-        {"actual": "6"},
-        {"expected": "7"},
-        {"subject": "port 1"},
-        {"values": {"port": 1}},
-        {"confidence": Confidence.SUSPECT},
-    ],
-)
+@cases
 def test_different_faults_do_not(other: dict[str, Any]) -> None:
     assert len(folded([result("plain", "a"), result("plain", "b", **other)])) == 2
 
@@ -176,23 +167,7 @@ def test_findings_are_sorted_by_severity_with_symptoms_after_their_cause() -> No
     assert [f.id for f in found] == [f"f{n}" for n in range(1, 10)]
 
 
-@pytest.mark.parametrize(
-    ("cause", "symptom", "linked"),
-    [
-        (result("cause", "a"), result("symptom", "a"), True),
-        (result("cause", "ab"), result("symptom", "bc"), False),  # c has a fault of its own
-        (result("cause", "a"), result("symptom", "b"), False),
-        (result("cause", "a"), result("symptom", ""), False),
-        (result("cause", "ab"), result("symptom", "", where=(Place(host="a"), Place(host="b"))), True),
-        (result("cause", "a"), result("symptom", "", where=(Place(host="a"), Place(host="b"))), False),
-        (result("cause", "a", WARN), result("symptom", "a", WARN), True),
-        (result("cause", "a"), result("symptom", "a", WARN), True),
-        (result("cause", "a", WARN), result("symptom", "a"), False),
-        (result("cause", "a", UNKNOWN), result("symptom", "a"), False),
-        (result("cause", "a"), result("symptom", "a", UNKNOWN), False),
-        (result("cause", "a", CRASH), result("symptom", "a"), False),
-    ],
-)
+@cases
 def test_a_cause_explains_only_symptoms_on_its_host(cause: Result, symptom: Result, linked: bool) -> None:
     found = {f.check: f for f in folded([symptom, cause])}
     assert (found["symptom"].because == found["cause"].id) is linked

@@ -8,12 +8,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-MODEL = "AMD Instinct MI300X"
+from tests.support.cases import from_cases
+
 PCI = "100274a1"
 MEMORY_MB = 196592
 IDLE_MB = 283
 NONE_RUNS = "No running processes detected"
 NO_PAGES = "No bad pages found."
+_STATIC = from_cases(__file__, "_STATIC", dict[str, Any])
+_METRIC = from_cases(__file__, "_METRIC", dict[str, Any])
+_CARD = from_cases(__file__, "_CARD", dict[str, str])
 NOT_IN_GROUPS = (
     "RuntimeError: WARNING: User is missing the following required groups: render, video. "
     "Please add user to these groups.\n"
@@ -47,76 +51,32 @@ def static(gpus: Iterable[State]) -> list[Any]:
     return [
         {
             "gpu": gpu.index,
-            "asic": {
-                "market_name": MODEL,
-                "vendor_id": "0x1002",
-                "vendor_name": "Advanced Micro Devices Inc. [AMD/ATI]",
-                "subvendor_id": "0x1002",
-                "device_id": "0x74a1",
-                "subsystem_id": "0x74a1",
-                "rev_id": "0x00",
-                "asic_serial": f"0x{gpu.index + 1:016X}",
-                "oam_id": gpu.index,
-                "num_compute_units": 304,
-                "target_graphics_version": "gfx942",
-            },
-            "bus": {
-                "bdf": gpu.bus,
-                "max_pcie_width": 16,
-                "max_pcie_speed": {"value": 32, "unit": "GT/s"},
-                "pcie_interface_version": "Gen 5",
-                "slot_type": "OAM",
-            },
+            "asic": _STATIC["asic"] | {"asic_serial": f"0x{gpu.index + 1:016X}", "oam_id": gpu.index},
+            "bus": _STATIC["bus"] | {"bdf": gpu.bus},
         }
         for gpu in gpus
     ]
 
 
 def metric(gpus: Iterable[State]) -> list[Any]:
-    return [
-        {
-            "gpu": gpu.index,
-            "ecc": {
-                "total_correctable_count": 0,
-                "total_uncorrectable_count": gpu.uncorrected,
-                "total_deferred_count": 0,
-                "cache_correctable_count": 0,
-                "cache_uncorrectable_count": 0,
-            },
-            "mem_usage": {
-                "total_vram": {"value": MEMORY_MB, "unit": "MB"},
-                "used_vram": {"value": gpu.used_mb, "unit": "MB"},
-                "free_vram": {"value": MEMORY_MB - gpu.used_mb, "unit": "MB"},
-            },
-            "usage": {
-                "gfx_activity": {"value": gpu.busy, "unit": "%"},
-                "umc_activity": {"value": 0, "unit": "%"},
-                "mm_activity": "N/A",
-            },
-            "power": {
-                "socket_power": {"value": gpu.watts, "unit": "W"},
-                "gfx_voltage": "N/A",
-                "throttle_status": "N/A",
-                "power_management": "ENABLED",
-            },
-            "clock": {
-                f"gfx_{part}": {
-                    "clk": {"value": gpu.mhz, "unit": "MHz"},
-                    "min_clk": {"value": 132, "unit": "MHz"},
-                    "max_clk": {"value": 2100, "unit": "MHz"},
-                    "clk_locked": "DISABLED",
-                    "deep_sleep": "DISABLED" if gpu.busy else "ENABLED",
-                }
-                for part in range(8)
-            },
-            "temperature": {
-                "edge": "N/A",
-                "hotspot": {"value": 45, "unit": "C"},
-                "mem": {"value": 38, "unit": "C"},
-            },
-        }
-        for gpu in gpus
-    ]
+    return [_METRIC | {"gpu": gpu.index} | _measured(gpu) for gpu in gpus]
+
+
+def _measured(gpu: State) -> dict[str, Any]:
+    memory = {"used_vram": gpu.used_mb, "free_vram": MEMORY_MB - gpu.used_mb}
+    clock = _METRIC["clock"] | {"clk": _of(gpu.mhz, "MHz")}
+    clock["deep_sleep"] = "DISABLED" if gpu.busy else "ENABLED"
+    return {
+        "ecc": _METRIC["ecc"] | {"total_uncorrectable_count": gpu.uncorrected},
+        "mem_usage": _METRIC["mem_usage"] | {name: _of(value, "MB") for name, value in memory.items()},
+        "usage": _METRIC["usage"] | {"gfx_activity": _of(gpu.busy, "%")},
+        "power": _METRIC["power"] | {"socket_power": _of(gpu.watts, "W")},
+        "clock": {f"gfx_{part}": clock for part in range(8)},
+    }
+
+
+def _of(value: int, unit: str) -> dict[str, Any]:
+    return {"value": value, "unit": unit}
 
 
 def throttle(gpus: Iterable[State]) -> list[Any]:
@@ -175,15 +135,8 @@ def _pages(gpu: State, kind: str) -> Any:
 
 def rocm_info(gpus: Iterable[State]) -> str:
     cards = {
-        f"card{gpu.index}": {
-            "PCI Bus": gpu.bus.upper(),
-            "VRAM Total Memory (B)": str(MEMORY_MB << 20),
-            "VRAM Total Used Memory (B)": str(gpu.used_mb << 20),
-            "Card Series": MODEL,
-            "Card Model": "0x74a1",
-            "Card Vendor": "Advanced Micro Devices, Inc. [AMD/ATI]",
-            "Card SKU": "M3000100",
-        }
+        f"card{gpu.index}": _CARD
+        | {"PCI Bus": gpu.bus.upper(), "VRAM Total Used Memory (B)": str(gpu.used_mb << 20)}
         for gpu in gpus
     }
     return json.dumps(cards) + "\n"

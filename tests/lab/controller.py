@@ -76,21 +76,19 @@ class Controller:
             env=self.environment(env),
         )
 
-    def popen(
-        self, argv: Sequence[str], *, cwd: Path | str = REPOSITORY, env: Mapping[str, str] | None = None
-    ) -> subprocess.Popen[str]:
+    def popen(self, argv: Sequence[str]) -> subprocess.Popen[str]:
         """Start a program on the controller, its stdin empty; killed when the lab closes.
 
         Signals sent to it reach the program itself.
         """
         process = subprocess.Popen(
-            self.enter(argv, cwd),
+            self.enter(argv),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
-            env=self.environment(env),
+            env=self.environment(),
         )
         self._started.append(process)
         return process

@@ -110,11 +110,11 @@ class Engine:
             stdin=text,
         )
 
-    def pods(self, folder: Path, namespace: str = "default") -> Path:
-        """Put into `folder` a `kubectl` that knows every container as the pod `NAMESPACE/NAME`."""
+    def pods(self, folder: Path) -> Path:
+        """Put into `folder` a `kubectl` that knows every container as a pod of the namespace `default`."""
         folder.mkdir(exist_ok=True)
         places = {
-            f"{namespace}/{each.name}": {
+            f"default/{each.name}": {
                 "socket": f"/proc/{each.host.pid}/root{SOCKET}",
                 "name": each.name,
             }
@@ -125,9 +125,6 @@ class Engine:
         program.write_text(_client("kubectl", str(folder / "pods.json")))
         program.chmod(0o755)
         return folder
-
-    def stop_daemon(self, host: str) -> None:
-        self._daemons.pop(host)[1].stop()
 
     def remove_all(self) -> None:
         for container in self.containers:

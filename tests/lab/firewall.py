@@ -17,9 +17,9 @@ class Firewalls(Machine):
         """Load rules as `nft -f` reads them."""
         self.do("nft -f -", stdin=rules)
 
-    def iptables(self, *rule: str, backend: str = "nft", family: int = 4) -> None:
+    def iptables(self, *rule: str, backend: str = "nft") -> None:
         """Run iptables, such as `iptables("-P", "INPUT", "DROP")`; the backend is nft or legacy."""
-        self.do('"$@"', f"ip{'6' if family == 6 else ''}tables-{backend}", *rule)
+        self.do('"$@"', f"iptables-{backend}", *rule)
 
     def ufw_enable(self, *rules: str) -> None:
         """Switch ufw on; each rule is the text after `ufw` on a command line. SSH stays open."""

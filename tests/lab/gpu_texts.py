@@ -8,58 +8,17 @@ from tests.support.cases import from_cases
 MODEL = "NVIDIA H100 80GB HBM3"
 PCI = "10de2330"
 SWITCH_PCI = "10de22a3"
-DRIVER = "550.90.12"
-CUDA = "12.4"
 MEMORY = 81559
 LINKS = 18
 
 VERSION = from_cases(__file__, "VERSION", str)
 NO_DRIVER = from_cases(__file__, "NO_DRIVER", str)
+HEAD = from_cases(__file__, "HEAD", str)
+PROCESSES = from_cases(__file__, "PROCESSES", str)
+RULE = f"+{'-' * 41}+{'-' * 24}+{'-' * 22}+"
 
-# Fields that can be queried, with the unit in their title and their healthy value.
-FIELDS = {
-    "index": ("", ""),
-    "uuid": ("", ""),
-    "gpu_uuid": ("", ""),
-    "name": ("", MODEL),
-    "gpu_name": ("", MODEL),
-    "serial": ("", "1650523020000"),
-    "pci.bus_id": ("", ""),
-    "gpu_bus_id": ("", ""),
-    "pci.device_id": ("", "0x233010DE"),
-    "driver_version": ("", DRIVER),
-    "vbios_version": ("", "96.00.89.00.01"),
-    "count": ("", ""),
-    "persistence_mode": ("", "Enabled"),
-    "compute_mode": ("", "Default"),
-    "pstate": ("", "P0"),
-    "temperature.gpu": ("", "29"),
-    "power.draw": ("W", "69.20"),
-    "power.limit": ("W", "700.00"),
-    "utilization.gpu": ("%", "0"),
-    "utilization.memory": ("%", "0"),
-    "memory.total": ("MiB", str(MEMORY)),
-    "memory.used": ("MiB", "1"),
-    "memory.free": ("MiB", str(MEMORY - 1)),
-    "clocks.sm": ("MHz", "345"),
-    "clocks.max.sm": ("MHz", "1980"),
-    "clocks_event_reasons.active": ("", "0x0000000000000001"),
-    "ecc.mode.current": ("", "Enabled"),
-    "ecc.errors.corrected.volatile.total": ("", "0"),
-    "ecc.errors.uncorrected.volatile.total": ("", "0"),
-    "ecc.errors.corrected.aggregate.total": ("", "0"),
-    "ecc.errors.uncorrected.aggregate.total": ("", "0"),
-    "retired_pages.pending": ("", "[N/A]"),
-    "remapped_rows.correctable": ("", "0"),
-    "remapped_rows.uncorrectable": ("", "0"),
-    "remapped_rows.pending": ("", "No"),
-    "remapped_rows.failure": ("", "No"),
-    "mig.mode.current": ("", "Disabled"),
-    "gpu_recovery_action": ("", "None"),
-    "fabric.state": ("", "Completed"),
-    "fabric.status": ("", "Success"),
-    "fabric.health.summary": ("", "N/A"),
-}
+FIELDS = from_cases(__file__, "FIELDS", dict[str, tuple[str, str]])
+"""The fields that can be queried, with the unit in their title and their healthy value."""
 APPS = from_cases(__file__, "APPS", dict[str, str])
 
 
@@ -144,18 +103,7 @@ def topology(indexes: Sequence[int], joined: Mapping[tuple[int, int], str]) -> s
 
 def plain(rows: Iterable[tuple[Mapping[str, str], Sequence[App]]]) -> str:
     """The output of nvidia-smi without arguments."""
-    three = f"{'-' * 41}+{'-' * 24}+{'-' * 22}"
-    lines = [
-        "Tue Oct  8 09:49:34 2024",
-        f"+{'-' * 89}+",
-        f"| {f'NVIDIA-SMI {DRIVER}':<30}{f'Driver Version: {DRIVER}':<31}{f'CUDA Version: {CUDA}':<27}|",
-        f"|{three}+",
-        "| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |",
-        "| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |",
-        "|                                         |                        |               MIG M. |",
-        f"|{three.replace('-', '=')}|",
-    ]
-    running = []
+    lines, running = HEAD.splitlines(), []
     for gpu, own in rows:
         power = f"{_round(gpu['power.draw'])}W / {_round(gpu['power.limit']):>4}W"
         used = f"{_round(gpu['memory.used'])}MiB / {_round(gpu['memory.total']):>6}MiB"
@@ -169,18 +117,14 @@ def plain(rows: Iterable[tuple[Mapping[str, str], Sequence[App]]]) -> str:
             f"| {name} |   {gpu['pci.bus_id']} Off | {errors:>20} |",
             f"| {state} | {used:>22} | {load:>7}{mode:>13} |",
             f"|{'':41}|{'':24}| {gpu['mig.mode.current']:>20} |",
-            f"+{three}+",
+            RULE,
         ]
         for app in own:
             place = f"{gpu['index']:>4}   N/A  N/A {app.pid:>9}      C   {app.name}"
             running.append(f"| {place:<69}{f'{app.memory_mb}MiB':>18} |")
     lines += [
         "",
-        f"+{'-' * 89}+",
-        f"| {'Processes:':<88}|",
-        f"| {' GPU   GI   CI        PID   Type   Process name':<69}{'GPU Memory':>18} |",
-        f"| {'       ID   ID':<69}{'Usage':>18} |",
-        f"|{'=' * 89}|",
+        *PROCESSES.splitlines(),
         *(running or [f"| {' No running processes found':<88}|"]),
         f"+{'-' * 89}+",
     ]

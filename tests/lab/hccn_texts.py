@@ -7,6 +7,7 @@ fails: that file holds the exit code, the stream (1 or 2) and the message.
 import time
 from collections.abc import Sequence
 
+from tests.support.captures import sample
 from tests.support.cases import from_cases
 
 from .npu_products import Product
@@ -30,30 +31,10 @@ HEALTHY: Changes = ((LAST_FLAP, True), (LAST_FLAP + 1, False), (LAST_FLAP + 15, 
 
 _OPTICAL = from_cases(__file__, "_OPTICAL", str)
 
-_PRIORITIES = [f"pri{priority}_" for priority in range(8)]
-_COUNTERS = [
-    "mac_tx_mac_pause_num",
-    "mac_rx_mac_pause_num",
-    *(f"mac_{way}_pfc_{priority}pkt_num" for way in ("tx", "rx") for priority in ["", *_PRIORITIES]),
-    *(
-        f"mac_{way}_{kind}_num"
-        for way in ("tx", "rx")
-        for kind in ("total_pkt", "total_oct", "bad_pkt", "bad_oct")
-    ),
-    "mac_rx_fcs_err_pkt_num",
-    *(f"roce_{way}_{kind}_pkt_num" for way in ("rx", "tx") for kind in ("rc", "all", "err")),
-    "roce_cqe_num",
-    "roce_rx_cnp_pkt_num",
-    "roce_tx_cnp_pkt_num",
-    "roce_unexpected_ack_num",
-    "roce_out_of_order_num",
-    "roce_verification_err_num",
-    "roce_qp_status_err_num",
-    "roce_new_pkt_rty_num",
-    "roce_ecn_db_num",
-]
-_TRAFFIC = from_cases(__file__, "_TRAFFIC", dict[str, int])
 _PORTS = from_cases(__file__, "_PORTS", str)
+_LLDP = from_cases(__file__, "_LLDP", str)
+_CAPTURED = from_cases(__file__, "_CAPTURED", dict[str, str])
+"""Queries, and the file with a real answer."""
 
 
 def own(product: Product, host: int, device: int) -> dict[str, str]:
@@ -85,12 +66,7 @@ def common(product: Product, host: int) -> dict[str, str]:
         "tls": tls(product, "@"),
         "stat": stat(product),
         "speed": f"Speed: {product.speed} Mb/s\n",
-        "duplex": "Duplex: Full\n",
-        "mtu": "mtu:1500\n",
-        "fec": "fec mode: rs FEC mode\n",
-        "pfc": "PFC configuration:\npriority   0 1 2 3 4 5 6 7\nenabled    0 0 0 0 1 0 0 0\n",
-        "process": "device hccp process: exist\n",
-        "bandwidth": "Bandwidth TX:     0.00 MB/sec\nBandwidth RX:     0.00 MB/sec\n",
+        **{query: sample(f"hccn_tool/{name}.txt") for query, name in _CAPTURED.items()},
         "cfg": "config status:SUCCESS\n",
         "net_health": "",
         "ping": "",
@@ -136,27 +112,16 @@ def ports(up: bool) -> str:
 
 
 def lldp(port: str, system: str = "Versatile Routing Platform Software") -> str:
-    return (
-        "Chassis ID TLV\n        MAC: 58:ae:a8:00:00:01\n"
-        f"Port ID TLV\n        Ifname: {port}\n"
-        f"System Description TLV\n        {system}\nVRP (R) software, Version 8.211\n\nDX511\n\n"
-        "System Capabilities TLV\n        Enabled capabilities: Bridge, Router\n"
-        "Management Address TLV\n        IPv4: 198.51.100.1\n"
-        "Maximum Frame Size TLV\n        9216\n"
-        "End of LLDPDU TLV\n"
-    )
+    return _LLDP.format(port=port, system=system)
 
 
 def stat(product: Product) -> str:
-    if not product.modern:
-        return "packet statistics:\nroce_rx_err_pkt_num:0\nroce_tx_err_pkt_num:0\n"
-    counters = {**dict.fromkeys(_COUNTERS, 0), **_TRAFFIC}
-    return "packet statistics:\n" + "".join(f"{name}:{count}\n" for name, count in counters.items())
+    return sample(f"hccn_tool/stat_g_{'full_910b_fieldorder' if product.modern else 'short_910A'}.txt")
 
 
-def link_stat(product: Product, device: Device, changes: Changes, now: float | None = None) -> str:
+def link_stat(product: Product, device: Device, changes: Changes) -> str:
     """The link history, with times of the device's clock."""
-    now = time.time() if now is None else now
+    now = time.time()
     head = f"[devid {device}]"
     lines = [f"current time        : {time.ctime(now)}"]
     lines += [f"link up count       : {sum(up for _, up in changes)}"]

@@ -56,9 +56,9 @@ class Logins(Settings, Shadows):
         self.kill_sshd()
         self.listen(22)
 
-    def refuse_login(self, user: str = "root") -> None:
-        """Forget the lab's key: permission denied."""
-        self.do('rm "/etc/ssh/authorized_keys/$1"', user)
+    def refuse_login(self) -> None:
+        """Forget the lab's key of root: permission denied."""
+        self.do("rm /etc/ssh/authorized_keys/root")
 
     def shell(self, kind: str, user: str = "root", after: int = 2000) -> None:
         """Replace a user's login shell by one that misbehaves.

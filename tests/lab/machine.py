@@ -142,9 +142,9 @@ class Machine:
         self.dirty = True
         return self.ask(text, *args, user=user, stdin=stdin, timeout=timeout)
 
-    def do(self, text: str, *args: str, user: str = "root", stdin: str = "", timeout: float = 60) -> str:
+    def do(self, text: str, *args: str, user: str = "root", stdin: str = "") -> str:
         """Run a shell text as `sh` does; it has to succeed. Returns its output."""
-        done = self.sh(f"set -e\n{text}", *args, user=user, stdin=stdin, timeout=timeout)
+        done = self.sh(f"set -e\n{text}", *args, user=user, stdin=stdin)
         if done.returncode:
             said = (done.stderr or done.stdout).strip()
             raise LabError(f"{self.name}: {text.strip()!r} {args} gave {done.returncode}: {said}")

@@ -47,8 +47,8 @@ class Settings(Machine):
         """Make a file that takes up `size`, such as 50m."""
         self.do('mkdir -p "$(dirname "$1")"; fallocate -l "$2" "$1"', path, size)
 
-    def mtu(self, size: int, interface: str = "eth0") -> None:
-        self.do('ip link set "$1" mtu "$2"', interface, str(size))
+    def mtu(self, size: int) -> None:
+        self.do('ip link set eth0 mtu "$1"', str(size))
 
     def link_down(self, interface: str = "eth0") -> None:
         self.do('ip link set "$1" down', interface)

@@ -1,7 +1,5 @@
 """Jobs of a lab's Slurm: an sbatch script with `doctor` on its PATH, its output and its end."""
 
-import os
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -105,11 +103,3 @@ def _install(folder: Path) -> None:
         program = folder / "doctor"
         program.write_text(f'#!/bin/sh\nexec {sys.executable} -m doctor "$@"\n')
         program.chmod(0o755)
-
-
-def run_in(slurm: Slurm, command: str, *options: str, nodes: int = 4) -> subprocess.CompletedProcess[str]:
-    """Run a command in salloc's shell, on the controller."""
-    return slurm.run(
-        ["salloc", "-Q", f"--nodes={nodes}", *options, "sh", "-c", command],
-        env={"PATH": f"{Path(sys.executable).parent}:{os.environ.get('PATH', PATH)}"},
-    )

@@ -13,18 +13,9 @@ from .smi_tables import Chip, Chips, table, text
 
 USAGE = from_cases(__file__, "USAGE", str)
 
-_ECC = [
-    f"{memory} {kind}"
-    for memory in ("DDR", "HBM")
-    for kind in (
-        "Single Bit Error Count",
-        "Double Bit Error Count",
-        "Single Bit Aggregate Total Err Cnt",
-        "Double Bit Aggregate Total Err Cnt",
-        "Single Bit Isolated Pages Count",
-        "Double Bit Isolated Pages Count",
-    )
-]
+_ECC = from_cases(__file__, "_ECC", tuple[str, ...])
+_ROWS = from_cases(__file__, "_ROWS", dict[str, dict[str, str]])
+"""The names and values of an answer; those of the first product may differ."""
 
 Pairs = Iterable[tuple[str, object]]
 Said = Callable[[Product, int, Chips], str]
@@ -102,47 +93,23 @@ def _map(product: Product, chips: Chips) -> str:
 
 
 def _board(product: Product, card: int, chips: Chips) -> str:
-    return _pairs(
-        [
-            ("NPU ID", card),
-            ("Software Version", product.driver),
-            ("Firmware Version", product.firmware),
-            ("Compatibility", "OK"),
-            ("Board ID", "0x02"),
-            ("PCB ID", "A"),
-            ("BOM ID", 1),
-            ("PCIe Bus Info", product.bus(min(chips))),
-            ("Slot ID", card),
-            ("Class ID", "NA"),
-            ("PCI Vendor ID", f"0x{product.pci[:4].upper()}"),
-            ("PCI Device ID", f"0x{product.pci[4:].upper()}"),
-            ("Subsystem Vendor ID", "0x0200"),
-            ("Subsystem Device ID", "0x0100"),
-            ("Chip Count", product.chips),
-        ]
-    )
+    return _rows("board", product, card, min(chips))
 
 
 def _chip_board(product: Product, card: int, chips: Chips) -> str:
-    device = min(chips)
-    number = product.card(device)[1]
-    return _pairs(
-        [
-            ("NPU ID", card),
-            ("Chip ID", number),
-            ("Chip Type", "Ascend"),
-            ("Chip Name", product.chip),
-            ("Chip Version", "V1"),
-            ("Board ID", "0x02"),
-            ("PCB ID", "NA"),
-            ("BOM ID", 1),
-            ("VDie ID", f"42C711D4 20B03704 4A10C8D4 14CC040A {device:08X}"),
-            ("NDie ID", f"27216594 20401010 4E10C8D4 14CC040A {device:08X}"),
-            ("Chip Position ID", number),
-            ("PCIe Bus Info", product.bus(device)),
-            ("Firmware Version", product.firmware),
-        ]
-    )
+    return _rows("chip board", product, card, min(chips))
+
+
+def _rows(answer: str, product: Product, card: int, device: int, chip: Chip | None = None) -> str:
+    """The rows of an answer, filled in."""
+    known = {"product": product, "card": card, "device": device, "number": product.card(device)[1]}
+    known |= {"bus": product.bus(device), "vendor": product.pci[:4].upper(), "pci": product.pci[4:].upper()}
+    if chip is not None:
+        known |= {"chip": chip, "hbm": 100 * chip.hbm_mb // product.hbm_mb}
+        known["mhz"] = chip.mhz or (800 if product.modern else 900)
+    first = f"{answer} of the first"
+    rows = _ROWS[answer if product.modern or first not in _ROWS else first]
+    return _pairs((name, value.format_map(known)) for name, value in rows.items())
 
 
 def _health(product: Product, card: int, chips: Chips) -> str:
@@ -170,23 +137,7 @@ def _ecc(product: Product, card: int, chips: Chips) -> str:
 def _usages(product: Product, card: int, chips: Chips) -> str:
     shown = _pairs([("NPU ID", card), ("Chip Count", len(chips))])
     for device, chip in chips.items():
-        shown += "\n" + _pairs(
-            [
-                ("DDR Capacity(MB)", 0 if product.modern else 13553),
-                ("DDR Usage Rate(%)", 0 if product.modern else 6),
-                ("DDR Hugepages Total(page)", 0),
-                ("DDR Hugepages Usage Rate(%)", 0),
-                ("HBM Capacity(MB)", product.hbm_mb),
-                ("HBM Usage Rate(%)", 100 * chip.hbm_mb // product.hbm_mb),
-                ("Aicore Usage Rate(%)", chip.load),
-                *([("Aivector Usage Rate(%)", 0)] if product.modern else []),
-                ("Aicpu Usage Rate(%)", 0),
-                ("Ctrlcpu Usage Rate(%)", 0),
-                ("DDR Bandwidth Usage Rate(%)", 0),
-                ("HBM Bandwidth Usage Rate(%)", 0),
-                ("Chip ID", product.card(device)[1]),
-            ]
-        )
+        shown += "\n" + _rows("usages", product, card, device, chip)
     return shown
 
 
@@ -194,19 +145,7 @@ def _common(product: Product, card: int, chips: Chips) -> str:
     shown = _pairs([("NPU ID", card), ("Chip Count", len(chips))])
     for device, chip in chips.items():
         shown += "\n" if product.modern else ""
-        shown += _pairs(
-            [
-                ("Chip ID", product.card(device)[1]),
-                ("Memory Usage Rate(%)", 0 if product.modern else 6),
-                ("HBM Usage Rate(%)", 100 * chip.hbm_mb // product.hbm_mb),
-                ("Aicore Usage Rate(%)", chip.load),
-                ("Aicore Freq(MHZ)", 1800 if product.modern else 900),
-                ("Aicore curFreq(MHZ)", chip.mhz or (800 if product.modern else 900)),
-                ("Aicore Count", 24 if product.modern else 30),
-                ("Temperature(C)", chip.temperature),
-                ("NPU Real-time Power(W)", f"{chip.power:.1f}"),
-            ]
-        )
+        shown += _rows("common", product, card, device, chip)
     if product.modern:
         shown += "\n" + _pairs([("Chip Name", "mcu"), ("Temperature(C)", 38)])
     return shown

@@ -247,11 +247,7 @@ def _become(main: Callable[[], None], order: Mapping[str, object], files: Sequen
             os.close(fd)
         sys.stdin, sys.stdout, sys.stderr = (
             io.TextIOWrapper(os.fdopen(number, mode), line_buffering=number == 2, errors=errors)
-            for number, mode, errors in (
-                (0, "rb", "strict"),
-                (1, "wb", "strict"),
-                (2, "wb", "backslashreplace"),
-            )
+            for number, mode, errors in STREAMS
         )
         _enter(order["inside"])
         os.chdir(str(order["cwd"]))

@@ -5,7 +5,7 @@ The words are written by hand in the table, and stay when the page is written an
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.mutate.ask import Answer
@@ -42,10 +42,6 @@ def page(answers: Mapping[Change, Answer], seed: int, earlier: str) -> str:
     table = [f"{row} {words.get(row, MISSING)} |" for row in rows]
     head = ["| file | in | change | why no test notices it |", "| :--- | :--- | :--- | :--- |"]
     return "\n".join([HEAD, f"**Seed {seed}. {summary(answers)}**", "", *head, *table, ""])
-
-
-def without_word(text: str) -> Sequence[str]:
-    return [line for line in text.splitlines() if line.endswith(f"{MISSING} |")]
 
 
 def write(answers: Mapping[Change, Answer], seed: int, path: Path = PAGE) -> None:

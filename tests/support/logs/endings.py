@@ -21,7 +21,6 @@ KILLED = symptom("torchrun-sigkill", Role.ROOT, "a rank was killed", checks=("ke
 OOM = symptom(
     "kernel-oom", Role.ROOT, "the kernel killed for lack of memory", checks=("kernel-log", "memory-low")
 )
-SLURM_OOM = symptom("slurm-oom", Role.ROOT, "the cgroup's memory was used up", checks=("memory-low",))
 MISMATCH = symptom(
     "gloo-mismatch", Role.ROOT, "ranks issued different collectives", ["gloo-*"], checks=("smoke-mismatch",)
 )

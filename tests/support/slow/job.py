@@ -28,7 +28,6 @@ FOLDER = Path(os.environ["FOLDER"])
 KIND = os.environ.get("KIND", "plain")
 BASE = float(os.environ.get("BASE_MS", "30")) / 1000
 WORKERS = int(os.environ.get("WORKERS", "0"))
-SLOW_MS = 50.0
 HEAP: list[list[int]] = []
 BATCH: Callable[[], Any] = float
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from . import amd_texts as says
 from .amd_texts import State
-from .emulated import ON_HOST, Emulated, emulator
+from .emulated import ON_HOST, Emulated, Fitted, emulator
 from .host import Host
 from .lab import Lab
 
@@ -138,27 +138,7 @@ class AmdHost(Emulated):
         }
 
 
-class AmdGpus:
-    """The hosts of a lab that have AMD GPUs, by name."""
-
-    def __init__(self, lab: Lab, hosts: Mapping[str, AmdHost]) -> None:
-        self.lab = lab
-        self.hosts = hosts
-
-    def __getitem__(self, name: str) -> AmdHost:
-        return self.hosts[name]
-
-    def __iter__(self) -> Iterator[AmdHost]:
-        return iter(self.hosts.values())
-
-    @property
-    def setters(self) -> tuple[tuple[str, str], ...]:
-        """Host and arguments of every call meant to change something; empty after an examination."""
-        return tuple((host.host.name, call) for host in self for call in host.setters)
-
-    def reset(self) -> None:
-        for host in self:
-            host.reset()
+AmdGpus = Fitted[AmdHost]
 
 
 def fit_amd(lab: Lab, count: int = 8) -> AmdGpus:

@@ -10,9 +10,11 @@ import tarfile
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from .errors import LabError
 from .host import Host
+from .lab import Lab
 
 EMULATORS = Path(__file__).with_name("emulators")
 ON_HOST = "/run/cluster-doctor-lab"
@@ -204,6 +206,33 @@ class Emulated(ABC):
             self._make(folder.parent)
             folder.mkdir()
             folder.chmod(0o755)
+
+
+H = TypeVar("H", bound=Emulated)
+
+
+class Fitted(Generic[H]):
+    """The hosts of a lab that have emulated hardware of one kind, by name."""
+
+    def __init__(self, lab: Lab, hosts: Mapping[str, H]) -> None:
+        self.lab = lab
+        self.hosts = hosts
+
+    def __getitem__(self, name: str) -> H:
+        return self.hosts[name]
+
+    def __iter__(self) -> Iterator[H]:
+        return iter(self.hosts.values())
+
+    @property
+    def setters(self) -> tuple[tuple[str, str], ...]:
+        """Host and arguments of every call meant to change something; empty after an examination."""
+        return tuple((host.host.name, call) for host in self for call in host.setters)
+
+    def reset(self) -> None:
+        """Make all devices healthy and forget all calls; rebooted hosts get their emulators again."""
+        for host in self:
+            host.reset()
 
 
 def emulator(name: str) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from . import gpu_texts as says
-from .emulated import Emulated, emulator
+from .emulated import Emulated, Fitted, emulator
 from .host import Host
 from .lab import Lab
 
@@ -266,28 +266,7 @@ fi
 """
 
 
-class Gpus:
-    """The hosts of a lab that have GPUs, by name."""
-
-    def __init__(self, lab: Lab, hosts: Mapping[str, GpuHost]) -> None:
-        self.lab = lab
-        self.hosts = hosts
-
-    def __getitem__(self, name: str) -> GpuHost:
-        return self.hosts[name]
-
-    def __iter__(self) -> Iterator[GpuHost]:
-        return iter(self.hosts.values())
-
-    @property
-    def setters(self) -> tuple[tuple[str, str], ...]:
-        """Host and arguments of every call meant to change something; empty after an examination."""
-        return tuple((host.host.name, call) for host in self for call in host.setters)
-
-    def reset(self) -> None:
-        """Make all GPUs healthy and forget all calls; rebooted hosts get their emulators again."""
-        for host in self:
-            host.reset()
+Gpus = Fitted[GpuHost]
 
 
 def fit_gpus(lab: Lab, count: int = 8, switches: int = 4) -> Gpus:

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 
 from . import npu_python
 from .device_os import DeviceOs
-from .emulated import ON_HOST, Emulated, emulator
+from .emulated import ON_HOST, Emulated, Fitted, emulator
 from .errors import LabError
 from .hccn_texts import common, conf, own
 from .host import Host
@@ -203,28 +203,16 @@ class NpuHost(Emulated):
         return files | {f"smi/{name}": text for name, text in shown.items()}
 
 
-class Rack:
-    """The hosts of a lab that have NPUs, by name."""
+class Rack(Fitted[NpuHost]):
+    """The hosts of a lab that have NPUs, and the fabric between them."""
 
     def __init__(self, lab: Lab, hosts: Mapping[str, NpuHost]) -> None:
-        self.lab = lab
-        self.hosts = hosts
+        super().__init__(lab, hosts)
         shared = lab.directory / "shared"
         self._cuts = shared / "cut"
         self._cuts.mkdir(exist_ok=True)
         self._routers = shared / "routers"
         self._routers.mkdir(exist_ok=True)
-
-    def __getitem__(self, name: str) -> NpuHost:
-        return self.hosts[name]
-
-    def __iter__(self) -> Iterator[NpuHost]:
-        return iter(self.hosts.values())
-
-    @property
-    def setters(self) -> tuple[tuple[str, str], ...]:
-        """Host and arguments of every call meant to change something; empty after an examination."""
-        return tuple((host.host.name, call) for host in self for call in host.setters)
 
     @property
     def refused(self) -> tuple[tuple[str, str], ...]:

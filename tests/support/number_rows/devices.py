@@ -10,9 +10,9 @@ from doctor.facts.ascend.network import Address
 from doctor.facts.ascend.npu_smi_table import NpuProcess
 from doctor.facts.ascend.npus import Npu
 from doctor.facts.ascend.pings import Ping
-from doctor.facts.ascend.ports import LinkChange, Optics
+from doctor.facts.ascend.ports import LinkChange
 from doctor.facts.gpus import Gpu, Gpus
-from doctor.facts.nvidia.gpus import GpuProcess, NvidiaHealth
+from doctor.facts.nvidia.gpus import NvidiaHealth
 from doctor.facts.nvidia.nvlink import FabricManager, Links
 from doctor.facts.software import Environment
 from doctor.facts.system import Devices, FoundDevices
@@ -37,19 +37,17 @@ def found(number: int, bus: int, vendor: Vendor = NVIDIA, product: str = "nvidia
     return Devices({vendor.name: FoundDevices(tuple(range(number)), bus, "550.54.15")}, product)
 
 
-def gpu_missing(own: int, usual: int, others: int, vendor: Vendor = NVIDIA, **expect: Any) -> tuple[Any, ...]:
+def amd_missing(own: int, usual: int, others: int) -> tuple[Any, ...]:
     """The first host has fewer GPUs than the others."""
     hosts = ["node1", *(f"other{n}" for n in range(others))]
     numbers = {host: own if host == "node1" else usual for host in hosts}
     plan = draft([Host(h, h) for h in hosts], JobWishes(backend=SourcedValue(Backend.NCCL, "--backend")))
-    plan = replace(plan, vendor=vendor)
     return (
-        {h: found(n, usual, vendor) for h, n in numbers.items()},
-        {"node1": replace(Expect(), **expect)},
-        plan,
-        {h: gpus(n, vendor=vendor) for h, n in numbers.items()},
-        dict.fromkeys(hosts, "host"),
+        {h: found(n, usual, AMD) for h, n in numbers.items()},
         {},
+        replace(plan, vendor=AMD),
+        {h: gpus(n, vendor=AMD) for h, n in numbers.items()},
+        dict.fromkeys(hosts, "host"),
     )
 
 
@@ -68,20 +66,14 @@ def npus(number: int, **changes: Any) -> tuple[Npu, ...]:
     return tuple(Npu(n, n, 0, bus=f"0000:{n:02x}:00.0", **own | changes) for n in range(number))
 
 
-def npu_missing(
-    own: int, bus: int, whole: int, others: int = 0, ranks: int = 0, **expect: Any
-) -> tuple[Any, ...]:
-    hosts = {"node1": found(own, bus, ASCEND, "atlas-a2")} | {
-        f"other{n}": found(whole, whole, ASCEND, "atlas-a2") for n in range(others)
-    }
-    each = SourcedValue(ranks, "--ranks-per-host") if ranks else None
-    wishes = JobWishes(backend=SourcedValue(Backend.HCCL, "--backend"), ranks_per_host=each)
-    return (
-        hosts,
-        {"node1": replace(Expect(), **expect)},
-        draft([Host(h, h) for h in hosts], wishes),
-        dict.fromkeys(hosts, "host"),
-    )
+def npu_missing(own: int, whole: int, others: int) -> tuple[Any, ...]:
+    hosts = {"node1": with_npus(own)} | {f"other{n}": with_npus(whole) for n in range(others)}
+    wishes = JobWishes(backend=SourcedValue(Backend.HCCL, "--backend"))
+    return hosts, {}, draft([Host(h, h) for h in hosts], wishes), dict.fromkeys(hosts, "host")
+
+
+def with_npus(number: int) -> Devices:
+    return found(number, number, ASCEND, "atlas-a2")
 
 
 HERE = Here("node1", is_head=True)
@@ -105,10 +97,6 @@ def rail(hosts: int) -> tuple[Any, ...]:
 
 def history(downs: int) -> tuple[LinkChange, ...]:
     return tuple(LinkChange("noon", 60.0 * n, False) for n in range(downs))
-
-
-def counters(usual: int, worn: int) -> dict[str, dict[int, dict[str, int]]]:
-    return {"node1": {n: {"mac_rx_fcs_err_pkt_num": worn if n == 3 else usual} for n in range(8)}}
 
 
 def links(own: int, usual: int, others: int) -> tuple[Any, ...]:
@@ -180,41 +168,13 @@ ROWS: dict[str, Row] = {
         ),
         f"{ranks} {16 - split} 16! {split_named(split)} {split_named(split)} 0!",
     ),
-    "gpu-missing": lambda own=4, usual=16, others=4: (
-        gpu_missing(own, usual, others),
-        f"{usual} {others} {own} {up_to(own)} {usual} {own}",
-    ),
-    "gpu-missing: expected": lambda own=4, bus=8, wanted=16: (
-        gpu_missing(own, bus, 0, devices=wanted),
-        f"{wanted} {own} {up_to(own)} {bus} {own}",
-    ),
-    "gpu-missing: ranks": lambda own=4, ranks=16: (
-        ({"node1": found(own, own)}, {}, job(Backend.NCCL, ranks, 1), {}, {}, {}),
-        f"{ranks} {own} {up_to(own)} {own}",
-    ),
-    "gpu-missing: not listed": lambda listed=4, files=16: (
-        ({"node1": found(files, files)}, {}, job(Backend.NCCL, 0, 1), {"node1": gpus(listed)}, {}, {}),
-        f"{files} {listed} {up_to(files)} {files} {listed}",
-    ),
     "gpu-missing: without device files": lambda own=16, lost=4: (
         gpu_missing_files(own, own + lost),
         f"{own + lost} {own} {own} {up_to(own)} {own + lost} {own}",
     ),
-    "gpu-missing: named": lambda own=4, named=64: (
-        ({"node1": found(own, own)}, {}, replace(NCCL, env={"CUDA_VISIBLE_DEVICES": f"{named}"}), {}, {}, {}),
-        f"{named} {own} {named} {up_to(own)} {own}",
-    ),
     "amd-missing": lambda own=4, usual=16, others=4: (
-        gpu_missing(own, usual, others, AMD)[:5],
+        amd_missing(own, usual, others),
         f"{usual} {others} {own} {up_to(own)} {usual} {own}",
-    ),
-    "gpu-busy": lambda used=4000, pid=4000, own=2000: (
-        (gpus(1, used), (GpuProcess("GPU-0", pid, own, "python"),), {}, NCCL, Expect()),
-        f"0 0 {used} {pid} {own} 0",
-    ),
-    "gpu-busy: memory": lambda used=4000, most=1024: (
-        (gpus(1, used), (), {}, NCCL, Expect(gpu_idle_mb=most)),
-        f"{most} 0 0 {used} 0",
     ),
     "amd-busy": lambda used=4000, pid=4000, own=2000: (
         (gpus(1, used, AMD), (AmdProcess(0, pid, "python", own),), {}, None, NCCL, Expect()),
@@ -238,27 +198,15 @@ ROWS: dict[str, Row] = {
     ),
     "fabric-manager-down": lambda switches=4: ((FabricManager(switches, False), {}, "host"), f"{switches}"),
     "device-missing": lambda own=4, whole=16, others=4: (
-        npu_missing(own, own, whole, others),
+        npu_missing(own, whole, others),
         f"{whole} {others} {own} {up_to(own)} {own} {whole - 1} {up_to(own)} {own}",
     ),
-    "device-missing: expected": lambda own=4, bus=4, wanted=16: (
-        npu_missing(own, bus, 0, devices=wanted),
-        f"{wanted} {own} {up_to(own)} {own} {wanted - 1} {up_to(own)} {bus}",
-    ),
-    "device-missing: bus": lambda own=4, bus=16: (
-        npu_missing(own, bus, 0),
-        f"{bus} {own} {up_to(own)} {own} {bus - 1} {up_to(own)} {bus}",
-    ),
-    "device-missing: ranks": lambda own=4, ranks=16: (
-        npu_missing(own, own, 0, ranks=ranks),
-        f"{ranks} {own} {up_to(own)} {own} {ranks - 1} {up_to(own)} {own}",
-    ),
     "device-unhealthy": lambda errors=4: (
-        (npus(1), found(1, 1, ASCEND, "atlas-a2"), HCCL, HERE, {0: errors}, "host", None),
+        (npus(1), with_npus(1), HCCL, HERE, {0: errors}, "host", None),
         f"{errors} 0 {errors} 0",
     ),
     "device-unhealthy: hidden": lambda shown=4, there=16: (
-        (npus(shown), found(there, there, ASCEND, "atlas-a2"), HCCL, HERE, {}, "host", None),
+        (npus(shown), with_npus(there), HCCL, HERE, {}, "host", None),
         f"{there} {shown} {shown} {there - 1} {shown} {there - 1}",
     ),
     "device-missing: left out": lambda last=10, there=4: (
@@ -273,7 +221,7 @@ ROWS: dict[str, Row] = {
     "device-unhealthy: alarm": lambda card=4, chip=2: (
         (
             tuple(replace(each, card=card, chip=chip) for each in npus(1, health="Alarm")),
-            found(1, 1, ASCEND, "atlas-a2"),
+            with_npus(1),
             HCCL,
             HERE,
             {},
@@ -304,7 +252,7 @@ ROWS: dict[str, Row] = {
                     for n in range(2 * lack)
                 }
             },
-            {"node1": found(2 * lack, 2 * lack, ASCEND, "atlas-a2")},
+            {"node1": with_npus(2 * lack)},
             HCCL,
             {},
         ),
@@ -313,49 +261,26 @@ ROWS: dict[str, Row] = {
     "device-busy": lambda used=4000, total=8000, pid=500, own=300: (
         (
             npus(1, hbm_used_mb=used, hbm_total_mb=total, processes=(NpuProcess(pid, "python", own),)),
-            found(1, 1, ASCEND, "atlas-a2"),
+            with_npus(1),
             HCCL,
             HERE,
             Expect(),
         ),
         f"0 0 {used} {total} {pid} {own}",
     ),
-    "device-busy: memory": lambda used=16000, total=32000, most=16: (
-        (
-            npus(1, hbm_used_mb=used, hbm_total_mb=total),
-            found(1, 1, ASCEND, "atlas-a2"),
-            HCCL,
-            HERE,
-            Expect(npu_idle_percent=most),
-        ),
-        f"{most} 0 0 {used} {total}",
-    ),
     "device-unreachable": lambda hosts=8: (
         rail(hosts),
         f"0 {2 * (hosts - 1)} {hosts * (hosts - 1)} 0" + " 0" * min(6, 2 * hosts - 2) + " 0" * 2,
-    ),
-    "device-optical": lambda heat=96, most=44: (
-        (
-            {3: Optics(True, {"temperature": heat, "Temp High Thres": most, "Temp Low Thres": 0})},
-            HCCL,
-            HERE,
-            {3: True},
-        ),
-        f"3! 3! {heat} {most} 0 3!",
     ),
     "device-link-flaps": lambda downs=8, most=2: (
         ({3: history(downs)}, HCCL, HERE, Expect(link_flaps=most)),
         f"24! {most} {downs} 3! 3! 3!",
     ),
-    "device-link-errors": lambda usual=50, worn=9000: (
-        (counters(usual, worn), HCCL, Expect()),
-        f"{usual} 3! {worn} 3! 3! {worn} 3!",
-    ),
     "device-gateway-missing": lambda others=8: (
         (
             {"node1": {n: "10.0.0.1" if n < others else None for n in range(others + 1)}},
             {"node1": {n: Address(f"10.0.0.{n + 2}", 24) for n in range(others + 1)}},
-            {"node1": found(others + 1, others + 1, ASCEND, "atlas-a2")},
+            {"node1": with_npus(others + 1)},
             HCCL,
             {},
         ),
@@ -368,7 +293,7 @@ ROWS: dict[str, Row] = {
     "device-ip-subnet": lambda number=8: (
         (
             segments(number),
-            {f"node{h}": found(number, number, ASCEND, "atlas-a2") for h in (1, 2)},
+            {f"node{h}": with_npus(number) for h in (1, 2)},
             HCCL,
             {h: dict.fromkeys(range(number)) for h in ("node1", "node2")},
         ),
@@ -381,18 +306,9 @@ ROWS: dict[str, Row] = {
                     n: Address(f"10.0.0.{n + 1}", narrow if n == others else 16) for n in range(others + 1)
                 }
             },
-            {"node1": found(others + 1, others + 1, ASCEND, "atlas-a2")},
+            {"node1": with_npus(others + 1)},
             HCCL,
         ),
         f"16! {others} {narrow} {others} {others} {narrow} {others}",
-    ),
-    "device-speed-mismatch": lambda slow=100000, fast=200000 * 4, others=8: (
-        (
-            {"node1": {n: slow if n == others else fast for n in range(others + 1)}},
-            {"node1": found(others + 1, others + 1, ASCEND, "atlas-a2")},
-            HCCL,
-            {},
-        ),
-        f"{fast} {others} {slow} {others} {others} {slow} {others}",
     ),
 }

@@ -5,8 +5,7 @@ from dataclasses import replace
 from doctor.api import Expect, Here, JobPlan
 from doctor.facts.groups import GroupLimit
 from doctor.facts.limits import CPUS, LIMITS, PACE, PORTS, Limits, Ports
-from doctor.facts.memory import LOST_DATA, MEMORY, SEGMENTS, SPACES, SWAP, Spaces
-from doctor.facts.network import BoundPort
+from doctor.facts.memory import MEMORY, SEGMENTS, SPACES, SWAP, Spaces
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import Environment
 from doctor.job.plan import draft
@@ -103,14 +102,6 @@ ROWS: dict[str, Row] = {
         (Environment({}, groups=(GroupLimit("memory", "memory.max", "/a", room * MB),)), ranks, Expect()),
         f"{512 * ranks} {ranks} {room} {room}",
     ),
-    "env-invalid": lambda said=40: (
-        (Environment({"HCCL_RDMA_SL": f"{said}"}), None, plan(backend=Backend.HCCL), HERE),
-        f"0! 7! {said} {said}",
-    ),
-    "somaxconn-low": lambda length=40, ranks=80: (
-        (ports(length), plan(ranks), HERE, Expect()),
-        f"{2 * ranks} {2 * ranks} {length} {length} 65535!",
-    ),
     "somaxconn-low: expected": lambda length=40, need=200000: (
         (ports(length), plan(), HERE, Expect(somaxconn=need)),
         f"{need} {length} {length} {need}",
@@ -124,21 +115,9 @@ ROWS: dict[str, Row] = {
         f"{8 * ranks} {ranks} 8! {number - reserved} {first} {first + number - 1} {number} {reserved} "
         f"{first} {first + number - 1} {first} {first + reserved - 1}",
     ),
-    "port-in-use": lambda port=29500: (
-        ((BoundPort("0.0.0.0", port, "python"),), with_master(port), HERE, None, None, None),
-        f"{port} {port} {port}",
-    ),
     "port-in-use: root": lambda port=400: (
         ((), with_master(port), HERE, None, None, refused(port)),
         f"{port} {port} {port} 1023!",
-    ),
-    "port-in-use: no listener": lambda port=29500: (
-        ((), with_master(port), HERE, None, None, refused(port, "in-use")),
-        f"{port} {port} {port} {port}",
-    ),
-    "nofile-low": lambda limit=512, ranks=1000: (
-        (limits(nofile=limit), plan(ranks), Expect()),
-        f"{8 * ranks} {limit} {limit} 65535!",
     ),
     "nproc-low": lambda limit=64, need=1000: (
         (limits(nproc=limit), 8, Expect(nproc=need)),
@@ -147,10 +126,6 @@ ROWS: dict[str, Row] = {
     "memlock-low": lambda limit=8 * MB, wanted=64: (
         (limits(memlock=limit), ("mlx5_0",), Expect(memlock_mb=wanted)),
         f"{wanted} {limit // 1024} {limit}",
-    ),
-    "address-space-limited": lambda limit=800 * MB: (
-        (limits(space=limit), None, plan(), Expect()),
-        f"{limit // MB} {limit}",
     ),
     "file-size-limited": lambda limit=800 * MB, wanted=102400: (
         (limits(file=limit), Expect(file_size_mb=wanted)),
@@ -236,10 +211,6 @@ ROWS: dict[str, Row] = {
         (spaces("/dev/shm", 8000, free, inodes), None, 1, Expect()),
         f"64! {inodes} {free} {inodes} 2!",
     ),
-    "memory-low": lambda total=64000, free=1000, ranks=16, each=512: (
-        (held(MEMORY, meminfo(total, free)), ranks, Expect(memory_mb_per_rank=each)),
-        f"{each * ranks} {ranks} {free} {total} {free * 1024}",
-    ),
     "memory-low: limited": lambda host=64000, limit=1000, ranks=16: (
         (held(MEMORY, meminfo(128000, host, limit)), ranks, Expect()),
         f"{512 * ranks} {ranks} {limit} {limit} {host * 1024} {limit * 1024} {512 * ranks}",
@@ -247,20 +218,6 @@ ROWS: dict[str, Row] = {
     "disk-full": lambda free=400, wanted=1024: (
         (spaces("/tmp", 80000, free), Expect(disk_free_mb=wanted)),
         f"{wanted} {free} {free * 1024} 2!",
-    ),
-    "memory-errors": lambda count=4, more=2: (
-        (
-            held(
-                LOST_DATA,
-                {
-                    f"/sys/devices/system/edac/mc/mc{n}/ue_count": str(each)
-                    for n, each in enumerate((count, more))
-                },
-            ),
-            None,
-            Expect(),
-        ),
-        f"{count + more} {count + more}",
     ),
     "memory-errors: log": lambda count=4: (
         (

@@ -103,13 +103,6 @@ def out_of_table(number: int, device: int) -> Launch:
     return replace(launch, told=tuple(replace(each, seat=seat) for each in launch.told))
 
 
-def in_table(world: int, said: int) -> Launch:
-    """A rank that was told another number of ranks than its rank table has."""
-    (launch,) = script(f"DEVICE_ID=0\nRANK_SIZE={said}\n")
-    seat = TableSeat(0, world, {0: 0}, "/t.json")
-    return replace(launch, told=tuple(replace(each, seat=seat) for each in launch.told))
-
-
 START = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=1 WORLD_SIZE={}\n"
 
 
@@ -147,10 +140,6 @@ ROWS: dict[str, Row] = {
         facts("launch-hosts", script(torchrun(wanted)), hosts),
         f"{wanted} {hosts} {wanted} {hosts} {hosts} {wanted} {wanted} …",
     ),
-    "launch-hosts: one": lambda hosts=4: (
-        facts("launch-hosts", script("torchrun --standalone --nproc_per_node=8 train.py\n"), hosts),
-        f"{hosts} {hosts} {hosts} {hosts} 1! …",
-    ),
     "launch-hosts: uneven": lambda world=170, each=16, hosts=4: (
         facts("launch-hosts", script(f"msrun --worker_num={world} --local_worker_num={each} n.py\n"), hosts),
         f"{world} {each} {each} {hosts * each} {hosts} {world} {each} …",
@@ -182,10 +171,6 @@ ROWS: dict[str, Row] = {
     "launch-ranks: range": lambda world=8, number=12: (
         facts("launch-ranks", numbered([*range(world - 1), *range(world, world + number)], world)),
         f"0 {world - 1} {world} {spots(world)} {number - 4} 0 {world - 1} {world} …",
-    ),
-    "launch-ranks: twice": lambda times=16: (
-        facts("launch-ranks", list(running(node1=[process(100 + n, {"RANK": 0}) for n in range(times)]))),
-        f"0 {times} {shown(range(100, 106), 6, times)} 0 …",
     ),
     "launch-ranks: unset": lambda ranks=8: (
         facts(
@@ -237,10 +222,6 @@ ROWS: dict[str, Row] = {
         facts("launch-ranks", [out_of_table(number, device)]),
         f"0 7! {device} {device + 1} {device + 2} {device + 3} {shown((), 0, number - 4)} …",
     ),
-    "launch-ranks: another size": lambda table=8, said=32: (
-        facts("launch-ranks", [in_table(table, said)]),
-        f"{table} {said} 0 {table} …",
-    ),
     "launch-ranks: starts": lambda world=64, started=8: (
         facts(
             "launch-ranks",
@@ -264,14 +245,6 @@ ROWS: dict[str, Row] = {
         (replace(a_plan("hccl", 2, 8), env={"HCCL_RDMA_SL": f"{said}"}),),
         f"0! 7! {said} {said}",
     ),
-    "launch-timeouts": lambda connect=800, execute=300: (
-        facts("launch-timeouts", timeouts(connect=connect, exec=execute)),
-        f"{connect} {connect} {execute} {(connect // 68 + 2) * 68} …",
-    ),
-    "launch-timeouts: event": lambda event=400, execute=1800: (
-        facts("launch-timeouts", timeouts(connect=120, exec=execute, event=event)),
-        f"{execute} {event} {execute} {execute + 32} …",
-    ),
     "launch-timeouts: rounded": lambda event=400, execute=1800: (
         facts("launch-timeouts", timeouts(connect=120, exec=execute, event=event), product="atlas-training"),
         f"{execute // 68 * 68} {event} {execute} {execute // 68 * 68} {execute + 32} …",
@@ -280,41 +253,17 @@ ROWS: dict[str, Row] = {
         facts("launch-timeouts", timeouts(connect=connect)),
         f"120! 7200! {connect} 120! …",
     ),
-    "plan-invalid": lambda dp=4, tp=2, each=32: (
-        plan(f"dp={dp},tp={tp}", each, each),
-        f"{2 * each} {2 * each // tp} {dp} {tp} {dp * tp} {2 * each} {each} …",
-    ),
-    "plan-invalid: no dp": lambda tp=6, each=32: (
-        plan(f"tp={tp}", each, each),
-        f"{2 * each} {tp} {tp} {2 * each} {each} …",
-    ),
     "plan-invalid: no such dp": lambda dp=4, tp=6, each=32: (
         plan(f"dp={dp},tp={tp}", each, each),
         f"{2 * each} {tp} {dp} {tp} {dp * tp} {2 * each} {each} …",
-    ),
-    "plan-invalid: more": lambda dp=64, each=8: (
-        plan(f"dp={dp},framework=torch", each, each),
-        f"{2 * each} {2 * each} {dp} {dp} {2 * each} {each} {2 * each} {dp} {dp}",
     ),
     "plan-invalid: world": lambda dp=4, world=64: (
         plan(f"dp={dp},world={world}", 8, 8),
         f"{world} {world} {dp} {dp} {world} {dp} {world}",
     ),
-    "plan-invalid: stand-alone": lambda each=8: (
-        plan("framework=mindspore,parallel_mode=stand_alone", each, each),
-        f"{2 * each} …",
-    ),
-    "plan-invalid: odd": lambda each=8, odd=6: (
-        plan(f"framework=mindspore,parallel_mode=semi_auto_parallel,strategy=(({odd},1),)", each, each),
-        f"2! 2! {2 * each} {odd} {2 * each} {odd} 1! {odd} …",
-    ),
     "plan-invalid: uneven": lambda each=8, parts=64: (
         plan(f"framework=mindspore,parallel_mode=semi_auto_parallel,strategy=(({parts},2),)", each, each),
         f"{2 * each} {parts} 2! {2 * parts} {parts} 2! {2 * each} {parts} 2!",
-    ),
-    "plan-invalid: devices": lambda each=12: (
-        plan("", each, each, product="atlas-training"),
-        f"1! 2! 4! 8! {each} 1! 2! 4! 8! {each}".rsplit(" ", 1)[0] + " 8! 1! 2! 4!",
     ),
     "plan-invalid: spans": lambda tp=64, few=4, more=12: (
         plan(f"tp={tp}", few, more, few, more, 256 - 2 * (few + more)),
@@ -344,10 +293,5 @@ ROWS: dict[str, Row] = {
     "plan-invalid: another lr": lambda lr=0.0015, before=0.004: (
         plan(f"batch=4,batch_before=2,lr={lr},lr_before={before},devices_before=8,dp=16", 8, 8),
         f"4! {4 * before:g} 1! 8! 16! 2! 4! {before:g} {lr:g} …",
-    ),
-    "plan-invalid: lr": lambda before=8, each=16, batch=32, lr=0.001: (
-        plan(f"batch={batch},lr={lr},devices_before={before},dp={2 * each}", each, each),
-        f"{2 * each // before} {lr * 2 * each / before:g} {batch * before // (2 * each)} "
-        f"{before} {2 * each} {batch} {lr:g} …",
     ),
 }

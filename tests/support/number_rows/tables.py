@@ -11,28 +11,28 @@ from doctor.facts.tables import HostFile, JobTable
 from doctor.job.launch.table_reference import TableReference
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable import read_table
-from tests.support.npu_cluster import FLAT, RAILS, Network, devices, plan
+from tests.support.npu_cluster import FLAT, devices, plan
 from tests.support.shown_numbers import Row
 
 PATH = "/job/hccl.json"
 
 
-def entry(network: Network, host: int, device: int, rank: int, **more: Any) -> dict[str, Any]:
-    return {"device_id": str(device), "device_ip": network.address(host, device), "rank_id": str(rank)} | more
-
-
-def table(sizes: Sequence[int], count: int | None = None, network: Network = FLAT, **more: Any) -> str:
+def table(sizes: Sequence[int], **more: Any) -> str:
     """A table of servers with so many devices, one server on a line."""
     first = [sum(sizes[:n]) for n in range(len(sizes))]
     servers = [
         {
             "server_id": f"node{n}",
-            "device": [entry(network, n, d, first[n - 1] + d, **more) for d in range(size)],
+            "device": [
+                {"device_id": str(d), "device_ip": FLAT.address(n, d), "rank_id": str(first[n - 1] + d)}
+                | more
+                for d in range(size)
+            ],
         }
         for n, size in enumerate(sizes, 1)
     ]
     lines = ",\n".join(map(json.dumps, servers))
-    head = f'"version": "1.0", "status": "completed", "server_count": "{count or len(sizes)}"'
+    head = f'"version": "1.0", "status": "completed", "server_count": "{len(sizes)}"'
     return f'{{{head},\n"server_list": [\n{lines}]}}'
 
 
@@ -46,10 +46,6 @@ def devices_of(text: str, own: int = 8, *, strange: bool = False, **pods: Any) -
     if strange:
         npus["node3"] = {n: Address(f"10.20.9.{n}", 24) for n in range(own)}
     return seen(text), plan(), {host: devices(npus=range(own)) for host in hosts}, {}, npus, pods, {}
-
-
-def ranks_of(text: str) -> tuple[Any, ...]:
-    return seen(text), plan(), {}
 
 
 def copies(*texts: str) -> tuple[Any, ...]:
@@ -73,36 +69,9 @@ ROWS: dict[str, Row] = {
         devices_of(table([8, 8] + [8] * others).replace("node3", "other"), strange=True),
         f"{2 + others} {others} {2 + others}",
     ),
-    "rank-table-devices: left": lambda more=4: (devices_of(table([8] * (3 + more))), f"{more} {3 + more}"),
     "rank-table-devices: superpod": lambda said=400, own=300: (
         devices_of(table([1, 1, 1], super_device_id=str(said)), 1, node1={0: SuperPodPlace(own, 0)}),
         f"0 {said} {own} 0 {said}",
-    ),
-    "rank-table-ranks: twice": lambda rank=2: (
-        ranks_of(table([8]).replace('"rank_id": "7"', f'"rank_id": "{rank}"')),
-        f"{rank} {rank} 3! {rank} 3! 3! {rank} 3! 7! 8! 0 7! 0 6! 0 6! 3! 0 7! 0 6!",
-    ),
-    "rank-table-ranks: missing": lambda ranks=8: (
-        ranks_of(table([ranks]).replace(f'"rank_id": "{ranks - 1}"', f'"rank_id": "{ranks}"')),
-        f"{ranks - 1} {ranks} 0 {ranks - 1} 0 {ranks - 2} {ranks} 3! 0 {ranks - 1} 0 {ranks - 2} {ranks} …",
-    ),
-    "rank-table-ranks: device": lambda device=2: (
-        ranks_of(table([8]).replace('"device_id": "7"', f'"device_id": "{device}"')),
-        f"{device} {device} 3! {device} 3! 3! {device} 3!",
-    ),
-    "rank-table-ranks: count": lambda said=12, servers=2: (
-        ranks_of(table([8] * servers, said)),
-        f"{said} {servers} {servers} {said} {said} 1! {servers} {said}",
-    ),
-    "rank-table-grouping": lambda servers=4: (
-        (seen(table([6] * servers, network=RAILS), "atlas-training"), {}),
-        f"6! 8! 1! 2! 4! {servers - 1} 1! 2! 4! 8! 6! "
-        + " ".join(f"{n + 3}! 1! 2! 4! 8! 6!" for n in range(min(8, servers)))
-        + " …",
-    ),
-    "rank-table-grouping: uneven": lambda few=3, usual=4, servers=4: (
-        (seen(table([few] + [usual] * servers), "atlas-a2"), {}),
-        f"{usual} {servers} {servers + 1} {few} {few} 3! {usual} {servers} {servers + 1} {few}",
     ),
     "rank-table-grouping: many": lambda devices=40: (
         (seen(table([devices, 8, 8]), "atlas-a2"), {}),
@@ -112,10 +81,5 @@ ROWS: dict[str, Row] = {
         copies("x\n" * right, "x\n" * right, "x\n" * lines),
         f"{lines} {right} …",
     ),
-    "rank-table-differs: line": lambda line=8: (
-        copies(*["x\n" * 40] * 2, "x\n" * (line - 1) + "y\n" + "x\n" * (40 - line)),
-        f"{line} …",
-    ),
-    "rank-table-differs: undecided": lambda hosts=4: (copies(*map(str, range(hosts))), f"{hosts} …"),
     "rank-table-differs: absent": lambda paths=8: (absent(paths), f"{paths - 1} …"),
 }

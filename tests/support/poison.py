@@ -12,43 +12,12 @@ from hypothesis import strategies as st
 from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding
+from tests.support.cases import from_cases
 from tests.support.recordings import heard, recording, report
 from tests.support.reports import SMALL_SHM, reports
 
 T = TypeVar("T")
-NASTY = (
-    *("```", "`` ` ``", "~~~", "|", "\\|", "\\", "](http://evil.example)", "![x](http://evil.example/x)"),
-    *(
-        "@everyone",
-        "@octocat",
-        "#1",
-        "GH-1",
-        "octo/repo#1",
-        "!7",
-        "<!-- ",
-        "</details>",
-        "<script>x</script>",
-    ),
-    *(
-        "]]>",
-        "&lt;",
-        "&#x0;",
-        "**",
-        "__",
-        "$x$",
-        "{{x}}",
-        "# x",
-        "- x",
-        "1. x",
-        "> x",
-        "+ x",
-        "---",
-        "===",
-        "<",
-    ),
-    *('"', "\\n", "'", "{", "}", "\n", "\r", "\r\n", "\x00", "\x0b", "\x1b[2J", "\x85", "\u2028", "\ufffe"),
-    *("\ud800", "\U0010ffff", "\u202e", "末", ":tada:", "https://evil.example", "www.evil.example", "\t"),
-)
+NASTY = (*from_cases(__file__, "NASTY", tuple[str, ...]), "\ud800")
 """Characters that end or begin something in one of the formats."""
 nasty_text = st.lists(st.sampled_from(NASTY) | st.text(max_size=5), min_size=1, max_size=8).map("".join)
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.trials.fuzz.target import Target, seconds, tried
+from tests.trials.fuzz.target import Target, tried
 from tests.trials.fuzz.targets import TARGETS
 
 
@@ -52,13 +52,13 @@ def _turn(target: Target, tally: Tally, args: argparse.Namespace) -> None:
     """Some seconds of one target in turn, so that the most fragile target shows soon, whatever the total
     time.
     """
-    began, until = seconds(), time.monotonic() + args.turn
+    began, until = time.process_time(), time.monotonic() + args.turn
     while time.monotonic() < until:
-        before = seconds()
+        before = time.process_time()
         case = target.case(f"{args.seed}:{tally.cases}")
         said = tried(target, case)
         tally.cases += 1
-        tally.longest = max(tally.longest, seconds() - before)
+        tally.longest = max(tally.longest, time.process_time() - before)
         key = (said and "\n".join(line for line in said.splitlines()[1:] if "File" in line)[-300:]) or said
         if said and key and key not in tally.finds:
             tally.finds[key] = case
@@ -66,7 +66,7 @@ def _turn(target: Target, tally: Tally, args: argparse.Namespace) -> None:
             kept.with_suffix(".case").write_bytes(case)
             kept.with_suffix(".txt").write_text(said, errors="backslashreplace")
             print(f"{target.name}, case {tally.cases}: {said}\n", file=sys.stderr, flush=True)
-    tally.cpu += seconds() - began
+    tally.cpu += time.process_time() - began
 
 
 def _arguments() -> argparse.Namespace:

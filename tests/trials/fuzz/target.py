@@ -1,19 +1,17 @@
 """The targets: where cases come from, what reads them, and what counts as a find."""
 
-import signal
-import time
 import traceback
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from random import Random
-from types import FrameType
 
 from doctor.errors import DoctorError
 from doctor.text.console import drawn
+from tests.support.limits import TooSlow, within
 from tests.trials.fuzz.mutate import spoilt
 
 LONGEST = 10.0
@@ -25,10 +23,6 @@ Mutate = Callable[[Random, bytes, Sequence[bytes]], bytes]
 
 class Find(AssertionError):
     """A forbidden result, although nothing crashed."""
-
-
-class TooLong(BaseException):
-    """No code may catch this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +71,12 @@ def tried(target: Target, case: bytes) -> str | None:
     _forget()
     before = _memory()
     try:
-        with _bounded():
+        with within(LONGEST):
             target.read(case)
     except DoctorError as error:
         with suppress(Find):
             refuse_unsafe(error.message)  # the entry point cleans it, so it must not be checked here
-    except (Exception, SystemExit, TooLong) as error:
+    except (Exception, SystemExit, TooSlow) as error:
         return f"{type(error).__name__}: {str(error)[:300]}\n{_where(error)}"
     used = _memory() - before
     return f"it took {used // 1000} MB" if used > MOST_MEMORY else None
@@ -97,26 +91,8 @@ def _forget() -> None:
     Path("/proc/self/clear_refs").write_text("5")
 
 
-@contextmanager
-def _bounded() -> Iterator[None]:
-    def stop(_: int, __: FrameType | None) -> None:
-        raise TooLong(f"{LONGEST} s of CPU")
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
 def _where(error: BaseException) -> str:
     """The innermost places; the last one in our own code distinguishes finds."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if "/doctor/" in frame.filename or "/checks/" in frame.filename]
     return "".join(traceback.format_list((own or frames)[-6:]))
-
-
-def seconds() -> float:
-    return time.process_time()

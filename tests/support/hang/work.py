@@ -3,23 +3,31 @@
 Each rank writes the number of its last step to FOLDER/step.RANK, and `hit` where KIND begins.
 """
 
+import asyncio
+import fcntl
 import gc
 import json
 import os
+import secrets
 import socket
+import sqlite3
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from datetime import timedelta
 from importlib import import_module
 from itertools import count
+from multiprocessing import get_context
 from pathlib import Path
+from urllib.request import urlopen
 
 import torch
 import torch.distributed as dist
+from filelock import FileLock
 
 RANK = int(os.environ.get("RANK", "0"))
 KIND, AT = os.environ.get("KIND", ""), int(os.environ.get("AT", "5"))
@@ -101,15 +109,18 @@ def slow_storage() -> None:
 
 def _local_service() -> str:
     """The path of a socket of Unix behind which a service answers after some time."""
-    import secrets
-
     path = str(FOLDER / f"socket.{secrets.token_hex(4)}")
     server = socket.socket(socket.AF_UNIX)
     server.bind(path)
     server.listen()
-    code = f"import socket,time; s=socket.socket(fileno={server.fileno()}); c=s.accept(); time.sleep({LONG})"
-    subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
+    _goes_on_with(server, f"c=s.accept(); time.sleep({LONG})")
     return path
+
+
+def _goes_on_with(server: socket.socket, code: str) -> None:
+    """A process of its own has the socket as `s`."""
+    code = f"import socket,time\ns=socket.socket(fileno={server.fileno()})\n{code}"
+    subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
 
 
 def ask_local_service() -> int:
@@ -129,22 +140,16 @@ def ask_local_service_with_timeout() -> int:
 
 
 async def _ask() -> None:
-    import asyncio
-
     reader, writer = await asyncio.open_unix_connection(_local_service())
     writer.write(b"{}")
     await reader.read()
 
 
 def ask_local_service_by_asyncio() -> None:
-    import asyncio
-
     asyncio.run(_ask())
 
 
 def ask_local_service_by_loop_of_thread() -> None:
-    import asyncio
-
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
     asyncio.run_coroutine_threadsafe(_ask(), loop).result()
@@ -169,8 +174,6 @@ def read_pipe() -> None:
 
 
 def read_pipe_by_asyncio() -> None:
-    import asyncio
-
     async def read() -> None:
         reader = asyncio.StreamReader()
         protocol = asyncio.StreamReaderProtocol(reader)
@@ -182,7 +185,6 @@ def read_pipe_by_asyncio() -> None:
 
 def serve_by_asyncio() -> None:
     """It waits until somebody connects."""
-    import asyncio
 
     async def serve() -> None:
         await (await asyncio.start_server(lambda *_: None, "127.0.0.1", 0)).serve_forever()
@@ -192,7 +194,6 @@ def serve_by_asyncio() -> None:
 
 def asyncio_deadlock() -> None:
     """A loop in which nothing can happen any more."""
-    import asyncio
 
     async def wait() -> None:
         await asyncio.Event().wait()
@@ -201,8 +202,6 @@ def asyncio_deadlock() -> None:
 
 
 def ask_local_service_by_threads() -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda _: ask_local_service(), range(2)))
 
@@ -217,32 +216,26 @@ def many_files() -> None:
 
 def checkpoint() -> None:
     """To a disk that accepts 40 KB a second."""
-    goes_on = until()
-    with (FOLDER / "checkpoint").open("wb", buffering=0) as file:
-        while goes_on():
-            file.write(bytes(8000))
-            time.sleep(0.2)
+    _write(8000, 0.2)
 
 
 def slow_checkpoint() -> None:
     """4 KB a second."""
+    _write(2000, 0.5)
+
+
+def _write(piece: int, pause: float) -> None:
     goes_on = until()
     with (FOLDER / "checkpoint").open("wb", buffering=0) as file:
         while goes_on():
-            file.write(bytes(2000))
-            time.sleep(0.5)
+            file.write(bytes(piece))
+            time.sleep(pause)
 
 
 def _sink() -> int:
     """A service that accepts whatever is sent to it; returns its port."""
     server = socket.create_server(("127.0.0.1", 0))
-    code = (
-        "import socket,sys,time\n"
-        f"s=socket.socket(fileno={server.fileno()})\n"
-        "c,_=s.accept()\n"
-        "while c.recv(65536): pass\n"
-    )
-    subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
+    _goes_on_with(server, "c,_=s.accept()\nwhile c.recv(65536): pass\n")
     return int(server.getsockname()[1])
 
 
@@ -264,24 +257,22 @@ def slow_upload() -> None:
     _send(_sink(), 1_000, 0.1)
 
 
-def upload_by_child() -> None:
+def _uploading() -> list[str]:
     code = (
         "import socket,time\n"
         f"c=socket.create_connection(('127.0.0.1',{_sink()}))\n"
         f"end=time.monotonic()+{LONG}\n"
         "while time.monotonic()<end: c.sendall(bytes(200000)); time.sleep(0.1)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=False)
+    return [sys.executable, "-c", code]
+
+
+def upload_by_child() -> None:
+    subprocess.run(_uploading(), check=False)
 
 
 def upload_by_polled_child() -> None:
-    code = (
-        "import socket,time\n"
-        f"c=socket.create_connection(('127.0.0.1',{_sink()}))\n"
-        f"end=time.monotonic()+{LONG}\n"
-        "while time.monotonic()<end: c.sendall(bytes(200000)); time.sleep(0.1)\n"
-    )
-    child = subprocess.Popen([sys.executable, "-c", code])
+    child = subprocess.Popen(_uploading())
     while child.poll() is None:
         time.sleep(0.5)
 
@@ -292,54 +283,45 @@ def upload_by_thread() -> None:
     thread.join()
 
 
-def _service(seconds: float) -> int:
+def _service() -> int:
     """A service that judges, and answers after some time."""
     server = socket.create_server(("127.0.0.1", 0))
     code = (
-        "import socket,time\n"
-        f"s=socket.socket(fileno={server.fileno()})\n"
         "while True:\n"
         "  c,_=s.accept(); c.recv(65536)\n"
-        f"  time.sleep({seconds}); c.sendall({ANSWER!r}); c.close()\n"
+        f"  time.sleep({LONG}); c.sendall({ANSWER!r}); c.close()\n"
     )
-    subprocess.Popen([sys.executable, "-c", code], pass_fds=[server.fileno()], start_new_session=True)
+    _goes_on_with(server, code)
     return int(server.getsockname()[1])
 
 
 def judge_by_http() -> None:
-    from urllib.request import urlopen
-
-    json.load(urlopen(f"http://127.0.0.1:{_service(LONG)}/score", data=b"{}"))
+    json.load(urlopen(f"http://127.0.0.1:{_service()}/score", data=b"{}"))
 
 
 def judge_by_http_with_timeout() -> None:
-    from urllib.request import urlopen
-
-    json.load(urlopen(f"http://127.0.0.1:{_service(LONG)}/score", data=b"{}", timeout=2 * LONG))
+    json.load(urlopen(f"http://127.0.0.1:{_service()}/score", data=b"{}", timeout=2 * LONG))
 
 
 def judges_by_threads() -> None:
     from concurrent.futures import ThreadPoolExecutor
-    from urllib.request import urlopen
 
-    port = _service(LONG)
+    port = _service()
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(lambda _: urlopen(f"http://127.0.0.1:{port}/", data=b"{}").read(), range(2)))
 
 
 def judge_by_curl() -> None:
-    subprocess.run(["curl", "-s", "-d", "{}", f"http://127.0.0.1:{_service(LONG)}/"], check=False)
+    subprocess.run(["curl", "-s", "-d", "{}", f"http://127.0.0.1:{_service()}/"], check=False)
 
 
 def judge_by_asyncio() -> None:
-    import asyncio
-
     async def ask(port: int) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"POST / HTTP/1.1\r\n\r\n{}")
         await reader.read()
 
-    asyncio.run(ask(_service(LONG)))
+    asyncio.run(ask(_service()))
 
 
 def compress_by_shell() -> None:
@@ -349,8 +331,6 @@ def compress_by_shell() -> None:
 
 def queue_of_computing_child() -> None:
     """It waits for what a child has not computed yet."""
-    from multiprocessing import get_context
-
     context = get_context("spawn")
     results = context.Queue()
     child = context.Process(target=_spin_for, args=(LONG,))
@@ -423,9 +403,6 @@ def threads_compute() -> None:
 
 
 def pool_computes() -> None:
-    from concurrent.futures import ProcessPoolExecutor
-    from multiprocessing import get_context
-
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
         list(pool.map(_spin_for, [LONG, LONG]))
 
@@ -490,8 +467,6 @@ def child_sleeps() -> None:
 
 
 def file_lock() -> None:
-    import fcntl
-
     with (FOLDER / "cache.lock").open("w") as mine:
         pid = os.fork()
         if pid == 0:
@@ -541,44 +516,32 @@ def _held_by_another(kind: str) -> str:
 
 def pool_sleeps() -> None:
     """A worker of a pool stands still, and the rank waits for its result."""
-    from multiprocessing import get_context
-
     with get_context("fork").Pool(1) as pool:
         pool.map(time.sleep, [LONG])
 
 
 def hub_lock() -> None:
-    from filelock import FileLock
-
     with FileLock(_held_by_another("flock")):
         pass
 
 
 def flock_of_another() -> None:
-    import fcntl
-
     with open(_held_by_another("flock"), "a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
 
 
 def sqlite_lock() -> None:
-    import sqlite3
-
     connection = sqlite3.connect(_held_by_another("sqlite"), timeout=LONG)
     connection.execute("create table runs (id int)")
 
 
 def short_lock() -> None:
     """It is free after some seconds."""
-    from filelock import FileLock
-
     with FileLock(_held_by_another("short")):
         pass
 
 
 def lock_of_a_download() -> None:
-    from filelock import FileLock
-
     with FileLock(_held_by_another("downloads")):
         pass
 
@@ -593,8 +556,6 @@ def build_lock() -> None:
 
 def lock_over_collective() -> None:
     """The first rank holds it, and waits for all."""
-    from filelock import FileLock
-
     if RANK == 0:
         with FileLock(str(FOLDER / "cache.lock")):
             mark("held")

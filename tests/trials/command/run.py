@@ -8,7 +8,7 @@ import sys
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.support.cases import from_cases
@@ -23,27 +23,17 @@ JOB = (sys.executable, str(ROOT / "tests/support/command_job.py"))
 LOOP = from_cases(__file__, "LOOP", str)
 SMALL_SHM = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs -o size=32m shm /dev/shm; exec "$@"', "sh")
 MEMORY = Path("/sys/fs/cgroup/memory")
-MPIRUN = ("mpirun", "--allow-run-as-root", "--oversubscribe", "-n", "2")
-
-FRAMEWORKS = str(ROOT / ".venv-frameworks/bin") + "/"
+FRAMEWORKS = str(ROOT / ".venv-frameworks/bin")
 """What `scripts/hang-frameworks` makes."""
-ACCELERATE = (
-    *(f"{FRAMEWORKS}accelerate", "launch", "--multi_gpu", "--num_processes=2", "--num_machines=1"),
-    *("--mixed_precision=no", "--dynamo_backend=no"),
-)
-DEEPSPEED = (f"{FRAMEWORKS}deepspeed", "--num_accelerators=2")
+LAUNCHERS = from_cases(__file__, "LAUNCHERS", dict[str, str])
+"""The words of each."""
 
-LAUNCHERS: Mapping[str, Callable[[int], tuple[str, ...]]] = {
-    "torchrun": lambda _: (
-        *(sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", JOB[1]),
-    ),
-    "mpirun": lambda _: (*MPIRUN, *JOB),
-    "loop": lambda _: ("sh", "-c", LOOP, "loop", *JOB),
-    "python": lambda _: JOB,
-    "accelerate": lambda port: (*ACCELERATE, f"--main_process_port={port}", JOB[1]),
-    "deepspeed": lambda port: (*DEEPSPEED, f"--master_port={port}", JOB[1]),
-}
-"""Each command, with its port."""
+
+def words_of(launcher: str, port: int) -> list[str]:
+    if launcher == "loop":
+        return ["sh", "-c", LOOP, "loop", *JOB]
+    words = LAUNCHERS[launcher].format(python=JOB[0], job=JOB[1], frameworks=FRAMEWORKS, port=port)
+    return words.split()
 
 
 def seen_here(draw: Draw) -> Seen:
@@ -56,7 +46,7 @@ def _seen(folder: Path, draw: Draw) -> Seen:
     own = {"MARK": mark, "TMPDIR": str(folder), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(draw.port)}
     env = {**os.environ, **draw.environment, **own}
     words = [*DOCTOR, "run", "--no-preflight", *kind.options, "--json", "run.json", "--"]
-    words = [*(SMALL_SHM if kind.fault == "shm" else ()), *words, *LAUNCHERS[draw.launcher](draw.port)]
+    words = [*(SMALL_SHM if kind.fault == "shm" else ()), *words, *words_of(draw.launcher, draw.port)]
     out, err = folder / "out", folder / "err"
     with (
         _written(out, draw.by_pipe) as stdout,

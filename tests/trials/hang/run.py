@@ -1,16 +1,14 @@
 """One trial of a fault of `kinds.yaml`: a job fails at a drawn rank and step; `doctor hang` reports on it."""
 
-import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from tests.lab import Host, Lab
 from tests.lab.machine import Process
 from tests.lab.slurm import Slurm
 from tests.support.cases import from_cases
-from tests.support.hang import dead_files
+from tests.support.hang.dead_mount import mount_dead
 from tests.support.hang.lost import lose_everything
 from tests.trials.hang.answer import Answer
 from tests.trials.hang.drawn import Drawn
@@ -43,14 +41,8 @@ class Site:
             allow_memory([host], number not in drawn.without)
         for victim in drawn.victims:
             if victim.fault in DEAD:
-                self._mount_dead(self.lab.hosts[drawn.host_of(victim)])
-
-    def _mount_dead(self, host: Host) -> None:
-        host.do("[ -e /dev/fuse ] || mknod -m 666 /dev/fuse c 10 229")
-        argv = [sys.executable, dead_files.__file__, f"{FOLDER}/dead", "for-all"]
-        self.servers.append(host.spawn(argv))
-        mounts = Path(f"/proc/{host.pid}/mounts")
-        host.await_that(lambda: f"{FOLDER}/dead" in mounts.read_text(), "file system that does not answer")
+                host = self.lab.hosts[drawn.host_of(victim)]
+                self.servers.append(mount_dead(host, f"{FOLDER}/dead"))
 
     def clear(self, place: Place) -> None:
         """End everything that a trial started."""

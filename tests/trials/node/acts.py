@@ -15,7 +15,7 @@ from tests.lab.gpus import GpuHost
 from tests.lab.npus import NpuHost
 from tests.lab.slurmjob import submit
 from tests.support.cases import from_cases
-from tests.support.hang import dead_files
+from tests.support.hang.dead_mount import mount_dead
 from tests.support.injob import environment
 from tests.trials.node.situation import Ranks, Situation, Stage
 
@@ -147,21 +147,14 @@ def ports_taken(host: Host) -> None:
         host.listen(port)
 
 
-def mounted(host: Host, folder: str, seconds: str) -> None:
-    """A FUSE file system that answers after some seconds, as clients of many remote file systems do."""
-    host.do(f"mkdir -p {folder}; [ -e /dev/fuse ] || mknod -m 666 /dev/fuse c 10 229")
-    host.spawn([sys.executable, dead_files.__file__, folder, "for-all", seconds])
-    mounts = Path(f"/proc/{host.pid}/mounts")
-    host.await_that(lambda: folder in mounts.read_text(), "file system")
-
-
 def remote(host: Host) -> None:
-    mounted(host, "/data", "1")
+    """As clients of many remote file systems do, it answers after some seconds."""
+    mount_dead(host, "/data", "1")
 
 
 def slow_files(host: Host) -> None:
     """A job on a file system that answers after seconds."""
-    mounted(host, f"{FOLDER}/dead", "3")
+    mount_dead(host, f"{FOLDER}/dead", "3")
     for _ in range(4):
         host.spawn(["sh", "-c", f"while :; do cat {FOLDER}/dead/shard >/dev/null; done"])
 

@@ -5,11 +5,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from pathlib import Path
 
-from tests.lab import Host
 from tests.support.cases import from_cases
-from tests.support.hang import dead_files
+from tests.support.hang.dead_mount import mount_dead
 from tests.support.paths import ROOT
 from tests.trials.hang.place import FOLDER
 from tests.trials.hang.scenes.frameworks import PYTHON, installed
@@ -33,7 +31,7 @@ def worked(place: ScenePlace, kind: str, codes: tuple[int, ...]) -> Iterator[Sce
     beside = kind.endswith("_beside_evaluator")
     host, victim = place.hosts[0], place.lot.randrange(WORLD - beside)
     if kind == "slow_storage":
-        mount_slowly(host, f"{FOLDER}/slow")
+        mount_dead(host, f"{FOLDER}/slow", "6")
     for rank in range(WORLD):
         env = {
             "RANK": str(rank),
@@ -52,14 +50,6 @@ def worked(place: ScenePlace, kind: str, codes: tuple[int, ...]) -> Iterator[Sce
     pids = frozenset(place.until_hit(host, rank) for rank in guilty)
     named = FUNCTIONS.get(kind, kind) if codes != (0, 3) else ""
     yield SceneTruth(codes, frozenset({host.name}), pids, named, rank=None if kind in BY_ALL else victim)
-
-
-def mount_slowly(host: Host, folder: str) -> None:
-    """Mount a file system that answers each read after 6 s."""
-    host.do('[ -e /dev/fuse ] || mknod -m 666 /dev/fuse c 10 229; mkdir -p "$1"', folder)
-    host.spawn([sys.executable, dead_files.__file__, folder, "for-all", "6"])
-    mounts = Path(f"/proc/{host.pid}/mounts")
-    host.await_that(lambda: folder in mounts.read_text(), "slow file system")
 
 
 def lacks(kind: str) -> str:

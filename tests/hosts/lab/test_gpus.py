@@ -4,13 +4,12 @@ everything.
 
 import csv
 import re
-from collections.abc import Callable
 
 import pytest
 
 from tests.lab import gpu_texts as says
 from tests.lab.emulated import MARK
-from tests.lab.gpus import Gpu, GpuHost, Gpus
+from tests.lab.gpus import GpuHost, Gpus
 from tests.support.captures import sample
 
 LIST = "index,uuid,name,pci.bus_id,memory.used,temperature.gpu,pstate"
@@ -126,28 +125,6 @@ def test_processes(gpus: Gpus) -> None:
     assert query(host, "memory.used,memory.free")[3] == ["30013 MiB", f"{says.MEMORY - 30013} MiB"]
 
 
-SICK: list[tuple[Callable[[Gpu], object], str, str]] = [
-    (lambda gpu: gpu.ecc(4), "ecc.errors.uncorrected.volatile.total", "4"),
-    (lambda gpu: gpu.remap(), "remapped_rows.pending", "Yes"),
-    (lambda gpu: gpu.remap(failed=True), "remapped_rows.failure", "Yes"),
-    (lambda gpu: gpu.needs_reset(), "gpu_recovery_action", "Reset"),
-    (lambda gpu: gpu.needs_reset(), "temperature.gpu", "[GPU requires reset]"),
-    (lambda gpu: gpu.memory(500), "memory.used", "500 MiB"),
-    (lambda gpu: gpu.lost(), "memory.used", "[GPU is lost]"),
-]
-
-
-@pytest.mark.parametrize(("change", "field", "value"), SICK, ids=[case[1] for case in SICK])
-def test_sick_gpus(gpus: Gpus, change: Callable[[Gpu], object], field: str, value: str) -> None:
-    host = gpus["node1"]
-    fine = query(host, field)
-    change(host[3])
-    assert query(host, field) == [*fine[:3], [value], *fine[4:]]
-    assert query(gpus["node2"], field) == fine
-    gpus.reset()
-    assert query(host, field) == fine
-
-
 def test_gpus_that_are_gone(gpus: Gpus) -> None:
     host = gpus["node1"]
     host[5].lost()
@@ -165,44 +142,6 @@ def test_gpus_that_are_gone(gpus: Gpus) -> None:
     gpus.reset()
     assert len(host.host.ask(look).stdout.split()) == 9
     assert len(query(host, "index")) == 8
-
-
-def test_no_driver(gpus: Gpus) -> None:
-    host = gpus["node1"]
-    assert "Kernel Module  550.90.12 " in host.host.ask("cat /proc/driver/nvidia/version").stdout
-    host.without_driver()
-    for arguments in ("", "-L", "nvlink --status", "--query-gpu=index --format=csv"):
-        code, shown = smi(host, arguments)
-        assert code == 9
-        assert shown.startswith(
-            "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
-        )
-    assert host.host.ask("ls /dev/nvidia* /proc/driver/nvidia").stdout == ""
-    assert "10de2330" in host.host.ask("cat /proc/bus/pci/devices").stdout
-    gpus.reset()
-    assert smi(host, "-L")[0] == 0
-    assert host.host.ask("[ -c /dev/nvidia7 ] && cat /proc/driver/nvidia/version").stdout == says.VERSION
-
-
-def test_the_fabric_manager(gpus: Gpus) -> None:
-    host = gpus["node1"]
-    running = "grep -lsx nv-fabricmanage /proc/[0-9]*/comm | wc -l"
-    assert host.host.ask(running).stdout == "1\n"
-    host.stop_fabric_manager()
-    assert host.host.ask(running).stdout == "0\n"
-    gpus.reset()
-    assert host.host.ask(running).stdout == "1\n"
-    assert len(host.host.ask("ls /proc/driver/nvidia-nvswitch/devices").stdout.split()) == 4
-
-
-@pytest.mark.parametrize(
-    ("hang", "hangs"), [("all", "-L"), ("topo", "topo -m"), ("gpus", "--query-gpu=index")]
-)
-def test_it_hangs(gpus: Gpus, hang: str, hangs: str) -> None:
-    host = gpus["node1"]
-    host.hang(hang)
-    assert host.host.ask(f"timeout 0.2 nvidia-smi {hangs}").returncode == 124
-    assert hang == "all" or smi(host, "nvlink --status")[0] == 0
 
 
 def test_calls_that_change_something_are_recorded(gpus: Gpus) -> None:

@@ -10,26 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab import Host, Lab, LabError, missing, needs, sweep
+from tests.lab import Host, Lab, missing, needs, sweep
 from tests.lab.controller import REPOSITORY
-from tests.lab.needs import processes_of, without
-from tests.support.cases import cases, from_cases
+from tests.lab.needs import processes_of
 
 PORT = 29500
-DROP_PORT = from_cases(__file__, "DROP_PORT", str)
-
-
-def answers(source: Host, target: Host, port: int = PORT) -> bool:
-    """Whether a connection from one host to another succeeds."""
-    return source.ask('timeout 1 bash -c "</dev/tcp/$1/$2"', target.address, str(port)).returncode == 0
-
-
-def dial(lab: Lab, host: str = "node1", seconds: int = 8) -> str:
-    """The error of ssh when it cannot log in."""
-    client = ["ssh", "-F", str(lab.ssh_config), "-o", f"ConnectTimeout={seconds}", host, "echo in"]
-    done = lab.run(client)
-    assert done.returncode == 255, done.stdout
-    return done.stderr
 
 
 def test_missing_says_what_the_lab_lacks(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -41,30 +26,6 @@ def test_missing_says_what_the_lab_lacks(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 # Hosts exist and are healthy.
-
-
-@cases
-def test_every_user_logs_in_on_every_host(lab: Lab, user: str, uid: str, home: str) -> None:
-    client = ["ssh", "-F", str(lab.ssh_config), "-l", user]
-    sessions = [lab.popen([*client, host.name, "hostname; id -u; pwd"]) for host in lab]
-    for host, session in zip(lab, sessions, strict=True):
-        stdout, stderr = session.communicate(timeout=20)
-        assert stdout.split() == [host.name, uid, home], stderr
-
-
-def test_hosts_reach_each_other_by_name(lab: Lab) -> None:
-    lab["node2"].listen(PORT)
-    assert lab["node1"].ask(f'timeout 1 bash -c "</dev/tcp/node2/{PORT}"').returncode == 0
-    assert lab.run(["getent", "hosts", "node3"]).stdout.split() == [lab["node3"].address, "node3"]
-
-
-def test_hosts_have_a_network_for_data(make_lab: Callable[..., Lab]) -> None:
-    first, second = make_lab(2, data=True)
-    first.listen(PORT, first.data_address)
-    reach = f'timeout 1 bash -c "</dev/tcp/$1/{PORT}"'
-    assert second.ask(reach, first.data_address).returncode == 0
-    assert second.ask(reach, first.address).returncode != 0
-    assert "dev eth1" in second.ask(f"ip route get {first.data_address}").stdout
 
 
 def test_nothing_leaves_the_machine(lab: Lab) -> None:
@@ -82,22 +43,11 @@ def test_an_idle_host_runs_only_sshd(lab: Lab) -> None:
     assert host.ask("cat /proc/sys/net/ipv4/neigh/default/gc_thresh3").stdout == "1024\n"
 
 
-def test_interpreter_of_the_tests_runs_on_hosts(lab: Lab) -> None:
-    assert lab["node1"].ask('"$1" -c "print(6 * 7)"', sys.executable, user="trainee").stdout == "42\n"
-
-
 def test_init_reaps_orphans(lab: Lab) -> None:
     host = lab["node1"]
     host.sh("sh -c 'sleep 0.05 & sleep 0.05 &'")
     time.sleep(0.3)
     assert not host.snapshot().processes
-
-
-def test_sudo_only_where_granted(lab: Lab) -> None:
-    assert lab.ssh("node1", "sudo -n id -u", "trainee").returncode != 0
-    lab["node1"].grant_sudo()
-    assert lab.ssh("node1", "sudo -n id -u", "trainee").stdout == "0\n"
-    assert lab.ssh("node2", "sudo -n id -u", "trainee").returncode != 0
 
 
 # Apart from each other and from the machine.
@@ -159,99 +109,7 @@ def test_settings_of_the_machine_cannot_be_written(lab: Lab) -> None:
     assert "Read-only" in done.stderr
 
 
-def test_limits_reach_new_logins(lab: Lab) -> None:
-    lab["node1"].limits(nofile=1000, memlock=65536)
-    assert lab.ssh("node1", "ulimit -n; ulimit -l", "trainee").stdout.split() == ["1000", "64"]
-    assert lab.ssh("node2", "ulimit -n", "trainee").stdout.split() != ["1000"]
-
-
-def test_full_disks(lab: Lab) -> None:
-    host = lab["node1"]
-    host.shm("64m")
-    host.fill("/dev/shm/nccl-abc", "50m")
-    host.resize("/tmp", "1m")
-    assert host.ask("df -m --output=avail /dev/shm /tmp").stdout.split()[1:] == ["14", "1"]
-    with pytest.raises(LabError, match="No space left"):
-        host.fill("/tmp/big", "2m")
-
-
-def test_clock_runs_ahead(lab: Lab) -> None:
-    lab["node1"].clock(40.5)
-    for options in ("", "-u"):
-        ahead = float(lab["node1"].ask(f"date {options} +%s.%N").stdout) - time.time()
-        assert ahead == pytest.approx(40.5, abs=0.5)
-    assert lab["node1"].ask("date -u -d @0 +%Y").stdout == "1970\n"
-
-
-# Firewalls.
-
-
-@pytest.mark.parametrize(
-    ("program", "close"),
-    [
-        ("nft", lambda host: host.nft(DROP_PORT)),
-        ("iptables-nft", lambda host: host.iptables("-P", "INPUT", "DROP")),
-        ("iptables-legacy", lambda host: host.iptables("-P", "INPUT", "DROP", backend="legacy")),
-        ("ufw", lambda host: host.ufw_enable()),
-        ("firewalld", lambda host: host.firewalld_start()),
-    ],
-)
-def test_firewall_closes_a_port(lab: Lab, program: str, close: Callable[[Host], None]) -> None:
-    if without(program):
-        pytest.skip(f"needs {program}")
-    server, client = lab["node1"], lab["node2"]
-    server.listen(PORT)
-    assert answers(client, server)
-    close(server)
-    assert not answers(client, server)
-
-
-@pytest.mark.parametrize("program", ["ufw", "firewalld"])
-def test_firewall_leaves_ssh_and_allowed_ports_open(lab: Lab, program: str) -> None:
-    if without(program):
-        pytest.skip(f"needs {program}")
-    server, client = lab["node1"], lab["node2"]
-    server.listen(PORT)
-    if program == "ufw":
-        server.ufw_enable(f"allow from {client.address} to any port {PORT} proto tcp")
-        assert f"{PORT}/tcp" in server.ask("ufw status").stdout
-    else:
-        server.firewalld_start(f"--add-port={PORT}/tcp")
-        assert f"{PORT}/tcp" in server.ask("firewall-cmd --list-ports").stdout
-    assert answers(client, server)
-    assert lab.ssh("node1", "echo in").stdout == "in\n"
-
-
-# SSH that fails.
-
-
-@pytest.mark.parametrize(
-    ("fault", "says"),
-    [
-        (lambda host: host.kill_sshd(), "Connection refused"),
-        (lambda host: host.power_off(), "No route to host"),
-        (lambda host: host.link_down(), "No route to host"),
-        (lambda host: host.refuse_login(), "Permission denied"),
-        (lambda host: host.change_key(), "IDENTIFICATION HAS CHANGED"),
-        (lambda host: host.shell("none"), "Permission denied"),
-    ],
-    ids=["refused", "off", "unplugged", "auth", "key", "shell"],
-)
-def test_ssh_prints_its_own_error(lab: Lab, fault: Callable[[Host], None], says: str) -> None:
-    fault(lab["node1"])
-    assert says in dial(lab)
-    lab.reset()
-    assert lab.ssh("node1", "echo in").stdout == "in\n"
-
-
-@pytest.mark.parametrize(
-    "fault",
-    [lambda host: host.blackhole(), lambda host: host.no_banner(), lambda host: host.freeze()],
-    ids=["blackhole", "banner", "frozen"],
-)
-def test_ssh_times_out(lab: Lab, fault: Callable[[Host], None]) -> None:
-    fault(lab["node1"])
-    assert "timed out" in dial(lab, seconds=1)
+# Sessions that fail.
 
 
 @pytest.mark.parametrize("kind", ["silent", "flood", "stall"])
@@ -274,19 +132,6 @@ def test_shell_cuts_the_connection(lab: Lab) -> None:
     lab["node1"].shell("cut", "trainee", after=7)
     done = lab.ssh("node1", "echo 123456789", "trainee")
     assert (done.stdout, done.returncode) == ("1234567", 255)
-
-
-def test_a_shell_prints_a_banner_before_its_output(lab: Lab) -> None:
-    lab["node1"].shell("garbage")
-    done = lab.ssh("node1", "echo in")
-    assert "Authorised use only" in done.stdout
-    assert done.stdout.endswith("in\n")
-
-
-def test_sshd_takes_options(lab: Lab) -> None:
-    lab["node1"].sshd(AllowUsers="root")
-    assert lab.ssh("node1", "true", "trainee").returncode == 255
-    assert lab.ssh("node1", "true").returncode == 0
 
 
 # Nothing is left behind.

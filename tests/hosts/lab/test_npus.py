@@ -6,10 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.lab.emulated import MARK
 from tests.lab.npus import NpuHost, Rack
 from tests.support.cases import cases, from_cases
-from tests.support.npu_tools import Answer, smi, tool
+from tests.support.npu_tools import Answer, tool
 
 BUSY = (11, "hccn_tool is busy, please try again.\n", "")
 
@@ -39,11 +38,6 @@ def test_getters(rack: Rack) -> None:
     assert rack["node2"].calls == tuple(f"-i 6 -{query} -g" for query in GETTERS)
     assert not rack.setters
     assert not rack["node1"].calls
-
-
-def test_the_tool_also_lies_where_the_driver_installs_it(rack: Rack) -> None:
-    done = rack["node1"].host.ask("/usr/local/Ascend/driver/tools/hccn_tool -i 0 -link -g")
-    assert done.stdout == "link status: UP\n"
 
 
 NOTHING = list
@@ -184,36 +178,7 @@ def test_a_hanging_tool_blocks_others_and_may_ignore_signals(rack: Rack) -> None
     assert not host.host.leftovers(before).processes
 
 
-def test_without_the_tools(rack: Rack) -> None:
-    host = rack["node1"]
-    host.without_tool()
-    host.without_smi()
-    assert tool(host, "-i 0 -link -g")[0] == smi(host, "info")[0] == 127
-    assert host.host.ask("ls /usr/local/Ascend/driver/tools").stdout == ""
-    rack.reset()
-    assert tool(host, "-i 0 -link -g")[0] == smi(host, "info")[0] == 0
-
-
 # The emulated host apart from its tools.
-
-
-def test_the_host_says_that_it_is_emulated(rack: Rack) -> None:
-    assert all(host.host.ask(f"[ -e {MARK} ]").returncode == 0 for host in rack)
-
-
-def test_versions_are_those_of_the_product(rack: Rack) -> None:
-    host = rack["node1"]
-    files = host.product.installed
-    assert len(files) == 3
-    for path, text in files.items():
-        assert host.host.ask(f"cat {path}", user="trainee").stdout == text
-
-
-def test_the_devices_are_device_files(rack: Rack) -> None:
-    done = rack["node3"].host.ask(
-        "for n in /dev/davinci[0-9] /dev/davinci_manager; do [ -c $n ] || exit 1; done"
-    )
-    assert done.returncode == 0
 
 
 def test_a_rebooted_host_gets_its_emulators_again(rack: Rack) -> None:

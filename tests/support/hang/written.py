@@ -14,51 +14,16 @@ from doctor.live.evidence import (
     PythonThread,
     Thread,
 )
+from tests.support.cases import from_cases
 
 LIB = "/opt/venv/lib/python3.11/site-packages/torch"
 OWN = "/srv/job/train.py"
-MAIN = Frame(name="main", file=OWN, line=120, source="train(model, loader)")
-STEP = Frame(name="train", file=OWN, line=88, source="dist.all_reduce(loss)")
-COLLECTIVE = Frame(name="all_reduce", file=f"{LIB}/distributed/distributed_c10d.py", line=3252)
-FORWARD = Frame(name="Layer.forward", file=OWN, line=57, source="time.sleep(100000)")
-ITEM = Frame(name="train", file=OWN, line=90, source="total += loss.item()")
-IMPORT = Frame(name="_find_and_load", file="<frozen importlib._bootstrap>", line=1176)
-SYNC = Frame(name="synchronize", file=f"{LIB}/cuda/__init__.py", line=985)
-BACKWARD = Frame(name="_engine_run_backward", file=f"{LIB}/autograd/graph.py", line=979)
-INDUCTOR = Frame(name="compile_fx", file=f"{LIB}/_inductor/compile_fx.py", line=400)
-SAVE = Frame(name="save_checkpoint", file=OWN, line=140, source="torch.save(state, path)")
-EVALUATE = Frame(name="evaluate", file=OWN, line=150, source="logits = model(x)")
-MEASURE = Frame(name="measure", file=OWN, line=160, source="return score(logits)")
-STACKS = {
-    "waits": (COLLECTIVE, STEP, MAIN),
-    "meets": (replace(COLLECTIVE, name="init_process_group"), MAIN),
-    "receives": (replace(COLLECTIVE, name="recv"), STEP, MAIN),
-    "reduces": (replace(COLLECTIVE, name="reduce"), replace(STEP, line=89), MAIN),
-    "gathers": (replace(COLLECTIVE, name="gather"), replace(STEP, line=90), MAIN),
-    "sleeps": (FORWARD, MAIN),
-    "locked": (replace(FORWARD, source="lock.acquire()"), MAIN),
-    "spins": (replace(FORWARD, source="while True:"), MAIN),
-    "item": (ITEM, MAIN),
-    "synchronises": (SYNC, STEP, MAIN),
-    "backward": (BACKWARD, STEP, MAIN),
-    "imports": (IMPORT, MAIN),
-    "compiles": (INDUCTOR, STEP, MAIN),
-    "saves": (SAVE, MAIN),
-    "types": (replace(FORWARD, source='input("continue? ")'), MAIN),
-    "evaluates": (EVALUATE, MAIN),
-    "storage": (replace(FORWARD, source="shard = file.read()"), MAIN),
-}
+FRAMES = from_cases(__file__, "FRAMES", dict[str, Frame])
+MAIN, COLLECTIVE, FORWARD = FRAMES["main"], FRAMES["collective"], FRAMES["forward"]
+IMPORT, EVALUATE, MEASURE = FRAMES["import"], FRAMES["evaluate"], FRAMES["measure"]
+STACKS = from_cases(__file__, "STACKS", dict[str, tuple[Frame, ...]])
 FUTEX, NANOSLEEP = "futex_do_wait", "hrtimer_nanosleep"
-WAITS = {
-    "sleeps": NANOSLEEP,
-    "spins": "",
-    "compiles": "",
-    "storage": "request_wait_answer",
-    "stopped": "do_signal_stop",
-    "frozen": "get_signal",
-    "stuck": "rwsem_down_write_slowpath",
-    "types": "wait_woken",
-}
+WAITS = from_cases(__file__, "WAITS", dict[str, str])
 BUSY = {"spins", "compiles", "evaluates", "imports"}
 PORT = 29500
 

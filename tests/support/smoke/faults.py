@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tests.lab import Host
+from tests.support.cases import from_cases
 
-SSH = 22
+RULES = from_cases(__file__, "RULES", dict[str, str])
+"""What nft loads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,60 +52,41 @@ def _tamper(host: Host, python: JobPython) -> None:
 
 def no_new_connections(host: Host, interface: str = "eth0") -> None:
     """A firewall that accepts SSH and established connections, and drops other incoming packets."""
-    host.nft(
-        f"""table inet closed {{ chain in {{ type filter hook input priority 0; policy accept;
-        iif {interface} tcp dport != {SSH} ct state new drop; }}
-        }}"""
-    )
+    host.nft(RULES["closed"].format(interface=interface))
 
 
 def no_way_out(host: Host, interface: str = "eth0") -> None:
     """In one direction: the host answers connections to it, but its own connections are dropped."""
-    host.nft(
-        f"""table inet oneway {{ chain out {{ type filter hook output priority 0; policy accept;
-        oif {interface} tcp sport != {SSH} ct state new drop; }}
-        }}"""
-    )
+    host.nft(RULES["oneway"].format(interface=interface))
 
 
 def silence(host: Host, interface: str = "eth0", but_ssh: bool = True) -> None:
     """From now on packets are lost in both directions, also those of established connections."""
-    match = f"tcp sport != {SSH} tcp dport != {SSH}" if but_ssh else ""
-    host.nft(
-        f"""table inet silent {{
-        chain in {{ type filter hook input priority -300; iif {interface} {match} drop; }}
-        chain out {{ type filter hook output priority -300; oif {interface} {match} drop; }}
-        }}"""
-    )
+    match = "tcp sport != 22 tcp dport != 22" if but_ssh else ""
+    host.nft(RULES["silent"].format(interface=interface, match=match))
 
 
 def swallow_large(host: Host, interface: str = "eth0", hook: str = "input") -> None:
     """From now on, large packets are lost in one direction, without any message."""
     side = "iif" if hook == "input" else "oif"
-    host.nft(
-        f"""table inet hole {{ chain swallow {{ type filter hook {hook} priority 0; policy accept;
-        tcp sport {SSH} accept; tcp dport {SSH} accept; {side} {interface} meta length > 1000 drop; }}
-        }}"""
-    )
+    host.nft(RULES["hole"].format(hook=hook, side=side, interface=interface))
 
 
 def reset_connections(host: Host) -> None:
     """End every connection of the host except SSH with a reset, as a restarted network card does."""
-    host.do(f"ss -K -t state established 'sport != :{SSH} and dport != :{SSH}' >/dev/null")
+    host.do("ss -K -t state established 'sport != :22 and dport != :22' >/dev/null")
 
 
-def full_shm(host: Host, size: str = "16m") -> None:
+def full_shm(host: Host) -> None:
     """Fill /dev/shm completely."""
-    host.shm(size)
+    host.shm("16m")
     host.do("dd if=/dev/zero of=/dev/shm/stale bs=4096 2>/dev/null || :")
 
 
 @contextlib.contextmanager
-def hogs(count: int, seconds: float = 300.0) -> Iterator[None]:
+def hogs(count: int) -> Iterator[None]:
     """Start `count` programs that each use a whole core of the machine. They end by themselves."""
-    running = [
-        subprocess.Popen(["timeout", f"{seconds:g}", "sh", "-c", "while :; do :; done"]) for _ in range(count)
-    ]
+    running = [subprocess.Popen(["timeout", "300", "sh", "-c", "while :; do :; done"]) for _ in range(count)]
     try:
         yield
     finally:

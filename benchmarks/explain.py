@@ -7,20 +7,17 @@ which also reads forms, times, ranks and losses, and judges them.
 """
 
 import argparse
-import os
 import random
 import shutil
-import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from statistics import median
 
+from benchmarks.meter import Timed, timed
 from benchmarks.table import MEGA, columns
 from doctor.logs.reading.sentences import SYMPTOM, Sentences
 from doctor.logs.sentence import sentence
@@ -33,15 +30,6 @@ BETWEEN = 1200
 """Healthy lines between two lines with a symptom."""
 MIXED = "64 ranks, mixed"
 SMALL = "step 1 loss 2.5\nRuntimeError: CUDA error: out of memory\n"
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    wall: float
-    cpu: float
-    peak: int
-    """Bytes of the process, with its interpreter."""
-    lines: str
 
 
 def main() -> int:
@@ -80,7 +68,7 @@ def measured(kind: str, log: Path, words: Path, args: argparse.Namespace) -> Ite
     if kind == MIXED:
         contenders["which symptoms"] = [sys.executable, "-m", "benchmarks.explain", "--scan", str(log)]
     contenders["doctor explain"] = _explain(log)
-    taken: dict[str, list[Run]] = {name: [] for name in contenders}
+    taken: dict[str, list[Timed]] = {name: [] for name in contenders}
     for _ in range(args.rounds):
         for name, argv in contenders.items():
             taken[name].append(run(argv))
@@ -93,7 +81,7 @@ def _explain(log: Path) -> list[str]:
     return [sys.executable, "-m", "doctor", "explain", str(log)]
 
 
-def _row(name: str, runs: Sequence[Run], megabytes: int, base: float) -> list[str]:
+def _row(name: str, runs: Sequence[Timed], megabytes: int, base: float) -> list[str]:
     wall, cpu = median(each.wall for each in runs), median(each.cpu for each in runs)
     return [
         name,
@@ -102,7 +90,7 @@ def _row(name: str, runs: Sequence[Run], megabytes: int, base: float) -> list[st
         f"{megabytes / cpu:.0f} MB/s" if megabytes else "",
         f"{cpu / base:.1f}" if base else "",
         f"{max(each.peak for each in runs) / MEGA:.0f} MB",
-        runs[0].lines,
+        lines if (lines := runs[0].output.strip()).isdigit() else "",
     ]
 
 
@@ -133,23 +121,11 @@ def _found(text: bytes, matcher: Matcher, table: Sentences) -> int:
     return sum(bool(matcher.decide(line.decode("utf-8", "replace"), None)) for line in marked)
 
 
-def run(argv: Sequence[str]) -> Run:
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        began = time.monotonic()
-        process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
-        output.seek(0)
-        text = output.read()
-    if process.returncode not in (0, 1, 3):
-        raise SystemExit(f"{' '.join(argv)} ended with {process.returncode}:\n{text[-2000:]}")
-    return Run(
-        wall,
-        usage.ru_utime + usage.ru_stime,
-        usage.ru_maxrss * 1024,
-        text.strip() if text.strip().isdigit() else "",
-    )
+def run(argv: Sequence[str]) -> Timed:
+    ran = timed(argv)
+    if ran.rc not in (0, 1, 3):
+        raise SystemExit(f"{' '.join(argv)} ended with {ran.rc}:\n{ran.output[-2000:]}")
+    return ran
 
 
 def write(log: Path, lines: Iterator[str], megabytes: int) -> None:

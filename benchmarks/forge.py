@@ -1,16 +1,12 @@
 """Recordings of any number of hosts, made from the few hosts of a demo: each host is a copy of one of them,
 with its own names, addresses, cards, devices and neighbours. One in 97 is a copy of a sick host: its clock is
 wrong by its own amount, and no host can connect to it.
-
-    python -m benchmarks.forge npus 1000 big.run.json --mesh --doubled
 """
 
-import argparse
 import gzip
 import json
 import re
 import socket
-import sys
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -127,31 +123,3 @@ def _mesh(seen: dict[str, Any], hosts: int, one_in: int) -> dict[str, Any]:
     ]
     listeners = [{**listener, "host": f"node{n}"} for n in range(1, hosts + 1)]
     return {**seen, "shape": "sparse", "head": "node1", "listeners": listeners, "links": links}
-
-
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.forge", description=__doc__)
-    parser.add_argument("demo", choices=sorted(GOOD))
-    parser.add_argument("hosts", type=int)
-    parser.add_argument("output", type=Path)
-    parser.add_argument("--mesh", action="store_true")
-    parser.add_argument("--doubled", action="store_true")
-    parser.add_argument("--walled", action="store_true")
-    parser.add_argument("--barred", action="store_true")
-    parser.add_argument("--one-in", type=int, default=ONE_IN, help="hosts, of which one is sick")
-    args = parser.parse_args()
-    made = forge(
-        args.demo,
-        args.hosts,
-        mesh=args.mesh,
-        doubled=args.doubled,
-        walled=args.walled,
-        barred=args.barred,
-        one_in=args.one_in,
-    )
-    args.output.write_text(json.dumps(made))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -37,6 +37,33 @@ class Sample:
 
 
 @dataclass(frozen=True, slots=True)
+class Timed:
+    """One run of a program, with all the children that it has waited for."""
+
+    began: float
+    """By the clock of the machine."""
+    wall: float
+    cpu: float
+    peak: int
+    rc: int
+    output: str
+
+
+def timed(argv: Sequence[str], env: Mapping[str, str] | None = None) -> Timed:
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        at, began = time.time(), time.monotonic()
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=None if env is None else {**env}
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.monotonic() - began
+        process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
+        output.seek(0)
+        cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+        return Timed(at, wall, cpu, peak, process.returncode, output.read())
+
+
+@dataclass(frozen=True, slots=True)
 class Work:
     """CPU seconds and processes that hosts have used since they were booted."""
 
@@ -67,32 +94,19 @@ def measure(
     open, untimed: the hosts' work is known only after they end.
     """
     before = work(hosts)
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        began = time.monotonic()
-        process = subprocess.Popen(
-            ["timeout", "-k", "1", str(timeout), *lab.enter(argv)],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=lab.environment(env),
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.monotonic() - began
-        process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
-        output.seek(0)
-        text = output.read()
+    ran = timed(["timeout", "-k", "1", str(timeout), *lab.enter(argv)], lab.environment(env))
     if tidy is not None:
         tidy()
     _settle()
     after = work(hosts)
     return Sample(
-        wall=wall,
-        cpu=usage.ru_utime + usage.ru_stime,
-        peak=usage.ru_maxrss * 1024,
+        wall=ran.wall,
+        cpu=ran.cpu,
+        peak=ran.peak,
         hosts_cpu=after.cpu - before.cpu,
         hosts_processes=after.processes - before.processes - len(hosts),
-        rc=process.returncode,
-        output=text,
+        rc=ran.rc,
+        output=ran.output,
     )
 
 

@@ -6,8 +6,6 @@ with cores of their own, importing torch and training take as long as on one hos
 
 import argparse
 import json
-import os
-import platform
 import sys
 from collections.abc import Mapping, Sequence
 from importlib.metadata import version
@@ -16,8 +14,7 @@ from statistics import median
 
 from benchmarks.meter import measure
 from benchmarks.split import MARK
-from benchmarks.table import columns, kernel
-from doctor import __version__
+from benchmarks.table import columns, machine
 from tests.lab import Lab, missing
 
 SIZES = (1, 2, 4, 8)
@@ -90,12 +87,8 @@ def _table(taken: Mapping[int, Sequence[Mapping[str, float]]]) -> str:
 
 
 def _conditions() -> str:
-    return (
-        "Hosts (namespaces, each with its own sshd, 2 ranks each) and the controller on one machine with "
-        f"{os.cpu_count()} cores, {kernel()}; "
-        f"load before: {os.getloadavg()[0]:.1f}. "
-        f"cluster-doctor {__version__}, Python {platform.python_version()}, torch {version('torch')}, gloo."
-    )
+    hosts = "Hosts (namespaces, each with its own sshd, 2 ranks each) and the controller, gloo."
+    return f"{hosts} {machine('torch ' + version('torch'))}"
 
 
 if __name__ == "__main__":

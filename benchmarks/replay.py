@@ -8,7 +8,6 @@ import argparse
 import json
 import multiprocessing
 import os
-import platform
 import subprocess
 import sys
 import tempfile
@@ -18,8 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.forge import forge
-from benchmarks.table import MEGA, columns, kernel
-from doctor import __version__
+from benchmarks.table import MEGA, columns, machine
 
 HOSTS = (300, 1000, 4096)
 KINDS: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -47,8 +45,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.replay", description=__doc__)
     parser.add_argument("--hosts", type=int, nargs="+", default=HOSTS)
     args = parser.parse_args()
-    print(f"One machine with {os.cpu_count()} cores, {kernel()}; load before: {os.getloadavg()[0]:.1f}.")
-    print(f"cluster-doctor {__version__}, Python {platform.python_version()}.\n")
+    print(machine(), end="\n\n")
     lines = []
     for title, (demo, more) in KINDS.items():
         for hosts in args.hosts:

@@ -3,7 +3,6 @@
 python -m benchmarks.run
 """
 
-import os
 import resource
 import subprocess
 import sys
@@ -11,7 +10,7 @@ import time
 from collections.abc import Sequence
 from statistics import median
 
-from benchmarks.table import kernel
+from benchmarks.table import machine
 
 ROUNDS = 5
 MEGABYTES = 2000
@@ -48,9 +47,7 @@ def own_seconds(words: Sequence[str]) -> float:
 
 
 def main() -> None:
-    print(
-        f"{os.cpu_count()} cores, {kernel()}; load before: {os.getloadavg()[0]:.1f}; medians of {ROUNDS}.\n"
-    )
+    print(f"{machine()}\nMedians of {ROUNDS}.\n")
     print("| | alone | under `doctor run` | ratio |\n|---|---|---|---|")
     start = [(seconds(["true"]), seconds([*UNDER, "true"])) for _ in range(ROUNDS)]
     alone, under = _medians(start)

@@ -9,7 +9,6 @@ import argparse
 import contextlib
 import json
 import os
-import platform
 import re
 import shutil
 import subprocess
@@ -17,15 +16,15 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import psutil
 
-from benchmarks.table import MEGA, kernel, rows
-from doctor import __version__
+from benchmarks.meter import Timed, timed
+from benchmarks.table import MEGA, machine, rows
 
 BARE = """
 import os, time
@@ -68,14 +67,8 @@ TARGET = 1.2
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """One run: seconds, seconds of CPU of all its processes, and its result."""
-
-    wall: float
-    cpu: float
-    output: str
+class Taken(Timed):
     report: Mapping[str, Any] | None
-    began: float
 
 
 def main() -> int:
@@ -130,26 +123,14 @@ def _take(argv: Sequence[str], folder: Path, code: int = 0, python: str = sys.ex
     report.unlink(missing_ok=True)
     shutil.rmtree(folder / LOGS, ignore_errors=True)
     ours = [*argv, "--json", str(report)] if "doctor" in argv else list(argv)
-    with tempfile.TemporaryFile("w+", errors="replace") as output:
-        began = time.time()
-        process = subprocess.Popen(
-            ["timeout", "-k", "1", str(TIMEOUT), *ours],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            env=_environment(python),
-        )
-        _, status, usage = os.wait4(process.pid, 0)
-        wall = time.time() - began
-        process.returncode = os.waitstatus_to_exitcode(status)  # reaped here, not by Popen
-        output.seek(0)
-        said = output.read()
+    ran = timed(["timeout", "-k", "1", str(TIMEOUT), *ours], _environment(python))
+    said = ran.output
     if (log := folder / LOGS / "worker_0.log").exists():  # msrun prints nothing that its ranks print
         said += log.read_text(errors="replace")
-    if process.returncode != code:
-        raise SystemExit(f"{' '.join(ours)} ended with {process.returncode}:\n{said[-2000:]}")
+    if ran.rc != code:
+        raise SystemExit(f"{' '.join(ours)} ended with {ran.rc}:\n{said[-2000:]}")
     told = json.loads(report.read_bytes()) if report.exists() else None
-    return Taken(wall, usage.ru_utime + usage.ru_stime, said, told, began)
+    return Taken(**{**asdict(ran), "output": said}, report=told)
 
 
 def _environment(python: str) -> dict[str, str]:
@@ -238,11 +219,7 @@ def _split(launcher: str, taken: Mapping[str, Sequence[Taken]]) -> str:
 def _conditions(args: argparse.Namespace) -> str:
     ask = f"import importlib.metadata as m; print(m.version({args.framework!r}))"
     version = subprocess.run([args.python, "-c", ask], check=True, capture_output=True, text=True).stdout
-    return (
-        f"{args.ranks} ranks and the controller on one machine with {os.cpu_count()} cores, {kernel()}; "
-        f"load before: {os.getloadavg()[0]:.1f}. cluster-doctor {__version__}, "
-        f"Python {platform.python_version()}, {args.framework} {version.strip()}."
-    )
+    return f"{args.ranks} ranks and the controller. {machine(f'{args.framework} {version.strip()}')}"
 
 
 if __name__ == "__main__":

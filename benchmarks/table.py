@@ -16,13 +16,17 @@ MEGA = 1e6
 def conditions(hosts: int) -> str:
     """The conditions without which the numbers mean little."""
     libraries = ", ".join(f"{name} {installed_version(name)}" for name in ("paramiko", "cryptography"))
-    load = os.getloadavg()[0]
+    programs = "; ".join(version(program) for program in ("clush", "pdsh", "ansible", "ssh"))
+    field = f"{hosts} hosts (namespaces, each with its own sshd) and the controller."
+    return f"{field} {machine(libraries)}\n{programs}."
+
+
+def machine(*libraries: str) -> str:
+    """All hosts are on this one."""
+    versions = (f"cluster-doctor {__version__}", f"Python {platform.python_version()}", *libraries)
     return (
-        f"{hosts} hosts (namespaces, each with its own sshd) and the controller on one machine with "
-        f"{os.cpu_count()} cores, {kernel()}; load before: {load:.1f}.\n"
-        f"cluster-doctor {__version__}, Python {platform.python_version()}, {libraries}.\n"
-        + "; ".join(version(program) for program in ("clush", "pdsh", "ansible", "ssh"))
-        + "."
+        f"One machine with {os.cpu_count()} cores, {kernel()}; load before: {os.getloadavg()[0]:.1f}.\n"
+        f"{', '.join(versions)}."
     )
 
 

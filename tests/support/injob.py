@@ -25,8 +25,6 @@ JOINED = "has reached rank 0"
 TORCHRUN = str(Path(sys.executable).with_name("torchrun"))
 PORT = 29617
 PATIENCE = 300.0
-HELD = "/run/held"
-"""While this file is on a host, its ranks that are to be held back wait before they call doctor."""
 RANK = from_cases(__file__, "RANK", str)
 """torchrun turns two dollar signs into one."""
 ENDED = re.compile(r"^code (\d+) (\w+)$", re.MULTILINE)

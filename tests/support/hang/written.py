@@ -25,7 +25,6 @@ STACKS = from_cases(__file__, "STACKS", dict[str, tuple[Frame, ...]])
 FUTEX, NANOSLEEP = "futex_do_wait", "hrtimer_nanosleep"
 WAITS = from_cases(__file__, "WAITS", dict[str, str])
 BUSY = {"spins", "compiles", "evaluates", "imports"}
-PORT = 29500
 
 
 def threads(pid: int, does: str, *, device: bool) -> tuple[Thread, ...]:

@@ -13,7 +13,6 @@ RECV = symptom(
     "gloo-recv-timeout", title="a rank was waited for until the time was over", checks=("smoke-hang",)
 )
 WATCHDOG = symptom("nccl-watchdog", title="a collective did not end in time", checks=("smoke-hang",))
-ENQUEUED = symptom("nccl-last-enqueued", Role.NAMES, "how far a rank was")
 ABORT = symptom("nccl-failed-or-timed-out", title="NCCL operations failed")
 SIGTERM = symptom("torchrun-sigterm", title="torchrun ended this rank because another failed")
 EXIT = symptom("torchrun-exit", Role.CONFIRMS, "a rank ended")
@@ -32,15 +31,11 @@ PORT = symptom(
 )
 CONNECT = symptom("torch-connect", Role.ROOT, "the head did not answer", checks=("port-unreachable",))
 CLIENTS = symptom("torch-clients", Role.ROOT, "ranks never came", checks=("launch-ranks",))
-NAME = symptom(
-    "torch-name", Role.ROOT, "a name does not resolve", ["torch-connect*"], checks=("names-disagree",)
-)
 BARRIER = symptom("gloo-barrier", Role.NAMES, "a rank did not reach the barrier", checks=("smoke-hang",))
 HEARTBEAT = symptom(
     "hccl-heartbeat", Role.NAMES, "its heartbeat was lost", ["hccl-*"], checks=("host-unreachable",)
 )
 NOTIFY = symptom("hccl-ei0002", title="a notify was waited for in vain", checks=("device-unreachable",))
-SOCKET = symptom("hccl-ei0006", title="the socket to a rank was not made", checks=("device-unreachable",))
 TOPO = symptom("hccl-topo-server", Role.NAMES, "ranks never came", checks=("launch-ranks",))
 RETRY = symptom("nccl-connect", Role.ROOT, "a connection timed out", checks=("firewall-blocks",))
 CQE = symptom("nccl-ib-retry", Role.ROOT, "InfiniBand gave up", checks=("ib-port-down",))
@@ -48,8 +43,6 @@ XID = symptom("kernel-xid", Role.ROOT, "a GPU fell off the bus", ["nccl-*", "glo
 NODE = symptom("slurm-node-failure", Role.ROOT, "the host was lost", ["*"], checks=("host-unreachable",))
 TIME = symptom("slurm-time", Role.CONFIRMS, "its time limit was over")
 MPI = symptom("mpi-signal", Role.NAMES, "a rank died of a signal", checks=("kernel-log",))
-REFUSED = symptom("nccl-refused", title="a connection was refused")
-ADVICE = symptom("torch-async-advice", Role.ADVICE, "advice")
 
 _SIZES = "Received data size doesn't match expected size. op.preamble.length <= op.nbytes. 8 vs 4"
 _CQE = "NET/IB: Got completion from peer 10.0.0.2 with status=12"
@@ -64,7 +57,6 @@ _LIMIT = "*** JOB 7 ON node1 CANCELLED AT 2026-11-20 DUE TO TIME LIMIT ***"
 
 HOSTS = {0: "node1", 1: "node1", 2: "node2", 3: "node2"}
 ADDRESS = {"node1": "10.0.0.1", "node2": "10.0.0.2"}
-GUILTY = 2
 
 
 @dataclass(frozen=True)

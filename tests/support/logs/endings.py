@@ -31,6 +31,9 @@ PORT = symptom(
 )
 CONNECT = symptom("torch-connect", Role.ROOT, "the head did not answer", checks=("port-unreachable",))
 CLIENTS = symptom("torch-clients", Role.ROOT, "ranks never came", checks=("launch-ranks",))
+ENQUEUED = symptom("nccl-last-enqueued", Role.NAMES, "how far a rank was")
+SOCKET = symptom("hccl-ei0006", title="the socket to a rank was not made", checks=("device-unreachable",))
+ADVICE = symptom("torch-async-advice", Role.ADVICE, "advice")
 BARRIER = symptom("gloo-barrier", Role.NAMES, "a rank did not reach the barrier", checks=("smoke-hang",))
 HEARTBEAT = symptom(
     "hccl-heartbeat", Role.NAMES, "its heartbeat was lost", ["hccl-*"], checks=("host-unreachable",)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import pytest
 
@@ -31,6 +32,7 @@ def three_hosts() -> Iterator[Gpus]:
         yield fit_gpus(lab)
 
 
+@dataclass(frozen=True)
 class GpuExaminer(DeviceExaminer[GpuHost]):
     """The hosts are healthy at first."""
 

@@ -11,6 +11,7 @@ FABRIC: tuple[str, ...] = ()
 """The exam that is used by default: it pings from NPU to NPU."""
 
 
+@dataclass(frozen=True)
 class NpuExaminer(DeviceExaminer[NpuHost]):
     hosts: Rack
 

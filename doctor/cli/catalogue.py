@@ -31,14 +31,14 @@ OTHERS = f"{CHECKS}{OTHER}"
 WHOLE = 10_000
 """The columns of a list without a terminal."""
 BOLD, COLOURS = "1", {"fail": "31", "warn": "33"}
-Row = tuple[str, str, str]
+CatalogueRow = tuple[str, str, str]
 """A name, "fail" or "warn" for a check, and a title."""
 
 
 def print_list(folders: Sequence[Path], colours: str = AUTO) -> int:
     """Prints checks and exams, and how to list the rest; checks that are not bundled come with their file."""
     found = find_checks(folders)
-    areas: dict[str, list[Row]] = {area: [] for area in (*AREAS, OTHER)}
+    areas: dict[str, list[CatalogueRow]] = {area: [] for area in (*AREAS, OTHER)}
     for check in found.checks:
         areas[area_of(check.id) if is_ours(check) else OTHER].append(of_check(check))
     parts = {f"{CHECKS}{area}": rows for area, rows in areas.items() if rows}
@@ -61,7 +61,7 @@ def print_remedies(colours: str = AUTO) -> int:
 def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
     """Prints every symptom, grouped by file."""
     found = load_symptoms(folders)
-    parts: dict[str, list[Row]] = {}
+    parts: dict[str, list[CatalogueRow]] = {}
     for each in found.symptoms:
         parts.setdefault(each.family.upper(), []).append((each.id, "", t(each.title)))
     _put(parts, colours, found.broken)
@@ -83,7 +83,7 @@ def print_schema() -> int:
     return 0
 
 
-def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[BrokenSource]) -> None:
+def _put(parts: Mapping[str, Sequence[CatalogueRow]], colours: str, broken: Iterable[BrokenSource]) -> None:
     colour = coloured(sys.stdout, colours)
     shown = [
         f"{styled(t(heading), BOLD, colour)}\n{_rows(heading, rows, colour)}"
@@ -93,18 +93,18 @@ def _put(parts: Mapping[str, Sequence[Row]], colours: str, broken: Iterable[Brok
     put("\n".join(shown), sys.stdout, drawn=True)
 
 
-def _rows(heading: str, rows: Sequence[Row], colour: bool) -> str:
+def _rows(heading: str, rows: Sequence[CatalogueRow], colour: bool) -> str:
     """The path of a file is never cut."""
     return in_rows(rows, colour) if heading == OTHERS else _in_lines(rows, colour)
 
 
-def _in_lines(rows: Sequence[Row], colour: bool) -> str:
+def _in_lines(rows: Sequence[CatalogueRow], colour: bool) -> str:
     """One line for each row. A terminal cuts a title that is too long; a pipe or a file gets all of it."""
     wide, columns = max(len(name) for name, _, _ in rows), width(sys.stdout, WHOLE)
     return "".join(f"{_line(row, wide, columns, colour)}\n" for row in rows)
 
 
-def _line(row: Row, wide: int, columns: int, colour: bool) -> str:
+def _line(row: CatalogueRow, wide: int, columns: int, colour: bool) -> str:
     name, kind, title = map(clean_line, row)
     room = columns - wide - 4 - (cells(_said(kind)) + 2 if kind else 0)
     if room < NARROW:
@@ -126,12 +126,12 @@ def _cut(title: str, room: int) -> str:
     return f"{title}…"
 
 
-def in_rows(rows: Sequence[Row], colour: bool) -> str:
+def in_rows(rows: Sequence[CatalogueRow], colour: bool) -> str:
     wide = max(len(name) for name, _, _ in rows)
     return "".join(f"{line}\n" for row in rows for line in _lines(row, wide, colour))
 
 
-def _lines(row: Row, wide: int, colour: bool) -> Iterator[str]:
+def _lines(row: CatalogueRow, wide: int, colour: bool) -> Iterator[str]:
     name, kind, title = map(clean_line, row)
     said = _said(kind)
     head = f"  {name:<{wide}}  {said}{'  ' if kind else ''}"
@@ -148,7 +148,7 @@ def is_ours(check: Check) -> bool:
     return Path(check.origin).parent == bundled("checks")
 
 
-def of_check(check: Check) -> Row:
+def of_check(check: Check) -> CatalogueRow:
     title = check.title
     if spoken() is Language.ZH and (page := translation(check)):
         title = unwrap(page.partition("\n\n")[0]).rstrip("。")

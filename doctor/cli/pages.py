@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from doctor.judge.playbook import Recipe, convert
-from doctor.text.language import Language, in_language
-from doctor.text.speech import speaking, t
+from doctor.judge.playbook import convert
+from doctor.text.language import Language
+from doctor.text.speech import spoken
 from doctor.text.wrap import unwrap
 from doctor.text.yamlfile import read_yaml
 
@@ -35,14 +35,9 @@ class Chinese(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     english: str = ""
 
 
-def say(english: str, lang: Language) -> str:
-    with speaking(lang):
-        return t(english)
-
-
-def page(check: Check, lang: Language) -> str:
+def page(check: Check) -> str:
     """The page of a check. Its first line is the title; in Chinese each paragraph is one line."""
-    if lang is Language.ZH and (chinese := translation(check)):
+    if spoken() is Language.ZH and (chinese := translation(check)):
         return "\n\n".join(map(unwrap, chinese.split("\n\n")))
     return check.doc
 
@@ -56,10 +51,6 @@ def translation(check: Check) -> str:
 def fingerprint(doc: str) -> str:
     """The fingerprint of an English page; line breaks do not matter."""
     return hashlib.sha256(" ".join(doc.split()).encode()).hexdigest()[:8]
-
-
-def title(recipe: Recipe, lang: Language) -> str:
-    return in_language(lang, recipe.title, recipe.zh)
 
 
 @cache

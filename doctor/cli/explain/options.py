@@ -11,7 +11,6 @@ from doctor.cli.options import takes
 from doctor.errors import UsageError
 from doctor.exam.request import Request
 from doctor.logs.options import ExplainWishes, FetchWishes
-from doctor.text.speech import spoken
 
 SHOWN = (
     *("--json", "--html", "--junit", "--markdown", "--prometheus"),
@@ -49,12 +48,13 @@ def explain(wishes: ExplainWishes, request: Request) -> int:
         raise UsageError(
             f"{of_logs[0]} goes with a log, and none is named.", "Name its file, or - for stdin."
         )
+    from doctor.cli.explain.page import TextPage
     from doctor.cli.explain.words import explain_words
     from doctor.logs.symptoms.match import matcher_of
 
     checks = request.what.checks
     load = partial(matcher_of, wishes.logs.symptoms, checks)
-    return explain_words(found.text, load, checks, spoken(), verbose=outputs.verbose, colours=outputs.colours)
+    return explain_words(found.text, load, TextPage(checks, outputs.colours, verbose=outputs.verbose))
 
 
 @takes(*ranktable.BY_JOB, "--rank-table", "--exclude", *WAY, "--python", "--launch", "--checks", *SHOWN)

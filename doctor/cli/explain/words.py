@@ -3,11 +3,9 @@
 import errno
 import os
 import re
-import sys
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 
-from doctor.cli.catalogue import in_rows, of_check
+from doctor.cli.catalogue import CatalogueRow, of_check
 from doctor.cli.explain.mentions import Mention, mentioned
 from doctor.cli.explain.page import TextPage, print_page
 from doctor.cli.explain.symptom_page import page_of
@@ -17,10 +15,8 @@ from doctor.judge.registry import check_ids
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.lookup import REST
 from doctor.logs.symptoms.match import Matcher
-from doctor.text.language import Language
-from doctor.text.printable import clean_line
+from doctor.text.printable import clean, clean_line
 from doctor.text.speech import t
-from doctor.text.terminal import AUTO, coloured, put
 
 PAGES = 3
 """Up to this many pages are shown whole; if there are more, their names."""
@@ -29,30 +25,22 @@ MESSAGES = 10
 _NAME = re.compile(r"[a-z][a-z-]*")
 
 
-def explain_words(
-    text: str,
-    load: Callable[[], Matcher],
-    folders: Sequence[Path],
-    lang: Language,
-    *,
-    verbose: bool = False,
-    colours: str = AUTO,
-) -> int:
+def explain_words(text: str, load: Callable[[], Matcher], paper: TextPage) -> int:
     """Looks for names of checks first, then names of symptoms, codes, settings and commands that checks are
     about, whole messages, parts of names, and parts of messages.
 
     `load` takes a while and is not called for the name of a check.
     """
-    checks = check_ids(folders)
+    checks = check_ids(paper.folders)
     recipes = list(load_remedies().recipes)
     word = text.strip()
     plain = word.lower().replace("_", "-")  # shm_small, SHM-SMALL
 
     def show(found: Iterable[Symptom]) -> int:
-        return _show(tuple(found), checks, lang, verbose, colours)
+        return _show(tuple(found), checks, paper)
 
     if plain in checks or plain in recipes or plain in exams():
-        return print_page(plain, folders, lang, verbose=verbose, colours=colours)
+        return print_page(plain, paper)
     matcher = load()
     if named := [each for each in matcher.symptoms if each.id in (word, plain)]:
         return show(named)
@@ -60,27 +48,24 @@ def explain_words(
         return show(coded)
     if several := _codes(word.replace(",", " ").split(), matcher):
         return show(several)
-    whole = [id for id in checks if f"-{plain}-" in f"-{id}-"]
-    if whole:
-        return print_page(
-            whole[0] if len(whole) == 1 else plain, folders, lang, verbose=verbose, colours=colours
-        )
+    if whole := [id for id in checks if f"-{plain}-" in f"-{id}-"]:
+        return print_page(whole[0] if len(whole) == 1 else plain, paper)
     said = _by_message(word, matcher)
     if said and " " in word:
         return show(said)
-    if found := mentioned(word, folders):
+    if found := mentioned(word, paper.folders):
         about = said or _causes_first(matcher.by_fragment(word))
-        return _show_mention(found, about, folders, lang, verbose=verbose, colours=colours)
+        return _show_mention(found, about, paper)
     if said:
         return show(said)
     if by_part(word, checks) or by_part(word, recipes):
-        return print_page(word, folders, lang, verbose=verbose, colours=colours)
+        return print_page(word, paper)
     ids = {each.id: each for each in matcher.symptoms}
     if parts := by_part(word, ids):
         return show(ids[id] for id in parts)
     if partly := matcher.by_fragment(word):
         return show(_causes_first(partly))
-    return _unknown(word, matcher, (*checks, *recipes, *ids), colours)
+    return _unknown(word, matcher, (*checks, *recipes, *ids), paper)
 
 
 def _codes(words: Sequence[str], matcher: Matcher) -> list[Symptom]:
@@ -111,48 +96,34 @@ def _causes_first(found: Iterable[Symptom]) -> list[Symptom]:
     return sorted(found, key=lambda each: each.role not in (Role.ROOT, Role.NAMES))
 
 
-def _show(
-    found: Sequence[Symptom], checks: Sequence[str], lang: Language, verbose: bool, colours: str
-) -> int:
-    colour = coloured(sys.stdout, colours)
-    paper = TextPage(colour)
+def _show(found: Sequence[Symptom], checks: Sequence[str], paper: TextPage) -> int:
     if len(found) > PAGES:
-        rows = in_rows([(each.id, "", t(each.title)) for each in found], colour)
-        head = t(f"{len(found)} symptoms fit; doctor explain ID shows one:")
-        put(f"{head}\n{rows}", sys.stdout, drawn=True)
-        return EXIT_OK
-    pages = ("".join(page_of(each, checks, lang, paper, verbose=verbose)) for each in found)
-    put("\n\n".join(pages), sys.stdout, drawn=True)
+        paper.put_rows(f"{len(found)} symptoms fit; doctor explain ID shows one:", _rows(found))
+    else:
+        paper.put("\n\n".join("".join(page_of(each, checks, paper)) for each in found))
     return EXIT_OK
 
 
-def _show_mention(
-    found: Mention,
-    messages: Sequence[Symptom],
-    folders: Sequence[Path],
-    lang: Language,
-    *,
-    verbose: bool,
-    colours: str,
-) -> int:
+def _rows(found: Iterable[Symptom]) -> list[CatalogueRow]:
+    return [(each.id, "", t(each.title)) for each in found]
+
+
+def _show_mention(found: Mention, messages: Sequence[Symptom], paper: TextPage) -> int:
     """The page of the only check that is about the word, or the titles of several; then messages about it."""
-    colour, shown = coloured(sys.stdout, colours), clean_line(found.word)
+    shown = clean_line(found.word)
     if len(found.checks) == 1:
         id = found.checks[0].id
-        said = t(f"{id} {found.does} {shown}.")
-        put(f"{said}\n\n", sys.stdout, drawn=True)
-        print_page(id, folders, lang, verbose=verbose, colours=colours)
+        paper.put(t(f"{id} {found.does} {shown}."), "\n\n")
+        print_page(id, paper)
     else:
-        rows = in_rows([of_check(each) for each in found.checks], colour)
-        head = t(f"{len(found.checks)} checks {found.does} {shown}; doctor explain ID shows one:")
-        put(f"{head}\n{rows}", sys.stdout, drawn=True)
+        head = f"{len(found.checks)} checks {found.does} {shown}; doctor explain ID shows one:"
+        paper.put_rows(head, list(map(of_check, found.checks)))
     if messages:
-        rows = in_rows([(each.id, "", t(each.title)) for each in messages[:MESSAGES]], colour)
-        put(f"\n{t('Messages in logs about it:')}\n{rows}", sys.stdout, drawn=True)
+        paper.put_rows("\nMessages in logs about it:", _rows(messages[:MESSAGES]))
     return EXIT_OK
 
 
-def _unknown(text: str, matcher: Matcher, names: Sequence[str], colours: str) -> int:
+def _unknown(text: str, matcher: Matcher, names: Sequence[str], paper: TextPage) -> int:
     """Raises UsageError for an unknown name; for an unknown message, prints similar symptoms."""
     shown = clean_line(" ".join(text.split()))
     near = suggest(text, names)
@@ -161,10 +132,9 @@ def _unknown(text: str, matcher: Matcher, names: Sequence[str], colours: str) ->
         hint = "`doctor list` shows all checks, `doctor list symptoms` all symptoms."
         raise UsageError(f"{said}; {near}" if near else f"{said}.", hint)
     cut = shown if len(shown) <= 200 else f"{shown[:199]}…"
-    put(t(f"No known message matches: {cut}\n"), sys.stdout)
+    paper.put(clean(t(f"No known message matches: {cut}\n")))
     if found := matcher.by_words(text, NEAR):
-        rows = in_rows([(each.id, "", t(each.title)) for each in found], coloured(sys.stdout, colours))
-        put(f"\n{t('Similar ones:')}\n{rows}", sys.stdout, drawn=True)
+        paper.put_rows("\nSimilar ones:", _rows(found))
     else:
-        put(t("Give the whole log: doctor explain FILE. Its other lines may say more.\n"), sys.stdout)
+        paper.put(t("Give the whole log: doctor explain FILE. Its other lines may say more.\n"))
     return EXIT_INCONCLUSIVE

@@ -4,7 +4,7 @@ import msgspec
 
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
-from doctor.report.page.smoke import Outcome, PhaseLine, numbers
+from doctor.report.page.smoke import Outcome, PhaseLine, RunNumbers
 from doctor.rules.smoke import not_made
 from doctor.smoke.judge.loss import LossSummary
 
@@ -103,8 +103,7 @@ def smoke_entry(report: Report) -> SmokeEntry | None:
 
 
 def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
-    plan, seen = run.plan, numbers(run, net)
-    replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
+    plan, seen = run.plan, RunNumbers(run, net)
     return SmokeRunEntry(
         status=seen.outcome,
         reason=f"interrupted in the {seen.last_phase} phase" if seen.outcome == "skipped" else None,
@@ -112,7 +111,7 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
         framework=plan.framework,
         not_made=not_made(run),
         ranks=tuple(SmokeRank(seat.rank, seat.host, seat.device) for seat in plan.seats),
-        layout=SmokeLayout(replicas, plan.tp, len(plan.cells)),
+        layout=SmokeLayout(seen.replicas, plan.tp, len(plan.cells)),
         phases=seen.phases,
         loss=seen.loss,
         bandwidth=tuple(

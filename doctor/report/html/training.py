@@ -5,7 +5,7 @@ from doctor.judge.verdict import Report
 from doctor.report.html.heatmap import links_part
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, table, tag
-from doctor.report.page.smoke import RankPace, RunNumbers, numbers, rank_paces
+from doctor.report.page.smoke import RankPace, RunNumbers, rank_paces
 from doctor.report.page.smoke_losses import loss_drawings
 from doctor.text.nodeset import fold
 from doctor.text.speech import in_sentences
@@ -31,7 +31,7 @@ def training_section(report: Report) -> Html:
 
 def _run(run: JudgedRun, report: Report, number: int, before: JudgedRun | None) -> Html:
     hosts = [host.name for host in report.hosts]
-    seen = numbers(run, report.training.net_seconds if before is None else None)
+    seen = RunNumbers(run, report.training.net_seconds if before is None else None)
     word, kind = _WORD[seen.outcome]
     word = "interrupted" if word == "not reached" else word
     gone = [host for host in before.plan.hosts if host not in run.plan.hosts] if before else []
@@ -59,10 +59,7 @@ def _undrawn(run: JudgedRun, drawn: int) -> Html:
 
 def _what(seen: RunNumbers) -> str:
     plan = seen.run.plan
-    replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
-    cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
-    ranks = "1 rank" if len(plan.seats) == 1 else f"{len(plan.seats)} ranks"
-    said = f"{ranks} on {fold(plan.hosts)}, {seen.trained_with}, {cells}dp {replicas} × tp {plan.tp}"
+    said = f"{seen.ranks} on {fold(plan.hosts)}, {seen.trained_with}, {seen.layout}"
     seconds, tokens = seen.step_seconds, seen.tokens
     said += "" if seconds is None else f"; {1e3 * seconds:.3g} ms a step"
     said += "" if tokens is None else f", {tokens:,.0f} tokens a second"

@@ -14,10 +14,10 @@ from doctor.devices import VENDORS
 from doctor.job.plan import LIBRARIES
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Status, Verdict
-from doctor.report.page import smoke
 from doctor.report.page.areas import AREAS, OTHER, area_of
 from doctor.report.page.fact_words import spread
 from doctor.report.page.names import named_or_counted
+from doctor.report.page.smoke import RunNumbers, links, rate_text
 from doctor.rules.smoke import together
 from doctor.text.nodeset import fold
 
@@ -214,7 +214,7 @@ class _PassedResults:
     def unjudged_rates(self) -> str:
         """The rates of links that could not be judged, and why; empty if there are none."""
         run = self.report.training.runs[-1]
-        slowest = next(iter(smoke.links(run)), None)
+        slowest = next(iter(links(run)), None)
         if slowest is None or (self.passes(SLOW_LINK) and together(run.plan) > 2):
             return ""
         why = "only the two directions between two hosts could be compared"
@@ -222,7 +222,7 @@ class _PassedResults:
             why = self.why_not([SLOW_LINK]) or ("" if SLOW_LINK in self.report.checks.scopes else "left out")
         if not why:
             return ""
-        return f"{' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way; {why}"
+        return f"{' - '.join(slowest.hosts)} {rate_text(slowest.rate)} each way; {why}"
 
     def why_not(self, checks: Iterable[str]) -> str:
         return next((self.skipped[check] for check in checks if check in self.skipped), "")
@@ -372,23 +372,17 @@ _UNNAMED = ("os", "kernel", "python_path")
 
 
 def _training(said: _PassedResults) -> str:
-    run = said.report.training.runs[-1]
-    seen, ranks = smoke.numbers(run), len(run.plan.seats)
-    learned, links = seen.loss, seen.links
+    seen = RunNumbers(said.report.training.runs[-1])
+    learned = seen.loss
     losses = [value for value in learned.curve if value is not None] if learned else []
-    slowest = links[0] if links else None
+    slowest = seen.links[0] if seen.links else None
     return _join(
-        f"{ranks} rank{'' if ranks == 1 else 's'}, {learned.steps if learned else 0} steps",
+        f"{seen.ranks}, {learned.steps if learned else 0} steps",
         f"loss {losses[0]:.2f} → {losses[-1]:.2f}" if losses else "",
-        f"slowest link {' - '.join(slowest.hosts)} {_rate(slowest.rate)} each way"
+        f"slowest link {' - '.join(slowest.hosts)} {rate_text(slowest.rate)} each way"
         if slowest and not said.unjudged_rates()
         else "",
     )
-
-
-def _rate(rate: float) -> str:
-    """The text for a rate in bytes per second."""
-    return f"{rate / 1e9:.2f} GB/s" if rate >= 1e9 else f"{rate / 1e6:.{0 if rate >= 1e8 else 1}f} MB/s"
 
 
 _LINES: Mapping[str, Callable[[_PassedResults], str]] = {

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import fmean, median
 from typing import Literal
 
@@ -15,7 +16,6 @@ from doctor.smoke.judge.loss import LARGEST, LossSummary, loss_summary
 from doctor.smoke.judge.nondeterminism import tolerance, wavering
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.result import SmokePlan
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -53,64 +53,145 @@ class LinkRates:
     resent: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RunNumbers:
     """What a report shows of one run."""
 
     run: JudgedRun
-    outcome: Outcome
-    last_phase: str
-    """The phase of the rank that got least far."""
-    phases: tuple[PhaseLine, ...]
-    loss: LossSummary | None
-    """The loss of the cell that learned the least."""
-    links: tuple[LinkRates, ...]
-    """Each pair of hosts that met, the slowest first."""
-    step_seconds: float | None
-    tokens: float | None
-    """The tokens a second."""
-    versions: Mapping[str, str]
-    comparison: str
-    left_out: Mapping[str, str]
-    """Host -> why it took no part."""
-    injected: str
-    """The injected faults, in the syntax of --inject."""
-    trained_with: str
-    """The framework, its version and the backend, in words."""
-    loss_charged: bool
-    loss_good: bool | None
-    """None after too few steps to decide."""
-    slow: bool
-    slow_hosts: Set[str]
-    """The hosts at the ends of slow links."""
+    net: float | None = None
+    """How long the mesh before the run took."""
 
+    @property
+    def outcome(self) -> Outcome:
+        if self.run.passed:
+            return "pass"
+        blamed = any(charge.is_fault for charge in self.run.charges)
+        return "skipped" if self.run.result.end.kind == "interrupted" and not blamed else "fail"
 
-def numbers(run: JudgedRun, net: float | None = None) -> RunNumbers:
-    """`net` is the duration of the mesh before the run."""
-    learned, step, found, charged = _loss(run), step_seconds(run), versions(run), is_loss_charged(run)
-    return RunNumbers(
-        run,
-        outcome(run),
-        last_phase(run),
-        phases(run, net),
-        learned,
-        links(run),
-        step,
-        _tokens_per_second(run, step),
-        found,
-        comparison(run),
-        {left.host: left.reason for left in run.result.left_out},
-        ",".join(map(str, run.plan.injected)),
-        _trained_with(run.plan, found),
-        charged,
-        False if charged else is_enough(learned),
-        any(charge.check in SLOW for charge in run.charges),
-        _slow_hosts(run),
-    )
+    @property
+    def last_phase(self) -> str:
+        """The phase of the rank that got least far."""
+        reached = [PHASES.index(seen.phase) for seen in self.run.result.ranks if not seen.done]
+        name = PHASES[min(reached)] if reached else "done"
+        return _PART_OF.get(name, name)
 
+    @property
+    def phases(self) -> tuple[PhaseLine, ...]:
+        """The phases in order. Without two hosts in a cell there is no bandwidth phase."""
+        ended = self.run.result.end.kind
+        here = None if ended == "done" else self.last_phase
+        wrong = {_PART_OF.get(charge.phase, charge.phase) for charge in self.run.charges if charge.is_fault}
+        wrong |= set() if here is None or ended == "interrupted" else {here}
+        net: Outcome = "fail" if "net" in wrong else "pass"
+        rows = [] if self.net is None else [PhaseLine("net", net, round(self.net, 3))]
+        order = SHOWN if together(self.run.plan) > 1 else SHOWN[:-1]
+        reached = len(order) if here is None else order.index(here) if here in order else len(order) - 1
+        for number, name in enumerate(order):
+            status: Outcome = "fail" if name in wrong else "pass" if number < reached else "skipped"
+            rows.append(PhaseLine(name, status, _seconds(self.run, name) if number <= reached else 0.0))
+        return tuple(rows)
 
-def _loss(run: JudgedRun) -> LossSummary | None:
-    return _losses(run).get(worst_cell(run))
+    @cached_property
+    def loss(self) -> LossSummary | None:
+        """The loss of the cell that learned the least."""
+        return _losses(self.run).get(worst_cell(self.run))
+
+    @property
+    def loss_charged(self) -> bool:
+        return is_loss_charged(self.run)
+
+    @property
+    def loss_good(self) -> bool | None:
+        """None after too few steps to decide."""
+        return False if self.loss_charged else is_enough(self.loss)
+
+    @cached_property
+    def links(self) -> tuple[LinkRates, ...]:
+        """Each pair of hosts that met, the slowest first."""
+        return links(self.run)
+
+    @cached_property
+    def step_seconds(self) -> float | None:
+        """The duration of a typical training step."""
+        spent = [step.compute + step.wait for seen in self.run.result.ranks for step in seen.steps]
+        return median(spent) if spent and max(spent) > 0 else None
+
+    @property
+    def tokens(self) -> float | None:
+        """The tokens a second over all replicas; None if the training did not finish."""
+        plan = self.run.plan
+        if not self.step_seconds or not all(self.run.got_past(host, "train") for host in plan.hosts):
+            return None
+        return len(plan.seats) / plan.tp * SEQUENCES * LENGTH / self.step_seconds
+
+    @property
+    def ranks(self) -> str:
+        """ "8 ranks" """
+        number = len(self.run.plan.seats)
+        return f"{number} rank{'' if number == 1 else 's'}"
+
+    @property
+    def replicas(self) -> int:
+        plan = self.run.plan
+        return len(plan.cells[0]) // plan.tp if plan.cells else 0
+
+    @property
+    def layout(self) -> str:
+        """ "2 cells of dp 4 × tp 2" """
+        plan = self.run.plan
+        cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
+        return f"{cells}dp {self.replicas} × tp {plan.tp}"
+
+    @cached_property
+    def versions(self) -> Mapping[str, str]:
+        """Name -> version; if ranks differ, each version with its hosts."""
+        said: dict[str, dict[str, dict[str, None]]] = {}
+        for seat, seen in zip(self.run.plan.seats, self.run.result.ranks, strict=True):
+            started = seen.started
+            for name, version in ({"device": started.product} | started.versions if started else {}).items():
+                if version:
+                    said.setdefault(name, {}).setdefault(version, {})[seat.host] = None
+        return {name: _alike(found) for name, found in said.items()}
+
+    @property
+    def trained_with(self) -> str:
+        """The framework, its version and the backend, in words."""
+        plan = self.run.plan
+        version = self.versions.get(plan.framework) or ""
+        name = f"{FRAMEWORKS[plan.framework]} {version}".strip()
+        return f"{name} over {plan.backend}" if version or plan.framework != "torch" else plan.backend
+
+    @property
+    def comparison(self) -> str:
+        """How results were compared; empty if bit by bit."""
+        within = tolerance(self.run.result.ranks)
+        if within is None:
+            return ""
+        ranks = wavering(self.run.result)
+        return (
+            f"{ranks_text(ranks)} {'does' if len(ranks) == 1 else 'do'} not compute the same bits each time: "
+            f"gradients, losses and parameters were compared within {within:.0e}"
+        )
+
+    @property
+    def left_out(self) -> Mapping[str, str]:
+        """Host -> why it took no part."""
+        return {left.host: left.reason for left in self.run.result.left_out}
+
+    @property
+    def injected(self) -> str:
+        """The injected faults, in the syntax of --inject."""
+        return ",".join(map(str, self.run.plan.injected))
+
+    @property
+    def slow(self) -> bool:
+        return any(charge.check in SLOW for charge in self.run.charges)
+
+    @cached_property
+    def slow_hosts(self) -> Set[str]:
+        """The hosts at the ends of slow links."""
+        charges = (charge for charge in self.run.charges if charge.check == "smoke-slow-link")
+        return {host for charge in charges for host in charge.culprit_hosts(self.run.plan)}
 
 
 def is_enough(learned: LossSummary | None) -> bool | None:
@@ -118,43 +199,6 @@ def is_enough(learned: LossSummary | None) -> bool | None:
     if learned is None or learned.drop is None or learned.limit is None:
         return None
     return learned.drop >= learned.limit
-
-
-def _trained_with(plan: SmokePlan, versions: Mapping[str, str]) -> str:
-    version = versions.get(plan.framework) or ""
-    name = f"{FRAMEWORKS[plan.framework]} {version}".strip()
-    return f"{name} over {plan.backend}" if version or plan.framework != "torch" else plan.backend
-
-
-def outcome(run: JudgedRun) -> Outcome:
-    if run.passed:
-        return "pass"
-    unfinished = run.result.end.kind == "interrupted" and not any(charge.is_fault for charge in run.charges)
-    return "skipped" if unfinished else "fail"
-
-
-def last_phase(run: JudgedRun) -> str:
-    """The phase of the rank that got least far."""
-    reached = [PHASES.index(seen.phase) for seen in run.result.ranks if not seen.done]
-    name = PHASES[min(reached)] if reached else "done"
-    return _PART_OF.get(name, name)
-
-
-def phases(run: JudgedRun, net: float | None) -> tuple[PhaseLine, ...]:
-    """The phases in order; `net` is the duration of the mesh before the run. Without two hosts in a cell
-    there is no bandwidth phase.
-    """
-    ended = run.result.end.kind
-    here = None if ended == "done" else last_phase(run)
-    wrong = {_PART_OF.get(charge.phase, charge.phase) for charge in run.charges if charge.is_fault}
-    wrong |= set() if here is None or ended == "interrupted" else {here}
-    rows = [] if net is None else [PhaseLine("net", "fail" if "net" in wrong else "pass", round(net, 3))]
-    order = SHOWN if together(run.plan) > 1 else SHOWN[:-1]
-    reached = len(order) if here is None else order.index(here) if here in order else len(order) - 1
-    for number, name in enumerate(order):
-        status: Outcome = "fail" if name in wrong else "pass" if number < reached else "skipped"
-        rows.append(PhaseLine(name, status, _seconds(run, name) if number <= reached else 0.0))
-    return tuple(rows)
 
 
 def _seconds(run: JudgedRun, name: str) -> float:
@@ -192,19 +236,6 @@ def is_loss_charged(run: JudgedRun) -> bool:
     return any(charge.check.startswith("smoke-loss-") for charge in run.charges)
 
 
-def step_seconds(run: JudgedRun) -> float | None:
-    """The duration of a typical training step."""
-    spent = [step.compute + step.wait for seen in run.result.ranks for step in seen.steps]
-    return median(spent) if spent and max(spent) > 0 else None
-
-
-def _tokens_per_second(run: JudgedRun, seconds: float | None) -> float | None:
-    """The rate over all replicas; None if the training did not finish."""
-    if not seconds or not all(run.got_past(host, "train") for host in run.plan.hosts):
-        return None
-    return len(run.plan.seats) / run.plan.tp * SEQUENCES * LENGTH / seconds
-
-
 def links(run: JudgedRun) -> tuple[LinkRates, ...]:
     """Each pair of hosts that met, the slowest first."""
     rates: dict[tuple[str, str], dict[str, list[float]]] = {}
@@ -230,33 +261,10 @@ def links(run: JudgedRun) -> tuple[LinkRates, ...]:
     return tuple(sorted(met, key=lambda link: (link.rate, link.hosts)))
 
 
-def versions(run: JudgedRun) -> dict[str, str]:
-    """Name -> version; if ranks differ, each version with its hosts."""
-    said: dict[str, dict[str, dict[str, None]]] = {}
-    for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
-        started = seen.started
-        for name, version in ({"device": started.product} | started.versions if started else {}).items():
-            if version:
-                said.setdefault(name, {}).setdefault(version, {})[seat.host] = None
-    return {name: _alike(found) for name, found in said.items()}
-
-
 def _alike(found: Mapping[str, Iterable[str]]) -> str:
     if len(found) == 1:
         return next(iter(found))
     return "; ".join(f"{version} on {fold(hosts)}" for version, hosts in found.items())
-
-
-def comparison(run: JudgedRun) -> str:
-    """How results were compared; empty if bit by bit."""
-    within = tolerance(run.result.ranks)
-    if within is None:
-        return ""
-    ranks = wavering(run.result)
-    return (
-        f"{ranks_text(ranks)} {'does' if len(ranks) == 1 else 'do'} not compute the same bits each time: "
-        f"gradients, losses and parameters were compared within {within:.0e}"
-    )
 
 
 def rate_text(rate: float) -> str:
@@ -274,15 +282,6 @@ def number_text(value: float) -> str:
 SLOW = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 LAST_LOSSES = 10
 """The number of last steps over which a rank's loss is averaged."""
-
-
-def _slow_hosts(run: JudgedRun) -> set[str]:
-    return {
-        host
-        for charge in run.charges
-        if charge.check == "smoke-slow-link"
-        for host in charge.culprit_hosts(run.plan)
-    }
 
 
 @dataclass(frozen=True, slots=True)

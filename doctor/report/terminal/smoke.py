@@ -40,7 +40,7 @@ def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> N
             _print([_words(f"not made: {clean_line(report.training.not_made)}")], console)
         return
     first, *more = report.training.runs
-    seen = smoke.numbers(first, report.training.net_seconds)
+    seen = RunNumbers(first, report.training.net_seconds)
     console.print()
     _print([*_lines(seen, report, verbose), *_repeats(first, more)], console)
     if (verbose or seen.loss_charged) and (drawing := loss_drawing(first)):
@@ -78,11 +78,7 @@ def _who(seen: RunNumbers) -> str:
     counts = {len(plan.on(host)) for host in plan.hosts}
     each = f" × {counts.pop()}" if len(counts) == 1 else ""
     hosts = f"{len(plan.hosts)} hosts{each}" if len(plan.hosts) > 1 else "one host"
-    replicas = len(plan.cells[0]) // plan.tp if plan.cells else 0
-    shape = f"dp {replicas} × tp {plan.tp}"
-    cells = f"{len(plan.cells)} cells of {shape}" if len(plan.cells) > 1 else shape
-    ranks = "1 rank" if len(plan.seats) == 1 else f"{len(plan.seats)} ranks"
-    return clean_line(f"{ranks} ({hosts}), {seen.trained_with[:LONGEST]}, {cells}")
+    return clean_line(f"{seen.ranks} ({hosts}), {seen.trained_with[:LONGEST]}, {seen.layout}")
 
 
 def _course(seen: RunNumbers) -> Pieces:
@@ -204,7 +200,7 @@ def _repeats(before: JudgedRun, runs: Sequence[JudgedRun]) -> Iterator[Pieces]:
         gone = [host for host in before.plan.hosts if host not in run.plan.hosts]
         pieces = _words(clean_line(f"repeated without {fold(gone)}:"))
         checks = dict.fromkeys(charge.check for charge in run.charges if charge.is_fault)
-        status = smoke.outcome(run)
+        status = RunNumbers(run).outcome
         style = {"pass": "bold green", "fail": "bold red", "skipped": "bold cyan"}[status]
         word = {"pass": "passed", "fail": "failed", "skipped": "interrupted"}[status]
         pieces += _words(word, style)

@@ -8,6 +8,7 @@ from doctor.cli.pages import chinese_pages, page, translation
 from doctor.judge.playbook import Recipe, load_remedies
 from doctor.judge.registry import bundled, find_checks
 from doctor.text.language import UNTRANSLATED, Language
+from doctor.text.speech import speaking
 from tests.support.each import each
 
 CHECKS = {check.id: check for check in find_checks().checks}
@@ -30,9 +31,14 @@ def copied(text: str) -> set[str]:
     return {each.rstrip(".,:") for each in found}
 
 
+def chinese(check: Check) -> str:
+    with speaking(Language.ZH):
+        return page(check)
+
+
 @each_translated
 def test_a_page_is_written_like_the_english_one(check: Check) -> None:
-    title, *paragraphs = page(check, Language.ZH).split("\n\n")
+    title, *paragraphs = chinese(check).split("\n\n")
     assert re.fullmatch(r".{6,49}。", title)
     assert len(paragraphs) == check.doc.count("\n\n"), "the same paragraphs"
     assert all(CHINESE.search(paragraph) for paragraph in (title, *paragraphs))
@@ -43,7 +49,7 @@ def test_a_page_is_written_like_the_english_one(check: Check) -> None:
 
 @each_translated
 def test_a_page_names_the_same_commands_variables_and_numbers(check: Check) -> None:
-    assert copied(page(check, Language.ZH)) == copied(check.doc)
+    assert copied(chinese(check)) == copied(check.doc)
 
 
 @each("path", sorted((bundled("checks") / "zh").glob("*")))

@@ -10,13 +10,13 @@ from doctor.cli.catalogue import print_list
 from doctor.cli.explain.page import TextPage, print_page
 from doctor.cli.explain.symptom_page import page_of
 from doctor.cli.explain.words import explain_words
-from doctor.cli.pages import page, title, translation
+from doctor.cli.pages import page, translation
 from doctor.errors import InputErrors, UsageError
-from doctor.judge.playbook import Recipe
 from doctor.judge.registry import find_checks
 from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.match import Matcher
 from doctor.text.language import Language
+from doctor.text.speech import speaking
 from tests.support.cases import from_cases
 from tests.support.each import each
 
@@ -25,10 +25,21 @@ IDS = [check.id for check in CHECKS]
 SOURCE = from_cases(__file__, "SOURCE", str)
 
 
+def shown(
+    id: str,
+    capsys: pytest.CaptureFixture[str],
+    *folders: Path,
+    lang: Language = Language.EN,
+    colours: str = "auto",
+) -> str:
+    with speaking(lang):
+        assert print_page(id, TextPage(folders, colours)) == 0
+    return capsys.readouterr().out
+
+
 @each("id", IDS)
 def test_explain(id: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert print_page(id, (), Language.EN) == 0
-    page = capsys.readouterr().out
+    page = shown(id, capsys)
     assert page.startswith(f"{id}: ")
     assert "\nWhy it matters\n  " in page
     assert "\nWhat to do\n  " in page
@@ -41,8 +52,7 @@ def test_explain_in_chinese(
     id: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "60")
-    assert print_page(id, (), Language.ZH) == 0
-    head, _, text = capsys.readouterr().out.partition("\n\n")
+    head, _, text = shown(id, capsys, lang=Language.ZH).partition("\n\n")
     assert head.startswith(f"{id}：")
     assert "untranslated" not in head
     assert "\n影响\n  " in text
@@ -53,8 +63,8 @@ def test_explain_in_chinese(
 
 
 def test_a_remedy_in_chinese(capsys: pytest.CaptureFixture[str]) -> None:
-    print_page("stop-swap", (), Language.ZH)
-    assert capsys.readouterr().out.startswith("stop-swap：处理方法。\n收回被换出的内存\n  ps -eo")
+    said = shown("stop-swap", capsys, lang=Language.ZH)
+    assert said.startswith("stop-swap：处理方法。\n收回被换出的内存\n  ps -eo")
 
 
 @pytest.fixture
@@ -73,31 +83,26 @@ def test_a_check_without_a_chinese_page_of_now_is_explained_in_english(
     if chinese:
         (site / "zh").mkdir()
         (site / "zh/door.yaml").write_text(chinese)
-    assert print_page("door-open", (site,), Language.ZH) == 0
-    first, second, _, subject, *_ = capsys.readouterr().out.splitlines()
+    first, second, _, subject, *_ = shown("door-open", capsys, site, lang=Language.ZH).splitlines()
     assert first.startswith("door-open：")
     assert second == "尚无中文译文，以下为英文。"
     assert subject == "The door of the rack is open."
-    print_page("door-open", (site,), Language.EN)
-    assert "untranslated" not in capsys.readouterr().out
-
-
-def test_a_title_without_chinese_is_shown_in_english() -> None:
-    assert title(Recipe("Close it", ("true",), "untranslated"), Language.ZH) == "Close it"
+    assert "untranslated" not in shown("door-open", capsys, site)
 
 
 def test_a_check_of_others_brings_its_chinese_page(site: Path) -> None:
     (site / "zh").mkdir()
     (site / "zh/door.yaml").write_text("door-open:\n  page: |\n    机柜门\n    开着。\n\n    影响：吵。\n")
     (own,) = [check for check in find_checks((site,)).checks if check.id == "door-open"]
-    assert page(own, Language.ZH) == "机柜门开着。\n\n影响：吵。"
+    with speaking(Language.ZH):
+        assert page(own) == "机柜门开着。\n\n影响：吵。"
 
 
 def test_a_mistake_in_a_chinese_page_is_shown_with_its_line(site: Path) -> None:
     (site / "zh").mkdir()
     (site / "zh/door.yaml").write_text("door-open:\n  seite: 机柜门开着。\n")
-    with pytest.raises(InputErrors, match=r"zh/door.yaml:\d"):
-        print_page("door-open", (site,), Language.ZH)
+    with speaking(Language.ZH), pytest.raises(InputErrors, match=r"zh/door.yaml:\d"):
+        print_page("door-open", TextPage((site,)))
 
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
@@ -105,8 +110,7 @@ def test_a_page_is_as_wide_as_the_terminal(
     columns: int, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", str(columns))
-    print_page("shm-small", (), Language.EN)
-    lines = capsys.readouterr().out.splitlines()
+    lines = shown("shm-small", capsys).splitlines()
     widest = max(len(line) for line in lines if "--shm-size" not in line and "sudo mount" not in line)
     assert min(columns, 100) - 15 < widest <= min(columns, 100)
     assert "  sudo mount -o remount,size=SIZE /dev/shm" in lines, "a command stays whole"
@@ -116,7 +120,7 @@ def test_a_numbered_cause_hangs_behind_its_number(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("COLUMNS", "40")
     causes = ("somebody pushed it " * 4, "it slipped")
     symptom = Symptom("x-y", "it fell", "x", Role.ROOT, (), causes=causes)
-    said = "".join(page_of(symptom, (), Language.EN, TextPage(colour=False)))
+    said = "".join(page_of(symptom, (), TextPage()))
     assert "\n  1. somebody pushed" in said
     assert re.search("\n     [a-z]", said)
     assert "\n  2. it slipped\n" in said
@@ -124,7 +128,7 @@ def test_a_numbered_cause_hangs_behind_its_number(monkeypatch: pytest.MonkeyPatc
 
 def test_who_types_an_unknown_name_is_told_where_the_names_are() -> None:
     with pytest.raises(UsageError) as told:
-        explain_words("xyzzy", lambda: Matcher(()), (), Language.EN)
+        explain_words("xyzzy", lambda: Matcher(()), TextPage())
     assert "`doctor list symptoms`" in told.value.hint
 
 
@@ -132,25 +136,20 @@ def test_without_a_terminal_a_page_has_80_columns(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("COLUMNS", raising=False)
-    print_page("swap-active", (), Language.EN)
-    assert 65 < max(map(len, capsys.readouterr().out.splitlines())) <= 80
+    assert 65 < max(map(len, shown("swap-active", capsys).splitlines())) <= 80
 
 
 def test_a_page_by_a_part_of_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    print_page("firewall", (), Language.EN)
-    assert capsys.readouterr().out.startswith("firewall-blocks: a fault; ")
-    print_page("grow-arp", (), Language.EN)
-    assert capsys.readouterr().out.startswith("grow-arp-table: a remedy.\n")
-    print_page("shm", (), Language.EN)
-    said = capsys.readouterr().out
+    assert shown("firewall", capsys).startswith("firewall-blocks: a fault; ")
+    assert shown("grow-arp", capsys).startswith("grow-arp-table: a remedy.\n")
+    said = shown("shm", capsys)
     assert said.startswith("2 have 'shm' in their name:\n")
     assert re.findall(r"^  (\S+)  +fail  ", said, re.MULTILINE) == ["shm-small", "shm-full"]
 
 
 def test_text_of_others_draws_nothing(site: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (site / "door.py").write_text(SOURCE.replace("it is loud", "it is \\x1b[2Jloud"))
-    print_page("door-open", (site,), Language.EN, colours="always")
-    said = capsys.readouterr().out
+    said = shown("door-open", capsys, site, colours="always")
     assert "\\x1b[2Jloud" in said
     assert "\x1b[2J" not in said
     assert "\x1b[1mWhy it matters\x1b[0m" in said

@@ -7,9 +7,9 @@ import pytest
 
 from doctor.cli.explain import words
 from doctor.cli.explain.mentions import mentioned
+from doctor.cli.explain.page import TextPage
 from doctor.cli.explain.words import explain_words
 from doctor.judge.registry import check_ids
-from doctor.text.language import Language
 from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.fault_logs import matcher
@@ -74,7 +74,7 @@ _IDS = cache(check_ids)
 
 
 def explained(text: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    code = explain_words(text, matcher, (), Language.EN, colours="never")
+    code = explain_words(text, matcher, TextPage(colours="never"))
     return code, capsys.readouterr().out
 
 

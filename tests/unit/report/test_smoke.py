@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report, Training
 from doctor.model import Severity
-from doctor.report.page.smoke import links, outcome, phases, versions
+from doctor.report.page.smoke import RunNumbers, links
 from doctor.report.terminal.smoke import curve
 from doctor.smoke.events import RankStart, Transfer
 from doctor.smoke.judge.charge import SmokeCharge
@@ -154,7 +154,7 @@ ORDER = ("net", "start", "join", "collectives", "train", "audit", "bandwidth")
 @pytest.mark.parametrize("kind", ["still", "interrupted"])
 def test_phases_of_a_run_that_ended_early(phase: str, kind: str) -> None:
     """Earlier phases passed; the phase itself failed, unless interrupted; later ones never started."""
-    found = phases(run(stopped(phase, kind, hosts=2)), 0.1)
+    found = RunNumbers(run(stopped(phase, kind, hosts=2)), 0.1).phases
     assert [row.name for row in found] == list(ORDER)
     name = {"spawned": "start", "ready": "start", "done": "bandwidth"}.get(phase, phase)
     at = ORDER.index(name)
@@ -167,23 +167,26 @@ def test_phases_of_a_run_that_ended_early(phase: str, kind: str) -> None:
 def test_a_fault_of_values_marks_its_own_phase() -> None:
     charge = SmokeCharge("smoke-desync", "kind", "they differ", ranks=(1,), phase="train")
     of = run(healthy(plan_of(2)), charge)
-    failed = {row.name for row in phases(of, None) if row.status != "pass"}
-    assert (outcome(of), failed) == ("fail", {"train"})
+    failed = {row.name for row in RunNumbers(of).phases if row.status != "pass"}
+    assert (RunNumbers(of).outcome, failed) == ("fail", {"train"})
     warning = run(of.result, replace(charge, severity=Severity.WARN))
-    assert (outcome(warning), {row.status for row in phases(warning, None)}) == ("pass", {"pass"})
+    assert (RunNumbers(warning).outcome, {row.status for row in RunNumbers(warning).phases}) == (
+        "pass",
+        {"pass"},
+    )
     slow = run(of.result, SmokeCharge("smoke-slow-link", "kind", "slow", hosts=("n1",), phase="bandwidth"))
-    assert (outcome(slow), {row.status for row in phases(slow, None)}) == ("pass", {"pass"})
+    assert (RunNumbers(slow).outcome, {row.status for row in RunNumbers(slow).phases}) == ("pass", {"pass"})
 
 
 def test_one_host_has_neither_net_nor_bandwidth() -> None:
-    names = [row.name for row in phases(run(healthy(plan_of(1, 4))), None)]
+    names = [row.name for row in RunNumbers(run(healthy(plan_of(1, 4)))).phases]
     assert names == ["start", "join", "collectives", "train", "audit"]
 
 
 def test_start_includes_the_import_of_the_slowest_host() -> None:
     result = with_host(healthy(plan_of(2)), "n2", imported=7.25)
     result = replace(result, seconds={"spawned": 0.5, "start": 0.25})
-    assert phases(run(result), None)[0].seconds == 8.0
+    assert RunNumbers(run(result)).phases[0].seconds == 8.0
 
 
 def test_links_are_those_of_hosts_and_the_slowest_comes_first() -> None:
@@ -215,7 +218,7 @@ def test_versions_that_differ_are_shown_with_their_hosts() -> None:
     started = result.ranks[0].started
     assert started is not None
     other = changed(started, versions={**started.versions, "torch": "2.12.0"})
-    found = versions(run(with_rank(result, 3, started=other)))
+    found = RunNumbers(run(with_rank(result, 3, started=other))).versions
     assert found == {
         "device": "x86_64",
         "python": "3.11.2",

@@ -44,14 +44,12 @@ def examine(request: Request) -> int:
             return 0
         check_faults(smoke.inject, faults, smoke.steps)
         smoke = replace(smoke, inject=faults)
-    if smoke.python is not None:
-        smoke = replace(smoke, python=interpreter(smoke.python, request.who.local))
+    request = with_interpreter(replace(request, smoke=smoke))
     try:
         refuse_conflicts(request)
     except UsageError:
         empty_lists(request.outputs, request.inputs())
         raise
-    request = replace(request, smoke=smoke)
     from doctor.exam.examination import run_and_report
 
     if request.in_job:
@@ -80,10 +78,8 @@ def check_hosts(request: Request, wishes: AgainWishes) -> int:
 
     empty_lists(request.outputs, [*request.inputs(), ("--again", wishes.again)])
     refuse_conflicts(request, wishes)
-    if (python := request.smoke.python) is not None:
-        named = interpreter(python, request.who.local)
-        request = replace(request, smoke=replace(request.smoke, python=named))
-    return to_its_end(partial(look_again, with_defaults(request), wishes.again))
+    asked = with_defaults(with_interpreter(request))
+    return to_its_end(partial(look_again, asked, wishes.again))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,12 +89,9 @@ class FactsWishes:
 
 def ask_facts(request: Request, wishes: FactsWishes) -> int:
     refuse_conflicts(request, wishes)
-    if (python := request.smoke.python) is not None:
-        named = interpreter(python, request.who.local)
-        request = replace(request, smoke=replace(request.smoke, python=named))
     from doctor.cli.facts import tell_facts
 
-    return to_its_end(partial(tell_facts, request, wishes.csv))
+    return to_its_end(partial(tell_facts, with_interpreter(request), wishes.csv))
 
 
 def ask_hang(request: Request, wishes: HangWishes) -> int:
@@ -121,10 +114,7 @@ def _of_a_job(request: Request, wishes: RunningJobWishes) -> Request:
 
         check_number(wishes.slurm_job)
         request = replace(request, who=replace(request.who, slurm_job=wishes.slurm_job))
-    if (python := request.smoke.python) is not None:
-        named = interpreter(python, request.who.local)
-        request = replace(request, smoke=replace(request.smoke, python=named))
-    return request
+    return with_interpreter(request)
 
 
 def to_its_end(run: Callable[[], int]) -> int:
@@ -135,6 +125,14 @@ def to_its_end(run: Callable[[], int]) -> int:
         announce("interrupted before the report was made.")
         tell(f"        {t(f'What it started on the hosts ends there by itself within {GONE_IN} s.')}\n")
         return 128 + getattr(stop, "number", int(signal.SIGINT))
+
+
+def with_interpreter(request: Request) -> Request:
+    """The request with the whole path of --python, if it was given."""
+    if (python := request.smoke.python) is None:
+        return request
+    named = interpreter(python, request.who.local)
+    return replace(request, smoke=replace(request.smoke, python=named))
 
 
 def interpreter(path: str, local: bool) -> str:

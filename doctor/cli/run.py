@@ -1,10 +1,8 @@
 """`doctor run -- COMMAND`: the options of the pre-flight, and the command behind them."""
 
-from dataclasses import replace
-
 import typer
 
-from doctor.cli.examine import interpreter
+from doctor.cli.examine import with_interpreter
 from doctor.errors import UsageError
 from doctor.exam.request import Request
 from doctor.run.options import RunWishes
@@ -18,9 +16,6 @@ def run_command(context: typer.Context, request: Request, wishes: RunWishes) -> 
     from doctor.cli.defaults import with_defaults
     from doctor.run.run import run_watched
 
-    request = with_defaults(request)
-    if (python := request.smoke.python) is not None:
-        named = interpreter(python, request.who.local)
-        request = replace(request, smoke=replace(request.smoke, python=named))
+    request = with_interpreter(with_defaults(request))
     refuse_conflicts(request, wishes)
     return run_watched(context.obj, request, wishes)

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+from doctor.text.terminal import coloured, put, width
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+def draw(show: Callable[[Console], object], out: TextIO, colours: str) -> None:
+    """Writes what `show` prints, in the width of the stream; `colours` is one of WHEN."""
+    put(drawn(show, width(out), colour=coloured(out, colours)), out, drawn=True)
 
 
 def drawn(show: Callable[[Console], object], columns: int, *, colour: bool) -> str:

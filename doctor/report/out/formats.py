@@ -158,9 +158,14 @@ class Outputs:
         return NEVER if self.no_color else self.color
 
     @property
+    def starts_jobs(self) -> bool:
+        """Whether the hosts that start the job are asked for."""
+        return self.launch is not None or self.report_dir is not None
+
+    @property
     def for_a_script(self) -> bool:
         """Whether the output probably goes to the log of a script, where nobody reads a whole report."""
-        return self.quiet or self.launch is not None or self.report_dir is not None
+        return self.quiet or self.starts_jobs
 
     def files(self) -> Iterator[tuple[Format, Path]]:
         """The formats that were asked for, and their paths."""

@@ -1,5 +1,7 @@
 """Writes the report in every format that was asked for, to every place that was named."""
 
+from __future__ import annotations
+
 import os
 import shlex
 import stat
@@ -9,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from doctor.errors import DoctorError, UsageError
 from doctor.facts.network import LISTENERS
@@ -37,7 +39,7 @@ from doctor.report.start.launch_line import (
 )
 from doctor.report.start.no_go import no_go
 from doctor.text.announce import announce
-from doctor.text.console import drawn
+from doctor.text.console import draw, drawn
 from doctor.text.nodeset import fold
 from doctor.text.outfile import (
     add_files,
@@ -50,7 +52,10 @@ from doctor.text.outfile import (
 )
 from doctor.text.printable import clean_line
 from doctor.text.speech import t
-from doctor.text.terminal import WIDTH, coloured, put, tell, width
+from doctor.text.terminal import WIDTH, put, tell
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 Named = tuple[str, Path]
 """The name of an option, and the file that it names."""
@@ -117,12 +122,36 @@ def refuse_unwritable(
         _refuse_shadow(outputs.shadow, outputs.launch)
 
 
+class Attempts:
+    """What is written one after the other: what cannot be written does not stop the rest."""
+
+    def __init__(self) -> None:
+        self.failed: list[str] = []
+
+    def __call__(self, what: Path | str, write: Callable[[], object]) -> None:
+        try:
+            write()
+        except OSError as error:
+            self.failed.append(f"{what} could not be written: {error.strerror}.")
+
+    def write(self, path: Path, data: bytes, *, for_all: bool = False) -> None:
+        if path == STDOUT:
+            self("stdout", partial(put, data.decode(), sys.stdout))
+        else:
+            self(path, partial(write_file, path, data, for_all=for_all))
+
+    def settle(self, hint: str = "") -> None:
+        """Raises DoctorError if something could not be written."""
+        if self.failed:
+            raise DoctorError("\n".join(self.failed), hint)
+
+
 def show(report: Report, outputs: Outputs, out: TextIO) -> None:
     """Prints the report for a person. With -q nothing is printed if healthy, nor if --print turns a no-go
     into three lines, unless a check broke.
     """
     if report.broken or not outputs.quiet or (report.exit_code != 0 and outputs.launch is None):
-        put(_rendered(report, outputs, coloured(out, outputs.colours), width(out)), out, drawn=True)
+        draw(_printer(report, outputs), out, outputs.colours)
 
 
 def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as: Path | None = None) -> int:
@@ -131,14 +160,7 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
 
     The launch line comes last: it is printed only if everything else could be written.
     """
-    failed: list[str] = []
-
-    def attempt(what: Path | str, write: Callable[[], object]) -> None:
-        try:
-            write()
-        except OSError as error:
-            failed.append(f"{what} could not be written: {error.strerror}.")
-
+    attempt = Attempts()
     on_stdout = [form for form, path in outputs.files() if path == STDOUT]
     for form in on_stdout:
         attempt(f"{form.option} on stdout", partial(put, form.write(report).decode(), sys.stdout))
@@ -148,21 +170,21 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
         attempt(saved_as, partial(save, reading.recording, saved_as))
     for form, path in outputs.files():
         if path != STDOUT:
-            attempt(path, partial(write_file, path, form.write(report), for_all=form.for_all))
+            attempt.write(path, form.write(report), for_all=form.for_all)
     tell_who_reads(outputs)
     if (per_host := outputs.per_host) is not None:
         for name, data in host_files(report):
-            attempt(per_host / name, partial(write_file, per_host / name, data))
+            attempt.write(per_host / name, data)
         if report.run.transport != "local":  # one of many machines may add its own file to the others
             attempt(per_host / SWEEP, partial(_forget_others, per_host, report.hosts))
-    go, launcher = _going(report, reading, outputs)
+    go, launcher = _going(report, reading, outputs) if outputs.starts_jobs else (None, "")
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:
         files = _files(report, reading, outputs, go)
         attempt(folder, lambda: kept.update(add_files(folder.absolute(), _name(report), files)))
     if said := _in_a_log(report, outputs, kept.get(".txt"), go):
         tell(said)
-    if go and outputs.launch is not None and not failed:
+    if go and outputs.launch is not None and not attempt.failed:
         tasks = tasks_on_a_node(go, report.plan, os.environ)
         start = LaunchParts(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
         tell(_spoken(start, launcher, outputs))
@@ -171,8 +193,7 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
     if (shadow := outputs.shadow) is not None:
         attempt(shadow, lambda: in_shadow(report, shadow))
         code = shadowed(code)
-    if failed:
-        raise DoctorError("\n".join(failed), f"The verdict was: {report.verdict.value}.")
+    attempt.settle(f"The verdict was: {report.verdict.value}.")
     return code
 
 
@@ -190,18 +211,11 @@ def write_formats(
     that need more than the envelope to their writers. A file that cannot be written does not stop the others.
     Raises DoctorError.
     """
-    failed = []
+    attempt = Attempts()
     for form, path in outputs.files():
         data = form.of_envelope(envelope) if form.of_envelope else (pages or {})[form.option]()
-        if path == STDOUT:
-            put(data.decode(), sys.stdout)
-            continue
-        try:
-            write_file(path, data, for_all=form.for_all)
-        except OSError as error:
-            failed.append(f"{path} could not be written: {error.strerror}.")
-    if failed:
-        raise DoctorError("\n".join(failed))
+        attempt.write(path, data, for_all=form.for_all)
+    attempt.settle()
     tell_who_reads(outputs)
 
 
@@ -253,7 +267,9 @@ HOSTS = ".hosts"
 def _files(report: Report, reading: Reading | None, outputs: Outputs, go: Go | None) -> dict[str, bytes]:
     """The files of a run in --report-dir, by suffix."""
     files = {form.suffix: form.write(report) for form in FORMATS if form.suffix}
-    files[".txt"] = _rendered(report, Outputs(verbose=outputs.verbose), False, WIDTH).encode(errors="replace")
+    files[".txt"] = drawn(_printer(report, Outputs(verbose=outputs.verbose)), WIDTH, colour=False).encode(
+        errors="replace"
+    )
     if reading is not None:
         files[".run.json"] = encoded(reading.recording)
     if go is not None:
@@ -308,11 +324,10 @@ def _when(report: Report) -> str:
     return "doctor-" + "".join(filter(str.isalnum, report.run.started))
 
 
-def _rendered(report: Report, outputs: Outputs, colour: bool, columns: int) -> str:
+def _printer(report: Report, outputs: Outputs) -> Callable[[Console], None]:
     from doctor.report.terminal.report import print_report
 
-    show = partial(print_report, report, verbose=outputs.verbose, quiet=outputs.quiet)
-    return drawn(show, columns, colour=colour)
+    return partial(print_report, report, verbose=outputs.verbose, quiet=outputs.quiet)
 
 
 def _refuse_shadow(path: Path, launch: str | None) -> None:

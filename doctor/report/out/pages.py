@@ -7,8 +7,7 @@ from typing import TextIO
 from doctor.report.files.envelope import Envelope
 from doctor.report.out.formats import STDOUT, Outputs
 from doctor.report.page.card import Page
-from doctor.text.console import drawn
-from doctor.text.terminal import coloured, put, width
+from doctor.text.console import draw
 
 
 def terminal_of(outputs: Outputs) -> TextIO:
@@ -19,9 +18,8 @@ def terminal_of(outputs: Outputs) -> TextIO:
 def show_page(page: Page, outputs: Outputs) -> None:
     from doctor.report.terminal.cards import print_page
 
-    out = terminal_of(outputs)
     show = partial(print_page, page, verbose=outputs.verbose, quiet=outputs.quiet)
-    put(drawn(show, width(out), colour=coloured(out, outputs.colours)), out, drawn=True)
+    draw(show, terminal_of(outputs), outputs.colours)
 
 
 def write_page(page: Page, outputs: Outputs, envelope: Envelope) -> None:

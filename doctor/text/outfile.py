@@ -40,23 +40,20 @@ def write_file(path: Path, data: bytes, *, for_all: bool = False) -> None:
 
 def add_files(folder: Path, name: str, contents: Mapping[str, bytes]) -> dict[str, Path]:
     """Writes one file per suffix, all with the same unused stem. Raises OSError."""
-    made: list[Path] = []
-    with contextlib.ExitStack() as stack:
-        drafts = {suffix: stack.enter_context(_Draft(folder, data)) for suffix, data in contents.items()}
-        for number in range(1, MOST_TRIES):
-            stem = name if number == 1 else f"{name}.{number}"
-            made.clear()
-            try:
-                for suffix, draft in drafts.items():
+    for number in range(1, MOST_TRIES):
+        stem = name if number == 1 else f"{name}.{number}"
+        made: list[Path] = []
+        try:
+            for suffix, data in contents.items():
+                with _Draft(folder, data) as draft:
                     draft.publish(folder / f"{stem}{suffix}")
-                    made.append(folder / f"{stem}{suffix}")
-            except FileExistsError:
-                _take_back(made)
-                continue
-            except BaseException:
-                _take_back(made)
+                made.append(folder / f"{stem}{suffix}")
+        except BaseException as error:
+            _take_back(made)
+            if not isinstance(error, FileExistsError):
                 raise
-            return dict(zip(drafts, made, strict=True))
+        else:
+            return dict(zip(contents, made, strict=True))
     raise FileExistsError(errno.EEXIST, "every name for it is taken")
 
 
@@ -255,16 +252,19 @@ def _take_back(paths: list[Path]) -> None:
 
 
 class _Draft:
-    """A file that has no name until it is complete; a hidden file if the file system needs a name."""
+    """A hidden file, which gets its name when it is complete."""
 
     def __init__(self, folder: Path, data: bytes, mode: int = PRIVATE_FILE) -> None:
-        self._folder, self._data, self._mode = folder, data, mode
-        self._named: Path | None = None
-        self._handle: int | None = None
-        with contextlib.suppress(OSError, AttributeError):
-            self._handle = os.open(folder, os.O_TMPFILE | _NEW, self._mode)
+        self._path = folder / f".doctor-{os.urandom(8).hex()}.tmp"
+        handle = os.open(self._path, os.O_CREAT | os.O_EXCL | _NEW, mode)
         try:
-            self._fill()
+            if mode == PRIVATE_FILE:
+                with contextlib.suppress(OSError):  # only needed if the umask removes even the owner's rights
+                    os.fchmod(handle, PRIVATE_FILE)
+            with open(handle, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(handle)
         except BaseException:
             self.__exit__()
             raise
@@ -273,56 +273,18 @@ class _Draft:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
-        if self._named is not None:
-            with contextlib.suppress(OSError):
-                self._named.unlink()
+        _take_back([self._path])
 
     def replace(self, path: Path) -> None:
         """Puts the file in the place of whatever has that name."""
-        if self._named is None:
-            hidden = self._hidden()
-            self.publish(hidden)
-            self.__exit__()
-            self._named = hidden
-        os.replace(self._named, path)
-        self._named = None
+        os.replace(self._path, path)
 
     def publish(self, path: Path) -> None:
         """Gives the file its name in one step; raises FileExistsError if the name is taken."""
         try:
-            self._link(path)
+            os.link(self._path, path)
         except FileExistsError:
             raise
-        except OSError:
-            if self._named is None:
-                self.__exit__()
-                self._fill()
-                self.publish(path)
-            else:  # a file system without hard links: an empty file takes the name first
-                os.close(os.open(path, os.O_CREAT | os.O_EXCL | _NEW, PRIVATE_FILE))
-                os.replace(self._named, path)
-                self._named = None
-
-    def _fill(self) -> None:
-        if self._handle is None:
-            named = self._hidden()
-            self._handle = os.open(named, os.O_CREAT | os.O_EXCL | _NEW, self._mode)
-            self._named = named
-        if self._mode == PRIVATE_FILE:
-            with contextlib.suppress(OSError):  # only needed if the umask removes even the owner's rights
-                os.fchmod(self._handle, PRIVATE_FILE)
-        with open(self._handle, "wb", closefd=False) as file:
-            file.write(self._data)
-        os.fsync(self._handle)
-
-    def _hidden(self) -> Path:
-        return self._folder / f".doctor-{os.urandom(8).hex()}.tmp"
-
-    def _link(self, path: Path) -> None:
-        if self._named is not None:
-            os.link(self._named, path)
-        else:  # os.link follows /proc only if src_dir_fd is given; its value does not matter for a full path
-            os.link(f"/proc/self/fd/{self._handle}", path, src_dir_fd=self._handle, follow_symlinks=True)
+        except OSError:  # a file system without hard links: an empty file takes the name first
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL | _NEW, PRIVATE_FILE))
+            os.replace(self._path, path)

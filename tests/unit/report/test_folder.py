@@ -45,18 +45,11 @@ def test_a_name_that_is_taken_is_left_alone(tmp_path: Path) -> None:
     assert names(tmp_path) == ["run.2.json", "run.3.json", "run.3.txt", "run.txt"]
 
 
-@pytest.mark.parametrize("lacks", ["files without a name", "links"])
-def test_file_systems_without_links_or_unnamed_files(
-    lacks: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Network file systems have no O_TMPFILE, some have no links either."""
-    monkeypatch.delattr(os, "O_TMPFILE")
-    if lacks == "links":
+def test_a_file_system_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def link(*_: object, **__: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
 
-        def link(*_: object, **__: object) -> None:
-            raise PermissionError(1, "Operation not permitted")
-
-        monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(os, "link", link)
     (tmp_path / "run.txt").write_text("of an old run")
     made = add_files(tmp_path, "run", CONTENTS)
     assert {path.name: path.read_bytes() for path in made.values()} == {
@@ -66,22 +59,6 @@ def test_file_systems_without_links_or_unnamed_files(
     assert names(tmp_path) == ["run.2.json", "run.2.txt", "run.txt"]
     assert (tmp_path / "run.txt").read_text() == "of an old run"
     assert {mode(path) for path in made.values()} == {0o600}
-
-
-def test_a_folder_where_unnamed_files_cannot_be_linked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    link = os.link
-
-    def real(source: object, *more: object, **options: object) -> None:
-        if str(source).startswith("/proc/"):
-            raise OSError(18, "Invalid cross-device link")
-        link(source, *more, **options)  # type: ignore[arg-type]
-
-    monkeypatch.setattr(os, "link", real)
-    made = add_files(tmp_path, "run", CONTENTS)
-    assert {suffix: path.read_bytes() for suffix, path in made.items()} == CONTENTS
-    assert names(tmp_path) == ["run.json", "run.txt"]
 
 
 def test_a_failed_write_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

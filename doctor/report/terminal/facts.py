@@ -5,7 +5,6 @@ too wide, the table is transposed, and if it is still too wide, it is split into
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from rich.console import Console
 from rich.text import Text
@@ -14,6 +13,7 @@ from doctor.judge.fact_table import FactRow, far_apart
 from doctor.judge.verdict import Report
 from doctor.report.page.areas import AREAS
 from doctor.report.page.fact_words import spread
+from doctor.report.terminal.page import GAP, put_cells, put_line, put_wrapped
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, t
@@ -22,7 +22,6 @@ from doctor.text.wrap import padded
 ODD = "!"
 """The mark of an outlier, visible without colours too."""
 NOT_REPORTED = "not reported"
-_GAP = 2
 _INDENT = 17
 _CELL = 36
 """The most characters of a cell; files hold the whole text."""
@@ -30,14 +29,7 @@ _NAMED = 4
 """The most hosts shown that call themselves by a different name than the user does."""
 _LONG = 60
 _MOST_NAMES = 400
-
-
-@dataclass(frozen=True, slots=True)
-class HostGroup:
-    """Hosts that reported the same values for the facts that should be equal."""
-
-    name: Text
-    cells: tuple[Text, ...]
+Column = tuple[Text, ...]
 
 
 def print_facts(report: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
@@ -46,7 +38,7 @@ def print_facts(report: Report, console: Console, *, verbose: bool = False, quie
     differing = [row for row in rows if differs(row, told)]
     if quiet:
         for line in _end(report, told, []) if standing_out(report) else ():
-            _print_wrapped(_spoken(line), console)
+            put_wrapped(_spoken(line), console, wide=True)
         return
     if verbose:
         differing = [row for row in rows if row.values]
@@ -63,7 +55,7 @@ def print_facts(report: Report, console: Console, *, verbose: bool = False, quie
     if end:
         console.print()
     for line in end:
-        _print_wrapped(_spoken(line), console)
+        put_wrapped(_spoken(line), console, wide=True)
 
 
 def _spoken(line: Text) -> Text:
@@ -98,7 +90,7 @@ def _print_head(count: int, told: Sequence[str], console: Console) -> None:
     names = (clean_line(_shortened(fold(told), _MOST_NAMES)) or t("No host reported anything."), "bold")
     number = f"{len(told)} host{'' if len(told) == 1 else 's'}"
     reported = t(f"  {number} reported {count} facts") if told else ""
-    _print_wrapped(Text.assemble(names, (reported, "dim")), console)
+    put_wrapped(Text.assemble(names, (reported, "dim")), console, wide=True)
 
 
 def _alike(row: FactRow, hosts: Sequence[str]) -> Text | None:
@@ -122,8 +114,10 @@ def _own_names(row: FactRow) -> str:
     return ", ".join(other[:_NAMED]) + more
 
 
-def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list[HostGroup]:
-    """The groups, largest first; similar values count as equal unless one of them is an outlier."""
+def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list[list[Text]]:
+    """The name and the values of each group of hosts, the largest first; similar values count as equal unless
+    one of them is an outlier.
+    """
     found: dict[object, list[str]] = {}
     for host in hosts:
         key = tuple(
@@ -133,7 +127,7 @@ def _groups(rows: Sequence[FactRow], hosts: Sequence[str], longest: int) -> list
         found.setdefault(key, []).append(host)
     members = sorted(found.values(), key=lambda group: -len(group))
     return [
-        HostGroup(_cut(fold(group), longest, "bold"), tuple(_cell(row, group, longest) for row in rows))
+        [_cut(fold(group), longest, "bold"), *(_cell(row, group, longest) for row in rows)]
         for group in members
     ]
 
@@ -146,47 +140,37 @@ def _cell(row: FactRow, hosts: Sequence[str], longest: int) -> Text:
     return _cut(f"{ODD} {text}" if odd else text, longest, "bold red" if odd else "")
 
 
-def _print_table(rows: Sequence[FactRow], groups: Sequence[HostGroup], console: Console) -> None:
-    titles = [Text(t(row.title), style="dim") for row in rows]
-    down = [[Text(t("HOST"), style="dim"), *titles], *([group.name, *group.cells] for group in groups)]
-    if _width(down) > console.width:
-        names = [Text(t("HOST"), style="dim"), *(group.name for group in groups)]
-        cells = ([title, *(group.cells[n] for group in groups)] for n, title in enumerate(titles))
-        down = [names, *cells]
-    for number, part in enumerate(_parts(down, console.width)):
+def _print_table(rows: Sequence[FactRow], groups: Sequence[Sequence[Text]], console: Console) -> None:
+    heads = [Text(t(title), style="dim") for title in ("HOST", *(row.title for row in rows))]
+    table: list[Sequence[Text]] = [heads, *groups]
+    columns = list(zip(*table, strict=True))
+    if _width(columns) > console.width:
+        table, columns = list(columns), [tuple(row) for row in table]
+    for number, part in enumerate(_parts(columns, console.width)):
         if number:
             console.print()
-        _print_part(part, console)
+        for row in zip(*part, strict=True):
+            put_cells(row, map(_widest, part), console)
 
 
-def _parts(table: Sequence[Sequence[Text]], width: int) -> Iterator[list[list[Text]]]:
-    """The table in parts that fit the width, each with the first column."""
-    columns = range(1, len(table[0]))
-    taken: list[int] = []
-    for column in columns:
-        if taken and _width([[row[0], *(row[n] for n in (*taken, column))] for row in table]) > width:
-            yield [[row[0], *(row[n] for n in taken)] for row in table]
-            taken = []
-        taken.append(column)
-    yield [[row[0], *(row[n] for n in taken)] for row in table]
+def _parts(columns: Sequence[Column], width: int) -> Iterator[list[Column]]:
+    """The columns in parts that fit the width, each with the first one."""
+    first, *others = columns
+    part = [first]
+    for column in others:
+        if len(part) > 1 and _width([*part, column]) > width:
+            yield part
+            part = [first]
+        part.append(column)
+    yield part
 
 
-def _widths(table: Sequence[Sequence[Text]]) -> list[int]:
-    return [max(row[n].cell_len for row in table) for n in range(len(table[0]))]
+def _widest(column: Column) -> int:
+    return max(cell.cell_len for cell in column)
 
 
-def _width(table: Sequence[Sequence[Text]]) -> int:
-    return sum(_widths(table)) + _GAP * (len(table[0]) - 1)
-
-
-def _print_part(table: Sequence[Sequence[Text]], console: Console) -> None:
-    widths = _widths(table)
-    for row in table:
-        line = Text()
-        for width, cell in zip(widths, row, strict=True):
-            line = line + cell + Text(" " * (width - cell.cell_len + _GAP))
-        line.rstrip()
-        console.print(line, soft_wrap=True)
+def _width(columns: Sequence[Column]) -> int:
+    return sum(map(_widest, columns)) + GAP * (len(columns) - 1)
 
 
 def conclusion(report: Report) -> list[str]:
@@ -238,20 +222,12 @@ def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:
     broken = [part for line in lines for part in line.wrap(console, room)]
     for number, line in enumerate(broken):
         line.rstrip()
-        console.print(
-            Text("  ") + (head if number == 0 else Text(" " * (_INDENT - 2))) + line, soft_wrap=True
-        )
-
-
-def _print_wrapped(text: Text, console: Console) -> None:
-    for line in text.wrap(console, console.width):
-        line.rstrip()
-        console.print(line, soft_wrap=True)
+        put_line(Text("  ") + (head if number == 0 else Text(" " * (_INDENT - 2))) + line, console)
 
 
 def _longest(console: Console) -> int:
     """The width of a cell; two cells always fit."""
-    return max(min(_CELL, (console.width - _GAP) // 2), 12)
+    return max(min(_CELL, (console.width - GAP) // 2), 12)
 
 
 def _cut(text: str, longest: int, style: str = "") -> Text:

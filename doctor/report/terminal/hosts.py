@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
@@ -19,7 +19,7 @@ from doctor.report.page.host_rows import (
     host_rows,
 )
 from doctor.report.page.names import MANY, named
-from doctor.report.terminal.page import columns, put_line, put_wrapped
+from doctor.report.terminal.page import GAP, columns, put_cells, put_line, put_wrapped
 from doctor.text.nodeset import cut
 from doctor.text.printable import clean_line
 from doctor.text.speech import t
@@ -32,7 +32,6 @@ VERDICT = 20
 """The least number of columns for the verdict."""
 LEAST = 8
 """The columns for the verdict if there is no room for more."""
-GAP = "  "
 _SHORT = {"device network": "links", PART_READ: "part", NOT_READ: "unread", UNDECIDED: "open"}
 _STYLE = {
     OK: "green",
@@ -55,17 +54,16 @@ def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> N
     lines = [_HostLine(_who(row, report, len(shown) == len(rows)), row) for row in shown]
     layout = _layout(lines, columns(console))
     console.print()
-    _print_row(
-        [t("HOST"), *map(layout.say, layout.areas), t("verdict")],
-        ["dim"] * (len(layout.areas) + 2),
-        layout.widths,
-        console,
-    )
+    heads = (t("HOST"), *map(layout.say, layout.areas), t("verdict"))
+    put_cells((Text(head, "dim") for head in heads), layout.widths, console)
     for line in lines:
-        cells = [line.row.cells[area] for area in layout.areas]
-        styles = ["bold", *map(_style, cells), _style(line.row.verdict)]
-        said = [cut(line.who, layout.widths[0]), *map(layout.say, cells), _verdict(line.row.verdict)]
-        _print_row(said, styles, layout.widths, console)
+        areas = (line.row.cells[area] for area in layout.areas)
+        cells = [
+            Text(cut(line.who, layout.widths[0]), "bold"),
+            *(Text(layout.say(cell), _style(cell)) for cell in areas),
+            Text(_verdict(line.row.verdict), _style(line.row.verdict)),
+        ]
+        put_cells(cells, layout.widths, console)
     if layout.lost:
         put_wrapped(Text(t(f"faults also in: {', '.join(layout.lost)}"), "dim"), console)
     if layout.well:
@@ -128,23 +126,23 @@ def _layout(lines: Sequence[_HostLine], room: int) -> _Layout:
     )
     for first, last, say in tries:
         widths = {area: max(cell_len(say(text)) for text in (area, *cells[area])) for area in areas}
-        left = room - first - last - len(GAP)
-        if sum(len(GAP) + widths[area] for area in wrong) <= left:
+        left = room - first - last - GAP
+        if sum(GAP + widths[area] for area in wrong) <= left:
             break
     kept: list[str] = []
     for area in wrong:
-        if len(GAP) + widths[area] <= left:
+        if GAP + widths[area] <= left:
             kept.append(area)
-            left -= len(GAP) + widths[area]
+            left -= GAP + widths[area]
     wider = min(names - first, left)
     first, left = first + wider, left - wider
     left -= min(verdict - last, left)
     for area in (*unread, *well):
-        if len(GAP) + widths[area] <= left:
+        if GAP + widths[area] <= left:
             kept.append(area)
-            left -= len(GAP) + widths[area]
+            left -= GAP + widths[area]
     shown = [area for area in areas if area in kept]
-    rest = room - first - sum(len(GAP) + widths[area] for area in shown) - len(GAP)
+    rest = room - first - sum(GAP + widths[area] for area in shown) - GAP
     well = [area for area in well if area not in kept]
     lost = [area for area in wrong if area not in kept]
     return _Layout(shown, well, lost, [first, *(widths[area] for area in shown), max(rest, 1)], say)
@@ -168,14 +166,3 @@ def _style(cell: str) -> str:
         return _STYLE[cell]
     warned = cell.startswith("WARN") or "warning" in cell
     return "bold yellow" if warned else "bold magenta" if "BROKEN" in cell or "broken" in cell else "bold red"
-
-
-def _print_row(cells: Sequence[str], styles: Sequence[str], widths: Sequence[int], console: Console) -> None:
-    line = Text()
-    for number, (cell, style, width) in enumerate(zip(cells, styles, widths, strict=True), 1):
-        fits = cell_len(cell) <= width
-        shown = cell if fits else set_cell_size(cell, width - 1) + "…"
-        line = line + Text(GAP if line else "") + Text(shown, style)
-        line.append(" " * (width - cell_len(shown)) if number < len(cells) else "")
-    line.rstrip()
-    put_line(line, console)

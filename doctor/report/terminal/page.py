@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook
 from rich.segment import Segment
 from rich.text import Text
@@ -16,6 +16,8 @@ WIDEST = 120
 """The most columns of sentences: longer lines are hard to read."""
 NARROWEST = 20
 LABEL = 9
+GAP = 2
+"""The columns between two cells of a table."""
 
 
 class CleanHook(RenderHook):
@@ -41,6 +43,17 @@ def columns(console: Console) -> int:
 def put_line(line: Text, console: Console) -> None:
     """Prints a line unwrapped: a terminal breaks it if needed, and a command can still be copied whole."""
     console.print(line, soft_wrap=True)
+
+
+def put_cells(cells: Iterable[Text], widths: Iterable[int], console: Console, indent: int = 0) -> None:
+    """Prints a row of a table, as wide as the shorter of both; a cell that is too long is cut."""
+    line = Text(" " * indent)
+    for cell, width in zip(cells, widths, strict=False):
+        if cell.cell_len > width:
+            cell = Text(set_cell_size(cell.plain, width - 1) + "…", cell.style)
+        line = line + cell + Text(" " * (width - cell.cell_len + GAP))
+    line.rstrip()
+    put_line(line, console)
 
 
 def wrapped(

@@ -9,14 +9,12 @@ from rich.text import Text
 from doctor.facts.smoke import JudgedRun
 from doctor.report.page import smoke
 from doctor.report.page.smoke import SLOW, RankPace, RunNumbers, rank_paces
-from doctor.report.terminal.page import put_line
+from doctor.report.terminal.page import GAP, put_cells, put_line
 from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text
 from doctor.text.speech import t
-from doctor.text.wrap import cells, padded
 
 MOST_RANKS, MOST_PAIRS = 16, 5
-GAP = "  "
 Row = tuple[tuple[str, str], ...]
 """Cells with their styles."""
 
@@ -77,17 +75,11 @@ def print_pairs(seen: RunNumbers, console: Console, indent: int) -> None:
 
 def _print_table(heads: Sequence[str], rows: Sequence[Row], console: Console, indent: int) -> None:
     """Prints a table; columns at the right that do not fit are left out."""
-    cleaned = [tuple((clean_line(text), style) for text, style in row) for row in rows]
-    table: list[Row] = [tuple((t(head), "dim") for head in heads), *cleaned]
-    widths = [max(cells(row[column][0]) for row in table) for column in range(len(heads))]
-    count = len(heads)
-    while count > 1 and indent + sum(widths[:count]) + len(GAP) * (count - 1) > console.width:
-        count -= 1
+    first = [Text(t(head), "dim") for head in heads]
+    table = [first, *([Text(clean_line(text), style) for text, style in row] for row in rows)]
+    widths = [max(row[column].cell_len for row in table) for column in range(len(heads))]
+    while len(widths) > 1 and indent + sum(widths) + GAP * (len(widths) - 1) > console.width:
+        widths.pop()
     console.print()
     for row in table:
-        line = Text(" " * indent)
-        for (text, style), width in zip(row[:count], widths, strict=False):
-            line.append(padded(text, width), style)
-            line.append(GAP)
-        line.rstrip()
-        put_line(line, console)
+        put_cells(row, widths, console, indent)

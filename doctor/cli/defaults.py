@@ -138,14 +138,6 @@ def _text(name: str, node: Node) -> str:
     return node.text
 
 
-def _user(name: str, node: Node) -> str:
-    return check_user(_text(name, node))
-
-
-def _jump(name: str, node: Node) -> str:
-    return check_jump(_text(name, node))
-
-
 def _file(name: str, node: Node) -> str:
     """An absolute path: a relative one would mean another file in each folder."""
     path = os.path.expanduser(_text(name, node))
@@ -192,9 +184,9 @@ def _lang(name: str, node: Node) -> str:
 
 
 _KINDS: Mapping[str, Callable[[str, Node], Any]] = {
-    "user": _user,
+    "user": lambda name, node: check_user(_text(name, node)),
     "identity": _file,
-    "jump": _jump,
+    "jump": lambda name, node: check_jump(_text(name, node)),
     "ssh-config": _file,
     "python": _python,
     "sudo": _switch,

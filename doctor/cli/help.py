@@ -3,15 +3,13 @@ manual page and the shell completion are made from the same entries.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
 
 from doctor.cli.typed_value import OwnValues
-from doctor.text.language import Language
-from doctor.text.speech import spoken, t
+from doctor.text.speech import sign, t
 from doctor.text.wrap import cells, padded, wrap
 
 ARGUMENTS, OTHERS = "Arguments", "Options"
@@ -31,6 +29,8 @@ USUAL = {
 """The options that most people need, of the commands that have many."""
 WIDEST = 24
 """The most columns for an option with its metavar."""
+LONGEST = 30
+"""A longer one has a line of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,16 +94,10 @@ class _SpokenHelp:
     help: str | None
 
     def format_usage(self, ctx: Any, formatter: Any) -> None:
-        if spoken() is Language.EN:
-            super().format_usage(ctx, formatter)  # type: ignore[misc]
-            return
         pieces = self.collect_usage_pieces(ctx)  # type: ignore[attr-defined]
         formatter.write_usage(ctx.command_path, " ".join(pieces), prefix=t("Usage: "))
 
-    def format_help_text(self, ctx: Any, formatter: Any) -> None:
-        if spoken() is Language.EN:
-            super().format_help_text(ctx, formatter)  # type: ignore[misc]
-            return
+    def format_help_text(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         formatter.write("\n")
         for line in wrap(t(self.help or ""), formatter.width - 2):
             formatter.write(f"  {line}\n")
@@ -130,13 +124,10 @@ def _usual(context: Any) -> str:
 
 
 class CliCommands(OwnValues, _SpokenHelp, TyperGroup):
-    def format_commands(self, ctx: Any, formatter: Any) -> None:
-        if spoken() is Language.EN:
-            super().format_commands(ctx, formatter)
-            return
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         shown = [each for each in self.commands.values() if not each.hidden]
-        with _section(formatter, "Commands"):
-            _write_rows([(str(each.name), t(each.help or "")) for each in shown], formatter)
+        _write_title("Commands", formatter)
+        _write_rows([(str(each.name), t(each.help or "")) for each in shown], formatter)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
@@ -146,17 +137,9 @@ class CliCommands(OwnValues, _SpokenHelp, TyperGroup):
         _write_examples(self.epilog, formatter)
 
 
-@contextmanager
-def _section(formatter: Any, title: str) -> Iterator[None]:
-    """A group with its title; typer writes an English colon."""
-    if spoken() is Language.EN:
-        with formatter.section(title):
-            yield
-        return
+def _write_title(title: str, formatter: Any) -> None:
     formatter.write_paragraph()
-    formatter.write(f"{t(title)}：\n")
-    with formatter.indentation():
-        yield
+    formatter.write(f"{t(title)}{sign(': ').rstrip()}\n")
 
 
 def _write_entries(command: Any, context: Any, formatter: Any, usual: str = "") -> None:
@@ -169,16 +152,13 @@ def _write_entries(command: Any, context: Any, formatter: Any, usual: str = "") 
     for each in found:
         panels.setdefault(each.panel, []).append((f"{each.usage:<{wide}}", t(each.help)))
     for panel, rows in panels.items():
-        with _section(formatter, panel):
-            _write_rows(rows, formatter)
+        _write_title(panel, formatter)
+        _write_rows(rows, formatter)
 
 
 def _write_rows(rows: list[tuple[str, str]], formatter: Any) -> None:
     """Two columns. Chinese is wrapped by cells, which typer cannot do."""
-    if spoken() is Language.EN:
-        formatter.write_dl(rows)
-        return
-    first = max(min(cells(usage), WIDEST) for usage, _ in rows)
+    first = max(min(cells(usage), LONGEST) for usage, _ in rows)
     for usage, said in rows:
         lines = wrap(said, formatter.width - first - 4)
         if cells(usage) > first:
@@ -196,5 +176,5 @@ def _spoken(example: str) -> str:
 
 def _write_examples(epilog: str | None, formatter: Any) -> None:
     if epilog:
-        with _section(formatter, "Examples"):
-            formatter.write("".join(f"  {_spoken(line)}\n" for line in epilog.splitlines()))
+        _write_title("Examples", formatter)
+        formatter.write("".join(f"  {_spoken(line)}\n" for line in epilog.splitlines()))

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from enum import Enum
 from typing import Any
 
+from doctor.diff.envelope import ChangeKind, FactChangeEntry
 from doctor.diff.saved import Saved
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.judge.fact_table import COLUMNS, NEAR
@@ -22,14 +22,6 @@ TITLES = {column.key: column.title for column in COLUMNS}
 NOT_TOLD = "not reported"
 
 
-class ChangeKind(Enum):
-    NEW = "new"
-    GONE = "gone"
-    STILL = "still there"
-    OPEN = "not decided"
-    ALONE = "not looked at before"
-
-
 @dataclass(frozen=True, slots=True)
 class Change:
     """What has become of a finding on these hosts."""
@@ -41,23 +33,11 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class FactChange:
-    """The hosts on which a fact changed in the same way."""
-
-    key: str
-    title: str
-    before: str
-    after: str
-    hosts: tuple[str, ...]
-    worse: bool
-
-
-@dataclass(frozen=True, slots=True)
 class Difference:
     before: Saved
     after: Saved
     changes: tuple[Change, ...] = ()
-    facts: tuple[FactChange, ...] = ()
+    facts: tuple[FactChangeEntry, ...] = ()
     both: tuple[str, ...] = ()
     """The hosts of both runs."""
     added: tuple[str, ...] = ()
@@ -163,7 +143,7 @@ def _undecided(finding: FindingEntry, host: str, other: Saved) -> str:
     return next((row.reason for row in rows if row.reason), "") or "this check was not made"
 
 
-def _facts(before: Saved, after: Saved, both: Iterable[str]) -> Iterator[FactChange]:
+def _facts(before: Saved, after: Saved, both: Iterable[str]) -> Iterator[FactChangeEntry]:
     """Facts that were asked for in both runs, and differ by more than they differ between equal hosts."""
     then, now = ({host.name: host.facts for host in run.hosts} for run in (before, after))
     asked = {key for facts in then.values() for key in facts} & {
@@ -179,7 +159,7 @@ def _facts(before: Saved, after: Saved, both: Iterable[str]) -> Iterator[FactCha
                 rows.setdefault(change, []).append(host)
     place = list(TITLES)
     for (key, was, now_is, worse), hosts in sorted(rows.items(), key=lambda row: place.index(row[0][0])):
-        yield FactChange(key, TITLES[key], was, now_is, tuple(hosts), worse)
+        yield FactChangeEntry(key=key, before=was, after=now_is, hosts=tuple(hosts), worse=worse)
 
 
 def _differ(key: str, was: Any, now: Any) -> bool:

@@ -1,12 +1,20 @@
 """The JSON report of `diff`: the envelope of all commands, and the fields that only `diff` has."""
 
+from enum import Enum
 from typing import ClassVar
 
 import msgspec
 
-from doctor.diff.compare import ChangeKind
 from doctor.model import Status
 from doctor.report.files.envelope import Envelope
+
+
+class ChangeKind(Enum):
+    NEW = "new"
+    GONE = "gone"
+    STILL = "still there"
+    OPEN = "not decided"
+    ALONE = "not looked at before"
 
 
 class RunEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from doctor.diff.compare import Change, ChangeKind, Difference
-from doctor.diff.envelope import ChangeEntry, DiffPart, DiffReport, FactChangeEntry, RunEntry
+from doctor.diff.compare import TITLES, Change, Difference
+from doctor.diff.envelope import ChangeEntry, ChangeKind, DiffPart, DiffReport, RunEntry
 from doctor.diff.saved import Saved
 from doctor.model import Status
 from doctor.report.files.envelope import (
@@ -58,7 +58,7 @@ def headline(found: Difference) -> str:
         return f"{WORSE}{_who(new[0])}: {new[0].finding.summary.rstrip('.')}{more}"
     if worse:
         first = worse[0]
-        return f"{WORSE}{first.title} of {fold(first.hosts)}: {first.before} -> {first.after}"
+        return f"{WORSE}{TITLES[first.key]} of {fold(first.hosts)}: {first.before} -> {first.after}"
     if open_ := found.of(ChangeKind.OPEN, ChangeKind.ALONE):
         return (
             f"Whether it got worse is not known: {len(open_)} findings were looked at in one of the runs only"
@@ -94,7 +94,7 @@ def _card(change: Change) -> Card:
 
 def _tables(found: Difference) -> Iterator[Table]:
     rows = tuple(
-        (f"{'! ' if each.worse else ''}{each.title}", each.before, each.after, fold(each.hosts))
+        (f"{'! ' if each.worse else ''}{TITLES[each.key]}", each.before, each.after, fold(each.hosts))
         for each in sorted(found.facts, key=lambda each: not each.worse)
     )
     if rows:
@@ -126,12 +126,7 @@ def diff_report(found: Difference) -> DiffReport:
             before=_run(found.before),
             after=_run(found.after),
             changes=tuple(map(_change, found.changes)),
-            facts=tuple(
-                FactChangeEntry(
-                    key=each.key, before=each.before, after=each.after, hosts=each.hosts, worse=each.worse
-                )
-                for each in found.facts
-            ),
+            facts=found.facts,
             added=found.added,
             removed=found.removed,
         ),

@@ -24,7 +24,6 @@ from doctor.report.files.json_smoke import SmokeEntry, smoke_entry
 from doctor.report.page.headline import last_line
 from doctor.report.page.names import culprit, title
 from doctor.report.page.rerun import verify
-from doctor.transport.way import Way
 
 
 class SourcedWord(msgspec.Struct, frozen=True):
@@ -133,15 +132,9 @@ def check_report(report: Report) -> CheckReport:
         smoke=smoke_entry(report),
         results=tuple(_results(report.results)),
         unloaded=report.rules.unloaded,
-        way=_way(report.run.way),
+        way=msgspec.convert(report.run.way, WayEntry | None, from_attributes=True),
         again=tuple(map(_looked_again, report.again)) or None,
     )
-
-
-def _way(way: Way | None) -> WayEntry | None:
-    if way is None:
-        return None
-    return WayEntry(named=way.named, reached=way.reached, asked=way.asked, users=dict(way.users))
 
 
 def _looked_again(found: Recheck) -> LookedAgainEntry:

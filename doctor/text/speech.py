@@ -24,10 +24,8 @@ _ENGLISH = late(r"[A-Za-z]")
 _PROSE = late(r"[a-z]{2,}[,:;]? [a-z]{2,}")
 _TWO_WORDS = late(r"\b(?:an?|[a-z]{2,}) [a-z]{2,}\b")
 _QUOTE = late(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
-_COMMAND = late(r"(?:doctor|kubectl|docker|ssh|sudo) ")
 _ID = late(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 """As of a check or a symptom."""
-_OPTION = late(r"--?[a-z][a-z-]*")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
 _LOOSE = late(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
@@ -166,11 +164,11 @@ def _said(text: str, depth: int) -> str | None:
     if "\n" in text:
         return _joined(text.split("\n"), "\n", depth)
     bare = text.removesuffix(".")
-    if bare != text and (said := index.whole.get(_key(bare)) or _by_template(strong, bare, depth)):
+    if said := index.whole.get(_key(bare)) or _by_template(strong, bare, depth):
         return _with_stop(said)
     if said := _without_it(bare, depth):
         return _with_stop(said) if bare != text else said
-    if bare == text and text[:1].isupper() and (said := _as_sentence(f"{text}.", depth)):
+    if text[:1].isupper() and (said := _as_sentence(f"{text}.", depth)):
         return said.removesuffix("。")
     if said := _in_sentences(text, depth):
         return said
@@ -184,10 +182,9 @@ def _after_whom(text: str, depth: int) -> str | None:
     whom, colon, rest = text.partition(": ")
     if colon and not _begins_a_sentence(whom, text):
         said = _whole(rest, depth) or _in_clauses(rest, depth) or _after_whom(rest, depth)
-        if said or (_OPTION.fullmatch(whom) and (said := _said(rest, depth + 1))):
-            subject = _said(whom, depth + 1)
-            if subject or not _PROSE.search(whom):
-                return f"{subject or whom}：{said}"
+        subject = _said(whom, depth + 1) if said else None
+        if said and (subject or not _PROSE.search(whom)):
+            return f"{subject or whom}：{said}"
     return _whole(text, depth) if text.endswith(")") else None
 
 
@@ -195,8 +192,7 @@ def _in_clauses(text: str, depth: int) -> str | None:
     """A sentence of several clauses that has a template of its own."""
     if "; " not in text:
         return None
-    known = [each for each in _index().candidates(text) if not each.is_weak and "; " in each.english]
-    return _by_template(known, text, depth)
+    return _by_template([each for each in _index().candidates(text) if not each.is_weak], text, depth)
 
 
 def _begins_a_sentence(words: str, text: str) -> bool:
@@ -238,14 +234,11 @@ def _before_and_inside(text: str) -> tuple[str, str] | None:
 
 def _as_sentence(text: str, depth: int) -> str | None:
     """The translation of a sentence whose full stop was left out, as in a title."""
-    strong = [each for each in _index().candidates(text) if not each.is_short]
-    return _index().whole.get(_key(text)) or _by_template(strong, text, depth)
+    return _index().whole.get(_key(text)) or _by_template(_long(text), text, depth)
 
 
 def _without_it(text: str, depth: int) -> str | None:
     """The translation of a text whose "it" or "its" was left out, since its subject is named before it."""
-    if not text[:1].isalpha() or depth > DEEPEST:
-        return None
     for lead in ("it ", "its "):
         whole = f"{lead}{_key(text)}"
         said = _index().whole.get(whole) or _by_template(_long(whole), whole, depth)
@@ -255,7 +248,7 @@ def _without_it(text: str, depth: int) -> str | None:
 
 
 def _long(text: str) -> list[Template]:
-    return [each for each in _index().candidates(text) if not each.is_short and each.english.startswith("it")]
+    return [each for each in _index().candidates(text) if not each.is_short]
 
 
 def _with_stop(said: str) -> str:
@@ -263,7 +256,6 @@ def _with_stop(said: str) -> str:
 
 
 def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | None:
-    in_clauses = len(list(_split(text, "; "))) > 1
     for each in templates:
         found = each.pattern.fullmatch(text) if _may_fit(each, text) else None
         if found is None:
@@ -271,14 +263,14 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
         quoted = {name: value for name, value in found.groupdict().items() if name.startswith(QUOTED)}
         prose = {name: value for name, value in found.groupdict().items() if name not in quoted}
         clauses = (len(list(_split(value, "; "))) > 1 for name, value in prose.items() if name != each.listed)
-        if in_clauses and "; " not in each.english and any(clauses):
+        if "; " not in each.english and any(clauses):
             continue  # the clauses are said one by one
         if ": " not in each.english and any(": " in _QUOTE.sub("", value) for value in prose.values()):
             continue  # what is before a colon is said by itself
         said = {name: _said_of(name, value, depth + 1) for name, value in prose.items()}
-        if not all(map(_is_balanced, (found.groupdict() if each.is_short else prose).values())):
+        if not all(map(_is_balanced, prose.values())):
             continue
-        left = [name for name in prose if not said[name] and not _is_command(name, prose[name])]
+        left = [name for name in prose if not said[name] and not name.startswith("command")]
         if each.is_weak and not all(not quoted and _is_name(prose[name]) for name in left):
             continue
         if each.is_short and any(_TWO_WORDS.search(prose[name]) for name in left):
@@ -292,7 +284,7 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
 
 def _may_fit(template: Template, text: str) -> bool:
     """A hole at the end does not take the full stop of a sentence, and no hole takes several lines."""
-    at_end = template.english.endswith("}") and text.endswith(".") and not text.endswith("...")
+    at_end = template.english.endswith("}") and text.endswith(".")
     return not at_end and ("\n" in template.english or "\n" not in text)
 
 
@@ -313,10 +305,6 @@ def _filled(english: str, said: str | None) -> str:
 def _is_name(text: str) -> bool:
     """Whether the text has no two words in a row."""
     return not _PROSE.search(text)
-
-
-def _is_command(hole: str, value: str) -> bool:
-    return hole.startswith("command") and _COMMAND.match(value) is not None
 
 
 def _is_balanced(text: str) -> bool:

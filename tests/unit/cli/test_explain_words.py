@@ -20,47 +20,6 @@ FRAGMENTS = [
     for line in (ROOT / "tests/unit/logs/fragments.txt").read_text().splitlines()
     if not line.startswith("#")
 ]
-WORDS = [
-    tuple(line.split())
-    for line in """
-port-in-use          HCCL_IF_BASE_PORT MASTER_PORT
-launch-timeouts      HCCL_CONNECT_TIMEOUT HCCL_EXEC_TIMEOUT HCCL_EVENT_TIMEOUT
-launch-inconsistent  HCCL_WHITELIST_DISABLE HCCL_BUFFSIZE HCCL_INTRA_ROCE_ENABLE HCCL_NPU_SOCKET_PORT_RANGE
-launch-inconsistent  HCCL_RDMA_TC HCCL_DETERMINISTIC MINDSPORE_HCCL_CONFIG_PATH RANK_SIZE MS_SCHED_PORT
-launch-inconsistent  CM_CHIEF_IP NCCL_ALGO NCCL_IB_DISABLE NCCL_P2P_DISABLE WORLD_SIZE --master_port
-interface-missing    HCCL_SOCKET_IFNAME HCCL_IF_IP NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME
-env-drift            HCCL_WHITELIST_FILE NCCL_IB_GID_INDEX NCCL_DEBUG TP_SOCKET_IFNAME OMP_NUM_THREADS
-env-drift            LD_LIBRARY_PATH ASCEND_TOOLKIT_HOME PYTORCH_NPU_ALLOC_CONF TORCH_NCCL_BLOCKING_WAIT
-env-drift            UCX_TLS PYTHONHASHSEED
-launch-ranks         RANK RANK_ID LOCAL_RANK NODE_RANK DEVICE_ID MS_ROLE MS_WORKER_NUM
-launch-ranks         MS_NODE_ID --nproc_per_node
-rank-table-differs   RANK_TABLE_FILE
-master-not-here      MASTER_ADDR MS_SCHED_HOST --rdzv_endpoint --master_addr
-launch-hosts         --nnodes
-gpu-missing          CUDA_VISIBLE_DEVICES lspci
-device-missing       ASCEND_RT_VISIBLE_DEVICES /dev/davinci0 npu-smi
-ib-port-down         NCCL_IB_HCA ibstat
-somaxconn-low        somaxconn net.core.somaxconn
-syn-backlog-low      tcp_max_syn_backlog net.ipv4.tcp_max_syn_backlog
-ports-not-reserved   ip_local_reserved_ports net.ipv4.ip_local_reserved_ports
-ephemeral-ports-few  ip_local_port_range
-device-net-unhealthy hccn_tool net_health netdetect
-device-ip-missing    hccn.conf /etc/hccn.conf
-device-tls-mismatch  tls
-firewall-blocks      ufw iptables firewalld
-port-unreachable     firewall-cmd nft
-nofile-low           nofile LimitNOFILE
-nproc-low            nproc
-memlock-low          memlock
-shm-small            /dev/shm --shm-size shm
-hostname-loopback    /etc/hosts
-clock-skew           chrony timedatectl
-fabric-manager-down  fabricmanager nvidia-fabricmanager
-gpu-xid              Xid
-gpu-ecc              ECC
-""".strip().splitlines()
-]
-"""A check, and words of launch guides whose answer is the page of the check, or names it."""
 NEAR_ONLY = {"device id: 9"}
 """Too short to be a message, and listed among similar ones."""
 
@@ -94,10 +53,10 @@ def test_what_people_type(text: str, id: str, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.slow
-@each("row", WORDS)
-def test_a_word_of_a_launch_guide(row: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
-    id, *typed = row
-    for word in typed:
+@cases
+def test_a_word_of_a_launch_guide(id: str, words: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The answer is the page of the check, or names it."""
+    for word in words.split():
         code, said = explained(word, capsys)
         assert (code, id in said) == (0, True), (word, said)
 

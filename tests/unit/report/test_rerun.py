@@ -13,7 +13,7 @@ from doctor.exam.request import Request
 from doctor.exam.way import ASKED, NAMED, REACHED, retyped, way_of
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.judge.verdict import Report
-from doctor.model import SourcedValue, Status
+from doctor.model import Finding, SourcedValue, Status
 from doctor.probe import HostAnswer
 from doctor.report.page.rerun import again, for_the_rest, repeat, verify
 from doctor.targets.inventory import read_targets
@@ -53,14 +53,18 @@ def sick(over: Way | None, **more: object) -> Report:
     return report(replace(recording(NAMES, heard=seen), way=over, **more))  # type: ignore[arg-type]
 
 
+def finding(of: Report, check: str = "shm-small") -> Finding:
+    (found,) = (each for each in of.findings if each.check == check)
+    return found
+
+
 def test_what_srun_reached_is_reached_from_outside_the_allocation(typed: list[Request]) -> None:
     """Wherever the report is read: a login node has no variables of the job."""
     assert cli.run(["check", "node[1-4]"]) == 0
     targets = read_targets(("node[1-4]",), None, None, False, (), {})
     over = way_of(typed[-1], targets, "srun", {"SLURM_JOB_ID": "7"})
     seen = sick(over)
-    (finding,) = [each for each in seen.findings if each.check == "shm-small"]
-    for line in (verify(seen, finding), again(seen, "hang"), again(seen, "slow"), again(seen, "logs")):
+    for line in (verify(seen, finding(seen)), again(seen, "hang"), again(seen, "slow"), again(seen, "logs")):
         assert line.startswith("SLURM_JOB_ID=7 doctor "), line
         assert line.endswith(" --transport srun")
     assert not again(seen, "ranktable make").startswith("SLURM"), "it has no --transport"
@@ -166,7 +170,7 @@ def test_the_whole_run_is_repeated_as_it_was_asked_for(typed: list[Request], lin
 
 def test_a_check_is_verified_with_what_was_asked_of_the_job(typed: list[Request]) -> None:
     found = sick(way(typed, "preflight 'node[1-4]' --sudo --backend gloo --need-hosts 3 --steps 40"))
-    (small,) = (each for each in found.findings if each.check == "shm-small")
+    small = finding(found)
     assert verify(found, small) == "doctor check node2 --only shm-small --backend gloo --sudo"
     assert verify(found, replace(small, check="port-unreachable")) == (
         "doctor check 'node[1-4]' --only port-unreachable --backend gloo --sudo"
@@ -179,7 +183,7 @@ def test_a_check_is_verified_with_what_was_asked_of_the_job(typed: list[Request]
 def test_a_warning_is_verified_strictly(typed: list[Request]) -> None:
     """Otherwise the command would succeed while the warning is still there."""
     found = sick(way(typed, "check 'node[1-4]'"))
-    (small,) = (each for each in found.findings if each.check == "shm-small")
+    small = finding(found)
     warned = replace(small, status=Status.WARN)
     assert verify(found, warned) == "doctor check node2 --only shm-small --strict"
     assert verify(found, replace(warned, check="smoke-straggler")) == "doctor smoke 'node[1-4]' --strict"
@@ -194,7 +198,7 @@ def test_what_the_kernel_logged_is_verified_by_what_it_logs_from_then_on(typed: 
     """No repair takes a line out of the log: the command could not pass for a day."""
     over = way(typed, "check 'node[1-4]' --expect kernel_log_hours=48")
     made = report(replace(recording(NAMES, heard=killed(3000.0)), way=over))
-    (found,) = (each for each in made.findings if each.check == "kernel-log")
+    found = finding(made, "kernel-log")
     line = verify(made, found)
     assert line == (
         "doctor check 'node[1-4]' --only kernel-log --strict"
@@ -211,7 +215,7 @@ def test_what_the_kernel_logged_is_verified_by_what_it_logs_from_then_on(typed: 
 
 def test_torch_is_expected_again_if_the_run_trained(typed: list[Request]) -> None:
     found = sick(way(typed, "preflight 'node[1-4]' --expect shm_mb=1"))
-    (small,) = (each for each in found.findings if each.check == "shm-small")
+    small = finding(found)
     assert verify(found, replace(small, check="torch-missing")) == (
         "doctor check 'node[1-4]' --only torch-missing --expect shm_mb=1 --expect torch=any"
     )
@@ -224,7 +228,7 @@ def test_a_number_of_ranks_that_a_file_of_all_hosts_gives_is_not_known_of_one(
     file.write_text("".join(f"{name} slots=64\n" for name in NAMES))
     hosts = tuple(replace(host, ranks=64) for host in recording(NAMES).hosts)
     found = sick(way(typed, f"check -F {file}"), hosts=hosts)
-    (small,) = (each for each in found.findings if each.check == "shm-small")
+    small = finding(found)
     assert verify(found, small) == f"doctor check --only shm-small --hostfile {file}"
 
 
@@ -232,7 +236,7 @@ def test_the_ranks_that_only_the_scheduler_gave_are_typed(typed: list[Request]) 
     """A command that names the hosts does not ask Slurm."""
     eight = JobWishes(ranks_per_host=SourcedValue(8, SLURM))
     found = sick(way(typed, "check 'node[1-4]'"), wishes=eight)
-    (small,) = (each for each in found.findings if each.check == "shm-small")
+    small = finding(found)
     assert verify(found, small) == "doctor check 'node[1-4]' --only shm-small --ranks-per-host 8"
     asked = sick(way(typed, "check 'node[1-4]' --ranks-per-host 4"), wishes=eight)
     assert "--ranks-per-host 8" not in verify(asked, small)

@@ -101,7 +101,7 @@ def _examined(host: HostEntry) -> _Case:
 
 
 def _cases(
-    envelope: Envelope, told: Mapping[str, _FindingWords], row: Mapping[str, CheckOutcome]
+    envelope: Envelope, told: Mapping[str, tuple[str, str]], row: Mapping[str, CheckOutcome]
 ) -> Iterator[_Case]:
     kinds = KINDS | ({Status.WARN: FAILURE} if envelope.run.strict else {})
     for check, outcome in row.items():
@@ -110,24 +110,17 @@ def _cases(
         elif outcome.status is Status.SKIP:
             yield _Case(check, SKIPPED, "skip", f"does not apply: {outcome.reason}")
         else:
-            first, *more = (told[finding.id] for finding in outcome.findings)
-            texts = "\n\n".join([first.text, *(f"{each.message}\n{each.text}" for each in more)])
+            (message, text), *more = (told[finding.id] for finding in outcome.findings)
+            texts = "\n\n".join([text, *map("\n".join, more)])
             kind = kinds.get(outcome.status, SKIPPED)
-            yield _Case(check, kind, outcome.status.value, first.message, texts)
+            yield _Case(check, kind, outcome.status.value, message, texts)
 
 
-@dataclass(frozen=True, slots=True)
-class _FindingWords:
-    """A finding in words; they are the same for each of its hosts."""
-
-    message: str
-    text: str
-
-
-def _finding_words(envelope: Envelope) -> Mapping[str, _FindingWords]:
+def _finding_words(envelope: Envelope) -> Mapping[str, tuple[str, str]]:
+    """The message and the text of each finding; they are the same for each of its hosts."""
     by_id = {finding.id: finding for finding in envelope.findings}
     return {
-        id: _FindingWords(f"{_word(found, envelope.KEY)}  {found.headline}", "\n".join(_lines(found, by_id)))
+        id: (f"{_word(found, envelope.KEY)}  {found.headline}", "\n".join(_lines(found, by_id)))
         for id, found in by_id.items()
     }
 

@@ -5,7 +5,7 @@ from doctor.judge.verdict import Report
 from doctor.report.html.heatmap import links_part
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import NOTHING, Html, folded, join, pill, section, table, tag
-from doctor.report.page.smoke import RankPace, RunNumbers, rank_paces
+from doctor.report.page.smoke import RankPace, RunNumbers, rank_paces, worst_paces
 from doctor.report.page.smoke_losses import loss_drawings
 from doctor.text.nodeset import fold
 from doctor.text.speech import in_sentences
@@ -94,10 +94,7 @@ def _bar(share: float, fail: bool = False) -> Html:
 def _steps(run: JudgedRun) -> Html:
     """The table of step times: a step consists of computing and of waiting for the slowest rank."""
     paces = rank_paces(run)
-    shown = paces
-    if len(paces) > MOST_RANKS:
-        worst = sorted(paces, key=lambda pace: (not pace.check, -pace.late))[:MOST_RANKS]
-        shown = tuple(pace for pace in paces if pace in worst)
+    shown = worst_paces(paces, MOST_RANKS)
     if not paces:
         return NOTHING
     most = max(pace.step - pace.wait for pace in paces)

@@ -15,7 +15,7 @@ OK, NOT_READ, PART_READ, UNDECIDED, NOTHING = "ok", "not read", "part read", "un
 _DAMAGE = (HostStatus.FAULTY, HostStatus.UNEXAMINED, HostStatus.HEALTHY)
 _KINDS = ("fault", "broken check", "warning")
 """Of troubles, the worst first."""
-_TROUBLE = (Status.FAIL, Status.CRASH, Status.WARN)
+_KIND = {Status.CRASH: "broken check", Status.WARN: "warning"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,8 @@ def host_rows(report: Report) -> tuple[HostRow, ...]:
             troubles.worst(host.name, area) or _untroubled(own, area, host.name in unheard) for area in areas
         )
         rows.setdefault((cells, troubles.verdict(host)), []).append(host.name)
-    worst = {host.name: (_DAMAGE.index(host.status), troubles.place(host.name)) for host in report.hosts}
+    last = len(troubles.place)
+    worst = {h.name: (_DAMAGE.index(h.status), troubles.place.get(h.name, last)) for h in report.hosts}
     found = (
         HostRow(tuple(hosts), MappingProxyType(dict(zip(areas, cells, strict=True))), verdict)
         for (cells, verdict), hosts in rows.items()
@@ -107,21 +108,22 @@ class _Troubles:
     """What is wrong, by host. The findings are gone through only once, however many hosts there are."""
 
     def __init__(self, report: Report) -> None:
-        self._on: dict[str, list[Finding]] = defaultdict(list)
+        self._on: dict[str, list[Finding]] = {}
         self._kinds: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
         self._parts: dict[str, str] = {}
-        self._place: dict[str, int] = {}
         self._undecided: dict[str, set[str] | None] = {}
         """Area -> the hosts on which a fault without a known culprit shows; None: all hosts."""
         for found in report.findings:
-            if found.status in _TROUBLE:
-                self._add(found, area_of(found.check), _kind(found, report))
+            if report.rules.faults(found) or found.status in _KIND:
+                kind = "fault" if report.rules.faults(found) else _KIND[found.status]
+                self._add(found, area_of(found.check), kind)
+        self.place = {host: place for place, host in enumerate(self._on)}
+        """The place of a host's worst finding among all, which are in the order of damage."""
 
     def _add(self, found: Finding, area: str, kind: str) -> None:
         for host in found.hosts:
             self._kinds[host, area][kind] += 1
-            self._on[host].append(found)
-            self._place.setdefault(host, len(self._place))
+            self._on.setdefault(host, []).append(found)
         for each in culprits(found):
             for host in each.hosts:
                 self._parts.setdefault(host, each.devices or each.ranks)
@@ -129,10 +131,6 @@ class _Troubles:
             struck = {host for place in found.where for host in (place.host, place.peer) if host}
             known = self._undecided.setdefault(area, set())
             self._undecided[area] = known | struck if struck and known is not None else None
-
-    def place(self, host: str) -> int:
-        """Of its worst finding among all findings, which are in the order of damage."""
-        return self._place.get(host, len(self._place))
 
     def worst(self, host: str, area: str) -> str:
         """The worst of the area in a word or two; empty if nothing is wrong."""
@@ -153,9 +151,3 @@ class _Troubles:
         more = f"(+{len(mine) - 1})" if len(mine) > 1 else ""
         words = filter(None, (self._parts.get(host.name), mine[0].check, more))
         return f"{word(mine[0])}  {' '.join(words)}"
-
-
-def _kind(found: Finding, report: Report) -> str:
-    if found.status is Status.CRASH:
-        return "broken check"
-    return "fault" if report.rules.faults(found) else "warning"

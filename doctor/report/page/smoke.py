@@ -1,6 +1,6 @@
 """The numbers of the smoke runs that a report shows."""
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean, median
@@ -329,6 +329,12 @@ def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
         )
         for rank, seen in told.items()
     )
+
+
+def worst_paces(paces: Sequence[RankPace], most: int) -> list[RankPace]:
+    """So many ranks, in their order: those that a check names, and then those that compute longest."""
+    worst = sorted(paces, key=lambda pace: (pace.check == "", -pace.late, -pace.loss_share))[:most]
+    return [pace for pace in paces if pace in worst]
 
 
 def _first_checks(run: JudgedRun) -> dict[int, str]:

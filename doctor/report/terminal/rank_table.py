@@ -8,7 +8,7 @@ from rich.text import Text
 
 from doctor.facts.smoke import JudgedRun
 from doctor.report.page import smoke
-from doctor.report.page.smoke import SLOW, RankPace, RunNumbers, rank_paces
+from doctor.report.page.smoke import SLOW, RankPace, RunNumbers, rank_paces, worst_paces
 from doctor.report.terminal.page import GAP, put_cells, put_line
 from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text
@@ -23,10 +23,7 @@ def print_ranks(run: JudgedRun, console: Console, indent: int) -> None:
     paces = rank_paces(run)
     if not paces:
         return
-    shown = list(paces)
-    if len(paces) > MOST_RANKS:
-        worst = sorted(paces, key=lambda pace: (pace.check == "", -pace.late, -pace.loss_share))
-        shown = sorted(worst[:MOST_RANKS], key=lambda pace: pace.rank)
+    shown = worst_paces(paces, MOST_RANKS)
     heads = ("rank", "host", "step ms", "late by", "waits", "loss", "share", "")
     _print_table(heads, list(_ranks(shown)), console, indent)
     if rest := [pace for pace in paces if pace not in shown]:

@@ -1,9 +1,11 @@
 """The command line, called as a person calls it."""
 
 import os
+import pty
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.lab.warm import WARM, suits
@@ -31,3 +33,16 @@ def doctor(
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
     return {**os.environ, "COLUMNS": "100", **(more or {})}
+
+
+def on_terminal(arguments: Sequence[str], env: Mapping[str, str]) -> str:
+    """What doctor prints on a terminal of its own."""
+    ours, theirs = pty.openpty()
+    shown = bytearray()
+    with subprocess.Popen([*DOCTOR, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=env):
+        os.close(theirs)
+        with suppress(OSError):  # the last process has closed it
+            while piece := os.read(ours, 65536):
+                shown += piece
+    os.close(ours)
+    return shown.decode()

@@ -1,9 +1,6 @@
 """Colours: whether there are any, on a terminal and in a pipe."""
 
-import os
-import pty
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,7 +8,7 @@ import pytest
 from doctor.recording import save
 from tests.lab.warm import WARM
 from tests.support.cases import from_cases
-from tests.support.commands import DOCTOR, doctor, environment
+from tests.support.commands import doctor, environment, on_terminal
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
@@ -44,32 +41,13 @@ def test_colours(
     known = {name: value for name, value in environment().items() if name not in NAMES_OF}
     known |= {"TERM": "xterm-256color", **env}
     for command, word in commands if not options else commands[:1]:
-        line = [*DOCTOR, *command, *options]
         piped = WARM.run([*command, *options], env=known, cwd=Path.cwd())
-        for shown, coloured in ((on_terminal(line, known), on_a_terminal), (piped.stdout, in_a_pipe)):
+        shown_there = on_terminal([*command, *options], known)
+        for shown, coloured in ((shown_there, on_a_terminal), (piped.stdout, in_a_pipe)):
             assert word in shown
             assert bool(COLOUR.search(shown)) is coloured
             assert coloured or not CONTROL.search(shown), "not one escape, and no other control character"
         assert piped.stderr == ""
-
-
-def on_terminal(line: list[str], env: dict[str, str]) -> str:
-    """The output on a terminal of its own."""
-    master, slave = pty.openpty()
-    with subprocess.Popen(line, stdin=slave, stdout=slave, stderr=slave, env=env):
-        os.close(slave)
-        shown = bytearray()
-        while piece := _read(master):
-            shown += piece
-    os.close(master)
-    return shown.decode()
-
-
-def _read(master: int) -> bytes:
-    try:
-        return os.read(master, 65536)
-    except OSError:  # the last process has closed it
-        return b""
 
 
 def test_a_file_of_the_report_has_none(commands: list[tuple[list[str], str]], tmp_path: Path) -> None:

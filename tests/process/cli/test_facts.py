@@ -2,7 +2,6 @@
 
 import json
 import os
-import pty
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from doctor.recording import save
-from tests.support.commands import DOCTOR, doctor, environment
+from tests.support.commands import DOCTOR, doctor, environment, on_terminal
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
@@ -27,32 +26,14 @@ def test_this_machine_in_a_pipe(tmp_path: Path) -> None:
     assert f"kernel {os.uname().release}" in " ".join(done.stdout.split())
 
 
-def on_a_terminal(arguments: list[str], env: Mapping[str, str]) -> str:
-    ours, theirs = pty.openpty()
-    with subprocess.Popen([*DOCTOR, *arguments], stdout=theirs, stderr=theirs, env=environment(env)) as run:
-        os.close(theirs)
-        said = b""
-        while part := _part(ours):
-            said += part
-        assert run.wait(60) == 0
-    os.close(ours)
-    return said.decode()
-
-
-def _part(terminal: int) -> bytes:
-    try:
-        return os.read(terminal, 65536)
-    except OSError:  # the other end is closed
-        return b""
-
-
 @pytest.mark.parametrize(("env", "red"), [({}, True), ({"NO_COLOR": "1"}, False)])
 def test_the_odd_one_shows_with_and_without_colours(
     env: Mapping[str, str], red: bool, tmp_path: Path
 ) -> None:
     odd = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
     save(recording(NAMES, heard=odd), tmp_path / "run.json")
-    said = on_a_terminal(["facts", "--replay", str(tmp_path / "run.json")], {"TERM": "xterm", **env})
+    asked = ["facts", "--replay", str(tmp_path / "run.json")]
+    said = on_terminal(asked, environment({"TERM": "xterm", **env}))
     assert "! 64 MB" in said
     assert ("\x1b[1;31m! 64 MB" in said) is red
     assert ("\x1b" in said) is red

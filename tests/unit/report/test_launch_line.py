@@ -173,11 +173,6 @@ def test_srun_takes_the_head_that_slurm_will_take() -> None:
     assert "--ntasks=3 --ntasks-per-node=1 " in line("srun", replace(named, tasks=8))
 
 
-def test_an_interrupted_run_prints_no_line() -> None:
-    assert chosen(judged()) == tuple(NAMES)
-    assert chosen(replace(judged(), run=replace(judged().run, stopped_by=2))) == ()
-
-
 def test_mpirun_with_a_hostfile_and_without() -> None:
     of = judged(("node1",), 2, ranks={"node2": 4, "node3": 1})
     environment = "-np 5 -x MASTER_ADDR=10.0.0.2 -x MASTER_PORT=29500"

@@ -11,6 +11,7 @@ from typing import Any
 
 import typer
 
+from doctor.cli.help import below
 from doctor.cli.otherwords import COMMANDS, LOGS, OPTIONS, SAID
 from doctor.errors import UsageError, suggest
 from doctor.report.out.formats import FORMATS
@@ -150,12 +151,8 @@ def _as_ours(ours: str, typed: _Typed, context: Any, own: Sequence[str]) -> str:
 
 def _takers(option: str, context: Any) -> list[str]:
     """The other commands that have this option."""
-    root = context.find_root()
-    return [path for path, command in _commands(root.command, root.info_name) if _takes(command, option)]
-
-
-def _takes(command: Any, option: str) -> bool:
-    return any(option in param.opts for param in _shown(command))
+    every = below(context.find_root())
+    return [e.command_path for e in every if any(option in param.opts for param in _shown(e.command))]
 
 
 def _shown(command: Any) -> Iterator[Any]:
@@ -164,10 +161,3 @@ def _shown(command: Any) -> Iterator[Any]:
 
 def _visible(group: Any) -> list[str]:
     return [name for name, command in group.commands.items() if not command.hidden]
-
-
-def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Every subcommand with the words that are typed for it."""
-    for name, each in getattr(command, "commands", {}).items():
-        yield f"{path} {name}", each
-        yield from _commands(each, f"{path} {name}")

@@ -64,10 +64,6 @@ class Template:
         found = _LISTED.search(self.english)
         return found[1] if found else ""
 
-    @property
-    def holes(self) -> list[str]:
-        return [name for name in HOLE.findall(self.english) if "|" not in name]
-
     @cached_property
     def pattern(self) -> re.Pattern[str]:
         """Matches the sentence; its first letter may be large or small."""

@@ -54,7 +54,8 @@ def print_smoke(report: Report, console: Console, *, verbose: bool = False) -> N
 def _lines(seen: RunNumbers, report: Report, verbose: bool) -> Iterator[Pieces]:
     yield [*_words(f"{_who(seen)}:"), *_course(seen)]
     yield _phases(seen)
-    measured = [*_speed(seen), *_links(seen), *_judged(report)]
+    speed = [] if seen.tokens is None else [_words(f"{smoke.number_text(seen.tokens)} tokens a second")]
+    measured = [*speed, *_links(seen), *_judged(report)]
     if measured:
         yield _join(measured, "; ")
     if verbose:
@@ -106,15 +107,12 @@ def _course(seen: RunNumbers) -> Pieces:
         ]
     if learned.drop is not None and learned.limit is not None:
         pieces += _words(t("(good:" if good else "(not good:"), "green" if good else "bold red")
-        pieces += _words(t(f"learned {_percent(learned.drop)}, needed {_percent(learned.limit)}") + sign(")"))
+        said = f"learned {100 * learned.drop:.0f} %, needed {100 * learned.limit:.0f} %"
+        pieces += _words(t(said) + sign(")"))
     if seen.step_seconds is not None:
         pieces[-1] += Text(sign(","))
         pieces += _words(f"{smoke.number_text(1e3 * seen.step_seconds)} ms a step")
     return pieces
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
 
 
 def curve(values: Sequence[float]) -> str:
@@ -145,17 +143,15 @@ def _phases(seen: RunNumbers) -> Pieces:
     return spaced
 
 
-def _speed(seen: RunNumbers) -> list[Pieces]:
-    return [] if seen.tokens is None else [_words(f"{smoke.number_text(seen.tokens)} tokens a second")]
-
-
 def _judged(report: Report) -> list[Pieces]:
     """Whether these numbers are good: the results of the checks that compare ranks and links."""
     said = []
     blamed = {each.check for each in report.results if each.status in (Status.FAIL, Status.WARN)}
+    # Links are compared with each other, and not only the two directions of each.
+    compared = any(together(run.plan) > 2 for run in report.training.runs)
     for check, good, bad in (
         ("smoke-straggler", "no rank is slow", "slow ranks"),
-        ("smoke-slow-link", "no link is slow" if _compared(report) else "", "slow links"),
+        ("smoke-slow-link", "no link is slow" if compared else "", "slow links"),
     ):
         statuses = {result.status for result in report.results if result.check == check}
         if check in blamed or (check == "smoke-straggler" and "smoke-contention" in blamed):
@@ -163,11 +159,6 @@ def _judged(report: Report) -> list[Pieces]:
         elif statuses == {Status.PASS} and good:
             said.append(_words(good, "green"))
     return said
-
-
-def _compared(report: Report) -> bool:
-    """Whether links were compared with each other, and not only the two directions of each."""
-    return any(together(run.plan) > 2 for run in report.training.runs)
 
 
 def _links(seen: RunNumbers) -> list[Pieces]:

@@ -26,6 +26,7 @@ _TWO_WORDS = late(r"\b(?:an?|[a-z]{2,}) [a-z]{2,}\b")
 _QUOTE = late(r"'[^']*'|`[^`]*`|\"[^\"]*\"")
 _ID = late(r"[a-z0-9]+(?:-[a-z0-9]+)+")
 """As of a check or a symptom."""
+_OPTION = late(r"--?[a-z][a-z-]*")
 _HAN, _LATIN = "\u4e00-\u9fff", "A-Za-z0-9"
 _MARKS = "，。；：（）"
 _LOOSE = late(f"(?<=[{_HAN}])(?=[{_LATIN}])|(?<=[{_LATIN}])(?=[{_HAN}])")
@@ -182,6 +183,8 @@ def _after_whom(text: str, depth: int) -> str | None:
     whom, colon, rest = text.partition(": ")
     if colon and not _begins_a_sentence(whom, text):
         said = _whole(rest, depth) or _in_clauses(rest, depth) or _after_whom(rest, depth)
+        if not said and _OPTION.fullmatch(whom):
+            said = _said(rest, depth + 1)
         subject = _said(whom, depth + 1) if said else None
         if said and (subject or not _PROSE.search(whom)):
             return f"{subject or whom}：{said}"
@@ -241,7 +244,8 @@ def _without_it(text: str, depth: int) -> str | None:
     """The translation of a text whose "it" or "its" was left out, since its subject is named before it."""
     for lead in ("it ", "its "):
         whole = f"{lead}{_key(text)}"
-        said = _index().whole.get(whole) or _by_template(_long(whole), whole, depth)
+        with_it = (each for each in _long(whole) if each.english.startswith("it"))
+        said = _index().whole.get(whole) or _by_template(with_it, whole, depth)
         if said:
             return _IT.sub("", said)
     return None

@@ -1,7 +1,6 @@
 """Evidence of small jobs that includes output of libraries."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,30 +11,26 @@ SAMPLES = Path(__file__).parent.parent / "samples" / "libraries"
 NOW = 1_795_284_720.0
 
 
-@dataclass(frozen=True)
-class SmallJob:
-    ranks: tuple[JobMember, ...]
-
-
 def sample(name: str) -> str:
     return (SAMPLES / name).read_text()
 
 
-def job_of(count: int, hosts: int = 1) -> SmallJob:
+Ranks = tuple[JobMember, ...]
+
+
+def job_of(count: int, hosts: int = 1) -> Ranks:
     """Rank r is process 100 + r on node1, node2, ..., with consecutive device numbers."""
     each = count // hosts
-    return SmallJob(
-        tuple(
-            JobMember(
-                host=f"node{rank // each + 1}",
-                pid=100 + rank,
-                parent=1,
-                job="10.0.0.1:29500",
-                rank=rank,
-                world=count,
-            )
-            for rank in range(count)
+    return tuple(
+        JobMember(
+            host=f"node{rank // each + 1}",
+            pid=100 + rank,
+            parent=1,
+            job="10.0.0.1:29500",
+            rank=rank,
+            world=count,
         )
+        for rank in range(count)
     )
 
 
@@ -43,9 +38,9 @@ def text(source: Source, body: str, name: str = "x", **more: Any) -> LibraryText
     return LibraryText(source=source.value, name=name, text=body, **{"at": NOW, **more})
 
 
-def seen(job: SmallJob, *said: LibraryText, of: Sequence[tuple[str, LibraryText]] = ()) -> LiveEvidence:
+def seen(ranks: Ranks, *said: LibraryText, of: Sequence[tuple[str, LibraryText]] = ()) -> LiveEvidence:
     """`said` for node1, `of` for hosts by name."""
-    names = list(dict.fromkeys(member.host for member in job.ranks))
+    names = list(dict.fromkeys(member.host for member in ranks))
     texts = [("node1", each) for each in said] + list(of)
     return LiveEvidence(
         started="2026-11-20T09:00:00Z",
@@ -53,7 +48,7 @@ def seen(job: SmallJob, *said: LibraryText, of: Sequence[tuple[str, LibraryText]
         hosts=tuple(
             HostEvidence(
                 host=name,
-                members=tuple(member for member in job.ranks if member.host == name),
+                members=tuple(member for member in ranks if member.host == name),
                 at=NOW,
                 apart=2.0,
                 addresses=("127.0.0.1", f"10.0.0.{name[4:]}"),

@@ -121,7 +121,7 @@ def _judge_job(
 ) -> Judgement:
     case, pace = case_of(evidence, job), logged_pace(evidence, job)
     limit = max(limit, TIMES * pace)
-    finding, heard = weigh(case, decide(case, limit, bool(evidence.unreached)), opinions(evidence, job))
+    finding, heard = weigh(case, decide(case, limit, bool(evidence.unreached)), opinions(evidence, job.ranks))
     verdict, sentence = _verdict(case, finding, limit, pace)
     if verdict is HangState.MOVES:
         finding = HangFinding(standings=case.told(case.outside))

@@ -1,14 +1,14 @@
 """All opinions on one job, and how they contradict each other."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
-from doctor.live.evidence import LiveEvidence
+from doctor.live.evidence import JobMember, LiveEvidence
 from doctor.live.libraries import logs, ras, recorder, torch_npu, utilisation
 from doctor.live.libraries.groups import named
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Trust
-from doctor.live.libraries.rank_finder import HasRanks, RankFinder
+from doctor.live.libraries.rank_finder import RankFinder
 from doctor.text.printable import clean_line
 
 ASKED: tuple[Callable[[RankFinder], Opinion | None], ...] = (
@@ -25,9 +25,9 @@ MOST = 64
 """The most subjects of an opinion that are kept."""
 
 
-def opinions(evidence: LiveEvidence, job: HasRanks) -> tuple[Opinion, ...]:
-    """All opinions on this job: strong ones first, silent ones last."""
-    who = RankFinder(evidence, tuple(job.ranks))
+def opinions(evidence: LiveEvidence, ranks: Sequence[JobMember]) -> tuple[Opinion, ...]:
+    """All opinions on the job of these ranks: strong ones first, silent ones last."""
+    who = RankFinder(evidence, tuple(ranks))
     found = [_printable(each) for ask in ASKED if (each := ask(who)) is not None]
     found.sort(key=lambda each: (each.kind is OpinionKind.SILENT, each.trust is not Trust.STRONG))
     return tuple(

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from doctor.live.libraries.opinions import OpinionKind, Subject
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, Trust
 from doctor.waits import cycles, roots
 
 Key = tuple[object, ...]
@@ -15,7 +15,6 @@ _JOB: Key = ()
 class GroupStanding:
     """A group that stands still by its library's counts."""
 
-    name: str
     behind: tuple[Subject, ...]
     """Members that have not entered the operation that the others are in."""
     waiting: frozenset[Key]
@@ -53,6 +52,56 @@ def culprits(standing: Sequence[GroupStanding]) -> tuple[OpinionKind, tuple[Subj
         return OpinionKind.SILENT, (), words
     circle = frozenset[Key]().union(*cycles(waits)) or behind.keys()
     return OpinionKind.MISMATCH, tuple(subject for key, subject in behind.items() if key in circle), words
+
+
+def standing(
+    name: str,
+    number: int,
+    operation: str,
+    ahead: Sequence[Subject],
+    behind: Sequence[tuple[Subject, int]],
+    size: int,
+) -> GroupStanding:
+    """A group of so many ranks, of which some are in an operation, and others only at earlier numbers."""
+    late = ", ".join(f"{each} at {at}" for each, at in behind[:4]) or "nobody is behind"
+    return GroupStanding(
+        behind=tuple(each for each, _ in behind),
+        waiting=frozenset(each.key for each in ahead),
+        words=f"group {name}: {len(ahead)} in number {number} ({operation}); {late}",
+        whole=len(ahead) + len(behind) == size,
+    )
+
+
+def opinion_of(
+    source: Source,
+    title: str,
+    groups: Sequence[GroupStanding],
+    *,
+    entered: str,
+    launched: str,
+    old: str = "",
+) -> Opinion | None:
+    """The opinion of a source that counts the collectives of each rank; None if the groups show nothing.
+    `entered`: what those who are behind have not done; `launched`: how it is said that nobody is behind;
+    `old`: how old its answers are, if that makes it a hint only.
+    """
+    kind, behind, words = culprits(groups)
+    if kind is OpinionKind.SILENT:
+        return None
+    has = "has" if len(behind) == 1 else "have"
+    text = {
+        OpinionKind.BLAMES: f"{named(behind)} {has} not {entered} the collective in which the others are",
+        OpinionKind.MISMATCH: f"{named(behind)} wait for each other in different groups",
+        OpinionKind.LAUNCHED: launched,
+    }[kind]
+    return Opinion(
+        source=source,
+        trust=Trust.VOTE if old else Trust.STRONG,
+        kind=kind,
+        words=f"{title}: {text}{old}.",
+        subjects=behind,
+        evidence=words or tuple(each.words for each in groups),
+    )
 
 
 def unique(subjects: Iterable[Subject]) -> tuple[Subject, ...]:

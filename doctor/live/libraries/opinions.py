@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 import msgspec
 
-from doctor.live.evidence import Pid, Rank, Seconds, Text, Word
+from doctor.live.evidence import Pid, Rank, Text, Word
 
 T = TypeVar("T")
 
@@ -55,16 +55,6 @@ class OpinionKind(str, Enum):
     """It was asked, but its answer cannot be used; `words` says why."""
 
 
-class SubjectState(str, Enum):
-    BEHIND = "behind"
-    DEAD = "dead"
-    UNRESPONSIVE = "unresponsive"
-    IDLE = "idle"
-    """Its device has no work."""
-    FAULT = "fault"
-    """Its device or link reports an error."""
-
-
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """A rank, or a process or device whose rank is unknown."""
 
@@ -73,7 +63,6 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     """The host's name as the user gave it, or the library's name for a host that was not asked."""
     pid: Pid | None = None
     device: Word = ""
-    state: SubjectState = SubjectState.BEHIND
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -98,8 +87,6 @@ class Opinion(msgspec.Struct, frozen=True, kw_only=True):
     more: int = 0
     """How many further subjects were left out."""
     evidence: Annotated[tuple[Text, ...], msgspec.Meta(max_length=16)] = ()
-    at: Seconds = 0.0
-    """When it was written, by the clock of its host. It is only set if that may be long ago."""
     against: tuple[Text, ...] = ()
     """Opinions that contradict this one, a sentence each."""
 
@@ -121,14 +108,7 @@ def silent(source: Source, words: str) -> Opinion:
 
 
 def blames(
-    source: Source,
-    trust: Trust,
-    words: str,
-    subjects: tuple[Subject, ...],
-    evidence: tuple[str, ...] = (),
-    at: float = 0.0,
+    source: Source, trust: Trust, words: str, subjects: tuple[Subject, ...], evidence: tuple[str, ...] = ()
 ) -> Opinion:
     kind = OpinionKind.BLAMES
-    return Opinion(
-        source=source, trust=trust, kind=kind, words=words, subjects=subjects, evidence=evidence, at=at
-    )
+    return Opinion(source=source, trust=trust, kind=kind, words=words, subjects=subjects, evidence=evidence)

@@ -1,24 +1,16 @@
 """Finds the rank that a library means. Libraries name processes by address and PID, or by device."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from doctor.live.evidence import HostEvidence, JobMember, LibraryText, LiveEvidence
-from doctor.live.libraries.opinions import Source, Subject, SubjectState
+from doctor.live.libraries.opinions import Source, Subject
 from doctor.text.printable import clean_line
 
 LOOPBACK = ("127.", "::1", "localhost")
 INNER = "process-numbers"
 """The source of a text with the PIDs that processes have in their containers."""
-
-
-class HasRanks(Protocol):
-    """The part of a job that is needed here: its ranks, without their helpers."""
-
-    @property
-    def ranks(self) -> Sequence[JobMember]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +69,19 @@ class RankFinder:
         names = self._by_address.get(address, {address} & set(self.hosts))
         return next(iter(names)) if len(names) == 1 else address
 
-    def process(self, host: str, pid: int, state: SubjectState) -> Subject:
+    def process(self, host: str, pid: int) -> Subject:
         member = self._by_process.get((host, pid))
         if member is not None:
-            return Subject(rank=member.rank, host=host, pid=member.pid, state=state)
-        return Subject(host=clean_line(host)[:256], pid=pid if 0 < pid <= 2**22 else None, state=state)
+            return Subject(rank=member.rank, host=host, pid=member.pid)
+        return Subject(host=clean_line(host)[:256], pid=pid if 0 < pid <= 2**22 else None)
 
-    def rank(self, rank: int, state: SubjectState) -> Subject:
+    def rank(self, rank: int) -> Subject:
         member = self._by_rank.get(rank)
-        if member is None:
-            return Subject(rank=rank, state=state)
-        return Subject(rank=rank, host=member.host, pid=member.pid, state=state)
+        return Subject(rank=rank, host=member.host, pid=member.pid) if member else Subject(rank=rank)
 
-    def of_text(self, said: HostText, state: SubjectState) -> Subject:
+    def of_text(self, said: HostText) -> Subject:
         """The rank to which a text belongs."""
-        return self.process(said.host, said.about.pid or 0, state)
+        return self.process(said.host, said.about.pid or 0)
 
     def is_ours(self, host: str, pid: int) -> bool:
         return (host, pid) in self._by_process

@@ -17,16 +17,7 @@ import msgspec
 
 from doctor.live.evidence import Count, Word
 from doctor.live.libraries.groups import GroupStanding, Key, culprits, named, unique
-from doctor.live.libraries.opinions import (
-    Opinion,
-    OpinionKind,
-    Source,
-    Subject,
-    SubjectState,
-    Trust,
-    decoded,
-    silent,
-)
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, Trust, decoded, silent
 from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 NUMBERED_ALIKE = ("AllReduce", "AllGather", "ReduceScatter", "Broadcast", "Reduce", "AlltoAll", "AllToAll")
@@ -144,13 +135,15 @@ def _opinion_of_answers(who: RankFinder, said: HostText, a: RasAnswer, b: RasAns
     both = [two for two in both if _concerns(who, said, two.then)]
     if not both:
         return None
-    lost = unique(_subject(who, said, m, _lost(m)) for two in both for m in two.missing())
+    missing = [each for two in both for each in two.missing()]
+    lost = unique(_subject(who, said, each) for each in missing)
     if not lost and any(two.moved for two in both):
         return _opinion(b, OpinionKind.MOVES, (), (), "collectives are still launched between two answers")
     kind, behind, words = culprits([_standing(who, said, two, lost) for two in both if not two.moved])
     if lost:
-        state = "dead" if all(each.state is SubjectState.DEAD for each in lost) else "not answering"
-        return _opinion(b, OpinionKind.BLAMES, lost, words, f"{named(lost)} {_is(lost)} {state}")
+        state = "dead" if all(each.status.considered_dead for each in missing) else "not answering"
+        verb = "is" if len(lost) == 1 else "are"
+        return _opinion(b, OpinionKind.BLAMES, lost, words, f"{named(lost)} {verb} {state}")
     if kind is OpinionKind.LAUNCHED:
         if not any(_counts(rank) for two in both for rank in two.then.ranks):
             return None
@@ -170,7 +163,7 @@ def _opinion_of_answers(who: RankFinder, said: HostText, a: RasAnswer, b: RasAns
 def _messengers(who: RankFinder, said: HostText, both: list[_AnswerPair]) -> set[Key]:
     """Members of communicators that have launched no collective: they are only used to send and receive."""
     idle = [two.then for two in both if not any(_counts(rank) for rank in two.then.ranks)]
-    return {_subject(who, said, rank, SubjectState.BEHIND).key for each in idle for rank in each.ranks}
+    return {_subject(who, said, rank).key for each in idle for rank in each.ranks}
 
 
 def _concerns(who: RankFinder, said: HostText, each: _Communicator) -> bool:
@@ -188,13 +181,12 @@ def _standing(who: RankFinder, said: HostText, two: _AnswerPair, lost: tuple[Sub
     low = {kind: min(counts.get(kind, 0) for counts in table.values()) for kind in differing}
     behind = {r for r, counts in table.items() if any(counts.get(kind, 0) == low[kind] for kind in differing)}
     ahead = {r for r, counts in table.items() if any(counts.get(kind, 0) > low[kind] for kind in differing)}
-    subjects = {r.rank: _subject(who, said, r, SubjectState.BEHIND) for r in ranks}
+    subjects = {r.rank: _subject(who, said, r) for r in ranks}
     gone = {each.key for each in lost}
-    absent = any(_subject(who, said, m, SubjectState.DEAD).key in gone for m in two.then.missing_ranks)
+    absent = any(_subject(who, said, m).key in gone for m in two.then.missing_ranks)
     waiting = ahead if differing else (set(table) if absent else set())
     words = "; ".join(_words(kind, table, low[kind], subjects) for kind in differing)
     return GroupStanding(
-        name=two.then.name,
         behind=tuple(subjects[r] for r in sorted(behind)),
         waiting=frozenset(subjects[r].key for r in waiting),
         words=f"communicator {two.then.hash}: {words}",
@@ -213,16 +205,8 @@ def _counts(rank: _Rank) -> dict[str, int]:
     return {kind: rank.collective_counts[kind] for kind in NUMBERED_ALIKE if rank.collective_counts.get(kind)}
 
 
-def _subject(who: RankFinder, said: HostText, each: _Rank | _LostRank, state: SubjectState) -> Subject:
-    return who.process(who.host_of(each.host, said.host), each.pid, state)
-
-
-def _lost(each: _LostRank) -> SubjectState:
-    return SubjectState.DEAD if each.status.considered_dead else SubjectState.UNRESPONSIVE
-
-
-def _is(subjects: tuple[Subject, ...]) -> str:
-    return "is" if len(subjects) == 1 else "are"
+def _subject(who: RankFinder, said: HostText, each: _Rank | _LostRank) -> Subject:
+    return who.process(who.host_of(each.host, said.host), each.pid)
 
 
 def _opinion(

@@ -18,17 +18,8 @@ from typing import Annotated, Any
 import msgspec
 
 from doctor.live.evidence import Word
-from doctor.live.libraries.groups import GroupStanding, Key, culprits, named
-from doctor.live.libraries.opinions import (
-    Opinion,
-    OpinionKind,
-    Source,
-    Subject,
-    SubjectState,
-    Trust,
-    decoded,
-    silent,
-)
+from doctor.live.libraries.groups import GroupStanding, Key, opinion_of, standing
+from doctor.live.libraries.opinions import Opinion, Source, Subject, decoded, silent
 from doctor.live.libraries.rank_finder import HostText, RankFinder
 
 WAITED = 5.0
@@ -101,49 +92,28 @@ def opinion(who: RankFinder) -> Opinion | None:
     receiving: set[Key] = set()
     for said, dump in dumps:
         if _waits_for_message(said, dump):
-            receiving.add(who.of_text(said, SubjectState.BEHIND).key)
+            receiving.add(who.of_text(said).key)
         for group, position in _positions(who, said, dump):
             groups.setdefault(group, []).append(position)
-    standing = [
+    standings = [
         each
         for (name, members), positions in groups.items()
         if (each := _standing(name, len(members) or who.world, positions)) is not None
     ]
     if receiving:
-        standing.append(GroupStanding("messages", (), frozenset(receiving), "", whole=False))
-    kind, behind, words = culprits(standing)
-    if kind is OpinionKind.SILENT:
-        whose = f"{len(dumps)} of {who.world or len(who.ranks)} ranks"
-        return _silent(problem or f"it has dumps of {whose}, and in no group do they show who waits for whom")
-    return _opinion(who, dumps, kind, behind, words or tuple(each.words for each in standing))
-
-
-def _opinion(
-    who: RankFinder,
-    dumps: Sequence[tuple[HostText, Dump]],
-    kind: OpinionKind,
-    behind: tuple[Subject, ...],
-    words: tuple[str, ...],
-) -> Opinion:
-    oldest = min(said.about.at for said, _ in dumps)
-    ages = [who.hosts[said.host].at - said.about.at for said, _ in dumps]
-    age = max(0.0, *ages)
-    text = {
-        OpinionKind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not entered the "
-        "collective in which the others are",
-        OpinionKind.MISMATCH: f"{named(behind)} wait for each other in different groups",
-        OpinionKind.LAUNCHED: "all ranks have entered the collective that does not end",
-    }[kind]
-    old = f", by dumps up to {age:.0f} s old" if age > FRESH else ""
-    return Opinion(
-        source=Source.RECORDER,
-        trust=Trust.VOTE if age > FRESH else Trust.STRONG,
-        kind=kind,
-        words=f"The flight recorder: {text}{old}.",
-        subjects=behind,
-        evidence=words,
-        at=oldest,
+        standings.append(GroupStanding((), frozenset(receiving), "", whole=False))
+    age = max(0.0, *(who.hosts[said.host].at - said.about.at for said, _ in dumps))
+    found = opinion_of(
+        Source.RECORDER,
+        "The flight recorder",
+        standings,
+        entered="entered",
+        launched="all ranks have entered the collective that does not end",
+        old=f", by dumps up to {age:.0f} s old" if age > FRESH else "",
     )
+    whose = f"{len(dumps)} of {who.world or len(who.ranks)} ranks"
+    none = f"it has dumps of {whose}, and in no group do they show who waits for whom"
+    return found or _silent(problem or none)
 
 
 def _silent(why: str) -> Opinion:
@@ -188,7 +158,7 @@ def _positions(
         yield (
             (name, members),
             Position(
-                subject=who.of_text(said, SubjectState.BEHIND),
+                subject=who.of_text(said),
                 enqueued=max(last.collective_seq_id, status.last_enqueued_collective if pure else -1),
                 completed=max([*done, status.last_completed_collective if pure else -1]),
                 age=now - said.about.at,
@@ -225,12 +195,5 @@ def _standing(name: str, members: int, positions: Sequence[Position]) -> GroupSt
     behind = [p for p in positions if p not in ahead and p.enqueued <= done and waited - p.age >= WAITED]
     if not ahead:
         return None
-    first = ahead[0]
-    late = ", ".join(f"{each.subject} at {each.enqueued}" for each in behind[:4]) or "nobody is behind"
-    return GroupStanding(
-        name=name,
-        behind=tuple(each.subject for each in behind),
-        waiting=frozenset(each.subject.key for each in ahead),
-        words=f"group {name}: {len(ahead)} in number {done + 1} ({first.operation}); {late}",
-        whole=len(ahead) + len(behind) == members,
-    )
+    late = [(each.subject, each.enqueued) for each in behind]
+    return standing(name, done + 1, ahead[0].operation, [each.subject for each in ahead], late, members)

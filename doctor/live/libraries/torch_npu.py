@@ -12,23 +12,17 @@ from dataclasses import dataclass
 import msgspec
 
 from doctor.live.evidence import Count, Word
-from doctor.live.libraries.groups import GroupStanding, culprits, named
-from doctor.live.libraries.opinions import (
-    Opinion,
-    OpinionKind,
-    Source,
-    Subject,
-    SubjectState,
-    Trust,
-    decoded,
-    silent,
-)
+from doctor.live.libraries.groups import GroupStanding, opinion_of, standing
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Subject, Trust, decoded, silent
 from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 FILE = re.compile(
     r"(?:.*/)?torch_hccl_status-(\d{1,7})_[^/]{1,256}_\d{1,5}_(\d{1,7})_(\d{1,7})_\d{1,20}\.log\Z"
 )
 """The groups match the rank, the number of ranks and the PID."""
+
+
+_TITLE = "torch_npu's status files"
 
 
 class _Operation(msgspec.Struct, frozen=True):
@@ -64,25 +58,19 @@ def opinion(who: RankFinder) -> Opinion | None:
             position = _Position(_subject(who, second), operation)
             groups.setdefault((operation.pg_id, operation.comm_ids), []).append(position)
     if moved:
-        return _opinion(OpinionKind.MOVES, (), (), "collectives still begin and end")
-    standing = [
+        words = f"{_TITLE}: collectives still begin and end."
+        return Opinion(source=Source.TORCH_NPU, trust=Trust.STRONG, kind=OpinionKind.MOVES, words=words)
+    standings = [
         each
         for (name, members), positions in groups.items()
         if (each := _standing(who, name, members, positions)) is not None
     ]
-    kind, behind, words = culprits(standing)
-    if kind is not OpinionKind.SILENT:
-        text = {
-            OpinionKind.BLAMES: f"{named(behind)} {'has' if len(behind) == 1 else 'have'} not begun the "
-            "collective in which the others are",
-            OpinionKind.MISMATCH: f"{named(behind)} wait for each other in different groups",
-            OpinionKind.LAUNCHED: "every rank has begun the same collective; no device ends it",
-        }[kind]
-        return _opinion(kind, behind, words or tuple(each.words for each in standing), text)
-    if not said:
-        return None
+    launched = "every rank has begun the same collective; no device ends it"
+    found = opinion_of(Source.TORCH_NPU, _TITLE, standings, entered="begun", launched=launched)
+    if found or not said:
+        return found
     why = problem or "in no group do they show who waits for whom"
-    return silent(Source.TORCH_NPU, f"torch_npu's status files are not used: {why}.")
+    return silent(Source.TORCH_NPU, f"{_TITLE} are not used: {why}.")
 
 
 def _numbers(status: NpuStatus) -> dict[tuple[str, str], tuple[int, str]]:
@@ -92,9 +80,9 @@ def _numbers(status: NpuStatus) -> dict[tuple[str, str], tuple[int, str]]:
 def _subject(who: RankFinder, said: HostText) -> Subject:
     """The rank that a file belongs to: by its process if that is known, else by the rank in its name."""
     if said.about.pid is not None:
-        return who.of_text(said, SubjectState.BEHIND)
+        return who.of_text(said)
     match = FILE.match(said.about.name)
-    return who.rank(int(match[1]), SubjectState.BEHIND) if match else Subject(host=said.host)
+    return who.rank(int(match[1])) if match else Subject(host=said.host)
 
 
 def _standing(
@@ -103,29 +91,10 @@ def _standing(
     """None if no rank is seen to wait in this group."""
     furthest = max(each.operation.seq for each in positions)
     ahead = [p for p in positions if p.operation.seq == furthest and p.operation.status == "start"]
-    behind = [p for p in positions if p.operation.seq < furthest]
     if not ahead:
         return None
-    late = ", ".join(f"{each.subject} at {each.operation.seq}" for each in behind[:4]) or "nobody is behind"
-    kind = ahead[0].operation.op_type
-    return GroupStanding(
-        name=name,
-        behind=tuple(each.subject for each in behind),
-        waiting=frozenset(each.subject.key for each in ahead),
-        words=f"group {name} ({members.strip()[:200]}): {len(ahead)} in number {furthest} ({kind}); {late}",
-        whole=len(ahead) + len(behind) == (who.world if members == "all" else len(members.split())),
-    )
-
-
-def _opinion(
-    kind: OpinionKind, subjects: tuple[Subject, ...], evidence: tuple[str, ...], text: str
-) -> Opinion:
-    words = f"torch_npu's status files: {text}."
-    return Opinion(
-        source=Source.TORCH_NPU,
-        trust=Trust.STRONG,
-        kind=kind,
-        words=words,
-        subjects=subjects,
-        evidence=evidence,
-    )
+    late = [(p.subject, p.operation.seq) for p in positions if p.operation.seq < furthest]
+    size = who.world if members == "all" else len(members.split())
+    named = f"{name} ({members.strip()[:200]})"
+    waiting = [each.subject for each in ahead]
+    return standing(named, furthest, ahead[0].operation.op_type, waiting, late, size)

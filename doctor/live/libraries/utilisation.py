@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
+from msgspec.structs import replace
+
 from doctor.live.libraries.groups import named
-from doctor.live.libraries.opinions import Opinion, Source, Subject, SubjectState, Trust, blames
+from doctor.live.libraries.opinions import Opinion, Source, Subject, Trust, blames
 from doctor.live.libraries.rank_finder import HostText, RankFinder, pairs
 
 BUSY = 50
@@ -65,8 +67,9 @@ READERS: dict[str, Callable[[str], tuple[DeviceLoad, ...]]] = {"nvidia-smi": nvi
 
 def opinion(who: RankFinder) -> Opinion | None:
     """It blames devices of the job's ranks that were idle both times, if more were busy both times."""
-    once = list(_devices(who, (b for _, b in pairs(who.said(Source.UTILISATION)))))
-    before = {(host, each.name): each.busy for host, each in _devices(who, _first(who))}
+    answers = [*pairs(who.said(Source.UTILISATION))]
+    once = list(_devices(who, (b for _, b in answers)))
+    before = {(host, each.name): each.busy for host, each in _devices(who, (a for a, _ in answers))}
     busy = [each for host, each in once if min(each.busy, before.get((host, each.name), 0)) >= BUSY]
     idle = [(host, each) for host, each in once if not each.busy and before.get((host, each.name)) == 0]
     if not idle or len(idle) >= len(busy):
@@ -75,10 +78,6 @@ def opinion(who: RankFinder) -> Opinion | None:
     have = "has" if len(subjects) == 1 else "have"
     words = f"The devices: {named(subjects)} {have} no work, {len(busy)} others are busy."
     return blames(Source.UTILISATION, Trust.VOTE, words, subjects)
-
-
-def _first(who: RankFinder) -> Iterator[HostText]:
-    return (a for a, _ in pairs(who.said(Source.UTILISATION)))
 
 
 def _devices(who: RankFinder, said: Iterable[HostText]) -> Iterator[tuple[str, DeviceLoad]]:
@@ -91,5 +90,4 @@ def _devices(who: RankFinder, said: Iterable[HostText]) -> Iterator[tuple[str, D
 
 def _subject(who: RankFinder, host: str, device: DeviceLoad) -> Subject:
     pid = next(pid for pid in device.pids if who.is_ours(host, pid))
-    subject = who.process(host, pid, SubjectState.IDLE)
-    return Subject(rank=subject.rank, host=host, pid=subject.pid, device=device.name, state=SubjectState.IDLE)
+    return replace(who.process(host, pid), device=device.name)

@@ -26,7 +26,7 @@ from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.support.cases import cases, from_cases
 from tests.support.injob import free_port
-from tests.support.library_texts import SAMPLES, SmallJob, sample
+from tests.support.library_texts import SAMPLES, sample
 
 ANSWERS = {
     "CLIENT PROTOCOL 2": "SERVER PROTOCOL 2\n",
@@ -350,7 +350,7 @@ def test_the_recorder_of_a_real_job_names_the_rank_that_sleeps(tmp_path: Path) -
         evidence = see([Host("here", "localhost")], transport, 0.5).evidence
         pids = {each.pid for each in started}
         ranks = [member for member in evidence.hosts[0].members if member.pid in pids]
-        (found,) = opinions(evidence, SmallJob(tuple(ranks)))
+        (found,) = opinions(evidence, ranks)
         assert (found.kind, found.trust, found.ranks) == (OpinionKind.BLAMES, Trust.STRONG, {1})
     finally:
         transport.close()

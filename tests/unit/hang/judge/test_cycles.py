@@ -23,11 +23,8 @@ def test_by_connections_alone() -> None:
 
 
 def test_by_groups_of_which_a_library_tells() -> None:
-    groups = [
-        GroupStanding(str(number), (Subject(rank=to),), frozenset({Subject(rank=of).key}), "")
-        for number, (of, to) in enumerate(LINKED)
-    ]
+    groups = [GroupStanding((Subject(rank=to),), frozenset({Subject(rank=of).key}), "") for of, to in LINKED]
     kind, behind, _ = culprits(groups)
     assert (kind, {each.rank for each in behind}) == (OpinionKind.MISMATCH, {0, 1, 3, 4})
-    kind, behind, _ = culprits([*groups, GroupStanding("5", (Subject(rank=9),), frozenset(), "")])
+    kind, behind, _ = culprits([*groups, GroupStanding((Subject(rank=9),), frozenset(), "")])
     assert (kind, [each.rank for each in behind]) == (OpinionKind.BLAMES, [9])

@@ -9,16 +9,16 @@ from msgspec import structs
 from doctor.live.evidence import LibraryText
 from doctor.live.jobs.find import find_jobs
 from doctor.live.libraries.consult import contradict, opinions
-from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Trust
 from doctor.live.libraries.torch_npu import FILE
 from doctor.live.libraries.utilisation import npu, nvidia
-from tests.support.library_texts import SAMPLES, SmallJob, job_of, sample, seen, text
+from tests.support.library_texts import SAMPLES, Ranks, job_of, sample, seen, text
 
 STATUS = "torch_hccl_status-0_10.0.0.1_0_2_4711_1795284713000.log"
 NPU_SMI = Path(__file__).parents[3] / "samples" / "npu-smi"
 
 
-def said(job: SmallJob, *texts: LibraryText) -> tuple[Opinion, ...]:
+def said(job: Ranks, *texts: LibraryText) -> tuple[Opinion, ...]:
     return opinions(seen(job, *texts), job)
 
 
@@ -81,13 +81,14 @@ def test_a_place_that_lost_its_heartbeat() -> None:
     (found,) = said(job, text(Source.HEARTBEAT, sample("plog_heartbeat.log"), pid=100))
     assert (found.kind, found.trust) == (OpinionKind.BLAMES, Trust.STRONG)
     (subject,) = found.subjects
-    assert (subject.host, subject.device, subject.state) == ("node2", "1", SubjectState.UNRESPONSIVE)
+    assert (subject.host, subject.device) == ("node2", "1")
+    assert found.words == "HCCL's heartbeat: device 1 of node2 does not answer."
     assert str(subject) == "device 1 of node2"
 
 
 def test_a_place_that_is_stuck_is_a_vote() -> None:
     (found,) = said(job_of(4, 2), text(Source.HEARTBEAT, sample("plog_stuck.log"), pid=100))
-    assert (found.trust, found.subjects[0].state) == (Trust.VOTE, SubjectState.BEHIND)
+    assert (found.trust, "is stuck" in found.words) == (Trust.VOTE, True)
 
 
 def test_the_node_that_the_scheduler_misses() -> None:
@@ -118,7 +119,7 @@ def busy(body: str, name: str = "nvidia-smi") -> list[LibraryText]:
 def test_the_idle_device_among_busy_ones() -> None:
     (found,) = said(job_of(4), *busy(sample("nvidia_busy.csv")))
     assert (found.kind, found.trust, found.ranks) == (OpinionKind.BLAMES, Trust.VOTE, {1})
-    assert found.subjects[0].state is SubjectState.IDLE
+    assert found.words == "The devices: rank 1 of node1 has no work, 3 others are busy."
 
 
 def test_idle_devices_that_are_as_many_as_the_busy_ones_say_nothing() -> None:
@@ -182,7 +183,7 @@ def test_the_job_that_the_judgement_finds() -> None:
     small = job_of(4)
     evidence = seen(small, text(Source.SCHEDULER, sample("scheduler.log")))
     (job,) = find_jobs(evidence)
-    assert opinions(evidence, job) == opinions(evidence, small)
+    assert opinions(evidence, job.ranks) == opinions(evidence, small)
 
 
 def test_nothing_said_is_no_opinion() -> None:

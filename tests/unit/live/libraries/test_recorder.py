@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from doctor.live.evidence import LibraryText
 from doctor.live.libraries.consult import opinions
-from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, SubjectState, Trust
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Trust
 from doctor.live.onhost import recorder
 from doctor.live.onhost.recorder import UnreadableDump, numbers, plain
 from tests.support.library_texts import NOW, SAMPLES, job_of, seen, text
@@ -41,7 +41,7 @@ def test_the_rank_asleep_of_a_real_job(waits: str, asleep: str) -> None:
         dump(0, numbers(raw(f"recorder_waits.{waits}"))), dump(1, numbers(raw(f"recorder_asleep.{asleep}")))
     )
     assert (found.kind, found.trust) == (OpinionKind.BLAMES, Trust.STRONG)
-    assert [(each.rank, each.pid, each.state) for each in found.subjects] == [(1, 101, SubjectState.BEHIND)]
+    assert [(each.rank, each.pid) for each in found.subjects] == [(1, 101)]
     assert found.evidence == ("group 0: 1 in number 4 (gloo all_reduce); rank 1 of node1 at 3",)
 
 

@@ -23,9 +23,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, BinaryIO
 
 from doctor.agents.onhost.lifeline import LEASE
-from doctor.agents.onhost.process import adopt_orphans, default_signals, die_with_parent, end_children
+from doctor.agents.onhost.process import adopt_orphans, die_with_parent, end_children
 from doctor.agents.onhost.voice import HostAgent
-from doctor.live.onhost import ends, libraries, look, proc, resolver, stacks
+from doctor.live.onhost import careful, ends, libraries, look, proc, resolver, stacks
 from doctor.live.onhost.launchers import Launchers
 
 BEAT = b'"beat"}'
@@ -54,6 +54,14 @@ class MessageWriter:
     def __call__(self, say: str, **words: Any) -> None:
         self.out.write(json.dumps(dict(say=say, **words), sort_keys=False).encode("ascii") + b"\n")
         self.out.flush()
+
+
+def _do(work: "Callable[[MessageWriter], None]", say: MessageWriter) -> None:
+    try:
+        work(say)
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        say("trouble", text=f"{type(error).__name__}: {error} ({place[0]}:{place[1]})"[:1000])
 
 
 class LookAgent(HostAgent):
@@ -179,25 +187,7 @@ class LookAgent(HostAgent):
 
     def _start(self, what: str, work: "Callable[[MessageWriter], None]") -> None:
         self.doing = what
-        self.ear, mouth = os.pipe()
-        me = os.getpid()
-        if os.fork() == 0:
-            code = 1
-            try:
-                default_signals()
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                die_with_parent(me)
-                with open(mouth, "wb") as out:
-                    try:
-                        work(MessageWriter(out))
-                        code = 0
-                    except Exception as error:
-                        place = traceback.extract_tb(error.__traceback__)[-1]
-                        text = f"{type(error).__name__}: {error} ({place[0]}:{place[1]})"
-                        MessageWriter(out)("trouble", text=text[:1000])
-            finally:
-                os._exit(code)
-        os.close(mouth)
+        _, self.ear = careful.forked(lambda out: _do(work, MessageWriter(out)))
         os.set_blocking(self.ear, False)
 
     def _hear_child(self) -> None:

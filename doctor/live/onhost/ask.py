@@ -4,7 +4,6 @@ Each question ends by its deadline, whatever the server does.
 """
 
 import json
-import os
 import re
 import socket
 import struct
@@ -140,19 +139,21 @@ def worker_trace(path: str) -> "tuple[int, bytes]":
     return int(struct.unpack("3i", peer)[0]), body
 
 
-def attempt(item: "tuple[str, Any]") -> "dict[str, Any]":
-    """Ask one question. `careful.carefully` runs this."""
-    kind, where = item
+def ras_state(place: "tuple[str, int]") -> "dict[str, Any]":
+    """The answer of RAS. `careful.carefully` runs this, and the next one."""
+    at = time.time()
+    try:
+        return {"at": at, "text": ras((place[0], place[1]))}
+    except NoAnswer as error:
+        return {"at": at, "problem": str(error)}
+
+
+def server_dump(path: str) -> "dict[str, Any]":
+    """The dump that torch's worker server gives, and the PID of the server."""
     answer = {"at": time.time()}  # type: dict[str, Any]
     try:
-        if kind == "ras":
-            answer["text"] = ras((where[0], where[1]))
-        else:
-            try:
-                pid, body = worker_trace(os.fspath(where))
-                answer["pid"], answer["text"] = pid, numbers(body)
-            except UnreadableDump as error:
-                answer["problem"] = str(error)
-    except NoAnswer as error:
+        answer["pid"], body = worker_trace(path)
+        answer["text"] = numbers(body)
+    except (NoAnswer, UnreadableDump) as error:
         answer["problem"] = str(error)
     return answer

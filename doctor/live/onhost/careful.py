@@ -66,22 +66,12 @@ def _in_child(
     """Run `work` in a child, and yield the index and the result of each item until one takes too long. Both
     processes take the items in the same order.
     """
-    ear, mouth = os.pipe()
-    me = os.getpid()
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            default_signals()
-            die_with_parent(me)
-            bound_memory()
-            os.close(ear)
-            with open(mouth, "wb") as out:
-                _take_turns(work, items, turns, out)
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(mouth)
+
+    def work_in_turn(out: "BinaryIO") -> None:
+        bound_memory()
+        _take_turns(work, items, turns, out)
+
+    child, ear = forked(work_in_turn)
     begun = b""
     poll = select.poll()
     poll.register(ear, select.POLLIN)
@@ -105,9 +95,7 @@ def _in_child(
                 yield at, value
     finally:
         os.close(ear)
-        with contextlib.suppress(OSError):
-            os.kill(child, signal.SIGKILL)
-        _reap(child)
+        end(child)
 
 
 def _take_turns(
@@ -132,9 +120,31 @@ def bound_memory() -> None:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, most))
 
 
-def _reap(child: int) -> None:
-    """Wait for a killed child. A child that cannot be killed is left to the process that ends us."""
+def forked(work: "Callable[[BinaryIO], None]") -> "tuple[int, int]":
+    """Let a child do this work; it ends with this process. Returns its PID, and a pipe with what it says."""
+    ear, mouth = os.pipe()
+    me = os.getpid()
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            default_signals()
+            die_with_parent(me)
+            os.close(ear)
+            with open(mouth, "wb") as out:
+                work(out)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(mouth)
+    return child, ear
+
+
+def end(child: int) -> None:
+    """End a child. One that cannot be killed is left to the process that ends us."""
     until = time.monotonic() + EASE
+    with contextlib.suppress(OSError):
+        os.kill(child, signal.SIGKILL)
     with contextlib.suppress(OSError):
         while not os.waitpid(child, os.WNOHANG)[0] and time.monotonic() < until:
             time.sleep(0.002)

@@ -1,4 +1,5 @@
-"""Files that a job writes: status files, dumps, logs. Reading them may block, so careful.py calls this.
+"""Files that a job writes: status files, dumps, logs. Reading them may block, so careful.py calls this. Each
+function reads one item, and returns None if there is nothing to read.
 
 The paths come from the environment of a process that anybody may have written. So only regular files with the
 expected name and the owner of the process are read, and only the expected content is passed on.
@@ -24,8 +25,8 @@ _TIMED_OUT = re.compile(rb"The node: \S{1,64} is timed out")
 
 
 def status(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """torch_npu's status file of one process. `item`: kind, folder, PIDs of the process, user, start."""
-    _, folder, pids, uid, start = item
+    """torch_npu's status file of one process. `item`: folder, PIDs of the process, user, start."""
+    folder, pids, uid, start = item
     ending = re.compile(
         r"torch_hccl_status-\d+_.+_\d+_\d+_(?:{})_\d+\.log\Z".format("|".join(map(str, pids)))
     )
@@ -42,8 +43,8 @@ def status(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
 
 
 def dump(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """A dump of the flight recorder; empty if there is none. `item`: kind, path, user, process's start."""
-    _, path, uid, start = item
+    """A dump of the flight recorder; empty if there is none. `item`: path, user, process's start."""
+    path, uid, start = item
     data, at = _read(path, MOST_DUMP + 1, uid, start)
     if data is None:
         return {}
@@ -54,32 +55,24 @@ def dump(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
 
 
 def plog(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """Lines of a process's newest plog that name a place. `item`: kind, log folder, PIDs, user, start."""
-    _, folder, pids, uid, start = item
+    """Lines of a process's newest plog that name a place. `item`: log folder, PIDs, user, start."""
+    folder, pids, uid, start = item
     ending = re.compile(r"plog-(?:{})_\d+\.log\Z".format("|".join(map(str, pids))))
     path = _newest(os.path.join(folder, "debug", "plog"), ending)
     return _lines(path, _LOST, uid, start) if path else None
 
 
 def scheduler(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    _, path, uid, start = item
+    path, uid, start = item
     return _lines(path, _TIMED_OUT, uid, start)
 
 
 def pace(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """Seconds for a step, by the end of a rank's own log. `item`: kind, path, user, process's start."""
-    _, path, uid, start = item
+    """Seconds for a step, by the end of a rank's own log. `item`: path, user, process's start."""
+    path, uid, start = item
     data, at = _read(path, TAIL, uid, start, tail=True)
     seconds = step_seconds(data or b"")
     return None if seconds is None else {"name": path, "at": at, "text": f"{seconds:.3f}"}
-
-
-WORK = {"status": status, "dump": dump, "plog": plog, "scheduler": scheduler, "pace": pace}
-
-
-def attempt(item: "tuple[Any, ...]") -> "dict[str, Any] | None":
-    """Read one item; None if there is nothing to read. `careful.carefully` runs this."""
-    return WORK[item[0]](item)
 
 
 def _newest(folder: str, ending: "Any") -> str:

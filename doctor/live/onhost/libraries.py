@@ -11,17 +11,17 @@ import os
 import re
 import select
 import shutil
-import signal
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
-from doctor.agents.onhost.process import default_signals, die_with_parent
 from doctor.live.onhost import ask, careful, job_files, proc, room
 
 SECONDS = 20.0
 """The limit for everything, without the time between the first and the second answers."""
 TOOL_SECONDS = 5.0
+ASKING = ask.SECONDS + ask.CONNECT + 0.5
+"""Seconds for a question to a server."""
 LONGEST = 500000
 MOST = 250
 MOST_LOGS = 8
@@ -124,55 +124,49 @@ class _Gatherer:
 
     def twice(self, which: str) -> None:
         for place in self.places():
-            self.each([("ras", place)], ask.attempt, "nccl-ras", which, ask.SECONDS + ask.CONNECT + 0.5)
-        items = [
-            (
-                "status",
-                self.path(pid, "TORCH_HCCL_STATUS_SAVE_PATH"),
-                self.names(pid),
-                rank["uid"],
-                rank["since"],
-            )
-            for pid, rank in self.ranks.items()
-            if rank["environ"].get("TORCH_HCCL_STATUS_SAVE_PATH")
-        ]
-        self.each(items, job_files.attempt, "torch_npu-status", which)
-        if any(rank["cuda"] for rank in self.ranks.values()) and os.path.exists(
-            "/proc/driver/nvidia/version"
-        ):
+            self.ask(ask.ras_state, place, "nccl-ras", which, seconds=ASKING)
+        for pid, rank in self.ranks.items():
+            if rank["environ"].get("TORCH_HCCL_STATUS_SAVE_PATH"):
+                folder = self.path(pid, "TORCH_HCCL_STATUS_SAVE_PATH")
+                item = folder, self.names(pid), rank["uid"], rank["since"]
+                self.ask(job_files.status, item, "torch_npu-status", which, pid)
+        loaded = {name for rank in self.ranks.values() for name in _LIBRARIES if rank[name]}
+        if "cuda" in loaded and os.path.exists("/proc/driver/nvidia/version"):
             self.tools(which, "nvidia-smi", _GPU_ROWS, _GPU_APPS)
-        if any(rank["hccl"] for rank in self.ranks.values()) and os.path.exists("/dev/davinci_manager"):
+        if "hccl" in loaded and os.path.exists("/dev/davinci_manager"):
             self.tools(which, "npu-smi", ("info",))
 
     def once(self) -> None:
-        dumps, sockets, logs = [], [], []  # type: list[Any], list[Any], list[Any]
-        schedulers = {}  # type: dict[str, tuple[int, float]]
-        paces = {}  # type: dict[str, tuple[int, tuple[int, float]]]
+        limits = {pid: (rank["uid"], rank["since"]) for pid, rank in self.ranks.items()}
+        for pid in self.ranks:
+            for path in self.dumps(pid):
+                self.ask(job_files.dump, (path, *limits[pid]), "flight-recorder", "a", pid)
+        for server in sorted({self.path(pid, "TORCH_WORKER_SERVER_SOCKET") for pid in self.ranks} - {""}):
+            self.ask(ask.server_dump, server, "flight-recorder", "a", seconds=ASKING)
         for pid, rank in self.ranks.items():
-            number = self.members[pid].get("rank")
-            number = rank["environ"].get("RANK", "") if number is None else str(number)
-            limits = (rank["uid"], rank["since"])
-            named = {self.path(pid, name) + number for name in DUMPS if rank["environ"].get(name) and number}
-            dumps += [("dump", path, *limits, pid) for path in sorted(named)]
-            if rank["environ"].get("TORCH_WORKER_SERVER_SOCKET"):
-                sockets.append(("trace", self.path(pid, "TORCH_WORKER_SERVER_SOCKET")))
             if rank["hccl"]:
-                named_so = self.path(pid, "ASCEND_PROCESS_LOG_PATH")
-                folder = named_so or os.path.join(self.path(pid, "HOME") or "/root", "ascend", "log")
-                logs.append(("plog", folder, self.names(pid), *limits))
-            if rank["log"]:
-                paces.setdefault(rank["root"] + rank["log"], (pid, limits))
-            if rank["scheduler"]:
-                schedulers[rank["root"] + rank["scheduler"]] = limits
-        for item in dumps:
-            self.each([item[:-1]], job_files.attempt, "flight-recorder", "a", careful.STALL, item[-1])
-        for server in sorted(set(sockets)):
-            self.each([server], ask.attempt, "flight-recorder", "a", ask.SECONDS + ask.CONNECT + 0.5)
-        self.each(logs, job_files.attempt, "hccl-heartbeat", "a")
-        for path, (pid, limits) in list(paces.items())[:MOST_LOGS]:
-            self.each([("pace", path, *limits)], job_files.attempt, "step-pace", "a", careful.STALL, pid)
-        said = [("scheduler", path, *limits) for path, limits in schedulers.items()]
-        self.each(said, job_files.attempt, "mindspore-scheduler", "a")
+                home = os.path.join(self.path(pid, "HOME") or "/root", "ascend", "log")
+                item = self.path(pid, "ASCEND_PROCESS_LOG_PATH") or home, self.names(pid), *limits[pid]
+                self.ask(job_files.plog, item, "hccl-heartbeat", "a", pid)
+        for path, pid in [*self.logs("log").items()][:MOST_LOGS]:
+            self.ask(job_files.pace, (path, *limits[pid]), "step-pace", "a", pid)
+        for path, pid in self.logs("scheduler").items():
+            self.ask(job_files.scheduler, (path, *limits[pid]), "mindspore-scheduler", "a")
+
+    def dumps(self, pid: int) -> "list[str]":
+        """The paths at which a rank leaves its dumps."""
+        number = self.members[pid].get("rank")
+        number = self.ranks[pid]["environ"].get("RANK", "") if number is None else str(number)
+        named = {self.path(pid, name) for name in DUMPS} - {""}
+        return sorted(path + number for path in named if number)
+
+    def logs(self, kind: str) -> "dict[str, int]":
+        """The logs of this kind, each with the first rank that writes it."""
+        found = {}  # type: dict[str, int]
+        for pid, rank in self.ranks.items():
+            if rank[kind]:
+                found.setdefault(rank["root"] + rank[kind], pid)
+        return found
 
     def places(self) -> "list[tuple[str, int]]":
         """Addresses of RAS to ask. RAS answers for the whole job, so the hosts of the first and the last rank
@@ -197,28 +191,24 @@ class _Gatherer:
         path = self.ranks[pid]["environ"].get(name, "")
         return self.ranks[pid]["root"] + path if path.startswith("/") else ""
 
-    def each(
+    def ask(
         self,
-        items: "Sequence[Any]",
         work: "Any",
+        item: "Any",
         source: str,
         which: str,
-        stall: float = careful.STALL,
         pid: "int | None" = None,
+        seconds: float = careful.STALL,
     ) -> None:
-        if not items or time.monotonic() > self.deadline:
+        """Ask one question, whose item is a place, or begins with one."""
+        if time.monotonic() > self.deadline:
             return
-        for item, answer in careful.carefully(work, items, stall, until=self.deadline):
-            owner = pid
-            if owner is None and isinstance(item[2] if len(item) > 2 else None, list):
-                owner = item[2][0]
-            if answer is None and item[0] == "dump":
-                answer = {"problem": "it could not be read in time"}
-            if answer:
-                owner = answer.get("pid", owner)
-                self.add(source, answer.get("name", _name(item)), which, answer, owner)
-            if time.monotonic() > self.deadline:
-                return
+        ((_, answer),) = careful.carefully(work, [item], seconds, until=self.deadline)
+        if answer is None and work is job_files.dump:
+            answer = {"problem": "it could not be read in time"}
+        if answer:
+            name = answer.get("name") or _name(item)
+            self.add(source, name, which, answer, answer.get("pid", pid))
 
     def tools(self, which: str, tool: str, *calls: "Sequence[str]") -> None:
         program = shutil.which(tool) or shutil.which(tool, path="/usr/bin:/usr/local/sbin:/usr/local/bin")
@@ -246,9 +236,11 @@ def _clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode("utf-8")[:1000]
 
 
-def _name(item: "Sequence[Any]") -> str:
-    where = item[1]
-    return where if isinstance(where, str) else ":".join(map(str, where))
+def _name(item: "Any") -> str:
+    """The path, or ADDRESS:PORT."""
+    if isinstance(item, str):
+        return item
+    return str(item[0]) if len(item) > 2 else ":".join(map(str, item))
 
 
 def gather(
@@ -264,22 +256,13 @@ class GatherProcess:
     def __init__(self, ranks: "Sequence[Mapping[str, Any]]", apart: float, within: float = math.inf) -> None:
         """`within`: its time limit in seconds, without the time between the first and the second answers."""
         self.deadline = time.monotonic() + min(SECONDS, within) + apart
-        self.ear, mouth = os.pipe()
-        me = os.getpid()
-        self.child = os.fork()
-        if self.child == 0:
-            code = 1
-            try:
-                default_signals()
-                die_with_parent(me)
-                os.close(self.ear)
-                with open(mouth, "wb") as out:
-                    for text in gather(ranks, apart, self.deadline - careful.EASE):
-                        out.write(json.dumps(text).encode("ascii") + b"\n")
-                code = 0
-            finally:
-                os._exit(code)
-        os.close(mouth)
+        over = self.deadline - careful.EASE
+
+        def write(out: "BinaryIO") -> None:
+            for text in gather(ranks, apart, over):
+                out.write(json.dumps(text).encode("ascii") + b"\n")
+
+        self.child, self.ear = careful.forked(write)
 
     def texts(self) -> "Iterable[dict[str, Any]]":
         """Everything that it has gathered by its deadline, even if the looks beside it took longer."""
@@ -294,16 +277,7 @@ class GatherProcess:
                     break
                 heard += data
         os.close(self.ear)
-        self._end()
+        careful.end(self.child)
         for line in bytes(heard).split(b"\n")[:-1]:
             with contextlib.suppress(ValueError):
                 yield json.loads(line.decode("ascii"))
-
-    def _end(self) -> None:
-        """End the child. Everything that it started ends with it."""
-        with contextlib.suppress(OSError):
-            os.kill(self.child, signal.SIGKILL)
-        until = time.monotonic() + careful.EASE
-        with contextlib.suppress(OSError):
-            while not os.waitpid(self.child, os.WNOHANG)[0] and time.monotonic() < until:
-                time.sleep(0.002)

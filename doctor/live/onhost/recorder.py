@@ -5,8 +5,8 @@ containers, numbers and text, which is all that the recorder writes. Anything el
 """
 
 import json
+import pickletools
 import re
-import struct
 from typing import Any
 
 MOST = 32 << 20
@@ -28,8 +28,19 @@ _KEPT = (
     "time_created_ns",
 )
 _MARK = object()
-
-
+_GIVEN = ("BININT", "BININT1", "BININT2", "LONG1", "BINFLOAT", "BINUNICODE", "SHORT_BINUNICODE")
+"""Steps of a pickle whose value stands in it."""
+_NEW = {
+    "NONE": lambda: None,
+    "NEWTRUE": lambda: True,
+    "NEWFALSE": lambda: False,
+    "EMPTY_DICT": dict,
+    "EMPTY_LIST": list,
+    "EMPTY_TUPLE": tuple,
+    "MARK": lambda: _MARK,
+}  # type: dict[str, Any]
+_TAKEN = {"TUPLE1": 1, "TUPLE2": 2, "TUPLE3": 3, "APPEND": 1, "SETITEM": 2}
+"""How many values a step takes from the stack."""
 TOO_LARGE = "it is too large: reading it takes more memory than is allowed here"
 
 
@@ -37,112 +48,67 @@ class UnreadableDump(ValueError):
     """It is not a readable dump; the text gives the reason."""
 
 
-class _Machine:
-    """Runs the part of pickle that creates plain values."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        self.at = 0
-        self.stack = []  # type: list[Any]
-        self.memo = {}  # type: dict[int, Any]
-
-    def take(self, count: int) -> bytes:
-        piece = self.data[self.at : self.at + count]
-        if len(piece) < count:
-            raise UnreadableDump("it is cut off")
-        self.at += count
-        return piece
-
-    def number(self, form: str) -> int:
-        return int(struct.unpack(form, self.take(struct.calcsize(form)))[0])
-
-    def text(self, length: int) -> str:
-        return self.take(length).decode("utf-8", "replace")
-
-    def marked(self) -> "list[Any]":
-        for place in range(len(self.stack) - 1, -1, -1):
-            if self.stack[place] is _MARK:
-                values = self.stack[place + 1 :]
-                del self.stack[place:]
-                return values
-        raise UnreadableDump("it is damaged")
-
-    def top(self, kind: type) -> Any:
-        if not self.stack or type(self.stack[-1]) is not kind:
-            raise UnreadableDump("it is damaged")
-        return self.stack[-1]
-
-    def fill(self, pairs: "list[Any]") -> None:
-        into = self.top(dict)
-        if len(pairs) % 2 or any(type(key) not in (str, int) for key in pairs[::2]):
-            raise UnreadableDump("it is damaged")
-        into.update(zip(pairs[::2], pairs[1::2]))  # noqa: B905 (Python 3.6)
-
-    def run(self) -> Any:
-        for _ in range(MOST_STEPS):
-            code = self.take(1)
-            if code == b".":
-                return self.stack.pop()
-            self.step(code)
-        raise UnreadableDump("it is too large")
-
-    def step(self, code: bytes) -> None:
-        push, stack = self.stack.append, self.stack
-        if code in b"qr\x94":
-            place = len(self.memo) if code == b"\x94" else self.number("<B" if code == b"q" else "<I")
-            self.memo[place] = stack[-1]
-        elif code in b"hj":
-            push(self.memo[self.number("<B" if code == b"h" else "<I")])
-        elif code in b"X\x8c":
-            push(self.text(self.number("<I" if code == b"X" else "<B")))
-        elif code in b"KMJ":
-            push(self.number({b"K": "<B", b"M": "<H", b"J": "<i"}[code]))
-        elif code == b"\x8a":
-            push(int.from_bytes(self.take(self.number("<B")), "little", signed=True))
-        elif code == b"G":
-            push(struct.unpack(">d", self.take(8))[0])
-        elif code in b"N\x88\x89":
-            push({b"N": None, b"\x88": True, b"\x89": False}[code])
-        elif code in b"}])":
-            push({b"}": dict, b"]": list, b")": tuple}[code]())
-        elif code == b"(":
-            push(_MARK)
-        elif code in b"ut":
-            values = self.marked()
-            if code == b"u":
-                self.fill(values)
-            else:
-                push(tuple(values))
-        elif code == b"e":
-            values = self.marked()
-            self.top(list).extend(values)
-        elif code == b"a":
-            value = stack.pop()
-            self.top(list).append(value)
-        elif code == b"s":
-            value, key = stack.pop(), stack.pop()
-            self.fill([key, value])
-        elif code in b"\x85\x86\x87":
-            count = ord(code) - 0x84
-            values = stack[-count:]
-            del stack[-count:]
-            push(tuple(values))
-        elif code == b"\x80":
-            self.take(1)
-        elif code == b"\x95":
-            self.take(8)
-        else:
-            raise UnreadableDump(
-                f"it holds more than plain values (pickle code {code!r}); none of it was run"
-            )
-
-
 def plain(data: bytes) -> Any:
-    """The value in a pickle of plain values. Raises UnreadableDump."""
+    """The value in a pickle of plain values. Raises UnreadableDump. Nothing that it says is called: the
+    standard library only takes it apart.
+    """
+    steps = pickletools.genops(data)
+    stack, memo = [], {}  # type: list[Any], dict[int, Any]
     try:
-        return _Machine(data).run()
+        for number, (code, argument, _) in enumerate(steps):
+            if number > MOST_STEPS:
+                raise UnreadableDump("it is too large")
+            if code.name == "STOP":
+                return stack.pop()
+            _step(code.name, argument, stack, memo)
+    except UnreadableDump:
+        raise
     except (IndexError, KeyError, TypeError) as error:
         raise UnreadableDump("it is damaged") from error
+    except ValueError as error:
+        raise UnreadableDump("it is cut off or damaged") from error
+
+
+def _step(name: str, argument: Any, stack: "list[Any]", memo: "dict[int, Any]") -> None:
+    """Carry out one step of a pickle that creates plain values."""
+    if name in _GIVEN:
+        stack.append(argument)
+    elif name in _NEW:
+        stack.append(_NEW[name]())
+    elif name in ("BINPUT", "LONG_BINPUT", "MEMOIZE"):
+        memo[len(memo) if argument is None else argument] = stack[-1]
+    elif name in ("BINGET", "LONG_BINGET"):
+        stack.append(memo[argument])
+    elif name in _TAKEN:
+        values = stack[-_TAKEN[name] :]
+        del stack[-_TAKEN[name] :]
+        _put(name, values, stack)
+    elif name in ("TUPLE", "APPENDS", "SETITEMS"):
+        _put(name, _marked(stack), stack)
+    elif name not in ("PROTO", "FRAME"):
+        raise UnreadableDump(f"it holds more than plain values (pickle code {name}); none of it was run")
+
+
+def _put(name: str, values: "list[Any]", stack: "list[Any]") -> None:
+    """Make a tuple of these values, or put them into the list or the table that is on top."""
+    if name.startswith("TUPLE"):
+        stack.append(tuple(values))
+    elif name.startswith("APPEND") and type(stack[-1]) is list:
+        stack[-1].extend(values)
+    elif name.startswith("SET") and type(stack[-1]) is dict and len(values) % 2 == 0:
+        if any(type(key) not in (str, int) for key in values[::2]):
+            raise UnreadableDump("it is damaged")
+        stack[-1].update(zip(values[::2], values[1::2]))  # noqa: B905 (Python 3.6)
+    else:
+        raise UnreadableDump("it is damaged")
+
+
+def _marked(stack: "list[Any]") -> "list[Any]":
+    """Take what lies above the last mark."""
+    at = len(stack) - 1 - stack[::-1].index(_MARK)
+    values = stack[at + 1 :]
+    del stack[at:]
+    return values
 
 
 def numbers(data: bytes) -> str:

@@ -75,8 +75,8 @@ def test_a_dump_that_takes_too_much_memory_is_said_and_nothing_else_is_lost(
     large.write_text('{"pg_status":[' + "[]," * 10_000_000 + "[]]}")
     small.write_text('{"pg_status": {}, "entries": []}')
     uid = os.getuid()
-    items = [("dump", str(path), uid, 0.0) for path in (large, small)]
-    (_, first), (_, second) = carefully(job_files.attempt, items, stall=100.0)
+    items = [(str(path), uid, 0.0) for path in (large, small)]
+    (_, first), (_, second) = carefully(job_files.dump, items, stall=100.0)
     assert first["problem"] == TOO_LARGE
     assert "pg_status" in second["text"]
 

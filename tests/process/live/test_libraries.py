@@ -83,7 +83,7 @@ def ras() -> Iterator[Ras]:
 
 
 def test_ras_is_asked_as_its_own_client_asks(ras: Ras) -> None:
-    answer = ask.attempt(("ras", ras.address))
+    answer = ask.ras_state(ras.address)
     assert ras.heard == [["CLIENT PROTOCOL 2", "TIMEOUT 2", "SET FORMAT json", "VERBOSE STATUS"]]
     assert json.loads(answer["text"]) == json.loads(sample("ras_missing_2.29.json"))
     assert "\n" not in answer["text"]
@@ -91,28 +91,28 @@ def test_ras_is_asked_as_its_own_client_asks(ras: Ras) -> None:
 
 def test_an_older_ras_is_not_asked_for_its_text(ras: Ras) -> None:
     del ras.answers["SET FORMAT json"]
-    answer = ask.attempt(("ras", ras.address))
+    answer = ask.ras_state(ras.address)
     assert "text only" in answer["problem"]
     assert "VERBOSE STATUS" not in ras.heard[0]
 
 
 def test_another_server_is_left_alone(ras: Ras) -> None:
     ras.answers["CLIENT PROTOCOL 2"] = "HTTP/1.1 400 Bad Request\n"
-    assert ask.attempt(("ras", ras.address))["problem"] == "it is not NCCL's RAS"
+    assert ask.ras_state(ras.address)["problem"] == "it is not NCCL's RAS"
     assert ras.heard == [["CLIENT PROTOCOL 2"]]
 
 
 def test_nobody_listens() -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
-    assert "no connection" in ask.attempt(("ras", ("127.0.0.1", port)))["problem"]
+    assert "no connection" in ask.ras_state(("127.0.0.1", port))["problem"]
 
 
 def test_a_server_that_never_answers_costs_its_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ask, "SECONDS", 0.5)
     mute = Ras({})
     began = time.monotonic()
-    assert "no answer within 0.5 s" in ask.attempt(("ras", mute.address))["problem"]
+    assert "no answer within 0.5 s" in ask.ras_state(mute.address)["problem"]
     assert time.monotonic() - began < 60
     mute.close()
 
@@ -134,7 +134,7 @@ def test_a_server_that_drips_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> N
         thread = threading.Thread(target=drip)
         thread.start()
         began = time.monotonic()
-        answer = ask.attempt(("ras", server.getsockname()))
+        answer = ask.ras_state(server.getsockname())
         assert time.monotonic() - began < 60
         thread.join()
     assert "no answer within" in answer["problem"]
@@ -143,7 +143,7 @@ def test_a_server_that_drips_costs_no_more(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_server_that_never_stops(monkeypatch: pytest.MonkeyPatch, ras: Ras) -> None:
     monkeypatch.setattr(ask, "MOST", 100_000)
     ras.answers["VERBOSE STATUS"] = "x" * 500_000
-    assert "it sent more than" in ask.attempt(("ras", ras.address))["problem"]
+    assert "it sent more than" in ask.ras_state(ras.address)["problem"]
 
 
 @cases
@@ -311,7 +311,7 @@ def test_the_worker_server_of_torch_is_asked(tmp_path: Path) -> None:
     try:
         assert one.stdout is not None
         assert one.stdout.readline() == b"up\n"
-        ((_, answer),) = carefully(ask.attempt, [("trace", str(path))], 6.0)
+        ((_, answer),) = carefully(ask.server_dump, [str(path)], 6.0)
         assert answer["pid"] == one.pid
         last = json.loads(answer["text"])["entries"][-1]
         assert (last["profiling_name"], last["retired"]) == ("gloo:all_reduce", True)

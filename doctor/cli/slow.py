@@ -7,11 +7,10 @@ from msgspec import structs
 
 from doctor.cli.defaults import with_defaults
 from doctor.cli.hang import tell_remedies, tell_unread, write_evidence
-from doctor.exam.host_session import HostSession, open_session
+from doctor.exam.host_session import open_session
 from doctor.exam.request import Request
 from doctor.exam.slurm_job import of_slurm
-from doctor.live.agents import LookPatience
-from doctor.live.look import narrowed, whole
+from doctor.live.look import to_see
 from doctor.live.pyspy import check_given
 from doctor.report.out.outputs import refuse_unwritable
 from doctor.report.out.pages import show_page, write_page
@@ -37,27 +36,10 @@ def slow(request: Request, wishes: SlowWishes) -> int:
     wishes = replace(wishes, slurm_job=number)
     session = open_session(request, environ)
     try:
-        sight = _look(session, wishes)
+        sight = see(to_see(session, wishes), partial(following, wishes=wishes), wishes.choice())
     finally:
         session.close()
     return _report(sight, request)
-
-
-def _look(session: HostSession, wishes: SlowWishes) -> SlowSight:
-    way = session.request.way
-    return see(
-        session.hosts,
-        session.transport,
-        partial(following, wishes=wishes),
-        sudo=way.sudo,
-        way=session.way,
-        choice=wishes.choice(),
-        until=session.until,
-        patience=LookPatience(whole=whole(way.timeout, 0.0)),
-        progress=session.line,
-        choose=lambda evidence: narrowed(evidence, wishes),
-        pyspy=wishes.pyspy,
-    )
 
 
 def _report(sight: SlowSight, request: Request) -> int:

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -22,6 +23,7 @@ from doctor.live.evidence import (
     Look,
 )
 from doctor.live.jobs.starters import called
+from doctor.live.onhost.launchers import NAMELESS
 from doctor.live.onhost.room import WHOLE, weight
 from doctor.live.redaction import redacted
 from doctor.live.wires import unpaired
@@ -126,12 +128,17 @@ class LookHost(RemoteAgent):
             msgspec.structs.replace(
                 self._with_numbers(member, told.get(pid)),
                 host=self.host,
+                job=self._own_name(member.job),
                 a=self.looks.get((pid, "a")),
                 between=tuple(self.between.get(pid, ())),
                 b=self.looks.get((pid, "b")),
             )
             for pid, member in self.members.items()
         ]
+
+    def _own_name(self, job: str) -> str:
+        """The name of a job. One without a name of its own is named after a process, so the host is added."""
+        return f"{job} on {self.host}"[:256] if job.startswith(NAMELESS) else job
 
     def _explained(self, unread: str) -> str:
         """The message, with the reason why py-spy was not sent: the host does not know it."""
@@ -169,10 +176,11 @@ class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
         super().__init__(session, {name: self.kind(name) for name in hosts}, patience, until)
         self.patience, self.pyspy = patience, pyspy
         self.began = self.over = time.monotonic()
+        self.started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
         self.unreached: dict[str, str] = {}
         self.reasons: dict[str, UnreachedHost] = {}
 
-    def find(self, tell: Callable[[], None], command: Callable[[str], Any] = lambda _: None) -> None:
+    def find(self, tell: Callable[[], Any], command: Callable[[str], Any] = lambda _: None) -> None:
         """Find the ranks on all hosts, and send py-spy to the hosts that have some. `command`: what each host
         is told of the command whose ranks are to be marked.
         """
@@ -196,7 +204,7 @@ class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
             host.members = {pid: m for pid, m in host.members.items() if pid in pids or m.helps in pids}
             host.narrowed = True
 
-    def look(self, apart: float, tell: Callable[[], None]) -> None:
+    def look(self, apart: float, tell: Callable[[], Any]) -> None:
         """Look at all ranks twice, starting on all hosts at once."""
         for host in self.live():
             host.looking = bool(host.members)
@@ -211,7 +219,7 @@ class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
                 self.session.send(host.host, msgspec.json.encode({**asked, **pids, **named}))
         self.await_all(over, lambda host: not host.looking or host.seen is not None, tell)
 
-    def ask_ends(self, tell: Callable[[], None]) -> None:
+    def ask_ends(self, tell: Callable[[], Any]) -> None:
         """Ask all hosts about connections that lead from a rank to no other rank."""
         everybody = [member for host in self.agents.values() for member in host.with_looks()]
         lines = unpaired(member for member in everybody if not member.words)
@@ -222,7 +230,7 @@ class LookAgents(AgentSession[LookHost, messages.LiveMessage]):
         over = min(time.monotonic() + ENDS, self.over)
         self.await_all(over, lambda host: not host.asked_ends or host.half_open is not None, tell)
 
-    def await_all(self, deadline: float, over: Callable[[LookHost], bool], tell: Callable[[], None]) -> None:
+    def await_all(self, deadline: float, over: Callable[[LookHost], bool], tell: Callable[[], Any]) -> None:
         """Listen until it is over for all hosts that are left."""
         deadline = min(deadline, self.until)
         while not all(over(host) for host in self.live()) and time.monotonic() < deadline:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any
 
 import psutil
@@ -13,7 +14,7 @@ from doctor.live.evidence import LiveEvidence
 from doctor.live.jobs.find import chosen, chosen_starts, find_jobs
 from doctor.live.jobs.starting import starting_jobs
 from doctor.live.options import RunningJobWishes
-from doctor.live.sight import PATIENCE, Choose, Sight, see
+from doctor.live.sight import PATIENCE, Choose, HostsToSee, Sight, see
 
 
 def look_at(
@@ -27,22 +28,25 @@ def look_at(
     """Look at the ranks of these hosts, or at those that the options or `choose` choose. `command`: what each
     host is told of the command whose ranks are to be marked.
     """
-    way = session.request.way
-    sight = see(
-        session.hosts,
-        session.transport,
-        apart,
-        sudo=way.sudo,
-        way=session.way,
-        until=session.until,
-        patience=LookPatience(whole=whole(way.timeout, apart)),
-        progress=session.line,
-        choose=choose or (lambda evidence: narrowed(evidence, wishes)),
-        pyspy=wishes.pyspy,
-        command=command,
-    )
+    asked = to_see(session, wishes, apart)
+    sight = see(replace(asked, choose=choose or asked.choose, command=command), apart)
     sight.evidence = structs.replace(sight.evidence, choice=wishes.choice())
     return sight
+
+
+def to_see(session: HostSession, wishes: RunningJobWishes, apart: float = 0.0) -> HostsToSee:
+    way = session.request.way
+    return HostsToSee(
+        session.hosts,
+        session.transport,
+        way.sudo,
+        session.way,
+        session.until,
+        LookPatience(whole=whole(way.timeout, apart)),
+        session.line,
+        lambda evidence: narrowed(evidence, wishes),
+        wishes.pyspy,
+    )
 
 
 def whole(timeout: float, apart: float, age: float | None = None) -> float:

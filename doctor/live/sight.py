@@ -2,26 +2,26 @@
 
 import math
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from doctor.live.agents import LookAgents, LookPatience, look_script
-from doctor.live.evidence import HostEvidence, LiveEvidence
-from doctor.live.jobs.nameless import own_jobs
+from doctor.live.evidence import LiveEvidence
 from doctor.model import Host, UnreachedHost
 from doctor.probe import through
 from doctor.stage import Stage, Tell
-from doctor.transport import Transport
+from doctor.transport import Script, Transport
 from doctor.transport.way import Way
 
 PATIENCE = LookPatience()
 Choose = Callable[[LiveEvidence], Mapping[str, Collection[int]] | None]
+A = TypeVar("A", bound=LookAgents)
 
 
 @dataclass(slots=True)
@@ -33,78 +33,90 @@ class Sight:
     """More about the reason for each host that was not reached, and what to do."""
 
 
-def see(
-    hosts: Sequence[Host],
-    transport: Transport,
-    apart: float = 2.0,
-    *,
-    sudo: bool = False,
-    way: Way | None = None,
-    until: float = math.inf,
-    patience: LookPatience = PATIENCE,
-    progress: Tell = lambda _: None,
-    choose: Choose = lambda _: None,
-    pyspy: Sequence[Path] = (),
-    command: Callable[[str], Any] = lambda _: None,
-) -> Sight:
-    """Look at the ranks of all hosts at the same time. The agents are always ended.
+@dataclass(frozen=True, slots=True)
+class HostsToSee:
+    """Whose ranks are looked at, and how the hosts are reached."""
 
-    Once the ranks are found, `choose` returns the PIDs of those to look at, by host. None means all of them;
-    if it returns no PID, no look is made. `pyspy`: the files of --pyspy.
-    `command`: what each host is told of the command whose ranks are to be marked.
+    hosts: Sequence[Host]
+    transport: Transport
+    sudo: bool = False
+    way: Way | None = None
+    until: float = math.inf
+    patience: LookPatience = PATIENCE
+    progress: Tell = lambda _: None
+    choose: Choose = lambda _: None
+    """Once the ranks are found, it returns the PIDs of those to look at, by host. None means all of them; if
+    it returns no PID, no look is made.
     """
-    began = time.monotonic()
-    started = datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-    names = [host.name for host in hosts]
-    scripts = {host.name: through(look_script(host.python, sudo=sudo), host) for host in hosts}
-    session = transport.open(scripts, until)
-    agents = LookAgents(session, names, patience, until, pyspy)
+    pyspy: Sequence[Path] = ()
+    """The files of --pyspy."""
+    command: Callable[[str], Any] = lambda _: None
+    """What each host is told of the command whose ranks are to be marked."""
 
-    def looking_at() -> None:
-        waiting = [a.host for a in agents.live() if a.looking and a.seen is None]
-        ranks = sum(m.helps is None for a in agents.agents.values() for m in a.members.values())
-        doing = f"looks at {ranks} ranks, for {apart:g} s"
-        progress(Stage("looks", doing, waiting=waiting, limit=apart + patience.whole))
 
+def see(asked: HostsToSee, apart: float = 2.0) -> Sight:
+    """Look at the ranks of all hosts at the same time."""
+    with agents_on(asked, LookAgents, look_script) as agents:
+        if find(asked, agents):
+            looking = partial(_tell_look, asked, agents, apart)
+            agents.look(apart, looking)
+            agents.ask_ends(looking)
+    return Sight(evidence_of(agents, asked), agents.reasons)
+
+
+@contextmanager
+def agents_on(asked: HostsToSee, kind: type[A], script: Callable[..., Script]) -> Iterator[A]:
+    """The agents on these hosts. They are always ended."""
+    scripts = {host.name: through(script(host.python, sudo=asked.sudo), host) for host in asked.hosts}
+    session = asked.transport.open(scripts, asked.until)
+    agents = kind(session, [host.name for host in asked.hosts], asked.patience, asked.until, asked.pyspy)
     try:
-        agents.find(partial(tell_search, agents, progress), command)
-        chosen = choose(evidence_of(started, names, agents))
-        if chosen:
-            agents.narrow(chosen)
-        if chosen is None or chosen:
-            agents.look(apart, looking_at)
-            agents.ask_ends(looking_at)
+        yield agents
     finally:
         try:
             agents.stop()
         finally:
             session.close()
-    evidence = replace(
-        evidence_of(started, names, agents),
-        local=transport.name == "local",
-        transport=transport.name,
-        seconds=round(time.monotonic() - began, 3),
-        way=way,
-    )
-    return Sight(evidence, agents.reasons)
 
 
-def tell_search(agents: LookAgents, progress: Tell) -> None:
+def find(asked: HostsToSee, agents: LookAgents) -> bool:
+    """Find the ranks, and keep those that are chosen. Returns whether there are any to look at."""
+    agents.find(partial(_tell_search, asked, agents), asked.command)
+    chosen = asked.choose(evidence_of(agents))
+    if chosen:
+        agents.narrow(chosen)
+    return chosen is None or bool(chosen)
+
+
+def _tell_search(asked: HostsToSee, agents: LookAgents) -> None:
     """Show how far the search for ranks is."""
     names = agents.agents
     answered = sum(agent.found is not None for agent in names.values())
     waiting = [a.host for a in agents.live() if a.found is None or not a.armed]
-    doing = f"{answered}/{len(names)} answered"
-    progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=agents.patience.search))
+    doing, limit = f"{answered}/{len(names)} answered", agents.patience.search
+    asked.progress(Stage("ranks", doing, answered, len(names), waiting=waiting, limit=limit))
 
 
-def evidence_of(started: str, names: Sequence[str], agents: LookAgents) -> LiveEvidence:
-    seen: list[HostEvidence] = [
-        agent.evidence()
-        for agent in agents.agents.values()
-        if agent.found is not None and agent.host not in agents.unreached
-    ]
-    unreached = {name: agents.unreached[name] for name in names if name in agents.unreached}
-    return LiveEvidence(
-        started=started, hosts=tuple(map(own_jobs, seen)), unreached=unreached, asked=tuple(names)
+def _tell_look(asked: HostsToSee, agents: LookAgents, apart: float) -> None:
+    waiting = [a.host for a in agents.live() if a.looking and a.seen is None]
+    ranks = sum(m.helps is None for a in agents.agents.values() for m in a.members.values())
+    doing, limit = f"looks at {ranks} ranks, for {apart:g} s", apart + asked.patience.whole
+    asked.progress(Stage("looks", doing, waiting=waiting, limit=limit))
+
+
+def evidence_of(agents: LookAgents, asked: HostsToSee | None = None) -> LiveEvidence:
+    """What the agents have seen so far; with how the hosts were reached, if that is `asked`."""
+    seen = LiveEvidence(
+        started=agents.started,
+        hosts=tuple(
+            agent.evidence()
+            for agent in agents.agents.values()
+            if agent.found is not None and agent.host not in agents.unreached
+        ),
+        unreached={name: agents.unreached[name] for name in agents.agents if name in agents.unreached},
+        asked=tuple(agents.agents),
     )
+    if asked is None:
+        return seen
+    name, seconds = asked.transport.name, round(time.monotonic() - agents.began, 3)
+    return replace(seen, local=name == "local", transport=name, seconds=seconds, way=asked.way)

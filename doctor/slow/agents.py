@@ -126,7 +126,7 @@ class SlowAgents(LookAgents):
                     if host.ahead is None or way < host.ahead[0]:
                         host.ahead = way, there - (sent + here) / 2
 
-    def sample(self, number: int, plan: RoundPlan, tell: Callable[[], None]) -> None:
+    def sample(self, number: int, plan: RoundPlan, tell: Callable[[], object]) -> None:
         """One round on all hosts with ranks. What a host answers later counts as soon as it comes."""
         within = LOOK * self.patience.whole
         for host in self.live():

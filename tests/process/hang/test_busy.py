@@ -11,7 +11,7 @@ from doctor.hang.judge import Judgement, judge
 from doctor.live import pyspy
 from doctor.live.agents import LookPatience
 from doctor.live.evidence import JobChoice
-from doctor.live.sight import see
+from doctor.live.sight import HostsToSee, see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.support.hang.ranks import RunningJob, make_job
@@ -45,7 +45,9 @@ def looked(
         monkeypatch.setattr(pyspy, "for_host", lambda *_: ((), "none is brought"))
         transport, began = LocalTransport(), time.monotonic()
         try:
-            sight = see([Host("here", "localhost")], transport, 0.5, patience=LookPatience(whole=WHOLE))
+            sight = see(
+                HostsToSee([Host("here", "localhost")], transport, patience=LookPatience(whole=WHOLE)), 0.5
+            )
         finally:
             transport.close()
         assert time.monotonic() - began < NEVER

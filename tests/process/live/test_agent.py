@@ -12,7 +12,7 @@ import pytest
 
 from doctor.live.agents import HOME, look_script
 from doctor.live.evidence import HostEvidence
-from doctor.live.sight import see
+from doctor.live.sight import HostsToSee, see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.process.mesh.test_agent import interpreter
@@ -32,7 +32,7 @@ SPAWN = from_cases(__file__, "SPAWN", str)
 def seen(python: str | None = None) -> HostEvidence:
     transport = LocalTransport()
     try:
-        (host,) = see([Host("here", "localhost", python=python)], transport, 0.5).evidence.hosts
+        (host,) = see(HostsToSee([Host("here", "localhost", python=python)], transport), 0.5).evidence.hosts
         return host
     finally:
         transport.close()

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from doctor.live.evidence import HostEvidence, JobMember
 from doctor.live.onhost import proc
 from doctor.live.onhost.look import MOST_BETWEEN
-from doctor.live.sight import see
+from doctor.live.sight import HostsToSee, see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.support.hang.known import KNOWN
@@ -29,7 +29,7 @@ def seen(job: RunningJob, apart: float = 1.0) -> HostEvidence:
     """The evidence about this job alone, because others may run on the machine."""
     transport = LocalTransport()
     try:
-        sight = see([Host("here", "localhost")], transport, apart)
+        sight = see(HostsToSee([Host("here", "localhost")], transport), apart)
     finally:
         transport.close()
     assert not sight.evidence.unreached

@@ -21,7 +21,7 @@ from doctor.live.libraries.consult import opinions
 from doctor.live.libraries.opinions import OpinionKind, Trust
 from doctor.live.onhost import ask, libraries, proc
 from doctor.live.onhost.careful import carefully
-from doctor.live.sight import see
+from doctor.live.sight import HostsToSee, see
 from doctor.model import Host
 from doctor.transport.local import LocalTransport
 from tests.support.cases import cases, from_cases
@@ -347,7 +347,7 @@ def test_the_recorder_of_a_real_job_names_the_rank_that_sleeps(tmp_path: Path) -
             assert one.stdout is not None
             assert one.stdout.readline() == b"up\n"
         time.sleep(recorder.WAITED + 0.5)
-        evidence = see([Host("here", "localhost")], transport, 0.5).evidence
+        evidence = see(HostsToSee([Host("here", "localhost")], transport), 0.5).evidence
         pids = {each.pid for each in started}
         ranks = [member for member in evidence.hosts[0].members if member.pid in pids]
         (found,) = opinions(evidence, ranks)

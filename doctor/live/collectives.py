@@ -30,7 +30,8 @@ _COLLECTIVES = (
 )
 
 
-_SYNCHRONISES = {"synchronize": ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")}
+_SYNCHRONISES = ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")
+"""Where libraries have their functions `synchronize`."""
 
 
 _CLIPS = "torch/nn/utils/clip_grad.py"
@@ -83,7 +84,7 @@ def in_backward(frames: Sequence[Frame]) -> bool:
 def synchronises(library: Sequence[Frame]) -> str:
     for frame in library:
         name = frame.name.rpartition(".")[2]
-        if any(part in frame.file for part in _SYNCHRONISES.get(name, ())):
+        if name == "synchronize" and any(part in frame.file for part in _SYNCHRONISES):
             return name
         if _CLIPS in frame.file:
             return "clip_grad_norm_"

@@ -13,6 +13,8 @@ from doctor.live.places import main_thread
 _LOOP, _WORKER = "gloo_tcp_loop", "pt_gloo_runloop"
 _DEVICE = ("cuda", "nccl", "pt_nccl", "hccl", "pt_hccl", "acl_", "npu")
 _NPU = ("hccl", "pt_hccl", "acl_", "npu")
+IDLE = 2
+"""Ticks that a waiting process may use between the looks."""
 
 
 def main(look: Look | None) -> Thread | None:
@@ -105,10 +107,20 @@ def waits_with_limit(thread: Thread | None) -> bool:
     return thread is not None and in_futex(thread) and bool(thread.syscall) and _timed(thread)
 
 
+def woken(a: Look | None, b: Look | None) -> bool:
+    """Whether the main thread ran between the looks."""
+    first, last = main(a), main(b)
+    return first is not None and last is not None and first.switches != last.switches
+
+
+def slept(a: Look | None, b: Look | None) -> bool:
+    """Whether the main thread was not woken between the looks, and no other thread computed."""
+    first, last = main(a), main(b)
+    if first is None or last is None or a is None or b is None:
+        return False
+    return first.switches == last.switches > 0 and b.cpu - a.cpu <= IDLE
+
+
 def idle(a: Look | None, b: Look | None) -> bool:
     """Whether the main thread waits for another thread and was not woken between the looks."""
-    first, second = main(a), main(b)
-    if first is None or second is None or a is None or b is None:
-        return False
-    asleep = in_futex(first) and in_futex(second) and first.switches == second.switches > 0
-    return asleep and b.cpu - a.cpu <= 2
+    return slept(a, b) and in_futex(main(a)) and in_futex(main(b))

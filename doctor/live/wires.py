@@ -44,22 +44,22 @@ def wires(members: Sequence[JobMember], *, first: bool = False, rendezvous: bool
     for member in members:
         look = member.a if first else member.b
         for each in look.connections if look else ():
-            if not {each.local.rpartition(":")[2], each.peer.rpartition(":")[2]} & ports:
-                end = _scope(member.host, each), each.local, each.peer
+            if not ports_of(each) & ports:
+                end = scope(member.host, each), each.local, each.peer
                 if end in ends and ends[end][0][0] != member.host:
                     twice.add(end)
                 ends[end] = key(member), each
     return tuple(_paired({end: of for end, of in ends.items() if end not in twice}))
 
 
-def scoped(host: str, each: Connection, place: str) -> tuple[str, str]:
-    """One end of a connection, for comparing connections of several hosts."""
-    return _scope(host, each), place
-
-
-def _scope(host: str, each: Connection) -> str:
+def scope(host: str, each: Connection) -> str:
     """The host for a loopback address, which is a different one on each host; else empty."""
     return host if each.local.startswith(("127.", "[::1]", "::1")) else ""
+
+
+def ports_of(each: Connection) -> set[str]:
+    """The ports of both its ends."""
+    return {each.local.rpartition(":")[2], each.peer.rpartition(":")[2]}
 
 
 def _paired(ends: Mapping[tuple[str, str, str], tuple[Key, Connection]]) -> Iterator[Wire]:
@@ -83,8 +83,8 @@ def unpaired(members: Iterable[JobMember]) -> list[tuple[JobMember, Connection]]
         if each.state == "ESTAB"
         and each.received >= SHORT
         and (each.peer, each.local) not in known
-        and not _scope(rank.host, each)
-        and not {each.local.rpartition(":")[2], each.peer.rpartition(":")[2]} & ports
+        and not scope(rank.host, each)
+        and not ports_of(each) & ports
     ]
 
 
@@ -103,22 +103,15 @@ def silent_for(after: Iterable[Wire]) -> float | None:
     return min(ages) / 1000 if ages else None
 
 
-def quiet_for(after: Iterable[Wire]) -> dict[Key, float]:
-    """For each rank, the seconds since it sent anything to another, or received anything."""
+def last_exchange(after: Iterable[Wire], least: int = 0) -> dict[Key, float]:
+    """For each rank, the seconds since it sent anything to another, or received anything, over a connection
+    that has received so many bytes.
+    """
     found: dict[Key, float] = {}
     for wire in after:
-        if wire.here.received >= SHORT:
+        if wire.here.received >= least:
             age = min(wire.here.last_sent, wire.here.last_received) / 1000
             found[wire.of] = min(found.get(wire.of, age), age)
-    return found
-
-
-def last_exchange(after: Iterable[Wire]) -> dict[Key, float]:
-    """The same, with the few bytes by which connections are made."""
-    found: dict[Key, float] = {}
-    for wire in after:
-        age = min(wire.here.last_sent, wire.here.last_received) / 1000
-        found[wire.of] = min(found.get(wire.of, age), age)
     return found
 
 

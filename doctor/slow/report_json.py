@@ -1,5 +1,7 @@
 """A judgement of `doctor slow` as JSON."""
 
+from msgspec import convert
+
 from doctor.hang.envelope import FrameEntry
 from doctor.hang.report_json import envelope_run, job_entry, rights_entry, unreached_entries, unseen
 from doctor.model import Confidence, Status
@@ -14,7 +16,7 @@ from doctor.report.files.envelope import (
 from doctor.slow.advice import advice
 from doctor.slow.envelope import DeviceEntry, PaceEntry, SlowFindingEntry, SlowOfFinding, SlowPart, SlowReport
 from doctor.slow.evidence import SlowEvidence
-from doctor.slow.judge.judgement import DeviceShare, RankShare, SlowCulprit, SlowJudgement
+from doctor.slow.judge.judgement import RankShare, SlowCulprit, SlowJudgement
 from doctor.slow.judge.words import who
 from doctor.text.nodeset import fold
 
@@ -60,20 +62,9 @@ def _part(judgement: SlowJudgement) -> SlowPart:
 
 def _pace(each: RankShare) -> PaceEntry:
     host, pid = each.key
-    device = _device(each.device) if each.device else None
+    device = convert(each.device, DeviceEntry, from_attributes=True) if each.device else None
     place = each.place or None
     return PaceEntry(rank=each.rank, host=host, pid=pid, waits=each.waits, place=place, device=device)
-
-
-def _device(one: DeviceShare) -> DeviceEntry:
-    return DeviceEntry(
-        name=one.name,
-        mhz=one.mhz,
-        most_mhz=one.most_mhz,
-        watts=one.watts,
-        celsius=one.celsius,
-        reasons=one.reasons,
-    )
 
 
 def _finding(id: str, late: SlowCulprit) -> SlowFindingEntry:

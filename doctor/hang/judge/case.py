@@ -14,13 +14,13 @@ from doctor.live.evidence import JobMember, LiveEvidence, Look
 from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.unrecognised import unrecognised
 from doctor.live.wires import (
+    SHORT,
     Key,
     Wire,
     edges,
     key,
     last_exchange,
     lossy,
-    quiet_for,
     received_between,
     silent_for,
     wires,
@@ -139,7 +139,7 @@ def case_of(evidence: LiveEvidence, job: RunningJob) -> HangCase:
         timed, still = _still(job, standings, after, gap)
     waits = edges(after) if timed else frozenset()
     unplugged = {host.host: host.unplugged for host in evidence.hosts if host.unplugged}
-    quiet = quiet_for(after) if timed else {}
+    quiet = last_exchange(after, SHORT) if timed else {}
     standings = tuple(replace(each, since=quiet.get(each.key)) for each in standings)
     return HangCase(
         job=job,

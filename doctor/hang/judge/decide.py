@@ -342,18 +342,12 @@ def _polls(each: RankStanding) -> bool:
 def _culprit(each: RankStanding) -> HangCulprit:
     does = each.doing or Activity(Cause.ELSEWHERE, "is outside every collective")
     where = f" in {short(each.function)}, {each.place}" if each.place else ""
-    frames = does.frames or each.frames
-    sentence = does.words + ("" if does.place else where)
-    return HangCulprit(
-        each.rank,
-        each.member.host,
-        each.member.pid,
-        does.cause,
-        sentence,
-        does.place or each.place,
-        frames,
-        does.held,
-        does.pid,
+    return replace(
+        each.named(does.cause, does.words + ("" if does.place else where)),
+        place=does.place or each.place,
+        frames=does.frames or each.frames,
+        held=does.held,
+        by=does.pid,
     )
 
 
@@ -407,9 +401,7 @@ def _lines(case: HangCase) -> str:
 
 def _at_another(each: RankStanding) -> HangCulprit:
     words = f"waits in {each.operation or 'a collective'}" + (f", {each.place}" if each.place else "")
-    return HangCulprit(
-        each.rank, each.member.host, each.member.pid, Cause.MISMATCH, words, each.place, each.frames
-    )
+    return each.named(Cause.MISMATCH, words)
 
 
 def _below(case: HangCase) -> HangFinding:
@@ -443,11 +435,7 @@ def _by_connections(case: HangCase) -> HangFinding | None:
     if inside and len(ends) == 1:  # as with a mismatch: those that wait for it may be wrong as well
         ends = [*ends, *(of for of, to in case.edges if to in ends)]
         words = "waits for another rank, or is waited for"
-    named = tuple(
-        HangCulprit(each.rank, each.member.host, each.member.pid, Cause.LAST, words, each.place, each.frames)
-        for each in case.upright
-        if each.key in ends
-    )
+    named = tuple(each.named(Cause.LAST, words) for each in case.upright if each.key in ends)
     if not named:
         return None
     sure = HangConfidence.UNDECIDED if cycle or inside or len(named) > 1 else HangConfidence.SUSPECT

@@ -134,6 +134,10 @@ class RankStanding:
     def key(self) -> tuple[str, int]:
         return self.member.host, self.member.pid
 
+    def named(self, cause: Cause, words: str) -> HangCulprit:
+        """As one that others wait for, where it stands."""
+        return HangCulprit(self.rank, *self.key, cause, words, self.place, self.frames)
+
 
 @dataclass(frozen=True, slots=True)
 class HangCulprit:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from doctor.live import threads
 from doctor.live.evidence import Connection, JobMember, Look
 from doctor.live.places import lines_of, main_thread
-from doctor.live.wires import AGAIN, TICK, scoped
+from doctor.live.wires import AGAIN, TICK, ports_of, scope
 
 BUSY = 0.15
 """A process counts as busy if it uses more than this share of a core."""
@@ -44,7 +44,7 @@ def ends_of_ranks(ranks: Iterable[JobMember]) -> Ends:
         port = rank.master.rpartition(":")[2]
         found |= {("", f":{port}")} if port else set()
         for look in rank.looks:
-            found |= {scoped(rank.host, each, each.local) for each in look.connections}
+            found |= {(scope(rank.host, each), each.local) for each in look.connections}
     return frozenset(found)
 
 
@@ -52,7 +52,6 @@ def progress(member: JobMember, apart: float, ranks: Ends = NONE) -> Progress:
     a, b = member.a, member.b
     if a is None or b is None:
         return Progress()
-    before, now = threads.main(a), threads.main(b)
     moved = max(0, b.bytes_moved - a.bytes_moved, b.disk - a.disk)
     network = _network(member, a, b, ranks)
     calls = max(0, b.calls - a.calls)
@@ -61,7 +60,7 @@ def progress(member: JobMember, apart: float, ranks: Ends = NONE) -> Progress:
         network=network,
         calls=calls,
         read_on=calls > 0 and set(a.positions) != set(b.positions),
-        woken=before is not None and now is not None and before.switches != now.switches,
+        woken=threads.woken(a, b),
         ran=any(look.state == "R" for look in member.looks),
         lines=len({lines_of(thread.frames) for look in member.looks if (thread := main_thread(look))}) > 1,
         other_thread=any(_other_threads(member, a, b, apart)),
@@ -81,8 +80,8 @@ def elsewhere(member: JobMember, look: Look | None, ranks: Ends) -> Iterator[Con
     """Its connections to others than itself, ranks and their rendezvous."""
     own = {each.local for each in look.connections} if look else set()
     for each in look.connections if look else ():
-        ports = {("", f":{place.rpartition(':')[2]}") for place in (each.local, each.peer)}
-        if each.peer not in own and not ports & ranks and scoped(member.host, each, each.peer) not in ranks:
+        ends = {("", f":{port}") for port in ports_of(each)} | {(scope(member.host, each), each.peer)}
+        if each.peer not in own and not ends & ranks:
             yield each
 
 

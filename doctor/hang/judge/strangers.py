@@ -7,10 +7,8 @@ from doctor.hang.judge.progress import busy as is_busy
 from doctor.live import threads
 from doctor.live.evidence import JobMember, LiveEvidence
 from doctor.live.jobs.job import RunningJob
-from doctor.live.wires import SHORT
+from doctor.live.wires import SHORT, scope
 
-IDLE = 2
-"""Ticks that a waiting process may use between the looks."""
 MOVING = 1.0
 """Seconds: a job that exchanged data within this time moves."""
 FEWEST = 3
@@ -29,7 +27,7 @@ def silence(evidence: LiveEvidence, job: RunningJob) -> tuple[bool, float | None
         return False, None
     user = job.ranks[0].user
     ends = [
-        (host.host if each.local.startswith(("127.", "[::1]")) else "", each)
+        (scope(host.host, each), each)
         for host in evidence.hosts
         if host.host in job.hosts
         for each in host.loose
@@ -38,14 +36,9 @@ def silence(evidence: LiveEvidence, job: RunningJob) -> tuple[bool, float | None
     known = {(scope, each.local, each.peer) for scope, each in ends}
     ages = [each.last_received / 1000 for scope, each in ends if (scope, each.peer, each.local) in known]
     still = min(ages, default=None)
-    if still is None or (still < MOVING and not all(map(_woken, job.ranks))):
+    if still is None or (still < MOVING and not all(threads.woken(rank.a, rank.b) for rank in job.ranks)):
         return False, None
     return True, min(still, job.age or still)
-
-
-def _woken(member: JobMember) -> bool:
-    first, last = threads.main(member.a), threads.main(member.b)
-    return first is not None and last is not None and first.switches != last.switches
 
 
 def odd(ranks: Sequence[JobMember], apart: float) -> Iterator[tuple[JobMember, Cause, str]]:
@@ -63,9 +56,6 @@ def odd(ranks: Sequence[JobMember], apart: float) -> Iterator[tuple[JobMember, C
 
 
 def _idle(member: JobMember) -> bool:
-    """Whether its main thread slept and was not woken between the looks."""
-    a, b = member.a, member.b
-    first, last = threads.main(a), threads.main(b)
-    if a is None or b is None or first is None or last is None:
-        return False
-    return a.state == b.state == "S" and b.cpu - a.cpu <= IDLE and first.switches == last.switches > 0
+    """Whether it slept and was not woken between the looks."""
+    states = {look.state for look in (member.a, member.b) if look}
+    return states == {"S"} and threads.slept(member.a, member.b)

@@ -263,9 +263,7 @@ def stuck_in_kernel(member: JobMember) -> bool:
     first, last = member.a, member.b
     if first is None or last is None or first.state != "D" or last.state != "D":
         return False
-    before, now = threads.main(first), threads.main(last)
-    woken = before is not None and now is not None and before.switches != now.switches
-    return not woken and first.bytes_moved == last.bytes_moved and not storage(member)
+    return not threads.woken(first, last) and first.bytes_moved == last.bytes_moved and not storage(member)
 
 
 def storage(member: JobMember) -> bool:

@@ -140,9 +140,7 @@ def _culprits(case: HangCase, said: Opinion) -> Iterator[HangCulprit]:
         if behind
         else (Cause.MISMATCH, f"waits in another operation, by {said.source.label}")
     )
-    for each in case.standings:
-        of = each.member
-        here = HangCulprit(of.rank, of.host, of.pid, cause, words, each.place, each.frames)
+    for here in (each.named(cause, words) for each in case.standings):
         if _is_among(here, said):
             yield here
 

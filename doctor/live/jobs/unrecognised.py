@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from doctor.live.evidence import Connection, HostEvidence, JobMember, LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.owners import HERE
-from doctor.live.wires import SHORT, Key, key
+from doctor.live.wires import SHORT, Key, key, ports_of
 
 MOST = 20_000
 
@@ -27,9 +27,8 @@ def _leads_away(rank: JobMember, host: HostEvidence) -> Iterator[bool]:
     known = {(each.local, each.peer) for member in host.members for each in _connections(member)}
     port = rank.master.rpartition(":")[2]
     for each in _connections(rank):
-        ports = {end.rpartition(":")[2] for end in (each.local, each.peer)}
         here = each.peer.startswith(HERE) or each.peer.rpartition(":")[0].strip("[]") in host.addresses
-        if here and each.received >= SHORT and port not in ports:
+        if here and each.received >= SHORT and port not in ports_of(each):
             yield (each.peer, each.local) not in known
 
 

@@ -16,7 +16,7 @@ from doctor.live.steps import made_step, step_of
 from doctor.live.wires import Key, key
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge.culprits import culprit, of_hosts, several
-from doctor.slow.judge.devices import clocks_words, devices_of, devices_words, slow_devices, thirsty
+from doctor.slow.judge.devices import clocks_words, devices_of, slow_devices
 from doctor.slow.judge.judgement import Lag, LateReason, RankShare, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.links import network_words, slow_link
@@ -200,13 +200,11 @@ def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
 
 def _throttled(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
     """The ranks whose devices run slower than all others: a cause, of which the cost is not seen."""
-    slow = slow_devices(devices_of(seen))
-    if slow is None:
+    slow, words = slow_devices(devices_of(seen))
+    if not slow:
         return None
-    said = f"its device is slower: {devices_words(slow)}"
-    if len(slow.who) > 1:
-        said = said.replace("its device is", "their devices are")
-    late = culprit(seen, Lag.DEVICE, slow.who, 0.0, said)
+    whose = "its device is" if len(slow) == 1 else "their devices are"
+    late = culprit(seen, Lag.DEVICE, slow, 0.0, f"{whose} slower: {words}")
     late = replace(late, reason=LateReason.CLOCK, why=(NOT_TIMED,))
     return _named(made, late)
 
@@ -237,7 +235,8 @@ def _nobody(made: SlowJudgement, seen: Sampled, found: Series, one: Lateness[Key
     alike = ", alike" if waits[-1] - waits[0] < LEAST else ", each time for another one"
     said = f"Nobody is late. {wait}{', as they do by design' if stages else alike}."
     network = network_words(seen)
-    notes = (*((network,) if network else ()), *(_about_devices(seen) if found.by == "stacks" else ()))
+    clocks = (clocks_words(devices_of(seen)) or NO_DEVICES) if found.by == "stacks" else ""
+    notes = tuple(filter(None, (network, clocks)))
     made = replace(made, state=SlowState.EVEN, sentence=said, notes=notes)
     return replace(made, smallest=one.smallest, maybe=maybe, more=more)
 
@@ -247,17 +246,6 @@ def _waits_alone(shares: Shares[Key]) -> Key | None:
     top = max(shares, key=lambda each: mean(shares[each]))
     others = [each for each in shares if each != top]
     return top if len(others) > 1 and lateness(shares, others).sure else None
-
-
-def _about_devices(seen: Sampled) -> tuple[str, ...]:
-    """What the stacks of hosts cannot tell, and what the devices say themselves."""
-    devices = devices_of(seen)
-    top = thirsty(devices)
-    if top is None:
-        return (clocks_words(devices) or NO_DEVICES,)
-    named = f"{devices[top].name} of {keys_words(seen.job, [top])}"
-    more = f"{named} draws {devices[top].watts} W, far more than the others: it may compute while they wait"
-    return (more, clocks_words(devices) or NO_DEVICES)
 
 
 def _unseen(seen: Sampled) -> str:

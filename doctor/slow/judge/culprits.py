@@ -5,7 +5,7 @@ from dataclasses import replace
 from statistics import mean
 
 from doctor.live.wires import Key, key
-from doctor.slow.judge.devices import devices_of, devices_words, slow_devices
+from doctor.slow.judge.devices import devices_of, slow_devices
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.pauses import StepPauses
@@ -98,8 +98,8 @@ def _late_ones(seen: Sampled, shares: Shares[Key], one: Lateness[Key], step: flo
     said = lateness_words(one.gap, least, step)
     waits = sorted(mean(shares[each]) for each in others)
     why = reasons(seen, next((each for each in late if seen.profiles(each)), late[0]), others, lag)
-    slow = slow_devices(devices_of(seen))
-    clocks = (devices_words(slow),) if slow and {*slow.who} & one.who else ()
+    slow, words = slow_devices(devices_of(seen))
+    clocks = (words,) if one.who.intersection(slow) else ()
     return replace(
         culprit(seen, lag, late, one.gap, said if len(late) == 1 else said.replace("for it", "for them")),
         least=least,

@@ -1,7 +1,6 @@
 """The clocks of the devices that ranks use. They show a cause without any timing, and not what it costs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from statistics import median
 
 from doctor.facts.device_pace import DevicePace
@@ -15,17 +14,6 @@ LOWER = 0.9
 READINGS = 2
 WORKS = 20
 """Per cent: below it a low clock may only mean that there is nothing to do."""
-MORE_POWER = 1.3
-
-
-@dataclass(frozen=True, slots=True)
-class SlowDevices:
-    """Devices that run slower than the others, while they work."""
-
-    who: Sequence[Key]
-    devices: Mapping[Key, DeviceShare]
-    usual: int
-    """The clock of the others."""
 
 
 def devices_of(seen: Sampled) -> dict[Key, DeviceShare]:
@@ -67,11 +55,13 @@ def _middle(numbers: Sequence[int | None]) -> int | None:
     return round(median(known)) if known else None
 
 
-def slow_devices(devices: Mapping[Key, DeviceShare]) -> SlowDevices | None:
-    """Those that work and never reached the clock of the others, if they are at most half of all."""
+def slow_devices(devices: Mapping[Key, DeviceShare]) -> tuple[list[Key], str]:
+    """Those that work and never reached the clock of the others, if they are at most half of all; in words:
+    "NVIDIA GPU 3 runs at 1,005 MHz, the others at 1,980: hardware thermal slowdown".
+    """
     clocks = {of: each.mhz for of, each in devices.items() if each.mhz}
     if len(clocks) < 2:
-        return None
+        return [], ""
     usual = max(median(clocks.values()), max(clocks.values()) if len(clocks) == 2 else 0)
     slow = [
         of
@@ -80,19 +70,12 @@ def slow_devices(devices: Mapping[Key, DeviceShare]) -> SlowDevices | None:
     ]
     rest = [mhz for of, mhz in clocks.items() if of not in slow]
     if not slow or 2 * len(slow) > len(clocks) or not rest:
-        return None
-    return SlowDevices(slow, devices, round(median(rest)))
-
-
-def devices_words(slow: SlowDevices) -> str:
-    """ "NVIDIA GPU 3 runs at 1,005 MHz, the others at 1,980: hardware thermal slowdown" """
-    first = slow.devices[slow.who[0]]
-    name = first.name if len(slow.who) == 1 else f"{len(slow.who)} devices"
-    verb = "runs" if len(slow.who) == 1 else "run"
-    slowest = min(slow.devices[of].mhz or 0 for of in slow.who)
-    said = f"{name} {verb} at {slowest:,} MHz, the others at {slow.usual:,}"
-    reasons = dict.fromkeys(words for of in slow.who for words in slow.devices[of].reasons)
-    return said + (f": {', '.join(reasons)}" if reasons else "")
+        return [], ""
+    who = f"{devices[slow[0]].name} runs" if len(slow) == 1 else f"{len(slow)} devices run"
+    slowest = min(devices[of].mhz or 0 for of in slow)
+    said = f"{who} at {slowest:,} MHz, the others at {round(median(rest)):,}"
+    reasons = dict.fromkeys(words for of in slow for words in devices[of].reasons)
+    return slow, said + (f": {', '.join(reasons)}" if reasons else "")
 
 
 def clocks_words(devices: Mapping[Key, DeviceShare]) -> str:
@@ -106,13 +89,3 @@ def clocks_words(devices: Mapping[Key, DeviceShare]) -> str:
         f"the devices run at {said} MHz, alike; one that is slow at the same clock would not be seen: all "
         "hosts wait alike for it"
     )
-
-
-def thirsty(devices: Mapping[Key, DeviceShare]) -> Key | None:
-    """The only device that needs clearly more power: it may compute while the others wait."""
-    watts = {of: each.watts for of, each in devices.items() if each.watts}
-    top = max(watts, key=lambda of: watts[of], default=None)
-    if top is None or len(watts) < 3:
-        return None
-    others = max(each for of, each in watts.items() if of != top)
-    return top if watts[top] >= MORE_POWER * others else None

@@ -1,6 +1,7 @@
 """Jobs of any size, written as they would be seen: one word describes what a rank does."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -143,6 +144,34 @@ def evidence(
     return LiveEvidence(
         started="2025-11-20T09:00:00Z", hosts=seen, unreached=dict(unreached or {}), asked=tuple(hosts)
     )
+
+
+def changed(
+    seen: LiveEvidence, change: Callable[[JobMember], JobMember], rank: int | None = None
+) -> LiveEvidence:
+    """The same with other processes: all of them, or those of one rank."""
+
+    def member(each: JobMember) -> JobMember:
+        return change(each) if rank in (None, each.rank) else each
+
+    hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)
+    return replace(seen, hosts=hosts)
+
+
+def looked(member: JobMember, change: Callable[[Look], Look]) -> JobMember:
+    """The same process with another first and last look."""
+    return replace(member, a=member.a and change(member.a), b=member.b and change(member.b))
+
+
+def at_last(member: JobMember, change: Callable[[Look], Look]) -> JobMember:
+    """The same process with another last look."""
+    return replace(member, b=member.b and change(member.b))
+
+
+def with_main(look: Look, **changes: Any) -> Look:
+    """The same look with another main thread."""
+    main, *rest = look.threads
+    return replace(look, threads=(replace(main, **changes), *rest))
 
 
 def both(one: LiveEvidence, other: LiveEvidence) -> LiveEvidence:

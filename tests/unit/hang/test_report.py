@@ -14,7 +14,7 @@ from doctor import cli
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_part, hang_report
-from doctor.live.evidence import Frame, JobMember, LiveEvidence, PythonThread
+from doctor.live.evidence import Frame, JobMember, LiveEvidence, Look, PythonThread
 from doctor.live.evidence_file import encoded
 from doctor.report.html.page import as_html
 from doctor.report.markdown.page import as_markdown
@@ -25,7 +25,7 @@ from tests.support.envelopes import as_data, as_junit, as_prometheus, wrong
 from tests.support.golden import compare
 from tests.support.hang.reports import NODES, ONE_SLEEPS, judgements, text
 from tests.support.hang.trials import trials
-from tests.support.hang.written import evidence
+from tests.support.hang.written import changed, evidence, looked
 from tests.support.html_page import parsed
 from tests.support.paths import ROOT
 from tests.unit.report.test_html import check_safe
@@ -85,17 +85,12 @@ def test_up_to_16_ranks_each_have_a_row_in_every_output() -> None:
 
 
 def test_places_without_end_are_counted() -> None:
-    seen = evidence(["waits"] * 40, NODES)
+    def moved(look: Look) -> Look:
+        frame = Frame(name="train", file="/srv/job/train.py", line=look.pid)
+        return replace(look, python=(PythonThread(tid=look.pid, name="MainThread", frames=(frame,)),))
 
-    def moved(each: JobMember) -> JobMember:
-        frame = Frame(name="train", file="/srv/job/train.py", line=each.pid)
-        stack = (PythonThread(tid=each.pid, name="MainThread", frames=(frame,)),)
-        return replace(
-            each, a=each.a and replace(each.a, python=stack), b=each.b and replace(each.b, python=stack)
-        )
-
-    hosts = tuple(replace(host, members=tuple(map(moved, host.members))) for host in seen.hosts)
-    assert "24 more" in (shown := text(judge(replace(seen, hosts=hosts)), 100))
+    seen = changed(evidence(["waits"] * 40, NODES), lambda member: looked(member, moved))
+    assert "24 more" in (shown := text(judge(seen), 100))
     assert "at 24 other places; -v shows all" in shown
 
 

@@ -16,7 +16,7 @@ from doctor.live.evidence import LiveEvidence
 from doctor.live.look import whole
 from doctor.live.sight import Sight
 from tests.support.cases import cases
-from tests.support.hang.written import both, evidence
+from tests.support.hang.written import both, changed, evidence
 
 WISHES = HangWishes()
 MOVES = evidence(["waits", "waits"], silent=0.1)
@@ -27,11 +27,7 @@ AWAY = LiveEvidence(started="2026-11-20T09:00:00Z", asked=("node1",), unreached=
 
 def later(seen: LiveEvidence) -> LiveEvidence:
     """Another job on the same hosts."""
-    hosts = tuple(
-        replace(host, members=tuple(replace(m, pid=m.pid + 9_000, job="node1:29600") for m in host.members))
-        for host in seen.hosts
-    )
-    return replace(seen, hosts=hosts)
+    return changed(seen, lambda m: replace(m, pid=m.pid + 9_000, job="node1:29600"))
 
 
 class Looks:

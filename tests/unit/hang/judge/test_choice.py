@@ -7,15 +7,11 @@ from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import HangState
 from doctor.live.evidence import JobChoice, LiveEvidence
 from tests.support.hang.known import KNOWN
-from tests.support.hang.written import both, evidence
+from tests.support.hang.written import both, changed, evidence
 
 
 def owned(seen: LiveEvidence, pids: int, **more: str) -> LiveEvidence:
-    hosts = tuple(
-        replace(host, members=tuple(replace(m, pid=m.pid + pids, **more) for m in host.members))
-        for host in seen.hosts
-    )
-    return replace(seen, hosts=hosts)
+    return changed(seen, lambda m: replace(m, pid=m.pid + pids, **more))
 
 
 @pytest.fixture

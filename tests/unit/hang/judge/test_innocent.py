@@ -1,5 +1,7 @@
 """Ranks that the rules protect: they wait for less than the limit, they work, or they were not seen."""
 
+from functools import partial
+
 import pytest
 from msgspec.structs import replace
 
@@ -8,17 +10,19 @@ from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from doctor.live.evidence import Connection, Frame, JobMember, LiveEvidence, Look, Thread
 from tests.support.hang.trials import of, without_stacks
-from tests.support.hang.written import COLLECTIVE, EVALUATE, MAIN, evidence, look
+from tests.support.hang.written import (
+    COLLECTIVE,
+    EVALUATE,
+    MAIN,
+    at_last,
+    changed,
+    evidence,
+    look,
+    looked,
+    with_main,
+)
 
 ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
-
-
-def changed(seen: LiveEvidence, rank: int, change: object) -> LiveEvidence:
-    def member(each: JobMember) -> JobMember:
-        return change(each) if each.rank == rank else each  # type: ignore[operator]
-
-    hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)
-    return replace(seen, hosts=hosts)
 
 
 def named(found: Judgement) -> list[int | None]:
@@ -56,15 +60,12 @@ def test_the_rendezvous_says_nothing_of_collectives() -> None:
     seen = evidence(ONE_SLEEPS)
     for rank, (local, peer) in ((0, ends), (7, ends[::-1])):
         wire = Connection(state="ESTAB", local=local, peer=peer, received=9_000, last_received=10)
-        seen = changed(seen, rank, lambda member, wire=wire: _wired(member, wire))
+        seen = changed(seen, partial(_wired, wire), rank)
     assert judge(seen).stands.still == 200.0
 
 
-def _wired(member: JobMember, wire: Connection) -> JobMember:
-    assert member.a is not None
-    assert member.b is not None
-    looks = [replace(look, connections=(*look.connections, wire)) for look in (member.a, member.b)]
-    return replace(member, a=looks[0], b=looks[1])
+def _wired(wire: Connection, member: JobMember) -> JobMember:
+    return looked(member, lambda each: replace(each, connections=(*each.connections, wire)))
 
 
 def test_a_job_cannot_have_stood_still_for_longer_than_it_runs() -> None:
@@ -89,33 +90,28 @@ def test_nor_where_the_job_moves() -> None:
 
 def test_a_process_that_did_not_answer_in_time_has_not_ended() -> None:
     def silent(member: JobMember) -> JobMember:
-        assert member.b is not None
-        look = replace(
-            member.b, state="", threads=(), python=(), connections=(), unread=("/proc: no answer in time",)
-        )
+        look = Look(pid=member.pid, state="", unread=("/proc: no answer in time",))
         return replace(member, a=look, b=look)
 
-    found = judge(changed(evidence(["waits"] * 4), 1, silent))
+    found = judge(changed(evidence(["waits"] * 4), silent, 1))
     assert not found.culprits
     assert found.exit_code == 3
 
 
 def test_who_ended_between_the_looks_is_given_time() -> None:
     def ends(member: JobMember) -> JobMember:
-        return replace(member, b=replace(member.b, state="", threads=(), python=(), connections=()))  # type: ignore[type-var]
+        return replace(member, b=Look(pid=member.pid, state=""))
 
-    assert not judge(changed(evidence(["waits"] * 4, silent=5.0), 1, ends)).culprits
+    assert not judge(changed(evidence(["waits"] * 4, silent=5.0), ends, 1)).culprits
 
 
 def test_who_was_woken_in_state_d_is_not_stuck() -> None:
     """A slow disk, seen twice."""
 
     def woken(member: JobMember) -> JobMember:
-        assert member.b is not None
-        first, *rest = member.b.threads
-        return replace(member, b=replace(member.b, threads=(replace(first, switches=90), *rest)))
+        return at_last(member, lambda each: with_main(each, switches=90))
 
-    found = judge(changed(evidence(["waits", "stuck", "waits"], silent=5.0), 1, woken))
+    found = judge(changed(evidence(["waits", "stuck", "waits"], silent=5.0), woken, 1))
     assert not found.culprits
 
 
@@ -126,7 +122,7 @@ def test_each_kernel_shows_in_its_own_way_that_a_rank_is_frozen(state: str, wait
     def freezes(member: JobMember) -> JobMember:
         return with_wait(member, waits, state)
 
-    (culprit,) = judge(changed(evidence(["waits"] * 3, silent=5.0), 1, freezes)).culprits
+    (culprit,) = judge(changed(evidence(["waits"] * 3, silent=5.0), freezes, 1)).culprits
     assert (culprit.rank, culprit.cause) == (1, Cause.FROZEN)
 
 
@@ -147,14 +143,10 @@ def quiet(seen: LiveEvidence, rank: int, seconds: float) -> LiveEvidence:
             return each
         return replace(each, last_sent=int(seconds * 1000), last_received=int(seconds * 1000))
 
-    def change(member: JobMember) -> JobMember:
-        assert member.b is not None
-        wires = tuple(map(older, member.b.connections))
-        return replace(member, b=replace(member.b, connections=wires))
+    def change(look: Look) -> Look:
+        return replace(look, connections=tuple(map(older, look.connections)))
 
-    for each in range(4):
-        seen = changed(seen, each, change)
-    return seen
+    return changed(seen, lambda member: at_last(member, change))
 
 
 @pytest.mark.parametrize(("ago", "code"), [(90.0, 1), (140.0, 1), (500.0, 3)])
@@ -180,12 +172,7 @@ def test_of_two_outside_the_one_that_is_missed_is_accused() -> None:
 
 
 def with_wait(member: JobMember, waits: str, state: str = "S", slept: float | None = None) -> JobMember:
-    assert member.a is not None
-    assert member.b is not None
-    first, *rest = member.b.threads
-    threads = (replace(first, waits=waits, slept=slept), *rest)
-    looks = [replace(look, state=state, threads=threads) for look in (member.a, member.b)]
-    return replace(member, a=looks[0], b=looks[1])
+    return looked(member, lambda each: replace(with_main(each, waits=waits, slept=slept), state=state))
 
 
 @pytest.mark.parametrize("state", ["S", "D"])
@@ -194,7 +181,7 @@ def test_storage_that_has_answered_while_the_others_waited_may_be_slow(state: st
         def change(member: JobMember) -> JobMember:
             return with_wait(member, "request_wait_answer", state, slept)
 
-        return judge(changed(evidence(["waits", "storage", "waits"], silent=90.0), 1, change))
+        return judge(changed(evidence(["waits", "storage", "waits"], silent=90.0), change, 1))
 
     assert [waits(slept).exit_code for slept in (None, 88.0, 20.0)] == [1, 1, 3]
     (named,) = waits(20.0).named
@@ -203,15 +190,11 @@ def test_storage_that_has_answered_while_the_others_waited_may_be_slow(state: st
 
 def test_who_waits_for_storage_in_state_d_has_the_limit_too() -> None:
     def flushes(member: JobMember) -> JobMember:
-        assert member.a is not None
-        assert member.b is not None
-        first, *rest = member.b.threads
-        threads = (replace(first, waits="folio_wait_writeback"), *rest)
-        return replace(member, a=replace(member.a, threads=threads), b=replace(member.b, threads=threads))
+        return looked(member, lambda each: with_main(each, waits="folio_wait_writeback"))
 
-    stuck = changed(evidence(["waits", "stuck", "waits"], silent=5.0), 1, flushes)
+    stuck = changed(evidence(["waits", "stuck", "waits"], silent=5.0), flushes, 1)
     assert judge(stuck).exit_code == 0
-    assert judge(changed(evidence(["waits", "stuck", "waits"]), 1, flushes)).named[0].cause is Cause.STORAGE
+    assert judge(changed(evidence(["waits", "stuck", "waits"]), flushes, 1)).named[0].cause is Cause.STORAGE
 
 
 def test_who_is_outside_in_one_look_only_is_not_accused() -> None:
@@ -227,7 +210,7 @@ def test_who_is_outside_in_one_look_only_is_not_accused() -> None:
         lambda member: replace(member, a=bare),
         lambda member: replace(member, b=bare),
     ):
-        assert not judge(changed(outside, 1, change)).culprits
+        assert not judge(changed(outside, change, 1)).culprits
 
 
 @pytest.mark.parametrize("work", ["saves", "compiles", "imports"])
@@ -265,18 +248,16 @@ def test_who_works_hides_nobody_who_does_not() -> None:
 
 def polls(member: JobMember) -> JobMember:
     """The rank sleeps again and again."""
-    assert member.b is not None
-    main, *rest = member.b.threads
-    return replace(member, b=replace(member.b, threads=(replace(main, switches=60), *rest)))
+    return at_last(member, lambda each: with_main(each, switches=60))
 
 
 @pytest.mark.parametrize(("works", "code"), [("saves", 0), ("spins", 3), ("evaluates", 3)])
 def test_who_polls_may_wait_for_one_that_works(works: str, code: int) -> None:
     """As for the lock on a cache, which the first rank of each host fills."""
-    found = judge(changed(evidence([works, "waits", "sleeps", "waits"]), 2, polls))
+    found = judge(changed(evidence([works, "waits", "sleeps", "waits"]), polls, 2))
     assert (found.exit_code, named(found), found.culprits) == (code, [0], ())
     assert found.notes == ("rank 2 on node2 is outside as well: it sleeps",)
-    alone = judge(changed(evidence(["waits", "waits", "sleeps", "waits"]), 2, polls))
+    alone = judge(changed(evidence(["waits", "waits", "sleeps", "waits"]), polls, 2))
     assert (alone.exit_code, named(alone)) == (1, [2])
 
 
@@ -284,13 +265,12 @@ def test_data_that_came_between_the_looks_is_a_move() -> None:
     """A step takes longer than a second."""
     seen = evidence(["waits"] * 3, silent=1.8)
 
-    def received(member: JobMember) -> JobMember:
-        assert member.b is not None
-        wires = tuple(replace(each, received=each.received + 400) for each in member.b.connections)
-        return replace(member, b=replace(member.b, connections=wires))
+    def received(look: Look) -> Look:
+        wires = tuple(replace(each, received=each.received + 400) for each in look.connections)
+        return replace(look, connections=wires)
 
     assert judge(seen).verdict is not HangState.MOVES
-    assert judge(changed(seen, 1, received)).verdict is HangState.MOVES
+    assert judge(changed(seen, lambda member: at_last(member, received), 1)).verdict is HangState.MOVES
 
 
 def test_two_culprits_are_both_named() -> None:
@@ -318,15 +298,7 @@ def test_ranks_that_compute_for_less_than_the_limit_only_wait() -> None:
 
 
 def test_ranks_that_were_listed_and_not_looked_at() -> None:
-    seen = evidence(["waits", "sleeps"])
-    blind = replace(
-        seen,
-        hosts=tuple(
-            replace(host, members=tuple(replace(each, a=None, b=None) for each in host.members))
-            for host in seen.hosts
-        ),
-    )
-    found = judge(blind)
+    found = judge(changed(evidence(["waits", "sleeps"]), lambda each: replace(each, a=None, b=None)))
     assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
     assert found.sentence == "The ranks were listed, but the look at them was not answered."
     assert found.rights is not None
@@ -335,9 +307,7 @@ def test_ranks_that_were_listed_and_not_looked_at() -> None:
 
 def test_a_second_look_that_came_too_late() -> None:
     """The results of the first look are reported, but they accuse no rank and give no duration."""
-    seen = evidence(["waits", "sleeps", "waits"], ["node1"])
-    for rank in range(3):
-        seen = changed(seen, rank, lambda member: replace(member, b=None))
+    seen = changed(evidence(["waits", "sleeps", "waits"], ["node1"]), lambda each: replace(each, b=None))
     seen = replace(seen, hosts=tuple(replace(host, apart=0.0) for host in seen.hosts))
     found = judge(seen)
     assert (found.verdict, found.exit_code, found.culprits, found.stands.still) == (
@@ -351,18 +321,12 @@ def test_a_second_look_that_came_too_late() -> None:
 
 
 def test_two_ranks_in_different_collectives_are_both_named_and_nothing_below_is_suspected() -> None:
-    seen = evidence(["waits", "waits"])
     other = Frame(name="barrier", file=COLLECTIVE.file, line=1)
-    last = seen.hosts[-1].members[-1]
-    assert last.a is not None
-    assert last.b is not None
-    moved = [
-        replace(look, python=(replace(look.python[0], frames=(other, EVALUATE, MAIN)),))
-        for look in (last.a, last.b)
-    ]
-    changed = replace(last, a=moved[0], b=moved[1])
-    hosts = (*seen.hosts[:-1], replace(seen.hosts[-1], members=(*seen.hosts[-1].members[:-1], changed)))
-    found = judge(replace(seen, hosts=hosts))
+
+    def moved(look: Look) -> Look:
+        return replace(look, python=(replace(look.python[0], frames=(other, EVALUATE, MAIN)),))
+
+    found = judge(changed(evidence(["waits", "waits"]), lambda member: looked(member, moved), 1))
     assert (found.exit_code, [each.rank for each in found.named]) == (3, [0, 1])
     assert not any("below Python" in each for each in advice_of(found).do)
 
@@ -390,7 +354,7 @@ def test_backward_alone_decides_nothing() -> None:
         )
         return replace(member, a=a, b=b)
 
-    unseen = changed(evidence(["backward"] * 3, silent=200.0), 0, blind)
+    unseen = changed(evidence(["backward"] * 3, silent=200.0), blind, 0)
     assert not judge(unseen).culprits
 
 
@@ -441,18 +405,11 @@ class TestDevices:
     def test_a_group_of_gloo_that_serves_another_thread_times_nothing(self) -> None:
         """As while a checkpoint is written in the background: gloo is silent, but the job trains."""
 
-        def with_nccl(member: JobMember) -> JobMember:
-            looks = [
-                replace(look, threads=(*look.threads, Thread(tid=9, name="pt_nccl_watchdg", state="S")))
-                for look in (member.a, member.b)
-                if look
-            ]
-            return replace(member, a=looks[0], b=looks[1])
+        def with_nccl(look: Look) -> Look:
+            return replace(look, threads=(*look.threads, Thread(tid=9, name="pt_nccl_watchdg", state="S")))
 
         seen = evidence(["waits", "waits", "sleeps", "waits"], silent=900.0)
-        for rank in range(4):
-            seen = changed(seen, rank, with_nccl)
-        found = judge(seen)
+        found = judge(changed(seen, lambda member: looked(member, with_nccl)))
         assert (found.verdict, found.exit_code, found.culprits) == (HangState.UNKNOWN, 3, ())
 
     def test_backward_on_a_device_is_not_outside(self) -> None:
@@ -461,16 +418,10 @@ class TestDevices:
 
 
 def test_without_stacks_and_connections_nothing_is_decided() -> None:
-    def bare(member: JobMember) -> JobMember:
-        looks = [
-            replace(look, connections=(), python=(), threads=()) for look in (member.a, member.b) if look
-        ]
-        return replace(member, a=looks[0], b=looks[1])
+    def bare(look: Look) -> Look:
+        return replace(look, connections=(), python=(), threads=())
 
-    seen = evidence(ONE_SLEEPS)
-    for rank in range(8):
-        seen = changed(seen, rank, bare)
-    found = judge(seen)
+    found = judge(changed(evidence(ONE_SLEEPS), lambda member: looked(member, bare)))
     assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
 
 
@@ -478,9 +429,7 @@ def test_without_stacks_and_connections_nothing_is_decided() -> None:
 def test_recorded_trials_grow_old(seconds: int) -> None:
     """Ages are changed by hand: then the limit that users have decides as the short one of the tests does."""
     for trial in (*of("sleep"), *of("ckpt"), *of("skip", "tp")):
-        seen = trial.evidence
-        for rank in range(4):
-            seen = changed(seen, rank, lambda member: _older(member, seconds * 1000))
+        seen = changed(trial.evidence, lambda member: _older(member, seconds * 1000))
         found, before = judge(seen), judge(trial.evidence, limit=1.0)
         assert (found.verdict, found.exit_code, named(found)) == (
             before.verdict,
@@ -494,26 +443,23 @@ def test_recorded_trials_grow_old(seconds: int) -> None:
 
 
 def _older(member: JobMember, by: int) -> JobMember:
-    assert member.a is not None
-    assert member.b is not None
-    looks = [
-        replace(
+    def older(look: Look) -> Look:
+        return replace(
             look,
             connections=tuple(
                 replace(each, last_sent=each.last_sent + by, last_received=each.last_received + by)
                 for each in look.connections
             ),
         )
-        for look in (member.a, member.b)
-    ]
-    return replace(member, a=looks[0], b=looks[1], age=member.age + by / 1000)
+
+    return replace(looked(member, older), age=member.age + by / 1000)
 
 
 def looked_between(seen: LiveEvidence, rank: int, *does: str, device: bool = True) -> LiveEvidence:
     def add(member: JobMember) -> JobMember:
         return replace(member, between=tuple(look(member.pid, word, False, device=device) for word in does))
 
-    return changed(seen, rank, add)
+    return changed(seen, add, rank)
 
 
 def test_a_look_in_between_shows_that_the_job_moves() -> None:
@@ -545,15 +491,12 @@ def test_another_line_in_between_is_told() -> None:
 def test_who_waits_in_recv_is_not_accused_where_no_stack_shows_it() -> None:
     """gloo's worker threads are idle then, and the main thread waits with a limit."""
 
-    def receives(look: Look | None) -> Look | None:
-        if look is None:
-            return None
-        main = replace(look.threads[0], syscall=("202", "0x1", "0x189", "0x0", "0x7ffd"))
-        return replace(look, python=(), threads=(main, *look.threads[1:]))
+    def receives(look: Look) -> Look:
+        return replace(with_main(look, syscall=("202", "0x1", "0x189", "0x0", "0x7ffd")), python=())
 
     seen = evidence(["waits", "storage", "locked", "locked"])
     for rank in (2, 3):
-        seen = changed(seen, rank, lambda each: replace(each, a=receives(each.a), b=receives(each.b)))
+        seen = changed(seen, lambda each: looked(each, receives), rank)
     found = judge(seen)
     assert named(found) == [1]
     assert found.notes == ("ranks 2-3 may be outside as well: no stack shows what they wait for",)

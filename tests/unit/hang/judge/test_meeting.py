@@ -1,7 +1,5 @@
 """Ranks that wait for their first meeting, and jobs in which all ranks wait and none can be named."""
 
-from collections.abc import Callable
-
 import pytest
 from msgspec.structs import replace
 
@@ -9,14 +7,9 @@ from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangState, Judgement
 from doctor.live.evidence import JobMember, LiveEvidence
-from tests.support.hang.written import both, evidence
+from tests.support.hang.written import both, changed, evidence
 
 A, B = "10.0.0.1:29500", "10.0.0.1:29501"
-
-
-def changed(seen: LiveEvidence, change: Callable[[JobMember], JobMember]) -> LiveEvidence:
-    hosts = tuple(replace(host, members=tuple(map(change, host.members))) for host in seen.hosts)
-    return replace(seen, hosts=hosts)
 
 
 def meeting(

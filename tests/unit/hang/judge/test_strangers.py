@@ -9,7 +9,7 @@ from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.live.evidence import LiveEvidence
 from tests.support.cases import cases
-from tests.support.hang.written import evidence, seen_from_outside
+from tests.support.hang.written import changed, evidence, seen_from_outside
 
 HERE = ("node1",)
 
@@ -61,11 +61,7 @@ def test_a_short_silence_may_be_normal() -> None:
 
 def nameless(seen: LiveEvidence) -> LiveEvidence:
     """The job as it looks if no launcher names it."""
-    hosts = tuple(
-        replace(h, members=tuple(replace(m, job=f"started by process 1 on {h.host}") for m in h.members))
-        for h in seen.hosts
-    )
-    return replace(seen, hosts=hosts)
+    return changed(seen, lambda m: replace(m, job=f"started by process 1 on {m.host}"))
 
 
 def test_hosts_that_exchange_data_as_their_user_have_one_job() -> None:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangState
 from doctor.live.evidence import Frame, JobMember, LiveEvidence, Look, PythonThread
-from tests.support.hang.written import FORWARD, LIB, MAIN, NANOSLEEP, evidence
+from tests.support.hang.written import FORWARD, LIB, MAIN, NANOSLEEP, changed, evidence
 
 SITE = LIB.removesuffix("/torch")
 SERVES = Frame(name="main_loop", file=f"{SITE}/ray/_private/worker.py", line=900)
@@ -14,7 +14,7 @@ LEAVES = Frame(name="shutdown", file=f"{LIB}/distributed/rpc/api.py", line=300)
 RUNS = Frame(name="_run_function", file=f"{LIB}/distributed/rpc/internal.py", line=206)
 
 
-def changed(
+def trained(
     seen: LiveEvidence, change: dict[int, tuple[Frame, ...]], added: dict[int, tuple[Frame, ...]]
 ) -> LiveEvidence:
     """The same with another stack of the main thread, and with another Python thread."""
@@ -34,12 +34,12 @@ def changed(
         assert each.rank is not None
         return replace(each, a=look(each.a, each.rank), b=look(each.b, each.rank))
 
-    return replace(seen, hosts=tuple(replace(h, members=tuple(map(member, h.members))) for h in seen.hosts))
+    return changed(seen, member)
 
 
 def test_an_actor_of_ray_trains_beside_its_main_thread() -> None:
     seen = evidence(["waits", "waits", "waits", "sleeps"])
-    asleep = changed(seen, {3: (SERVES,)}, {3: (FORWARD, MAIN)})
+    asleep = trained(seen, {3: (SERVES,)}, {3: (FORWARD, MAIN)})
     found = judge(asleep)
     assert [(each.rank, each.cause, each.place) for each in found.culprits] == [
         (3, Cause.SLEEPS, "train.py:57")
@@ -48,7 +48,7 @@ def test_an_actor_of_ray_trains_beside_its_main_thread() -> None:
 
 def test_a_worker_of_rpc_works_in_a_thread_and_the_caller_waits() -> None:
     seen = evidence(["waits", "waits"], device=True)
-    found = judge(changed(seen, {0: (CALLS, MAIN), 1: (LEAVES, MAIN)}, {1: (FORWARD, RUNS)}))
+    found = judge(trained(seen, {0: (CALLS, MAIN), 1: (LEAVES, MAIN)}, {1: (FORWARD, RUNS)}))
     assert (found.verdict, found.exit_code, found.stands.still) == (HangState.HANG, 1, 95.0)
     assert [(each.rank, each.cause, each.place) for each in found.culprits] == [
         (1, Cause.SLEEPS, "train.py:57")
@@ -57,6 +57,6 @@ def test_a_worker_of_rpc_works_in_a_thread_and_the_caller_waits() -> None:
 
 
 def test_different_calls_of_rpc_are_not_a_mismatch() -> None:
-    found = judge(changed(evidence(["waits", "waits"]), {0: (CALLS, MAIN), 1: (LEAVES, MAIN)}, {}))
+    found = judge(trained(evidence(["waits", "waits"]), {0: (CALLS, MAIN), 1: (LEAVES, MAIN)}, {}))
     assert not found.named
     assert found.sentence == "The ranks wait for remote calls, and no thread shows which of them is at work."

@@ -9,12 +9,12 @@ from msgspec.structs import replace
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from doctor.hang.report_json import hang_part
-from doctor.live.evidence import JobMember, LibraryText, LiveEvidence, Look
+from doctor.live.evidence import LibraryText, LiveEvidence
 from doctor.live.libraries.opinions import Source
 from tests.support.hang.reports import NODES
 from tests.support.hang.reports import text as drawn
 from tests.support.hang.trials import of, of_another_user
-from tests.support.hang.written import evidence
+from tests.support.hang.written import changed, evidence, looked
 from tests.support.library_texts import sample
 
 ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
@@ -73,14 +73,7 @@ def library(source: Source, body: str, name: str = "x", *, which: str = "b") -> 
 def bare(seen: LiveEvidence) -> LiveEvidence:
     """Without stacks, as if py-spy may not look."""
 
-    def blind(look: Look | None) -> Look | None:
-        return replace(look, python=()) if look else None
-
-    def member(each: JobMember) -> JobMember:
-        return replace(each, a=blind(each.a), b=blind(each.b))
-
-    hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)
-    return replace(seen, hosts=hosts)
+    return changed(seen, lambda member: looked(member, lambda look: replace(look, python=())))
 
 
 def named(found: Judgement) -> list[int | None]:

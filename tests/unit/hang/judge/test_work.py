@@ -7,7 +7,7 @@ from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.progress import ends_of_ranks
 from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
-from tests.support.hang.written import MAIN
+from tests.support.hang.written import MAIN, at_last, looked, with_main
 from tests.unit.hang.judge.test_activity import seen
 
 WIRE = Connection(state="ESTAB", local="10.0.0.1:50000", peer="10.0.9.9:443", received=100, acknowledged=100)
@@ -20,10 +20,9 @@ WAITS = ["hrtimer_nanosleep", "futex_do_wait", "poll_schedule_timeout", "anon_pi
 
 def did(member: JobMember, *, woken: bool = True, **changes: object) -> JobMember:
     """The member, with these differences between its first and second look."""
-    assert member.b is not None
-    main, *rest = member.b.threads
-    main = replace(main, switches=main.switches + woken)
-    return replace(member, b=replace(member.b, threads=(main, *rest), **changes))
+    return at_last(
+        member, lambda each: replace(with_main(each, switches=each.threads[0].switches + woken), **changes)
+    )
 
 
 def wired(member: JobMember, *wires: Connection, before: tuple[Connection, ...] | None = None) -> JobMember:
@@ -188,8 +187,8 @@ class TestAnAnswerThatIsDue:
         ):
             rank = seen("futex_do_wait", stack=())
             other = Thread(tid=8, name=name, state="S", waits=waits)
-            looks = [replace(each, threads=(*each.threads, other)) for each in (rank.a, rank.b) if each]
-            assert kind(doing(replace(rank, a=looks[0], b=looks[1]), (), 2.0)) == wanted
+            rank = looked(rank, lambda each, other=other: replace(each, threads=(*each.threads, other)))  # type: ignore[misc]
+            assert kind(doing(rank, (), 2.0)) == wanted
 
     def test_of_a_local_process_to_a_pool(self) -> None:
         pool = Frame(name="_worker", file="/usr/lib/python3.11/concurrent/futures/thread.py", line=83)
@@ -295,9 +294,7 @@ def test_a_computation_is_never_proved_to_be_endless() -> None:
 
 def test_one_that_tries_again_may_run_in_one_of_the_looks() -> None:
     member = did(seen("hrtimer_nanosleep"))
-    assert member.b is not None
-    first, *rest = member.b.threads
-    runs = replace(member, b=replace(member.b, state="R", threads=(replace(first, waits=""), *rest)))
+    runs = at_last(member, lambda each: replace(with_main(each, waits=""), state="R"))
     for each in (member, runs):
         found = doing(each, (), 2.0)
         assert (found.cause, kind(found), found.words) == (Cause.SLEEPS, "stands", "sleeps")

@@ -12,6 +12,7 @@ from doctor.hang.judge.judgement import Cause, HangState
 from doctor.live.evidence import JobMember, LiveEvidence
 from tests.support.cases import from_cases
 from tests.support.hang.trials import without_stacks
+from tests.support.hang.written import changed
 from tests.support.paths import ROOT
 
 SAMPLE = ROOT / "tests" / "samples" / "hang" / "work.json.gz"
@@ -85,9 +86,7 @@ def test_an_upload_without_its_bytes_would_be_a_hang() -> None:
     def member(each: JobMember) -> JobMember:
         return replace(each, a=each.a and replace(each.a, connections=each.b.connections if each.b else ()))
 
-    seen = recorded()["upload"]
-    hosts = tuple(replace(host, members=tuple(map(member, host.members))) for host in seen.hosts)
-    assert judge(replace(seen, hosts=hosts), limit=LIMIT).exit_code == 1
+    assert judge(changed(recorded()["upload"], member), limit=LIMIT).exit_code == 1
 
 
 def test_a_healthy_job_moves() -> None:

@@ -1,7 +1,5 @@
 """Which job is chosen, which ranks are missing, and what a host that did not answer means."""
 
-from collections.abc import Callable
-
 from msgspec.structs import replace
 
 from doctor.hang.advice import advice_of
@@ -10,7 +8,7 @@ from doctor.hang.judge.judgement import Cause, HangConfidence, HangState
 from doctor.live.evidence import HostEvidence, JobChoice, JobMember, LiveEvidence, Thread
 from doctor.live.jobs.find import find_jobs
 from tests.support.cases import cases
-from tests.support.hang.written import both, evidence
+from tests.support.hang.written import both, changed, evidence
 
 NODES = ["node1", "node2", "node3", "node4"]
 REFUSED = "connection refused on port 22"
@@ -25,11 +23,8 @@ def test_no_job() -> None:
 
 def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
     other = evidence(["waits", "waits"], job="node1:29600", silent=0.1)
-    hosts = tuple(
-        replace(host, members=tuple(replace(m, pid=m.pid + 9_000) for m in host.members))
-        for host in other.hosts
-    )
-    seen = both(evidence(["waits", "sleeps"]), replace(other, hosts=hosts))
+    other = changed(other, lambda m: replace(m, pid=m.pid + 9_000))
+    seen = both(evidence(["waits", "sleeps"]), other)
     found = judge(seen)
     assert (found.verdict, found.exit_code, len(found.jobs)) == (HangState.SEVERAL, 1, 2)
     assert ([each.rank for each in found.culprits], found.sentence) == (
@@ -44,13 +39,11 @@ def test_several_jobs_are_listed_and_one_can_be_chosen() -> None:
 
 def test_any_process_of_its_tree_chooses_a_job() -> None:
     seen = evidence(["waits", "sleeps"])
-    hosts = tuple(
-        replace(h, members=tuple(replace(m, above=(100, 90)) for m in h.members)) for h in seen.hosts
-    )
-    assert judge(replace(seen, hosts=hosts), choice=JobChoice(pid=90)).exit_code == 1
+    below = changed(seen, lambda m: replace(m, above=(100, 90)))
+    assert judge(below, choice=JobChoice(pid=90)).exit_code == 1
     assert judge(seen, choice=JobChoice(pid=100)).exit_code == 1
-    orphans = tuple(replace(h, members=tuple(replace(m, parent=1) for m in h.members)) for h in seen.hosts)
-    assert judge(replace(seen, hosts=orphans), choice=JobChoice(pid=1)).verdict is HangState.NO_JOB
+    orphans = changed(seen, lambda m: replace(m, parent=1))
+    assert judge(orphans, choice=JobChoice(pid=1)).verdict is HangState.NO_JOB
 
 
 def test_the_same_local_name_on_two_hosts_is_two_jobs() -> None:
@@ -131,11 +124,7 @@ def test_a_job_that_seems_to_move_is_not_called_fine_without_its_host() -> None:
 
 def test_ranks_without_a_number_may_be_those_that_are_missing() -> None:
     seen = evidence(["waits", "waits", "sleeps", "waits"])
-    hosts = tuple(
-        replace(host, members=tuple(replace(m, rank=None) if m.rank in (1, 2) else m for m in host.members))
-        for host in seen.hosts
-    )
-    found = judge(replace(seen, hosts=hosts))
+    found = judge(changed(seen, lambda m: replace(m, rank=None) if m.rank in (1, 2) else m))
     assert found.job is not None
     assert not found.job.missing
     assert [(each.rank, each.pid) for each in found.culprits] == [(None, 4020)]
@@ -143,22 +132,17 @@ def test_ranks_without_a_number_may_be_those_that_are_missing() -> None:
 
 def test_the_only_rank_without_a_number_has_the_only_number_left() -> None:
     seen = evidence(["waits", "waits", "sleeps", "waits"])
-    found = judge(_changed(seen, lambda m: replace(m, rank=None) if m.rank == 2 else m))
+    found = judge(changed(seen, lambda m: replace(m, rank=None) if m.rank == 2 else m))
     assert [(each.rank, each.pid) for each in found.culprits] == [(2, 4020)]
-    without = judge(_changed(seen, lambda m: replace(m, rank=None, world=None) if m.rank == 2 else m))
+    without = judge(changed(seen, lambda m: replace(m, rank=None, world=None) if m.rank == 2 else m))
     assert [(each.rank, each.pid) for each in without.culprits] == [(2, 4020)]
-
-
-def _changed(seen: LiveEvidence, change: Callable[[JobMember], JobMember]) -> LiveEvidence:
-    hosts = tuple(replace(host, members=tuple(map(change, host.members))) for host in seen.hosts)
-    return replace(seen, hosts=hosts)
 
 
 def test_a_local_process_that_was_not_recognised_may_be_a_rank() -> None:
     """Then nobody says "every rank" or "below Python"."""
     seen = evidence(["waits", "waits", "waits"], ["node1"])
     assert "below Python" in judge(seen).sentence
-    seen = _changed(seen, lambda m: replace(m, rank=None, world=None, job="started by process 9 on node1"))
+    seen = changed(seen, lambda m: replace(m, rank=None, world=None, job="started by process 9 on node1"))
     assert "below Python" in judge(seen).sentence, "all their connections lead to ranks"
     (host,) = seen.hosts
     left = replace(host, members=host.members[:2], addresses=("10.0.0.1",))
@@ -173,14 +157,14 @@ def test_a_local_process_that_was_not_recognised_may_be_a_rank() -> None:
 
 def test_ranks_without_a_name_of_their_job_are_joined_by_their_connections() -> None:
     """Such as actors of Ray, which each host's raylet starts."""
-    seen = _changed(
+    seen = changed(
         evidence(["waits", "waits", "waits", "sleeps"]),
         lambda m: replace(m, rank=None, world=None, master="", job=f"started by process 100 on {m.host}"),
     )
     found = judge(seen)
     assert found.job is not None
     assert ([each.pid for each in found.culprits], found.job.hosts) == ([4030], ("node1", "node2"))
-    other = _changed(seen, lambda m: replace(m, user="bob") if m.host == "node2" else m)
+    other = changed(seen, lambda m: replace(m, user="bob") if m.host == "node2" else m)
     assert len(judge(other).jobs) == 2
 
 
@@ -204,9 +188,9 @@ def test_the_processes_of_spawn_are_counted_from_the_host_of_the_store() -> None
         told = {"rank": None, "local": member.rank % 2, "world": None, "master": "", "job": name}
         return replace(member, a=looks[0], b=looks[1], **told)
 
-    seen = _changed(evidence(["waits", "waits", "waits", "sleeps"]), spawned)
+    seen = changed(evidence(["waits", "waits", "waits", "sleeps"]), spawned)
     assert [(each.rank, each.pid) for each in judge(seen).culprits] == [(1, 4030)]
-    (alone,) = _changed(evidence(["waits", "waits", "waits", "sleeps"], ["node1"]), spawned).hosts[:1]
+    (alone,) = changed(evidence(["waits", "waits", "waits", "sleeps"], ["node1"]), spawned).hosts[:1]
     assert [each.rank for each in judge(replace(seen, hosts=(alone,))).culprits] == [None], "two are number 1"
-    without = _changed(seen, lambda m: replace(m, a=None, b=m.b and replace(m.b, threads=m.b.threads[:4])))
+    without = changed(seen, lambda m: replace(m, a=None, b=m.b and replace(m.b, threads=m.b.threads[:4])))
     assert {each.rank for each in judge(without).stands.ranks} == {None}

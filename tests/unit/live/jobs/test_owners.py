@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from doctor.hang.advice import advice_of
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
-from doctor.live.evidence import JobChoice, JobMember, LiveEvidence
+from doctor.live.evidence import JobChoice, JobMember, LiveEvidence, Look
 from tests.support.hang.reports import text
-from tests.support.hang.written import evidence, look
+from tests.support.hang.written import changed, evidence, look, looked
 
 JOB = "node1:29500"
 HUNG = evidence(["waits", "sleeps", "waits", "waits"])
@@ -43,12 +43,8 @@ def with_claims(seen: LiveEvidence, *claims: JobMember, host: str = "node2") -> 
     return replace(seen, hosts=hosts)
 
 
-def changed(seen: LiveEvidence, host: str, **more: Any) -> LiveEvidence:
-    hosts = tuple(
-        replace(each, members=tuple(replace(m, **more) for m in each.members)) if each.host == host else each
-        for each in seen.hosts
-    )
-    return replace(seen, hosts=hosts)
+def on_host(seen: LiveEvidence, host: str, **more: Any) -> LiveEvidence:
+    return changed(seen, lambda m: replace(m, **more) if m.host == host else m)
 
 
 def accused(found: Judgement) -> list[tuple[int | None, str]]:
@@ -109,9 +105,9 @@ def test_a_job_that_stands_still_at_its_very_start_counts(sign: dict[str, Any]) 
 @pytest.mark.parametrize("age", [10.0, 1e6])
 def test_nobody_hides_ranks_that_have_not_connected_yet_by_taking_their_name(age: float) -> None:
     early = evidence(["sleeps"] * 2, device=True)
-    old = tuple(replace(h, members=tuple(replace(m, joins=True) for m in h.members)) for h in early.hosts)
+    old = changed(early, lambda m: replace(m, joins=True))
     false = [replace(each, launched=77, age=age) for each in (claim(0, 2), claim(1, 2))]
-    found = judge(with_claims(replace(early, hosts=old), *false))
+    found = judge(with_claims(old, *false))
     assert {job.owner for job in found.jobs} == {"alice", "mallory"}
 
 
@@ -140,7 +136,7 @@ def test_who_keeps_others_waiting_goes_before_who_merely_says_its_number() -> No
 
 @pytest.mark.parametrize("user", ["alice", "uid 1001", "bob"])
 def test_a_user_may_have_another_name_on_another_host(user: str) -> None:
-    found = judge(changed(HUNG, "node2", user=user))
+    found = judge(on_host(HUNG, "node2", user=user))
     assert found.job is not None
     assert (len(found.job.ranks), found.exit_code, accused(found)) == (4, 1, [(1, "node1")])
     assert not found.notes
@@ -148,19 +144,12 @@ def test_a_user_may_have_another_name_on_another_host(user: str) -> None:
 
 def test_but_a_connection_that_anybody_can_make_is_no_proof() -> None:
     """The other rank has sent nothing, or its owner has ranks on that host, or both are on one host."""
-    seen = changed(HUNG, "node2", user="bob")
-    mute = []
-    for host in seen.hosts:
-        members = []
-        for each in host.members:
-            assert each.a is not None
-            assert each.b is not None
-            few = tuple(replace(c, received=8) for c in each.b.connections)
-            members.append(
-                replace(each, a=replace(each.a, connections=few), b=replace(each.b, connections=few))
-            )
-        mute.append(replace(host, members=tuple(members)))
-    assert len(judge(replace(seen, hosts=tuple(mute))).jobs) == 2
+    seen = on_host(HUNG, "node2", user="bob")
+
+    def mute(look: Look) -> Look:
+        return replace(look, connections=tuple(replace(each, received=8) for each in look.connections))
+
+    assert len(judge(changed(seen, lambda member: looked(member, mute))).jobs) == 2
     first = HUNG.hosts[0]
     one = (replace(first.members[0], user="bob"), *first.members[1:])
     assert len(judge(replace(HUNG, hosts=(replace(first, members=one), *HUNG.hosts[1:]))).jobs) == 2

@@ -61,7 +61,12 @@ def waits_in(frames: Sequence[Frame], *, device: bool = True) -> str:
         return operation
     source = frames[0].source if cut == 0 and frames else ""
     found = WAITS.search(source) or (NOTICES.search(source) if device else None)
-    return found[0].strip(".(").rpartition(".")[2] if found else ""
+    return called_by(found) if found else ""
+
+
+def called_by(found: re.Match[str]) -> str:
+    """The name of the call at which the host waits, by its line."""
+    return found[0].strip(".(").rpartition(".")[2]
 
 
 def collective_of(library: Sequence[Frame]) -> str:

@@ -77,16 +77,13 @@ def _refuse_opened(path: Path, about: os.stat_result) -> None:
     _refuse(path, why_others_can_change(about))
 
 
-def _accept(_: os.stat_result) -> None:
-    """This installation's own py-spy is as trusted as this program."""
-
-
 @cache
 def packed(path: Path, *, given: bool = False) -> PackedProgram:
     """py-spy from this file, which is the program itself or its wheel. Raises UsageError. The file is read
     once. If it was `given` with --pyspy, the opened file is examined too: its path may have been changed.
     """
-    program = read_bytes(path, MOST, magic=b"", opened=partial(_refuse_opened, path) if given else _accept)
+    examine = partial(_refuse_opened, path) if given else lambda _: None  # our own is as trusted as we are
+    program = read_bytes(path, MOST, magic=b"", opened=examine)
     if program.startswith(b"PK"):
         try:
             with zipfile.ZipFile(io.BytesIO(program)) as wheel:

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from doctor.hang.judge.judgement import RankStanding
 from doctor.live import threads
-from doctor.live.collectives import NOTICES, WAITS, collective_of, synchronises
+from doctor.live.collectives import NOTICES, WAITS, called_by, collective_of, in_backward, synchronises
 from doctor.live.evidence import Frame, JobMember, Look
 from doctor.live.places import (
     WRAPPERS,
@@ -123,7 +123,7 @@ def _by_stack(look: Look, member: JobMember, frames: Sequence[Frame]) -> LookPos
         return LookPosition(False, "stack")
     if operation := collective_of(library):
         return LookPosition(True, "stack", operation)
-    if any(frame.name == "_engine_run_backward" for frame in library):
+    if in_backward(library):
         return _ask(look, member, "backward")
     if any(part in frame.file for frame in library[:1] for part in _MAY_WAIT):
         return _ask(look, member, library[0].name)
@@ -156,7 +156,7 @@ def _at_own_line(look: Look, source: str, device: bool) -> LookPosition:
     main = threads.main(look)
     if found := WAITS.search(source):
         if waits or waits is None or threads.waits_with_limit(main):
-            return LookPosition(True, "stack", found[0].strip(".(").rpartition(".")[2])
+            return LookPosition(True, "stack", called_by(found))
         return LookPosition(False if not threads.uses_device(look) else None, "stack")
     if device and (found := NOTICES.search(source)):
         return LookPosition(True, "stack", found[0].strip(".("), noticed=True)

@@ -40,12 +40,12 @@ def _limited(found: Iterable[JobPart]) -> list[JobPart]:
     if len(every) <= MOST_JOBS:
         return every
     before: Counter[str] = Counter()
-    place: dict[int, tuple[bool, int]] = {}
-    for part in every:
-        place[id(part)] = not part.bound, before[part.members[0].host]
-        before[part.members[0].host] += 1
-    kept = {id(part) for part in sorted(every, key=lambda part: place[id(part)])[:MOST_JOBS]}
-    return [part for part in every if id(part) in kept]
+    order: list[tuple[bool, int, int]] = []
+    for at, part in enumerate(every):
+        host = part.members[0].host
+        order.append((not part.bound, before[host], at))
+        before[host] += 1
+    return [every[at] for at in sorted(at for *_, at in sorted(order)[:MOST_JOBS])]
 
 
 def chosen(jobs: Sequence[RunningJob], choice: JobChoice) -> tuple[RunningJob, ...]:

@@ -13,6 +13,7 @@ import select
 import shutil
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, BinaryIO
 
 from doctor.live.onhost import ask, careful, job_files, proc, room
@@ -215,7 +216,7 @@ class _Gatherer:
         left = min(TOOL_SECONDS, self.deadline - time.monotonic())
         if program is None or left <= 0.5:
             return
-        starts = [_starting([program, *call], left) for call in calls]
+        starts = [partial(careful.Tool, [program, *call], left, LONGEST) for call in calls]
         outs, problem, at = {}, "", time.time()
         try:
             for place, ran, code in careful.run_all(starts, 1):
@@ -226,10 +227,6 @@ class _Gatherer:
             problem = str(error)
         text = "" if problem else "".join(outs[place] for place in sorted(outs))
         self.add("utilisation", tool, which, {"text": text, "problem": problem, "at": at}, None)
-
-
-def _starting(argv: "Sequence[str]", seconds: float) -> "Any":
-    return lambda: careful.Tool(argv, seconds, LONGEST)
 
 
 def _clean(text: str) -> str:

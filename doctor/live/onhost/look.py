@@ -61,15 +61,8 @@ def find(known: "Launchers", own: int, within: float = math.inf, command: "Any" 
             unread.append(f"process {pid}: its command line and variables could not be read in time")
     rows.sort(key=lambda row: row["pid"])
     users = proc.users({row["uid"] for row in rows})
-    found = ranks.members(
-        known,
-        rows,
-        own,
-        ports=_ports(candidates(Tree(known, rows, own)), owners, over),
-        ticks=proc.TICKS,
-        uptime=proc.uptime(),
-        users=users,
-    )
+    tree = Tree(known, rows, own, users, proc.TICKS, proc.uptime())
+    found = ranks.members(tree, _ports(candidates(tree), owners, over))
     place = room.Room(room.FOR_MEMBERS, {member["user"] for member in found})
     found = [member for member in found if place.takes(member["user"], member)]
     idle = {m["pid"]: m for m in found if m.get("helps") is None and not m["joins"]}
@@ -80,17 +73,17 @@ def find(known: "Launchers", own: int, within: float = math.inf, command: "Any" 
         if loaded is None:
             unread.append(f"process {pid}: the libraries that it has loaded could not be read in time")
     pids = {member["pid"] for member in found}
-    lacking = ranks.without_ranks(known, rows, users, pids) + ranks.unseen(known, rows, users, pids)
+    lacking = ranks.without_ranks(tree, pids) + ranks.unseen(tree, pids)
     net = _namespace("self", "net")
     starters = [
         each  # elsewhere, as in containers, the addresses of this host say nothing
-        for each in ranks.starters(known, rows, pids, own, proc.TICKS, proc.uptime(), users)
+        for each in ranks.starters(tree, pids)
         if net and _namespace(each["pid"], "net") == net
     ]
     if command:
-        _mark(found + starters, command, Tree(known, rows, own), over)
-    others = ranks.may_be_ranks(known, rows, pids | {one["pid"] for one in starters}, own)[:MOST_OTHERS]
-    may_be = _may_be(others, {row["pid"]: row for row in rows}, users, owners, over)
+        _mark(found + starters, command, tree, over)
+    others = ranks.may_be_ranks(tree, pids | {one["pid"] for one in starters})[:MOST_OTHERS]
+    may_be = _may_be(tree, others, owners, over)
     return {"members": found + starters, "unread": (lacking + unread)[:32], "may_be": may_be}
 
 
@@ -103,19 +96,10 @@ def _mark(members: "Sequence[dict[str, Any]]", command: "Any", tree: Tree, until
         member["started"] = proofs.of(member["pid"])
 
 
-def _may_be(
-    pids: "Sequence[int]",
-    rows: "Mapping[int, dict[str, Any]]",
-    users: "Mapping[int, str]",
-    owners: "Mapping[int, int]",
-    until: float,
-) -> "list[str]":
+def _may_be(tree: Tree, pids: "Sequence[int]", owners: "Mapping[int, int]", until: float) -> "list[str]":
     """The users of those that have, or may have, loaded a library that creates process groups."""
-    found = set()
-    for pid, loaded in carefully(proc.has_library, pids, owners=[owners[pid] for pid in pids], until=until):
-        if rows[pid]["hidden"] or loaded is not False:
-            uid = rows[pid]["uid"]
-            found.add(users.get(uid, f"uid {uid}"))
+    known = carefully(proc.has_library, pids, owners=[owners[pid] for pid in pids], until=until)
+    found = {tree.user(pid) for pid, loaded in known if tree.rows[pid]["hidden"] or loaded is not False}
     return sorted(found)[:MOST_OTHERS]
 
 

@@ -2,6 +2,7 @@
 
 import bisect
 import contextlib
+import ipaddress
 import math
 import os
 import re
@@ -299,18 +300,6 @@ def person(uid: int, lent: "Sequence[tuple[int, int, int]]") -> int:
 def addresses() -> "list[str]":
     """The addresses of this host's interfaces."""
     v4 = re.findall(r"\|-- ([\d.]+)\n\s+/32 host LOCAL", lenient(PROC + "/net/fib_trie", 1 << 22))
-    v6 = []
-    for line in lenient(PROC + "/net/if_inet6", 1 << 20).splitlines():
-        digits = line.split(" ")[0]
-        words = [digits[at : at + 4].lstrip("0") or "0" for at in range(0, 32, 4)]
-        v6.append(_short(words))
+    digits = [line.split(" ")[0] for line in lenient(PROC + "/net/if_inet6", 1 << 20).splitlines()]
+    v6 = [str(ipaddress.IPv6Address(bytes.fromhex(each))) for each in digits if len(each) == 32]
     return list(dict.fromkeys(v4 + v6))[:1024]
-
-
-def _short(words: "list[str]") -> str:
-    """An IPv6 address as ss writes it, without the longest run of zeros."""
-    runs = [(end - at, at) for at in range(8) for end in range(at + 2, 9) if set(words[at:end]) == {"0"}]
-    if not runs:
-        return ":".join(words)
-    length, at = max(runs, key=lambda run: (run[0], -run[1]))
-    return ":".join(words[:at]) + "::" + ":".join(words[at + length :])

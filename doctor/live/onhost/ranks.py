@@ -8,10 +8,9 @@ a rank, whatever is above or below it.
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from doctor.live.onhost.launchers import Launchers
 from doctor.live.onhost.programs import is_doctor
 from doctor.live.onhost.recognise import recognised
-from doctor.live.onhost.tree import Row, Tree, is_python, is_stale, line
+from doctor.live.onhost.tree import Tree, is_python, is_stale, line
 
 MOST = 4000
 MOST_STARTERS = 64
@@ -21,19 +20,10 @@ RANKLESS = "has no rank here"
 """Part of the message about a launcher without ranks."""
 
 
-def members(
-    known: Launchers,
-    rows: "Sequence[Row]",
-    own: int = 0,
-    ports: "Mapping[int, Sequence[int]] | None" = None,
-    ticks: int = 100,
-    uptime: float = 0.0,
-    users: "Mapping[int, str] | None" = None,
-) -> "list[dict[str, Any]]":
+def members(tree: Tree, ports: "Mapping[int, Sequence[int]] | None" = None) -> "list[dict[str, Any]]":
     """The ranks and their helpers. `ports`: the ports of TCP connections of processes without a number, if
     they were read.
     """
-    tree = Tree(known, rows, own)
     found = recognised(tree, ports or {})
     pids = {one["pid"] for one in found}
     for rank in found[:]:
@@ -42,10 +32,8 @@ def members(
         found += helpers
     for one in found:
         row = tree.rows[one["pid"]]
-        one["user"] = _user(tree, one["pid"], users or {})
-        one["age"] = _age(row, ticks, uptime)
-        one["start"] = row["start"]
-        one["joins"] = row["groups"]
+        one["user"], one["age"] = tree.user(one["pid"]), tree.age(one["pid"])
+        one["start"], one["joins"] = row["start"], row["groups"]
     return _shared(found)
 
 
@@ -76,49 +64,30 @@ def _helpers(tree: Tree, rank: "dict[str, Any]", known: "set[int]") -> "list[dic
     ]
 
 
-def unseen(
-    known: Launchers, rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]" = ()
-) -> "list[str]":
+def unseen(tree: Tree, found: "Collection[int]" = ()) -> "list[str]":
     """Messages about users whose processes may be unreadable ranks. `found`: the processes that were seen."""
     counts = {}  # type: dict[str, int]
-    for row in rows:
-        if row["pid"] in found:
-            continue
-        if row["hidden"] and is_python(row) and not (is_doctor(row["command"]) or known.of(row["command"])):
-            name = users.get(row["uid"], "uid {}".format(row["uid"]))
-            counts[name] = counts.get(name, 0) + 1
+    for pid, row in tree.rows.items():
+        known = pid in found or pid in tree.launchers or is_doctor(row["command"])
+        if row["hidden"] and is_python(row) and not known:
+            counts[tree.user(pid)] = counts.get(tree.user(pid), 0) + 1
     return [
         f"{count} Python processes of {name} may be ranks: only this user and root may read their variables"
         for name, count in sorted(counts.items())
     ][:16]
 
 
-def without_ranks(
-    known: Launchers, rows: "Sequence[Row]", users: "Mapping[int, str]", found: "Collection[int]"
-) -> "list[str]":
+def without_ranks(tree: Tree, found: "Collection[int]") -> "list[str]":
     """Messages about launchers with no rank among their descendants."""
-    tree = Tree(known, rows)
     why = "it is still starting some, or waits for other hosts"
-    said = [
-        "{} (pid {}, {}) {}: {}".format(
-            tree.launchers[pid]["name"], pid, _user(tree, pid, users), RANKLESS, why
-        )
+    return [
+        f"{tree.launchers[pid]['name']} (pid {pid}, {tree.user(pid)}) {RANKLESS}: {why}"
         for pid in _starting(tree, found)
-    ]
-    return said[:16]
+    ][:16]
 
 
-def starters(
-    known: Launchers,
-    rows: "Sequence[Row]",
-    found: "Collection[int]",
-    own: int = 0,
-    ticks: int = 100,
-    uptime: float = 0.0,
-    users: "Mapping[int, str] | None" = None,
-) -> "list[dict[str, Any]]":
+def starters(tree: Tree, found: "Collection[int]") -> "list[dict[str, Any]]":
     """The launchers with no rank among their descendants, as members with their words and variables."""
-    tree = Tree(known, rows, own)
     return [
         {
             "pid": pid,
@@ -127,9 +96,9 @@ def starters(
             "launcher": tree.launchers[pid]["name"],
             "command": line(row),
             "words": row["command"],
-            "env": {name: row["env"][name] for name in known.settings if name in row["env"]},
-            "user": _user(tree, pid, users or {}),
-            "age": _age(row, ticks, uptime),
+            "env": {name: row["env"][name] for name in tree.known.settings if name in row["env"]},
+            "user": tree.user(pid),
+            "age": tree.age(pid),
             "start": row["start"],
             "joins": True,
             "hidden": row["hidden"],
@@ -148,18 +117,8 @@ def _starting(tree: Tree, found: "Collection[int]") -> "Iterator[int]":
             yield pid
 
 
-def may_be_ranks(known: Launchers, rows: "Sequence[Row]", found: "Collection[int]", own: int) -> "list[int]":
+def may_be_ranks(tree: Tree, found: "Collection[int]") -> "list[int]":
     """Other Python programs: they may be launchers or ranks that were not recognised."""
-    tree = Tree(known, rows, own)
     known_ones = {*found, *tree.ours, *tree.launchers}
     apart = (pid for pid in tree.rows if pid not in known_ones and known_ones.isdisjoint(tree.above(pid)))
     return [pid for pid in apart if is_python(tree.rows[pid]) and not is_stale(tree.rows[pid])]
-
-
-def _user(tree: Tree, pid: int, users: "Mapping[int, str]") -> str:
-    uid = tree.rows[pid]["uid"]
-    return users.get(uid, f"uid {uid}")
-
-
-def _age(row: Row, ticks: int, uptime: float) -> float:
-    return max(0.0, round(uptime - int(row["start"]) / float(ticks), 2))

@@ -1,6 +1,6 @@
 """The process tree of a host. Pure: reads nothing."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from doctor.live.onhost.launchers import Launchers, LaunchSeat
@@ -48,8 +48,17 @@ def is_stale(row: Row) -> bool:
 class Tree:
     """The process tree of a host, with its launchers, its seats and doctor's own processes marked."""
 
-    def __init__(self, known: Launchers, rows: "Sequence[Row]", own: int = 0) -> None:
+    def __init__(
+        self,
+        known: Launchers,
+        rows: "Sequence[Row]",
+        own: int = 0,
+        users: "Mapping[int, str] | None" = None,
+        ticks: int = 100,
+        uptime: float = 0.0,
+    ) -> None:
         self.known = known
+        self.users, self.ticks, self.uptime = users or {}, ticks, uptime
         self.rows = {row["pid"]: row for row in rows}
         self.below = {}  # type: dict[int, list[int]]
         for row in rows:
@@ -74,6 +83,13 @@ class Tree:
     def _has_groups(self, pid: int) -> bool:
         row = self.rows[pid]
         return bool(row["groups"] and row["state"] != "Z") and not (pid in self.ours or pid in self.launchers)
+
+    def user(self, pid: int) -> str:
+        uid = self.rows[pid]["uid"]
+        return self.users.get(uid, f"uid {uid}")
+
+    def age(self, pid: int) -> float:
+        return max(0.0, round(self.uptime - int(self.rows[pid]["start"]) / float(self.ticks), 2))
 
     def env(self, pid: int) -> "dict[str, str]":
         """The variables that name its job."""

@@ -60,8 +60,7 @@ class RankWatch:
             ran, waited = proc.read(f"{self.home}/task/{self.pid}/schedstat").split()[:2]
             told["ran"], told["starved"] = int(ran) / 1e9, int(waited) / 1e9
         with contextlib.suppress(OSError, ValueError):
-            pairs = (line.split(": ") for line in proc.read(self.home + "/io").splitlines())
-            io = {name: int(number) for name, number in pairs}
+            io = proc.counters(self.home)
             told.update(read=io["rchar"], written=io["wchar"], disk_written=io["write_bytes"])
         told.update(_throttling(self.pid))
         return told

@@ -9,6 +9,7 @@ import pytest
 
 from doctor.live.agents import MOST_MEMBERS, LookAgents, LookPatience
 from doctor.live.onhost import ranks, room
+from doctor.live.onhost.tree import Tree
 from doctor.transport import Line
 from tests.support.hang.known import KNOWN
 
@@ -120,6 +121,6 @@ def test_nobody_takes_the_room_of_others() -> None:
         }
         for pid, uid in [*((pid, 65534) for pid in range(10, 6_000)), (7_000, 0)]
     ]
-    found = ranks.members(KNOWN, rows)
+    found = ranks.members(Tree(KNOWN, rows))
     assert len(found) <= ranks.MOST
     assert 7_000 in {one["pid"] for one in found}

@@ -1,7 +1,6 @@
 """Which processes are ranks, by process trees as launchers make them."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import pytest
@@ -18,9 +17,19 @@ def candidates(rows: Sequence[Mapping[str, Any]]) -> list[int]:
     return recognise.candidates(Tree(KNOWN, rows))
 
 
-members = partial(of_ranks.members, KNOWN)
-unseen = partial(of_ranks.unseen, KNOWN)
-without_ranks = partial(of_ranks.without_ranks, KNOWN)
+def members(
+    rows: Sequence[Mapping[str, Any]], ports: Mapping[int, Sequence[int]] | None = None, **more: Any
+) -> list[dict[str, Any]]:
+    return of_ranks.members(Tree(KNOWN, rows, **more), ports)
+
+
+def unseen(rows: Sequence[Mapping[str, Any]], users: Mapping[int, str], *found: Any) -> list[str]:
+    return of_ranks.unseen(Tree(KNOWN, rows, users=users), *found)
+
+
+def without_ranks(rows: Sequence[Mapping[str, Any]], users: Mapping[int, str], found: Any) -> list[str]:
+    return of_ranks.without_ranks(Tree(KNOWN, rows, users=users), found)
+
 
 TORCH = {"MASTER_ADDR": "node1", "MASTER_PORT": "29500", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2"}
 TRAIN = "/opt/python train.py"

@@ -1,12 +1,15 @@
 """The reported activity of a rank outside every collective, by what the kernel and its stack show."""
 
+from typing import TypedDict
+
 import pytest
 from msgspec.structs import replace
 
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause
 from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
-from tests.support.hang.written import COLLECTIVE, FORWARD, MAIN
+from tests.support.cases import cases
+from tests.support.hang.written import COLLECTIVE, FORWARD, MAIN, at_last
 
 STACK = (FORWARD, MAIN)
 MEETS = replace(COLLECTIVE, name="init_process_group")
@@ -60,8 +63,7 @@ class TestAChild:
 
     def test_that_moves_data(self) -> None:
         child = seen("pipe_read", pid=9, helps=7, stack=())
-        assert child.b is not None
-        moves = replace(child, b=replace(child.b, bytes_moved=300_000))
+        moves = at_last(child, lambda look: replace(look, bytes_moved=300_000))
         assert doing(self.RANK, [moves], 2.0).works
 
     def test_that_computes(self) -> None:
@@ -70,7 +72,6 @@ class TestAChild:
 
     def test_that_was_started_or_ended_between_the_looks(self) -> None:
         child = seen("pipe_read", pid=9, helps=7, stack=())
-        assert child.b is not None
         for changed in (replace(child, a=None), replace(child, b=Look(pid=9, state=""))):
             assert doing(self.RANK, [changed], 2.0).unproved
 
@@ -103,9 +104,7 @@ class TestAChild:
 
     def test_that_is_stopped_beside_the_wait_for_another_host_is_none(self) -> None:
         due = Connection(state="ESTAB", local="10.0.0.1:5", peer="10.0.0.9:80", received=9, last_received=90)
-        rank = seen("wait_woken")
-        assert rank.b is not None
-        asks = replace(rank, b=replace(rank.b, connections=(due,)))
+        asks = at_last(seen("wait_woken"), lambda look: replace(look, connections=(due,)))
         assert doing(asks, [seen("do_signal_stop", state="T", pid=9, helps=7)], 2.0).unproved
         works = seen(state="R", cpu=(0, 150))
         assert doing(works, [seen(state="T", pid=9, helps=7)], 2.0).cause is Cause.COMPUTES
@@ -116,10 +115,9 @@ class TestAChild:
 
 def test_a_slow_checkpoint_is_work() -> None:
     """65 KB a second, to a remote file system."""
-    slow = seen("wait_on_page_bit")
-    assert slow.b is not None
-    assert doing(replace(slow, b=replace(slow.b, bytes_moved=130_000)), (), 2.0).works
-    assert not doing(replace(slow, b=replace(slow.b, bytes_moved=130_000)), (), 30.0).works
+    slow = at_last(seen("wait_on_page_bit"), lambda look: replace(look, bytes_moved=130_000))
+    assert doing(slow, (), 2.0).works
+    assert not doing(slow, (), 30.0).works
 
 
 def test_numbers_of_calls_do_not_overrule_what_the_kernel_says() -> None:
@@ -128,63 +126,22 @@ def test_numbers_of_calls_do_not_overrule_what_the_kernel_says() -> None:
     assert doing(flock, (), 2.0).words == "waits for a lock on a file (open: /data/cache.lock)"
 
 
-@pytest.mark.parametrize(
-    ("member", "cause", "words"),
-    [
-        (seen("hrtimer_nanosleep"), Cause.SLEEPS, "sleeps"),
-        (seen("hrtimer_nanosleep", gil=True), Cause.GIL, "holds the GIL in C code that sleeps"),
-        (seen("futex_do_wait", gil=True), Cause.GIL, "holds the GIL in C code"),
-        (seen("futex_wait_queue_me"), Cause.LOCK, "waits for a lock"),
-        (seen("futex_do_wait", stack=()), Cause.LOCK, "waits for a lock or another thread"),
-        (seen("wait_for_partner"), Cause.PIPE, "waits for somebody to open the other end of a pipe"),
-        (seen("anon_pipe_read"), Cause.PIPE, "reads a pipe that stays empty"),
-        (seen("anon_pipe_write"), Cause.PIPE, "writes to a pipe that is full"),
-        (
-            seen("pipe_write", asks=("a pipe to process 9 (gzip)",)),
-            Cause.PIPE,
-            "writes to a pipe to process 9 (gzip), which does not read it",
-        ),
-        (
-            seen("pipe_write", asks=("a pipe to process 9 (tee, stopped)",)),
-            Cause.STOPPED,
-            "writes to a pipe to process 9 (tee, stopped)",
-        ),
-        (
-            seen("wait_woken", syscall=("write", "0x1"), asks=("/dev/pts/3",)),
-            Cause.TERMINAL,
-            "writes to the terminal /dev/pts/3, which is stopped",
-        ),
-        (seen("wait_woken", asks=("/dev/pts/3",)), Cause.INPUT, "waits for somebody to type"),
-        (seen("do_wait"), Cause.CHILD, "waits for a child process"),
-        (seen("sk_wait_data"), Cause.INPUT, "waits for an answer over the network"),
-        (seen("do_epoll_wait"), Cause.INPUT, "waits for input"),
-        (seen("poll_schedule_timeout.constprop.0"), Cause.INPUT, "waits for input"),
-        (seen("", syscall=("7", "0x1")), Cause.INPUT, "waits for input"),
-        (seen("nfs_wait_bit_killable"), Cause.STORAGE, "waits for a file system that does not answer"),
-        (seen("rpc_wait_bit_killable"), Cause.STORAGE, "waits for a file system that does not answer"),
-        (seen("__folio_lock"), Cause.STORAGE, "waits for storage"),
-        (
-            seen("futex_do_wait", kernel=("fuse_request_wait_answer",)),
-            Cause.STORAGE,
-            "waits for a file system that does not answer",
-        ),
-        (seen("", kernel=("hrtimer_nanosleep", "do_nanosleep")), Cause.SLEEPS, "sleeps"),
-        (seen("some_driver_wait"), Cause.ELSEWHERE, "waits in the kernel (some_driver_wait)"),
-        (seen(""), Cause.ELSEWHERE, "is outside every collective"),
-        (
-            seen(state="R", cpu=(10, 200)),
-            Cause.COMPUTES,
-            "computes, at the same line in 2 looks",
-        ),
-        (
-            seen(state="R"),  # on a crowded host, it may get no CPU time at all
-            Cause.COMPUTES,
-            "computes, at the same line in 2 looks",
-        ),
-    ],
-)
-def test_words(member: JobMember, cause: Cause, words: str) -> None:
-    found = doing(member, (), 2.0)
+class How(TypedDict, total=False):
+    """How `seen` makes a process."""
+
+    waits: str
+    state: str
+    syscall: tuple[str, ...]
+    stack: tuple[Frame, ...]
+    gil: bool
+    kernel: tuple[str, ...]
+    cpu: tuple[int, int]
+    asks: tuple[str, ...]
+
+
+@cases
+def test_words(how: How, cause: Cause, words: str) -> None:
+    found = doing(seen(**how), (), 2.0)
     assert (found.cause, found.words, found.works) == (cause, words, False)
 
 
@@ -223,8 +180,7 @@ class TestDataLoaders:
 
     def test_a_worker_that_works_is_work(self) -> None:
         busy = seen(stack=(DECODE, LOOP), pid=21, helps=7)
-        assert busy.b is not None
-        moved = replace(busy, b=replace(busy.b, bytes_moved=3_000_000))
+        moved = at_last(busy, lambda look: replace(look, bytes_moved=3_000_000))
         assert doing(self.RANK, [moved], 2.0).works
 
     def test_workers_that_are_gone_idle_or_stopped(self) -> None:

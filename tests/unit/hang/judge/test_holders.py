@@ -18,7 +18,7 @@ from doctor.live.evidence import (
     PythonThread,
     Thread,
 )
-from tests.support.hang.written import MAIN, evidence
+from tests.support.hang.written import MAIN, at_last, evidence, with_main
 from tests.unit.hang.judge.test_activity import seen
 from tests.unit.hang.judge.test_work import did, kind
 
@@ -49,10 +49,10 @@ class TestALockOnAFile:
         assert (kind(by_kernel), by_kernel.certain, by_kernel.words) == ("stands", True, found.words)
 
     def test_by_the_kernel_stack_where_it_ran_at_the_other_question(self) -> None:
-        tries = locked(did(seen("hrtimer_nanosleep")), HUB)
-        assert tries.b is not None
-        ran = tuple(replace(each, state="R", waits="") for each in tries.b.threads)
-        tries = replace(tries, b=replace(tries.b, threads=ran, kernel=("hrtimer_nanosleep",)))
+        tries = at_last(
+            locked(did(seen("hrtimer_nanosleep")), HUB),
+            lambda look: replace(with_main(look, state="R", waits=""), kernel=("hrtimer_nanosleep",)),
+        )
         assert doing(tries, (), 2.0).cause is Cause.LOCK
 
     @pytest.mark.parametrize(

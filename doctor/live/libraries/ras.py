@@ -62,22 +62,13 @@ class RasAnswer(msgspec.Struct, frozen=True):
     nccl_version: Word = ""
 
 
-def read(text: str) -> RasAnswer | str:
-    """The answer, or why it cannot be used."""
-    if not text.strip():
-        return "its answer is empty"
-    if not text.lstrip().startswith("{"):
-        return "it answers in text only, which groups ranks and hides numbers; JSON needs NCCL 2.28.7"
-    return decoded(text, RasAnswer)
-
-
 def opinion(who: RankFinder) -> Opinion | None:
     """The opinion of the host whose answers show the most: the RAS of each host answers for the whole job."""
     said = list(who.said(Source.RAS))
     problem = next((f"{each.host}: {each.about.problem}" for each in said if each.about.problem), "")
     found: list[Opinion] = []
     for first, second in pairs(each for each in said if not each.about.problem):
-        a, b = read(first.about.text), read(second.about.text)
+        a, b = decoded(first.about.text, RasAnswer), decoded(second.about.text, RasAnswer)
         if isinstance(a, str) or isinstance(b, str):
             problem = f"{first.host}: {a if isinstance(a, str) else b}"
             continue

@@ -5,7 +5,6 @@ containers, numbers and text, which is all that the recorder writes. Anything el
 """
 
 import json
-import pickletools
 import re
 from typing import Any
 
@@ -52,6 +51,8 @@ def plain(data: bytes) -> Any:
     """The value in a pickle of plain values. Raises UnreadableDump. Nothing that it says is called: the
     standard library only takes it apart.
     """
+    import pickletools  # few hosts have a dump in this form
+
     steps = pickletools.genops(data)
     stack, memo = [], {}  # type: list[Any], dict[int, Any]
     try:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -151,6 +151,12 @@ def test_where_ras_is(environ: dict[str, str], place: tuple[str, int] | None) ->
     assert ask.ras_address(environ) == place
 
 
+def end(started: Iterable[subprocess.Popen[bytes]]) -> None:
+    for one in started:
+        one.kill()
+        one.communicate()
+
+
 @pytest.fixture
 def rank(tmp_path: Path) -> Iterator[Any]:
     """Starts a process as a rank with these variables and, if requested, a mapped library of that name."""
@@ -180,11 +186,7 @@ def rank(tmp_path: Path) -> Iterator[Any]:
         return {"pid": one.pid, "start": row["start"], "rank": 0, "world": 2}
 
     yield start
-    for each in started:
-        each.kill()
-        each.wait()
-        if each.stdout is not None:
-            each.stdout.close()
+    end(started)
 
 
 def test_ras_is_asked_twice_where_a_rank_has_nccl_loaded(ras: Ras, rank: Any) -> None:
@@ -316,10 +318,7 @@ def test_the_worker_server_of_torch_is_asked(tmp_path: Path) -> None:
         last = json.loads(answer["text"])["entries"][-1]
         assert (last["profiling_name"], last["retired"]) == ("gloo:all_reduce", True)
     finally:
-        one.kill()
-        one.wait()
-        if one.stdout is not None:
-            one.stdout.close()
+        end([one])
 
 
 JOB = from_cases(__file__, "JOB", str)
@@ -354,8 +353,4 @@ def test_the_recorder_of_a_real_job_names_the_rank_that_sleeps(tmp_path: Path) -
         assert (found.kind, found.trust, found.ranks) == (OpinionKind.BLAMES, Trust.STRONG, {1})
     finally:
         transport.close()
-        for one in started:
-            one.kill()
-            one.wait()
-            if one.stdout is not None:
-                one.stdout.close()
+        end(started)

@@ -8,8 +8,8 @@ import pytest
 
 from doctor.live.evidence import LibraryText
 from doctor.live.libraries.consult import opinions
-from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Trust
-from doctor.live.libraries.ras import read
+from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Trust, decoded
+from doctor.live.libraries.ras import RasAnswer
 from tests.support.library_texts import Ranks, job_of, sample, seen, text
 
 Counts = Mapping[int, int | Mapping[str, int]]
@@ -128,15 +128,15 @@ def test_missing_once_is_not_missing() -> None:
 def test_the_answer_of_the_documentation() -> None:
     """None of its processes belongs to this job."""
     real = sample("ras_missing_2.29.json")
-    assert not isinstance(read(real), str)
+    assert not isinstance(decoded(real, RasAnswer), str)
     assert asked(real, real).kind is OpinionKind.SILENT
 
 
 @pytest.mark.parametrize(
     ("first", "why"),
     [
-        ("", "answer is empty"),
-        ("Job summary\n===========\n\n#0-0 (27a079b828ff1a75) MISMATCH\n", "in text only"),
+        ("", "unknown form"),
+        ("Job summary\n===========\n\n#0-0 (27a079b828ff1a75) MISMATCH\n", "unknown form"),
         (sample("ras_missing_2.29.json")[:500], "cut off"),
         ('{"communicators": ' + "[" * 100_000, "cut off"),
         ('{"communicators": [{"hash": 7, "size": 2, "ranks": []}]}', "unknown form"),

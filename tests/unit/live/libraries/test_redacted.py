@@ -4,7 +4,8 @@ import msgspec
 
 from doctor.live.evidence import LibraryText, LiveEvidence
 from doctor.live.evidence_file import encoded
-from doctor.live.libraries.ras import RasAnswer, read
+from doctor.live.libraries.opinions import decoded
+from doctor.live.libraries.ras import RasAnswer
 from doctor.live.messages import DECODER, LibraryMessage
 from doctor.live.redaction import redacted
 from tests.support.library_texts import job_of, sample, seen
@@ -22,7 +23,7 @@ def test_texts_are_redacted() -> None:
 def test_an_answer_of_ras_is_understood_after_that() -> None:
     said = LibraryText(source="nccl-ras", name="x", text=sample("ras_missing_2.29.json"))
     (host,) = seen(job_of(1), said).hosts
-    assert isinstance(read(redacted(host).libraries[0].text), RasAnswer)
+    assert isinstance(decoded(redacted(host).libraries[0].text, RasAnswer), RasAnswer)
 
 
 def test_a_recording_keeps_the_text() -> None:

@@ -84,9 +84,12 @@ def read_earlier(path: Path, request: Request) -> EarlierRun:
     if why := why_not_ours(path):
         raise UsageError(f"{path}: {why}.", "What it names is run: copy it to a file of yours first.")
     raw = read_saved(path)
-    if input_kind(raw.decode(errors="replace")) is not InputKind.REPORT:
-        raw = as_json(check_report(_judged(path, request)))
-    earlier = _of_report(path, raw, request)
+    if input_kind(raw.decode(errors="replace")) is InputKind.REPORT:
+        earlier = _of_report(path, raw, request)
+    else:
+        judged = _judged(path, request)
+        of_one_host = judged.checks.of_one_host  # a report does not say how its ranks were counted
+        earlier = replace(_of_report(path, as_json(check_report(judged)), request), of_one_host=of_one_host)
     for option, *value in (*earlier.way.named, *earlier.way.reached):
         if option in OWN_FILES and option not in request.typed and (why := why_not_ours(Path(value[0]))):
             raise UsageError(f"{path}: it names {option} {value[0]}, and {why}.", f"Type {option} yourself.")

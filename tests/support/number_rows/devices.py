@@ -99,6 +99,10 @@ def history(downs: int) -> tuple[LinkChange, ...]:
     return tuple(LinkChange("noon", 60.0 * n, False) for n in range(downs))
 
 
+def counters(usual: int, worn: int) -> dict[str, dict[int, dict[str, int]]]:
+    return {"node1": {n: {"mac_rx_fcs_err_pkt_num": worn if n == 3 else usual} for n in range(8)}}
+
+
 def links(own: int, usual: int, others: int) -> tuple[Any, ...]:
     """The first GPU of the first host has fewer links than on other hosts."""
     whole = Links("NVIDIA X", tuple(range(usual)))
@@ -275,6 +279,10 @@ ROWS: dict[str, Row] = {
     "device-link-flaps": lambda downs=8, most=2: (
         ({3: history(downs)}, HCCL, HERE, Expect(link_flaps=most)),
         f"24! {most} {downs} 3! 3! 3!",
+    ),
+    "device-link-errors": lambda usual=50, worn=9000: (
+        (counters(usual, worn), HCCL, Expect()),
+        f"{usual} 3! {worn} 3! 3! {worn} 3!",
     ),
     "device-gateway-missing": lambda others=8: (
         (

@@ -6,6 +6,7 @@ from doctor.api import Expect, Here, JobPlan
 from doctor.facts.groups import GroupLimit
 from doctor.facts.limits import CPUS, LIMITS, PACE, PORTS, Limits, Ports
 from doctor.facts.memory import MEMORY, SEGMENTS, SPACES, SWAP, Spaces
+from doctor.facts.network import BoundPort
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import Environment
 from doctor.job.plan import draft
@@ -114,6 +115,10 @@ ROWS: dict[str, Row] = {
         (ports(span=(first, first + number - 1), reserved=f"{first}-{first + reserved - 1}"), ranks),
         f"{8 * ranks} {ranks} 8! {number - reserved} {first} {first + number - 1} {number} {reserved} "
         f"{first} {first + number - 1} {first} {first + reserved - 1}",
+    ),
+    "port-in-use": lambda port=29500: (
+        ((BoundPort("0.0.0.0", port, "python"),), with_master(port), HERE, None, None, None),
+        f"{port} {port} {port}",
     ),
     "port-in-use: root": lambda port=400: (
         ((), with_master(port), HERE, None, None, refused(port)),

@@ -1,5 +1,6 @@
 """Numbers in findings about several hosts: their names, clocks, interfaces, versions and connections."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import IPv4Network
 
@@ -14,6 +15,10 @@ from doctor.mesh import MeshResult
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from tests.support.recordings import mesh
 from tests.support.shown_numbers import Row
+
+
+def cards(held: Iterable[str], odd: Counters, usual: Counters, number: int) -> dict[str, dict[str, Counters]]:
+    return {host: {"eth0": odd if n <= number else usual} for n, host in enumerate(held, 1)}
 
 
 def names(number: int, letter: str = "h") -> list[str]:
@@ -119,6 +124,14 @@ ROWS: dict[str, Row] = {
     "clock-skew: set": lambda jump=4.0: (
         ({"h1": Offset(0.0, 0.0, jump), **dict.fromkeys(names(3, "f"), Offset(0.0, 0.0))}, Expect()),
         f"{jump:.1f} {jump:.1f} {jump:.3f}",
+    ),
+    "link-speed-mismatch": lambda slow=1000, fast=100000, others=8: (
+        (
+            cards(made(others + 1)[1], Counters(1500, slow, 0), Counters(1500, fast, 0), 1),
+            made(others + 1)[1],
+            made(others + 1)[0],
+        ),
+        f"{fast} {others} {slow} {slow} {fast}",
     ),
     "nic-errors": lambda errors=5000, most=1000: (
         (

@@ -61,7 +61,7 @@ class Controller:
         argv: Sequence[str],
         *,
         input: str = "",
-        timeout: float = 120,
+        timeout: float = 300,
         cwd: Path | str = REPOSITORY,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:
@@ -108,7 +108,7 @@ class Controller:
         self,
         *args: str,
         user: str | None = None,
-        timeout: float = 120,
+        timeout: float = 300,
         cwd: Path | str = REPOSITORY,
         env: Mapping[str, str] | None = None,
     ) -> subprocess.CompletedProcess[str]:

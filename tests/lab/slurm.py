@@ -112,7 +112,7 @@ class Slurm:
         self.await_nodes()
 
     def run(
-        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 120
+        self, argv: Sequence[str], *, env: Mapping[str, str] | None = None, timeout: float = 300
     ) -> subprocess.CompletedProcess[str]:
         """Run a program on the controller, where users log in; it is configured for the cluster."""
         return self.lab.run(argv, env={"SLURM_CONF": self.config, **(env or {})}, timeout=timeout)

@@ -60,7 +60,7 @@ class Warm:
         env: Mapping[str, str],
         cwd: Path | str,
         input: str = "",
-        timeout: float = 120,
+        timeout: float = 300,
         inside: int | None = None,
     ) -> subprocess.CompletedProcess[str]:
         """Run the program to its end, in the mount and network namespaces of the process `inside`."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.support.commands import DOCTOR
 
-SECONDS = 60
+SECONDS = 120
 """The longest that a test waits for anything."""
 AT_ONCE = (*DOCTOR, "run", "--no-preflight", "-q", "--")
 PYTHON = sys.executable

@@ -31,7 +31,7 @@ class DeviceExaminer(Generic[H]):
         self.hosts.reset()
 
     def __call__(
-        self, *args: str, hosts: str = ALL, user: str | None = None, timeout: float = 120
+        self, *args: str, hosts: str = ALL, user: str | None = None, timeout: float = 300
     ) -> Outcome:
         outcome = Examiner(self.lab, self.folder)(*args, hosts=hosts, user=user, timeout=timeout)
         assert not self.hosts.setters

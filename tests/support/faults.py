@@ -82,7 +82,7 @@ class Examiner:
             self.prepare(self.lab)
 
     def __call__(
-        self, *args: str, hosts: str | None = None, user: str | None = None, timeout: float = 120
+        self, *args: str, hosts: str | None = None, user: str | None = None, timeout: float = 300
     ) -> Outcome:
         report, recording = self.folder / "report.json", self.folder / "recording.json"
         files = ("--json", str(report), "--save", str(recording))

@@ -87,9 +87,10 @@ class Recovery:
         return any(lines[0] < line.number < lines[-1] for lines in here)
 
     def _is_over(self, line: LogLine) -> bool:
-        """Whether the last line of the file says that the training is over, and nobody says who ended."""
-        last = self._files[line.file].last
-        if last is None or last.number <= line.number:
+        """Whether the last line of a file that no launcher wrote to says that the training is over."""
+        file = self._files[line.file]
+        last = file.last
+        if last is None or last.number <= line.number or not _LAUNCHERS.isdisjoint(file.forms):
             return False
         return not last.level.startswith(("E", "F")) and says_finished(last.text)
 

@@ -73,16 +73,6 @@ def test_the_headline_has_what_the_message_says(
     assert words in cause.says
 
 
-def test_a_device_of_another_message_or_rank_is_not_taken(tmp_path: Path) -> None:
-    lines = [
-        "[rank1]: EE9999[PID: 2] The error from device(chipId:5, dieId:0), serial number is 6.",
-        "[rank0]: RuntimeError: NPU function error: aclrtSynchronizeStream, error code is 507015",
-        "[rank1]:         Task execute failed, device_id=5, stream_id=1[FUNC:G][FILE:stream.cc][LINE:1]",
-    ]
-    (cause,) = accusations(written(tmp_path, *lines))
-    assert cause.says == "rank 0: an operator failed on an AI Core"
-
-
 def test_lines_of_two_ranks_keep_their_headers(tmp_path: Path) -> None:
     """An indented line without a header shows nothing about the next line of another rank."""
     failed = (
@@ -131,24 +121,3 @@ WARNED = ("loader WARNING - Error occurred during preprocess.", *PIPELINE, "[ERR
 @pytest.mark.parametrize("lines", [[OPTIONAL], WARNED, [TRANSIENT]], ids=["library", "pipeline", "transient"])
 def test_what_the_job_overcame_is_not_accused(lines: Sequence[str], tmp_path: Path) -> None:
     assert not accusations(written(tmp_path, *lines, *STEPS))
-
-
-def test_the_number_that_the_root_waits_for_completes_the_list(tmp_path: Path) -> None:
-    """The last rank is absent too: the list alone does not show how many there should be."""
-    head = "[ERROR] HCCL(10,train):2026-03-15-01:20:01.62{} [topoinfo_exchange_server.cc:314] [11][Init]"
-    found = written(
-        tmp_path,
-        f"{head.format(1)}[RanktableDetect]topo exchange server get socket timeout! timeout[120 s]",
-        f"{head.format(2)}[DisplayConnectedRank]need connect rankNum is [4]",
-        f"{head.format(3)}[DisplayConnectedRank]connected rankinfo[LINE 0]: "
-        "[0000000000000000],[0000000000000002];",
-    )
-    assert found.charges[0].says == "ranks 1, 3 never came to the rendezvous"
-
-
-def test_the_operator_that_failed_is_named_beside_advice(tmp_path: Path) -> None:
-    said = "RuntimeError: The process exits for this inner error, and the current working operator name is"
-    (charge, *_) = written(tmp_path, f"{said} MatMulOperation.").charges
-    assert charge.symptom == "torch-npu-operator-failed"
-    advice = "Since the operator is called asynchronously, the stacktrace may be inaccurate."
-    assert written(tmp_path, f"RuntimeError: something failed. {advice}").outcome is LogOutcome.UNKNOWN

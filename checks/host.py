@@ -50,9 +50,11 @@ _KINDS = (
     Kind("a network link went down", r"(?<!sata )link (?:is )?down", 0, "(.*)link"),
     Kind(
         "a disk or file system reported errors",
-        r"i/o error(?!.* dev (?:fd|sr)\d)|ext4-fs error",
+        r"(?:i/o|medium|target) error(?!.* dev (?:fd|sr)\d)|(?:ext4-fs|disk) (?:error|failure)"
+        r"|xfs .*(?:corrupt|shutting)|nvme.* (?:timeout, (?:abort|reset|disabl)|will reset)"
+        r"|nvme.* (?:reset|probe) failure",
         1,
-        r"\bdev(?:ice)? (sd[a-z]+|nvme\d+|\w+)",
+        r"\b(?:dev(?:ice)?|failure on|nvme|xfs) \(?(sd[a-z]+|nvme\d+|\w+)",
     ),
     Kind("the connection tracking table was full", r"nf_conntrack: table full", 60),
     Kind("a GPU reported a fault", r"nvrm: xid|fallen off the bus", 1, r"((?:[0-9a-f]{2,8}:){2}[0-9a-f]{2})"),

@@ -85,8 +85,9 @@ class KernelLine:
 
 WORTH_READING = "|".join(
     (
-        f"{LACK}|machine check|hardware error|link (is )?(up|down)|i/o error",
+        f"{LACK}|machine check|hardware error|link (is )?(up|down)|(i/o|medium|target) error",
         "ext4-fs error|nf_conntrack: table full|segfault|edac|soft lockup|blocked for more",
+        "xfs .*(corruption|shutting)|disk failure|nvme.*(timeout, |will reset|failure)",
         "memory failure",
         *every("kernel_log"),
     )

@@ -27,6 +27,17 @@ def test_a_link_that_went_down(up: str, down: str) -> None:
     assert found(*QUIET, down) == [], "it was never up: a port without a cable"
 
 
+@cases
+def test_a_disk_that_fails(line: str) -> None:
+    (problem,) = found(line)
+    assert problem.summary == "kernel log: a disk or file system reported errors"
+
+
+@cases
+def test_a_sound_disk(line: str) -> None:
+    assert found(line) == []
+
+
 def test_an_xid_is_reported_once() -> None:
     (problem,) = found(XID)
     assert "a GPU reported a fault" in problem.summary

@@ -81,7 +81,7 @@ _VALUES = {
     "hccl": "npu npus ascend cann huawei",
     "gloo": "cpu mpi",
     "srun": "slurm",
-    "ssh": "paramiko openssh pdsh remote",
+    "ssh": "paramiko pdsh remote",
     "local": "localhost here",
     "always": "true yes on 1",
     "never": "false no off 0",

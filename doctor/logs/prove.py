@@ -124,7 +124,7 @@ def hosts_of_addresses(reading: Reading, ssh_config: str | None) -> dict[str, st
         for address in said:
             if (ip := bare(address)[0]) and not ip.startswith("127."):
                 found.setdefault(ip, host.name)
-    if reading.recording.transport == "ssh":
+    if reading.recording.transport in ("ssh", "openssh"):
         for each in reading.recording.hosts:
             if each.name in reading.recording.unreached and each.name not in found.values():
                 found.update(dict.fromkeys(_dialled(each, ssh_config), each.name))

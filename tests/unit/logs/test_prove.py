@@ -3,17 +3,20 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.logs.explanation import Explanation, Proof, ProofState
 from doctor.logs.model import Conclusion, LogCause, LogLine, LogOutcome, Party
-from doctor.logs.prove import BLIND, ProofExam, proofs, same
-from doctor.model import Confidence, Evidence, Status
+from doctor.logs.prove import BLIND, ProofExam, hosts_of_addresses, proofs, same
+from doctor.model import Confidence, Evidence, Host, Status, UnreachedHost, UnreachedKind
 from tests.support.cases import cases, from_cases
+from tests.support.recordings import recording
 from tests.support.reports import reports
 
 
@@ -47,6 +50,19 @@ def test_an_address_is_that_of_an_examined_host() -> None:
     at = {"10.0.0.2": "node2"}
     assert proof(("shm-small",), "10.0.0.2", addresses=at).says.startswith("shm-small fails on node2: ")
     assert proof(("shm-small",), "10.0.0.3", addresses=at).proved is ProofState.OPEN
+
+
+@pytest.mark.parametrize("transport", ["ssh", "openssh"])
+def test_the_address_of_a_host_that_did_not_answer_is_that_of_ssh_config(
+    transport: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("Host node2\n  HostName 192.0.2.7\n")
+    lost = UnreachedHost("node2", UnreachedKind.TIMEOUT, "No answer.", "", (), "")
+    hosts = (Host("node1", "node1"), Host("node2", "node2"))
+    made = recording(["node1"], hosts=hosts, unreached={"node2": lost}, transport=transport)
+    reading = read_recording(made)
+    assert hosts_of_addresses(reading, str(config))["192.0.2.7"] == "node2"
 
 
 def test_a_log_that_names_no_host() -> None:

@@ -41,8 +41,7 @@ class Apart(Generic[T]):
         self.answer, answers = os.pipe()
         """A pipe that is readable when there is news."""
         ends, self._line = os.pipe()
-        for stream in (sys.stdout, sys.stderr):
-            stream.flush()
+        _flush()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(self.answer)
@@ -94,6 +93,11 @@ class Apart(Generic[T]):
             os.waitpid(self.pid, 0)
 
 
+def _flush() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+
+
 def reap_orphans() -> None:
     """Leave no zombie, if this is the first process of a container: orphans are its children."""
     if os.getpid() != 1:
@@ -109,8 +113,6 @@ def apart(work: Callable[[], T]) -> T:
     """The result of the work; signals that end doctor go to the work, which ends as it ends on them: it has
     some seconds to remove what it made.
     """
-    held = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # none comes between the fork and its handler
-    child = Apart(work)
     before: dict[int, Any] = {}
     passed: list[int] = []
     until = math.inf
@@ -122,10 +124,15 @@ def apart(work: Callable[[], T]) -> T:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child.pid, number)
 
-    for number in map(int, STOPS):
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            before[number] = signal.signal(number, pass_on)
-    signal.pthread_sigmask(signal.SIG_SETMASK, held)
+    _flush()
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, STOPS)  # none comes between the fork and its handler
+    try:
+        child = Apart(work)
+        for number in map(int, STOPS):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, pass_on)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
     try:
         while not child.poll(TICK) and time.monotonic() < until:
             pass

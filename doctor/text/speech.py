@@ -287,8 +287,8 @@ def _by_template(templates: Iterable[Template], text: str, depth: int) -> str | 
 
 
 def _may_fit(template: Template, text: str) -> bool:
-    """A hole at the end does not take the full stop of a sentence, and no hole takes several lines."""
-    at_end = template.english.endswith("}") and text.endswith(".")
+    """A hole at the end takes dots, but not the full stop of a sentence, and no hole takes several lines."""
+    at_end = template.english.endswith("}") and text.endswith(".") and not text.endswith("...")
     return not at_end and ("\n" in template.english or "\n" not in text)
 
 

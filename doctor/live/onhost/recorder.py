@@ -53,6 +53,8 @@ def plain(data: bytes) -> Any:
     """
     import pickletools  # few hosts have a dump in this form
 
+    for text, size in ((pickletools.unicodestring1, 1), (pickletools.unicodestring4, 4)):
+        text.reader = _text_reader(size)
     steps = pickletools.genops(data)
     stack, memo = [], {}  # type: list[Any], dict[int, Any]
     try:
@@ -68,6 +70,11 @@ def plain(data: bytes) -> Any:
         raise UnreadableDump("it is damaged") from error
     except ValueError as error:
         raise UnreadableDump("it is cut off or damaged") from error
+
+
+def _text_reader(size: int) -> Any:
+    """Reads a text behind its length, a number of that size. Names of functions need not be UTF-8."""
+    return lambda file: file.read(int.from_bytes(file.read(size), "little")).decode("utf-8", "replace")
 
 
 def _step(name: str, argument: Any, stack: "list[Any]", memo: "dict[int, Any]") -> None:
@@ -106,7 +113,9 @@ def _put(name: str, values: "list[Any]", stack: "list[Any]") -> None:
 
 def _marked(stack: "list[Any]") -> "list[Any]":
     """Take what lies above the last mark."""
-    at = len(stack) - 1 - stack[::-1].index(_MARK)
+    at = len(stack) - 1
+    while stack[at] is not _MARK:
+        at -= 1
     values = stack[at + 1 :]
     del stack[at:]
     return values

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from doctor.run.apart import apart
 from tests.support.cases import from_cases
 from tests.support.command import SECONDS, await_true, started
 from tests.support.commands import DOCTOR, environment
@@ -46,3 +47,13 @@ def test_a_signal_just_after_the_fork_ends_the_work() -> None:
         [sys.executable, "-c", AT_ONCE], capture_output=True, text=True, env=environment(), timeout=SECONDS
     )
     assert (ran.stdout, ran.returncode) == ("SIGINT ended a part of doctor.\n", 0), ran.stderr
+
+
+def test_no_signal_is_held_if_the_fork_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fork() -> int:
+        raise BlockingIOError("no more processes")
+
+    monkeypatch.setattr(os, "fork", fork)
+    with pytest.raises(BlockingIOError):
+        apart(lambda: None)
+    assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, ())

@@ -48,6 +48,7 @@ def test_the_rank_asleep_of_a_real_job(waits: str, asleep: str) -> None:
 def test_the_pickle_says_what_torch_would_have_read() -> None:
     read = pickle.loads(raw("recorder_waits.pickle"))
     assert plain(raw("recorder_waits.pickle")) == read
+    assert plain(b"\x80\x02X\x02\x00\x00\x00a\xff.") == plain(b"\x80\x02\x8c\x02a\xff.") == "a\ufffd"
 
 
 def entry(group: int, seq: int, over: bool, **more: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ _TRAINING = re.compile(
 _FINISHED = re.compile(
     r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?|until|before)\b)(?:.{0,200}\b(?:(?:pre-?|fine-?)?train(?:ing)?|tuning"
     r"|run|job|experiment|epochs|steps)\b.{0,40}\b(?:finish(?:ed)?|completed?|done)\b[.! ]{0,9}$"
-    r"|(?:\[[^\]]{1,40}\]:? {0,4})?(?:all )?(?:done|finished|completed?)[.! ]{0,9}$)"
+    r"|(?:\[(?!\d)[^\]]{1,40}\]:? {0,4})?(?:all )?(?:done|finished|completed?)[.! ]{0,9}$)"
 )
 _EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
 _COUNT = re.compile(

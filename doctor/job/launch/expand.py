@@ -192,7 +192,7 @@ def moved(folder: Value, to: str) -> str | None:
     if start is None or unknown(to):
         return None
     if not start.startswith(START):
-        return posixpath.normpath(start)[:LONGEST]
+        return posixpath.normpath(re.sub("^/+", "/", start))[:LONGEST]
     below = posixpath.normpath(start.removeprefix(START).lstrip("/"))
     return START if below == "." else f"{START}/{below}"[:LONGEST]
 

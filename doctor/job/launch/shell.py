@@ -221,6 +221,9 @@ class _Shell(ShellWithScripts):
         elif line[0] in self.functions:
             self.set(prefix)
             self.call(line[0], line[1:])
+        elif unknown(line[0]) and self.functions:
+            self.call_any()
+            self._launch(words[0].line, line, prefix)
         elif not self.given(prefix, lambda: self.runs_script(line, words[0].line)):
             self._launch(words[0].line, line, prefix)
 

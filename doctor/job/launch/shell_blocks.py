@@ -33,7 +33,7 @@ class Blocks:
 
 
 def blocks(found: Sequence[Word | Separator]) -> Blocks:
-    commands = tuple(_commands(found))
+    commands = tuple(_with_done(list(_commands(found))))
     done: dict[int, int] = {}
     ends: dict[int, int] = {}
     loops: list[int] = []
@@ -74,6 +74,34 @@ def _commands(found: Sequence[Word | Separator]) -> Iterator[SimpleCommand]:
             yield SimpleCommand(tuple(words), item.text)
             words = []
     yield SimpleCommand(tuple(words), "\n")
+
+
+def _with_done(commands: list[SimpleCommand]) -> list[SimpleCommand]:
+    """The commands with `for ((…)) { … }` written as `for ((…)) do … done`."""
+    opened: list[bool] = []
+    head = False  # whether only the head of such a loop was read so far
+    for place, command in enumerate(commands):
+        words = list(command.words)
+        counted = len(words) > 1 and words[0].plain == "for" and words[1].raw.startswith("((")
+        named = len(words) > 1 and words[0].plain == "function"
+        for at, word in enumerate(words):
+            if word.plain == "{" and (
+                at == 0 or words[at - 1].plain in _BEFORE_BRACE or (at == 2 and (counted or named))
+            ):
+                opened.append((at == 2 and counted) or (at == 0 and head))
+                words[at] = _reserved("do", word) if opened[-1] else word
+            elif word.plain == "}" and at == 0 and opened and opened.pop():
+                words[at] = _reserved("done", word)
+        head = (counted and len(words) == 2) or (head and not words)
+        commands[place] = SimpleCommand(tuple(words), command.end)
+    return commands
+
+
+_BEFORE_BRACE = _LEADING | {"{"}
+
+
+def _reserved(text: str, word: Word) -> Word:
+    return Word((WordPart("text", text, text),), word.line)
 
 
 def _leading(words: Sequence[Word]) -> Iterator[str]:

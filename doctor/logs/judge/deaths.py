@@ -6,7 +6,7 @@ An end that only follows from another is left out: an exit code after a lost con
 import re
 from collections.abc import Sequence
 
-from doctor.logs.judge.case import LogCase
+from doctor.logs.judge.case import INTERRUPTED, LogCase
 from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind, exit_of, killed_pid, lacks_memory, signal_of
 from doctor.logs.judge.parties import covers, key
@@ -64,8 +64,8 @@ def deaths_of(case: LogCase) -> list[Suspect]:
 def nameless_death(case: LogCase) -> list[Suspect]:
     """A process that a signal ended, if no line says which: the only cause that is known."""
     events = [each for each in case.of(SuspectKind.DIED) if not each.who]
-    if not events or case.of(SuspectKind.SCHEDULER):
-        return []  # the scheduler sent the signal
+    if not events or case.of(SuspectKind.SCHEDULER) or any(each.id == INTERRUPTED for each in case.events):
+        return []  # the scheduler or a person sent the signal
     pids = {int(found["pid"]) for _, line in case.odd if (found := _BY_SHELL.search(line.text))}
     return [Suspect({Party(pid=pids.pop() if len(pids) == 1 else None): None}, events)]
 
@@ -87,10 +87,13 @@ def _same(case: LogCase, death: Suspect, party: Party, event: Event) -> bool:
 
 def _of_another_job(case: LogCase, event: Event) -> bool:
     """Whether the kernel killed a process that the job never mentions: no message of the job fits a kill."""
-    if event.line.form is not Form.KERNEL:
+    if event.line.form is not Form.KERNEL or not lacks_memory(event.sighting):
         return False
     own = [each for each in case.events if each.line.form is not Form.KERNEL]
-    return bool(own) and not any(each.kind in _COMPLAINTS or signal_of(each.sighting) == 9 for each in own)
+    return bool(own) and not any(
+        each.kind in _COMPLAINTS or signal_of(each.sighting) == 9 or "kill" in each.line.text.lower()
+        for each in own
+    )
 
 
 def _follows(case: LogCase, event: Event) -> bool:

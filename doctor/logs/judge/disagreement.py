@@ -55,7 +55,10 @@ def _of_neighbours(case: LogCase, suspect: Suspect) -> LogBlame:
     """Two ranks issued different collectives, and the one with the smaller buffer reports it. Either of them
     may be wrong.
     """
-    how, wrote = ["the sizes of the two sides differ"], tuple(suspect.who)
+    taken, wrote = suspect.events[0].sighting.taken, tuple(suspect.who)
+    came, room = taken.get("received"), taken.get("expected")
+    sizes = f"data of {came} bytes came for a buffer of {room}" if came and room else ""
+    how = ["the sizes of the two sides differ" if sizes else "the line says so"]
     if all(each.rank is None for each in wrote) and (aborted := _aborted(case, suspect)):
         how.append(f"the line has no rank; {who(aborted)} is the one that ended itself (SIGABRT) there")
         wrote = aborted
@@ -64,10 +67,9 @@ def _of_neighbours(case: LogCase, suspect: Suspect) -> LogBlame:
     near = {(rank + by) % last for rank in at for by in (-1, 0, 1)}
     parties = tuple(case.places.settled(Party(rank=rank), None) for rank in sorted(near))
     beside = f" ({ranks_text(near - at, most=MOST)})" if near - at else ""
-    taken = suspect.events[0].sighting.taken
     says = f"{who(wrote)} or a neighbour{beside} issued a different collective from the others"
-    sizes = f"data of {taken.get('received')} bytes came for a buffer of {taken.get('expected')}{UNDECIDED}"
-    return LogBlame(f"{says}: {sizes}", parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
+    says += f": {sizes or 'data came that had another size'}{UNDECIDED}"
+    return LogBlame(says, parties, tuple(suspect.events), Confidence.SUSPECT, tuple(how))
 
 
 def _aborted(case: LogCase, suspect: Suspect) -> tuple[Party, ...]:

@@ -150,7 +150,9 @@ def ordered(case: LogCase, found: Iterable[Suspect], accused: frozenset[Key]) ->
             _caused(case, by, other, events[id(by)], events[id(other)]) for by in causes if by is not other
         )
 
-    kept = [each for each in several if not is_caused(each)]
+    kept = [
+        each for each in several if not is_caused(each)
+    ] or several  # they may explain each other in a ring
     kinds = list({each.id: each for each in case.events}.values())
 
     def rank(each: Suspect) -> tuple[bool, int, int]:

@@ -92,6 +92,8 @@ class Recovery:
         last = file.last
         if last is None or last.number <= line.number or not _LAUNCHERS.isdisjoint(file.forms):
             return False
+        if file.who.rank is not None or (_ends_it(line) and line.who.rank not in (None, last.who.rank)):
+            return False  # a shell, or another rank, may have said so
         return not last.level.startswith(("E", "F")) and says_finished(last.text)
 
     def clears(self, party: Party, line: LogLine) -> bool:

@@ -83,7 +83,8 @@ class People:
                 places.setdefault(owner.local, set()).add(each.name.rpartition("/attempt_")[0])
                 other = other or owner.rank not in (None, owner.local)
             other = other or any(rank != local for local, rank in each.learned.rank_of_local.items())
-        if other or any(len(folders) > 1 for folders in places.values()):
+        more = places and max(each.learned.world or 0 for each in scans) > len(places)
+        if other or more or any(len(folders) > 1 for folders in places.values()):
             for key, owner in self.owners.items():
                 if owner.assumed:
                     self.owners[key] = replace(owner, rank=None, assumed=False)

@@ -85,6 +85,12 @@ def test_local_ranks_of_two_hosts_are_no_ranks(tmp_path: Path) -> None:
     ]
 
 
+def test_local_ranks_of_one_host_are_no_ranks_if_the_world_is_larger(tmp_path: Path) -> None:
+    text = f"world_size=8\n{RESET}"
+    files = {f"none_ab12/attempt_0/{local}/stderr.log": text for local in range(4)}
+    assert [file.who.rank for file in logs_of(write(tmp_path, files)).files] == [None] * 4
+
+
 def test_the_prefix_tells_the_rank_of_a_local_rank(tmp_path: Path) -> None:
     folder = write(
         tmp_path,

@@ -42,7 +42,9 @@ def _nodes(text: str) -> tuple[str, ...]:
     def padded(match: re.Match[str]) -> str:
         return f"[{re.sub('[0-9]+', lambda number: number[0].zfill(int(match[1])), match[2])}]"
 
-    return nodes(re.sub(r"\[([0-9]):([0-9,-]+)\]", padded, text[:4000].partition("@")[0]))
+    whole = re.sub(r"\[([0-9]):([0-9,-]+)\]", padded, text[:4000].partition("@")[0])
+    parts = re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", whole)  # one that is cut off takes no other with it
+    return tuple(name for part in parts for name in nodes(part))
 
 
 def _line(start: LaunchParts) -> list[str]:

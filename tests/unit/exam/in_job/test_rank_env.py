@@ -76,6 +76,11 @@ def test_nonsense_from_mpirun_is_not_an_address(text: str) -> None:
     )
 
 
+def test_a_part_that_is_cut_off_takes_no_other_node_with_it() -> None:
+    environ = {**OPENMPI, "OMPI_MCA_orte_node_regex": "node[1:7,9],n[1:3", "MASTER_ADDR": ""}
+    assert {"node7", "node9"} <= {*read_job_rank(environ | {"OMPI_COMM_WORLD_SIZE": "4"} | FIRST).heads}
+
+
 def test_the_scheduler_of_mindspore_is_not_a_rank() -> None:
     assert is_scheduler({**MSRUN, "MS_ROLE": "MS_SCHED"})
     assert not is_scheduler(MSRUN)

@@ -57,6 +57,17 @@ def test_a_kill_of_another_program_accuses_nobody(tmp_path: Path) -> None:
     ]
 
 
+def test_a_kill_that_only_the_end_of_a_loader_confirms_is_the_jobs(tmp_path: Path) -> None:
+    kill = "Jan  1 10:00:03 node1 kernel: Memory cgroup out of memory: Killed process 42 (python) total-vm:9"
+    (tmp_path / "kern.log").write_text(f"{kill}\n")
+    (tmp_path / "train.log").write_text(
+        "2026-01-01 10:00:01 step 1 loss 2.0\n"
+        "RuntimeError: DataLoader worker (pid 42) is killed by signal: Killed. \n"
+    )
+    (said,) = causes(concluded(tmp_path))
+    assert said.startswith("process 42 on node1 (python) was killed by the kernel for lack of memory")
+
+
 def test_events_of_one_moment_all_count(tmp_path: Path) -> None:
     said = causes(written(tmp_path, RANK.format(100, 11), RANK.format(101, 12)))
     assert "process 11 and process 12: " in said[0]

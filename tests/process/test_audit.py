@@ -10,8 +10,6 @@ import pytest
 from tests.support.cases import cases
 from tests.support.paths import ROOT
 
-UNKNOWN = '{"dependencies": [{"name": "rich", "skip_reason": "it was not found"}]}'
-
 
 def audit(answer: str | None, code: int, said: str, folder: Path, required: str) -> None:
     if answer is not None:

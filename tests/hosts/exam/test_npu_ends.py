@@ -3,7 +3,6 @@
 import itertools
 import json
 import signal
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +13,6 @@ from tests.support.faults import some_of
 
 HOSTS = "node[1-3]"
 USERS = {"root": (), "trainee": ("--sudo",)}
-Start = Callable[..., Started]
 
 
 def asking(rack: Rack) -> str:

@@ -17,7 +17,6 @@ from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
 HEALTHY = recording(NAMES)
-SICK = recording(NAMES, heard={"node2": heard(2, NAMES, spaces=SMALL_SHM)})
 FILES = ("json", "html", "junit", "markdown", "save", "healthy-hosts", "faulty-hosts")
 
 

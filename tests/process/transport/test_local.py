@@ -9,13 +9,12 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from doctor.model import Answer, AnswerEnd, Host
+from doctor.model import Answer, AnswerEnd
 from doctor.transport import Line, Script
 from doctor.transport.local import LocalTransport
 from tests.support.paths import ROOT
 
 DONE = b"DONE"
-HERE = Host("here", "localhost")
 
 
 @pytest.fixture

@@ -171,7 +171,6 @@ def test_a_gpu_is_blamed_once() -> None:
 
 
 JOINED = dict.fromkeys(range(8), NvidiaHealth(fabric="Completed", fabric_status="Success"))
-WAITING = dict.fromkeys(range(8), NvidiaHealth(fabric="In Progress"))
 UP, GONE, HIDDEN = FabricManager(4, True), FabricManager(4, False), FabricManager(4, None)
 NONE = FabricManager(0, False)
 

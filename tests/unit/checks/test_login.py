@@ -8,9 +8,6 @@ from tests.support.cases import cases
 from tests.support.recordings import FILES, heard, recording, report
 
 NAMES = ["a", "b"]
-GB = 1 << 30
-WHOLE = 24684084 * 1024
-"""All the memory of the hosts in recordings."""
 PYTHON = "python 3.11.2 /opt/train/bin/python\n"
 
 

@@ -39,9 +39,6 @@ def into(host: str) -> list[tuple[str, str]]:
     return [(other, host) for other in NAMES if other != host]
 
 
-ACROSS = [way for x in "ab" for y in "cd" for way in ((x, y), (y, x))]
-
-
 def out_of(host: str) -> list[tuple[str, str]]:
     return [(host, other) for other in NAMES if other != host]
 

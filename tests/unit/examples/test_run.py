@@ -15,7 +15,6 @@ from tests.support.paths import ROOT
 
 EXAMPLES = [path for path in sorted((ROOT / "examples").rglob("*.*")) if path.suffix not in (".md", ".py")]
 STARTS = re.compile(r"(?m)^(?!.*--exam node)[^#\n]*\bdoctor,? (?:preflight|run|check)\b.*$", re.MULTILINE)
-STARTING = [path for path in EXAMPLES if STARTS.search(path.read_text())]
 SCRIPTS = ("slurm/run.sbatch", "pbs/train.pbs", "lsf/train.lsf")
 
 

@@ -13,7 +13,6 @@ from tests.support.limits import within
 from tests.support.paths import ROOT
 
 PAIRS = from_cases(__file__, "PAIRS", dict[str, Mapping[str, str]])
-WORDS = r"\s+"
 TABLES = from_cases(__file__, "TABLES", dict[str, tuple[str, int, Mapping[str, str]]])
 """How cells are separated, the number of rows, and the content of the second (or only) one."""
 NOTHING = from_cases(__file__, "NOTHING", tuple[str, ...])

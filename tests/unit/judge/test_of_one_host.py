@@ -26,7 +26,6 @@ CHECKS = find_checks().checks
 OF_ONE = [each for each in CHECKS if each.of_one_host]
 OWN = Fact("own", Run("true"), str)
 FOUR = [f"node{n}" for n in range(1, 5)]
-NO_MEMORY = {"/proc/meminfo": "MemTotal: 9 kB\nMemAvailable: 9 kB"}
 SICK = recording(
     FOUR,
     heard={

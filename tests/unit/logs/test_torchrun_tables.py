@@ -8,7 +8,6 @@ from tests.support.cases import from_cases
 from tests.support.each import each
 from tests.support.fault_logs import pasted
 
-ELASTIC = "torch/distributed/elastic/multiprocessing/api.py"
 FRAMES = from_cases(__file__, "FRAMES", str)
 TABLE = from_cases(__file__, "TABLE", str)
 

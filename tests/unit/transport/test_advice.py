@@ -25,7 +25,6 @@ from tests.support.each import each
 from tests.support.paths import ROOT
 
 HOST = Host("node1", "10.0.0.1")
-OPTIONS = ("-p", "2222", "-i", "keys/of me", "-J", "me@jump:22,other")
 DESTINATIONS = from_cases(__file__, "DESTINATIONS", tuple[Destination, ...])
 WORDS = from_cases(__file__, "WORDS", tuple[str, ...])
 KNOWN = (ssh_errors.PresentedKey("ssh-rsa", "SHA256:x", name) for name in ("node1", "[10.0.0.1]:2222"))

@@ -18,7 +18,6 @@ from tests.support.hang.written import changed, evidence, looked
 from tests.support.library_texts import sample
 
 ONE_SLEEPS = ["waits"] * 5 + ["sleeps"] + ["waits"] * 2
-STATUS = "torch_hccl_status-0_10.0.0.1_0_2_4711_1795284713000.log"
 OTHER = {"op_type": "ALLREDUCE", "comm_ids": "all"}
 
 

@@ -9,8 +9,6 @@ from hypothesis import strategies as st
 from doctor.job.launch.command import read_command
 from tests.support.cases import cases, from_cases
 
-TORCH = {"nnodes": "2", "nproc_per_node": "8"}
-
 
 @cases
 def test_a_command_line(line: str, name: str | None, options: dict[str, str], program: str) -> None:

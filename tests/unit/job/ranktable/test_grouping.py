@@ -123,10 +123,6 @@ def test_limits_of_each_product(
     assert grouped(form, product, *devices) == expected
 
 
-NEEDED = "device_ip is missing, and ranks of other servers need it"
-UNNEEDED = "device_ip is missing, and this product needs it even on one server"
-
-
 @cases
 def test_where_device_addresses_are_needed(
     form: MakeForm, product: str | None, pods: str, expected: list[tuple[Severity, str]]

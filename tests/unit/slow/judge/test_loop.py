@@ -16,7 +16,6 @@ from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowState
 from tests.support.slow.recorded import SAMPLES, recorded, with_rounds
 
-WRITES = "it writes to a pipe or a terminal there"
 LINES = {
     "sleep": (27, LateReason.ELSEWHERE, "it sleeps there"),
     "lock": (35, LateReason.ELSEWHERE, "it waits for a lock on a file there"),

@@ -16,7 +16,7 @@ from tests.lab.warm import Started
 from tests.support.smoke.pages import watching
 
 FREEZER = Path("/sys/fs/cgroup/freezer")
-PERIOD, STOPPED = 0.3, 0.8
+PERIOD, STOPPED = 0.04, 0.9
 pytestmark = pytest.mark.skipif(not (FREEZER / "cgroup.procs").exists(), reason="needs cgroup v1")
 
 

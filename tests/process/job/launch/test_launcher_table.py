@@ -70,7 +70,7 @@ def test_a_new_launcher_is_one_file_and_one_row(tree: Path) -> None:
         "looked for": True,
         "rank": [9, 16, "node1"],
         "variables": [*[True] * 5, False, False],
-        "seat": ["rankrun", 9, 16, ["node1"]],
+        "seat": ["RR_RANK", 9, 16, ["node1"]],
         "own": [True] * 5,
         "form": "rankrun",
         "lines": "rankrun --hosts=2 --per-host=$NPROC_PER_NODE --host-number=$NODE_RANK"

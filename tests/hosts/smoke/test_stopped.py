@@ -59,7 +59,7 @@ def test_a_frozen_and_thawed_host_is_named(lab: Lab, tmp_path: Path) -> None:
             watch.await_phase("train", 0, run=process)
         begin.set()
         process.communicate(timeout=100)
-    keep(options, process.returncode, tmp_path, "")
+    keep(options, process.returncode or 0, tmp_path, "")
     told = json.loads(report.read_text())
     (found,) = (each for each in told["findings"] if each["status"] in ("fail", "warn"))
     assert (found["check"], found["status"], found["hosts"]) == ("smoke-contention", "fail", ["node2"])

@@ -26,7 +26,7 @@ _OPTIONS = {
     "--tp": "--tensor-parallel --tensor-parallel-size --tensor-model-parallel-size",
     "--save": "--record --dump",
     "--replay": "--input --from-file --load",
-    "--verbose": "--debug --trace --detail --details",
+    "--verbose": "--debug --detail --details",
     "--quiet": "-s --silent",
     "--no-color": "--nocolor --plain",
 }

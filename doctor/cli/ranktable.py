@@ -14,7 +14,10 @@ HOSTS = ("HOSTS", "--hostfile", "--inventory", "--local")
 BY_JOB = (*HOSTS, "--job")
 IN_A_TABLE = ("device-missing", "device-ip-missing", "device-ip-duplicate")
 """The checks that must be decided before a table is written. A fault of any other check prevents it too."""
-SSH = ("--user", "--port", "--identity", "--jump", "--ssh-config", "--accept-new", "--sudo", "--enter")
+SSH = (
+    *("--user", "--port", "--identity", "--jump", "--ssh-config", "--accept-new"),
+    *("--sudo", "--enter", "--trace"),
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from doctor.targets.inputkind import refuse_other
 from doctor.targets.inventory import Targets
 from doctor.text.nodeset import check_jump, check_user, fold, unfold
 from doctor.text.textfile import read_text
+from doctor.text.trace import begin_trace
 from doctor.transport.ssh.settings import SshSettings
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def choose_transport(
     way: WayFlags, targets: Targets, hosts: Sequence[Host], environ: Mapping[str, str] = os.environ
 ) -> Transport:
     """The transport to these hosts. `environ` names the Slurm job whose nodes are reached by srun."""
+    if way.trace:
+        begin_trace()
     if way.transport == "local" and not targets.local:
         raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
     if targets.local and way.transport not in ("ssh", "openssh", "srun"):

@@ -20,6 +20,7 @@ from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text
 from doctor.text.speech import t
 from doctor.text.terminal import can_redraw, coloured, room, taken, tell
+from doctor.text.trace import trace, tracing
 
 REDRAW = 0.2
 LOG = 10.0
@@ -54,6 +55,8 @@ class ProgressLine:
         if before is None or before.phase != stage.phase:
             self._logged = now
         begins = before is None or (before.phase, before.part) != (stage.phase, stage.part)
+        if begins:
+            trace("", f"{stage.phase}: {stage.doing}")
         if begins and self._verbose and self._wanted and not self.live:
             tell(f"doctor: {words(stage, 0.0, now - self._began)}\n")
         if before is None and self._wanted:
@@ -93,7 +96,7 @@ class ProgressLine:
 
 def progress_line(outputs: Outputs) -> ProgressLine:
     colour = coloured(sys.stderr, outputs.colours)
-    return ProgressLine(not outputs.quiet, verbose=outputs.verbose, colour=colour)
+    return ProgressLine(not outputs.quiet and not tracing(), verbose=outputs.verbose, colour=colour)
 
 
 def words(stage: Stage, still: float, ran: float) -> str:

@@ -106,6 +106,7 @@ class WayFlags:
     )
     timeout: float = any_option("--timeout S", "Seconds for a host's answer.", default=60.0, **SECONDS)
     deadline: float | None = live_option("--deadline S", "Seconds for the whole run.", **SECONDS)
+    trace: bool = live_option("--trace", "Print doctor's own steps and their times.", default=False)
 
     by_default: frozenset[str] = frozenset()
     """Fields set by the user's defaults: nobody typed them for this run."""

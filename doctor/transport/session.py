@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Callable, Mapping
 
 from doctor.model import UnreachedKind
+from doctor.text.trace import trace
 from doctor.transport import Line, Script, SessionEnd, errors
 from doctor.transport.errors import CannotReach
 from doctor.transport.program import Program, feed
@@ -164,6 +165,7 @@ class _Voice:
         why: CannotReach | None = None
         try:
             self._program = program = self._start(self._host, self._script)
+            trace(self._host, "its session is open")
             try:
                 self._pump(program, stderr)
                 if not self._closing:
@@ -174,6 +176,7 @@ class _Voice:
         except Exception as error:
             # The caller waits for this host's end.
             why = errors.explained(error)
+        trace(self._host, why.summary if why else "its session has ended")
         self._end(why, rc, bytes(stderr))
 
     def _end(self, why: CannotReach | None, rc: int | None = None, stderr: bytes = b"") -> None:

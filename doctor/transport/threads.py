@@ -11,6 +11,7 @@ from queue import Empty, SimpleQueue
 
 from doctor.errors import UsageError
 from doctor.model import Answer, AnswerEnd, UnreachedHost, UnreachedKind
+from doctor.text.trace import trace
 from doctor.transport import Script, Session, errors
 from doctor.transport.descriptors import Descriptors
 from doctor.transport.program import Program, converse
@@ -119,7 +120,9 @@ class ThreadedTransport(ABC):
             self.descriptors.take(host, self.descriptors_of(host), waits=True)
             try:
                 program = self.program(host, script.command, turn)
+                trace(host, "its script runs")
                 answer = converse(host, program, script, turn.begin())
+                trace(host, "it has answered")
                 if answer.end is AnswerEnd.FLOOD:
                     # The program may keep printing, even if nobody reads.
                     self.give_up(host)
@@ -130,6 +133,7 @@ class ThreadedTransport(ABC):
             why = errors.explained(error)
             if isinstance(error, UsageError) and why.kind is not UnreachedKind.CONTROLLER:
                 raise
+            trace(host, why.summary)
             # A thread that died silently would leave its host without an outcome.
             return why.of(host)
 

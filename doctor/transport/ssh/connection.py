@@ -10,6 +10,7 @@ from typing import Any
 
 import paramiko
 
+from doctor.text.trace import trace
 from doctor.transport import errors
 from doctor.transport.errors import CannotReach, Destination
 from doctor.transport.ssh import errors as ssh_errors
@@ -91,6 +92,10 @@ class Dial:
         self._aborted = False
         self.doing = "it waited for its turn"
 
+    def _begin(self, step: str, doing: str) -> None:
+        trace(self._to.name, step)
+        self.doing = doing
+
     def abort(self) -> None:
         self._aborted = True
         self._clean_up()
@@ -114,9 +119,9 @@ class Dial:
                 if self._shared.closing.wait(pause):
                     raise errors.interrupted() from None
         try:
-            self.doing = "its host key was checked"
+            self._begin("its host key is checked", "its host key was checked")
             identity.check(wire)
-            self.doing = "logging in"
+            self._begin("it logs in", "logging in")
             log_in(wire, self._settings, self._shared.keys, self._left)
         except BaseException:
             self._clean_up()
@@ -137,14 +142,17 @@ class Dial:
         settings = self._settings
         seconds = self._patience()
         if settings.proxy_command:
-            self.doing = "the ProxyCommand was connecting"
+            self._begin("its ProxyCommand connects", "the ProxyCommand was connecting")
             self._proxy = Proxy(settings.proxy_command)
             self._undo.append(self._proxy.end)
             return self._proxy.sock
         if self._through is not None:
-            self.doing = "the jump host was connecting"
+            self._begin("its jump host connects", "the jump host was connecting")
             return self._tunnel(self._through, seconds)
-        self.doing = "its name was looked up and its port dialled"
+        self._begin(
+            f"{settings.address} is looked up, and port {settings.port} dialled",
+            "its name was looked up and its port dialled",
+        )
         try:
             return connect(settings.address, settings.port, seconds, self._register_socket)
         except OSError as error:
@@ -170,7 +178,7 @@ class Dial:
 
     def _handshake(self, key_algorithms: tuple[str, ...]) -> ParamikoTransport:
         stream = self._stream()
-        self.doing = "the SSH server was greeting"
+        self._begin("its SSH server greets", "the SSH server was greeting")
         done = threading.Event()
         wire = ParamikoTransport(stream, key_algorithms)
         self._undo.append(wire.hang_up)

@@ -15,6 +15,7 @@ from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.ssh.settings import SshSettings
 from doctor.transport.ssh.transport import SshTransport
 from tests.support.cases import cases, from_cases
+from tests.support.commands import doctor
 from tests.support.paths import ROOT
 from tests.support.transport_servers import (
     DONE,
@@ -252,3 +253,14 @@ def test_a_host_costs_little_cpu_time(server: Sshd, settings: SshSettings) -> No
     spent = (time.process_time() - begun) / len(hosts)
     assert [type(a) for a in got.values()] == [Answer] * 32
     assert spent < 0.015
+
+
+def test_the_trace_ends_with_the_step_that_stalls(tmp_path: Path) -> None:
+    with listener(lambda _: time.sleep(10)) as mute:
+        way = ("--transport", "ssh", "--port", str(mute), "--connect-timeout", "0.5")
+        run = doctor("facts", "127.0.0.1", *way, "--trace", cwd=tmp_path)
+    steps = [line.partition(" s  ")[2] for line in run.stderr.splitlines()]
+    dialled = f"127.0.0.1: 127.0.0.1 is looked up, and port {mute} dialled"
+    assert steps[:3] == ["hosts: 0/1 answered", dialled, "127.0.0.1: its SSH server greets"]
+    assert steps[3].startswith("127.0.0.1: ")
+    assert len(steps) == 4

@@ -1,4 +1,4 @@
-"""InfiniBand and RoCE ports between the hosts: whether a port is up like the same port of other hosts."""
+"""InfiniBand and RoCE ports between the hosts: whether a port is up, and as fast, as on the other hosts."""
 
 import re
 from collections import Counter, defaultdict
@@ -19,8 +19,11 @@ from doctor.api import (
     Skip,
     check,
     fold,
+    maybe,
 )
+from doctor.facts.gpus import Gpus
 from doctor.facts.infiniband import IB_PORTS, InfinibandPort
+from doctor.facts.nvidia.gpus import GPUS
 
 HCA = "NCCL_IB_HCA"
 NEARLY_ALL = 0.9
@@ -89,6 +92,82 @@ def ib_port_down(ports: Mapping[str, Sequence[InfinibandPort]], plan: JobPlan) -
                 yield from _down(host, port, peers, wish if meant else "")
         if len(own) < most:
             yield from _gone(host, {_key(port) for port in ports[host]}, peers, named=meant and not own)
+
+
+@check(
+    "ib-port-slow",
+    IB_PORTS,
+    maybe(GPUS),
+    PLAN,
+    damage=Damage.LOAD,
+    scope=Scope.CLUSTER,
+    remedy="look-at-ib-rate",
+    backends=(Backend.NCCL,),
+    several_hosts=True,
+)
+def ib_port_slow(
+    ports: Mapping[str, Sequence[InfinibandPort]], gpus: Mapping[str, Gpus], plan: JobPlan
+) -> Iterator[Problem]:
+    """An InfiniBand or RoCE port runs at a lower rate than the same port of the other hosts.
+
+    Why it matters: a collective is as fast as its slowest link, so one port at a quarter of its rate makes
+    every step of the whole job wait.
+
+    How it is known: the same port (mlx5_0 port 1) on the other hosts with the same GPUs, nearly all of which
+    run it faster. It is only a warning if a single other host does, or if the GPUs are not known. A port with
+    one lane left of several (1X) is a fault in any case. Ethernet next to InfiniBand does not count.
+
+    What to do: a port with too few lanes has a bad cable or transceiver: reseat it, then replace it. A port
+    with all lanes at a slower speed was set so, on the card or on the switch, or its transceiver allows no
+    more.
+    """
+    wish = plan.env.get(HCA, "").strip()
+    alike: defaultdict[tuple[str, ...], dict[str, Sequence[InfinibandPort]]] = defaultdict(dict)
+    for host, own in ports.items():
+        products = tuple(gpu.name for gpu in gpus[host].listed) if host in gpus else ()
+        alike[products][host] = [port for port in own if port.is_up and _is_used(port, wish)]
+    for products, hosts in alike.items():
+        fabric = {_key(port) for port in _of_fabric([port for own in hosts.values() for port in own])}
+        for host, own in hosts.items():
+            for port in own:
+                peers = [
+                    each
+                    for other, theirs in hosts.items()
+                    for each in theirs
+                    if other != host and _key(each) == _key(port) in fabric
+                ]
+                yield from _slow(host, port, peers, known=bool(products))
+
+
+def _slow(
+    host: str, port: InfinibandPort, peers: Sequence[InfinibandPort], *, known: bool
+) -> Iterator[Problem]:
+    faster = [each for each in peers if _speed(each) > _speed(port)]
+    if not _speed(port) or not faster or len(faster) < NEARLY_ALL * len(peers):
+        return
+    usual, count = Counter(each.rate for each in faster).most_common(1)[0]
+    lanes, of = _lanes(port.rate), _lanes(usual)
+    sure = (known and count > 1) or lanes == 1 < of
+    yield Problem(
+        f"{_article(port.layer)} port runs with {lanes} of {of} lanes"
+        if 0 < lanes < of
+        else f"{_article(port.layer)} port runs at a lower rate",
+        expected=f"{usual}, {_others(count)}",
+        actual=port.rate,
+        subject=port.name,
+        hosts=(host,),
+        where=(Place(host=host),),
+        severity=None if sure else Severity.WARN,
+        confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
+        evidence=(Evidence(f"/sys/class/infiniband/{port.device}/ports/{port.number}/rate", port.rate),),
+        values={"device": port.device},
+    )
+
+
+def _lanes(rate: str) -> int:
+    """How many lanes a rate names; 0 if it names none, as in the output of ibstat."""
+    number = re.search(r"\((\d{1,2})X ", rate)
+    return int(number[1]) if number else 0
 
 
 def _hosts_by_port(ports: Iterable[InfinibandPort]) -> Counter[Key]:

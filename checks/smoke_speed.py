@@ -95,6 +95,7 @@ def smoke_contention(seen: SmokeRounds) -> Iterator[Problem]:
     remedy="look-at-link",
     causes=(
         "link-speed-mismatch",
+        "ib-port-slow",
         "mtu-mismatch",
         "nic-errors",
         "route-wrong-interface",

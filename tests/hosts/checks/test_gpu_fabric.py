@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -146,11 +147,18 @@ CARDS = (*ALONE, "--expect", "memlock_mb=0")
 """The hosts of the lab may have too small a limit for real cards."""
 
 
-def cards(host: GpuHost, states: Mapping[int, State], *, roce: bool = False) -> None:
+def cards(
+    host: GpuHost,
+    states: Mapping[int, State],
+    *,
+    roce: bool = False,
+    rates: Mapping[int, str] = MappingProxyType({}),
+) -> None:
     """Cards of one port each: mlx5_0 and so on."""
-    layer, rate = ("Ethernet", "200 Gb/sec (2X NDR)") if roce else ("InfiniBand", "400 Gb/sec (4X NDR)")
+    layer, usual = ("Ethernet", "200 Gb/sec (2X NDR)") if roce else ("InfiniBand", "400 Gb/sec (4X NDR)")
     tree: dict[str, Tree] = {}
     for number, (state, physical) in states.items():
+        rate = rates.get(number, usual)
         files = {"state": state, "phys_state": physical, "rate": rate, "link_layer": layer}
         port = {name: f"{text}\n" for name, text in files.items()}
         tree[f"mlx5_{number}"] = {"node_type": "1: CA\n", "ports": {"1": port}}
@@ -179,6 +187,25 @@ def test_a_port_is_down(name: str, examine: GpuExaminer) -> None:
     found = assert_only(examine(*CARDS), "ib-port-down", [bad.host.name], devices=())
     for each, pattern in zip(sorted(found, key=lambda each: each["subject"]), says, strict=True):
         assert_says([each], pattern, r"ibstat mlx5_\d", "mlxlink")
+
+
+RATES = from_cases(__file__, "RATES", dict[str, tuple[Mapping[int, str], str]])
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_a_port_is_slow(name: str, examine: GpuExaminer) -> None:
+    rates, says = RATES[name]
+    bad = victim(examine.gpus, name)
+    for host in examine.gpus:
+        cards(host, UP, rates=rates if host is bad else {})
+    found = assert_only(examine(*CARDS), "ib-port-slow", [bad.host.name], devices=())
+    assert_says(found, says, r"mlxlink -d mlx5_\d -m -c")
+
+
+def test_all_ports_are_slow_alike(examine: GpuExaminer) -> None:
+    for host in examine.gpus:
+        cards(host, UP, rates=dict.fromkeys(UP, "200 Gb/sec (4X HDR)"))
+    assert_healthy(examine(*CARDS))
 
 
 def test_no_subnet_manager_anywhere(examine: GpuExaminer) -> None:

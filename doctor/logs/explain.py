@@ -28,7 +28,7 @@ from doctor.logs.naming import common_folder, renamed, without_folder
 from doctor.logs.options import LogWishes
 from doctor.logs.read import read
 from doctor.logs.report import page_of
-from doctor.logs.search import LogSearch, read_a_job
+from doctor.logs.search import LogSearch, in_folders, read_a_job
 from doctor.logs.symptoms.match import Matcher, matcher_of
 from doctor.model import MissingFact
 from doctor.report.out.pages import show_page, terminal_of, write_page
@@ -118,8 +118,8 @@ def explanation_of(
     if source.missed:
         logs = replace(logs, missed=True, left_out=(*map(redact, source.missed), *logs.left_out))
     conclusion = conclude_all(logs, known, lambda job: judge_curves(job.curves, matcher.symptoms))
-    search = source.search
-    if search and ({*source.asked} <= source.silent.keys() or read_a_job(logs, search)):
+    search = source.search if fetched else in_folders(paths)
+    if search and ((fetched and {*source.asked} <= source.silent.keys()) or read_a_job(logs, search)):
         search = None
     if search and conclusion.outcome is LogOutcome.CLEAN:
         conclusion = replace(conclusion, outcome=LogOutcome.UNKNOWN)

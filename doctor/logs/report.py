@@ -134,6 +134,8 @@ def _looked_for(explained: Explanation) -> Iterator[Row]:
     quiet = ("nothing there complains",) if explained.logs.files else ()
     yield Row("read", (*read_instead(explained.logs), *quiet) or ("nothing",))
     command = explained.way.typed("logs", explained.asked, (("--path", ELSEWHERE),))
+    if not explained.asked:
+        command = f"doctor explain {ELSEWHERE}"
     older = " (--since 7d also finds older ones)" if search.since else ""
     yield Row("do", (f"# Say where the job writes its logs{older}:", command), RowForm.TYPED)
 

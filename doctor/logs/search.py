@@ -1,8 +1,9 @@
-"""Which logs were looked for on hosts, and whether a log of a job is among those that were read.
+"""Which logs were looked for, on hosts or in folders, and whether a log of a job is among those that were read.
 
 The kernel's log and other people's files do not complain when a job dies, so they do not prove it healthy.
 """
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,6 +31,11 @@ class LogSearch:
     named: bool = False
     outputs: frozenset[str] = frozenset()
     """Files of the job itself, as its scheduler says, by the names that they have in the logs."""
+
+
+def in_folders(paths: Sequence[str]) -> LogSearch | None:
+    """The search if only folders were named: what they hold need not be logs of a job."""
+    return LogSearch(tuple(paths)) if paths and all(map(os.path.isdir, paths)) else None
 
 
 def read_a_job(logs: Logs, search: LogSearch) -> bool:

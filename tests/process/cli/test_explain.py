@@ -242,3 +242,13 @@ def test_reading_ends_at_the_deadline(tmp_path: Path) -> None:
     ran = doctor("explain", str(path), "--deadline", "1")
     assert ran.returncode == 3
     assert "train.log: the --deadline came before its end" in ran.stdout
+
+
+def test_a_folder_without_a_log_of_a_job_is_not_clean(tmp_path: Path) -> None:
+    (tmp_path / "readme.txt").write_text("How to build it\n")
+    run = doctor("explain", str(tmp_path))
+    assert run.returncode == 3
+    assert "UNKNOWN  No log of a job was found" in run.stdout
+    assert "readme.txt: 1 line" in run.stdout
+    (tmp_path / "job.log").write_text("step 1 loss 2.5\nstep 2 loss 2.4\n")
+    assert doctor("explain", str(tmp_path)).returncode == 0

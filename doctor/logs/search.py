@@ -1,4 +1,4 @@
-"""Which logs were looked for, on hosts or in folders, and whether a log of a job is among those that were read.
+"""Which logs were looked for, on hosts or in folders, and whether one of a job is among those that were read.
 
 The kernel's log and other people's files do not complain when a job dies, so they do not prove it healthy.
 """

@@ -37,7 +37,7 @@ _OF_PLACES = (SuspectKind.ROOT, SuspectKind.LINK, SuspectKind.WAITS, SuspectKind
 ENDS = (SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED)
 _NAMED = {
     **dict.fromkeys(("error", "adapter", "interface", "name", "file", "store", "library"), "{}"),
-    **dict.fromkeys(("path", "said"), "{}"),
+    **dict.fromkeys(("disk", "path", "said"), "{}"),
     "pci": "PCI {}",
     "gpu": "GPU {}",
     "gpu_node": "GPU node-{}",

@@ -26,7 +26,7 @@ from tests.support.paths import ROOT
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PICTURE = re.compile(r"(<!-- demo: begin -->\n).*?(<!-- demo: end -->)", re.DOTALL)
 
@@ -35,7 +35,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
 
 
-RANKS = ROOT / "docs/ranks.md"
+RANKS = [ROOT / "docs/ranks.md", ROOT / "docs/rank-tables.md"]
 
 
 def doctor_commands(*pages: Path) -> list[str]:
@@ -120,7 +120,7 @@ def with_torch(words: list[str]) -> list[str]:
     return [*words, *python, *few]
 
 
-@pytest.mark.parametrize("command", each_way(doctor_commands(*(page for page in PAGES if page != RANKS))))
+@pytest.mark.parametrize("command", each_way(doctor_commands(*(page for page in PAGES if page not in RANKS))))
 def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None:
     """On healthy hosts, every command in the docs works as written."""
     words = with_torch(shlex.split(command.replace("|| exit 1", ""), comments=True))
@@ -180,7 +180,7 @@ def npu_desk(rack: Rack, tmp_path: Path) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", doctor_commands(RANKS))
+@pytest.mark.parametrize("command", doctor_commands(*RANKS))
 def test_a_command_for_npus_runs(command: str, npu_desk: Path, rack: Rack) -> None:
     words = shlex.split(command, comments=True)[1:]
     done = rack.lab.doctor(*spread(words, npu_desk), cwd=npu_desk)

@@ -1,9 +1,23 @@
-"""A JSON Schema as tables for people, which stand in docs/formats.md."""
+"""A JSON Schema as tables for people, which are the pages of docs/reference."""
 
+import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
+PAGES = {
+    "findings": ("Findings in JSON", "FindingEntry"),
+    "report": ("Every report in JSON", "Envelope"),
+    "check": ("What `check`, `smoke` and `preflight` add", "CheckReport"),
+    "logs": ("What `explain` and `logs` add", "LogsReport"),
+    "hang": ("What `hang` adds", "HangReport"),
+    "slow": ("What `slow` adds", "SlowReport"),
+    "run": ("What `run` adds", "RunReport"),
+    "diff": ("What `diff` adds", "DiffReport"),
+    "shadow": ("The file of `--shadow`", "ShadowLine"),
+}
+"""Each page, its title and the part that it explains. A smaller part is on the first page that needs it."""
 BASES = {
     "CheckReport": "Envelope",
     "LogsReport": "Envelope",
@@ -18,43 +32,65 @@ BASES = {
 }
 """A part that has all fields of another is shown without them."""
 Schema = Mapping[str, Any]
+REFERENCE = re.compile(r'"#/\$defs/(\w+)"')
+FIRST = """A null means: unknown, or it does not apply. [Formats](../formats.md#json) has the rest.
+
+<!-- Generated from the types: see tests/unit/test_envelope.py. -->
+"""
 
 
-def field_tables(schema: Schema) -> str:
-    """The fields of each part that has any."""
-    return "\n".join(line for name in schema["$defs"] for line in _table(name, schema["$defs"]))
+def field_pages(schema: Schema) -> dict[str, str]:
+    """The text of each page."""
+    parts, homes = schema["$defs"], dict[str, str]()
+    for page, (_, root) in PAGES.items():
+        _settle(root, page, parts, homes)
+    return {
+        page: f"# {title}\n\n{FIRST}\n"
+        + "\n".join(line for name in parts for line in _table(name, page, parts, homes))
+        for page, (title, _) in PAGES.items()
+    }
 
 
-def _table(name: str, parts: Schema) -> Iterator[str]:
+def _settle(name: str, page: str, parts: Schema, homes: dict[str, str]) -> None:
+    if name not in homes:
+        homes[name] = page
+        for inner in REFERENCE.findall(json.dumps(parts[name])):
+            _settle(inner, page, parts, homes)
+
+
+def _table(name: str, page: str, parts: Schema, homes: Mapping[str, str]) -> Iterator[str]:
     part = parts[name]
-    if "properties" not in part:
+    if "properties" not in part or homes.get(name) != page:
         return
     base = BASES.get(name, "")
     known = parts[base]["properties"] if base else {}
     first, *more = part["description"].split("\n\n")
-    yield from (
-        f"### {name}",
-        "",
-        " ".join(first.split()) + (f" All of {_link(base)}, and:" if base else ""),
-        "",
-    )
+    text = " ".join(first.split()) + (f" All of [{base}](#{base}), and:" if base else "")
+    yield from (f"## {name}", "", _linked(text, page, homes), "")
     yield from (line for text in more for line in (" ".join(text.split()), ""))
     yield from ("| field | is | |", "|---|---|---|")
     for field, what in part["properties"].items():
         if what != known.get(field):
             there = "" if field in part["required"] else ", or not there"
-            yield f"| `{field}` | {_words(what, parts)}{there} | {what['description']} |"
+            words = _linked(_words(what, parts), page, homes)
+            yield f"| `{field}` | {words}{there} | {what['description']} |"
     yield ""
 
 
-def _link(name: str) -> str:
-    return f"[{name}](#{name.lower()})"
+def _linked(text: str, page: str, homes: Mapping[str, str]) -> str:
+    """With links that lead to the page of a part."""
+
+    def link(match: re.Match[str]) -> str:
+        home = "" if homes[match[1]] == page else f"{homes[match[1]]}.md"
+        return f"]({home}#{match[1].lower()})"
+
+    return re.sub(r"\]\(#(\w+)\)", link, text)
 
 
 def _words(what: Schema, parts: Schema) -> str:
     if "$ref" in what:
         name = what["$ref"].removeprefix("#/$defs/")
-        return _link(name) if "properties" in parts[name] else _words(parts[name], parts)
+        return f"[{name}](#{name})" if "properties" in parts[name] else _words(parts[name], parts)
     if "anyOf" in what:
         return " or ".join(_words(one, parts) for one in what["anyOf"])
     if "enum" in what:

@@ -1,6 +1,6 @@
-"""The reports of all commands are of one form: that of the shipped schema, which docs/formats.md explains.
+"""The reports of all commands are of one form: that of the shipped schema, which docs/reference explains.
 
-`UPDATE_DOCS=1 pytest` on this file writes its tables again.
+`UPDATE_DOCS=1 pytest` on this file writes its pages again.
 """
 
 import contextlib
@@ -38,7 +38,7 @@ from doctor.run.envelope import RunReport
 from doctor.slow.envelope import SlowReport
 from tests.support.captures import SAMPLES
 from tests.support.envelopes import Made, as_data, as_prometheus, schema, wrong
-from tests.support.field_tables import field_tables
+from tests.support.field_tables import field_pages
 from tests.support.hang.reports import NODES, ONE_SLEEPS
 from tests.support.hang.trials import trials
 from tests.support.hang.written import evidence
@@ -48,8 +48,7 @@ from tests.support.reports import reports
 from tests.unit.report.test_junit import well_formed
 from tests.unit.report.test_prometheus import parsed
 
-PAGE = ROOT / "docs" / "formats.md"
-HERE = "<!-- The rest is generated from the types: see tests/unit/test_envelope.py. -->\n"
+REFERENCE = ROOT / "docs" / "reference"
 
 
 def all_kinds() -> Iterator[tuple[str, Made]]:
@@ -171,13 +170,12 @@ def test_the_schema_is_printed() -> None:
     assert typed("list", "schema") == (0, json.dumps(schema(), indent=1) + "\n")
 
 
-def test_the_page_explains_each_field() -> None:
-    before, _, _ = PAGE.read_text().partition(HERE)
-    tables = field_tables(
+def test_the_pages_explain_each_field() -> None:
+    pages = field_pages(
         schema_of(
             Envelope, CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport, ShadowLine
         )
     )
-    if os.environ.get("UPDATE_DOCS"):
-        PAGE.write_text(f"{before}{HERE}\n{tables}")
-    assert PAGE.read_text() == f"{before}{HERE}\n{tables}", "run with UPDATE_DOCS=1"
+    for name, text in pages.items() if os.environ.get("UPDATE_DOCS") else ():
+        (REFERENCE / f"{name}.md").write_text(text)
+    assert {path.stem: path.read_text() for path in REFERENCE.glob("*.md")} == pages, "run with UPDATE_DOCS=1"

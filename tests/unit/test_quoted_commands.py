@@ -18,7 +18,7 @@ from tests.support.paths import ROOT
 from tests.support.patterns import bare_brackets
 from tests.support.reports import reports, text
 
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("examples/**/*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/**/*.md")])
 SCRIPTS = [path for kind in ("sh", "sbatch") for path in sorted(ROOT.glob(f"examples/**/*.{kind}"))]
 SHELL = re.compile(r"^```(?:sh|bash|console)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 BEGUN = re.compile(r"\b(?:doctor (?:check|smoke|preflight|ranktable)|ssh|srun|pdsh|clush)\b[^:;,.()]*$")

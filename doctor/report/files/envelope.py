@@ -1,7 +1,7 @@
 """The JSON report that all commands share, schema 2: a contract that scripts depend on.
 
 Fields may be added; no field moves or changes its meaning. A command adds its own data under a key of its
-own. Each field has a sentence below it, from which docs/formats.md and `doctor list schema` are generated.
+own. Each field has a sentence below it, from which docs/reference and `doctor list schema` are generated.
 """
 
 from collections import Counter

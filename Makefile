@@ -12,7 +12,7 @@ MUTATE_ARGS ?= --draw 200 --seed 1
 WEIGH_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo demos quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof clean
+.PHONY: demo demos quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof docs clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -129,6 +129,18 @@ weigh-some: $(VENV)/.ready
 gpu-proof: $(VENV)/.installed
 	$(BIN)/python -m tests.gpu_proof --python $(PYTHON)
 
+# The site of docs/ in site/, in English and Chinese, with a page for each check; site/index.html opens without a server.
+# The index of the search is written again, since the one for use without a server lacks what the second language adds.
+docs: .venv-docs/.installed
+	.venv-docs/bin/python scripts/docs_pages.py build/docs
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
+	(printf 'var __index = '; cat site/search/search_index.json) >site/search/search_index.js
+
+.venv-docs/.installed: pyproject.toml scripts/venv
+	scripts/venv .venv-docs
+	.venv-docs/bin/python -m pip install -q -e '.[docs]'
+	touch $@
+
 # Packages are locked by their hashes (scripts/lock writes the locks), torch by its version.
 $(VENV)/.installed: pyproject.toml requirements.lock scripts/venv
 	scripts/venv $(VENV)
@@ -145,4 +157,4 @@ $(VENV)/.ready: $(VENV)/.tested constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-mindspore .venv-frameworks build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mindspore .venv-frameworks .venv-docs build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -5,32 +5,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from tests.support.cases import from_cases
+
 WORDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false"}
-PAGES = {
-    "findings": ("Findings in JSON", "FindingEntry"),
-    "report": ("Every report in JSON", "Envelope"),
-    "check": ("What `check`, `smoke` and `preflight` add", "CheckReport"),
-    "logs": ("What `explain` and `logs` add", "LogsReport"),
-    "hang": ("What `hang` adds", "HangReport"),
-    "slow": ("What `slow` adds", "SlowReport"),
-    "run": ("What `run` adds", "RunReport"),
-    "diff": ("What `diff` adds", "DiffReport"),
-    "shadow": ("The file of `--shadow`", "ShadowLine"),
-}
-"""Each page, its title and the part that it explains. A smaller part is on the first page that needs it."""
-BASES = {
-    "CheckReport": "Envelope",
-    "LogsReport": "Envelope",
-    "HangReport": "Envelope",
-    "SlowReport": "Envelope",
-    "DiffReport": "Envelope",
-    "RunReport": "Envelope",
-    "LogFindingEntry": "FindingEntry",
-    "HangFindingEntry": "FindingEntry",
-    "SlowFindingEntry": "FindingEntry",
-    "SmokeEntry": "SmokeRunEntry",
-}
-"""A part that has all fields of another is shown without them."""
+PAGES = from_cases(__file__, "PAGES", dict[str, tuple[str, str]])
+BASES = from_cases(__file__, "BASES", dict[str, str])
 Schema = Mapping[str, Any]
 REFERENCE = re.compile(r'"#/\$defs/(\w+)"')
 FIRST = """A null means: unknown, or it does not apply. [Formats](../formats.md#json) has the rest.

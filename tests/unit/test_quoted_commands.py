@@ -129,12 +129,9 @@ def test_where_a_command_is_built(source: Path) -> None:
     assert unquoted_folds(source.read_text()) == []
 
 
-def test_a_command_that_is_built_without_quotes_is_seen() -> None:
-    assert unquoted_folds('x = f"doctor check {fold(hosts)} -q"') == ["fold(hosts)"]
-    assert unquoted_folds('x = f"doctor check {quoted(hosts)} --exclude {fold(out)}"') == ["fold(out)"]
-    assert unquoted_folds('x = f"doctor check {quoted(hosts)}; {fold(out)} is left"') == []
-    assert unquoted_folds('x = f"doctor smoke {found.nodeset}"') == ["found.nodeset"]
-    assert unquoted_folds('x = f"{fold(hosts)} is left"') == []
+@cases
+def test_a_command_that_is_built_without_quotes_is_seen(source: str, found: list[str]) -> None:
+    assert unquoted_folds(source) == found
 
 
 def test_the_json_of_a_report_is_searched_as_well() -> None:

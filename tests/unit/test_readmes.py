@@ -4,14 +4,16 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable
-from itertools import takewhile
+from itertools import product, takewhile
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import typer
 
 from doctor.cli import app
 from doctor.cli.help import below, entries
+from doctor.judge.registry import check_ids
 from tests.support.paths import ROOT
 
 PAIRS = [
@@ -19,8 +21,10 @@ PAIRS = [
 ]
 PAIRS = [(english, chinese) for english, chinese in PAIRS if chinese.exists()]
 ENGLISH, CHINESE = ((ROOT / name).read_text() for name in ("README.md", "README.zh-CN.md"))
-START = ROOT / "docs" / "README.md"
+DOCS = ROOT / "docs"
+START, EVERY = DOCS / "README.md", sorted(DOCS.glob("**/*.md"))
 BLOCK = re.compile(r"^```.*?^```\n", re.MULTILINE | re.DOTALL)
+NAME = re.compile(r"[\w/-]+\.md")
 LINK = re.compile(r"\]\(([^)]+)\)")
 OTHER_LANGUAGE = re.compile(r"^.*(?:English \||\| 简体中文).*\n", re.MULTILINE)
 
@@ -109,3 +113,21 @@ def test_every_page_is_found_from_the_first_one() -> None:
         linked = {link.partition("#")[0] for link in LINK.findall(start.read_text())}
         assert linked >= {path.name for path in ours} - {start.name}
         assert f"(docs/{start.name})" in readme
+
+
+def test_the_site_leads_to_every_page_and_no_page_of_a_user_is_long() -> None:
+    long = {page.relative_to(DOCS).as_posix(): len(page.read_text().split()) > 1500 for page in EVERY}
+    users, _, others = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2].partition("  - Proofs:")
+    assert {name for name in long if ".zh-CN." not in name} <= {*NAME.findall(users + others)}
+    assert [name for name in NAME.findall(users) if long.get(name)] == []
+
+
+@pytest.mark.slow
+def test_the_site_has_a_page_of_each_check_and_links_lead_somewhere(tmp_path: Path) -> None:
+    run_path(str(ROOT / "scripts" / "docs_pages.py"))["main"](tmp_path / "site")
+    for check, (suffix, last) in product(check_ids(), {"": "What to do", ".zh": "处理方法"}.items()):
+        page = (tmp_path / "site" / "checks" / f"{check}{suffix}.md").read_text()
+        assert (page.startswith(f"# {check}\n"), f"\n## {last}\n" in page) == (True, True), check
+    for path in tmp_path.rglob("*.md"):
+        for link in re.findall(r"\]\(([^)#:]+)[)#]", BLOCK.sub("", path.read_text())):
+            assert (path.parent / link).exists(), (path, link)

@@ -5,23 +5,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.cases import cases, from_cases
 from tests.support.paths import ROOT
 
 LIST = ROOT / "docs" / "what-is-read.md"
 PROMISES = ROOT / "docs" / "proof" / "security.md"
 FUNCTIONS = {"open", "fdopen"}
-METHODS = {
-    *("read_text", "read_bytes", "iterdir", "glob", "rglob", "walk", "scandir", "listdir", "readlink"),
-    *("recv", "recv_into", "recvfrom", "recvmsg", "makefile", "recv_stderr"),
-    *("Popen", "check_output", "getoutput", "popen", "system", "ZipFile", "TarFile", "GzipFile", "mmap"),
-}
-MODULES = {
-    "os": {"open", "read", "pread", "readv", "fdopen"},
-    "subprocess": {"run", "call", "check_call"},
-    "io": {"open"},
-    "psutil": {"Process", "boot_time", "net_connections", "pids", "process_iter"},
-    **{module: {"open"} for module in ("gzip", "bz2", "lzma", "tarfile", "zipfile", "codecs")},
-}
+METHODS = from_cases(__file__, "METHODS", set[str])
+MODULES = from_cases(__file__, "MODULES", dict[str, set[str]])
 SCRIPT = "Script"
 """Code that runs on a host: a shell there reads for us."""
 NAMES = re.compile(rf"\b(?:{'|'.join({*FUNCTIONS, *METHODS, *set().union(*MODULES.values()), SCRIPT})})\b")
@@ -61,31 +52,9 @@ def test_each_promise_names_a_test_that_there_is() -> None:
             assert f"def {name}(" in text, name
 
 
-def test_what_reads_is_recognised() -> None:
-    text = """
-import os, subprocess
-class Reader:
-    def one(self, path):
-        return path.read_text()
-    def two(self):
-        def inner():
-            return os.read(0, 1)
-        return inner
-def three():
-    return subprocess.run(["true"]), open("x", "wb"), check.run()
-def four(path):
-    return Script("sh", b"", b""), path.open()
-def five(rules):
-    return rules.open("a", 3)
-x = open("y").read()
-"""
-    assert places(ast.parse(text)) == {
-        "Reader.one": ["path.read_text"],
-        "Reader.two": ["os.read"],
-        "three": ["subprocess.run"],
-        "four": ["Script", "path.open"],
-        "the module": ["open"],
-    }
+@cases
+def test_what_reads_is_recognised(text: str, found: dict[str, list[str]]) -> None:
+    assert places(ast.parse(text)) == found
 
 
 def sources() -> list[Path]:

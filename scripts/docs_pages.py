@@ -1,7 +1,7 @@
 """`python scripts/docs_pages.py FOLDER`: all pages of the site, for mkdocs.
 
-Copies docs/, the pages beside it and examples/, with links that hold there. Writes a page for each check and
-for each subject of log messages from what `doctor explain` and `doctor list` print, in English and in Chinese.
+Copies docs/, the pages beside it and examples/, with links that hold there, and writes pages of the manual: one
+for each check and for each subject of log messages, in English and in Chinese, as `doctor explain` prints them.
 """
 
 import os

@@ -1,7 +1,8 @@
 """`python scripts/docs_pages.py FOLDER`: all pages of the site, for mkdocs.
 
 Copies docs/, the pages beside it and examples/, with links that hold there, and adds pages of the manual:
-one for each check and one for each subject of log messages, as `doctor explain` prints them, in both languages.
+one for each check and one for each subject of log messages, as `doctor explain` prints them, in English and
+in Chinese.
 """
 
 import os

@@ -27,6 +27,8 @@ from doctor.text.wrap import unwrap
 ROOT = Path(__file__).resolve().parents[1]
 LINK = re.compile(r"(?<=\]\()([^)#:]+)(?=[)#])")
 LANGUAGES = re.compile(r"^(?:English \| .*|.* \| 简体中文)\n\n", re.MULTILINE)
+LIST = re.compile(r"(?<!^)(?=^[-*] )", re.MULTILINE)
+MARKS = re.compile(r"`[^`]*`|(?m:^\* )|\*\w+\*(?!\w)|[*<]")
 UPPER = ("acl", "cann", "hccl", "jax", "mpi", "nccl", "npu", "ucx")
 NAMES = {
     **{name: name.upper() for name in UPPER},
@@ -61,7 +63,7 @@ class MarkdownPage(TextPage):
         return f"## {text}\n"
 
     def title(self, text: str) -> str:
-        return f"\n**{unwrap(text)}**\n"
+        return f"\n**{plain(unwrap(text))}**\n"
 
     def heading(self, text: str) -> str:
         self.quotes = text == "In the logs"
@@ -70,8 +72,8 @@ class MarkdownPage(TextPage):
     def paragraph(self, text: str) -> str:
         found = HEADING.match(text)
         if not found or re.search(r"^(?:\s|[-*] )", text, re.MULTILINE):
-            return f"\n{re.sub(r'(?<!^)(?=^[-*] )', chr(10), clean(text), count=1, flags=re.MULTILINE)}\n"
-        body = unwrap(text[found.end() :])
+            return f"\n{LIST.sub(chr(10), plain(clean(text)), count=1)}\n"
+        body = plain(unwrap(text[found.end() :]))
         body = body[:1].upper() + body[1:] if body.partition(" ")[0].rstrip(",;").isalpha() else body
         return f"\n## {found[1] or found[2]}\n\n{body}\n"
 
@@ -82,8 +84,13 @@ class MarkdownPage(TextPage):
         whole = unwrap(clean(text))
         if self.quotes and indent:
             return fenced(whole, "text")
-        linked = re.sub(r"doctor explain ([a-z0-9-]+)$", r"[`\g<0>`](../checks/\1.md)", whole)
+        linked = re.sub(r"doctor explain ([a-z0-9-]+)$", r"[`\g<0>`](../checks/\1.md)", plain(whole))
         return f"{linked}\n" if hanging else f"\n{linked}\n"
+
+
+def plain(text: str) -> str:
+    """The text without what Markdown alone would take for a mark; `code` and *words* stay."""
+    return MARKS.sub(lambda found: {"*": "\\*", "<": "&lt;"}.get(found[0], found[0]), text)
 
 
 def fenced(text: str, language: str) -> str:

@@ -1,6 +1,7 @@
-"""The files and folders that the launch names, as far as a host lacks them. Nothing in them is read."""
+"""The files and folders that the launch names, as a host has them. Nothing in them is read."""
 
 import shlex
+from collections.abc import Mapping
 
 from doctor.api import Ask, Capture, Fact, Run, UnreadableOutput
 
@@ -10,7 +11,14 @@ def _ask_needed(ask: Ask) -> str:
     if not ask.paths:
         return ""
     looks = "\n".join(f"l {shlex.quote(path)}" for path in ask.paths)
-    return f"""l() {{ [ -e "$1" ] || printf '%s\\n' "$1"; }}
+    return f"""l() {{ h=
+  if ! [ -e "$1" ]; then printf '%s\\n' "$1"
+  elif ! [ -r "$1" ]; then h='not readable'
+  elif [ -d "$1" ]; then h='a folder'
+  elif ! [ -x "$1" ]; then case "$1" in */bin/*) h='not executable';; esac; fi
+  ! [ -f "$1" ] || [ -s "$1" ] || h=empty
+  [ -z "$h" ] || printf '%s %s\\n' "$h" "$1"
+}}
 ( {{
 echo look
 {looks}
@@ -18,11 +26,13 @@ echo looked
 }} 2>/dev/null 5>&- & ) | cat"""
 
 
-def _missing(capture: Capture) -> tuple[str, ...]:
+def _states(capture: Capture) -> Mapping[str, str]:
     lines = capture.stdout.splitlines()
     if lines and lines[-1] != "looked":
         raise UnreadableOutput("the look at the files did not end")
-    return tuple(line for line in lines if line.startswith("/"))
+    found = (line.partition("/") for line in lines if "/" in line)
+    return {f"/{path}": state.strip() or "missing" for state, _, path in found}
 
 
-MISSING_FILES: Fact[tuple[str, ...]] = Fact("missing-files", Run(_ask_needed), _missing, timeout=4, slow=True)
+NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
+"""Path -> "missing", "not readable", "a folder", "empty" or "not executable"; others are usable files."""

@@ -73,7 +73,7 @@ def test_a_master_that_no_rank_would_meet(options: str, says: str, code: int, ex
 
 
 def test_a_host_without_the_image(examine: Examiner) -> None:
-    """The image is made on all hosts but one, and then there too."""
+    """The image is made on all hosts but one, and then there too, first empty."""
     path = examine.folder / "run.sh"
     line = STARTED.format("--master_addr=node1").replace("--nnodes=2", "--nnodes=3")
     path.write_text(f"singularity exec /images/train.sif {line}")
@@ -83,6 +83,9 @@ def test_a_host_without_the_image(examine: Examiner) -> None:
     outcome = examine(*argv, hosts="node[1-3]")
     (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
     assert (found["hosts"], outcome.code) == (["node2"], 1)
+    examine.lab["node2"].write("/images/train.sif", "")
+    (found,) = assert_only(examine(*argv, hosts="node[1-3]"), "launch-files-missing", ["node2"])
+    assert found["actual"] == "empty on node2"
     examine.lab["node2"].write("/images/train.sif", "image")
     outcome = examine(*argv, hosts="node[1-3]")
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text

@@ -64,7 +64,12 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
             f"one name for both: {name} or {slip.like}",
             f"${name} is empty",
         ),
-    }[slip.kind]
+        "left": (
+            f"{name} is set in the script, and used by another shell that does not get it",
+            f"export {name}, or its value between double quotes",
+            f"${name} is empty where it is used",
+        ),
+    }["left" if slip.kind == "quoted" else slip.kind]
     return Problem(
         summary,
         expected=expected,

@@ -42,7 +42,9 @@ NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_gr
 
 
 WAITS = re.compile(
-    r"\.wait\(|\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier)\w*)\(", re.I
+    r"(?<=\bi)(?:recv|send)\(|\.wait\(|"
+    r"\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier)\w*)\(",
+    re.I,
 )
 
 

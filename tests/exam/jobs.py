@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from doctor.errors import EXIT_INCONCLUSIVE
 from tests.exam.answers import WIDTH, Answer
 from tests.exam.cases import Half, halves
 
@@ -25,7 +26,9 @@ class JobCase:
     kind: str
     """The command that recorded it, and is asked: `hang` or `slow`."""
     rank: int | None
-    """Whom the job waits for, or who is late; None: nobody may be accused."""
+    """Whom the job waits for, or who is late; -1: one without a number; None: nobody may be accused."""
+    either: tuple[int, ...]
+    """Others of whom the same may be said: which of them is wrong, nobody sees from outside."""
     causes: tuple[str, ...]
     """One of these words is in what is said of the rank."""
     exits: frozenset[int]
@@ -37,17 +40,21 @@ class JobCase:
 
     def worth(self, code: int, said: str) -> Worth:
         """`false`: a job without a fault is accused; `wrong`: another rank is; `partly`: the right rank is
-        named with another, or for another cause; `silent`: it is not decided, or nobody is named.
+        named with another, or for another cause; `silent`: it is not decided, or nobody is named or shown
+        apart.
         """
-        accused, named = _ranks("accused", said), _ranks("named", said)
+        accused, named, apart = (_ranks(how, said) for how in ("accused", "named", "apart"))
         if self.rank is None:
             return "false" if accused else "right" if code in self.exits else "silent"
+        ranks = {self.rank, *self.either}
         if accused:
-            if {*accused} != {self.rank}:
+            if not {*accused} <= ranks:
                 return "wrong"
             why = " ".join(line for line in said.splitlines() if line.startswith("accused"))
             return "right" if not self.causes or any(cause in why for cause in self.causes) else "partly"
-        if self.rank not in named or len(named) > 2:
+        if code == EXIT_INCONCLUSIVE and code in self.exits and not ranks.isdisjoint(apart):
+            return "right"
+        if ranks.isdisjoint(named) or len(named) > 2:
             return "silent"
         return "right" if len(named) == 1 or code in self.exits else "partly"
 
@@ -60,7 +67,15 @@ def job_cases() -> list[JobCase]:
     rows: Mapping[str, Mapping[str, Any]] = json.loads((FOLDER / "want.json").read_text())
     drawn = halves(rows)
     return [
-        JobCase(name, row["command"], row["rank"], tuple(row["causes"]), frozenset(row["exit"]), drawn[name])
+        JobCase(
+            name,
+            row["command"],
+            row["rank"],
+            tuple(row.get("either", ())),
+            tuple(row["causes"]),
+            frozenset(row["exit"]),
+            drawn[name],
+        )
         for name, row in rows.items()
     ]
 
@@ -96,6 +111,10 @@ def job_answerer() -> Callable[[Any], Answer]:
         found = judged(seen)
         lines = [_line("accused", each.rank, each.sentence) for each in found.culprits]
         lines += [_line("named", each.rank, each.sentence) for each in found.suspects]
+        if found.finding.meets and not found.named and found.job:
+            lines += [_line("named", rank, found.sentence) for rank in found.job.missing]
+        for group in found.stands.groups[1:]:
+            lines += [_line("apart", rank, group.place) for rank in group.ranks]
         return found.exit_code, found.sentence, lines, page_of_hang(found)
 
     def answer(seen: Any) -> Answer:

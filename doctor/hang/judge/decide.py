@@ -341,9 +341,11 @@ def _polls(each: RankStanding) -> bool:
 
 def _culprit(each: RankStanding) -> HangCulprit:
     does = each.doing or Activity(Cause.ELSEWHERE, "is outside every collective")
-    where = f" in {short(each.function)}, {each.place}" if each.place else ""
+    where = f" in {short(each.function)}, {each.place}" if each.place and not does.place else ""
+    if does.cause is Cause.LEFT:
+        where = "; the others still train: it left before them"
     return replace(
-        each.named(does.cause, does.words + ("" if does.place else where)),
+        each.named(does.cause, does.words + where),
         place=does.place or each.place,
         frames=does.frames or each.frames,
         held=does.held,
@@ -410,8 +412,8 @@ def _below(case: HangCase) -> HangFinding:
         said = "Every rank that was found waits in the same operation."
         return HangFinding(sentence=said, notes=tuple(_away(case)))
     what = "the devices or the network between them" if _on_device(case) else "the network or the library"
-    said = f"Every rank waits in the same operation: the fault is below Python, in {what}."
-    return HangFinding(sentence=said, below=True)
+    said = f"Every rank waits in the same operation: the fault is below Python, in {what}"
+    return HangFinding(sentence=f"{said}, unless their arguments differ.", below=True)
 
 
 def _away(case: HangCase) -> Iterator[str]:
@@ -445,7 +447,18 @@ def _by_connections(case: HangCase) -> HangFinding | None:
 
 def _nobody(case: HangCase, limit: float) -> HangFinding:
     told = case.told(case.outside)
-    if not case.inside and case.outside:
+    does = [each.doing for each in told if each.doing]
+    if not case.inside and {doing.cause for doing in does} == {Cause.LEFT}:
+        named = tuple(each.named(Cause.LEFT, doing.words) for each, doing in zip(told, does, strict=True))
+        return HangFinding(
+            named,
+            HangConfidence.STRONG,
+            unproved=all(doing.unproved for doing in does),
+            sentence="The training is over, and what is left of the job cannot exit.",
+            standings=told,
+            do=("make the thread a daemon, or end it; end a child; give what runs at exit a time limit",),
+        )
+    if not case.inside and told:
         starting = ": it may still be starting" if case.job.age < limit else ""
         return HangFinding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
     return HangFinding(sentence="What was seen does not show who waits for whom.", standings=told)

@@ -35,17 +35,16 @@ def leaves(frames: Sequence[Frame]) -> bool:
 def leaving(own: Activity, member: JobMember) -> Activity:
     """The activity of a rank that leaves: what keeps it. `own`: what its main thread does."""
     says = "has ended its training and cannot exit"
-    left = "; the others still train: it left before them"
     keeps = _keeps(member.b)
     if keeps is None:
-        words = f"{says}: it {own.words}{left}"
-        return replace(own, cause=Cause.LEFT, words=words, works=False, unproved=own.works or own.unproved)
+        unproved = own.works or own.unproved
+        return replace(own, cause=Cause.LEFT, words=f"{says}: it {own.words}", works=False, unproved=unproved)
     at = user_frame(keeps.frames)
     where = f"{short(at.name)}, {place_of(at)}" if at else "?"
     collective = any("torch/distributed/" in frame.file for frame in keeps.frames)
     return Activity(
         Cause.LEFT,
-        f"{says}: its thread {keeps.name or keeps.tid} is in {where}{left}",
+        f"{says}: its thread {keeps.name or keeps.tid} is in {where}",
         unproved=own.works or own.unproved or collective or bool(threads.gloo_groups(member.b)),
         place=place_of(at),
         frames=shown_frames(keeps.frames),

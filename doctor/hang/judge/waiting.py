@@ -133,7 +133,8 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         return _local_answer(main.asks)
     if threads.in_kernel(look, _READS_PIPE):
         return Activity(Cause.PIPE, "reads a pipe that stays empty")
-    if "do_wait" in waits and "futex" not in waits:
+    reads_child = threads.polls(main) and _talks(frames, ("/subprocess.py",))
+    if reads_child or ("do_wait" in waits and "futex" not in waits):
         return Activity(Cause.CHILD, "waits for a child process")
     if threads.in_futex(main):
         if holder := _gil_holder(member):

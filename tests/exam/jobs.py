@@ -23,16 +23,14 @@ Worth = Literal["right", "partly", "silent", "wrong", "false"]
 @dataclass(frozen=True, slots=True)
 class JobCase:
     name: str
-    kind: str
-    """The command that recorded it, and is asked: `hang` or `slow`."""
-    rank: int | None
-    """Whom the job waits for, or who is late; -1: one without a number; None: nobody may be accused."""
-    either: tuple[int, ...]
-    """Others of whom the same may be said: which of them is wrong, nobody sees from outside."""
-    causes: tuple[str, ...]
-    """One of these words is in what is said of the rank."""
-    exits: frozenset[int]
     half: Half
+    want: Mapping[str, Any]
+    """Its row of `want.json`, as INDEX.md explains it."""
+
+    @property
+    def kind(self) -> str:
+        """The command that recorded it, and is asked: `hang` or `slow`."""
+        return str(self.want["command"])
 
     @property
     def file(self) -> Path:
@@ -44,19 +42,20 @@ class JobCase:
         apart.
         """
         accused, named, apart = (_ranks(how, said) for how in ("accused", "named", "apart"))
-        if self.rank is None:
-            return "false" if accused else "right" if code in self.exits else "silent"
-        ranks = {self.rank, *self.either}
+        causes, right = self.want["causes"], code in self.want["exit"]
+        if self.want["rank"] is None:
+            return "false" if accused else "right" if right else "silent"
+        ranks = {self.want["rank"], *self.want.get("either", ())}
         if accused:
             if not {*accused} <= ranks:
                 return "wrong"
             why = " ".join(line for line in said.splitlines() if line.startswith("accused"))
-            return "right" if not self.causes or any(cause in why for cause in self.causes) else "partly"
-        if code == EXIT_INCONCLUSIVE and code in self.exits and not ranks.isdisjoint(apart):
+            return "right" if not causes or any(cause in why for cause in causes) else "partly"
+        if code == EXIT_INCONCLUSIVE and right and not ranks.isdisjoint(apart):
             return "right"
         if ranks.isdisjoint(named) or len(named) > 2:
             return "silent"
-        return "right" if len(named) == 1 or code in self.exits else "partly"
+        return "right" if len(named) == 1 or right else "partly"
 
 
 def _ranks(how: str, said: str) -> list[int]:
@@ -66,18 +65,7 @@ def _ranks(how: str, said: str) -> list[int]:
 def job_cases() -> list[JobCase]:
     rows: Mapping[str, Mapping[str, Any]] = json.loads((FOLDER / "want.json").read_text())
     drawn = halves(rows)
-    return [
-        JobCase(
-            name,
-            row["command"],
-            row["rank"],
-            tuple(row.get("either", ())),
-            tuple(row["causes"]),
-            frozenset(row["exit"]),
-            drawn[name],
-        )
-        for name, row in rows.items()
-    ]
+    return [JobCase(name, drawn[name], row) for name, row in rows.items()]
 
 
 def read_jobs(cases: Iterable[JobCase]) -> dict[str, LiveEvidence]:

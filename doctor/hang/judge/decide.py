@@ -12,6 +12,7 @@ from doctor.hang.judge.judgement import (
     HangFinding,
     RankStanding,
 )
+from doctor.hang.judge.leaving import leaves
 from doctor.hang.judge.meeting import absent, never_meet
 from doctor.hang.judge.position import STORE
 from doctor.hang.judge.strangers import odd
@@ -20,7 +21,7 @@ from doctor.live import threads
 from doctor.live.collectives import RPC
 from doctor.live.evidence import JobMember
 from doctor.live.jobs.job import LostHost
-from doctor.live.places import short
+from doctor.live.places import frames_of, short
 from doctor.live.wires import Key, key, pairs
 from doctor.text.durations import duration
 from doctor.text.ranks import ranks_text
@@ -42,6 +43,7 @@ _NO_COLLECTIVES = {
     ),
 }
 """What is wrong if all ranks wait in such operations, and what to do."""
+_EXIT = "make the thread a daemon, or end it; end the child; limit the time of what runs at exit"
 
 
 def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
@@ -263,10 +265,11 @@ def _name(rank: int | None, of: Key) -> str:
 
 
 def _outside(case: HangCase, limit: float) -> HangFinding | None:
-    """The finding if some ranks are inside a collective and others are outside."""
-    if not case.inside:
-        return None
+    """The finding if some ranks are outside, and others inside a collective, or the training is over."""
     outside = case.outside
+    over = {leaves(frames_of(each.member.b)) for each in outside} == {True} and not case.inside
+    if not case.inside and not over:
+        return None
     if not outside and len(case.unseen) == 1:  # it may wait for a store or its data loader
         outside = tuple(each for each in case.unseen if _polls(each))
     if not outside:
@@ -287,6 +290,7 @@ def _outside(case: HangCase, limit: float) -> HangFinding | None:
         unproved=bool(idle) and not proved,
         standings=told,
         notes=(*_outside_as_well(rest), *_perhaps_outside(case, chosen)),
+        do=(_EXIT,) if over else (),
     )
 
 
@@ -341,11 +345,9 @@ def _polls(each: RankStanding) -> bool:
 
 def _culprit(each: RankStanding) -> HangCulprit:
     does = each.doing or Activity(Cause.ELSEWHERE, "is outside every collective")
-    where = f" in {short(each.function)}, {each.place}" if each.place and not does.place else ""
-    if does.cause is Cause.LEFT:
-        where = "; the others still train: it left before them"
+    where = f" in {short(each.function)}, {each.place}" if each.place else ""
     return replace(
-        each.named(does.cause, does.words + where),
+        each.named(does.cause, does.words + ("" if does.place else where)),
         place=does.place or each.place,
         frames=does.frames or each.frames,
         held=does.held,
@@ -447,18 +449,7 @@ def _by_connections(case: HangCase) -> HangFinding | None:
 
 def _nobody(case: HangCase, limit: float) -> HangFinding:
     told = case.told(case.outside)
-    does = [each.doing for each in told if each.doing]
-    if not case.inside and {doing.cause for doing in does} == {Cause.LEFT}:
-        named = tuple(each.named(Cause.LEFT, doing.words) for each, doing in zip(told, does, strict=True))
-        return HangFinding(
-            named,
-            HangConfidence.STRONG,
-            unproved=all(doing.unproved for doing in does),
-            sentence="The training is over, and what is left of the job cannot exit.",
-            standings=told,
-            do=("make the thread a daemon, or end it; end a child; give what runs at exit a time limit",),
-        )
-    if not case.inside and told:
+    if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
         return HangFinding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
     return HangFinding(sentence="What was seen does not show who waits for whom.", standings=told)

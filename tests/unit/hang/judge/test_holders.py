@@ -175,13 +175,6 @@ class TestARankThatLeft:
 
         return replace(made, a=look(made.a), b=look(made.b))
 
-    def test_is_kept_by_a_thread(self) -> None:
-        found = doing(self.left(self.NAP), (), 2.0)
-        assert (kind(found), found.cause, found.place) == ("stands", Cause.LEFT, "train.py:22")
-        assert found.words.startswith(
-            "has ended its training and cannot exit: its thread Thread-3 is in nap, train.py:22"
-        )
-
     def test_may_train_in_that_thread(self) -> None:
         assert kind(doing(self.left(self.REDUCE, self.NAP), (), 2.0)) == "unproved"
 

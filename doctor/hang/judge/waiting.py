@@ -34,6 +34,7 @@ _OPENS_PIPE = ("wait_for_partner", "fifo_open")
 _READS_PIPE = ("pipe_read", "pipe_wait")
 _WRITES_PIPE = ("pipe_write",)
 _STOPPED = re.compile(r"process (\d{1,9}) \(.*, stopped\)$")
+_SIGNALS = ("sys_pause", "sigsuspend", "sigtimedwait")
 _LOCAL = ("unix_",)
 _NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "skb_wait", *_LOCAL)
 _DULL = re.compile(
@@ -123,8 +124,8 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         return Activity(
             Cause.GIL, "holds the GIL in C code" + (" that sleeps" if "nanosleep" in waits else "")
         )
-    if threads.in_kernel(look, ("nanosleep",)):
-        return Activity(Cause.SLEEPS, "sleeps")
+    if threads.in_kernel(look, ("nanosleep", *_SIGNALS)):
+        return Activity(Cause.SLEEPS, "waits for a signal" if threads.in_kernel(look, _SIGNALS) else "sleeps")
     if threads.in_kernel(look, _WRITES_PIPE):
         return _full_pipe(main.asks[0] if main and main.asks else "", certain=bool(frames))
     if main and (terminal := next((end for end in main.asks if end.startswith("/dev/")), "")):

@@ -107,7 +107,7 @@ def _steps(evidence: SlowEvidence, job: RunningJob) -> tuple[int | None, float |
         before, after = step_of(rank.a), step_of(rank.b)
         if before is not None and after is not None and made_step(before, after):
             made.append((after - before, apart.get(rank.host, 0.0)))
-    if not made:
+    if not made or min(made)[0] < 0:  # a counter began again, as in each epoch
         return None, None
     steps, seconds = sorted(made)[len(made) // 2]
     agree = [each for each, _ in made if abs(each - steps) <= max(SAME_STEPS * steps, 2)]

@@ -302,16 +302,21 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
 
 
 def _kernel_wait(seen: Sampled, who: Key, where: Where) -> str:
-    """What it sleeps in at that line, if that is the same for most of its time there."""
-    samples = sum(sum(each.samples) for each in seen.ranks(who))
-    slept = Counter[str]()
-    for each in seen.ranks(who):
-        slept.update(each.outside)
+    """What it sleeps in at that line, if it does so more than the others for most of its time there."""
     for names, words in _KERNEL:
-        often = sum(number for name, number in slept.items() if any(part in name for part in names))
-        if often > samples * where.share * MOSTLY:
+        usual = median(_slept(seen, each, names) for each in seen.keys if each != who)
+        if _slept(seen, who, names) - usual > where.share * MOSTLY:
             return words
     return ""
+
+
+def _slept(seen: Sampled, who: Key, names: Sequence[str]) -> float:
+    """Its share of the time outside collectives and asleep in such functions of the kernel."""
+    ranks = seen.ranks(who)
+    slept = sum(
+        n for each in ranks for name, n in each.outside.items() if any(part in name for part in names)
+    )
+    return slept / max(sum(sum(each.samples) for each in ranks), 1)
 
 
 def _computes_more(here: _Rates, where: Where, rest: Sequence[_Rates]) -> bool:

@@ -45,7 +45,7 @@ def _awaited(
     if any(
         (short(frame.name) == "result" and _POOL in frame.file) or _LOOP in frame.file for frame in library
     ):
-        pool = [each for each in others if any(_POOL in frame.file for frame in each.frames)]
+        pool = [each for each in others if any(f"{_POOL}thread.py" in frame.file for frame in each.frames)]
         return [each for each in pool if short(each.frames[0].name) != "_worker"]
     joins = any(short(frame.name) == "join" and "/threading.py" in frame.file for frame in library)
     return at_work if joins else ()

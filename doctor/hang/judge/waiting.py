@@ -45,8 +45,8 @@ _TALKS = (
     *("/grpc/", "/ray/", "/zmq/", "/torch/distributed/rpc/"),
 )
 """Files of libraries that wait for the answer of another process."""
-_LOOP, _POOL = "/asyncio/", "/concurrent/futures/"
-"""Files of a loop that may wait for anything, and of threads whose results another thread waits for."""
+_LOOP = "/asyncio/"
+"""Files of a loop that may wait for anything."""
 _DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
 _READS_TERMINAL = ("n_tty_read", "tty_read")
 SLOW = ", which may be slow"

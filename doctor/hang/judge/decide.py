@@ -267,7 +267,7 @@ def _name(rank: int | None, of: Key) -> str:
 def _outside(case: HangCase, limit: float) -> HangFinding | None:
     """The finding if some ranks are outside, and others inside a collective, or the training is over."""
     outside = case.outside
-    over = {leaves(frames_of(each.member.b)) for each in outside} == {True} and not case.inside
+    over = case.job.gone and {leaves(frames_of(each.member.b)) for each in outside} == {True}
     if not case.inside and not over:
         return None
     if not outside and len(case.unseen) == 1:  # it may wait for a store or its data loader
@@ -290,7 +290,7 @@ def _outside(case: HangCase, limit: float) -> HangFinding | None:
         unproved=bool(idle) and not proved,
         standings=told,
         notes=(*_outside_as_well(rest), *_perhaps_outside(case, chosen)),
-        do=(_EXIT,) if over else (),
+        do=() if case.inside else (_EXIT,),
     )
 
 
@@ -451,5 +451,8 @@ def _nobody(case: HangCase, limit: float) -> HangFinding:
     told = case.told(case.outside)
     if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
-        return HangFinding(sentence=f"No rank was seen in a collective{starting}.", standings=told)
+        said = f"No rank was seen in a collective{starting}."
+        awake = tuple(_culprit(each) for each in told if each.doing and each.doing.cause is not Cause.SLEEPS)
+        named = awake if 2 * len(awake) < len(told) else ()  # most sleep, as if they polled
+        return HangFinding(named, accuses=False, sentence=said, standings=told)
     return HangFinding(sentence="What was seen does not show who waits for whom.", standings=told)

@@ -97,7 +97,7 @@ def test_two_processes_of_one_number_are_said_first() -> None:
         ),
         (["stopped"] * 3, "Every rank is stopped or frozen", "on node1: kill -CONT 4000 4010 4020"),
         (["ended"] * 3, "the job is over", "read the log of the job"),
-        (["sleeps", "locked", "sleeps"], "No rank was seen in a collective.", "look again with --for 60"),
+        (["locked", "locked", "sleeps"], "No rank was seen in a collective.", "look again with --for 60"),
     ],
 )
 def test_whoever_is_not_named_the_next_step_is(does: list[str], sentence: str, do: str) -> None:

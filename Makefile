@@ -115,8 +115,8 @@ mutate: $(VENV)/.ready
 	@scripts/system-packages
 	$(BIN)/python -m tests.mutate $(MUTATE_ARGS)
 
-# Each condition of the judges, switched off alone: which answers to the exam of foreign logs and jobs change. It takes hours
-# or two, and goes on where it was cut short.
+# Each condition of the judges, switched off alone: which answers to the exam of foreign logs and jobs change. It takes hours,
+# and goes on where it was cut short.
 weigh: $(VENV)/.ready
 	for judge in logs hang slow; do $(BIN)/python -m tests.exam --weigh doctor/$$judge/judge $(WEIGH_ARGS) || exit; done
 

@@ -121,7 +121,7 @@ def test_each_command_takes_what_is_repeated(command: str) -> None:
 
 
 NOT_REPEATED = (
-    *("HOSTS", "--job", "--accept-new", "--deadline", "--inject", "--replay"),
+    *("HOSTS", "--job", "--accept-new", "--deadline", "--trace", "--inject", "--replay"),
     *("--color", "--no-color", "--print", "--quiet", "--verbose"),
     *("--save", "--report-dir", "--per-host", "--shadow", "--healthy-hosts", "--faulty-hosts"),
     *("--json", "--junit", "--html", "--markdown", "--prometheus"),

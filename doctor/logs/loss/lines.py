@@ -8,7 +8,6 @@ import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 from doctor.logs.loss.names import NUMBER, as_number, find_loss, rank_of
 from doctor.logs.model import LossForm
@@ -65,55 +64,36 @@ class LossValues:
     rank: int | None = None
 
 
-Span = tuple[int, int]
-
-
-class ValueSpans(NamedTuple):
-    """The positions of the values in a line."""
-
-    loss: Span
-    step: Span | None = None
-    of: Span | None = None
-    epoch: Span | None = None
-
-
 def wants(raw: bytes) -> bool:
     """A cheap test: if it is False, `read_line` finds nothing."""
     return b"loss" in raw or b"Loss" in raw or b"LOSS" in raw
 
 
 def read_line(text: str) -> LossValues | None:
-    return read_spans(text)[0]
-
-
-def read_spans(text: str) -> tuple[LossValues | None, ValueSpans | None]:
-    """The values and their positions; no positions for a line of JSON."""
     text = text[:LONGEST]
     if "oss" not in text and "OSS" not in text:
-        return None, None
+        return None
     if text.lstrip()[:1] == "{" and '"' in text and (said := _json(text)):
-        return said, None
+        return said
     found = find_loss(text)
     if found is None or "'train_runtime'" in text or '"train_runtime"' in text:
-        return None, None
-    name, loss, sign, at, span = found
-    step, of = _step(text, at)
+        return None
+    step, of = _step(text, found.at)
     epoch = EPOCH.search(text)
-    if step is None and not epoch and (not sign or (loss.is_integer() and math.isfinite(loss))):
-        return None, None  # "loss 3" is only a word and a number
-    form = _form(text, name)
+    if step is None and not epoch and (not found.sign or found.whole):
+        return None  # "loss 3" is only a word and a number
+    form, loss = _form(text, found.name), found.value
     if form is LossForm.TRAINER and loss == 0 and _NAN_NORM.search(text):
         loss = math.nan  # the Trainer leaves NaN out of its mean, which is then 0
-    said = LossValues(
+    return LossValues(
         form,
-        name,
+        found.name,
         loss,
-        _number(text, step),
-        _number(text, of),
+        step,
+        of,
         int(epoch["epoch"]) if epoch else None,
         bool(epoch and epoch["part"]),
     )
-    return said, ValueSpans(span, step, of, epoch.span("epoch") if epoch else None)
 
 
 def read_without_loss(text: str) -> LossValues | None:
@@ -131,7 +111,7 @@ def read_without_loss(text: str) -> LossValues | None:
     step, of = _step(text, 0)
     if step is None:
         return None
-    return LossValues(LossForm.MEGATRON, "", math.nan, _number(text, step), _number(text, of))
+    return LossValues(LossForm.MEGATRON, "", math.nan, step, of)
 
 
 def _form(text: str, name: str) -> LossForm:
@@ -142,8 +122,8 @@ def _form(text: str, name: str) -> LossForm:
     return LossForm.JSON if text.lstrip()[:1] == "{" and '"loss"' in text else LossForm.PLAIN
 
 
-def _step(text: str, loss_at: int) -> tuple[Span | None, Span | None]:
-    """The positions of the step and of the number of steps, by the clearest name or in a progress bar."""
+def _step(text: str, loss_at: int) -> tuple[int | None, int | None]:
+    """The step and the number of steps, by the clearest name or in a progress bar."""
     best: tuple[int, re.Match[str]] | None = None
     for found in _STEP.finditer(text):
         rank = _STEP_RANKS.get(found["name"].lower()[:6], 1)
@@ -152,16 +132,12 @@ def _step(text: str, loss_at: int) -> tuple[Span | None, Span | None]:
         if best is None or rank < best[0]:
             best = rank, found
     if best:
-        return best[1].span("step"), best[1].span("of") if best[1]["of"] else None
+        return int(best[1]["step"]), int(best[1]["of"]) if best[1]["of"] else None
     place = _PLACE.search(text, 0, loss_at + 80)
     if not place:
         return None, None
-    first = next(group for group in (1, 3, 5) if place[group])
-    return place.span(first), place.span(first + 1)
-
-
-def _number(text: str, span: Span | None) -> int | None:
-    return int(text[slice(*span)]) if span else None
+    step, of = filter(None, place.groups())
+    return int(step), int(of)
 
 
 def _json(text: str) -> LossValues | None:

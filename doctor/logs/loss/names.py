@@ -78,8 +78,8 @@ class NamedValue(NamedTuple):
     sign: str
     """What stands between name and value."""
     at: int
-    span: tuple[int, int]
-    """The position of the value."""
+    whole: bool
+    """Whether it is written without a fraction."""
 
 
 def find_loss(text: str) -> NamedValue | None:
@@ -105,7 +105,13 @@ def find_loss(text: str) -> NamedValue | None:
             continue
         best = (
             rank,
-            NamedValue(name, as_number(value["value"]), value["sign"] or "", at, value.span("value")),
+            NamedValue(
+                name,
+                as_number(value["value"]),
+                value["sign"] or "",
+                at,
+                value["value"].lstrip("+-").isdigit(),
+            ),
         )
     return best[1] if best else None
 

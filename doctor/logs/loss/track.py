@@ -1,19 +1,21 @@
 """Follows one kind of loss of one party, over new epochs and other starts of the job."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from math import isfinite
-from operator import lt
+from operator import eq, le
 
 from doctor.logs.loss.lines import LossValues
-from doctor.logs.loss.points import At, Points
-from doctor.logs.loss.rows import Column, Rows, joined
+from doctor.logs.loss.pattern import LossRun
+from doctor.logs.loss.points import Points
 from doctor.logs.model import LossForm
 
 MOST_STARTS = 12
 SURE = 3
 """If at least this number of losses follow a step that falls back, the job was started again."""
 MOST_BACK = 64
+Time = Callable[[], float | None]
 
 
 @dataclass(slots=True, eq=False)
@@ -34,11 +36,8 @@ class Track:
     """Losses whose steps fell back, kept until it is clear whether the job was started again."""
     line: int = 0
     """The line number of the last loss."""
-    _waiting: list[Rows] = field(default_factory=list)
-    _ready: int = 0
-    """How many rows of `_waiting[0]` have been added already."""
 
-    def add(self, said: LossValues, at: float | None, line: int) -> None:
+    def add(self, said: LossValues, at: Time, line: int) -> None:
         self.line = line
         if not self.runs:
             self.runs.append(Points(self.most))
@@ -76,10 +75,10 @@ class Track:
             self.offset += said.of if said.of and self.last <= said.of else self.last
             self.back.clear()
 
-    def _fall_back(self, said: LossValues, at: float | None, line: int) -> None:
+    def _fall_back(self, said: LossValues, at: Time, line: int) -> None:
         if self.back and _place(said) < _place(self.back[-1][0]):
             self.back.clear()
-        self.back.append((said, at, line))
+        self.back.append((said, at(), line))
         if len({_place(each) for each, _, _ in self.back}) >= SURE:
             self.start_again()
         elif len(self.back) > MOST_BACK:
@@ -95,97 +94,39 @@ class Track:
         self.offset = epochs * first.of if first.of and first.step is not None and epochs > 0 else 0
         self.last, self.epoch, self.whole = 0, None, False
         for said, at, line in back:
-            self.add(said, at, line)
+            self.add(said, known(at), line)
 
-    def wait(self, rows: Rows) -> None:
-        """Keep rows of this window, which are added once the lines before them have been read."""
-        if self._ready:
-            self._waiting[0] = self._waiting[0].part(self._ready, len(self._waiting[0]))
-            self._ready = 0
-        self._waiting.append(rows)
+    def add_run(self, run: LossRun) -> None:
+        """Like `add` for each line: all at once if only steps and losses change."""
+        self._add(run, 0)
+        rest: Sequence[int] = range(1, len(run.lines))
+        if new := self._all_new(run, rest):
+            points, inner, rest = self.runs[-1], new[:-1], new[-1:]
+            following = max(points.total, points.last_step) + 1
+            steps = [*range(following, following + len(inner))]
+            if not self.counted:
+                steps = [self.offset + run.steps[number] for number in inner]
+            losses = [run.losses[number] for number in inner]
+            lines = [run.lines[number] for number in inner]
+            points.extend(steps, losses, lines, lambda place: run.at(inner[place]))
+        for number in rest:
+            self._add(run, number)
+        self.line = run.lines[-1]
 
-    def settle(self, first: int, at: At, before: int | None = None) -> bool:
-        """Add the waiting rows up to the place `before`; True if none is left. `first` is the number of the
-        line at place 0.
-        """
-        if len(self._waiting) > 1:
-            self._waiting = [*joined(self._waiting)]
-        while self._waiting:
-            rows = self._waiting[0]
-            end = rows.before(before, self._ready)
-            if end > self._ready:
-                self._add_rows(rows.part(self._ready, end), first, at)
-            self._ready = end
-            if end < len(rows):
-                return False
-            del self._waiting[0]
-            self._ready = 0
-        return True
-
-    def take_back(self, place: int, form: LossForm) -> list[int]:
-        """Drop the waiting rows of that form after a place, and return their places."""
-        gone: list[int] = []
-        for number, rows in enumerate(self._waiting):
-            if rows.shapes[0].like.form is form:
-                end = rows.before(place, self._ready if number == 0 else 0)
-                gone += rows.places[end:]
-                self._waiting[number] = rows.part(0, end)
-        self._waiting = [rows for rows in self._waiting if rows]
-        return gone
-
-    def _add_rows(self, rows: Rows, first: int, at: At) -> None:
-        """Like `add` for each row: all at once if only steps and losses change."""
-        told = self._all_new(rows)
-        if not told:
-            rows = self._without_repeats(rows)
-            if not rows:
-                self.back.clear()
-                return
-            told = self._all_new(rows)
-        self.line = first + rows.places[-1]
-
-        def written(row: int) -> float | None:
-            return at(rows.places[row]) if rows.shapes[row].timed else None
-
-        if told:
-            timed = any(shape.timed for shape in set(rows.shapes))
-            lines = [first + place for place in rows.places]
-            self.runs[-1].add_all(told, rows.losses, lines, written if timed else None)
-            return
-        for number, said in enumerate(rows.said()):
-            self.add(said, written(number), first + rows.places[number])
-
-    def _without_repeats(self, rows: Rows) -> Rows:
-        """The rows without repeated steps, as printed by several ranks without a prefix."""
-        points = self.runs[-1]
-        if self.counted or not points.total or not isfinite(points.last_loss):
-            return rows
-        unsaid: Column = [None] * len(rows)
-        steps, epochs = rows.steps or unsaid, rows.epochs or unsaid
-        places = [*zip(steps, epochs, strict=True)]
-        known = self.last if points.last_step == self.offset + self.last else None
-        before = [(known, self.epoch if epochs[0] is not None else None), *places]
-        again = [number for number, place in enumerate(places) if place == before[number]]
-        if not again or not rows.steps or (rows.of and any(rows.steps[row] == rows.of[row] for row in again)):
-            return rows  # the last step of an epoch may be that of the next
-        return rows.some([number for number, place in enumerate(places) if place != before[number]])
-
-    def _all_new(self, rows: Rows) -> Sequence[int]:
-        """The steps of the rows; empty if one of them may be a repetition or begin something new."""
-        points = self.runs[-1]
-        if not points.total or not isfinite(points.last_loss):
+    def _all_new(self, run: LossRun, rest: Sequence[int]) -> Sequence[int]:
+        """Those of the lines that make a point; none if something may begin anew in the run."""
+        if self.back or not isfinite(self.last_loss):
             return ()
         if self.counted:
-            begin = max(points.total, points.last_step) + 1
-            return range(begin, begin + len(rows))
-        steps = rows.steps
-        if not steps or not {*rows.epochs} <= {self.epoch, None}:
+            return rest
+        steps = run.steps
+        grows = all(map(le, steps, steps[1:])) and len({*run.epochs}) <= 1
+        if not steps or not grows or any(map(eq, steps, run.of)):  # the last step may be that of each epoch
             return ()
-        if not all(map(lt, (max(self.last, points.last_step - self.offset), *steps), steps)):
-            return ()
-        self.last = steps[-1]
-        self.back.clear()
-        return [self.offset + step for step in steps] if self.offset else steps
+        return [number for number in rest if steps[number - 1] < steps[number]]
+
+    def _add(self, run: LossRun, number: int) -> None:
+        self.add(run.said(number), partial(run.at, number), run.lines[number])
 
     @property
     def last_loss(self) -> float:
@@ -194,6 +135,10 @@ class Track:
     @property
     def total(self) -> int:
         return sum(points.total for points in self.runs)
+
+
+def known(at: float | None) -> Time:
+    return lambda: at
 
 
 def _place(said: LossValues) -> tuple[int, int]:

@@ -1,109 +1,133 @@
-"""Offers the lines of one file that print a loss, in order; those of a known shape are taken many at once."""
+"""Reads the losses of one file, window by window; a sentence that occurs often has a pattern."""
 
 import re
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections import defaultdict
+from collections.abc import Sequence
+from functools import partial
 
 from doctor.logs.forms import complaint
 from doctor.logs.forms.line import writer_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.prefix import PrefixLayout
 from doctor.logs.forms.times import Clock
-from doctor.logs.loss.collect import LossCollector
-from doctor.logs.loss.lines import read_without_loss
+from doctor.logs.loss.collect import LossCollector, party_of
+from doctor.logs.loss.lines import read_line
 from doctor.logs.loss.names import find_loss
-from doctor.logs.loss.shapes import Front
+from doctor.logs.loss.pattern import LossPattern, LossRun, pattern_of
+from doctor.logs.loss.tables import Header
+from doctor.logs.model import Party
 from doctor.logs.reading.lines import Lines
 from doctor.logs.reading.sentences import LOSS
 from doctor.logs.reading.window import LONGEST
 
-FEW = 4
-"""If fewer lines have the sentence of a new shape, they are not looked through again."""
+FEW = 50
+"""Fewer lines of one sentence are not worth a pattern."""
+MOST_TRIES = 200
+"""The most patterns that are made for one file; a file that needs more is too varied."""
+TRIED = 8
+"""The most lines of a sentence in a window from which a pattern is tried to be made."""
 MOST_OTHERS = 10_000
+MOST_WRITERS = 10_000
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
-
-
-@dataclass(slots=True)
-class LossPlaces:
-    """The lines of a window that print a loss."""
-
-    sentences: set[bytes] = field(default_factory=set)
-    """Sentences of which all lines do."""
-    places: set[int] = field(default_factory=set)
-    """The indices of other lines that do."""
-
-    def take_back(self, gone: Collection[int], lines: Lines, groups: Mapping[bytes, Sequence[int]]) -> None:
-        for words in {lines.sentences[place] for place in gone} & self.sentences:
-            self.sentences.remove(words)
-            self.places.update(groups[words])
-        self.places.difference_update(gone)
+Runs = defaultdict[Party, list[LossRun]]
 
 
 class Losses:
     def __init__(self, loss: LossCollector, layout: PrefixLayout, clock: Clock) -> None:
         self._loss, self._layout, self._clock = loss, layout, clock
         self._began = False
+        self._patterns: dict[tuple[bytes, Header | None], LossPattern] = {}
+        """The patterns of sentences, and of rows below the header of a table."""
+        self._tries = 0
+        self._writers: dict[tuple[bytes, ...], Party] = {}
+        """Writers by the launcher's prefix, before and after a time in it."""
         self._others: set[bytes] = set()
         """Lines, without their digits, that mention a loss but do not print one."""
 
-    def take(self, lines: Lines) -> LossPlaces:
-        """The lines that print a loss. The header of a table may be in the first window."""
-        loss = self._loss
-        loss.begin(lines.window.number, lambda place: self._writer(lines.raw[place]).at)
-        table, self._began = loss.headers > 0 or not self._began, True
-        groups = lines.of_all() if table else lines.of(LOSS)
-        found, rest = LossPlaces(), list[int]()
-        for words, places in groups.items():
-            taken = self._take_known(lines, places)
-            if len(taken) == len(places):
-                found.sentences.add(words)
+    def take(self, lines: Lines) -> set[int]:
+        """The indices of the lines that print a loss. The header of a table may be in the first window."""
+        table, self._began = self._loss.header is not None or not self._began, True
+        told = lines.of(LOSS)
+        header = None if told else self._loss.header  # another header would mention a loss
+        found: Runs = defaultdict(list)
+        printed: set[int] = set()
+        rest: list[int] = []
+        for words, places in (lines.of_all() if table else told).items():
+            pattern = self._pattern(words, lines.at(places), header)
+            others = self._read_alike(pattern, lines, places, found) if pattern else places
+            printed.update(places)
+            rest += others
+        printed.difference_update(rest)
+        printed.update(place for place in sorted(rest) if self._read_alone(lines, place, found))
+        for who, runs in sorted(found.items(), key=lambda each: min(run.lines[0] for run in each[1])):
+            self._loss.add(who, runs)
+        return printed
+
+    def _pattern(self, words: bytes, raw: Sequence[bytes], header: Header | None) -> LossPattern | None:
+        """The pattern of a sentence. Another one is made if it does not match the first of many lines."""
+        known = self._patterns.get((words, header))
+        if len(raw) < FEW or self._tries >= MOST_TRIES or (known and known.read(raw[:1])[0]):
+            return known
+        for line in raw[:: len(raw) // TRIED]:
+            facts, read = self._writer(line), header.read if header else read_line
+            made = pattern_of(_text(line), read, facts.prefix, facts.stamp, timed=facts.at is not None)
+            if made and b"\r" not in line.strip(b"\r") and not _RAISED.search(line):
+                self._tries += 1
+                self._patterns[words, header] = made
+                return made
+        return known
+
+    def _read_alike(
+        self, pattern: LossPattern, lines: Lines, places: Sequence[int], found: Runs
+    ) -> Sequence[int]:
+        """Read the lines that the pattern matches; returns the indices of the others."""
+        rest: list[int] = []
+        alike: dict[tuple[bytes, ...], list[tuple[int, tuple[bytes, ...]]]] = defaultdict(list)
+        for place, groups in zip(places, pattern.read(lines.at(places)), strict=True):
+            if groups is None:
+                rest.append(place)
             else:
-                found.places.update(taken)
-                rest += {*places}.difference(taken)
-        rest.sort(reverse=True)
-        while rest:
-            place = rest.pop()
-            raw = lines.raw[place]
-            if place in found.places or not loss.wants(raw) or self._is_other(raw) or _RAISED.search(raw):
-                continue
-            words = lines.sentences[place]
-            known, headers = loss.shapes(words), loss.headers
-            if self._read(lines, place):
-                found.places.add(place)
-            if loss.headers > headers:  # rows below it have other columns
-                gone = loss.take_back(place)
-                found.take_back(gone, lines, groups)
-                rest = sorted({*rest, *gone}, reverse=True)
-            if len(groups[words]) >= FEW and loss.shapes(words) > known:
-                more = [other for other in groups[words] if other > place and other not in found.places]
-                found.places.update(self._take_known(lines, more))
-        loss.settle()
-        return found
+                alike[groups[:2]].append((place, groups))
+        for front, rows in alike.items():
+            some, every = zip(*rows, strict=True)
+            at = partial(self._at, lines, some) if pattern.timed else _never
+            run = pattern.run(at, [lines.window.number + place for place in some], every)
+            who = self._writers.get(front)
+            if who is None:
+                if len(self._writers) >= MOST_WRITERS:
+                    self._writers.clear()
+                who = self._writers[front] = self._writer(lines.raw[some[0]]).party
+            found[party_of(run.like, who)].append(run)
+        return rest
 
-    def _take_known(self, lines: Lines, places: Sequence[int]) -> Sequence[int]:
-        """The indices of the lines of one sentence that have a known shape."""
-        if not places or not self._loss.shapes(words := lines.sentences[places[0]]):
-            return ()
-        return self._loss.take(words, lines.at(places), places)
-
-    def _read(self, lines: Lines, place: int) -> bool:
+    def _read_alone(self, lines: Lines, place: int, found: Runs) -> bool:
+        """Read one line; whether it prints a loss."""
         raw = lines.raw[place]
+        if not self._loss.wants(raw) or self._is_other(raw) or _RAISED.search(raw):
+            return False
         text = _text(raw)
         facts = self._writer(raw)
-        front = Front(facts.prefix, facts.stamp, facts.at is not None)
-        if self._loss.offer(text, lines.number(place), facts.party, facts.at, front):
-            return True
-        plain = not (self._loss.headers or b"{" in raw or b"\r" in raw)
-        few = plain and len(self._others) < MOST_OTHERS
-        if few and find_loss(text) is None and read_without_loss(text) is None:
+        every = self._loss.read(text)
+        for said in every:
+            run = LossRun(said, lambda _: facts.at, [lines.number(place)])
+            found[party_of(said, facts.party)].append(run)
+        plain = not (every or self._loss.header or b"{" in raw or b"\r" in raw)
+        if plain and len(self._others) < MOST_OTHERS and find_loss(text) is None:
             self._others.add(_key(raw))
-        return False
+        return any(said.name for said in every)
 
     def _is_other(self, raw: bytes) -> bool:
-        return not self._loss.headers and _key(raw) in self._others
+        return self._loss.header is None and _key(raw) in self._others
+
+    def _at(self, lines: Lines, places: Sequence[int], number: int) -> float | None:
+        return self._writer(lines.raw[places[number]]).at
 
     def _writer(self, raw: bytes) -> LineFacts:
         return writer_of(_text(raw), self._layout, self._clock)
+
+
+def _never(_: int) -> None:
+    """The time of a line that has none."""
 
 
 _RAISED = re.compile(rb"(?:Error|Exception): ")

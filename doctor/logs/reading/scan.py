@@ -27,7 +27,7 @@ from doctor.logs.reading.cut_off import FRAME, continued_from, cut_tracebacks
 from doctor.logs.reading.file_scan import CUT_OFF, Decided, Scan
 from doctor.logs.reading.fold import subject, who_of
 from doctor.logs.reading.lines import Lines
-from doctor.logs.reading.losses import Losses, LossPlaces
+from doctor.logs.reading.losses import Losses
 from doctor.logs.reading.neighbours import values_around
 from doctor.logs.reading.pods import FAMILY as PODS
 from doctor.logs.reading.pods import FAR, pod_of
@@ -148,7 +148,7 @@ class _Scanner:
         self._layout = with_learned(self._layout, data.data, data.start, data.end, clock)
         if begins:
             self._edge(lines.window, lines.window.first(HEAD), head=True)
-        losses = self._losses.take(lines) if self._losses else LossPlaces()
+        losses = self._losses.take(lines) if self._losses else set()
         for place, what in self._to_look_at(lines, losses):
             if what & SYMPTOM or complaint.like(lines.raw[place]) not in self._calm:
                 self._line(lines, place, what)
@@ -159,7 +159,7 @@ class _Scanner:
             self._found.tasks |= writers.tasks
         self._progress.take(lines, writers)
 
-    def _to_look_at(self, lines: Lines, losses: LossPlaces) -> list[tuple[int, int]]:
+    def _to_look_at(self, lines: Lines, losses: set[int]) -> list[tuple[int, int]]:
         """Indices of lines and what to look for in them. A line that prints a loss is not a complaint."""
         wanted = SYMPTOM
         if len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
@@ -169,13 +169,10 @@ class _Scanner:
         found: list[tuple[int, int]] = []
         for words, places in lines.of(wanted).items():
             what = lines.marks[words] & wanted
-            if words in losses.sentences:
-                found += [(place, SYMPTOM) for place in places if what & SYMPTOM]
-                continue
             if what & SYMPTOM:
-                found += [(place, SYMPTOM if place in losses.places else what) for place in places]
+                found += [(place, SYMPTOM if place in losses else what) for place in places]
                 continue
-            some = [place for place in places if place not in losses.places]
+            some = [place for place in places if place not in losses]
             if self._table.may(words, b"\n".join(lines.at(some))):
                 found += [(place, what) for place in some if self._table.may(words, lines.raw[place])]
         found.sort()

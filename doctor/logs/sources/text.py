@@ -10,8 +10,6 @@ from doctor.logs.sources.limits import CHUNK, DamagedInput
 from doctor.logs.sources.stream import PeekStream
 
 _NULS = bytes(CHUNK)
-FIRST = CHUNK // 4
-"""Bytes of the first piece: it is small because the shapes of its lines make the others faster."""
 LONGEST = CHUNK // 16
 """The most bytes of a line that are passed on; a progress bar writes many lines over one another."""
 _END = re.compile(rb"[\n\r]")
@@ -30,10 +28,8 @@ def pieces(stream: PeekStream) -> Iterator[bytes]:
     rest = b""
     first = True
     cut = False
-    size = FIRST
     try:
-        while data := stream.read(size):
-            size = FIRST if len(data) <= HEAD else CHUNK
+        while data := stream.read(CHUNK):
             if data == _NULS[: len(data)]:
                 stream.skip_hole()
                 continue

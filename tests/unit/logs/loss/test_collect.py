@@ -6,17 +6,23 @@ from math import isfinite, isnan, nan
 
 import pytest
 
-from doctor.logs.loss.collect import MOST_PARTIES, LossCollector
+from doctor.logs.loss.collect import MOST_PARTIES, LossCollector, party_of
+from doctor.logs.loss.pattern import LossRun
 from doctor.logs.loss.points import Points
 from doctor.logs.model import Curve, Party
 from tests.support.cases import cases, from_cases
 
 
-def collected(lines: Iterable[str], who: Party = Party(), most: int = 4000) -> tuple[Curve, ...]:  # noqa: B008
-    collector = LossCollector("train.log", most)
+def offer(collector: LossCollector, line: str, number: int, who: Party = Party()) -> None:  # noqa: B008
+    if collector.wants(line.encode()):
+        for said in collector.read(line):
+            collector.add(party_of(said, who), [LossRun(said, lambda _: 1000.0 + number, [number])])
+
+
+def collected(lines: Iterable[str]) -> tuple[Curve, ...]:
+    collector = LossCollector("train.log")
     for number, line in enumerate(lines, 1):
-        if collector.wants(line.encode()):
-            collector.offer(line, number, who, 1000.0 + number)
+        offer(collector, line, number)
     return collector.curves()
 
 
@@ -90,7 +96,7 @@ def test_ranks_of_one_file_have_curves_of_their_own() -> None:
     collector = LossCollector("job.out")
     for step in range(5):
         for rank in range(3):
-            collector.offer(f"step {step} loss {rank}.5", step * 3 + rank, Party(rank=rank, pid=step), None)
+            offer(collector, f"step {step} loss {rank}.5", step * 3 + rank, Party(rank=rank, pid=step))
     curves = collector.curves()
     assert [curve.who for curve in curves] == [Party(rank=rank) for rank in range(3)]
     assert [curve.losses for curve in curves] == [(rank + 0.5,) * 5 for rank in range(3)]
@@ -137,7 +143,7 @@ def test_ranks_in_a_column() -> None:
 def test_a_long_curve_is_thinned_and_keeps_what_matters() -> None:
     points = Points(200)
     for step in range(100_000):
-        points.add(step, nan if step in (31_337, 77_777) else 1.0 + step, None, step)
+        points.add(step, nan if step in (31_337, 77_777) else 1.0 + step, lambda: None, step)
     curve = points.curve()
     assert len(curve.steps) <= 200
     assert curve.total == 100_000
@@ -153,7 +159,7 @@ def test_a_long_curve_is_thinned_and_keeps_what_matters() -> None:
 def test_nan_at_every_second_step_does_not_break_the_bound() -> None:
     points = Points(200)
     for step in range(20_000):
-        points.add(step, nan if step % 2 else 1.0, None, step)
+        points.add(step, nan if step % 2 else 1.0, lambda: None, step)
     assert len(points.curve().steps) <= 201
 
 
@@ -162,7 +168,7 @@ def test_curves_of_equal_length_are_thinned_alike() -> None:
     for _ in range(2):
         points = Points(100)
         for step in range(5000):
-            points.add(step, 1.0, None, step)
+            points.add(step, 1.0, lambda: None, step)
         steps.append(points.curve().steps)
     assert steps[0] == steps[1]
 
@@ -171,10 +177,10 @@ def test_curves_of_equal_length_are_thinned_alike() -> None:
 def test_memory_is_bounded() -> None:
     collector = LossCollector("big.log", 200)
     for number in range(3000):
-        collector.offer(f"step {number} loss 2.5", number)
+        offer(collector, f"step {number} loss 2.5", number)
     tracemalloc.start()
     for number in range(3000, 9000):
-        collector.offer(f"step {number} loss 2.5", number)
+        offer(collector, f"step {number} loss 2.5", number)
     grown, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert grown < 50_000
@@ -183,7 +189,7 @@ def test_memory_is_bounded() -> None:
 def test_more_parties_than_allowed_are_left_out() -> None:
     collector = LossCollector("many.log")
     for rank in range(MOST_PARTIES + 100):
-        collector.offer("step 1 loss 2.5", rank, Party(rank=rank))
+        offer(collector, "step 1 loss 2.5", rank, Party(rank=rank))
     assert len(collector.curves()) == MOST_PARTIES
 
 

@@ -5,7 +5,7 @@ from math import isnan, nan
 
 import pytest
 
-from doctor.logs.loss.lines import LossValues, read_line, read_spans, wants
+from doctor.logs.loss.lines import LossValues, read_line, wants
 from doctor.logs.model import LossForm
 from tests.support.cases import cases
 
@@ -74,4 +74,4 @@ def test_what_is_said_is_a_value() -> None:
 
 
 def test_a_loss_in_capitals_is_read() -> None:
-    assert read_spans("step 3 LOSS: 2.5")[0] == read_spans("step 3 loss: 2.5")[0] is not None
+    assert read_line("step 3 LOSS: 2.5") == read_line("step 3 loss: 2.5") is not None

@@ -1,12 +1,13 @@
-"""Lines that are read by the shape of an earlier line give the same values as if read alone."""
+"""Lines that are read by the pattern of an earlier line give the same values as if read alone."""
 
 import random
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
-from doctor.logs.loss.lines import read_line, read_spans
-from doctor.logs.loss.shapes import Shapes
+from doctor.logs.loss.lines import LossValues, read_line
+from doctor.logs.loss.pattern import LossPattern, pattern_of
 from doctor.logs.sentence import sentence
 
 FORMS: dict[str, Callable[[int, str], str]] = {
@@ -23,7 +24,7 @@ FORMS: dict[str, Callable[[int, str], str]] = {
     "global": lambda step, loss: f"global_step: {step}, loss: {loss}",
     "trainer": lambda step, loss: f"{{'loss': {loss}, 'grad_norm': 1.2, 'epoch': {step / 10000:.4f}}}",
     "plain": lambda step, loss: f"[rank{step % 8}]: step {step // 8} of 1000000 loss {loss} mem 61.2 GiB",
-    "json": lambda step, loss: f'{{"step": {step}, "loss": {loss}, "rank": {step % 4}}}',
+    "json with a rank": lambda step, loss: f'{{"step": {step}, "loss": {loss}, "rank": {step % 4}}}',
     "json with a step that is written as a float": lambda step, loss: (
         f'{{"step": {step}.0, "loss": {loss}, "gpus": 8}}'
     ),
@@ -32,45 +33,42 @@ FORMS: dict[str, Callable[[int, str], str]] = {
 LOSSES = ["2.5", "1.234567", "2.0", "3", "0", "nan", "inf", "-1.5", "1.25E+00", "1e999", "7", "400.3"]
 
 
+def said_by(pattern: LossPattern, lines: Sequence[str]) -> Iterator[tuple[str, LossValues]]:
+    found = pattern.read([line.encode() for line in lines])
+    some = [(line, groups) for line, groups in zip(lines, found, strict=True) if groups]
+    if not some:
+        return
+    run = pattern.run(lambda _: None, range(len(some)), [groups for _, groups in some])
+    yield from ((line, run.said(number)) for number, (line, _) in enumerate(some))
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_it_says_the_same(form: str) -> None:
     chance = random.Random(5)
-    shapes = Shapes()
-    lines: dict[bytes, list[str]] = {}
+    lines: dict[bytes, list[str]] = defaultdict(list)
     for _ in range(3000):
         loss = chance.choice(LOSSES) if chance.random() < 0.5 else f"{chance.uniform(1, 3):.4f}"
         line = FORMS[form](int(10 ** chance.uniform(0, 6)), loss)
-        lines.setdefault(sentence(line.encode()), []).append(line)
+        lines[sentence(line.encode())].append(line)
     read = 0
-    for words, same in lines.items():
-        for line in same[:20]:
-            said, spans = read_spans(line)
-            if said:
-                shapes.learn(line, said, spans)
-        for _, rows in shapes.rows(words, [line.encode() for line in same], range(len(same))):
-            read += len(rows)
-            for place, said in zip(rows.places, rows.said(), strict=True):
-                assert repr(said) == repr(read_line(same[place])), same[place]
-    assert read > 1000 or form == "bare" or "json" in form
+    for same in lines.values():
+        if pattern := next(filter(None, (pattern_of(line, read_line) for line in same)), None):
+            for line, said in said_by(pattern, same):
+                assert said == read_line(line)
+                read += 1
+    assert read > 1000 or "json" in form
 
 
 def test_equal_numbers_of_a_line_are_told_apart() -> None:
     """The milliseconds of the clock equal the step, and both epochs are 1."""
     line = "21:00:01,{0} - INFO - {{ Epoch:[  1/  1], step:[    1/    1], loss: 2.5, per_step_time: {0}ms }}"
-    shapes = Shapes()
-    said, spans = read_spans(line.format(445))
-    assert said
-    shapes.learn(line.format(445), said, spans)
-    other = line.format(446)
-    ((_, rows),) = shapes.rows(sentence(other.encode()), [other.encode()], [7])
-    assert list(rows.said()) == [read_line(other)]
+    pattern, other = pattern_of(line.format(445), read_line), line.format(446).replace("[    1/", "[  446/")
+    assert pattern
+    assert [*said_by(pattern, [other])] == [(other, read_line(other))]
 
 
-def test_numbers_without_an_end_are_no_shape() -> None:
+def test_numbers_without_an_end_take_no_time() -> None:
     """They could be split in very many ways."""
-    line = f"step 5 loss 2.5 of {'1' * 200}x"
-    said, spans = read_spans(line)
-    assert said
-    shapes = Shapes()
-    shapes.learn(line, said, spans)
-    assert not shapes.of(sentence(line.encode()))
+    pattern = pattern_of(f"step 5 loss 2.5 of {'1.' * 30}x", read_line)
+    assert pattern
+    assert pattern.read([b"step 5 loss 2.5 of " + b"1." * 400 + b"y"]) == [None]

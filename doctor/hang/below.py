@@ -13,8 +13,9 @@ from doctor.model import HostStatus
 from doctor.report.files.envelope import Counts, HostEntry
 from doctor.report.files.json import CheckReport
 from doctor.report.page.card import CardKind, Page
-from doctor.report.page.examination import page_of
-from doctor.report.page.headline import last_line
+from doctor.report.page.examination import unexamined
+from doctor.report.page.fault import fault_cards
+from doctor.report.page.headline import last_line, verdict_word, whom
 
 RESULTS = ("checks", "passed", "fail", "warn", "unknown", "skip", "crash")
 
@@ -50,15 +51,17 @@ def counts_below(own: Counts, below: CheckReport) -> Counts:
 
 def with_checks(page: Page, checked: Report) -> Page:
     """The page of the hang, with the findings of the checks added."""
-    below, faulty = page_of(checked), checked.exit_code == EXIT_FAULT
+    faulty, guilty = checked.exit_code == EXIT_FAULT, whom(checked)
+    cards, left = fault_cards(checked), unexamined(checked)
     if faulty and page.kind is not CardKind.FAIL:
-        page = replace(page, word=below.word, kind=below.kind, title=below.title)
+        word, kind = verdict_word(checked)
+        page = replace(page, word=word, kind=kind, title=guilty)
     elif faulty:
-        page = replace(page, title=f"{page.title}; {below.title}")
+        page = replace(page, title=f"{page.title}; {guilty}")
     return replace(
         page,
         says=sentence(page.says, checked),
-        cards=(*page.cards, *below.cards),
-        cards_title="Findings" if below.cards else page.cards_title,
-        parts=(*page.parts, *below.parts),
+        cards=(*page.cards, *cards),
+        cards_title="Findings" if cards else page.cards_title,
+        parts=(*page.parts, *((left,) if left.pairs else ())),
     )

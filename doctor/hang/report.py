@@ -19,7 +19,7 @@ from doctor.hang.words import (
 )
 from doctor.live.jobs.job import RunningJob
 from doctor.live.words import frame_words, job_words, missing_words
-from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Table
+from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Step, Table
 from doctor.text.durations import duration
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -58,9 +58,9 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(_job_pages(judgement)),
         tuple(_ranks(judgement.stands.ranks)),
         tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
-        (
-            *(((ONE_JOB, ""),) if judgement.verdict is HangState.SEVERAL else ()),
-            *(((f"Too slowly? {slow}", ""),) if (slow := slow_line(judgement)) else ()),
+        after=(
+            *((Step(ONE_JOB),) if judgement.verdict is HangState.SEVERAL else ()),
+            *((Step(f"Too slowly? {slow}"),) if (slow := slow_line(judgement)) else ()),
         ),
     )
 
@@ -195,8 +195,8 @@ def _ranks(ranks: Sequence[RankStanding]) -> Iterator[Table]:
 def _filled(table: Table) -> Table:
     """The table without columns that are empty."""
     kept = [at for at in range(len(table.heads)) if any(row[at] for row in table.rows)]
-    heads, *rows = (tuple(row[at] for at in kept) for row in (table.heads, *table.rows))
-    return replace(table, heads=heads, rows=tuple(rows))
+    rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
+    return replace(table, heads=tuple(table.heads[at] for at in kept), rows=rows)
 
 
 def _rest(groups: Sequence[Sequence[RankStanding]]) -> Iterator[tuple[str, ...]]:

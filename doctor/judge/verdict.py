@@ -209,6 +209,11 @@ class Report:
         """The findings except those that could not be decided."""
         return tuple(finding for finding in self.findings if finding.status is not Status.UNKNOWN)
 
+    @property
+    def warned_checks(self) -> tuple[str, ...]:
+        """The checks that warn, in the order of the findings."""
+        return tuple(dict.fromkeys(each.check for each in self.findings if each.status is Status.WARN))
+
     @cached_property
     def unheard(self) -> set[str]:
         """Hosts that could not be reached."""

@@ -20,7 +20,19 @@ from doctor.logs.naming import LONG, short_names
 from doctor.logs.reading.stacks import own_frame
 from doctor.logs.search import read_instead
 from doctor.model import Confidence
-from doctor.report.page.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
+from doctor.report.page.card import (
+    Card,
+    CardKind,
+    Chart,
+    Medium,
+    Page,
+    Pairs,
+    Part,
+    Row,
+    RowForm,
+    Step,
+    Table,
+)
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -60,7 +72,7 @@ def page_of(explained: Explanation) -> Page:
         tuple(_cards(explained, quotes)),
         "Causes",
         parts=tuple(_parts(explained, quotes)),
-        after=(("More: ", f"doctor explain {first}"),) if found.outcome is LogOutcome.NAMED and first else (),
+        after=(Step("More: ", f"doctor explain {first}"),) if kind is CardKind.FAIL and first else (),
     )
 
 

@@ -6,7 +6,7 @@ from doctor.hang.report import ONE_JOB, job_lines
 from doctor.hang.report import page_of as hang_page
 from doctor.hang.words import rights_words
 from doctor.live.words import frame_words, job_words, missing_words
-from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Table
+from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Step, Table
 from doctor.slow.advice import LONGER, advice, next_look
 from doctor.slow.judge.judgement import DeviceShare, Lag, LateReason, SlowCulprit, SlowJudgement, SlowState
 from doctor.slow.judge.words import between, milliseconds, percent, who
@@ -118,14 +118,14 @@ def _notes(judgement: SlowJudgement) -> Iterator[str]:
         yield rights_words(judgement.hang)
 
 
-def _after(judgement: SlowJudgement) -> Iterator[tuple[str, str]]:
+def _after(judgement: SlowJudgement) -> Iterator[Step]:
     if judgement.state is SlowState.SEVERAL:
-        yield ONE_JOB, ""
+        yield Step(ONE_JOB)
     if longer := next_look(judgement):
-        yield f"Look for longer: {longer}", ""
+        yield Step(f"Look for longer: {longer}")
     if judgement.state is SlowState.STANDS and judgement.job:
-        yield f"It stands still: {judgement.hang.reach.other('hang')}", ""
-        yield f"Or a step takes longer: {judgement.hang.reach.other('slow')} --for {LONGER}", ""
+        yield Step(f"It stands still: {judgement.hang.reach.other('hang')}")
+        yield Step(f"Or a step takes longer: {judgement.hang.reach.other('slow')} --for {LONGER}")
 
 
 def _ranks(judgement: SlowJudgement) -> Iterator[Table]:

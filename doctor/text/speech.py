@@ -38,7 +38,7 @@ _IT = late("^(?:它的|它|其)")
 _PAIR = late(r"\([^()]*\)")
 _COMMENT = late(r"(.*?\s{2,}# |\s*# )(\S.*)")
 _COLUMNS = late(r"(\s{2,})")
-_SIGNS = {"; ": "；", ": ": "：", ", ": "，", ",": "，", "(": "（", ")": "）", " ": ""}
+_SIGNS = {"; ": "；", ";": "；", ": ": "：", ", ": "，", ",": "，", "(": "（", ")": "）", " ": ""}
 _JOINED = {"and": "和", "or": "或"}
 _JOINS = late(r",? (and|or) ")
 _CLOSED = {"(": ")", "[": "]", "{": "}"}
@@ -92,6 +92,11 @@ def sign(english: str) -> str:
     return english if _spoken is Language.EN else _SIGNS[english]
 
 
+def spoken_end(signs: str) -> str:
+    """Signs that end some words, without a blank after them."""
+    return "".join(sign(each) if each in ",;)" else each for each in signs)
+
+
 def in_sentences(*said: str) -> str:
     """Sentences that are translated one by one."""
     return sign(" ").join(map(t, filter(None, said)))
@@ -102,6 +107,11 @@ def t_list(text: str) -> str:
     if _spoken is Language.EN:
         return text
     return "；".join("，".join(map(t, _split(each, ", "))) for each in _split(text, "; "))
+
+
+def t_parts(text: str) -> str:
+    """Parts with dots between them, which are translated one by one."""
+    return " · ".join(map(t, text.split(" · ")))
 
 
 def spoken_command(line: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 import msgspec
 from hypothesis import strategies as st
 
+from doctor.facts.smoke import JudgedRun
 from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding
@@ -25,7 +26,7 @@ nasty_text = st.lists(st.sampled_from(NASTY) | st.text(max_size=5), min_size=1, 
 def poisoned(value: T, evil: str, *, around: bool = False) -> T:
     """The same value with hostile text in each of its texts: in place of the text, or before and after it."""
     made: Any = value
-    if isinstance(value, Enum):
+    if isinstance(value, Enum | JudgedRun):  # a run's words are not free text
         made = value
     elif isinstance(value, str):
         made = f"{evil}{value}{evil}" if around else f"{value}{evil}"

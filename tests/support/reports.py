@@ -19,7 +19,9 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import MissingFact, UnreachedHost, UnreachedKind
 from doctor.recording import Recording
-from doctor.report.terminal.report import print_report
+from doctor.report.page.card import Medium
+from doctor.report.page.examination import page_of
+from doctor.report.terminal.cards import print_page
 from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.result import Injection, OmittedSmokeHost, SmokePlan, SmokeResult
 from tests.support.cases import from_cases
@@ -204,6 +206,11 @@ def reports() -> Mapping[str, Report]:
             ),
         }
     )
+
+
+def print_report(of: Report, console: Console, *, verbose: bool = False, quiet: bool = False) -> None:
+    on = Medium.VERBOSE if verbose else Medium.BRIEF
+    print_page(page_of(of, on, quiet=quiet), console, verbose=verbose)
 
 
 def text(of: Report, width: int, *, colours: bool = False, **options: bool) -> str:

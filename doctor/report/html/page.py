@@ -7,9 +7,9 @@ from pathlib import Path
 from doctor import __version__
 from doctor.report.html.cards import cards_part, kind_class, part_inside
 from doctor.report.html.markup import NOTHING, Html, join, pill, section, tag, time_tag, verbatim
-from doctor.report.page.card import Card, Medium, Page
+from doctor.report.page.card import Card, HostTable, Medium, Page
 from doctor.text.late import late
-from doctor.text.speech import sign, spoken, t
+from doctor.text.speech import sign, spoken, t, t_parts
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
 """Even if hostile markup got into the page, nothing would be fetched, run or sent."""
@@ -21,14 +21,14 @@ LONGEST = 120
 SHORT = 48
 """A title of more characters is set in smaller letters."""
 _WORD = late(r"\w[\w.-]*\w|\w")
+_NO_ID = late(r"[^a-z0-9]+")
 _MORE = late(r"; \d+ more causes?(?=\.$)")
 Section = tuple[str, str, Html]
 """An id, a title and the markup."""
 
 
-def as_html(page: Page, sections: Sequence[Section] | None = None) -> bytes:
-    """`sections` take the place of the cards and parts of the page."""
-    made = [each for each in (sections_of(page) if sections is None else sections) if each[2]]
+def as_html(page: Page) -> bytes:
+    made = [each for each in _sections(page) if each[2]]
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -46,31 +46,33 @@ def as_html(page: Page, sections: Sequence[Section] | None = None) -> bytes:
     ).encode()
 
 
-def sections_of(page: Page) -> Iterator[Section]:
-    yield _section("findings", page.cards_title, cards_part(page.cards))
+def _sections(page: Page) -> Iterator[Section]:
+    """The table of hosts comes first: it is the shortest picture of the whole."""
+    parts = [part for part in page.parts if Medium.HTML in part.on]
+    first = [part for part in parts if isinstance(part, HostTable)]
+    yield from (_section(part.label, part_inside(part)) for part in first)
+    yield _section(page.cards_title, cards_part(page.cards), id="findings")
     for number, one in enumerate(page.each, 1):
         inside = (cards_part(one.cards), *(part_inside(part) for part in one.parts if Medium.HTML in part.on))
-        yield _section(f"job{number}", one.title, *inside, tag("p", one.says, class_=kind_class(one.kind)))
-    for part in page.parts:
-        if Medium.HTML in part.on:
-            yield _section(part.label.lower().replace(" ", "-"), part.label, part_inside(part))
+        says = tag("p", one.says, class_=kind_class(one.kind))
+        yield _section(one.title, *inside, says, id=f"job{number}")
+    yield from (_section(part.label, part_inside(part)) for part in parts if part not in first)
     notes = tag("ul", *(tag("li", note) for note in page.notes)) if page.notes else NOTHING
-    yield _section("notes", "Notes", notes)
+    yield _section("Notes", notes)
 
 
-def _section(id: str, title: str, *inside: Html) -> Section:
+def _section(title: str, *inside: Html, id: str = "") -> Section:
+    id = id or _NO_ID.sub("-", title.lower())
     return id, title, section(id, title, *inside)
 
 
 def _top(page: Page, parts: Sequence[Section]) -> Html:
-    first, *others = [verbatim(t(strong) + t(rest)) for strong, rest in page.about] or [NOTHING]
-    what = join((f"doctor {page.command}", *filter(None, (first,))), " · ")
+    about = (verbatim(t(strong) + t_parts(rest)) for strong, rest in page.about)
     when = (" · ", time_tag(page.started)) if page.started else ()
     rows = _culprit_links(page)
     return tag(
         "header",
-        tag("p", what, *when, class_="soft"),
-        *(tag("p", line, class_="soft") for line in others),
+        tag("p", f"doctor {page.command}", *when, class_="soft"),
         tag(
             "h1",
             pill(page.word, kind_class(page.kind)),
@@ -80,7 +82,8 @@ def _top(page: Page, parts: Sequence[Section]) -> Html:
         ),
         tag("p", page.says, class_="lead") if _is_new(page.says, page) else NOTHING,
         tag("ul", *rows, class_="guilty") if rows else NOTHING,
-        *(tag("p", f"{label}{line}", class_="soft") for label, line in page.after),
+        *(tag("p", line, class_="soft") for line in about),
+        *(tag("p", f"{step.label}{step.text}", class_="soft") for step in page.after),
         tag(
             "nav",
             *(tag("a", title, href=f"#{id}") for id, title, _ in parts),

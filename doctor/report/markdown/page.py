@@ -4,39 +4,77 @@ It fits into one comment on GitHub, whatever the hosts reported and however many
 fit are counted and left to the other formats.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from doctor import __version__
-from doctor.report.markdown.text import block, cell, code, folded, inline, table, verbatim
-from doctor.report.page.card import Card, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
+from doctor.report.markdown.text import block, cell, code, folded, inline, item, row, table, verbatim
+from doctor.report.page.card import (
+    SIGNS,
+    Card,
+    Cell,
+    Chart,
+    Grid,
+    HostTable,
+    Medium,
+    Page,
+    Pairs,
+    Part,
+    Row,
+    RowForm,
+    Section,
+    Table,
+    Ticket,
+    Ticks,
+    Words,
+)
+from doctor.report.page.host_rows import HostRow
+from doctor.report.page.names import named
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
-from doctor.text.speech import sign, spoken_command, t
+from doctor.text.speech import sign, spoken_command, spoken_end, t, t_list, t_parts
 
 MOST = 60_000
 """Characters; GitHub takes 65536 in a comment."""
 MOST_LINES = 40
+FEW = 2
+"""More cards than this are listed before all else."""
 LONGEST = 4000
 """The most characters of a quote on a card."""
 
 
 def as_markdown(page: Page) -> bytes:
     text = f"## cluster-doctor: {inline(page.says)}\n\n"
-    text += "".join(f"- {inline(strong + rest)}\n" for strong, rest in page.about)
-    text += fit(_blocks(page), MOST - len(text), "part")
+    text += "".join(item(verbatim(t(strong) + t_parts(rest))) for strong, rest in page.about)
+    for what, blocks, share in _blocks(page):
+        text += fit(blocks, int((MOST - len(text)) * share), what)
     return text.encode()
 
 
-def _blocks(page: Page) -> Iterator[str]:
-    yield from map(card_text, shown(page.cards))
+def _blocks(page: Page) -> Iterator[tuple[str, Iterable[str], float]]:
+    """What the blocks are called, the blocks, and how much of the room that is left is theirs."""
+    cards = [card for card in page.cards if Medium.MARKDOWN in card.on]
+    if len(heads := [card for card in cards if card.says]) > FEW:
+        yield "finding", ("\n", *(f"- {card_line(card)}\n" for card in heads)), 0.2
+    parts = [part for part in page.parts if Medium.MARKDOWN in part.on]
+    first = [part for part in parts if isinstance(part, HostTable)]
+    yield from (("row", _part(part, "###"), 0.3) for part in first)
+    yield "finding", map(card_text, cards), 0.6
     for one in page.each:
-        cards = "".join(card_text(card, "####") for card in shown(one.cards))
-        yield f"\n### Job {inline(one.title)}\n\n- {inline(one.says)}\n{cards}"
-        yield from (_part(part, "####") for part in one.parts if Medium.MARKDOWN in part.on)
-    yield from (_part(part, "###") for part in page.parts if Medium.MARKDOWN in part.on)
-    yield "".join(("\n", *(f"- {inline(note)}\n" for note in page.notes))) if page.notes else ""
-    yield "".join(f"\n- {inline(label + line)}\n" for label, line in page.after)
-    yield f"\n{t(f'Made by cluster-doctor {__version__}.')}\n"
+        own = (card_text(card, "####") for card in one.cards if Medium.MARKDOWN in card.on)
+        yield "finding", (f"\n### Job {inline(one.title)}\n\n- {inline(one.says)}\n", *own), 1
+        yield from (("part", _part(part, "####"), 1) for part in one.parts if Medium.MARKDOWN in part.on)
+    for part in parts:
+        if part not in first:
+            many = isinstance(part, Section) and any(isinstance(each, Ticket) for each in part.parts)
+            yield "ticket" if many else "part", _part(part, "###"), 1
+    if page.notes:
+        yield "part", ("\n", *(item(inline(note)) for note in page.notes)), 1
+    steps = (
+        sign(" ").join(filter(None, map(inline, (step.before, step.label + step.text))))
+        for step in page.after
+    )
+    yield "part", (f"\n- {step}\n" for step in steps), 1
+    yield "part", (f"\n{t(f'Made by cluster-doctor {__version__}.')}\n",), 1
 
 
 def fit(blocks: Iterable[str], room: int, what: str) -> str:
@@ -51,10 +89,6 @@ def fit(blocks: Iterable[str], room: int, what: str) -> str:
     said = t(f"{left} more {what}{'s' if left > 1 else ''} did not fit here: see `--json`.")
     more = f"\n{said}\n" if left else ""
     return "".join(kept) + more
-
-
-def shown(cards: Iterable[Card]) -> list[Card]:
-    return [card for card in cards if Medium.MARKDOWN in card.on]
 
 
 def card_line(card: Card) -> str:
@@ -104,30 +138,66 @@ def _block(row: Row) -> str:
     return block(f"{whole[:LONGEST]}…" if left else whole, "text")
 
 
-def _part(part: Part, level: str) -> str:
-    title = f"\n{level} {inline(part.label)}\n\n"
+def _part(part: Part, level: str) -> Iterator[str]:
+    """Its blocks, the first of them with the title."""
+    title = f"\n{level} {inline(part.label)}\n\n" if part.label else ""
     if isinstance(part, Chart):
-        return f"{title}- {inline(part.drawing.says)}\n"
-    items = part.lines if isinstance(part, Row) else part.pairs if isinstance(part, Pairs) else part.rows
-    left = len(items) - MOST_LINES
-    more = f"\n{t(f'{left} more did not fit here: see `--json`.')}\n" if left > 0 else ""
-    return title + _inside(part) + more
+        yield f"{title}- {inline(part.drawing.says)}\n"
+    elif isinstance(part, HostTable):
+        areas = tuple(part.rows[0].cells)
+        yield title + table(tuple(map(t, ("Host", *areas, "Verdict"))), ())
+        yield from (_host_row(each, part) for each in part.rows)
+    elif isinstance(part, Ticket):
+        cards = "".join(card_text(card, "####") for card in part.cards)
+        rows = [(cell(label), cell(said)) for label, said in part.rows]
+        yield folded(t(part.label), part.host, table((t("Host"), cell(part.host)), rows) + cards)
+    elif isinstance(part, Section):
+        lines = (" ".join(filter(None, map(_words, words))) for words in part.lines)
+        yield title + "".join(map(item, filter(None, lines)))
+        for each in part.parts:
+            yield from _part(each, f"{level}#") if Medium.MARKDOWN in each.on else ()
+    elif not isinstance(part, Grid):
+        items = (
+            part.pairs if isinstance(part, Pairs) else part.rows if isinstance(part, Table) else part.lines
+        )
+        left = len(items) - MOST_LINES
+        more = f"\n{t(f'{left} more did not fit here: see `--json`.')}\n" if left > 0 else ""
+        yield title + _inside(part) + more
 
 
-def _inside(part: Row | Pairs | Table) -> str:
+def _items(part: Row | Pairs | Table | Ticks) -> Sequence[object]:
+    return part.pairs if isinstance(part, Pairs) else part.rows if isinstance(part, Table) else part.lines
+
+
+def _host_row(each: HostRow, part: HostTable) -> str:
+    return row((cell(named(each.hosts, part.called)), *map(cell, each.cells.values()), cell(each.verdict)))
+
+
+def _words(words: Words) -> str:
+    return inline(words.text) + spoken_end(words.after).rstrip()
+
+
+def _inside(part: Row | Pairs | Table | Ticks) -> str:
     if isinstance(part, Table):
-        return table(tuple(map(t, part.heads)), ([*map(cell, row)] for row in part.rows[:MOST_LINES]))
+        return table(tuple(map(t, part.heads)), ([*map(_cell, row)] for row in part.rows[:MOST_LINES]))
+    if isinstance(part, Ticks):
+        return "".join(
+            f"- {SIGNS[kind] if kind else ''} **{t(area)}**{sign(': ')}{inline(t_list(said))}\n"
+            for kind, area, said in part.lines
+        )
     if isinstance(part, Pairs) and part.aligned:
         wide = max(len(first) for first, _ in part.pairs)
         lines = (f"{first:>{wide}}  {t(second)}" for first, second in part.pairs[:MOST_LINES])
         return block("\n".join(lines), "text")
     if isinstance(part, Pairs):
-        return "".join(map(pair_line, part.pairs[:MOST_LINES]))
+        pairs = part.pairs[:MOST_LINES]
+        return "".join(f"- **{inline(first)}**{sign(': ')}{inline(second)}\n" for first, second in pairs)
     if part.form in (RowForm.TYPED, RowForm.QUOTED):
         return block("\n".join(part.lines[:MOST_LINES]), "sh" if part.form is RowForm.TYPED else "text")
-    return "".join(f"- {inline(line)}\n" for line in part.lines[:MOST_LINES])
+    return "".join(item(inline(line)) for line in part.lines[:MOST_LINES])
 
 
-def pair_line(pair: tuple[str, str]) -> str:
-    first, second = pair
-    return f"- **{inline(first)}**{sign(': ')}{inline(second)}\n"
+def _cell(each: Cell) -> str:
+    if isinstance(each, tuple):
+        return cell(fold(each))
+    return cell(each) if isinstance(each, str) else cell(each.text)

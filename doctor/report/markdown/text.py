@@ -23,6 +23,8 @@ _RISKY = re.compile(
     re.VERBOSE,
 )
 _TICKS = re.compile("`+")
+_BEGIN = re.compile(r"^(\d*)([.)+>=-])")
+"""What a list or a quote could begin with."""
 _CHINESE = re.compile(r"[^\u3000-\u303f\u4e00-\u9fff\uff00-\uffef]+")
 """Text between Chinese characters."""
 
@@ -70,6 +72,11 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def row(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |\n"
+
+
+def item(line: str) -> str:
+    """An item of a list, from Markdown that may begin like another list."""
+    return "- " + _BEGIN.sub(r"\1\\\2", line) + "\n"
 
 
 def block(text: str, kind: str) -> str:

@@ -9,11 +9,9 @@ import msgspec
 from doctor import __version__
 from doctor.judge.fact_table import FactRow, facts_of_host
 from doctor.judge.verdict import Report
-from doctor.report.page.areas import AREAS
-from doctor.report.page.card import CardKind, Page, Table
-from doctor.report.page.fact_words import spread
-from doctor.report.terminal.facts import conclusion, differs, heard, standing_out
-from doctor.text.nodeset import fold
+from doctor.report.out.formats import html_of, markdown_of
+from doctor.report.page.card import Medium
+from doctor.report.page.facts import facts_page
 from doctor.text.printable import clean_line, escaped
 
 SCHEMA = 1
@@ -75,48 +73,8 @@ def _cell(value: Any) -> str | int | float:
 
 
 def facts_html(report: Report) -> bytes:
-    from doctor.report.html.facts import facts_section
-    from doctor.report.html.page import as_html
-
-    return as_html(_page(report), [("facts", "Facts", facts_section(report))])
+    return html_of(facts_page(report, Medium.HTML))
 
 
 def facts_markdown(report: Report) -> bytes:
-    from doctor.report.markdown.page import as_markdown
-
-    return as_markdown(_page(report))
-
-
-def _page(report: Report) -> Page:
-    told, stands_out = heard(report), standing_out(report)
-    said = [line.removeprefix("! ") for line in conclusion(report)] or ["One host reported its facts."]
-    return Page(
-        "facts",
-        report.run.started,
-        "Incomplete" if report.silent else "Facts",
-        CardKind.WARN if stands_out else CardKind.GOOD,
-        said[0],
-        " ".join(said),
-        ((f"{len(told)} of {len(report.hosts)} hosts reported {len(report.seen.facts)} facts", ""),),
-        parts=tuple(_tables(report, told)),
-    )
-
-
-def _tables(report: Report, told: list[str]) -> list[Table]:
-    """One table for each area: a fact, and its value, or each value with its hosts."""
-    return [
-        Table(area.capitalize(), ("fact", "value"), rows)
-        for area in AREAS
-        if (rows := tuple((row.title, _cells(row, told)) for row in report.seen.facts if row.area == area))
-    ]
-
-
-def _cells(row: FactRow, told: list[str]) -> str:
-    if not differs(row, told):
-        return clean_line(spread(row, told))
-    groups: dict[str, list[str]] = {}
-    for host in told:
-        groups.setdefault(row.shown.get(host, "not reported"), []).append(host)
-    return "; ".join(
-        f"{'! ' if row.odd & {*hosts} else ''}{value} ({fold(hosts)})" for value, hosts in groups.items()
-    )
+    return markdown_of(facts_page(report, Medium.MARKDOWN))

@@ -19,6 +19,7 @@ from doctor.text.terminal import AUTO, NEVER, WHEN
 if TYPE_CHECKING:
     from doctor.judge.verdict import Report
     from doctor.report.files.envelope import Envelope
+    from doctor.report.page.card import Page
 
 STDOUT = Path("-")
 FORMAT = "format"
@@ -78,16 +79,30 @@ def _prometheus(envelope: Envelope) -> bytes:
     return as_prometheus(envelope)
 
 
-def _markdown(report: Report) -> bytes:
-    from doctor.report.markdown.report import check_markdown
+def check_markdown(report: Report) -> bytes:
+    from doctor.report.page.card import Medium
+    from doctor.report.page.examination import page_of
 
-    return check_markdown(report)
+    return markdown_of(page_of(report, Medium.MARKDOWN))
 
 
-def _html(report: Report) -> bytes:
-    from doctor.report.html.check import check_html
+def check_html(report: Report) -> bytes:
+    from doctor.report.page.card import Medium
+    from doctor.report.page.examination import page_of
 
-    return check_html(report)
+    return html_of(page_of(report, Medium.HTML))
+
+
+def markdown_of(page: Page) -> bytes:
+    from doctor.report.markdown.page import as_markdown
+
+    return as_markdown(page)
+
+
+def html_of(page: Page) -> bytes:
+    from doctor.report.html.page import as_html
+
+    return as_html(page)
 
 
 def lines(names: Sequence[str]) -> bytes:
@@ -104,13 +119,13 @@ class Outputs:
         "--json FILE", "The report as JSON; - is stdout.", _json, stdout=True, suffix=".json"
     )
     html: Path | None = _format(
-        "--html FILE", "The report as one page for a browser.", _html, stdout=True, suffix=".html"
+        "--html FILE", "The report as one page for a browser.", check_html, stdout=True, suffix=".html"
     )
     junit: Path | None = _of_envelope(
         "--junit FILE", "As JUnit XML, for Jenkins and GitLab.", _junit, stdout=True, suffix=".junit.xml"
     )
     markdown: Path | None = _format(
-        "--markdown FILE", "For GitHub, chat and tickets.", _markdown, stdout=True, suffix=".md"
+        "--markdown FILE", "For GitHub, chat and tickets.", check_markdown, stdout=True, suffix=".md"
     )
     prometheus: Path | None = _of_envelope(
         *("--prometheus FILE", "Gauges for the textfile collector; for all to read.", _prometheus),

@@ -325,9 +325,12 @@ def _when(report: Report) -> str:
 
 
 def _printer(report: Report, outputs: Outputs) -> Callable[[Console], None]:
-    from doctor.report.terminal.report import print_report
+    from doctor.report.page.card import Medium
+    from doctor.report.page.examination import page_of
+    from doctor.report.terminal.cards import print_page
 
-    return partial(print_report, report, verbose=outputs.verbose, quiet=outputs.quiet)
+    on = Medium.VERBOSE if outputs.verbose else Medium.BRIEF
+    return partial(print_page, page_of(report, on, quiet=outputs.quiet), verbose=outputs.verbose)
 
 
 def _refuse_shadow(path: Path, launch: str | None) -> None:

@@ -5,7 +5,7 @@ from functools import partial
 from typing import TextIO
 
 from doctor.report.files.envelope import Envelope
-from doctor.report.out.formats import STDOUT, Outputs
+from doctor.report.out.formats import STDOUT, Outputs, html_of, markdown_of
 from doctor.report.page.card import Page
 from doctor.text.console import draw
 
@@ -26,17 +26,5 @@ def write_page(page: Page, outputs: Outputs, envelope: Envelope) -> None:
     """Writes the files, after the text. A file that cannot be written does not stop the others."""
     from doctor.report.out.outputs import write_formats
 
-    write_formats(outputs, envelope, {"--markdown": partial(_markdown, page), "--html": partial(_html, page)})
-
-
-def _markdown(page: Page) -> bytes:
-    """The page as Markdown. This import is slow, so it is made only when it is needed."""
-    from doctor.report.markdown.page import as_markdown
-
-    return as_markdown(page)
-
-
-def _html(page: Page) -> bytes:
-    from doctor.report.html.page import as_html
-
-    return as_html(page)
+    pages = {"--markdown": partial(markdown_of, page), "--html": partial(html_of, page)}
+    write_formats(outputs, envelope, pages)

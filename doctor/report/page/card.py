@@ -6,10 +6,16 @@ writes them to a terminal, to HTML or to Markdown makes them harmless there.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, Flag, auto
+from typing import TYPE_CHECKING, NamedTuple
 
 from doctor.report.page.losses import LossDrawing
+
+if TYPE_CHECKING:
+    from doctor.report.page.host_rows import HostRow
+    from doctor.report.page.names import Called
 
 
 class Medium(Flag):
@@ -38,6 +44,12 @@ class CardKind(Enum):
     GOOD = "good"
     BROKEN = "broken"
     """A fault of doctor itself."""
+    SOFT = "soft"
+    """Beside the point."""
+
+
+SIGNS = {CardKind.GOOD: "✓", CardKind.OPEN: "?", CardKind.WARN: "–"}
+"""The signs of what was measured: healthy, not decided, not tried."""
 
 
 class RowForm(Enum):
@@ -86,13 +98,72 @@ class Pairs:
 
 
 @dataclass(frozen=True, slots=True)
+class Words:
+    """A text with a colour, and what no line may part from its end, such as a comma."""
+
+    text: str
+    kind: CardKind | None = None
+    after: str = ""
+
+
+Cell = str | Words | tuple[str, ...]
+"""A tuple holds names of hosts, which are folded."""
+
+
+@dataclass(frozen=True, slots=True)
 class Table:
     """A table; the first cell of a row names it, and the last one may be long."""
 
     label: str
     heads: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
+    rows: tuple[tuple[Cell, ...], ...]
     on: Medium = Medium.ALL
+    note: str = ""
+    """What the table does not show, as a sentence below it."""
+    short: bool = False
+    """Whether no cell is long: a terminal leaves out the last columns if it is too narrow."""
+
+
+@dataclass(frozen=True, slots=True)
+class HostTable:
+    """The result of each area on each host."""
+
+    label: str
+    rows: tuple[HostRow, ...]
+    called: Called
+    on: Medium = Medium.ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Ticks:
+    """What was measured, by its area; the kind is that of the sign before it, if it has one."""
+
+    label: str
+    lines: tuple[tuple[CardKind | None, str, str], ...]
+    on: Medium = Medium.ALL
+
+
+@dataclass(frozen=True, slots=True)
+class Square:
+    """What is known of a pair of hosts."""
+
+    sign: str
+    kind: CardKind | None = None
+    says: str = ""
+    """The sign in words."""
+    share: float | None = None
+    """How dark it is, between 0 and 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Hosts × hosts; `pairs` lacks those of which nothing is known."""
+
+    label: str
+    says: str
+    names: tuple[str, ...]
+    pairs: Mapping[tuple[str, str], Square]
+    on: Medium = Medium.HTML
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +173,28 @@ class Chart:
     on: Medium = Medium.ALL
 
 
-Part = Row | Pairs | Table | Chart
+@dataclass(frozen=True, slots=True)
+class Ticket:
+    """What a repair shop is told of a host."""
+
+    label: str
+    host: str
+    rows: tuple[tuple[str, str], ...]
+    cards: tuple[Card, ...]
+    on: Medium = Medium.MARKDOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """Lines and parts under one title; in a terminal, the lines are beside it."""
+
+    label: str
+    lines: tuple[tuple[Words, ...], ...] = ()
+    parts: tuple[Part, ...] = ()
+    on: Medium = Medium.ALL
+
+
+Part = Row | Pairs | Table | HostTable | Ticks | Grid | Chart | Ticket | Section
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +222,15 @@ class Card:
         return " ".join(filter(None, (self.who, self.says)))
 
 
+class Step(NamedTuple):
+    """What to do next."""
+
+    label: str
+    text: str = ""
+    before: str = ""
+    """A sentence before the label; in a terminal on the same line, if there is room."""
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     command: str = ""
@@ -150,5 +251,7 @@ class Page:
     """One page for each job, if there are several."""
     parts: tuple[Part, ...] = ()
     notes: tuple[str, ...] = ()
-    after: tuple[tuple[str, str], ...] = ()
-    """Lines below the conclusion, each with a label that may be empty."""
+    aside: str = ""
+    """Text after the conclusion, less prominent."""
+    after: tuple[Step, ...] = ()
+    """Lines below the conclusion."""

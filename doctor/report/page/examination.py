@@ -1,21 +1,52 @@
-"""The page of an examination, and what it did not examine."""
+"""The page of an examination: what was looked at, what is wrong, what was measured, what was left out."""
 
 from collections.abc import Iterable, Iterator
 
+from doctor.errors import EXIT_FAULT
+from doctor.job.plan import JobPlan
 from doctor.judge.again import RecheckState
-from doctor.judge.verdict import Report
-from doctor.model import HostStatus, Status, View
-from doctor.report.page.card import Page, Pairs
-from doctor.report.page.fault import fault_cards
+from doctor.judge.verdict import Report, RunInfo
+from doctor.model import Finding, Status, Verdict, View
+from doctor.report.page.card import (
+    CardKind,
+    HostTable,
+    Medium,
+    Page,
+    Pairs,
+    Part,
+    Row,
+    RowForm,
+    Section,
+    Step,
+    Ticks,
+)
+from doctor.report.page.connections import connections
+from doctor.report.page.facts import fact_tables
+from doctor.report.page.fault import fault_cards, fold_faults
 from doctor.report.page.headline import last_line, verdict_word, whom
-from doctor.report.page.measurements import RATES, unjudged_rates
+from doctor.report.page.host_rows import OK, host_rows
+from doctor.report.page.measurements import RATES, measured, passed_lines, unjudged_rates
+from doctor.report.page.names import NOBODY, are_counted, culprit
+from doctor.report.page.rerun import again, for_one_more_host, for_the_rest, repeat
+from doctor.report.page.tickets import tickets
+from doctor.report.page.training import training_sections
+from doctor.report.start.go import table_note
 from doctor.rules.smoke import not_made
-from doctor.text.nodeset import fold
+from doctor.text.nodeset import cut, fold
+
+LONGEST = 400
+"""The most characters of the names of all hosts."""
+REPLAY = "doctor check --replay RUN.json --html PAGE.html"
+OF_REPLAY = "# RUN.json is what --save wrote, or the .run.json beside this page."
+PAGES = Medium.HTML | Medium.MARKDOWN
+_STATUS = (("fail", "failed"), ("warn", "warned"), ("unknown", "not decided"), ("crash", "broke"))
 
 
-def page_of(report: Report) -> Page:
+def page_of(report: Report, on: Medium, *, quiet: bool = False) -> Page:
+    """The page for one medium: what only others show is not made. With -v, each finding has its own card;
+    `quiet`: nothing but findings and the conclusion.
+    """
     name, kind = verdict_word(report)
-    left, inside = unexamined(report), seen_inside(report)
     return Page(
         report.run.command,
         report.run.started,
@@ -23,18 +54,163 @@ def page_of(report: Report) -> Page:
         kind,
         whom(report),
         last_line(report),
-        ((_hosts(report), ""), *(((inside, ""),) if inside else ())),
-        fault_cards(report),
-        parts=(left,) if left.pairs else (),
+        () if quiet else tuple(_about(report)),
+        fault_cards(report, apart=on is Medium.VERBOSE),
+        parts=tuple(_parts(report, on, quiet)),
+        notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in table_note(report)),
+        aside=_amount_examined(report),
+        after=tuple(_after(report)),
     )
 
 
-def _hosts(report: Report) -> str:
-    if not report.hosts:
-        return "no host was asked"
-    counts = ((status, sum(host.status is status for host in report.hosts)) for status in HostStatus)
-    each = ", ".join(f"{count} {status.value}" for status, count in counts if count)
-    return f"{len(report.hosts)} host{'s' if len(report.hosts) > 1 else ''}: {each}"
+def _parts(report: Report, on: Medium, quiet: bool) -> Iterator[Part]:
+    if not quiet:
+        yield from training_sections(report, on)
+        yield from _measurements(report, on)
+    if report.again:
+        yield looked_again(report)
+    if (left := unexamined(report)).pairs and (not quiet or report.verdict is Verdict.INCONCLUSIVE):
+        yield left
+    if quiet:
+        return
+    rows = host_rows(report)
+    if on in PAGES or (len(report.hosts) > 1 and any(row.verdict != OK for row in rows)):
+        yield from (HostTable("Hosts", rows, report.called),) if rows else ()
+    if on is Medium.HTML:
+        if report.seen.mesh and report.seen.mesh.links:
+            yield connections(report.seen.mesh, [host.name for host in report.hosts])
+        if report.seen.facts:
+            yield Section("Facts", parts=tuple(fact_tables(report, whole=True)))
+    if on in PAGES:
+        yield from _run(report)
+    if on is Medium.MARKDOWN and report.faults:
+        yield Section("Tickets", parts=tuple(tickets(report)))
+
+
+def _about(report: Report) -> Iterator[tuple[str, str]]:
+    plan, running, way = report.plan, report.seen.running, report.run.way
+    if plan.hosts:
+        yield _hosts(plan, report.run), " · ".join(("", *(_each(report) if plan.of_node else _job(plan))))
+    if plan.launch:
+        yield "", f"launch: {plan.launch}"
+    if running:
+        look = f"{again(report, 'hang', hosts=running)} says whether it hangs"
+        yield "", f"a job runs on {fold(running)}: {look}"
+    if inside := seen_inside(report):
+        yield "", inside
+    if way and way.defaults:
+        yield "", f"defaults from {way.defaults}"
+
+
+def _each(report: Report) -> tuple[str, ...]:
+    """Hosts that are examined for no job in particular, and the version of the list of checks."""
+    return count(len(report.plan.hosts), "host"), f"{report.run.exam}/{report.run.exam_version}"
+
+
+def _job(plan: JobPlan) -> tuple[str, ...]:
+    per_host = {host.ranks for host in plan.hosts if host.ranks}
+    ranks = count(plan.ranks, "rank")
+    if len(per_host) == 1:
+        one = next(iter(per_host))
+        ranks += f" ({one.value} a host, {one.source})"
+    head, port = plan.head, plan.master_port
+    sources = head.source if head.source == port.source else f"{head.source}, {port.source} port"
+    place = f"head {head.value}:{port.value} ({sources})"
+    return count(len(plan.hosts), "host"), ranks, f"backend {plan.carrier}", place
+
+
+def _hosts(plan: JobPlan, run: RunInfo) -> str:
+    """The hosts by name, since a shell, a variable or a file may have named others than the user meant."""
+    names = cut(fold(plan.names), LONGEST)
+    said = (f"({run.hosts_from})",) if run.hosts_from else ()
+    return " ".join(("this machine only,", names, *said) if run.transport == "local" else (names, *said))
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def _measurements(report: Report, on: Medium) -> Iterator[Ticks]:
+    """A terminal shows what was measured only if the verdict is healthy."""
+    if on in PAGES or report.verdict is Verdict.HEALTHY:
+        seen = measured(report)
+        kinds = ((CardKind.GOOD, seen.ticked), (CardKind.OPEN, seen.doubtful), (CardKind.WARN, seen.untried))
+        told = tuple((kind, each.area, each.text) for kind, some in kinds for each in some)
+        if seen.ticked or seen.doubtful:
+            yield Ticks("Measured", told)
+    if on is Medium.VERBOSE and (passed := passed_lines(report)):
+        yield Ticks("Passed", tuple((None, each.area, each.text) for each in passed))
+
+
+def _amount_examined(report: Report) -> str:
+    """How much was examined, and how long that took."""
+    counts = report.counts()
+    skipped = {result.check for result in report.results if result.status is Status.SKIP}
+    looked = {result.check for result in report.results if result.status is not Status.SKIP}
+    applies = count(len(looked or skipped), "check")
+    rest = [f"{counts[status]} {word}" for status, word in _STATUS if counts[status]]
+    took = f"{report.run.seconds:.1f} s."
+    if report.checks.none_applied:
+        return took
+    if rest or not looked:
+        done = sum(counts.values()) - counts["skip"]
+        split = ", ".join([f"{counts['pass']} passed", *rest])
+        return f"{applies}, {count(done, 'result')}: {split}; {took}"
+    return f"{applies} {'applies' if len(looked) == 1 else 'apply'} and all pass; {took}"
+
+
+def _first(worst: Finding, report: Report) -> str:
+    """What to mend first; a warning is only to be looked at."""
+    who = culprit(worst, report.called)
+    if who == NOBODY:
+        return ""
+    who = f"{worst.check} on {who}" if are_counted(worst.hosts) else who
+    return f"{'Fix first' if report.rules.faults(worst) else 'Look at'}: {who}."
+
+
+def _after(report: Report) -> Iterator[Step]:
+    healthy, needed = len(report.healthy_hosts), report.rules.need_hosts
+    found = [finding for finding in report.findings if finding.status in (Status.FAIL, Status.WARN)]
+    lacks = [each.named for each in report.checks.unapplied if each.several]
+    if needed is not None:
+        remain = "host remains" if healthy == 1 else "hosts remain"
+        enough = f"{healthy} healthy {remain}, {needed} {'is' if needed == 1 else 'are'} needed"
+        yield Step("", f"{enough}: {'go' if report.exit_code == 0 else 'no go'}.")
+    if report.run.stopped_by is not None and report.run.outstanding:
+        yield Step("Next: ", f"{for_the_rest(report)}    (those that had not answered)")
+    elif found:
+        worst = fold_faults(found)[0].first
+        yield Step("More: ", f"doctor explain {worst.check}", _first(worst, report))
+        wanted = report.run.command == "preflight" and needed is None
+        if wanted and healthy > 1 and report.exit_code == EXIT_FAULT and report.enough_hosts(healthy):
+            yield Step("", f"{healthy} other hosts are healthy; go on with them: --need-hosts {healthy}")
+    elif lacks:
+        yield Step("Type: ", for_one_more_host(report, lacks))
+    elif report.verdict is Verdict.INCONCLUSIVE:
+        yield Step("Next: ", "see what was not examined, above")
+
+
+def _run(report: Report) -> Iterator[Section]:
+    plan, run = report.plan, report.run
+    source = f" ({run.hosts_from})" if run.hosts_from else ""
+    counts = ", ".join(f"{number} {word}" for word, number in report.counts().items() if number)
+    job = (
+        ("job", f"{count(plan.ranks, 'rank')}, backend {plan.carrier}"),
+        ("head", f"{plan.head}, master port {plan.master_port}"),
+        ("launch", plan.launch),
+    )
+    rows = (
+        ("started", run.started),
+        ("took", f"{run.seconds:.1f} s"),
+        ("hosts", f"{fold(plan.names)}{source}, by {run.transport}"),
+        *(() if plan.of_node else job),
+        ("exam", run.exam if run.exam_version is None else f"{run.exam}/{run.exam_version}"),
+        ("checks", f"{len(report.checks.scopes)}{counts and f'; results: {counts}'}"),
+        ("verdict", f"{report.verdict.value}, exit code {report.exit_code}"),
+    )
+    same = Row("The same again", (repeat(report),), RowForm.TYPED)
+    replayed = Row("This page from the recording of the run", (OF_REPLAY, REPLAY), RowForm.TYPED)
+    yield Section("This run", parts=(Pairs("", tuple(row for row in rows if row[1])), same, replayed))
 
 
 def seen_inside(report: Report) -> str:

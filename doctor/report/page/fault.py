@@ -261,22 +261,6 @@ def seen_from(finding: Finding) -> str:
     return "of the host" if of_the_host else ""
 
 
-def details(finding: Finding, report: Report) -> Iterator[tuple[str, str]]:
-    """The rows of one finding as labels and texts."""
-    fault = Fault((finding,), title(finding), report.by_id.get(finding.because or ""))
-    for each in rows(fault, finding, report.called):
-        text = fold(each.lines) if each.form is RowForm.HOSTS else "\n".join(each.lines)
-        if text and Medium.MARKDOWN in each.on:
-            yield each.label, text.removesuffix(".")
-    if view := seen_from(finding):
-        yield "view", view
-
-
-def commands(finding: Finding) -> tuple[str, ...]:
-    """The commands of the remedy; none for a consequence, since fixing the cause fixes it too."""
-    return finding.remedy.commands if finding.remedy and finding.because is None else ()
-
-
 def evidence(finding: Finding, report: Report, host: str = "") -> tuple[str, tuple[Evidence, ...]]:
     """The evidence, with the host where it was seen: a finding folded over hosts keeps that of one host. The
     host is empty if the evidence is from all of them.

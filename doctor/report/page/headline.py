@@ -138,14 +138,9 @@ def _healthy(report: Report) -> str:
     if not warned:
         names = named_or_counted(report.healthy_hosts, report.called)
         return f"{said}: {names}." if report.healthy_hosts else f"{said}. No host was asked."
-    number = len(warned_checks(report))
+    number = len(report.warned_checks)
     whose = _culprits_with_areas(warned, report.called)
     return f"{said}, with {number} warning{'s' if number > 1 else ''}: {whose}."
-
-
-def warned_checks(report: Report) -> tuple[str, ...]:
-    """The checks that warn, in the order of the findings."""
-    return tuple(dict.fromkeys(each.check for each in report.findings if each.status is Status.WARN))
 
 
 def guilty_line(report: Report) -> str:

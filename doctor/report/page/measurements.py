@@ -15,7 +15,7 @@ from doctor.job.plan import LIBRARIES
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Status, Verdict
 from doctor.report.page.areas import AREAS, OTHER, area_of
-from doctor.report.page.fact_words import spread
+from doctor.report.page.facts import spread
 from doctor.report.page.names import named_or_counted
 from doctor.report.page.smoke import RunNumbers, links, rate_text
 from doctor.rules.smoke import together

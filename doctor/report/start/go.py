@@ -8,7 +8,6 @@ from doctor.job.launch.forms import Go
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
 from doctor.model import Backend
-from doctor.report.page.headline import warned_checks
 from doctor.text.nodeset import fold, quoted, unfold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, t
@@ -95,7 +94,7 @@ def _free_port(plan: JobPlan, bound: Set[int]) -> int:
 
 def go_line(report: Report, hosts: Sequence[str]) -> str:
     """A go in one line: the hosts, the seconds, and what must be known even if nothing else is read."""
-    warnings = warned_checks(report)
+    warnings = report.warned_checks
     spares = [name for name in report.healthy_hosts if name not in hosts]
     seconds = report.run.seconds
     said = [f"{fold(hosts)}, {seconds:.{0 if seconds >= 10 else 1}f} s"]

@@ -1,16 +1,40 @@
 """Cards, parts and whole pages in a terminal or a log."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from doctor.report.page.card import Card, CardKind, Chart, Medium, Page, Pairs, Part, Row, RowForm, Table
+from doctor.report.page.card import (
+    SIGNS,
+    Card,
+    CardKind,
+    Cell,
+    Chart,
+    Grid,
+    HostTable,
+    Medium,
+    Page,
+    Pairs,
+    Part,
+    Row,
+    RowForm,
+    Section,
+    Step,
+    Table,
+    Ticket,
+    Ticks,
+    Words,
+)
+from doctor.report.terminal.hosts import print_hosts
 from doctor.report.terminal.losses import print_losses
 from doctor.report.terminal.page import (
+    GAP,
     LABEL,
     NARROWEST,
     CleanHook,
+    columns,
+    put_cells,
     put_edged,
     put_line,
     put_rows,
@@ -19,7 +43,7 @@ from doctor.report.terminal.page import (
 )
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
-from doctor.text.speech import sign, spoken_command, t
+from doctor.text.speech import sign, spoken_command, spoken_end, t, t_list, t_parts
 from doctor.text.wrap import cells, padded
 
 STYLE = {
@@ -28,6 +52,7 @@ STYLE = {
     CardKind.OPEN: "bold cyan",
     CardKind.GOOD: "bold green",
     CardKind.BROKEN: "bold magenta",
+    CardKind.SOFT: "dim",
 }
 _SAY = {RowForm.WORDS: t, RowForm.NUMBERED: t, RowForm.TYPED: spoken_command}
 """What is translated of a line, by its form; names and quotes stay as they are."""
@@ -35,6 +60,8 @@ INDENT = 6
 LONGEST = 240
 """The most characters of a quoted line without -v."""
 JOBS = 20
+_CLOSING = ("，", "；", "：", "（")
+"""A blank after these is too much."""
 NUMBERED = len("1. ")
 
 
@@ -44,7 +71,8 @@ def print_page(page: Page, console: Console, *, verbose: bool = False, quiet: bo
     blocks = _Blocks(console)
     for strong, rest in () if quiet else page.about:
         blocks.begun = True
-        put_wrapped(Text.assemble((clean_line(t(strong)), "bold"), clean_line(t(rest))), console, wide=True)
+        text = ((clean_line(t(strong)), "bold"), (clean_line(t_parts(rest)), "dim" if strong else ""))
+        put_wrapped(Text.assemble(*text), console, wide=True)
     for card in shown_cards(page.cards, on):
         blocks.begin()
         print_card(card, console, on)
@@ -55,9 +83,20 @@ def print_page(page: Page, console: Console, *, verbose: bool = False, quiet: bo
     blocks.begin()
     for note in () if quiet else page.notes:
         put_wrapped(Text(clean_line(t(note))), console)
-    put_wrapped(Text(clean_line(t(page.says)), style=STYLE[page.kind]), console, wide=True)
-    for label, text in () if quiet else page.after:
-        put_line(Text.assemble((clean_line(t(label)), "dim"), clean_line(t(text))), console)
+    says = (clean_line(t(page.says)), STYLE[page.kind])
+    aside = (sign(" ") + t(page.aside) if page.aside else "", "dim")
+    put_wrapped(Text.assemble(says, aside), console, wide=True, whole=True)
+    for step in () if quiet else page.after:
+        _print_step(step, console)
+
+
+def _print_step(step: Step, console: Console) -> None:
+    before = Text(clean_line(t(step.before)), "bold")
+    line = Text.assemble((clean_line(t(step.label)), "dim"), clean_line(t(step.text)))
+    if before and before.cell_len + 3 + line.cell_len > columns(console):
+        put_wrapped(before, console)
+        before = Text()
+    put_line(before + Text("   " if before else "") + line, console)
 
 
 class _Blocks:
@@ -185,22 +224,31 @@ def _labelled(label: str, line: str, indent: int, style: str = "") -> Text:
     return Text.assemble(" " * indent, (f"{padded(label, LABEL)}  ", "dim"), (clean_line(line), style))
 
 
-def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: Medium) -> None:
+def _print_parts(parts: Iterable[Part], blocks: _Blocks, on: Medium, indent: int = 0) -> None:
     for part in parts:
-        if on not in part.on:
+        if on not in part.on or isinstance(part, Grid | Ticket):
             continue
         if isinstance(part, Chart):
-            print_losses(part.drawing, blocks.console, 2)
+            print_losses(part.drawing, blocks.console, indent or 2)
+            continue
+        blocks.begin()
+        if isinstance(part, Section):
+            _print_lines(part, blocks.console)
+            _print_parts(part.parts, blocks, on, len(part.label) + GAP)
+        elif isinstance(part, HostTable):
+            print_hosts(part, blocks.console, verbose=on is Medium.VERBOSE)
+        elif isinstance(part, Ticks):
+            _print_ticks(part, blocks.console)
         else:
-            blocks.begin()
-            print_part(part, blocks.console, on)
+            _print_part(part, blocks.console, on, indent)
 
 
-def print_part(part: Row | Pairs | Table, console: Console, on: Medium) -> None:
+def _print_part(part: Row | Pairs | Table, console: Console, on: Medium, indent: int) -> None:
     typed = isinstance(part, Row) and part.form is RowForm.TYPED
-    put_line(Text(t(part.label) + sign(": ").rstrip() * typed, style="bold"), console)
+    if not indent:
+        put_line(Text(t(part.label) + sign(": ").rstrip() * typed, style="bold"), console)
     if isinstance(part, Table):
-        _print_table(part, console)
+        _print_table(part, console, indent)
     elif isinstance(part, Pairs):
         _print_pairs(part, console, on)
     else:
@@ -209,6 +257,49 @@ def print_part(part: Row | Pairs | Table, console: Console, on: Medium) -> None:
                 put_line(Text(f"  {line}", style="cyan"), console)
             else:
                 put_wrapped(Text(line), console, 2, 4, wide=part.form is RowForm.QUOTED)
+
+
+def _print_lines(part: Section, console: Console) -> None:
+    """Prints the lines beside the title, wrapped between their words."""
+    indent = len(part.label) + GAP
+    head = Text(padded(t(part.label), len(part.label)) + " " * GAP, "bold")
+    for words in part.lines:
+        line = Text()
+        for piece in _pieces(words):
+            if line and indent + line.cell_len + 1 + piece.cell_len > console.width:
+                line.rstrip()
+                put_line(head + line, console)
+                head, line = Text(" " * indent), Text()
+            blank = "" if line.plain.endswith(_CLOSING) else " "
+            line = line + Text(blank) + piece if line else piece
+        line.rstrip()
+        if line:
+            put_line(head + line, console)
+            head = Text(" " * indent)
+
+
+def _pieces(words: Iterable[Words]) -> Iterator[Text]:
+    """What is not broken at the end of a line."""
+    for each in words:
+        said, style = clean_line(t(each.text)), STYLE[each.kind] if each.kind else ""
+        pieces = list(filter(None, said.split(" ")))
+        for number, piece in enumerate(pieces, 1):
+            yield Text.assemble((piece, style), spoken_end(each.after) if number == len(pieces) else "")
+
+
+def _print_ticks(part: Ticks, console: Console) -> None:
+    if not any(kind for kind, _, _ in part.lines):  # a sign speaks for itself
+        put_line(Text(t(part.label), style="bold"), console)
+    wide = max(cells(t(area)) for _, area, _ in part.lines)
+    beside = columns(console) >= 2 * wide  # there is room for a second column
+    for kind, area, said in part.lines:
+        label = padded(t(area), wide) + "  " if beside else f"{t(area)}: "
+        text = Text(clean_line(t_list(said))) if beside else Text(clean_line(f"{label}{t_list(said)}"))
+        rest = wide + 6 if beside else 6
+        for number, line in enumerate(wrapped(text, console, rest)):
+            mark = (SIGNS[kind], STYLE[kind]) if kind else " "
+            head = Text.assemble("  ", mark, " ", (label, "dim") if beside else "")
+            put_line((Text(" " * rest) if number else head) + line, console)
 
 
 def _print_pairs(part: Pairs, console: Console, on: Medium) -> None:
@@ -228,16 +319,38 @@ def _right(text: str, width: int) -> str:
     return " " * (width - cells(text)) + text
 
 
-def _print_table(part: Table, console: Console) -> None:
-    rows = [tuple(clean_line(t(cell)) for cell in row) for row in (part.heads, *part.rows)]
-    wide = [max(cells(row[column]) for row in rows) for column in range(len(part.heads) - 1)]
-    for number, row in enumerate(rows):
-        front = "".join(f"{padded(cell, size)}  " for cell, size in zip(row, wide, strict=False))
-        style, used = "" if number else "dim", sum(wide) + 2 * len(wide)
+def _print_table(part: Table, console: Console, indent: int) -> None:
+    rows = [[Text(t(head), "dim") for head in part.heads], *(list(map(_cell, row)) for row in part.rows)]
+    wide = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
+    if part.short:
+        while len(wide) > 1 and indent + sum(wide) + GAP * (len(wide) - 1) > console.width:
+            wide.pop()
+        for row in rows:
+            put_cells(row, wide, console, indent)
+    else:
+        _print_wrapped(rows, wide[:-1], console)
+    if part.note:
+        put_line(Text(" " * indent + t(part.note), "dim"), console)
+
+
+def _cell(cell: Cell) -> Text:
+    if isinstance(cell, tuple):
+        return Text(clean_line(fold(cell)))
+    if isinstance(cell, str):
+        return Text(clean_line(t(cell)))
+    return Text(clean_line(t(cell.text)), STYLE[cell.kind] if cell.kind else "")
+
+
+def _print_wrapped(rows: Iterable[Sequence[Text]], wide: Sequence[int], console: Console) -> None:
+    """Prints rows whose last cell has as many lines as it needs."""
+    used = sum(wide) + GAP * len(wide)
+    for *others, last in rows:
+        beside = (f"{padded(cell.plain, size)}  " for cell, size in zip(others, wide, strict=True))
+        front = Text("".join(beside), last.style)
         if console.width - used < NARROWEST:
-            put_wrapped(Text(front + row[-1], style=style), console, 0, NARROWEST, wide=True)
+            put_wrapped(front + last, console, 0, NARROWEST, wide=True)
             continue
-        for again, line in enumerate(wrapped(Text(row[-1], style=style), console, used, wide=True)):
-            whole = Text(" " * used if again else front, style=style) + line
+        for number, line in enumerate(wrapped(last, console, used, wide=True)):
+            whole = (Text(" " * used) if number else front) + line
             whole.rstrip()
             put_line(whole, console)

@@ -4,23 +4,21 @@ In the table, hosts that reported the same are one group. Groups are rows and fa
 too wide, the table is transposed, and if it is still too wide, it is split into several parts.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from rich.console import Console
 from rich.text import Text
 
-from doctor.judge.fact_table import FactRow, far_apart
+from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import Report
 from doctor.report.page.areas import AREAS
-from doctor.report.page.fact_words import spread
+from doctor.report.page.facts import ODD, conclusion, differs, heard, spread, standing_out
 from doctor.report.terminal.page import GAP, put_cells, put_line, put_wrapped
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, t
 from doctor.text.wrap import padded
 
-ODD = "!"
-"""The mark of an outlier, visible without colours too."""
 NOT_REPORTED = "not reported"
 _INDENT = 17
 _CELL = 36
@@ -37,8 +35,8 @@ def print_facts(report: Report, console: Console, *, verbose: bool = False, quie
     rows, told = report.seen.facts, heard(report)
     differing = [row for row in rows if differs(row, told)]
     if quiet:
-        for line in _end(report, told, []) if standing_out(report) else ():
-            put_wrapped(_spoken(line), console, wide=True)
+        if standing_out(report):
+            _print_end(report, [], console, apart=False)
         return
     if verbose:
         differing = [row for row in rows if row.values]
@@ -51,39 +49,16 @@ def print_facts(report: Report, console: Console, *, verbose: bool = False, quie
     if differing:
         console.print()
         _print_table(differing, _groups(differing, told, _longest(console)), console)
-    end = list(_end(report, told, [row for row in differing if differs(row, told)]))
-    if end:
-        console.print()
-    for line in end:
-        put_wrapped(_spoken(line), console, wide=True)
+    _print_end(report, [row for row in differing if differs(row, told)], console, apart=True)
 
 
-def _spoken(line: Text) -> Text:
-    return Text(t(line.plain), style=line.style)
-
-
-def heard(report: Report) -> list[str]:
-    """The hosts that reported something."""
-    return [host.name for host in report.hosts if host.name not in report.silent]
-
-
-def standing_out(report: Report) -> bool:
-    """Whether a host differs from the others, or did not report everything."""
-    odd = any(row.odd for row in report.seen.facts)
-    return bool(report.silent or report.findings or not_whole(report) or odd)
-
-
-def not_whole(report: Report) -> bool:
-    """Whether a host that answered did not report everything."""
-    return bool(report.seen.unread) or any(each.check == "probe-incomplete" for each in report.findings)
-
-
-def differs(row: FactRow, hosts: Sequence[str]) -> bool:
-    """Whether it belongs in the table: some hosts reported an unexpected value, or none."""
-    if len(row.values) < len(hosts):
-        return True
-    unlike = far_apart(row) if row.kind == "near" else len(set(row.shown.values())) > 1
-    return row.kind != "own" and (bool(row.odd) or unlike)
+def _print_end(report: Report, differing: Collection[FactRow], console: Console, *, apart: bool) -> None:
+    for line in conclusion(report, differing):
+        if apart:
+            console.print()
+        apart = False
+        text = Text(t(clean_line(line.text)), "bold red" if line.kind else "bold")
+        put_wrapped(text, console, wide=True)
 
 
 def _print_head(count: int, told: Sequence[str], console: Console) -> None:
@@ -171,41 +146,6 @@ def _widest(column: Column) -> int:
 
 def _width(columns: Sequence[Column]) -> int:
     return sum(map(_widest, columns)) + GAP * (len(columns) - 1)
-
-
-def conclusion(report: Report) -> list[str]:
-    """What the facts of the hosts come to, in sentences."""
-    told = heard(report)
-    differing = [row for row in report.seen.facts if differs(row, told)]
-    return [line.plain for line in _end(report, told, differing)]
-
-
-def _end(report: Report, told: Sequence[str], differing: Sequence[FactRow]) -> Iterator[Text]:
-    """The hosts that need attention, and why."""
-    by_fact: dict[tuple[str, ...], list[str]] = {}
-    for host in told:
-        if titles := tuple(row.title for row in report.seen.facts if host in row.odd):
-            by_fact.setdefault(titles, []).append(host)
-    named = [f"{fold(hosts)} ({', '.join(titles)})" for titles, hosts in by_fact.items()]
-    if named:
-        yield Text(clean_line(f"{ODD} Unlike the others: {'; '.join(named)}."), "bold red")
-    elif differing:
-        yield Text("The hosts differ, and none is the odd one out.", "bold")
-    elif len(told) > 1:
-        partly = not_whole(report)
-        whole = "The hosts are alike in what they reported." if partly else "All hosts are alike."
-        yield Text("All hosts that answered are alike." if report.silent and not partly else whole, "bold")
-    for said in report.seen.unread:
-        yield Text(clean_line(said), "bold red")
-    reasons: dict[str, list[str]] = {}
-    for host, reason in report.silent.items():
-        reasons.setdefault(reason, []).append(host)
-    for reason, hosts in reasons.items():
-        yield Text(clean_line(f"{ODD} {fold(hosts)} reported nothing: {reason}"), "bold red")
-    for finding in report.findings:
-        if finding.check == "probe-incomplete" and finding.hosts:
-            said = f"{ODD} {finding.nodeset} did not report everything: {finding.summary}"
-            yield Text(clean_line(said), "bold red")
 
 
 def _print_hanging(head: Text, facts: Sequence[Text], console: Console) -> None:

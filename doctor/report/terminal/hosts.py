@@ -7,18 +7,9 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.text import Text
 
-from doctor.judge.verdict import Report
-from doctor.report.page.host_rows import (
-    NOT_READ,
-    NOTHING,
-    OK,
-    PART_READ,
-    UNDECIDED,
-    HostRow,
-    by_trouble,
-    host_rows,
-)
-from doctor.report.page.names import MANY, named
+from doctor.report.page.card import HostTable
+from doctor.report.page.host_rows import NOT_READ, NOTHING, OK, PART_READ, UNDECIDED, HostRow, by_trouble
+from doctor.report.page.names import MANY, Called, named
 from doctor.report.terminal.page import GAP, columns, put_cells, put_line, put_wrapped
 from doctor.text.nodeset import cut
 from doctor.text.printable import clean_line
@@ -43,40 +34,31 @@ _STYLE = {
 }
 
 
-def print_hosts(report: Report, console: Console, *, verbose: bool = False) -> None:
-    """Prints the table; nothing for a single host, or if all hosts are healthy."""
-    rows = host_rows(report)
-    if len(report.hosts) < 2 or all(row.verdict == OK for row in rows):
-        return
+def print_hosts(table: HostTable, console: Console, *, verbose: bool) -> None:
+    rows, number = table.rows, sum(len(row.hosts) for row in table.rows)
     shown: Sequence[HostRow] = rows if verbose or len(rows) <= MOST else rows[: MOST - 1]
-    if len(shown) == len(rows) and len(report.hosts) >= MANY:
-        shown = sorted(shown, key=lambda row: _are_most(row, report))
-    lines = [_HostLine(_who(row, report, len(shown) == len(rows)), row) for row in shown]
-    layout = _layout(lines, columns(console))
-    console.print()
+    whole = len(shown) == len(rows)
+    if whole and number >= MANY:
+        shown = sorted(shown, key=lambda row: 2 * len(row.hosts) > number)
+    names = [_who(row, table.called, number, whole) for row in shown]
+    layout = _layout(names, shown, columns(console))
     heads = (t("HOST"), *map(layout.say, layout.areas), t("verdict"))
     put_cells((Text(head, "dim") for head in heads), layout.widths, console)
-    for line in lines:
-        areas = (line.row.cells[area] for area in layout.areas)
+    for name, row in zip(names, shown, strict=True):
+        areas = (row.cells[area] for area in layout.areas)
         cells = [
-            Text(cut(line.who, layout.widths[0]), "bold"),
+            Text(cut(name, layout.widths[0]), "bold"),
             *(Text(layout.say(cell), _style(cell)) for cell in areas),
-            Text(_verdict(line.row.verdict), _style(line.row.verdict)),
+            Text(_verdict(row.verdict), _style(row.verdict)),
         ]
         put_cells(cells, layout.widths, console)
     if layout.lost:
         put_wrapped(Text(t(f"faults also in: {', '.join(layout.lost)}"), "dim"), console)
     if layout.well:
         put_wrapped(Text(t(f"ok on all: {', '.join(layout.well)}"), "dim"), console)
-    if len(shown) < len(rows):
-        hosts = sum(len(row.hosts) for row in rows) - sum(len(row.hosts) for row in shown)
+    if not whole:
+        hosts = number - sum(len(row.hosts) for row in shown)
         put_line(Text(t(f"and {hosts} more hosts in {len(rows) - len(shown)} rows (-v)"), "dim"), console)
-
-
-@dataclass(frozen=True, slots=True)
-class _HostLine:
-    who: str
-    row: HostRow
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,28 +75,23 @@ class _Layout:
     say: Callable[[str], str]
 
 
-def _are_most(row: HostRow, report: Report) -> bool:
-    return 2 * len(row.hosts) > len(report.hosts)
-
-
-def _who(row: HostRow, report: Report, whole: bool) -> str:
+def _who(row: HostRow, called: Called, number: int, whole: bool) -> str:
     """The names in a row. With many hosts, their number comes first, and a row with most of the hosts is
     called "others" if no row is left out.
     """
-    folded = clean_line(named(row.hosts, report.called))
-    if len(report.hosts) < MANY or len(row.hosts) == len(report.hosts):
+    folded = clean_line(named(row.hosts, called))
+    if number < MANY or len(row.hosts) == number:
         return folded
-    number = f"{len(row.hosts):>{len(str(len(report.hosts)))}}"
-    return f"{number}  {t('others') if whole and _are_most(row, report) else folded}"
+    others = whole and 2 * len(row.hosts) > number
+    return f"{len(row.hosts):>{len(str(number))}}  {t('others') if others else folded}"
 
 
-def _layout(lines: Sequence[_HostLine], room: int) -> _Layout:
+def _layout(who: Sequence[str], rows: Sequence[HostRow], room: int) -> _Layout:
     """Areas with faults come first: names and verdict are shortened for them, then the words of the cells."""
-    rows = [line.row for line in lines]
     wrong, unread, well = by_trouble(rows)
     areas = [area for area in rows[0].cells if area in (*wrong, *unread, *well)]
     cells = {area: {row.cells[area] for row in rows} for area in areas}
-    longest = max(cell_len(name) for name in ("HOST", *(line.who for line in lines)))
+    longest = max(cell_len(name) for name in ("HOST", *who))
     names = min(longest, max(NAMES, room // 3))
     verdict = min(max(cell_len(_verdict(row.verdict)) for row in rows), max(VERDICT, room // 2))
     small = (min(names, NAMES), min(verdict, VERDICT))

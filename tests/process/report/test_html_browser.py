@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 from doctor.hang.report import page_of
-from doctor.report.html.check import check_html
 from doctor.report.html.page import as_html
+from doctor.report.out.formats import check_html
 from tests.support.cases import from_cases
 from tests.support.hang.reports import judgements
 from tests.support.html_page import Node, parsed

@@ -28,8 +28,8 @@ from doctor.probe import DAMAGED, read
 from doctor.probe.frames import FILES, FRAME, THERE
 from doctor.recording import Recording, decoded
 from doctor.report.out.formats import FORMATS
-from doctor.report.terminal.report import print_report
 from tests.support.paths import ROOT
+from tests.support.reports import print_report
 from tests.trials.fuzz.mutate import EVIL, spoilt
 from tests.trials.fuzz.target import Find, printed, refuse_unsafe
 

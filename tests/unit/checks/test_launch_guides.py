@@ -1,11 +1,9 @@
 """Launches as the manuals print them, from the script to the report."""
 
-import io
 import shutil
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from doctor.exam.flags import apply_flags
 from doctor.exam.request import JobFlags, Request
@@ -17,9 +15,9 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import Backend, Finding, Host, SourcedValue, Status
-from doctor.report.terminal.report import print_report
 from tests.support.cases import cases, from_cases
 from tests.support.recordings import recording, syllabus
+from tests.support.reports import text
 
 SAMPLES = Path(__file__).parents[2] / "samples" / "launches"
 OF_A_LAUNCH = (
@@ -55,14 +53,8 @@ def found(of: Report, status: Status = Status.FAIL) -> dict[str, Finding]:
     return {f.check: f for f in of.findings if f.status is status}
 
 
-def printed(of: Report) -> str:
-    stream = io.StringIO()
-    print_report(of, Console(file=stream, width=200, no_color=True))
-    return stream.getvalue()
-
-
 def launch_line(of: Report) -> str:
-    return next(line for line in printed(of).splitlines() if line.startswith("launch: "))
+    return next(line for line in text(of, 200).splitlines() if line.startswith("launch: "))
 
 
 @cases
@@ -82,8 +74,8 @@ def test_mpirun_over_two_hosts() -> None:
 
 def test_what_was_not_understood_is_said() -> None:
     of = examined(sample("mpspawn.sh"))
-    assert "launch: the number of ranks is in train_8p_spawn.py" in printed(of)
-    _, _, unexamined = printed(examined(sample("ms_ranktable.sh"))).partition("Not examined")
+    assert "launch: the number of ranks is in train_8p_spawn.py" in text(of, 200)
+    _, _, unexamined = text(examined(sample("ms_ranktable.sh")), 200).partition("Not examined")
     assert (
         "RANK_TABLE_FILE=${EXEC_PATH}/rank_table_8pcs.json depends on a value that is not known here"
         in unexamined
@@ -92,7 +84,7 @@ def test_what_was_not_understood_is_said() -> None:
 
 def test_a_loop_of_unknown_length_is_said(tmp_path: Path) -> None:
     script = written(tmp_path, "for i in $(seq 0 $1); do export RANK=$i; python a.py & done\n")
-    assert "the number of turns of the loop around run.sh:1 is unknown" in printed(examined(script))
+    assert "the number of turns of the loop around run.sh:1 is unknown" in text(examined(script), 200)
 
 
 def test_the_rank_table_beside_a_script_is_read_and_judged(tmp_path: Path) -> None:

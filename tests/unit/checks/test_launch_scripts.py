@@ -9,7 +9,8 @@ from doctor.errors import InputErrors
 from doctor.judge.verdict import Report
 from doctor.model import Status
 from tests.support.cases import cases, from_cases
-from tests.unit.checks.test_launch_guides import examined, found, launch_line, printed, written
+from tests.support.reports import text
+from tests.unit.checks.test_launch_guides import examined, found, launch_line, written
 
 JOB = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=8\n"
 START = "RANK=$i LOCAL_RANK=$i python train.py &"
@@ -57,7 +58,7 @@ def test_a_test_that_is_not_decided_leaves_nothing_out(test: str, tmp_path: Path
 def test_a_loop_whose_end_is_not_known_is_said(tmp_path: Path) -> None:
     of = offline(tmp_path, JOB + "i=0\nwhile [ $i -lt $1 ]; do " + START + " let i++; done\n")
     assert faults(of) == {}
-    assert "the number of turns of the loop around run.sh:3 is unknown" in printed(of)
+    assert "the number of turns of the loop around run.sh:3 is unknown" in text(of, 200)
 
 
 @cases
@@ -75,11 +76,13 @@ def test_a_script_that_is_run(how: str, tmp_path: Path) -> None:
 
 def test_what_is_sourced_or_run_and_not_here_is_said(tmp_path: Path) -> None:
     loop = JOB + "for i in {0..7}; do " + START + " done\n"
-    assert "run.sh sources 'cluster.sh'" in printed(offline(tmp_path, "source cluster.sh\n" + loop))
-    assert "run.sh runs 'go.sh'" in printed(offline(tmp_path, JOB + "bash go.sh\n"))
-    assert "nothing in run.sh is known to start ranks" in printed(offline(tmp_path, JOB + "exit 0\n" + loop))
+    assert "run.sh sources 'cluster.sh'" in text(offline(tmp_path, "source cluster.sh\n" + loop), 200)
+    assert "run.sh runs 'go.sh'" in text(offline(tmp_path, JOB + "bash go.sh\n"), 200)
+    assert "nothing in run.sh is known to start ranks" in text(
+        offline(tmp_path, JOB + "exit 0\n" + loop), 200
+    )
     usual = "source /usr/local/Ascend/ascend-toolkit/set_env.sh\n. ~/.bashrc\n. venv/bin/activate\n"
-    assert "sources" not in printed(offline(tmp_path, usual + loop))
+    assert "sources" not in text(offline(tmp_path, usual + loop), 200)
 
 
 @pytest.mark.parametrize("starter", ["bash -c", "nohup bash -c", "srun bash -lc", "docker run image sh -ec"])
@@ -125,7 +128,7 @@ def test_mpirun_seen_from_one_host(given: str, hostfile: str | None, ranks: int,
         (tmp_path / "hosts").write_text(hostfile)
     of = offline(tmp_path, f"mpirun -n 16 {given} python train.py\n")
     assert of.plan.ranks == ranks
-    assert ("how many ranks mpirun starts on each host is not in" in printed(of)) == (ranks == 2)
+    assert ("how many ranks mpirun starts on each host is not in" in text(of, 200)) == (ranks == 2)
 
 
 def test_a_home_and_a_folder_that_are_not_known(tmp_path: Path) -> None:
@@ -134,7 +137,9 @@ def test_a_home_and_a_folder_that_are_not_known(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text(table(8))
     assert faults(offline(tmp_path, f"{size}~/t.json\n{loop}")) == {}
     assert faults(offline(tmp_path, f"cd elsewhere\n{size}./t.json\n{loop}")) == {}
-    assert "run.sh goes to 'elsewhere'" in printed(offline(tmp_path, f"cd elsewhere\n{size}./t.json\n{loop}"))
+    assert "run.sh goes to 'elsewhere'" in text(
+        offline(tmp_path, f"cd elsewhere\n{size}./t.json\n{loop}"), 200
+    )
     assert faults(offline(tmp_path, f'{size}"~/t.json"\n{loop}')).keys() == {"rank-table-differs"}
     made = offline(tmp_path, f"mkdir -p elsewhere/a\ncd elsewhere\n{size}./t.json\n{loop}")
     assert faults(made).keys() == {"rank-table-differs"}

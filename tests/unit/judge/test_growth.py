@@ -16,8 +16,7 @@ from doctor.judge.playbook import load_exam, load_remedies
 from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.recording import Recording
-from doctor.report.html.check import check_html
-from doctor.report.markdown.report import check_markdown
+from doctor.report.out.formats import check_html, check_markdown
 from tests.support.cases import from_cases
 from tests.support.envelopes import as_json, as_junit, as_prometheus
 from tests.support.paths import ROOT

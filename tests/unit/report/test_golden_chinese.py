@@ -18,14 +18,13 @@ from doctor.exam.demo import DEMOS, evidence_of, load_demo
 from doctor.exam.examination import judge_again
 from doctor.exam.request import Request
 from doctor.judge.verdict import Report
-from doctor.report.terminal.report import print_report
 from doctor.text.console import drawn
 from doctor.text.language import Language
 from doctor.text.speech import speaking
 from doctor.text.wrap import cells
 from tests.support.golden import compare
 from tests.support.paths import ROOT
-from tests.support.reports import reports
+from tests.support.reports import print_report, reports
 
 GOLDEN = ROOT / "tests" / "golden" / "zh"
 WIDTHS = (80, 200)

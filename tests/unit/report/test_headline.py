@@ -8,7 +8,7 @@ import pytest
 
 from doctor.model import Confidence, Finding, Place, Status, View
 from doctor.report.page.fault import fold_faults
-from doctor.report.page.headline import last_line, warned_checks
+from doctor.report.page.headline import last_line
 from doctor.report.page.names import culprit, title, word
 from doctor.report.start.go import go_line
 from doctor.text.language import Language
@@ -133,8 +133,8 @@ def test_a_warning_is_to_be_looked_at_and_a_fault_to_be_fixed_first(strict: bool
     }
     answers = {"node1": heard(1, NAMES, **used), "node2": heard(2, NAMES, **few, **used)}
     made = report(recording(NAMES, heard=answers), strict=strict)
-    named = f"2 warnings: {', '.join(warned_checks(made))}"
-    assert sorted(warned_checks(made)) == ["nofile-low", "swap-active"]
+    named = f"2 warnings: {', '.join(made.warned_checks)}"
+    assert sorted(made.warned_checks) == ["nofile-low", "swap-active"]
     assert named in go_line(made, NAMES)
     with speaking(Language.ZH):
         assert named.replace("2 warnings: ", "2 个告警：") in go_line(made, NAMES)

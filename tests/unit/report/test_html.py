@@ -18,11 +18,12 @@ from doctor.judge.verdict import HostReport, Report, SeenHosts
 from doctor.logs.report import page_of as page_of_logs
 from doctor.mesh import Link
 from doctor.model import HostStatus
-from doctor.report.html.check import check_html
-from doctor.report.html.heatmap import links_part, mesh_part
+from doctor.report.html.cards import part_inside
 from doctor.report.html.losses import losses_figure
 from doctor.report.html.markup import tag, text
 from doctor.report.html.page import POLICY, STYLE, as_html
+from doctor.report.out.formats import check_html
+from doctor.report.page.connections import connections, links_grid
 from doctor.report.page.fault import fold_faults
 from doctor.report.page.names import culprit
 from doctor.report.page.smoke import LinkRates, healthy_curve
@@ -159,7 +160,7 @@ def test_every_finding_and_culprit_is_there(name: str) -> None:
         assert len(joined) == 1 or "more fault" in title or any(fault.cause for fault in joined)
     for finding in report.findings:
         assert finding.status.value != "unknown" or finding.check in whole or "smoke-*" in whole
-    assert report.verdict.value in page.one("section", id="run").text
+    assert report.verdict.value in page.one("section", id="this-run").text
 
 
 def test_the_verdict_is_the_reports() -> None:
@@ -229,15 +230,17 @@ def test_facts_that_differ_are_marked_and_first() -> None:
     told = FactRow("mtu", "MTU", "network", {"node1": 1500}, {"node1": "1500"})
     page = page_of(replace(NAMES["healthy"], seen=SeenHosts((row, told)))).one("section", id="facts")
     cells = [cell.text for cell in page.all("td")]
-    assert cells == ["◆ 7 of 8 node38 of 8 node[1-2,4]", "1500 node1"]
-    assert "1 of 2 facts differ" in page.text
+    assert cells == ["! 7 of 8 (node3); 8 of 8 (node[1-2,4])", "1500 (node1); not reported (node[2-4])"]
+    assert "fail" in (page.all("td")[0].attributes["class"] or "")
 
 
 def test_slow_links_are_marked_and_named() -> None:
     rates = {("a", "b"): 10e9, ("a", "c"): 9.8e9, ("b", "c"): 4e9}
     links = sorted((LinkRates(pair, rate, 1e-4) for pair, rate in rates.items()), key=lambda link: link.rate)
-    page = parsed(f"<div>{links_part(links, ['a', 'b', 'c'])}</div>".encode())
-    assert "slowest 4.00 GB/s (b and c). 1 below 70% of the median." in page.text
+    grid = links_grid(links, ["a", "b", "c"])
+    assert grid
+    page = parsed(f"<div>{part_inside(grid)}</div>".encode())
+    assert "slowest 4.00 GB/s (b and c)." in page.text
     marked = [cell.text for cell in page.all("td") if "low" in (cell.attributes.get("class") or "")]
     assert marked == ["4.00 ▾", "4.00 ▾"]
 
@@ -338,7 +341,8 @@ def test_a_table_says_that_it_scrolls_and_its_first_column_stays(name: str) -> N
 def test_the_names_of_many_hosts_are_folded_in_each_cell() -> None:
     names = [f"gpu{number}-{number * 7 % 13}" for number in range(60)]
     down = tuple(Link(one, "head", "10.0.0.1", 29500, "master", "refused") for one in names)
-    page = parsed(f"<div>{mesh_part(replace(mesh(names[:3]), links=down), [*names, 'head'])}</div>".encode())
+    part = connections(replace(mesh(names[:3]), links=down), [*names, "head"])
+    page = parsed(f"<div>{part_inside(part)}</div>".encode())
     cells = [cell for cell in page.all("th", "td") if "60 hosts" in cell.text]
     assert cells
     assert all(cell.all("details") for cell in cells)

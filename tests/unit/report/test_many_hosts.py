@@ -14,7 +14,7 @@ from doctor.judge.reading import read_recording
 from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.recording import Recording
-from doctor.report.html.check import check_html
+from doctor.report.out.formats import check_html
 from doctor.text.nodeset import cut, unfold
 from tests.support.cases import cases
 from tests.support.recordings import syllabus

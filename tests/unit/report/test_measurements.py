@@ -18,7 +18,7 @@ from doctor.mesh import pairs_of
 from doctor.model import Backend, MissingFact, SourcedValue, Verdict
 from doctor.report.page.areas import AREAS
 from doctor.report.page.examination import unexamined
-from doctor.report.page.fact_words import spread
+from doctor.report.page.facts import spread
 from doctor.report.page.measurements import NOT_FOR_THIS, measured, passed_lines
 from tests.support.cases import cases
 from tests.support.recordings import FILES, HEALTHY, NOW, answered, heard, mesh, recording, report, syllabus

@@ -2,12 +2,10 @@
 job decides nothing, unless it is the one that is examined.
 """
 
-import io
 from dataclasses import replace
 from typing import Any
 
 import pytest
-from rich.console import Console
 
 from doctor.exam.request import JobFlags, Request
 from doctor.exam.way import retyped, way_to
@@ -19,8 +17,8 @@ from doctor.judge.registry import find_checks
 from doctor.judge.verdict import Report
 from doctor.model import SourcedValue, Status
 from doctor.recording import Recording
-from doctor.report.terminal.report import print_report
 from tests.support.recordings import heard, recording, report, syllabus
+from tests.support.reports import text
 
 NAMES = ["node1", "node2", "node3"]
 
@@ -48,23 +46,17 @@ WRONG = {
 }
 
 
-def printed(of: Report) -> str:
-    paper = io.StringIO()
-    print_report(of, Console(file=paper, width=200))
-    return paper.getvalue()
-
-
 def test_where_a_job_runs_and_what_looks_into_it() -> None:
-    lines = printed(report(RUNNING)).splitlines()
+    lines = text(report(RUNNING), 200).splitlines()
     assert lines[1:3] == ["a job runs on node[2-3]: doctor hang 'node[2-3]' says whether it hangs", ""]
 
 
 def test_silence_where_none_runs() -> None:
-    assert "doctor hang" not in printed(report(recording(NAMES)))
+    assert "doctor hang" not in text(report(recording(NAMES)), 200)
 
 
 def test_a_job_that_examines_itself_is_not_told_of_itself() -> None:
-    assert "doctor hang" not in printed(report(replace(RUNNING, transport="in-job")))
+    assert "doctor hang" not in text(report(replace(RUNNING, transport="in-job")), 200)
 
 
 ALLOCATION = JobWishes(ranks_per_host=SourcedValue(8, SLURM))
@@ -82,7 +74,7 @@ def test_a_job_that_only_runs_there_decides_nothing(name: str, wishes: JobWishes
         for of in (runs(WRONG[name]), recording(NAMES))
     )
     assert (beside.findings, beside.exit_code, beside.plan) == (alone.findings, alone.exit_code, alone.plan)
-    assert printed(beside).count("a job runs on") == 1
+    assert text(beside, 200).count("a job runs on") == 1
 
 
 def test_the_same_job_if_it_is_named() -> None:

@@ -13,7 +13,7 @@ from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report, Training
 from doctor.model import Severity
 from doctor.report.page.smoke import RunNumbers, links
-from doctor.report.terminal.smoke import curve
+from doctor.report.page.training import curve
 from doctor.smoke.events import RankStart, Transfer
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.onhost.page import PHASES

@@ -333,7 +333,7 @@ def test_a_job_that_stands_still_is_told_after_two_rounds(monkeypatch: pytest.Mo
     assert plan
     assert (plan.seconds, plan.record) == (0.6 * WISHES.seconds, {})
     assert following(seen, WISHES) is None
-    after = [text for text, _ in page_of(still).after]
+    after = [step.label for step in page_of(still).after]
     assert after[0].startswith("It stands still: doctor hang ")
     assert after[1].startswith("Or a step takes longer: doctor slow ")
 

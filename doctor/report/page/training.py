@@ -1,0 +1,248 @@
+"""The sections of the smoke runs: how each went in a few lines, its losses, its ranks and their links."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
+
+from doctor.facts.smoke import JudgedRun
+from doctor.judge.verdict import Report
+from doctor.model import Status
+from doctor.report.page.card import CardKind, Cell, Chart, Medium, Part, Row, Section, Table, Words
+from doctor.report.page.connections import links_grid
+from doctor.report.page.smoke import (
+    MANY_RESENT,
+    SLOW,
+    RankPace,
+    RunNumbers,
+    number_text,
+    rank_paces,
+    rate_text,
+    worst_paces,
+)
+from doctor.report.page.smoke_losses import loss_drawing, loss_drawings
+from doctor.rules.smoke import together
+from doctor.text.nodeset import fold
+from doctor.text.ranks import ranks_text
+
+TITLE = "Smoke"
+BLOCKS = "▁▂▃▄▅▆▇█"
+CURVE = 8
+"""The characters of the loss curve."""
+LONGEST = 100
+"""The most characters of a version that a host reported."""
+MOST_RANKS, MOST_PAIRS, FEW_PAIRS = 16, 12, 5
+"""The most rows of the tables; a terminal has room for a few pairs."""
+GOOD, BAD, OPEN = CardKind.GOOD, CardKind.FAIL, CardKind.OPEN
+_OUTCOMES = {"pass": ("passed", GOOD), "fail": ("failed", BAD), "skipped": ("interrupted", OPEN)}
+Line = tuple[Words, ...]
+
+
+def training_sections(report: Report, on: Medium) -> Iterator[Section]:
+    """None if no smoke run was asked for. A terminal only sums up the repeated runs."""
+    runs, why = report.training.runs, report.training.not_made
+    if why and not runs:
+        yield Section(TITLE, ((Words(f"not made: {why}"),),))
+    for number, run in enumerate(runs if on in Medium.HTML | Medium.MARKDOWN else runs[:1]):
+        seen = RunNumbers(run, None if number else report.training.net_seconds)
+        lines = (*_lines(seen, report, on), *(() if number else _repeats(runs)))
+        title = f"Repeated without {_gone(runs[number - 1], run)}" if number else TITLE
+        hosts = [host.name for host in report.hosts]
+        yield Section(title, lines, tuple(_parts(seen, hosts, f"loss-{number + 1}", on)))
+
+
+def _parts(seen: RunNumbers, hosts: Sequence[str], id: str, on: Medium) -> Iterator[Part]:
+    """Without -v, a terminal shows only what is wrong."""
+    whole = on is not Medium.BRIEF
+    if whole or seen.loss_charged:
+        yield from _charts(seen.run, id, on)
+    if whole or seen.slow or seen.loss_charged:
+        yield from _ranks(seen.run, on)
+    if whole or seen.slow_hosts:
+        yield from _links(seen, hosts, on)
+
+
+def _charts(run: JudgedRun, id: str, on: Medium) -> Iterator[Part]:
+    worst = loss_drawing(run)
+    drawings = loss_drawings(run, id) if on is Medium.HTML else (worst,) if worst else ()
+    yield from (Chart("Losses", drawing) for drawing in drawings)
+    if (left := len(run.plan.cells) - len(drawings)) and on is Medium.HTML:
+        yield Row("", (f"{left} more cells learned more than these.",))
+
+
+def _lines(seen: RunNumbers, report: Report, on: Medium) -> Iterator[Line]:
+    yield Words(f"{_who(seen)}:"), *_course(seen)
+    yield tuple(_phases(seen))
+    speed = () if seen.tokens is None else (Words(f"{number_text(seen.tokens)} tokens a second"),)
+    yield _listed([*speed, *_speeds(seen), *_judged(report)], ";")
+    if on is not Medium.BRIEF:
+        told = [Words(f"{name} {version}"[:LONGEST]) for name, version in seen.versions.items()]
+        peak = max((host.peak_memory for host in seen.run.result.hosts), default=0)
+        yield _listed([*told, *((Words(f"{peak / 1e6:.0f} MB a rank"),) if peak else ())], ",")
+    yield (Words(seen.comparison),)
+    if seen.injected:
+        latency = seen.run.result.end.latency
+        after = "" if latency is None else f"(the run was ended {latency:.2f} s after it took effect)"
+        yield (
+            Words("injected on purpose:"),
+            Words(seen.injected, CardKind.WARN),
+            Words(after, CardKind.WARN),
+        )
+    reasons: dict[str, list[str]] = {}
+    for host, reason in seen.left_out.items():
+        reasons.setdefault(reason, []).append(host)
+    yield from ((Words(f"left out: {fold(hosts)} ({reason})"),) for reason, hosts in reasons.items())
+
+
+def _who(seen: RunNumbers) -> str:
+    plan = seen.run.plan
+    counts = {len(plan.on(host)) for host in plan.hosts}
+    each = f" × {counts.pop()}" if len(counts) == 1 else ""
+    hosts = f"{len(plan.hosts)} hosts{each}" if len(plan.hosts) > 1 else "one host"
+    return f"{seen.ranks} ({hosts}), {seen.trained_with[:LONGEST]}, {seen.layout}"
+
+
+def _course(seen: RunNumbers) -> Iterator[Words]:
+    """The outcome of the run, and what it learned."""
+    run, learned, good = seen.run, seen.loss, seen.loss_good
+    if seen.outcome == "skipped":
+        yield Words(f"interrupted in the {seen.last_phase} phase,", OPEN)
+    elif seen.outcome == "fail":
+        yield Words("failed,", BAD)
+        if run.result.end.kind != "done":
+            yield Words(f"ended in the {seen.last_phase} phase,")
+    steps = learned.steps if learned else 0
+    done = f"{steps} of {run.plan.steps}" if steps < run.plan.steps else str(steps)
+    values = [value for value in learned.curve if value is not None] if learned else []
+    pace = seen.step_seconds if learned else None
+    yield Words(f"{done} step{'' if done == '1' else 's'}", after="," if values or pace is not None else "")
+    told = bool(learned and learned.drop is not None and learned.limit is not None)
+    after = "," if pace is not None else ""
+    if values:
+        yield Words(f"loss {_loss(values[0])} → {_loss(values[-1])}")
+        kind = {True: GOOD, False: BAD, None: None}[good]
+        yield Words(curve(values), kind, "" if told else after)
+    if learned and learned.drop is not None and learned.limit is not None:
+        yield Words("(good:" if good else "(not good:", GOOD if good else BAD)
+        said = f"learned {100 * learned.drop:.0f} %, needed {100 * learned.limit:.0f} %"
+        yield Words(said, after=f"){after}")
+    if pace is not None:
+        yield Words(f"{number_text(1e3 * pace)} ms a step")
+
+
+def curve(values: Sequence[float]) -> str:
+    """The values as a curve of a few characters, scaled from the least to the largest."""
+    size = min(CURVE, len(values))
+    parts = [values[len(values) * n // size : len(values) * (n + 1) // size] for n in range(size)]
+    means = [sum(part) / len(part) for part in parts]
+    low, high = min(means), max(means)
+    span = (high - low) or 1.0
+    return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
+
+
+def _phases(seen: RunNumbers) -> Iterator[Words]:
+    shown = [row for row in seen.phases if row.status != "skipped" or row.seconds]
+    for row in shown:
+        unit, after = (" s", "") if row is shown[-1] else ("", " ")
+        failed = row.status == "fail"
+        yield Words(row.name, None, f" {row.seconds:.1f}{unit}{'' if failed else after}")
+        if failed:
+            yield Words("failed", BAD, after)
+    if missing := [row.name for row in seen.phases if row not in shown]:
+        yield Words(f"(not reached: {', '.join(missing)})", CardKind.SOFT)
+
+
+def _judged(report: Report) -> Iterator[Words]:
+    """Whether these numbers are good: the results of the checks that compare ranks and links."""
+    blamed = {each.check for each in report.results if each.status in (Status.FAIL, Status.WARN)}
+    # Links are compared with each other, and not only the two directions of each.
+    compared = any(together(run.plan) > 2 for run in report.training.runs)
+    for check, good, bad in (
+        ("smoke-straggler", "no rank is slow", "slow ranks"),
+        ("smoke-slow-link", "no link is slow" if compared else "", "slow links"),
+    ):
+        statuses = {result.status for result in report.results if result.check == check}
+        if check in blamed or (check == "smoke-straggler" and "smoke-contention" in blamed):
+            yield Words(bad, BAD)
+        elif statuses == {Status.PASS} and good:
+            yield Words(good, GOOD)
+
+
+def _speeds(seen: RunNumbers) -> Iterator[Words]:
+    """How fast the links were."""
+    if not (found := seen.links):
+        return
+    slowest, fastest = rate_text(found[0].rate), rate_text(found[-1].rate)
+    pair, trip = " - ".join(found[0].hosts), f"{1e3 * max(link.round_trip for link in found):.2f} ms"
+    span = slowest if slowest == fastest else f"{slowest} ({pair}) to {fastest}"
+    one = len(found) == 1
+    yield Words(f"link {pair} {slowest} each way" if one else f"links {span} each way")
+    yield Words(f"round trip {trip}" if one else f"round trips up to {trip}")
+    if (worst := max(link.resent for link in found)) > MANY_RESENT:
+        yield Words(f"up to {worst:.1%} of TCP segments sent again")
+
+
+def _loss(value: float) -> str:
+    return f"{value:.2f}" if abs(value) < 1e4 else f"{value:.1e}"
+
+
+def _repeats(runs: Sequence[JudgedRun]) -> Iterator[Line]:
+    for before, run in pairwise(runs):
+        checks = dict.fromkeys(charge.check for charge in run.charges if charge.is_fault)
+        named = (Words(f"({', '.join(checks)})"),) if checks else ()
+        word, kind = _OUTCOMES[RunNumbers(run).outcome]
+        yield Words(f"repeated without {_gone(before, run)}:"), Words(word, kind), *named
+
+
+def _gone(before: JudgedRun, run: JudgedRun) -> str:
+    return fold([host for host in before.plan.hosts if host not in run.plan.hosts])
+
+
+def _listed(words: Sequence[Words], sign: str) -> Line:
+    return tuple(replace(each, after="" if each is words[-1] else sign) for each in words)
+
+
+def _ranks(run: JudgedRun, on: Medium) -> Iterator[Table]:
+    paces = rank_paces(run)
+    shown = worst_paces(paces, MOST_RANKS)
+    heads = ("rank", "host", "step ms", "late by", "waits", "loss", "share", "")
+    note = ""
+    if rest := [pace for pace in paces if pace not in shown]:
+        least, most = (1e3 * each([pace.step for pace in rest]) for each in (min, max))
+        note = f"{ranks_text([pace.rank for pace in rest], most=3)}: {least:.1f} to {most:.1f} ms a step"
+    if paces:
+        rows = tuple(_rank(run, pace, with_device=on is Medium.HTML) for pace in shown)
+        yield Table("Ranks", heads, rows, note=note, short=True)
+
+
+def _rank(run: JudgedRun, pace: RankPace, *, with_device: bool) -> tuple[Cell, ...]:
+    bad, slow = BAD if pace.check else None, pace.check in SLOW
+    device = run.plan.seat(pace.rank).device if with_device else None
+    known = pace.loss is not None
+    return (
+        Words(str(pace.rank), bad),
+        Words(pace.host if device is None else f"{pace.host} device {device}", bad),
+        f"{1e3 * pace.step:.1f}",
+        Words(f"{1e3 * pace.late:+.1f} ms", bad if slow else None),
+        f"{1e3 * pace.wait:.1f} ms",
+        f"{pace.loss:.2f}" if known else "-",
+        Words(f"{100 * pace.loss_share:.0f} %" if known else "-", None if slow else bad),
+        Words(pace.check, CardKind.SOFT),
+    )
+
+
+def _links(seen: RunNumbers, hosts: Sequence[str], on: Medium) -> Iterator[Part]:
+    """All pairs, if they are not too many for a page; else the slowest, each with its share of the median."""
+    links = seen.links
+    if on is Medium.HTML and (grid := links_grid(links, hosts)):
+        yield grid
+    elif len(links) > 1:
+        usual = median(link.rate for link in links)
+        rows = []
+        for link in links[: MOST_PAIRS if on is Medium.HTML else FEW_PAIRS]:
+            bad = BAD if seen.slow_hosts & set(link.hosts) else None
+            pair, share = " - ".join(link.hosts), f"{100 * link.rate / usual:.0f} %"
+            trip = f"{1e3 * link.round_trip:.2f} ms"
+            rows.append((Words(pair, bad), Words(rate_text(link.rate), bad), Words(share, bad), trip))
+        heads = ("slowest pairs", "each way", "of usual", "round trip")
+        yield Table("Slowest pairs", heads, tuple(rows), short=True)

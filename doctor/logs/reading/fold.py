@@ -65,21 +65,23 @@ class Fold:
 
     def repeats(
         self,
-        symptom: Symptom,
+        symptom: str,
         who: UnresolvedParty,
         about: Subject,
         number: int,
         text: str,
         facts: LineFacts,
+        times: int = 1,
     ) -> bool:
         """Count a repetition; False if it is not a repetition."""
-        known = self.seen.get((symptom.id, who, about))
+        known = self.seen.get((symptom, who, about))
         if known is None and len(self.seen) >= MOST:
-            known = self.seen.get((symptom.id, UnresolvedParty(), ()))
+            known = self.seen.get((symptom, UnresolvedParty(), ()))
         if known is None:
             return False
-        known.count += 1
-        known.again = (number, text, facts)
+        known.count += times
+        if known.again is None or known.again[0] < number:
+            known.again = (number, text, facts)
         return True
 
     def add(

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from doctor.agents.onhost.kernel_words import own_words
 from doctor.logs.forms import complaint, learn
-from doctor.logs.forms.block import ends_traceback, in_block, in_table, lone, of_ray_task, spawned
+from doctor.logs.forms.block import FIRST, ends_traceback, in_block, in_table, lone, of_ray_task, spawned
 from doctor.logs.forms.line import said_of
 from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
@@ -32,6 +32,7 @@ from doctor.logs.reading.neighbours import values_around
 from doctor.logs.reading.pods import FAMILY as PODS
 from doctor.logs.reading.pods import FAR, pod_of
 from doctor.logs.reading.progress import PartProgress
+from doctor.logs.reading.repeats import FEW, Meaning, Repeat, Repeats
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import (
     INTERRUPTED,
@@ -63,6 +64,10 @@ MOST_SEARCHED = 200
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
+_FROM_NEIGHBOURS = (INTERRUPTED, NO_SPACE, PIPELINE, *ENDED, *DIED, *MISSED, *FIRST)
+"""With these words, a line means what its neighbours say."""
+_TELLING = (b"-" * 70, b"-- Process ", b"ray::")
+"""With these words, lines tell who wrote the lines below."""
 _BY_OTHERS = frozenset({Form.SLURM, Form.KERNEL})
 """Forms whose lines name a host, but are written on another one."""
 
@@ -112,6 +117,9 @@ class _Scanner:
         self._most_odd, self._at_end = MOST_ODD, False
         self._headless = 0, ""
         """The last indented line that continues no message, and its prefix: the next line does not either."""
+        self._repeats = Repeats(self._meaning)
+        self._way: tuple[str, int, PrefixLayout, int, bool] = "", 0, self._layout, 0, False
+        """The part of the file, and how its lines are read."""
         self._calm: set[bytes] = set()
         """Keys of lines that do not complain, see `complaint.like`."""
 
@@ -149,9 +157,12 @@ class _Scanner:
         if begins:
             self._edge(lines.window, lines.window.first(HEAD), head=True)
         losses = self._losses.take(lines) if self._losses else set()
-        for place, what in self._to_look_at(lines, losses):
+        looked_at, repeats = self._to_look_at(lines, losses)
+        for place, what in looked_at:
             if what & SYMPTOM or complaint.like(lines.raw[place]) not in self._calm:
                 self._line(lines, place, what)
+        for repeat in repeats:
+            self._again(lines, repeat)
         self._found.lines = lines.number(len(lines.raw)) - 1
         writers = Writers(lines, self._layout)
         if len(self._found.ranks) < MOST_RANKS:
@@ -159,24 +170,74 @@ class _Scanner:
             self._found.tasks |= writers.tasks
         self._progress.take(lines, writers)
 
-    def _to_look_at(self, lines: Lines, losses: set[int]) -> list[tuple[int, int]]:
-        """Indices of lines and what to look for in them. A line that prints a loss is not a complaint."""
+    def _to_look_at(self, lines: Lines, losses: set[int]) -> tuple[list[tuple[int, int]], list[Repeat]]:
+        """Indices of lines and what to look for in them, and the lines that only repeat them. A line that
+        prints a loss is not a complaint.
+        """
         wanted = SYMPTOM
         if len(self._found.odd) < MOST_ODD and self._looked < _LOOKED:
             wanted |= ODD
         if self._learned < _LOOKED:
             wanted |= TELLS
-        found: list[tuple[int, int]] = []
+        way = self._found.name, len(self.parts), self._layout, wanted, self._found.searched < MOST_SEARCHED
+        if way != self._way:
+            self._way = way
+            self._repeats.forget()
+        found, repeats = list[tuple[int, int]](), list[Repeat]()
+        telling = any(map(lines.window.data.__contains__, _TELLING))
         for words, places in lines.of(wanted).items():
             what = lines.marks[words] & wanted
             if what & SYMPTOM:
+                if len(places) >= FEW and not telling and losses.isdisjoint(places):
+                    codes = self._matcher.numbered(words)
+                    places, more = self._repeats.sort(lines.at(places), places, codes)
+                    repeats += more
                 found += [(place, SYMPTOM if place in losses else what) for place in places]
                 continue
             some = [place for place in places if place not in losses]
             if self._table.may(words, b"\n".join(lines.at(some))):
                 found += [(place, what) for place in some if self._table.may(words, lines.raw[place])]
         found.sort()
-        return found
+        return found, repeats
+
+    def _meaning(self, raw: bytes) -> Meaning | None:
+        """What a line says by itself; None if its neighbours may change that."""
+        texts = states(raw)
+        text = texts[0]
+        facts = self._parse(text)
+        own, plain = text[facts.start :], facts.form is Form.PLAIN
+        continues = not facts.headed and (own[:1] in ("", " ", "\t") or facts.form is Form.CANN)
+        if len(texts) > 1 or continues or any(map(text.__contains__, _FROM_NEIGHBOURS)):
+            return None
+        decided = self._decide(text, facts)
+        if (plain and own[:1] == " " and (not decided or own[:2] == "  ")) or any(
+            symptom.family == PODS
+            or symptom.role is Role.ADVICE
+            or ((symptom.above or symptom.below) and self._found.searched < MOST_SEARCHED)
+            for symptom, _ in decided
+        ):
+            return None
+        odd = ""
+        if not decided and self._way[3] & ODD and complaint.complains(text, facts):
+            if facts.form is Form.PYTHON:
+                return None
+            odd = complaint.wording(text, facts)
+        learned = learn.FileFacts()
+        learned.line(text, facts.pid)
+        symptoms = tuple((symptom.id, subject(symptom, values, facts.form)) for symptom, values in decided)
+        return Meaning(facts.form, who_of(facts), symptoms, odd, str(learned))
+
+    def _again(self, lines: Lines, repeat: Repeat) -> None:
+        """Count the lines that repeat an examined one."""
+        found, meaning, number = self._found, repeat.meaning, lines.number(repeat.last)
+        text = states(lines.raw[repeat.last])[0]
+        facts = self._parse(text)
+        if meaning.symptoms:
+            self._note(facts, repeat.times)
+        for symptom, about in meaning.symptoms:
+            found.fold.repeats(symptom, meaning.who, about, number, text, facts, repeat.times)
+        if known := found.odd.get(meaning.odd):
+            found.odd[meaning.odd] = known[0], replace(known[1], times=known[1].times + repeat.times)
 
     def _parse(self, text: str) -> LineFacts:
         return said_of(text, self._layout, self._clock)
@@ -328,7 +389,7 @@ class _Scanner:
         fresh = [
             symptom
             for symptom, _ in decided
-            if not fold.repeats(symptom, who, about[symptom.id], number, text, facts)
+            if not fold.repeats(symptom.id, who, about[symptom.id], number, text, facts)
         ]
         if fresh:
             line = _with_frames(self._made(number, text, facts), text, facts, around.above)
@@ -430,10 +491,10 @@ class _Scanner:
             level=facts.level,
         )
 
-    def _note(self, facts: LineFacts) -> None:
+    def _note(self, facts: LineFacts, times: int = 1) -> None:
         """Note what a line shows about its file."""
         found = self._found
-        found.forms[facts.form] += 1
+        found.forms[facts.form] += times
         if facts.at is not None:
             found.first_at = facts.at if found.first_at is None else min(found.first_at, facts.at)
             found.last_at = facts.at if found.last_at is None else max(found.last_at, facts.at)

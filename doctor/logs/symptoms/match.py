@@ -51,6 +51,10 @@ class Matcher:
         """Whether the line holds the literals of a symptom."""
         return any(True for _ in self._prefilter.owners(line))
 
+    def numbered(self, words: bytes) -> bytes:
+        """An expression for the numbers by which lines of the sentence may hold other symptoms."""
+        return self._prefilter.numbered(words)
+
     def decide(self, text: str, form: Form | None) -> tuple[tuple[Symptom, Mapping[str, str]], ...]:
         """The symptoms of one line with the values taken from it. If `form` is None, any form counts."""
         numbers = set(self._prefilter.owners(text.encode("utf-8", "surrogatepass")))

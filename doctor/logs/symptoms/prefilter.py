@@ -47,7 +47,7 @@ class Prefilter:
                 self._coded.setdefault(max(raw, key=len), []).append(pattern)
         self._grams = _by_rarest(long)
         self._codes = tuple({sentence(literal) for literal in self._coded})
-        like = b"|".join(sorted({_DIGIT.sub(b"[0-9]", re.escape(each)) for each in self._coded}))
+        like = _any_digits(self._coded)
         self._any_code, self._each_code = re.compile(like), re.compile(b"(?=(%s))" % like)
         """They match the literals of `_coded` with any digits; `_each_code` also finds overlapping ones."""
         self._known: dict[bytes, tuple[Pattern, ...]] = {}
@@ -77,6 +77,12 @@ class Prefilter:
             near = chain(near, *(self._coded[code] for code in codes if code in self._coded))
         return (each.owner for each in near if _stand(line, each.literals))
 
+    def numbered(self, words: bytes) -> bytes:
+        """An expression for the literals with numbers that a line of the sentence may hold; often empty."""
+        codes = (code for code in self._coded if sentence(code) in words)
+        literals = chain(codes, chain.from_iterable(each.literals for each in self._patterns(words)))
+        return _any_digits(filter(_DIGIT.search, literals))
+
     def _patterns(self, words: bytes) -> tuple[Pattern, ...]:
         """The patterns that lines of the sentence can hold."""
         known = self._known.get(words)
@@ -90,6 +96,11 @@ class Prefilter:
 
     def _near(self, words: bytes) -> Iterator[Pattern]:
         return chain.from_iterable(map(self._grams.__getitem__, _grams(words, self._grams.keys())))
+
+
+def _any_digits(literals: Iterable[bytes]) -> bytes:
+    """An expression for the literals with any digits."""
+    return b"|".join(sorted({_DIGIT.sub(b"[0-9]", re.escape(each)) for each in literals}))
 
 
 def _stand(line: bytes, literals: Iterable[bytes]) -> bool:

@@ -1,0 +1,128 @@
+"""Finds the lines that say what an earlier line said, with other times and sizes: they are only counted.
+
+Which numbers of a line matter is found by trial: a number matters if the line says something else with
+another number in its place.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from doctor.logs.forms import complaint
+from doctor.logs.model import Form
+from doctor.logs.reading.fold import Subject, UnresolvedParty
+
+FEW = 50
+"""Fewer lines of one sentence in a window are examined one by one: that costs less than the trials."""
+MOST = 20_000
+"""The most remembered lines; beyond that, all are forgotten."""
+MOST_TRIED = 200
+"""The most kinds of lines of one file whose numbers are tried."""
+_NUMBER = re.compile(rb"\d+")
+_ONES = re.compile(rb"1+")
+_OTHERS = tuple(bytes.maketrans(b"0123456789", each) for each in (b"0" * 10, b"1234567891", b"4567891234"))
+"""Other digits for those of a number."""
+
+
+class Meaning(NamedTuple):
+    """What a line says, whatever its neighbours are."""
+
+    form: Form
+    who: UnresolvedParty
+    symptoms: tuple[tuple[str, Subject], ...]
+    """Ids of symptoms, each with what it is about."""
+    odd: str = ""
+    """The wording of a complaint without a symptom."""
+    learned: str = ""
+    """What it shows about ranks."""
+
+
+class Repeat(NamedTuple):
+    """Lines that say what an examined line says."""
+
+    meaning: Meaning
+    times: int
+    last: int
+    """The index of the last one."""
+
+
+class Repeats:
+    def __init__(self, meaning: Callable[[bytes], Meaning | None]) -> None:
+        """`meaning` is None for a line that has to be examined."""
+        self._meaning = meaning
+        self._known: dict[tuple[bytes, ...], int | None] = {}
+        """The meaning of a line, by its shape and its numbers that matter."""
+        self._numbered: dict[Meaning, int] = {}
+        """The meanings, numbered: they are compared often."""
+        self._met: set[int] = set()
+        """The meanings of examined lines."""
+        self._spans: dict[bytes, Sequence[slice]] = {}
+        """Where the numbers that matter are in the lines of a shape."""
+        self._tried: dict[bytes, Sequence[int] | None] = {}
+        """Which numbers matter in lines of a shape whatever the length of the numbers; None: not tried."""
+
+    def forget(self) -> None:
+        """The next lines belong to another part of the file, or are read in another way."""
+        for each in (self._known, self._numbered, self._met, self._spans):
+            each.clear()
+
+    def sort(
+        self, raws: Sequence[bytes], places: Sequence[int], codes: bytes
+    ) -> tuple[list[int], list[Repeat]]:
+        """The indices of the lines that have to be examined, and the others. `raws` are the lines at
+        `places`, and `codes` is an expression for numbers that matter whatever the trials say.
+        """
+        if len(self._known) > MOST:
+            self.forget()
+        written, last = Counter(raws), dict(zip(raws, places, strict=True))
+        find = re.compile(codes).findall if codes else _nothing
+        examined, alone = list[int](), set[bytes]()
+        more, ends = Counter[int](), dict[int, int]()
+        for raw, shape in zip(written, complaint.like(b"\n".join(written)).split(b"\n"), strict=True):
+            spans = self._spans.get(shape)
+            if spans is None:
+                spans = self._spans[shape] = self._matter(raw, shape)
+            key = (shape, *find(raw), *[raw[span] for span in spans])
+            number = self._known[key] if key in self._known else self._new(key, raw)
+            if number is None:
+                alone.add(raw)
+                continue
+            if number not in self._met:
+                self._met.add(number)
+                examined.append(places[raws.index(raw)])
+                more[number] -= 1
+            more[number] += written[raw]
+            ends[number] = max(last[raw], ends.get(number, 0))
+        if alone:
+            examined += [place for raw, place in zip(raws, places, strict=True) if raw in alone]
+        meanings = [*self._numbered]
+        return examined, [Repeat(meanings[each], times, ends[each]) for each, times in more.items() if times]
+
+    def _new(self, key: tuple[bytes, ...], raw: bytes) -> int | None:
+        meaning = self._meaning(raw)
+        number = meaning and self._numbered.setdefault(meaning, len(self._numbered))
+        self._known[key] = number
+        return number
+
+    def _matter(self, raw: bytes, shape: bytes) -> Sequence[slice]:
+        """The numbers of a line that matter: all, if too many kinds of lines were tried."""
+        numbers = [slice(*found.span()) for found in _NUMBER.finditer(raw)]
+        kind = _ONES.sub(b"1", shape)
+        if kind not in self._tried:
+            self._tried[kind] = self._try(raw, numbers) if len(self._tried) < MOST_TRIED else None
+        tried = self._tried[kind]
+        return numbers if tried is None else [numbers[each] for each in tried]
+
+    def _try(self, raw: bytes, numbers: Sequence[slice]) -> Sequence[int]:
+        said = self._meaning(raw)
+
+        def matters(number: slice) -> bool:
+            front, rest = raw[: number.start], raw[number.stop :]
+            return any(self._meaning(front + raw[number].translate(each) + rest) != said for each in _OTHERS)
+
+        return [place for place, number in enumerate(numbers) if matters(number)]
+
+
+def _nothing(_: bytes) -> tuple[()]:
+    return ()

@@ -49,7 +49,12 @@ _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _OF_SRUN = re.compile(r" {0,4}\d{1,6}: srun: ")
 """srun labels the lines of tasks, and never its own: the label is of another program, such as ctest."""
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
-_AHEAD = re.compile(rf"(?P<host>{_HOST}): ")
+_NUMBERED_NAME = r"[A-Za-z][\w.-]{0,60}[-_]\d{1,4}"
+_AHEAD = re.compile(
+    rf"(?P<host>{_HOST}): |(?P<container>{_NUMBERED_NAME}) {{1,40}}\| ?|\[(?P<worker>{_NUMBERED_NAME})\] "
+)
+"""Who writes a line: `node1: ` of pdsh, `vllm-1  | ` of `docker compose logs`, `[worker-0] `."""
+_RANK = re.compile(r"(?i)(?:global[_-]?)?rank[_-]?(\d{1,6})")
 _NAMES = re.compile(
     r"\b[Rr]ank[ _:=-]{0,2}(?P<rank>\d{1,6})\b"
     r"|(?P<host>\b[A-Za-z][\w.-]{0,62})(?::(?P<local>\d{1,3}))?(?=[\s\]|):>]|$)"
@@ -61,10 +66,9 @@ _NO_HOST = re.compile(
 )
 """Numbered parts of a host, and the end of a UUID."""
 _TIME = re.compile(DATED)
-_COMPOSE = re.compile(r"[A-Za-z][\w.-]{0,80}[-_]\d{1,3} {1,40}\| ?")
 _WORDS = """
     error warning info debug note hint fatal warn epoch step loss sbatch rank
-    iteration iter train eval val test time host exitcode traceback file
+    iteration iter train eval val test time host exitcode traceback file thread batch stage layer
 """
 _LAUNCHERS = (name for each in LAUNCHERS for name in (*each.commands, *each.programs))
 _NOT_HOSTS = frozenset((*_WORDS.split(), *_LAUNCHERS))
@@ -82,15 +86,13 @@ class PrefixLayout:
     bracket: bool = False
     """`[3] ` of MPICH's `-prepend-rank`."""
     hosts: frozenset[str] = frozenset()
-    """`node1: ` of pdsh."""
+    """The names in front, see _AHEAD."""
     indent: int = 0
     """Spaces before every line, as in a text that was pasted."""
     learned: tuple[re.Pattern[str], ...] = ()
     """Prefixes of unknown launchers, see unknown_prefix.py."""
     shapes: frozenset[str] = frozenset()
     """Those names without their numbers: a host may write its first line late."""
-    compose: bool = False
-    """`vllm-1  | ` of `docker compose logs`."""
 
 
 def layout_of(lines: Iterable[str]) -> PrefixLayout:
@@ -102,24 +104,36 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     labels, brackets = (
         [int(found["task"]) for line in some if (found := each.match(line))] for each in (_LABEL, _BRACKET)
     )
-    ahead = Counter(found["host"] for line in some if (found := _AHEAD.match(line)))
-    hosts = {host for host in ahead if host.lower() not in _NOT_HOSTS and _NUMBERED.match(host)}
+    ahead = Counter(_name(found) for line in some if (found := _AHEAD.match(line)))
+    hosts = {host for host in ahead if _stem(host) not in _NOT_HOSTS and _NUMBERED.match(host)}
     if sum(ahead[host] for host in hosts) < enough or len(hosts) * 2 > len(some):
         hosts = set()
-    containers = {found[0].strip() for line in some if (found := _COMPOSE.match(line))}
-    composed = sum(_COMPOSE.match(line) is not None for line in some)
     return PrefixLayout(
         label=len(labels) >= enough and not _counts(labels) and not any(map(_OF_SRUN.match, some)),
         bracket=len(brackets) >= enough and not _counts(brackets),
         hosts=frozenset(hosts),
         indent=min(len(line) - len(line.lstrip(" ")) for line in some),
         shapes=frozenset(map(_shape, hosts)),
-        compose=composed >= enough and len(containers) * 2 <= len(some),
     )
+
+
+def _name(found: re.Match[str]) -> str:
+    return str(found[found.lastgroup or 0])
+
+
+def rank_of(name: str) -> int | None:
+    """The rank that a name in front of lines states; a number of a worker or a container may be another."""
+    found = _RANK.fullmatch(name)
+    return int(found[1]) if found else None
 
 
 def _shape(host: str) -> str:
     return _DIGITS.sub("0", host)
+
+
+def _stem(host: str) -> str:
+    """The name without its number: `step-3: ` names no host."""
+    return host.rstrip("0123456789").rstrip("-_").lower()
 
 
 def _counts(labels: list[int]) -> bool:
@@ -180,12 +194,13 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
         if found:
             facts.rank, facts.task = int(found["task"]), pattern is _LABEL
             return found.end()
-    if layout.compose and (found := _COMPOSE.match(text, at)):
-        return found.end()
     if layout.hosts:
         found = _AHEAD.match(text, at)
-        if found and (found["host"] in layout.hosts or _shape(found["host"]) in layout.shapes):
-            facts.host = found["host"]
+        if found and ((name := _name(found)) in layout.hosts or _shape(name) in layout.shapes):
+            if (rank := rank_of(name)) is None:
+                facts.host = name
+            else:
+                facts.rank, facts.task = rank, False
             return found.end()
     found = next(filter(None, (each.match(text, at) for each in layout.learned)), None)
     if found and found.end() > at:

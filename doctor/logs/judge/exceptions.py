@@ -6,7 +6,7 @@ from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
 from doctor.logs.judge.event import LAST_WORDS
-from doctor.logs.judge.parties import key
+from doctor.logs.judge.parties import apart, key
 from doctor.logs.judge.words import who
 from doctor.logs.model import LogFile, LogLine, Party
 from doctor.logs.steps import says_success
@@ -48,7 +48,7 @@ def _ends(party: Party, line: LogLine, file: LogFile) -> bool:
     """Whether it is the last that its writer says: torch marks uncaught exceptions with the rank."""
     if line.final:  # below it, at most a bar is printed again
         return True
-    if any(step.number > line.number for step in file.progress):
+    if any(step.number > line.number and not apart(party, step.who) for step in file.progress):
         return False
     if party.rank is not None or file.last is None:
         return True

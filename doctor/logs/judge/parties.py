@@ -233,6 +233,12 @@ def covers(one: Party, other: Party) -> bool:
     return same and all(a == b for a, b in known)
 
 
+def apart(one: Party, other: Party) -> bool:
+    """Whether two parties are known to differ."""
+    pairs = ((getattr(one, name), getattr(other, name)) for name in ("rank", "host", "device", "pid"))
+    return any(None not in pair and pair[0] != pair[1] for pair in pairs)
+
+
 def numbers(text: str) -> tuple[int, ...]:
     """The numbers in a text such as "1, 3-5"."""
     found: list[int] = []

@@ -9,7 +9,7 @@ from dataclasses import replace
 from doctor.logs.judge.clocks import TOGETHER, Clocks
 from doctor.logs.judge.event import Event, explains, is_raised
 from doctor.logs.judge.kinds import SuspectKind
-from doctor.logs.judge.parties import Key
+from doctor.logs.judge.parties import Key, apart
 from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
 from doctor.logs.steps import says_finished
 
@@ -102,7 +102,15 @@ class Recovery:
         if self._went_on(line, party.rank, not ends, elsewhere=False):
             return True
         others = (step for step in self._every if not (ends and step.file == line.file))
+        if self._fell_silent(line):
+            return False
         return self._alone and any(self._later(line, step) for step in others)
+
+    def _fell_silent(self, line: LogLine) -> bool:
+        """Whether others in its file made steps after it, but not its writer, who had made some before."""
+        steps = [step for step in self._every if step.file == line.file and step.who.host]
+        own = [step.number for step in steps if not apart(line.who, step.who)]
+        return bool(line.who.host and own) and max(own) < line.number < max(step.number for step in steps)
 
     def _went_on(self, line: LogLine, rank: int | None, harmless: bool, *, elsewhere: bool = True) -> bool:
         """Whether a later step proves that the writer of the line went on. In another file and without
@@ -110,7 +118,8 @@ class Recovery:
         """
         for step in self._steps_of(rank, line.file):
             if step.file == line.file:
-                if step.number > line.number and (harmless or self._proves(line, step, rank)):
+                other = line.who.host and apart(line.who, step.who)
+                if step.number > line.number and not other and (harmless or self._proves(line, step, rank)):
                     return True
             elif elsewhere and (rank is not None or harmless):
                 unknown = step.at is None or line.at is None
@@ -127,7 +136,7 @@ class Recovery:
         """Whether the step is by the writer of the line, and Python did not hold it back until its end."""
         bar = _BAR.search(step.text) is not None
         same = rank is not None and step.who.rank == rank
-        same = same or not (self._many(line.file) or _differ(line.who, step.who))
+        same = same or not (self._many(line.file) or apart(line.who, step.who))
         if same and not _ends_it(line):
             return True  # a warning ends nobody
         if same and step.since > line.number and (step.level or bar):
@@ -203,11 +212,6 @@ def survived(events: Iterable[Event]) -> tuple[Event, ...]:
 
 def forgiven(event: Event) -> bool:
     return event.overcome and (event.kind in _FORGIVEN or bool(event.sighting.symptom.needs))
-
-
-def _differ(one: Party, other: Party) -> bool:
-    pairs = ((one.host, other.host), (one.device, other.device), (one.pid, other.pid))
-    return any(a is not None and b is not None and a != b for a, b in pairs)
 
 
 def _ends_it(line: LogLine) -> bool:

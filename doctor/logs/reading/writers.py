@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.logs.forms.prefix import PrefixLayout
+from doctor.logs.forms.prefix import PrefixLayout, rank_of
 from doctor.logs.reading.lines import Lines, in_order
 from doctor.logs.reading.sentences import PREFIX
 
@@ -34,9 +34,10 @@ class Writers:
                 else:
                     self.ranks |= numbers
         if layout.hosts:
-            self._others = len(
-                layout.hosts & {head.decode("utf-8", "replace") for head in _heads(lines, b": ")}
-            )
+            heads = (head for end in (b": ", b"|", b"] ") for head in _heads(lines, end))
+            names = layout.hosts & {head.strip(b" [").decode("utf-8", "replace") for head in heads}
+            self._others = len(names)
+            self.ranks |= {rank for name in names if (rank := rank_of(name)) is not None}
 
     def parted(self, groups: Mapping[bytes, Sequence[int]]) -> Iterator[tuple[Sequence[int], int]]:
         """Lines with a rank in front, then the others, each with the number of their known writers."""

@@ -105,7 +105,7 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
         [int(found["task"]) for line in some if (found := each.match(line))] for each in (_LABEL, _BRACKET)
     )
     ahead = Counter(_name(found) for line in some if (found := _AHEAD.match(line)))
-    hosts = {host for host in ahead if _stem(host) not in _NOT_HOSTS and _NUMBERED.match(host)}
+    hosts = {each for each in ahead if rank_of(each) is not None or _is_host(each)}
     if sum(ahead[host] for host in hosts) < enough or len(hosts) * 2 > len(some):
         hosts = set()
     return PrefixLayout(
@@ -131,9 +131,10 @@ def _shape(host: str) -> str:
     return _DIGITS.sub("0", host)
 
 
-def _stem(host: str) -> str:
-    """The name without its number: `step-3: ` names no host."""
-    return host.rstrip("0123456789").rstrip("-_").lower()
+def _is_host(name: str) -> bool:
+    """Whether a name may be that of a host or a process: `step-3: ` is none."""
+    stem = name.rstrip("0123456789").rstrip("-_").lower()
+    return stem not in _NOT_HOSTS and _NUMBERED.match(name) is not None
 
 
 def _counts(labels: list[int]) -> bool:

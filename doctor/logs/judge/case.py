@@ -19,6 +19,8 @@ from doctor.logs.steps import says_trained
 
 INTERRUPTED = "python-interrupted"
 """The symptom of a rank that Ctrl-C ended."""
+BOOT = "kernel-began"
+"""The symptom of the first line of a kernel."""
 OLD = 300.0
 """A kernel line that is older than the job's first line by more than these seconds belongs to another job.
 For a restarted job the limit is 0: an attempt begins with its first line."""
@@ -147,7 +149,8 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     ]
     starts = _starts(logs, clock)
     old = 0.0 if logs.earlier else OLD
-    found = [each for each in found if not _of_another_time(each, clocks, starts, old)]
+    boots = {each.last.file: each.last for each in logs.sightings if each.symptom.id == BOOT}
+    found = [each for each in found if not _of_another_time(each, clocks, starts, old, boots)]
     alone = all(Form.KERNEL in file.forms for file in logs.files)
     ranks = ((each.sighting, any(one.rank is not None for one in each.who)) for each in found)
     left = of_others(ranks, bool(starts), alone)
@@ -201,12 +204,19 @@ def _pids(event: Event) -> set[int]:
     return {each.pid for each in (event.by, *event.who) if each.pid is not None}
 
 
-def _of_another_time(event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float) -> bool:
-    """Whether a kernel message is older than the job, by the clock of the same host."""
-    if event.line.form is not Form.KERNEL or event.sighting.last.at is None:
-        return False
+def _of_another_time(
+    event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float, boots: Mapping[str, LogLine]
+) -> bool:
+    """Whether a kernel message is older than the job, by the clock of the same host. `boots`: the last line
+    of each file that says that the kernel began.
+    """
+    last = event.sighting.last
     start = starts.get(clocks.of(event.line))
-    return start is not None and event.sighting.last.at < start - old
+    if event.line.form is not Form.KERNEL or last.at is None or start is None:
+        return False
+    boot = boots.get(last.file)
+    booted = boot is not None and boot.at is not None and last.number < boot.number and boot.at <= start
+    return booted or last.at < start - old
 
 
 def _starts(logs: Logs, clock: Callable[[LogLine], Clock]) -> dict[Clock, float]:

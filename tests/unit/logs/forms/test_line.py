@@ -165,9 +165,15 @@ def test_hosts_in_front_of_all_lines() -> None:
     layout = layout_of([f"node{number}: step {step}" for step in range(9) for number in (1, 2)])
     assert layout.hosts == {"node1", "node2"}
     assert says("node2: ValueError: no", layout)["host"] == "node2"
-    assert not layout_of([f"step{number}: fine" for number in range(9)]).hosts
     of_slurm = [*(f"{rank}: step 1" for rank in range(8)), *["slurmstepd-node1: error: *** STEP 1.0 ***"] * 2]
     assert not layout_of(of_slurm).hosts, "labels of ranks, and a program of Slurm"
+
+
+@cases
+def test_labels_of_processes(labels: list[str], party: dict[str, object] | None) -> None:
+    layout = layout_of([f"{label}step {step}" for step in range(9) for label in labels])
+    said = says(f"{labels[-1]}ValueError: no", layout)
+    assert said == {"form": Form.PYTHON, "level": "ERROR", **party} if party else not layout.hosts
 
 
 def test_what_kubernetes_has_in_front() -> None:

@@ -68,6 +68,14 @@ def test_a_kill_that_only_the_end_of_a_loader_confirms_is_the_jobs(tmp_path: Pat
     assert said.startswith("process 42 on node1 (python) was killed by the kernel for lack of memory")
 
 
+@cases
+def test_what_an_earlier_boot_met_is_not_the_jobs(kernel: str, job: str, named: bool, tmp_path: Path) -> None:
+    (tmp_path / "node1").mkdir()
+    (tmp_path / "node1" / "kern.log").write_text(kernel)
+    (tmp_path / "node1" / "train.log").write_text(job)
+    assert any("fell off the bus" in each for each in causes(concluded(tmp_path))) is named
+
+
 def test_events_of_one_moment_all_count(tmp_path: Path) -> None:
     said = causes(written(tmp_path, RANK.format(100, 11), RANK.format(101, 12)))
     assert "process 11 and process 12: " in said[0]

@@ -15,6 +15,7 @@ from doctor.logs.forms.line_facts import LineFacts
 from doctor.logs.forms.names import named
 from doctor.logs.forms.prefix import PrefixLayout, layout_of
 from doctor.logs.forms.times import Clock
+from doctor.logs.forms.torch import is_exception
 from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Form, LogLine, Party, Role
@@ -120,8 +121,6 @@ class _Scanner:
         self._repeats = Repeats(self._meaning)
         self._way: tuple[str, int, PrefixLayout, int, bool] = "", 0, self._layout, 0, False
         """The part of the file, and how its lines are read."""
-        self._calm: set[bytes] = set()
-        """Keys of lines that do not complain, see `complaint.like`."""
 
     def take(self, window: Window) -> None:
         lines = Lines(window, self._table)
@@ -159,8 +158,7 @@ class _Scanner:
         losses = self._losses.take(lines) if self._losses else set()
         looked_at, repeats = self._to_look_at(lines, losses)
         for place, what in looked_at:
-            if what & SYMPTOM or complaint.like(lines.raw[place]) not in self._calm:
-                self._line(lines, place, what)
+            self._line(lines, place, what)
         for repeat in repeats:
             self._again(lines, repeat)
         self._found.lines = lines.number(len(lines.raw)) - 1
@@ -187,16 +185,17 @@ class _Scanner:
         telling = any(map(lines.window.data.__contains__, _TELLING))
         for words, places in lines.of(wanted).items():
             what = lines.marks[words] & wanted
-            if what & SYMPTOM:
-                if len(places) >= FEW and not telling and losses.isdisjoint(places):
-                    codes = self._matcher.numbered(words)
-                    places, more = self._repeats.sort(lines.at(places), places, codes)
-                    repeats += more
-                found += [(place, SYMPTOM if place in losses else what) for place in places]
-                continue
             some = [place for place in places if place not in losses]
-            if self._table.may(words, b"\n".join(lines.at(some))):
-                found += [(place, what) for place in some if self._table.may(words, lines.raw[place])]
+            if what & SYMPTOM:
+                found += [(place, SYMPTOM) for place in losses.intersection(places)]
+            elif self._table.may(words, b"\n".join(lines.at(some))):
+                some = [place for place in some if self._table.may(words, lines.raw[place])]
+            else:
+                continue
+            if len(some) >= FEW and not telling:
+                some, more = self._repeats.sort(lines.at(some), some, self._matcher.numbered(words))
+                repeats += more
+            found += [(place, what) for place in some]
         found.sort()
         return found, repeats
 
@@ -205,15 +204,17 @@ class _Scanner:
         texts = states(raw)
         text = texts[0]
         facts = self._parse(text)
-        own, plain = text[facts.start :], facts.form is Form.PLAIN
+        own = text[facts.start :]
         continues = not facts.headed and (own[:1] in ("", " ", "\t") or facts.form is Form.CANN)
+        alone = facts.form is Form.PLAIN and own[:1] == " " and is_exception(own.lstrip(" "), 0)
         if len(texts) > 1 or continues or any(map(text.__contains__, _FROM_NEIGHBOURS)):
             return None
         decided = self._decide(text, facts)
-        if (plain and own[:1] == " " and (not decided or own[:2] == "  ")) or any(
+        around = self._found.searched < MOST_SEARCHED
+        if (alone and (not decided or own[1] == " ")) or any(
             symptom.family == PODS
             or symptom.role is Role.ADVICE
-            or ((symptom.above or symptom.below) and self._found.searched < MOST_SEARCHED)
+            or (around and (symptom.above or symptom.below))
             for symptom, _ in decided
         ):
             return None
@@ -321,7 +322,6 @@ class _Scanner:
         matched = bool(what & SYMPTOM) and self._matcher.holds(raw)
         tells = bool(what & TELLS) and any(map(raw.__contains__, learn.TRIGGERS))
         odd = bool(what & ODD) and complaint.may_complain(raw)
-        calm = what == lines.marks[lines.sentences[place]] & (ODD | TELLS) and not tells
         for text in states(raw) if matched or tells or odd else ():
             facts = self._parse(text)
             if text.startswith("  ", facts.start):
@@ -332,10 +332,7 @@ class _Scanner:
                 self._found.learned.line(text, facts.pid)
             known = matched and self._symptoms(lines, place, text, facts)
             if odd and not known:
-                calm = calm and not complaint.complains(text, facts)
                 self._odd(lines.window, *lines.span(place), number, text, facts)
-        if calm and len(self._calm) < _LOOKED and not self._layout.hosts:
-            self._calm.add(complaint.like(raw))
 
     def _symptoms(self, lines: Lines, place: int, text: str, facts: LineFacts) -> bool:
         layout, number = self._layout, lines.number(place)

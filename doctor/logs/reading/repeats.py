@@ -17,10 +17,11 @@ FEW = 50
 """Fewer lines of one sentence in a window are examined one by one: that costs less than the trials."""
 MOST = 20_000
 """The most remembered lines; beyond that, all are forgotten."""
-MOST_TRIED = 200
-"""The most kinds of lines of one file whose numbers are tried."""
+MOST_TRIED = 500
+"""The most shapes of lines of one file whose numbers are tried."""
+ENOUGH = 10
+"""The least number of lines of a shape for which the trials are worth it."""
 _NUMBER = re.compile(rb"\d+")
-_ONES = re.compile(rb"1+")
 _OTHERS = tuple(bytes.maketrans(b"0123456789", each) for each in (b"0" * 10, b"1234567891", b"4567891234"))
 """Other digits for those of a number."""
 
@@ -59,8 +60,7 @@ class Repeats:
         """The meanings of examined lines."""
         self._spans: dict[bytes, Sequence[slice]] = {}
         """Where the numbers that matter are in the lines of a shape."""
-        self._tried: dict[bytes, Sequence[int] | None] = {}
-        """Which numbers matter in lines of a shape whatever the length of the numbers; None: not tried."""
+        self._tried = 0
 
     def forget(self) -> None:
         """The next lines belong to another part of the file, or are read in another way."""
@@ -79,10 +79,12 @@ class Repeats:
         find = re.compile(codes).findall if codes else _nothing
         examined, alone = list[int](), set[bytes]()
         more, ends = Counter[int](), dict[int, int]()
-        for raw, shape in zip(written, complaint.like(b"\n".join(written)).split(b"\n"), strict=True):
+        shapes = complaint.like(b"\n".join(written)).split(b"\n")
+        many = Counter(shapes)
+        for raw, shape in zip(written, shapes, strict=True):
             spans = self._spans.get(shape)
             if spans is None:
-                spans = self._spans[shape] = self._matter(raw, shape)
+                spans = self._matter(raw, shape, many[shape])
             key = (shape, *find(raw), *[raw[span] for span in spans])
             number = self._known[key] if key in self._known else self._new(key, raw)
             if number is None:
@@ -105,23 +107,20 @@ class Repeats:
         self._known[key] = number
         return number
 
-    def _matter(self, raw: bytes, shape: bytes) -> Sequence[slice]:
-        """The numbers of a line that matter: all, if too many kinds of lines were tried."""
+    def _matter(self, raw: bytes, shape: bytes, lines: int) -> Sequence[slice]:
+        """The numbers of a line that matter: all, if too few lines have its shape or too many were tried."""
         numbers = [slice(*found.span()) for found in _NUMBER.finditer(raw)]
-        kind = _ONES.sub(b"1", shape)
-        if kind not in self._tried:
-            self._tried[kind] = self._try(raw, numbers) if len(self._tried) < MOST_TRIED else None
-        tried = self._tried[kind]
-        return numbers if tried is None else [numbers[each] for each in tried]
-
-    def _try(self, raw: bytes, numbers: Sequence[slice]) -> Sequence[int]:
+        if lines < ENOUGH or self._tried >= MOST_TRIED:
+            return numbers
         said = self._meaning(raw)
 
-        def matters(number: slice) -> bool:
-            front, rest = raw[: number.start], raw[number.stop :]
-            return any(self._meaning(front + raw[number].translate(each) + rest) != said for each in _OTHERS)
+        def matters(at: slice) -> bool:
+            others = (raw[at].translate(each) for each in _OTHERS)
+            return any(self._meaning(raw[: at.start] + each + raw[at.stop :]) != said for each in others)
 
-        return [place for place, number in enumerate(numbers) if matters(number)]
+        self._tried += 1
+        self._spans[shape] = [*filter(matters, numbers)]
+        return self._spans[shape]
 
 
 def _nothing(_: bytes) -> tuple[()]:

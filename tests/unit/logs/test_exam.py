@@ -7,7 +7,7 @@ import pytest
 from tests.exam.answers import answerer, read_all
 from tests.exam.cases import cases
 
-BAR = {"seen": {"right": 131, "false": 3}, "unseen": {"right": 119, "false": 6}}
+BAR = {"seen": {"right": 133, "false": 3}, "unseen": {"right": 120, "false": 6}}
 """Raise it with each rule that answers more of them."""
 
 

@@ -182,7 +182,6 @@ class _Scanner:
             self._way = way
             self._repeats.forget()
         found, repeats = list[tuple[int, int]](), list[Repeat]()
-        telling = any(map(lines.window.data.__contains__, _TELLING))
         for words, places in lines.of(wanted).items():
             what = lines.marks[words] & wanted
             some = [place for place in places if place not in losses]
@@ -192,7 +191,7 @@ class _Scanner:
                 some = [place for place in some if self._table.may(words, lines.raw[place])]
             else:
                 continue
-            if len(some) >= FEW and not telling:
+            if len(some) >= FEW and not any(map(lines.window.data.__contains__, _TELLING)):
                 some, more = self._repeats.sort(lines.at(some), some, self._matcher.numbered(words))
                 repeats += more
             found += [(place, what) for place in some]

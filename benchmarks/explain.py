@@ -11,7 +11,7 @@ import random
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import count, islice
 from pathlib import Path
@@ -192,7 +192,7 @@ def _healthy(chance: random.Random) -> Iterator[str]:
                 yield f"INFO: read shard data/{shard}.bin in {ms} ms, cache {chance.getrandbits(32):08x}\n"
 
 
-KINDS = {
+KINDS: Mapping[str, Callable[[random.Random], Iterator[str]]] = {
     MIXED: mixed,
     "Megatron-LM, one rank": megatron,
     "Megatron-LM, 64 ranks": partial(megatron, ranks=64),

@@ -14,11 +14,9 @@ from benchmarks.meter import measure, work
 from benchmarks.split import MARK
 from benchmarks.table import rows
 from doctor.api import Ask
-from doctor.expect import Expect
-from doctor.judge.examine import PreparedExam
+from doctor.judge.examine import facts_of
 from doctor.judge.playbook import load_exam, select
 from doctor.judge.registry import find_checks
-from doctor.judge.verdict import Rules
 from doctor.probe import script
 from doctor.transport import Script
 from tests.lab import Lab
@@ -60,8 +58,8 @@ def probe_alone(lab: Lab) -> list[tuple[str, str, str]]:
     token = secrets.token_hex(8)
     exam = load_exam("host", found := find_checks().checks)
     chosen, _ = select(found, exam, (), ())
-    syllabus = PreparedExam("host", exam, chosen, (), Expect(), Rules(frozenset(), False, None))
-    asked = script(syllabus.facts, Ask(host.name, lab.names, (29500,)), token)
+    asked_facts = facts_of(chosen)
+    asked = script(asked_facts, Ask(host.name, lab.names, (29500,)), token)
     before, began, cpu = work([host]), time.monotonic(), 0.0
     for _ in range(PROBES):
         cpu += _run(host.enter(["sh", "-s"]), asked)
@@ -69,7 +67,7 @@ def probe_alone(lab: Lab) -> list[tuple[str, str, str]]:
     after = work([host])
     made = (after.processes - before.processes - 1) / PROBES
     cpu += after.cpu - before.cpu
-    facts = f"{len(syllabus.facts)} facts"
+    facts = f"{len(asked_facts)} facts"
     return [
         (
             f"the probe on a host ({facts}, {len(asked.stdin) / 1024:.1f} KB), wall",

@@ -16,9 +16,9 @@ from statistics import mean, median
 
 from msgspec.structs import replace
 
-from doctor.live.agents import LookPatience
 from doctor.live.evidence import JobChoice
 from doctor.live.look import narrowed
+from doctor.live.sight import HostsToSee
 from doctor.model import Host
 from doctor.slow.judge import judge
 from doctor.slow.options import SlowWishes
@@ -57,14 +57,10 @@ def _round(job: SlowJob, number: int, seconds: float) -> tuple[float, float, flo
     wishes = SlowWishes(seconds=seconds, master_port=job.port)
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     began = time.monotonic()
-    sight = see(
-        (Host("here", "127.0.0.1"),),
-        LocalTransport(),
-        partial(following, wishes=wishes),
-        choice=JobChoice(master_port=job.port),
-        patience=LookPatience(),
-        choose=lambda evidence: narrowed(evidence, wishes),
+    asked = HostsToSee(
+        (Host("here", "127.0.0.1"),), LocalTransport(), choose=lambda evidence: narrowed(evidence, wishes)
     )
+    sight = see(asked, partial(following, wishes=wishes), JobChoice(master_port=job.port))
     ended = time.monotonic()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     made = judge(replace(sight.evidence, choice=wishes.choice()))

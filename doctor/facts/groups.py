@@ -5,8 +5,8 @@ from dataclasses import dataclass
 
 from doctor.text.hostprogram import host_program
 
-LOOK = host_program(__file__, "groups.sh")
-"""It starts no process. A group that cannot be seen from here, as from a container, is stepped over."""
+LOOK = host_program(__file__, "groups.awk")
+"""Statements of awk. A group that cannot be seen from here, as from a container, is stepped over."""
 _SAID = re.compile(r"^group ([\w.]+) (\d{1,18}) (\d{1,18}) (/.*)?$", re.MULTILINE)
 _ENDLESS = 1 << 50
 _LIMITS = {

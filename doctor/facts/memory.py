@@ -135,7 +135,8 @@ read-only by design, its mount is "ro", or its device is.
 def _spaces(capture: Capture) -> Spaces:
     places, remote, gone, forced, noexec = [], [], [], [], []
     asked: list[tuple[str, str]] = []
-    text, _, files_left = capture.stdout.partition("\ninodes\n")
+    text, _, apart = capture.stdout.partition("\ninodes\n")
+    inodes: list[tuple[str, str, str]] = _INODES.findall(apart)
     for line in text.splitlines():
         word, _, rest = line.partition(" ")
         if word == "remote":
@@ -150,25 +151,33 @@ def _spaces(capture: Capture) -> Spaces:
             writable, _, path = rest.partition(" ")
             asked.append((path, writable))
         elif asked and not line.startswith("Filesystem "):
-            row = re.search(r"\s(\d{1,18})\s+\d{1,18}\s+(-?\d{1,18})\s+(?:\d{1,3}%|-)\s+(/.*)$", line)
+            row = _ROW.search(line)
             if not row:
                 break
             path, writable = asked.pop(0)
-            total, free = int(row[1]) * 1024, int(row[2]) * 1024
-            places.append(Space(path, row[3], total, free, writable != "no", closed=writable == "closed"))
+            total, free, mount = int(row[3]) * 1024, int(row[4]) * 1024, row[5]
+            places.append(Space(path, mount, total, free, writable != "no", closed=writable == "closed"))
+            inodes += [(row[1], row[2], mount)] if row[1] else []
     if asked:
         raise UnreadableOutput(f"df printed no line for {asked[0][0][:80]}")
     if not (places or remote or gone):
         raise UnreadableOutput("df printed nothing that can be read")
     seen = tuple(remote), tuple(gone), tuple(forced), tuple(noexec)
-    return Spaces(tuple(_with_inodes(places, files_left)), *seen)
+    return Spaces(tuple(_with_inodes(places, inodes)), *seen)
 
 
-def _with_inodes(places: list[Space], text: str) -> list[Space]:
-    """The places with their free inodes, by the lines of `df -i`. Without a total there is no limit; a
-    negative rest is how some file systems say that they do not count.
+_ROW = re.compile(
+    r"\s(?:(\d{1,18}|-)\s+(-?\d{1,18}|-)\s+)?"  # inodes, free inodes
+    r"(\d{1,18})\s+\d{1,18}\s+(-?\d{1,18})\s+(?:\d{1,3}%|-)\s+(/.*)$"
+)
+_INODES = re.compile(r"\s(\d{1,18}|-)\s+(?:\d{1,18}|-)\s+(-?\d{1,18}|-)\s+\S+\s+(/.*)$", re.MULTILINE)
+"""A line of `df -i`: what cannot print both at once prints them one after the other."""
+
+
+def _with_inodes(places: list[Space], rows: list[tuple[str, str, str]]) -> list[Space]:
+    """The places with their free inodes. Without a total there is no limit; a negative rest is how some file
+    systems say that they do not count.
     """
-    rows = re.findall(r"\s(\d{1,18}|-)\s+(?:\d{1,18}|-)\s+(-?\d{1,18}|-)\s+\S+\s+(/.*)$", text, re.MULTILINE)
     if [mount for *_, mount in rows] != [place.mount for place in places]:
         return places
     limited = (re.fullmatch(r"0*[1-9]\d*", total) and free.isdecimal() for total, free, _ in rows)

@@ -21,10 +21,13 @@ exec awk 'BEGIN {
     if (type[best] ~ /^(nfs|smb|fuse|beegfs)/ ||
         type[best] ~ /^(cifs|lustre|ceph|gpfs|9p|afs|autofs|glusterfs|pvfs2|wekafs)$/)
       print "remote", type[best], path
-    else local = local " \"$" name[k] "\"" }
+    else { local = local " \"$" name[k] "\""; if (k != 2 || path == "/dev/shm") modes = " " path modes } }
   fflush()
-  exit system(local "; for p; do shift; if [ -d \"$p\" ]; then w=no; [ ! -w \"$p\" ] || w=yes\n" \
-    "case $w$p:$(ls -ld \"$p\") in yes/tmp:????????[!w]?[!+]* | yes/dev/shm:????????[!w]?[!+]*)\n" \
-    "w=closed; esac\n" \
+  exit system("m=; " (modes ? "m=$(exec ls -ld" modes " 2>/dev/null)" : "") "\n" \
+    local "; for p; do shift; if [ -d \"$p\" ]; then w=no; [ ! -w \"$p\" ] || w=yes\n" \
+    "case $p in /dev/shm) l=${m%%\n*};; /tmp) l=${m##*\n};; *) l=; esac\n" \
+    "case $w:$l in yes:????????[!w]?[!+]*) w=closed; esac\n" \
     "echo \"path $w $p\"; set -- \"$@\" \"$p\"; else echo \"gone $p\"; fi; done\n" \
-    "[ $# = 0 ] && exit; df -kP \"$@\" || exit; echo inodes; df -iP \"$@\" 2>/dev/null; :") }'
+    "[ $# = 0 ] && exit\n" \
+    "o=$(exec df -k --output=source,itotal,iavail,size,used,avail,pcent,target \"$@\" 2>/dev/null) &&\n" \
+    "echo \"$o\" || { df -kP \"$@\" || exit; echo inodes; df -iP \"$@\" 2>/dev/null; :; }") }'

@@ -22,27 +22,37 @@ KNOWN = {"torch": "_C.", "torch_npu": "_C.", "mindspore": "_c_expression."}
 HOMES = ("miniconda3", "anaconda3", "miniforge3", "mambaforge", "venv", ".venv")
 
 
-def listed(folder: str, most: int = 9999) -> "list[str]":
+def names_in(folder: str) -> "list[str]":
     try:
-        return [os.path.join(folder, name) for name in sorted(os.listdir(folder or "."))[:most]]
+        return sorted(os.listdir(folder or "."))[:9999]
     except OSError:
         return []
 
 
+def listed(folder: str, most: int = 9999) -> "list[str]":
+    return [os.path.join(folder, name) for name in names_in(folder)[:most]]
+
+
 def packages(paths: "list[str]") -> "Iterator[tuple[str, str]]":
     """Name and version, "?" if only the folder is there; the first of each name counts."""
-    for name in (os.path.basename(entry) for path in paths for entry in listed(path)):
+    for name in (name for path in paths for name in names_in(path) if name.endswith("-info")):
         package, _, rest = name.partition("-")
         version, _, kind = rest.rpartition(".")
         if version and kind in ("dist-info", "egg-info"):
             yield package.replace("_", "-"), version
+    for package, folder in known(paths):
+        for line in head(folder + "/version.py").split("\n"):
+            if line.startswith("__version__ ="):
+                yield package.replace("_", "-"), line[13:].strip(" '\"")
+        yield package.replace("_", "-"), "?"
+
+
+def known(paths: "list[str]") -> "Iterator[tuple[str, str]]":
+    """The frameworks that are there and their folders, in the order of the paths."""
     for package in KNOWN:
-        for folder in (os.path.join(path or ".", package) for path in paths):
-            if os.path.isfile(os.path.join(folder, "__init__.py")):
-                for line in head(os.path.join(folder, "version.py")).split("\n"):
-                    if line.startswith("__version__ ="):
-                        yield package.replace("_", "-"), line[13:].strip(" '\"")
-                yield package.replace("_", "-"), "?"
+        for folder in ((path or ".") + "/" + package for path in paths):
+            if os.path.isfile(folder + "/__init__.py"):
+                yield package, folder
 
 
 def built(paths: "list[str]") -> "Iterator[str]":
@@ -55,13 +65,11 @@ def built(paths: "list[str]") -> "Iterator[str]":
 
 def unfit(paths: "list[str]") -> "Iterator[tuple[str, str]]":
     """Frameworks that are compiled for other interpreters only, as those of another one's PYTHONPATH are."""
-    for package, part in KNOWN.items():
-        folders = (os.path.join(path or ".", package) for path in paths)
-        folder = next((at for at in folders if os.path.isfile(os.path.join(at, "__init__.py"))), "")
-        own = [path for path in listed(folder) if folder and os.path.basename(path).startswith(part)]
-        own = [path for path in own if path.endswith(".so")]
-        if own and not any(path.endswith("/" + part[:-1] + end) for path in own for end in SUFFIXES):
-            yield package.replace("_", "-"), own[0]
+    for package, folder in dict(reversed(list(known(paths)))).items():
+        part = KNOWN[package]
+        own = [name for name in names_in(folder) if name.startswith(part) and name.endswith(".so")]
+        if own and not any(name == part[:-1] + end for name in own for end in SUFFIXES):
+            yield package.replace("_", "-"), folder + "/" + own[0]
 
 
 def head(path: str) -> str:

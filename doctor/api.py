@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, overload
 
 from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
@@ -432,8 +433,11 @@ _PATH = re.compile(r"(?:/sys/bus/pci/devices/[0-9a-f:.]+)?[^:]*")
 """Only paths of PCI devices contain colons."""
 
 
+@lru_cache(4096)
 def path_and_text(line: str) -> tuple[str, str]:
-    """A line of a Read: the path of the file and, after a colon, a line of its text."""
+    """A line of a Read: the path of the file and, after a colon, a line of its text. Cached, because hosts of
+    one cluster print mostly the same lines.
+    """
     match = _PATH.match(line)
     path = match[0] if match else ""
     return path, line[len(path) + 1 :]

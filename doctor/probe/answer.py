@@ -141,10 +141,13 @@ def _files(text: str) -> dict[str, list[str]]:
     return contents
 
 
+_WILD = frozenset("*?[")
+
+
 def _select(contents: Mapping[str, Sequence[str]], patterns: Sequence[str]) -> str:
     lines: list[str] = []
     for pattern in patterns:
-        if any(character in pattern for character in "*?["):
+        if not _WILD.isdisjoint(pattern):
             lines += (line for path in contents if _fits(path, pattern) for line in contents[path])
         else:
             lines += contents.get(pattern, ())

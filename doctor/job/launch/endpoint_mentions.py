@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MASTERS, MODULES, PORTS
+from doctor.text.late import late
 
 _CALLED = {
     (kind, name.replace("_", "[_-]"))
@@ -32,18 +33,18 @@ _SETS = r"\bset(?:env)?\s{1,4}(?:-{1,2}\w{1,16}\s{1,4}){0,4}"
 """How csh and fish set a variable."""
 _HOLDS = r"[\"']?(?:\]?\s{0,8}[:=]|,)\s{0,8}"
 """The text between a name and its value in Python, YAML, TOML and JSON."""
-_PORT = re.compile(
+_PORT = late(
     rf"(?:--?(?:{_options('master_port')})[= ]\s*|\b(?:{'|'.join(PORTS)}|{_OWN_PORT})="
     rf"|\b(?:{'|'.join(PORTS)}|{_JOBS_PORT}){_HOLDS}|{_SETS}(?:{'|'.join(PORTS)}|{_OWN_PORT})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?(\d{{2,5}})\b",
     re.IGNORECASE,
 )
-_ENDPOINT = re.compile(
+_ENDPOINT = late(
     rf"(?:--?(?:{_options('rdzv_endpoint')}|dist[_-]url|dist[_-]init[_-]addr|init[_-]method)[= ]\s*"
     r"|\b(?:MASTER|RDZV|RENDEZ|INIT_METHOD|DIST_URL)\w{0,40}=)[^\s;#]{0,200}?:(\d{2,5})(?![\w.:])",
     re.IGNORECASE,
 )
-_ADDRESS = re.compile(
+_ADDRESS = late(
     rf"(?:--?(?:{_options('master_addr')})[= ]\s*|\b(?:{'|'.join(MASTERS)}){_HOLDS}"
     rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])",
@@ -69,10 +70,10 @@ def _set_in_script(names: Iterable[str], *options: str) -> str:
 
 _AT_HOST = rf"--?(?:{_options('rdzv_endpoint')})[= ]\s*[^\s$]{{1,200}}:"
 _OWN = {
-    "own address": re.compile(_set_in_script(MASTERS, "master_addr", "rdzv_endpoint") + _ITSELF),
-    "own port": re.compile(rf"(?:{_set_in_script(PORTS, 'master_port')}|{_AT_HOST}){_DRAWN}"),
-    "own id": re.compile(rf"--?rdzv[_-]id[= ]\s*{_QUOTES}{_DRAWN}"),
-    "own file": re.compile(rf"{_MEETS_BY_URL}{_QUOTES}(?:{_ON_ITS_DISK}|file://\S{{0,200}}?{_DRAWN})"),
+    "own address": late(_set_in_script(MASTERS, "master_addr", "rdzv_endpoint") + _ITSELF),
+    "own port": late(rf"(?:{_set_in_script(PORTS, 'master_port')}|{_AT_HOST}){_DRAWN}"),
+    "own id": late(rf"--?rdzv[_-]id[= ]\s*{_QUOTES}{_DRAWN}"),
+    "own file": late(rf"{_MEETS_BY_URL}{_QUOTES}(?:{_ON_ITS_DISK}|file://\S{{0,200}}?{_DRAWN})"),
 }
 """What every host that runs a script has for itself although all must have it in common."""
 _SPREADING = (
@@ -80,15 +81,13 @@ _SPREADING = (
     *("ssh", "pdsh", "clush", "sbatch", "kubectl", "parallel", "xargs", "pbsdsh", "blaunch"),
 )
 _REACHES = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
-_ON_OTHERS = re.compile(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|{_REACHES.pattern}")
+_ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|{_REACHES.pattern}")
 """Words of a script that one host runs for the others, or that one host of a job runs alone."""
-_ON_SEVERAL = re.compile(
+_ON_SEVERAL = late(
     r"(?m)^#(?:SBATCH\s[^\n]{0,200}?(?:-N\s{0,4}|--nodes[= ])|PBS\s[^\n]{0,200}?(?:select|nodes)=)(?!1\b)\d"
 )
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
-_STARTER = re.compile(
-    rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])"
-)
+_STARTER = late(rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])")
 MOST = 8
 LONGEST = 160
 

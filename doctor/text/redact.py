@@ -57,7 +57,7 @@ def _redact_line(line: str) -> str:
     a case-insensitive pattern. The hosts of a cluster print mostly the same lines.
     """
     folded = line.casefold()
-    if not any(map(folded.__contains__, _HINTS)):
+    if not any(hint in folded for hint in _HINTS):
         return line
     return "".join(_without_named(hide_shapes(hide_places(line))))
 

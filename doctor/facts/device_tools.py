@@ -9,18 +9,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from doctor.text.hostprogram import host_program
+from doctor.probe.shell import TOOLS
 
 CALL_SECONDS = 4
 """Time limit of one call, unless the script sets L to something else."""
-
-_CALLS = host_program(__file__, "device_tools.sh").strip("\n")
-
-_LIBRARIES = """\
-d=/usr/local/Ascend/driver/lib64
-[ ! -d $d ] || LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$d:$d/common:$d/driver
-export LD_LIBRARY_PATH"""
-"""In containers this is the only way for the tools to find their own libraries."""
 
 
 def calling(tool: str, elsewhere: str, seconds: int) -> str:
@@ -36,7 +28,7 @@ def calling(tool: str, elsewhere: str, seconds: int) -> str:
 def defining(seconds: int, most_bytes: int = 30_000) -> str:
     """The same for a script that sets `t` to its tool itself; `most_bytes` limits one answer."""
     limits = f"E=$((u+{seconds - 1})) L={CALL_SECONDS} B={most_bytes} h= w="
-    return f"{_CALLS}\n{_LIBRARIES}\nnow; {limits}\nnap 0.1"
+    return f"{TOOLS}\nnow; {limits}\nnap 0.1"
 
 
 @dataclass(frozen=True, slots=True)

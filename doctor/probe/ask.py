@@ -31,7 +31,7 @@ from doctor.probe.frames import (
     QUICK_SECONDS,
     SLOW_LANE_SECONDS,
 )
-from doctor.probe.shell import CALL, PRELUDE, QUICK, TIMEOUT
+from doctor.probe.shell import CALL, PRELUDE, QUICK, TIMEOUT, TOOLS
 from doctor.transport import Script
 from doctor.transport.containers import entered
 from doctor.transport.question import ProbeQuestion
@@ -182,8 +182,13 @@ def _call(fact: Fact[Any], text: str, given: Mapping[str, str]) -> str:
     if fact.name in given:
         run = f'sh -c "${_variable(fact.name)}"'
     else:
-        run = text if _PLAIN.fullmatch(text) else f"sh -c {shlex.quote(text)}"
+        run = text if _PLAIN.fullmatch(text) else f"sh -c {_quoted(text)}"
     return f"f {fact.name} {fact.cap or 0} {fact.timeout} {run}"
+
+
+def _quoted(text: str) -> str:
+    """The text as one word for the shell. What many commands have in common is sent once, as $D."""
+    return '"$D"'.join(map(shlex.quote, text.split(TOOLS)))
 
 
 def _by_group(runs: Iterable[Fact[Any]]) -> dict[Group, list[Fact[Any]]]:

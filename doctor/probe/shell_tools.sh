@@ -25,3 +25,6 @@ q() { # key words...: a call with these words; afterwards o is what it printed
   [ -z "$h" ] || w=hung
   h=1
 }
+d=/usr/local/Ascend/driver/lib64
+[ ! -d $d ] || LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$d:$d/common:$d/driver
+export LD_LIBRARY_PATH

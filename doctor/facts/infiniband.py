@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 
 from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
+from doctor.text.hostprogram import host_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +31,7 @@ class InfinibandPort:
 
 
 # Not through the shared reader of files: reading a state queries the card, which may not answer.
-_ASK = """\
-set -- /sys/class/infiniband/*/ports/[0-9]*
-[ -e "$1/state" ] || exec ibstat
-for p; do for k in state phys_state rate link_layer; do
-  read -r v <"$p/$k" && echo "$p/$k:$v"
-done; done 2>/dev/null
-:"""
+_ASK = host_program(__file__, "infiniband.sh")
 _FILE = re.compile(r"/sys/class/infiniband/([\w.-]{1,64})/ports/(\d{1,3})/(\w{1,16}):(.{0,80})")
 _IBSTAT = re.compile(
     r"CA '(?P<ca>[\w.-]{1,64})'$"

@@ -190,12 +190,7 @@ def _with_inodes(places: list[Space], rows: list[tuple[str, str, str]]) -> list[
 SPACES = Fact("spaces", Run(_SPACES), _spaces, slow=True)
 
 
-_FULL = r"""
-local=$(awk '$3 ~ /^(ext[234]|xfs|btrfs|zfs|f2fs|jfs|tmpfs)$/ && $4 ~ /^rw(,|$)/ &&
-  $2 !~ /[^\/A-Za-z0-9._-]|^\/(sys|proc|dev|run|boot|snap)(\/|$)/ && n++ < 64 { print $2 }' /proc/self/mounts)
-echo full
-[ -z "$local" ] || df -kP $local | awk 'NR > 1 && $4 < 65536 && $4 * 10 <= $2'
-"""
+_FULL = host_program(__file__, "memory_full.sh")
 """Local, writable file systems only: others may hang. Full: less than 64 MB and at most a tenth free."""
 
 

@@ -9,6 +9,7 @@ from doctor.facts.device_pace import DevicePace
 from doctor.facts.device_tools import calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 from doctor.facts.nvidia.nvidia_smi import TOOL, answer, asked, number, table, told
+from doctor.text.hostprogram import host_program
 
 _MOST_LINES = 16
 SECONDS = 20
@@ -91,14 +92,7 @@ _HEALTH = (
     ",fabric.health.summary,compute_mode"
 )
 # A driver refuses the whole query for one unknown field, and names that field.
-_WITHOUT_UNKNOWN_FIELDS = """\
-for i in 1 2 3 4 5 6 7 8 9; do
-  q all --query-gpu=$f --format=csv
-  case $o in *'Field "'*'" is not a valid field'*) ;; *) break;; esac
-  b=${o#*'Field "'}; b=${b%%'"'*}; f=,$f,
-  case $f in *,"$b",*) ;; *) break;; esac
-  f=${f%%,"$b",*},${f#*,"$b",}; f=${f#,}; f=${f%,}
-done"""
+_WITHOUT_UNKNOWN_FIELDS = host_program(__file__, "gpus_health.sh")
 
 
 def _health(capture: Capture) -> Mapping[int, NvidiaHealth]:

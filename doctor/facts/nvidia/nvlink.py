@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.facts.device_tools import complaint
 from doctor.facts.nvidia.nvidia_smi import GPU, TOOL, answer, asked
+from doctor.text.hostprogram import host_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +81,7 @@ class FabricManager:
 
 
 # The kernel keeps 15 characters of a process name. The folder may exist without any switch.
-_MANAGER = """\
-set -- /proc/driver/nvidia-nvswitch/devices/*
-[ -e "$1" ] || set -- /dev/nvidia-nvswitch[0-9]*
-[ -e "$1" ] || { echo switches 0; exit; }
-echo switches $#
-[ -r /proc/1/comm ] || { echo hidden; exit; }
-grep -lsx nv-fabricmanage /proc/[0-9]*/comm
-:"""
+_MANAGER = host_program(__file__, "nvlink_manager.sh")
 
 
 def _manager(capture: Capture) -> FabricManager:

@@ -55,6 +55,7 @@ _AHEAD = re.compile(
 )
 """Who writes a line: `node1: ` of pdsh, `vllm-1  | ` of `docker compose logs`, `[worker-0] `."""
 _RANK = re.compile(r"(?i)(?:global[_-]?)?rank[_-]?(\d{1,6})")
+_PROCESS = re.compile(r"(?:^|[._-])(?:worker|trainer|rank|node|host|master)[._-]?\d{1,6}$")
 _NAMES = re.compile(
     r"\b[Rr]ank[ _:=-]{0,2}(?P<rank>\d{1,6})\b"
     r"|(?P<host>\b[A-Za-z][\w.-]{0,62})(?::(?P<local>\d{1,3}))?(?=[\s\]|):>]|$)"
@@ -104,7 +105,8 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     labels, brackets = (
         [int(found["task"]) for line in some if (found := each.match(line))] for each in (_LABEL, _BRACKET)
     )
-    ahead = Counter(_name(found) for line in some if (found := _AHEAD.match(line)))
+    found_ahead = (found for line in some if (found := _AHEAD.match(line)))
+    ahead = Counter(_name(found) for found in found_ahead if found["worker"] is None or _writes(found))
     hosts = {each for each in ahead if rank_of(each) is not None or _is_host(each)}
     if sum(ahead[host] for host in hosts) < enough or len(hosts) * 2 > len(some):
         hosts = set()
@@ -125,6 +127,13 @@ def rank_of(name: str) -> int | None:
     """The rank that a name in front of lines states; a number of a worker or a container may be another."""
     found = _RANK.fullmatch(name)
     return int(found[1]) if found else None
+
+
+def _writes(found: re.Match[str]) -> bool:
+    """Whether the name is that of who writes the line: a container's or a bracketed one may be anything, such
+    as `[fold-0] ` or `[attempt-1] `.
+    """
+    return found["host"] is not None or _PROCESS.search(_name(found)) is not None
 
 
 def _shape(host: str) -> str:
@@ -198,10 +207,10 @@ def _one(text: str, at: int, layout: PrefixLayout, clock: Clock, facts: LineFact
     if layout.hosts:
         found = _AHEAD.match(text, at)
         if found and ((name := _name(found)) in layout.hosts or _shape(name) in layout.shapes):
-            if (rank := rank_of(name)) is None:
-                facts.host = name
-            else:
+            if (rank := rank_of(name)) is not None:
                 facts.rank, facts.task = rank, False
+            elif _writes(found):
+                facts.host = name
             return found.end()
     found = next(filter(None, (each.match(text, at) for each in layout.learned)), None)
     if found and found.end() > at:

@@ -149,7 +149,8 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
     ]
     starts = _starts(logs, clock)
     old = 0.0 if logs.earlier else OLD
-    boots = {each.last.file: each.last for each in logs.sightings if each.symptom.id == BOOT}
+    begun = [each.last for each in logs.sightings if each.symptom.id == BOOT]
+    boots = {clocks.of(line): line for line in begun}
     found = [each for each in found if not _of_another_time(each, clocks, starts, old, boots)]
     alone = all(Form.KERNEL in file.forms for file in logs.files)
     ranks = ((each.sighting, any(one.rank is not None for one in each.who)) for each in found)
@@ -205,17 +206,17 @@ def _pids(event: Event) -> set[int]:
 
 
 def _of_another_time(
-    event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float, boots: Mapping[str, LogLine]
+    event: Event, clocks: Clocks, starts: Mapping[Clock, float], old: float, boots: Mapping[Clock, LogLine]
 ) -> bool:
     """Whether a kernel message is older than the job, by the clock of the same host. `boots`: the last line
-    of each file that says that the kernel began.
+    of each host that says that its kernel began.
     """
     last = event.sighting.last
     start = starts.get(clocks.of(event.line))
     if event.line.form is not Form.KERNEL or last.at is None or start is None:
         return False
-    boot = boots.get(last.file)
-    booted = boot is not None and boot.at is not None and last.number < boot.number and boot.at <= start
+    boot = boots.get(clocks.of(event.line))
+    booted = boot is not None and boot.at is not None and last.at < boot.at <= start
     return booted or last.at < start - old
 
 

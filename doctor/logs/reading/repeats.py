@@ -56,8 +56,8 @@ class Repeats:
         """The meaning of a line, by its shape and its numbers that matter."""
         self._numbered: dict[Meaning, int] = {}
         """The meanings, numbered: they are compared often."""
-        self._met: set[int] = set()
-        """The meanings of examined lines."""
+        self._met: dict[int, int] = {}
+        """The number of the first examined line of each meaning: sentences come in no order."""
         self._spans: dict[bytes, Sequence[slice]] = {}
         """Where the numbers that matter are in the lines of a shape."""
         self._tried = 0
@@ -68,14 +68,16 @@ class Repeats:
             each.clear()
 
     def sort(
-        self, raws: Sequence[bytes], places: Sequence[int], codes: bytes
+        self, raws: Sequence[bytes], places: Sequence[int], codes: bytes, begin: int
     ) -> tuple[list[int], list[Repeat]]:
         """The indices of the lines that have to be examined, and the others. `raws` are the lines at
-        `places`, and `codes` is an expression for numbers that matter whatever the trials say.
+        `places`, `codes` is an expression for numbers that matter whatever the trials say, and `begin` is the
+        number of the line at place 0.
         """
         if len(self._known) > MOST:
             self.forget()
         written, last = Counter(raws), dict(zip(raws, places, strict=True))
+        first = dict(zip(reversed(raws), reversed(places), strict=True))
         find = re.compile(codes).findall if codes else _nothing
         examined, alone = list[int](), set[bytes]()
         more, ends = Counter[int](), dict[int, int]()
@@ -90,9 +92,10 @@ class Repeats:
             if number is None:
                 alone.add(raw)
                 continue
-            if number not in self._met:
-                self._met.add(number)
-                examined.append(places[raws.index(raw)])
+            line = begin + first[raw]
+            if line < self._met.get(number, line + 1):
+                self._met[number] = line
+                examined.append(first[raw])
                 more[number] -= 1
             more[number] += written[raw]
             ends[number] = max(last[raw], ends.get(number, 0))

@@ -192,7 +192,8 @@ class _Scanner:
             else:
                 continue
             if len(some) >= FEW and not any(map(lines.window.data.__contains__, _TELLING)):
-                some, more = self._repeats.sort(lines.at(some), some, self._matcher.numbered(words))
+                codes = self._matcher.numbered(words)
+                some, more = self._repeats.sort(lines.at(some), some, codes, lines.number(0))
                 repeats += more
             found += [(place, what) for place in some]
         found.sort()

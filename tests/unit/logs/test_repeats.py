@@ -43,3 +43,13 @@ def test_nothing_is_lost(
     assert few <= examined
     assert number >= LINES // 2
     assert sum(each.count for each in found.sightings) >= LINES // 2
+
+
+def test_the_first_of_two_wordings_is_examined(tmp_path: Path) -> None:
+    """Sentences are looked through in no order, and rank 1's error stands between them."""
+    broke = "[rank0]: RuntimeError: CUDA error: unspecified launch failure"
+    some = [f"{broke} {how} {n}" for how in ("at step", "in stage") for n in range(100, 160)]
+    some.insert(60, "[rank1]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.")
+    (tmp_path / "job.log").write_text("\n".join(some))
+    found = read([tmp_path / "job.log"], matcher(), loss=LossCollector)
+    assert [(each.first.number, each.count) for each in found.sightings] == [(1, 120), (61, 1)]

@@ -21,10 +21,10 @@ def launch_files_missing(
     How it is known: from the absolute paths in the scripts of --launch: the image of singularity or
     apptainer, the program and its interpreter, the folder in which it starts, what is sourced, and
     configurations, models and files of data that options name (--deepspeed, --config, --train-file, …). Each
-    host is asked whether they exist, are empty, and may be read by this user, or run if they are in a folder
-    called bin; nothing is run or read. What is inside a container or on another machine, what the script may
-    create itself, and paths with an unknown part are not looked for. If no host has it, this is a warning:
-    the script may be meant for other machines.
+    host is asked whether they exist, are empty, and may be read by this user; nothing is run or read. What
+    is inside a container or on another machine, what the script may create itself, and paths with an unknown
+    part are not looked for. If no host has it, this is a warning: the script may be meant for other
+    machines.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """

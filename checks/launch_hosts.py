@@ -67,9 +67,7 @@ def launch_hosts(
     Why it matters: a launch for one host that is started on several trains a separate model on each, and
     nothing says so. A launch for more hosts than it is started on waits until it times out, and so does one
     whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere. A
-    launch of mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host. The ranks
-    of several hosts connect to each other at ports that are not known before, so containers need the host's
-    network.
+    launch of mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host.
 
     How it is known: from the scripts and env files of --launch, and from the hosts that were named. A range
     (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are spare
@@ -90,14 +88,7 @@ def launch_hosts(
         names = LaunchNames(launch, book)
         numbers = _number_of_hosts(names, plan, needed, in_pods)
         uneven, same = _uneven(names, plan), _same_on_every_host(names, plan, needed)
-        for found in (
-            *numbers,
-            *uneven,
-            *same,
-            *_others(names, plan),
-            *_left_alone(names, plan),
-            *_too_many(names),
-        ):
+        for found in (*numbers, *uneven, *same, *_others(names, plan)):
             if isinstance(found, Problem):
                 yield found
             else:
@@ -247,49 +238,6 @@ def _others(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
             yield f"whether {', '.join(strange[:4])} in {process.source} are among these hosts is not known"
 
 
-_LEFT_ALONE = (
-    (
-        "bridge",
-        "the containers have a network of their own: ranks on other hosts do not reach those inside",
-        "--network=host",
-        "the default network, in which only published ports are reached",
-        "start the container with --network=host",
-    ),
-    (
-        "first node",
-        "the batch script runs on the first node only, and nothing starts the launch on the others",
-        "srun, or another way to all nodes, before the launcher",
-        "no word in the script that reaches other nodes",
-        "start one on each node, such as by srun --ntasks-per-node=1",
-    ),
-)
-"""The place of a launcher that each host has to start; what is wrong, expected and found, what to do."""
-
-
-def _left_alone(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:
-    told = [each for each in names.launch.told if (nodes := nodes_of(each)) and nodes[0] > 1]
-    for place, summary, expected, actual, command in _LEFT_ALONE if plan.several_hosts else ():
-        if lost := [each for each in told if each.place == place]:
-            yield _problem(names, lost, summary, expected, actual, remark(command))
-
-
-def _too_many(names: LaunchNames) -> Iterator[Problem]:
-    """The problem of a launcher in each task of another, which has more tasks than there are hosts."""
-    for process in names.launch.told:
-        agent, nodes = launcher(process), nodes_of(process)
-        tasks = agent.command.started if agent and not agent.launcher.outer else ""
-        if agent and nodes and tasks.isdecimal() and int(tasks) > nodes[1] > 1 and not agent.standalone:
-            yield _problem(
-                names,
-                [process],
-                f"{agent.launcher.name} is started {tasks} times, and it is for {nodes[1]} of them",
-                "one task for each host",
-                f"{tasks} tasks; {agent.spelled('nnodes')}={nodes[1]}",
-                remark("start one task for each host, such as --ntasks-per-node=1"),
-            )
-            return
-
-
 def _may_be_inherited(process: ProcessEnv) -> bool:
     """Whether a variable of the environment may say the number of hosts, because no option does."""
     agent = launcher(process)
@@ -370,16 +318,13 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
         if not process.command:
             yield f"{process.source} has {number.said}={value}, which is right on one host only"
             return
-        how = "$NODE_RANK, set on each host; or --launch with a script for each host"
-        if (agent := launcher(process)) and agent.command.inside:
-            how = "… in single quotes, so that each task expands it: srun bash -c '…'"
         yield _problem(
             names,
             [process],
             f"the script gives every host {number.said}={value}",
             f"a different {number.said} on each of {len(plan.hosts)} hosts",
             f"{number.said}={value}, for {fold(plan.names)}",
-            remark(f"{number.said}={how}"),
+            remark(f"{number.said}=$NODE_RANK, set on each host; or --launch with a script for each host"),
         )
     else:
         yield from _same_ranks(names, plan)

@@ -64,12 +64,7 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
             f"one name for both: {name} or {slip.like}",
             f"${name} is empty",
         ),
-        "left": (
-            f"{name} is set in the script, and used by another shell that does not get it",
-            f"export {name}, or its value between double quotes",
-            f"${name} is empty where it is used",
-        ),
-    }["left" if slip.kind == "quoted" else slip.kind]
+    }[slip.kind]
     return Problem(
         summary,
         expected=expected,

@@ -15,4 +15,4 @@ while ((getline row < "/proc/self/cgroup") > 0) {
       if ((getline word < file) > 0) { split(word, said, " "); print "group", kind[k], said[1], (2 in said) ? said[2] : 0, at }
       close(file) }
     if (at == "" || at == "/") break
-    sub(/\/[^\/]*$/, "", at) } }
+    if (!sub("/[^/]*$", "", at)) break } }

@@ -13,10 +13,9 @@ def _ask_needed(ask: Ask) -> str:
     looks = "\n".join(f"l {shlex.quote(path)}" for path in ask.paths)
     return f"""l() {{ h=
   if ! [ -e "$1" ]; then printf '%s\\n' "$1"
-  elif ! [ -r "$1" ]; then h='not readable'
-  elif [ -d "$1" ]; then h='a folder'
-  elif ! [ -x "$1" ]; then case "$1" in */bin/*) h='not executable';; esac; fi
-  ! [ -f "$1" ] || [ -s "$1" ] || h=empty
+  elif [ -d "$1" ]; then h='a folder'; [ -x "$1" ] || h='not readable'
+  elif ! [ -r "$1" ] && ! [ -x "$1" ]; then h='not readable'
+  elif [ -f "$1" ] && ! [ -s "$1" ]; then case "$1" in /proc/*|/sys/*) ;; *) h=empty;; esac; fi
   [ -z "$h" ] || printf '%s %s\\n' "$h" "$1"
 }}
 ( {{
@@ -35,4 +34,4 @@ def _states(capture: Capture) -> Mapping[str, str]:
 
 
 NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
-"""Path -> "missing", "not readable", "a folder", "empty" or "not executable"; others are usable files."""
+"""Path -> "missing", "not readable", "a folder" or "empty"; others are usable files."""

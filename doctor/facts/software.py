@@ -199,11 +199,12 @@ slash are searched for in many places.
 ENVIRONMENT = Fact(
     "environment",
     Run(
-        f'{_LOOK_FOR}exec awk \'BEGIN {{ {LOOK}while ((getline row < "/proc/self/status") > 0) '
+        f'{_LOOK_FOR}exec awk \'BEGIN {{ while ((getline row < "/proc/self/status") > 0) '
         'if (ENVIRON["LOGNAME"] && split(row, id) > 4 && id[1] == "Uid:") '
         'print "uid", id[2], ENVIRON["LOGNAME"]; for (name in ENVIRON) '
         f"if (name ~ /^({JOB_VARIABLES})$/ && name !~ /{SECRET}/) {{ split(ENVIRON[name], line, "
-        '"\\n"); print name "=" line[1] } }\''
+        '"\\n"); print name "=" line[1] } '
+        f"{LOOK}}}'"
     ),
     _environment,
 )

@@ -39,9 +39,12 @@ _SIGN_OF_FORM = {"option": "", "item": "", "tag": ":", "pair": "=", "property": 
 _NARROW = {"＝": "=", "：": ":", "=>": "=", "->": "=", "%3d": "=", "%3a": ":"}
 
 
+LONG = 1000
+
+
 def redact(text: str) -> str:
     """The text with passwords, tokens and keys replaced. Only a private key spans more than one line."""
-    if "private key" in text.casefold():
+    if "PRIVATE KEY" in text.upper():
         text = hide_places(text)
     return "\n".join(map(_redact_line, text.split("\n")))
 
@@ -51,15 +54,22 @@ def redact_values(variables: Mapping[str, str]) -> dict[str, str]:
     return {n: HIDDEN if is_secret(n, "=", value[:80]) else redact(value) for n, value in variables.items()}
 
 
-@lru_cache(4096)
 def _redact_line(line: str) -> str:
+    """The hosts of a cluster print mostly the same lines; long ones are not worth the memory."""
+    return _remembered(line) if len(line) < LONG else _redacted(line)
+
+
+def _redacted(line: str) -> str:
     """Most lines have no hint of a secret and are not scanned: searching for words is many times faster than
-    a case-insensitive pattern. The hosts of a cluster print mostly the same lines.
+    a case-insensitive pattern.
     """
     folded = line.casefold()
     if not any(hint in folded for hint in _HINTS):
         return line
     return "".join(_without_named(hide_shapes(hide_places(line))))
+
+
+_remembered = lru_cache(4096)(_redacted)
 
 
 def _without_named(line: str) -> Iterator[str]:

@@ -137,9 +137,7 @@ def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> 
     shown = (*words[:begin], *given.shown, *(inner.shown if inner else given.rest[:1]))
     if inner is not None and inner.launcher is not None:
         sets = {**given.sets, **inner.sets}
-        outer = known.derived(given.values)
-        started = "" if given.partly or outer.get("each") == "1" else outer.get("ranks", "")
-        return replace(inner, sets=sets, shown=shown, inside=True, started=started)
+        return replace(inner, sets=sets, shown=shown, inside=True)
     program = inner.program if inner else program_name("".join(given.rest[:1]))
     partly = given.partly or (inner is None and any(map(is_open, given.rest[:1])))
     return LaunchCommand(known, known.derived(given.values), program, given.sets, partly, shown)

@@ -49,13 +49,10 @@ _ADDRESS = late(
     rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])",
 )
-_ASKS_ITSELF = r"\s?(?:hostname|uname -n|ip(?: -\S{1,12}){0,3} a(?:ddr)?|ip route get|ifconfig)\b"
-_ITSELF = (
-    rf"(?:\$\({_ASKS_ITSELF}[^\n]{{0,120}}?\)|`{_ASKS_ITSELF}[^`\n]{{0,120}}`|\$HOSTNAME\b|\$\{{HOSTNAME\}})"
-)
+_ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
 _DRAWS = r"(?:shuf|uuidgen|mktemp|python3? -c [^\n]{0,200}?\b(?:bind|random|uuid)|date \+\S{0,40}?%[NsSTX])\b"
 _DRAWN = (
-    r"(?:\$\(\([^()\n]{0,80}(?:\bS?RANDOM\b|\$\$)[^()\n]{0,80}\)\)|\$\{?S?RANDOM\b\}?|\$\$|\$\{\$\}"
+    r"(?:\$\(\([^()\n]{0,80}\bS?RANDOM\b[^()\n]{0,80}\)\)|\$\{?S?RANDOM\b\}?|\$\$|\$\{\$\}"
     rf"|(?:\$\(|`)\s?{_DRAWS}[^)`\n]{{0,200}}[)`]?)"
 )
 """What is another number each time that a shell reads it."""
@@ -78,14 +75,10 @@ _OWN = {
 """What every host that runs a script has for itself although all must have it in common."""
 _SPREADING = (
     *(name for each in LAUNCHERS if each.outer or each.by_name for name in each.commands),
-    *("ssh", "pdsh", "clush", "sbatch", "kubectl", "parallel", "xargs", "pbsdsh", "blaunch"),
+    *("ssh", "pdsh", "clush", "sbatch", "kubectl", "parallel", "xargs"),
 )
-_REACHES = re.compile(rf"(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
-_ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|{_REACHES.pattern}")
+_ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
 """Words of a script that one host runs for the others, or that one host of a job runs alone."""
-_ON_SEVERAL = late(
-    r"(?m)^#(?:SBATCH\s[^\n]{0,200}?(?:-N\s{0,4}|--nodes[= ])|PBS\s[^\n]{0,200}?(?:select|nodes)=)(?!1\b)\d"
-)
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
 _STARTER = late(rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])")
 MOST = 8
@@ -138,13 +131,6 @@ def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[Endpo
         number, words = next(found, (0, ""))
         if words and not twice and not (re.search(r"\bRANDOM=", text) and "RANDOM" in words):
             yield EndpointMention(kind, "", number, words[:LONGEST])
-
-
-def stays_on_first_node(text: str) -> bool:
-    """Whether a batch script for several nodes, which runs on the first, has no word that reaches others."""
-    code = "\n".join(line for _, line in _lines(text))
-    reaches = _REACHES.search(code) is not None or "hostfile" in code
-    return _ON_SEVERAL.search(text) is not None and not reaches
 
 
 def starter(text: str) -> tuple[int, str] | None:

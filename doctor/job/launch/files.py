@@ -11,13 +11,7 @@ from pathlib import Path
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import kept_words
-from doctor.job.launch.endpoint_mentions import (
-    EndpointMention,
-    mentioned,
-    own_values,
-    starter,
-    stays_on_first_node,
-)
+from doctor.job.launch.endpoint_mentions import EndpointMention, mentioned, own_values, starter
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
 from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
@@ -197,7 +191,7 @@ def _of_script(
         beside,
         unread,
         mentions,
-        slips=[each for each in slips if not scheduled or each.kind in ("left", "quoted")],
+        slips=[] if scheduled else slips,
         sizes=[sizes_in(one.words) for one in lines],
         needs=script.needs if lines and not scheduled else (),
     )
@@ -279,7 +273,6 @@ def _processes(
     if not script.lines:
         env = kept(script.env)
         return [ProcessEnv(name, None, env, whole=False, folder=home)] if env else []
-    stays = stays_on_first_node(script.text)
     return [
         ProcessEnv(
             f"{name}:{one.line}" + (f" ({one.turn})" if one.turn else ""),
@@ -294,7 +287,6 @@ def _processes(
             chosen=bool(one.branches) or one.one_of_hosts or ":" in one.words,
             share=share_of(one.words, one.command, home, slots),
             hostless=lacks_hosts(one.command, script.text, slots),
-            place="first node" if stays and not one.place else one.place,
         )
         for one in lines
     ]

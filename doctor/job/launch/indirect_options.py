@@ -43,8 +43,6 @@ def read_directives(text: str) -> Directives:
     for launcher in LAUNCHERS:
         if not launcher.directive:
             continue
-        if any(_directives(text, launcher.directive)):
-            variables.update(dict.fromkeys(launcher.of_a_task, "0"))
         given: dict[str, str] = {}
         for words in _directives(text, launcher.directive):
             given.update(read_options(words, launcher.options).values)

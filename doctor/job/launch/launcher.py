@@ -141,7 +141,7 @@ class LaunchCommand:
 
     `program` is the script or module, without its folder. `partly`: unknown words may contain more options.
     `shown` is the part that may be shown: nothing after the program. `inside`: another launcher starts this
-    one, `started` times if that is known.
+    one.
     """
 
     launcher: Launcher | None
@@ -151,7 +151,6 @@ class LaunchCommand:
     partly: bool = False
     shown: tuple[str, ...] = ()
     inside: bool = False
-    started: str = ""
 
     def option(self, name: str) -> str | None:
         """The value of an option; None if it is absent or unknown."""
@@ -270,8 +269,6 @@ class Launcher:
     """The comments of a batch script with options that count if its command line does not have them."""
     sets_for_job: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """An option among these comments -> the variables that a job has if it is given."""
-    of_a_task: tuple[str, ...] = ()
-    """The variables that number its tasks; the batch script itself has 0."""
     configured: Callable[[Mapping[str, object]], Sequence[tuple[str, object]] | None] | None = None
     """The options in its configuration file; None if the file belongs to another program."""
     ignores: str = ""

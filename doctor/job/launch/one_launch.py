@@ -81,12 +81,9 @@ def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
 
 
 def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
-    """Whether it starts the same rank, or a launcher for one host, but meets the others elsewhere."""
+    """Whether it starts the same rank but meets the others elsewhere."""
     ports = {each.env.get(port) for each in (line, rank) for port in PORTS}
-    ports |= {each.command.options.get("master_port") for each in (line, rank)}
-    nodes = {each.command.options.get("node_rank", "") for each in (line, rank)}
-    alone = line.command.launcher is not None and len(nodes) == 1 and not _of_several_hosts([line, rank])
-    return (alone or bool(_numbers(line))) and _numbers(line) == _numbers(rank) and len(ports - {None}) > 1
+    return bool(_numbers(line)) and _numbers(line) == _numbers(rank) and len(ports - {None}) > 1
 
 
 def _numbers(line: ShellCommand) -> dict[str, str]:

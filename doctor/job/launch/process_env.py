@@ -35,8 +35,6 @@ class ProcessEnv:
     and nothing that was read gives it any. `behind`: its script starts it only after another rank has ended.
     `chosen`: its script starts it in one branch of a choice only, or has a line, a part of its line or a task
     of an array for each host. `marks` are the words of its script that mean accelerators of one vendor.
-    `place`: "" if it runs where its script does, "first node" if that is only the first of an allocation,
-    "bridge" in a container with a network of its own, another word if that is not known.
     """
 
     source: str
@@ -56,7 +54,6 @@ class ProcessEnv:
     behind: bool = False
     chosen: bool = False
     marks: tuple[Mark, ...] = ()
-    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,6 @@ from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
 from doctor.job.launch.launchers.plain import PLAIN
-from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
@@ -114,14 +113,13 @@ class _Shell(ShellWithScripts):
     def __init__(self, found: Blocks, folder: str, read: Read, directives: Directives) -> None:
         super().__init__(found, folder, read)
         self.values.update(directives.variables)
-        self.passed |= directives.variables.keys()
         self.directives = directives
         self.strange: dict[tuple[int, str], None] = {}
         self.last = ""
         self.copied: set[str] = set()
         self.made: set[str] = set()
         self.needs: dict[str, None] = {}
-        self.place = ""
+        self.elsewhere = False
 
     def read_all(self) -> None:
         """Read the whole script. Functions without a call count only if nothing else starts ranks."""
@@ -132,10 +130,12 @@ class _Shell(ShellWithScripts):
 
     def slips_of(self, found: SlipsOf) -> Iterator[Slip]:
         """The slips in what was read, if it starts ranks; a job of one rank needs no variable."""
-        yield from (each for each in self.noticed if not found.is_given(each))
-        alone = [one for one in one_launch(self.lines)[0] if one.command.launcher is None]
-        several = self.values.get("WORLD_SIZE", "1") != "1" or any(one.names & _NEEDED for one in alone)
-        needed = _NEEDED if several and alone else frozenset()
+        yield from self.blanks
+        bare = {name for one in self.lines if one.command.launcher is None for name in one.names}
+        several = bare & _NEEDED or self.values.get("WORLD_SIZE", "1") != "1"
+        needed = (
+            _NEEDED if several and any(one.command.launcher is None for one in self.lines) else frozenset()
+        )
         given = self.exported.union(*(one.names for one in self.lines))
         names = sorted(name for name in self.values.keys() - given if name in needed or is_setting(name))
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
@@ -230,16 +230,16 @@ class _Shell(ShellWithScripts):
     def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:
         """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
         images = [word for word in line if word.endswith(_IMAGES)]
-        before, self.place = self.place, wrapped.place or (images[0] if images else self.place)
+        before, self.elsewhere = self.elsewhere, self.elsewhere or bool(images) or not wrapped.passes
         started = self.starts_inside(wrapped, number)
-        self.place = before
+        self.elsewhere = before
         if started:
             self._need(images)
         return started
 
     def _need(self, words: Iterable[str]) -> None:
         """Keep the absolute paths among these words, if they are certainly used on this host."""
-        if not self.place and self.decided(""):
+        if not self.elsewhere and self.decided(""):
             self.needs |= dict.fromkeys(word for word in words if _PATH.fullmatch(word))
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, Value]) -> None:
@@ -285,6 +285,5 @@ class _Shell(ShellWithScripts):
                 branches=tuple((f.number, f.branch) for f in self.frames if f.kind in ("if", "case", "list")),
                 bare=bare,
                 one_of_hosts=self.directives.apart,
-                place=self.place,
             )
         )

@@ -33,7 +33,7 @@ class ShellCommand:
     names the value. `folder` is where it is started. `wave`: how often the script has waited before it. Of
     two commands in different branches of one choice, only one is started. `bare`: it starts neither a
     launcher nor Python. `behind`: it is started after another rank has ended. `one_of_hosts`: another line
-    or another task of a job array starts the same on another host. `place`: that of an InnerCommand.
+    or another task of a job array starts the same on another host.
     """
 
     line: int
@@ -50,7 +50,6 @@ class ShellCommand:
     bare: bool = False
     behind: bool = False
     one_of_hosts: bool = False
-    place: str = ""
 
     def excludes(self, other: ShellCommand) -> bool:
         """Whether only one of the two is started, because they are in different branches."""

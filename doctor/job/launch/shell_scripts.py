@@ -6,15 +6,12 @@ from dataclasses import replace
 
 from doctor.job.launch.expand import FOLDER, Value, moved, unknown
 from doctor.job.launch.indirect_options import Read
-from doctor.job.launch.launchers import LAUNCHERS
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import ShellFlow
 from doctor.job.launch.shell_tokens import ShellError, tokens
-from doctor.job.launch.slips import Slip, used_in
 from doctor.job.launch.variables import is_kept
 from doctor.job.launch.wrappers import ITSELF, SCRIPTS, SHELLS, InnerCommand
 
-_OF_A_TASK = {name for each in LAUNCHERS for name in each.of_a_task}
 _OF_A_MACHINE = re.compile(
     r"(?:^|/)(?:\.?bashrc|\.?(?:bash_)?profile|activate|conda\.sh|setvars\.sh|lmod\.sh|modules\.sh)$"
     r"|/profile\.d/|/init/\w+$|ascend.{0,100}/set_?env\.(?:sh|bash)$",
@@ -85,30 +82,18 @@ class ShellWithScripts(ShellFlow):
 
     def _child(self, found: Blocks, line: int, wrapped: InnerCommand = ITSELF) -> bool:
         """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
-        before = (self.values, self.exported, self.functions, self.prefix, self.passed)
-        lines = len(self.lines)
-        known, exported = self.inherited(), set(self.exported)
-        if wrapped.outer:
-            known = {name: value for name, value in known.items() if name not in _OF_A_TASK}
+        before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
+        known, exported = dict(self.values), set(self.exported)
         if not wrapped.passes:
             known, exported = {name: known.get(name) for name in ("0", "BASH_SOURCE")}, set()
         for name, text in wrapped.sets.items():
             known[name] = before[0].get(name) if text is None else None if unknown(text) else text
             exported |= {name} if is_kept(name) else set()
         self.values, self.exported, self.functions = known, exported, {}
-        self.passed = {*self.passed, *wrapped.sets}
         self.prefix = (*self.prefix, *wrapped.outer)
         self.inside(found, line)
-        lost = {each for each in before[0].keys() - self.values.keys() if not each.startswith("SLURM_")}
-        self.values, self.exported, self.functions, self.prefix, self.passed = before
+        self.values, self.exported, self.functions, self.prefix = before
         self.leaving = ""
-        for one in self.lines[lines:] if wrapped.place != "unknown" else ():
-            told = {each.name for each in self.noticed}
-            for name in (each for each in used_in(one.words) if each in lost - told):
-                slip = Slip(
-                    "left" if wrapped is ITSELF else "quoted", name, one.line, " ".join(one.words)[:160]
-                )
-                self.noticed[slip] = None
         if wrapped.detached:
             self.lines[lines:] = [replace(each, background=True) for each in self.lines[lines:]]
         return len(self.lines) > lines
@@ -137,10 +122,9 @@ class ShellWithScripts(ShellFlow):
 
     def given(self, prefix: Mapping[str, Value], perform: Callable[[], bool]) -> bool:
         """Whether `perform` starts ranks. `prefix`: the variables before the command, set for it alone."""
-        before, exported, passed = dict(self.values), set(self.exported), set(self.passed)
+        before, exported = dict(self.values), set(self.exported)
         self.values.update(prefix)
-        self.passed |= prefix.keys()
         self.exported |= {name for name in prefix if is_kept(name)}
         started = perform()
-        self.values, self.exported, self.passed = before, exported, passed
+        self.values, self.exported = before, exported
         return started

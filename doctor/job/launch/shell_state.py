@@ -24,7 +24,6 @@ from doctor.job.launch.variables import is_kept
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
 _DEEPEST = 100
-_ALWAYS_PASSED = frozenset({FOLDER, "OLDPWD", "BASH_SOURCE", "HOME", "PATH", "USER"})
 _BLANK = re.compile(r"(?:export )?([A-Za-z_]\w{0,199})(?: =|= [\d.:]+(?: |$))")
 
 
@@ -51,23 +50,17 @@ class _Frame:
 
 
 class ShellState:
-    """The state of a shell; `folder` is where the script is started. `exported`: those `passed` of a job."""
+    """The state of a shell; `folder` is where the script is started."""
 
     def __init__(self, folder: str) -> None:
         own = f"{START}/script"
         self.folder = folder
         self.values: dict[str, Value] = {FOLDER: START, "0": own, "BASH_SOURCE": own}
         self.exported: set[str] = set()
-        self.passed: set[str] = set()
         self.export_all = False
         self.frames: list[_Frame] = []
-        self.noticed: dict[Slip, None] = {}
+        self.blanks: dict[Slip, None] = {}
         self.entered = 0
-
-    def inherited(self) -> dict[str, Value]:
-        """The variables that a shell sees which this one starts."""
-        passed = self.passed | _ALWAYS_PASSED
-        return {n: v for n, v in self.values.items() if n in passed or not n[:1].isidentifier()}
 
     def guard(self, kind: str = "turn") -> int:
         """Begin a region that cannot close the blocks around it; return the number of open blocks."""
@@ -153,7 +146,6 @@ class ShellState:
         self.values.update(values)
         if self.export_all:
             self.exported |= {name for name in values if is_kept(name)}
-            self.passed |= values.keys()
 
     def arguments(self, given: Sequence[str] | None) -> dict[str, Value]:
         """Set `$1` and so on (None: unknown), and return their previous values."""
@@ -170,7 +162,7 @@ class ShellState:
         written = " ".join(word.raw for word in words[:4])
         match = _BLANK.match(written)
         if match and is_kept(match[1]) and self.decided(""):
-            self.noticed[Slip("blank", match[1], words[0].line, written)] = None
+            self.blanks[Slip("blank", match[1], words[0].line, written)] = None
 
     def export(self, words: list[Word]) -> None:
         exports = words[0].plain == "export" or any(word.plain == "-x" for word in words[1:])
@@ -181,9 +173,8 @@ class ShellState:
                 self.set({name: value})
             else:
                 name, used = words[at].plain or "", 1
-            if exports:
-                self.passed.add(name)
-                self.exported |= {name} if is_kept(name) else set()
+            if exports and is_kept(name):
+                self.exported.add(name)
             at += used
 
     def calculate(self, words: list[Word]) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 _SET = re.compile(r"(?m)(?:^|[\s;&(])([A-Za-z_]\w{2,80})\+?=")
-_USED = re.compile(r"\$(?:([A-Za-z_]\w{0,80})\b|\{([A-Za-z_]\w{0,80})\})")
+_USED = re.compile(r"\$(?:([A-Za-z_]\w{2,80})\b|\{([A-Za-z_]\w{2,80})\})")
 _ALIKE = 0.8
 
 
@@ -17,23 +17,17 @@ class Slip:
     """A variable of a script, in `line` of `file`.
 
     `kind`: "blank" if blanks around its = keep the shell from setting it; "kept" if it is set, never used and
-    not exported; "unset" if it is used and nothing sets it, but `like` is set and never used; "left" if it is
-    used in a script that does not get it; "quoted" if the text of another shell, on another host or in a
-    container, uses it there. `needed`: the ranks cannot do without it.
+    not exported; "unset" if it is used and nothing sets it, but `like` is set and never used. `needed`: the
+    ranks cannot do without it.
     """
 
-    kind: Literal["blank", "kept", "unset", "left", "quoted"]
+    kind: Literal["blank", "kept", "unset"]
     name: str
     line: int
     words: str
     needed: bool = True
     like: str = ""
     file: str = ""
-
-
-def used_in(words: Iterable[str]) -> dict[str, None]:
-    """The variables that these words use."""
-    return dict.fromkeys(a or b for word in words for a, b in _USED.findall(word))
 
 
 class SlipsOf:
@@ -50,17 +44,10 @@ class SlipsOf:
             if self._is_only_set(name):
                 yield Slip("kept", name, *self._place(rf"\b{name}="), needed)
 
-    def is_given(self, slip: Slip) -> bool:
-        """Whether another shell may have it after all: the script itself may inherit it, or expands it."""
-        name = slip.name
-        inherited = rf"\b{name}:?=[\"']?\$\{{?{name}\b|\$\{{{name}:?=|--env-(?:file|host)|SendEnv"
-        quoted = rf"(?:-\w*c|\b(?:ssh|docker|podman))\b[^\n']*'[^']*\$\{{?{name}\b|\\\$\{{?{name}\b"
-        expanded = slip.kind == "quoted" and re.search(quoted, self._text) is None
-        return expanded or (slip.kind in ("left", "quoted") and bool(re.search(inherited, self._text)))
-
     def not_set(self, words: Iterable[str]) -> Iterator[Slip]:
         """Those that a command uses by another name than that under which they are set."""
-        for name in (each for each in used_in(words) if len(each) > 2):
+        used = dict.fromkeys(a or b for word in words for a, b in _USED.findall(word))
+        for name in used:
             if re.search(rf"(?<![$\w{{-]){name}\b", self._text) is None and (like := self._like(name)):
                 yield Slip("unset", name, *self._place(rf"\$\{{?{name}\b"), like=like)
 

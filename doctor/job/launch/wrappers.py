@@ -31,8 +31,7 @@ class Wrapper:
     the command. Before the command are `places` more words: an image, a host. `joins`: the words become one
     text, which a shell reads; `text` is the option whose value is such a text instead. `passes`: the command
     has the variables of the caller. With one of the letters in `detaches` the caller goes on. `fills`: it
-    puts the name or the number of each host in the place of %h, %n and the like. `bridged`: `run` gives the
-    command a network of its own, unless an option names another.
+    puts the name or the number of each host in the place of %h, %n and the like.
     """
 
     after: frozenset[str] = frozenset()
@@ -45,21 +44,17 @@ class Wrapper:
     passes: bool = False
     detaches: str = ""
     fills: bool = False
-    bridged: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class InnerCommand:
-    """What a wrapper starts, as the text of a shell. `outer` are the words of launchers around it. `place`:
-    "" is this host, "bridge" a container with a network of its own; "unknown" if options are not known.
-    """
+    """What a wrapper starts, as the text of a shell. `outer` are the words of launchers around it."""
 
     text: str
     outer: tuple[str, ...] = ()
     sets: Mapping[str, str | None] = field(default_factory=dict)
     passes: bool = True
     detached: bool = False
-    place: str = ""
 
 
 ITSELF = InnerCommand("")
@@ -86,7 +81,6 @@ _CONTAINER = Wrapper(
     sets=_words("e env"),
     places=1,
     detaches="d",
-    bridged=True,
 )
 _IMAGE_FILE = Wrapper(
     after=_words("exec run"),
@@ -148,8 +142,7 @@ def unwrapped(words: Sequence[str], deepest: int = 4) -> InnerCommand | None:
     if name in WRAPPERS:
         return _taken_off(WRAPPERS[name], words[1:])
     known = _behind_unknown(words) if words and is_open(words[0]) else _shell_in(words)
-    place = "" if not known or not is_open(words[0]) or _module_behind(words) else "unknown"
-    return InnerCommand(shlex.join(known), place=place) if known else None
+    return InnerCommand(shlex.join(known)) if known else None
 
 
 def _script_in(words: Sequence[str]) -> InnerCommand | None:
@@ -175,12 +168,10 @@ def _behind_prefix(words: Sequence[str], deepest: int) -> InnerCommand | None:
 
 
 def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> InnerCommand | None:
-    network = "" if wrapper.passes else "elsewhere"
     if wrapper.after:
         at = next((n for n, word in enumerate(words[:MOST_WORDS]) if word in wrapper.after), None)
         if at is None:
             return None
-        network = "bridge" if wrapper.bridged and words[at] == "run" else network
         words = words[at + 1 :]
     sets: dict[str, str | None] = {}
     text, detached, rest = None, False, list(words)
@@ -200,23 +191,18 @@ def _taken_off(wrapper: Wrapper, words: Sequence[str]) -> InnerCommand | None:
         elif value is not None and name in wrapper.sets:
             variable, equals, said = value.partition("=")
             sets[variable] = said if equals else None
-        elif value is not None and name in ("net", "network") and network:
-            network = "bridge" if value == "bridge" else "elsewhere"
     if wrapper.text and (text is not None or not wrapper.places):
         return None if text is None else InnerCommand(text, (), sets, wrapper.passes, detached)
     if rest[:1] == ["--"]:
         rest.pop(0)
-    vague = any(map(is_open, words[: len(words) - len(rest)]))
-    network = "unknown" if vague and wrapper.sets and network else network
-    if vague and not _is_program(rest[:1], wrapper.joins):
+    if any(map(is_open, words[: len(words) - len(rest)])) and not _is_program(rest[:1], wrapper.joins):
         rest = _from_known(words, wrapper.joins)
     if not rest:
         return None
     joins = wrapper.joins or " " in rest[0]  # no program is called that
     if wrapper.fills:
         rest = [_FILLED.sub(r"${OF_HOST_\1}", word) for word in rest]
-    text = " ".join(rest) if joins else shlex.join(rest)
-    return InnerCommand(text, (), sets, wrapper.passes, detached, network)
+    return InnerCommand(" ".join(rest) if joins else shlex.join(rest), (), sets, wrapper.passes, detached)
 
 
 def _option(wrapper: Wrapper, word: str, rest: list[str]) -> tuple[str, str | None]:

@@ -84,7 +84,8 @@ def test_a_host_without_the_image(examine: Examiner) -> None:
     (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
     assert (found["hosts"], outcome.code) == (["node2"], 1)
     examine.lab["node2"].write("/images/train.sif", "")
-    assert "empty on node2" in examine(*argv, hosts="node[1-3]").text
+    (found,) = assert_only(examine(*argv, hosts="node[1-3]"), "launch-files-missing", ["node2"])
+    assert found["actual"] == "empty on node2"
     examine.lab["node2"].write("/images/train.sif", "image")
     outcome = examine(*argv, hosts="node[1-3]")
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text

@@ -36,7 +36,7 @@ WRONG = {
     "node rank 0": (TORCHRUN.format(node=0), *FIXED),
     "msrun's node rank": (MSRUN.format(node=0), *FIXED),
     "a job array of two nodes each": (
-        f"#!/bin/bash\n#SBATCH --array=0-9\n#SBATCH -N2\nsrun hostname\n{TORCHRUN.format(node=0)}",
+        f"#!/bin/bash\n#SBATCH --array=0-9\n#SBATCH -N2\n{TORCHRUN.format(node=0)}",
         *FIXED,
     ),
     "workers 0-3 of 8": (DYNAMIC_CLUSTER, "on every host", "ranks 4-7 nowhere"),

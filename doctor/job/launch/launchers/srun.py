@@ -103,7 +103,6 @@ SRUN = Launcher(
         "gpus_per_task": (),
         "all_gpus": ("SLURM_GPUS",),
     },
-    of_a_task=("SLURM_NODEID", "SLURM_PROCID", "SLURM_LOCALID"),
     step="SLURM_STEP_ID",
     system="slurm",
     array=("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"),

@@ -1,14 +1,19 @@
 """The table of hosts: the result of each area on each host; hosts with equal results share a row."""
 
+from __future__ import annotations
+
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
-from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding, HostStatus, Result, Scope, Status
 from doctor.report.page.areas import AREAS, OTHER, area_of
 from doctor.report.page.names import culprits, word
+
+if TYPE_CHECKING:
+    from doctor.judge.verdict import HostReport, Report
 
 OK, NOT_READ, PART_READ, UNDECIDED, NOTHING = "ok", "not read", "part read", "undecided", "-"
 """NOTHING: no check of the area applies. UNDECIDED: a fault shows there, but its culprit is unknown."""

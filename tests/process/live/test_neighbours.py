@@ -97,7 +97,7 @@ def test_a_prompt_and_a_notebook_that_kept_a_rank_are_none(make_job: Callable[..
         subprocess.Popen([*BECOME, sys.executable, "-c", "import time; time.sleep(1000)"], env=env),
     ]
     try:
-        code, said = judged()
+        code, said = judged("--for", "4", "--limit", "4")
         assert (code, said["hang"]["state"]) == (0, "moves"), said
         assert (said["hang"]["job"]["found"], said["hang"]["job"]["pids"]) == (2, job.pids)
         assert len(said["hang"]["jobs"]) == 1

@@ -121,14 +121,20 @@ def ib_port_slow(
     with all lanes at a slower speed was set so, on the card or on the switch, or its transceiver allows no
     more.
     """
+    if plan.env.get("NCCL_IB_DISABLE", "0").strip() not in ("", "0"):
+        raise Skip("NCCL_IB_DISABLE is set")
     wish = plan.env.get(HCA, "").strip()
     alike: defaultdict[tuple[str, ...], dict[str, Sequence[InfinibandPort]]] = defaultdict(dict)
     for host, own in ports.items():
-        products = tuple(gpu.name for gpu in gpus[host].listed) if host in gpus else ()
+        products = tuple(sorted({gpu.name for gpu in gpus[host].listed})) if host in gpus else ()
         alike[products][host] = [port for port in own if port.is_up and _is_used(port, wish)]
     for products, hosts in alike.items():
         fabric = {_key(port) for port in _of_fabric([port for own in hosts.values() for port in own])}
+        rates = {host: sorted(port.rate for port in own) for host, own in hosts.items()}
         for host, own in hosts.items():
+            others = [rates[other] for other in hosts if other != host]
+            if 2 * others.count(rates[host]) > len(others):
+                continue  # the same ports, perhaps under other numbers
             for port in own:
                 peers = [
                     each

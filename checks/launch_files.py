@@ -35,7 +35,7 @@ def launch_files_missing(
             folders, files = (list(states.values()).count(kind) for kind in ("a folder", ""))
             by_name = folders == files and "." not in path.rpartition("/")[2]
             usual = "a folder" if folders > files or by_name else ""
-            for state in dict.fromkeys(states.values()).keys() - {usual}:
+            for state in sorted({*states.values()} - {usual}):
                 hosts = [host for host in states if states[host] == state]
                 everywhere = len(hosts) == len(states)
                 if everywhere and (state == "empty" or path in of_devices):

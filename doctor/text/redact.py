@@ -40,6 +40,7 @@ _NARROW = {"＝": "=", "：": ":", "=>": "=", "->": "=", "%3d": "=", "%3a": ":"}
 
 
 LONG = 1000
+"""Characters; such a line is rarely printed by several hosts alike."""
 
 
 def redact(text: str) -> str:

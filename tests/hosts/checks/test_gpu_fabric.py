@@ -202,10 +202,14 @@ def test_a_port_is_slow(name: str, examine: GpuExaminer) -> None:
     assert_says(found, says, r"mlxlink -d mlx5_\d -m -c")
 
 
-def test_all_ports_are_slow_alike(examine: GpuExaminer) -> None:
+def test_all_ports_are_slow_alike_or_unused(examine: GpuExaminer) -> None:
     for host in examine.gpus:
         cards(host, UP, rates=dict.fromkeys(UP, "200 Gb/sec (4X HDR)"))
     assert_healthy(examine(*CARDS))
+    cards(victim(examine.gpus, "unused"), UP, rates={0: "100 Gb/sec (1X NDR)"})
+    inventory = examine.folder / "inventory.yaml"
+    inventory.write_text("launch: {NCCL_IB_DISABLE: '1'}\n")
+    assert_healthy(examine(*CARDS, "--inventory", str(inventory)))
 
 
 def test_no_subnet_manager_anywhere(examine: GpuExaminer) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 from tests.exam.clusters import cluster_cases, read_clusters
 from tests.support.recordings import report
 
-BAR = {"seen": 39, "unseen": 41}
+BAR = {"seen": 39, "unseen": 42}
 """How many are right. Raise it with each rule that answers more of them."""
 
 

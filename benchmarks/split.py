@@ -20,7 +20,7 @@ MARK = "split: "
 def main() -> None:
     began = time.time() - _age()
     from doctor.cli import run
-    from doctor.exam import collect, examination
+    from doctor.exam import collect, examination, smoke_rounds
     from doctor.transport.routing import RoutedTransport
 
     clock = Clock()
@@ -28,7 +28,7 @@ def main() -> None:
     clock.around(collect.Collection, "_probe", "probe")
     clock.around(collect.Collection, "_mesh", "mesh")
     clock.around(examination, "build_report", "judge")
-    clock.around(examination, "run_smoke", "smoke")
+    clock.around(smoke_rounds, "run_smoke", "smoke")
     clock.around(examination, "deliver", "report")
     loaded = time.time()
     code = run(sys.argv[1:])

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cases import cases, from_cases, owner, tables
+from tests.support.cases import cases, cases_with, from_cases, owner, tables
 from tests.support.each import each
 from tests.support.paths import ROOT
 
@@ -27,8 +27,8 @@ class Spot:
 def test_a_test_asks_for_every_table(file: Path) -> None:
     module = owner(file)
     text = Path(module).read_text()
-    asked = {*re.findall(r"^ *@cases\n(?: *@.*\n)* *def (\w+)", text, re.MULTILINE)}
-    asked |= {*re.findall(r'from_cases\(\s*__file__, "(\w+)"', text)}
+    asked = {*re.findall(r"^ *@cases(?:_with\([^@]*\))?\n(?: *@.*\n)* *def (\w+)", text, re.MULTILINE)}
+    asked |= {*re.findall(r'\(\s*__file__,\s*"(\w+)"', text)}
     assert {*tables(str(module))} == asked
 
 
@@ -47,6 +47,21 @@ def test_a_case_may_have_a_name(request: pytest.FixtureRequest, name: str) -> No
     assert f"[{name}]" in request.node.name
 
 
+def shown(line: int, *more: int, **named: Colour) -> str:
+    return f"{line} {more} {named}"
+
+
+@cases_with(shown, Spot, range, HERE=Spot(3))
+def test_a_value_may_be_made(made: object, said: str) -> None:
+    """Its arguments have the types that the maker states."""
+    assert str(made) == said
+
+
+@cases
+def test_a_case_may_be_marked(request: pytest.FixtureRequest, mark: str) -> None:
+    assert [each.name for each in request.node.own_markers if each.name != "parametrize"] == [mark]
+
+
 def test_a_text() -> None:
     assert from_cases(__file__, "TEXT", str) == "no\n"
 
@@ -61,6 +76,9 @@ def test_a_text() -> None:
         ("test: [{c: 1}]", "^'c'$"),
         ("test: [{b: {x: [{line: 1}, {lime: 1}]}}]", "there is no field {'lime'}"),
         ("other: [{a: 1}]", "^'test'$"),
+        ("test: [{a: !made [1]}]", "^'made'$"),
+        ("test: [{a: !the WORD}]", "^'WORD'$"),
+        ("test: [{a: !Spot {lime: 1}}]", "unexpected keyword argument 'lime'"),
     ],
 )
 def test_what_would_hide_a_case_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -72,5 +90,5 @@ def test_what_would_hide_a_case_is_refused(tmp_path: Path, text: str, said: str)
     test = names["test"]
     assert callable(test)
     test.__annotations__ = {"a": int, "b": dict[str, tuple[Spot, ...]]}
-    with pytest.raises((AssertionError, ValueError, KeyError), match=said):
-        cases(test)
+    with pytest.raises((AssertionError, ValueError, KeyError, TypeError), match=said):
+        cases_with(Spot)(test)

@@ -79,6 +79,15 @@ def gpus2() -> Iterator[Gpus]:
         yield fit_gpus(lab)
 
 
+@pytest.fixture(scope="module")
+def gpus3() -> Iterator[Gpus]:
+    """Three hosts with eight GPUs each, which `GpuExaminer` repairs before each test."""
+    if reason := missing():
+        pytest.skip(reason)
+    with Lab(3) as lab:
+        yield fit_gpus(lab)
+
+
 @pytest.fixture
 def gpus(gpus2: Gpus) -> Gpus:
     """Two healthy hosts with NVIDIA H100, node1 and node2; `gpus.lab` is their lab."""

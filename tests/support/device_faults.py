@@ -9,10 +9,12 @@ from typing import Generic, TypeVar
 
 from tests.lab import Lab
 from tests.lab.emulated import Emulated, Fitted
-from tests.support.faults import ALONE, Examiner, Found, Outcome, assert_blamed, words
+from tests.support.cases import names_of
+from tests.support.faults import ALONE, Examiner, Found, Outcome, assert_blamed, fault_table, words
 
 ALL = "node[1-3]"
 H = TypeVar("H", bound=Emulated)
+F = TypeVar("F")
 
 
 @dataclass(frozen=True)
@@ -57,6 +59,12 @@ class DeviceFault(Generic[H]):
     unknown: tuple[str, ...] = ()
     on: str = "any"
     user: str | None = None
+
+    @classmethod
+    def table(
+        cls: type[F], file: str, name: str, *functions: Callable[..., object], **more: object
+    ) -> dict[str, F]:
+        return fault_table(cls, file, name, names_of(functions) | more)
 
     def assert_found(self, outcome: Outcome, host: str) -> None:
         seats = [(host, device) for device in self.devices]

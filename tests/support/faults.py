@@ -4,6 +4,8 @@ Every report is made a second time, from its recording: it must be the same, and
 must count as a fault. So each fault also proves the replay and the strict exit code.
 """
 
+from __future__ import annotations
+
 import contextlib
 import io
 import json
@@ -11,14 +13,17 @@ import random
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol, TypeVar
 
 import pytest
 
 from doctor import cli
 from tests.lab import Host, Lab
+from tests.support.cases import from_cases, make, names_of
 from tests.support.verified import assert_red
 
 HOSTS = "node[1-4]"
@@ -137,10 +142,46 @@ class Fault:
     leaves: bool = True
     """Whether a reboot leaves something that the check can look at: otherwise nothing can pass."""
 
+    @classmethod
+    def table(
+        cls, file: str, name: str, *functions: Callable[..., object], **more: object
+    ) -> dict[str, Fault]:
+        return fault_table(cls, file, name, names_of(functions) | more)
+
     def assert_found(self, outcome: Outcome, host: str) -> None:
         for found in assert_blamed(outcome, self.check, [host], self.status, self.also):
             for pattern in self.says:
                 assert re.search(pattern, words(found)), f"{pattern!r} not in: {words(found)}"
+
+
+AnyFault = TypeVar("AnyFault")
+
+
+def fault_table(
+    kind: type[AnyFault], file: str, name: str, functions: Mapping[str, Any]
+) -> dict[str, AnyFault]:
+    """The faults of the file of cases."""
+    rows = from_cases(file, name, dict[str, dict[str, Any]], **functions)
+    for row in rows.values():
+        row["inject"] = injection(row["inject"], functions)
+    return {fault: make(kind, row) for fault, row in rows.items()}
+
+
+def injection(given: Any, functions: Mapping[str, Any] = MappingProxyType({})) -> Callable[[Any], object]:
+    """Calls what is given, with its arguments: methods of the host, those of its device 3 in `3: {lost: []}`,
+    and functions of the test, which get the host first.
+    """
+
+    def inject(host: Any) -> None:
+        for name, arguments in given.items():
+            if isinstance(name, int):
+                injection(arguments, functions)(host[name])
+            elif name in functions:
+                make(partial(functions[name], host), arguments)
+            else:
+                make(getattr(host, name), arguments)
+
+    return given if callable(given) else inject
 
 
 Broken = TypeVar("Broken")

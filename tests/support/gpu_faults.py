@@ -1,13 +1,11 @@
 """Break GPUs of one host, examine all hosts, and assert that only these GPUs are blamed."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
-from tests.lab import Lab, missing
-from tests.lab.gpus import GpuHost, Gpus, fit_gpus
+from tests.lab.gpus import GpuHost, Gpus
 from tests.support.device_faults import ALL, DeviceExaminer, DeviceFault, victim
 from tests.support.faults import Outcome
 
@@ -16,20 +14,11 @@ __all__ = [
     "DeviceFault",
     "GpuExaminer",
     "GpuFault",
+    "gpu_examiner",
     "left_out",
-    "three_hosts",
     "undecided_on",
     "victim",
 ]
-
-
-@contextmanager
-def three_hosts() -> Iterator[Gpus]:
-    """Three hosts with eight GPUs each, node1 to node3."""
-    if reason := missing():
-        pytest.skip(reason)
-    with Lab(3) as lab:
-        yield fit_gpus(lab)
 
 
 @dataclass(frozen=True)
@@ -42,6 +31,11 @@ class GpuExaminer(DeviceExaminer[GpuHost]):
     @property
     def gpus(self) -> Gpus:
         return self.hosts
+
+
+@pytest.fixture
+def gpu_examiner(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
+    return GpuExaminer(gpus3, tmp_path)
 
 
 GpuFault = DeviceFault[GpuHost]

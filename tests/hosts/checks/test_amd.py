@@ -117,78 +117,7 @@ def logged(text: str) -> Callable[[AmdHost], None]:
     return inject
 
 
-FAULTS = {
-    "one fewer since the last boot": Fault(
-        "amd-missing",
-        lambda host: host.drop(3),
-        says=("GPUs are missing", r"8, as on 2 other hosts of the job \| 7", "lspci -d 1002:"),
-    ),
-    "one fewer than expected": Fault(
-        "amd-missing", lambda host: host.drop(3), says=(r"8, as expected of this host \| 7",), args=EIGHT
-    ),
-    "one that the tools do not list": Fault(
-        "amd-missing",
-        lambda host: host.drop(3, node=True),
-        says=("amd-smi lists fewer GPUs than there are device files", r"8, as many as device files \| 7"),
-    ),
-    "no driver": Fault(
-        "amd-missing",
-        lambda host: host.without_driver(),
-        says=("the AMD driver is not loaded", r"at least one \| none", "8 AMD devices", "modprobe amdgpu"),
-    ),
-    "no GPU at all": Fault(
-        "amd-missing",
-        lambda host: host.without_gpus(),
-        says=("there is no GPU", r"8, as on 2 other hosts of the job \| none"),
-    ),
-    "errors": Fault(
-        "amd-ras",
-        uncorrected,
-        (1,),
-        says=("could not be corrected", "GPU 1", r"none \| 4", "amd-smi reset --gpureset -g 1"),
-    ),
-    "a page to be retired": Fault(
-        "amd-ras", pages("pending", 1), (6,), "warn", ("will be retired at the next reset", "GPU 6")
-    ),
-    "pages that cannot be retired": Fault(
-        "amd-ras", pages("un_res", 3), (6,), says=("could not be retired", r"none \| 3", "replace")
-    ),
-    "a process": Fault(
-        "amd-busy",
-        lambda host: host.runs(3, ("/opt/conda/bin/python", 41207, 70511)),
-        (3,),
-        says=("processes of another job", r"no process \| python", "pid 41207 python 70511 MB"),
-    ),
-    "a process that barely uses it": Fault(
-        "amd-busy", lambda host: host.runs(3, ("python", 41207, 300)), (3,), "warn"
-    ),
-    "memory of nobody": Fault(
-        "amd-busy", memory, (5,), says=(r"at most 1024 MB .* \| of a process that is not visible",)
-    ),
-    "a reset": Fault(
-        "amd-reset",
-        logged("GPU reset begin!"),
-        (3,),
-        "warn",
-        ("kernel log: the GPU was reset", "GPU 3", "2.0 h ago"),
-    ),
-    "a reset that failed": Fault(
-        "amd-reset", logged("GPU reset(3) failed"), (3,), says=("the GPU could not be reset",)
-    ),
-    "errors in the log": Fault(
-        "amd-reset",
-        logged("2 uncorrectable hardware errors detected in umc block"),
-        (3,),
-        says=("hardware errors that could not be corrected", "GPU 3"),
-    ),
-    "files for root alone": Fault(
-        "amd-missing",
-        lambda host: host.only_for_root(),
-        says=("this login has access to none of the GPUs", r"at least one \| none", "render,video"),
-        unknown=("amd-reset", "firewall-blocks", "kernel-log", "memory-errors"),
-        user="trainee",
-    ),
-}
+FAULTS = Fault.table(__file__, "FAULTS", uncorrected, pages, memory, logged)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))

@@ -12,7 +12,6 @@ from tests.support.cases import from_cases
 from tests.support.faults import (
     ALONE,
     HCCL,
-    HEAD,
     Examiner,
     Fault,
     apply_remedy,
@@ -71,41 +70,7 @@ def blocks(inject: Callable[[Host], object], *says: str, on: str = "any") -> Fau
     return Fault("firewall-blocks", inject, says=says, on=on)
 
 
-FAULTS = {
-    "nft drops": blocks(
-        nft_input(USUAL, "drop"), "drops what the job needs from", "nft insert rule inet mine entry"
-    ),
-    "nft rejects": blocks(nft_input(f"{USUAL}; reject"), "rejects what the job needs", "ephemeral ports"),
-    "iptables-nft": blocks(iptables("nft"), "drops what the job needs from", "iptables -I INPUT"),
-    "iptables-legacy": blocks(
-        iptables("legacy"), "drops what the job needs from", "iptables-legacy -I INPUT"
-    ),
-    "ufw": blocks(lambda host: host.ufw_enable(), "ufw prepend allow from"),
-    "a rule of ufw": blocks(
-        lambda host: host.ufw_enable(f"deny {EPHEMERAL}/tcp"),
-        f"{EPHEMERAL} -j DROP",
-        "ufw prepend allow from",
-    ),
-    "firewalld": blocks(lambda host: host.firewalld_start(), "firewall-cmd .*--change-source"),
-    "iptables, raw and then the policy": blocks(
-        raw_and_policy, "in ip raw PREROUTING", "iptables -t raw -I PREROUTING .* ; sudo iptables -I INPUT"
-    ),
-    "nft, before the others": blocks(
-        early("inet", "prerouting priority -300"), "nft insert rule inet early entry ip saddr"
-    ),
-    "nft, at the device": blocks(
-        early("netdev", "ingress device eth0 priority 0"), "nft insert rule netdev early entry ip saddr"
-    ),
-    "ephemeral ports of the head": blocks(
-        nft_input(f"{USUAL}; tcp dport 29500 accept", "drop"), "ephemeral ports 32768-60999", on=HEAD
-    ),
-    "master port": blocks(
-        nft_input("tcp dport 29500 drop"), "the master port", r"tcp dport 29500 drop", on=HEAD
-    ),
-    "outbound": blocks(
-        nft_output, "drops what the job needs to other hosts", "nft insert rule inet mine leave"
-    ),
-}
+FAULTS = Fault.table(__file__, "FAULTS", nft_input, iptables, raw_and_policy, early, nft_output)
 
 
 OF_EACH_KIND = (
@@ -129,12 +94,7 @@ def test_a_failed_connection_is_a_symptom_of_the_firewall(examine: Examiner) -> 
     assert_healthy(examine())
 
 
-DIVERTING = {
-    "nft, to another host": ("nft", "prerouting", "tcp dport 1024-65535 dnat to {peer}"),
-    "nft, to another port": ("nft", "prerouting", "tcp dport 1024-65535 redirect to :22"),
-    "nft, what the host sends to one peer": ("nft", "output", "ip daddr {peer} dnat to 10.99.0.9"),
-    "iptables": ("iptables", "PREROUTING", "-p tcp --dport 1024:65535 -j DNAT --to-destination {peer}"),
-}
+DIVERTING = from_cases(__file__, "DIVERTING", dict[str, tuple[str, ...]])
 
 
 @pytest.mark.parametrize("name", DIVERTING)

@@ -1,15 +1,14 @@
 """NVIDIA GPUs themselves: each fault alone on one of three hosts with eight H100 each."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.lab.gpus import GpuHost, Gpus
+from tests.lab.gpus import GpuHost
 from tests.support.batches import batches, prove_each
 from tests.support.faults import ALONE, assert_healthy, assert_only
-from tests.support.gpu_faults import GpuExaminer, GpuFault, three_hosts, victim
+from tests.support.gpu_faults import GpuExaminer, GpuFault, gpu_examiner, victim
 from tests.support.npu_faults import assert_says
 
 EIGHT = (*ALONE, "--expect", "devices=8")
@@ -17,15 +16,7 @@ NO_ACTION = ("gpu_recovery_action",)
 """Drivers before 555 do not know this field."""
 
 
-@pytest.fixture(scope="module")
-def gpus3() -> Iterator[Gpus]:
-    with three_hosts() as gpus:
-        yield gpus
-
-
-@pytest.fixture
-def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
-    return GpuExaminer(gpus3, tmp_path)
+examine = gpu_examiner
 
 
 @pytest.mark.parametrize("exam", [(), ("--exam", "full"), EIGHT], ids=["preflight", "full", "expected"])
@@ -61,156 +52,9 @@ def errors_that_ask_for_a_reset(host: GpuHost) -> None:
     host[1]["gpu_recovery_action"] = "Reset"
 
 
-MISSING = {
-    "one fewer since the last boot": GpuFault(
-        "gpu-missing",
-        lambda host: host.drop(3),
-        says=(
-            "GPUs are missing",
-            r"8, as on 2 other hosts of the job \| 7",
-            r"/dev/nvidia\*: GPUs 0-6",
-            "7 GPUs listed",
-            "lspci -d 10de:",
-        ),
-    ),
-    "one fewer than expected": GpuFault(
-        "gpu-missing", lambda host: host.drop(3), says=(r"8, as expected of this host \| 7",), args=EIGHT
-    ),
-    "one that the driver could not start": GpuFault(
-        "gpu-missing",
-        lambda host: host.drop(3, node=True),
-        says=(
-            "nvidia-smi lists fewer GPUs than there are device files",
-            r"8, as many as device files \| 7",
-            r"/dev/nvidia\*: GPUs 0-7",
-        ),
-    ),
-    "no driver": GpuFault(
-        "gpu-missing",
-        lambda host: host.without_driver(),
-        says=("the NVIDIA driver is not loaded", r"at least one \| none", "12 NVIDIA dev", "modprobe nvidia"),
-    ),
-    "no device files": GpuFault(
-        "gpu-missing",
-        lambda host: host.do("rm /dev/nvidia[0-9]*"),
-        says=(r"8, as on 2 other hosts of the job \| none", r"/dev/nvidia\*: none", "version: 550.90.12"),
-    ),
-    "no GPU at all": GpuFault(
-        "gpu-missing",
-        lambda host: host.without_gpus(),
-        says=("there is no GPU", r"8, as on 2 other hosts of the job \| none", "devices: 0 NVIDIA"),
-    ),
-    "no GPU at all where eight are expected": GpuFault(
-        "gpu-missing",
-        lambda host: host.without_gpus(),
-        says=("there is no GPU", r"8, as expected of this host \| none"),
-        args=EIGHT,
-    ),
-}
-
-UNHEALTHY = {
-    "lost": GpuFault(
-        "gpu-unhealthy",
-        lambda host: host[5].lost(),
-        (5,),
-        says=("fallen off the bus", "GPU 5", "gpu is lost", "Take the host out of the cluster"),
-    ),
-    "requires a reset": GpuFault(
-        "gpu-unhealthy",
-        lambda host: host[2].needs_reset(),
-        (2,),
-        says=("must be reset", "GPU 2", "gpu requires reset", "nvidia-smi --gpu-reset -i 2"),
-    ),
-    "cannot be reached": GpuFault(
-        "gpu-unhealthy",
-        lambda host: host[6].unknown(),
-        says=("GPU at 0000:79:00", "Unable to determine the device handle", "Take the host out"),
-        follows=("gpu-missing",),
-    ),
-    "unknown error": GpuFault(
-        "gpu-unhealthy",
-        lambda host: host[4].__setitem__("temperature.gpu", "[Unknown Error]"),
-        (4,),
-        "warn",
-        ("cannot read the GPU", "unknown error"),
-    ),
-    "to be drained": GpuFault(
-        "gpu-unhealthy",
-        lambda host: host[0].__setitem__("gpu_recovery_action", "Drain and Reset"),
-        (0,),
-        says=("asks for an action", r"None \| Drain and Reset", "--gpu-reset -i 0"),
-    ),
-    "closed to programs": GpuFault(
-        "gpu-unhealthy",
-        lambda host: host[6].__setitem__("compute_mode", "Prohibited"),
-        (6,),
-        says=("no program can compute on the GPU", r"Default \| Prohibited", "nvidia-smi -c DEFAULT -i 6"),
-    ),
-    "driver and library differ": GpuFault(
-        "gpu-unhealthy",
-        broken_library,
-        says=("of different versions", "version mismatch", "modinfo nvidia"),
-        follows=("gpu-missing",),
-        unknown=("gpu-busy", "gpu-ecc", "nvlink-down"),
-    ),
-}
-
-BUSY = {
-    "a process": GpuFault(
-        "gpu-busy",
-        lambda host: host[3].processes(("/opt/conda/bin/python", 41207, 70511)),
-        (3,),
-        says=(
-            "processes of another job",
-            r"no process \| python",
-            "pid 41207 python 70511 MB",
-            "/dev/nvidia3",
-        ),
-    ),
-    "a process that barely uses it": GpuFault(
-        "gpu-busy",
-        lambda host: host[3].processes(("python", 41207, 300)),
-        (3,),
-        "warn",
-        ("pid 41207 python 300 MB",),
-    ),
-    "memory of nobody": GpuFault(
-        "gpu-busy",
-        lambda host: host[6].memory(5000),
-        (6,),
-        says=(r"at most 1024 MB .* \| of a process that is not visible", "GPU 6: 5000 MB in use"),
-    ),
-}
-
-ECC = {
-    "errors on a driver that tells no action": GpuFault(
-        "gpu-ecc",
-        old_driver_with_errors,
-        (1,),
-        says=("could not be corrected", "GPU 1", "4 since the last reset", "--gpu-reset -i 1"),
-    ),
-    "errors of which the driver asks for nothing": GpuFault(
-        "gpu-ecc", lambda host: host[1].ecc(4), (1,), "warn", ("4 since the last reset",)
-    ),
-    "errors of which the driver asks for a reset": GpuFault(
-        "gpu-ecc", errors_that_ask_for_a_reset, (1,), follows=("gpu-unhealthy",)
-    ),
-    "rows that wait for a reset": GpuFault(
-        "gpu-ecc",
-        lambda host: host[7].remap(),
-        (7,),
-        "warn",
-        ("will be replaced at the next reset", "remapped_rows.pending"),
-    ),
-    "rows that cannot be replaced": GpuFault(
-        "gpu-ecc",
-        lambda host: host[7].remap(failed=True),
-        (7,),
-        says=("could not be replaced", "remapped_rows.failure", "nvidia-bug-report.sh"),
-    ),
-}
-
-FAULTS = MISSING | UNHEALTHY | BUSY | ECC
+FAULTS = GpuFault.table(
+    __file__, "FAULTS", broken_library, old_driver_with_errors, errors_that_ask_for_a_reset
+)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))

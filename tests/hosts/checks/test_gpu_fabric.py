@@ -1,31 +1,22 @@
 """The connections of GPUs, within a host and between hosts, each fault alone on one host of three."""
 
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from types import MappingProxyType
 
 import pytest
 
-from tests.lab.gpus import GpuHost, Gpus
+from tests.lab.gpus import GpuHost
 from tests.lab.shadow import Tree
 from tests.support.batches import batches, prove_each
 from tests.support.cases import from_cases
 from tests.support.faults import ALONE, assert_healthy, assert_only
-from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, three_hosts, victim
+from tests.support.gpu_faults import GpuExaminer, GpuFault, gpu_examiner, left_out, victim
 from tests.support.npu_faults import assert_says
 
 EIGHT = tuple(range(8))
 
 
-@pytest.fixture(scope="module")
-def gpus3() -> Iterator[Gpus]:
-    with three_hosts() as gpus:
-        yield gpus
-
-
-@pytest.fixture
-def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
-    return GpuExaminer(gpus3, tmp_path)
+examine = gpu_examiner
 
 
 def all_links_down(host: GpuHost) -> None:
@@ -50,57 +41,7 @@ def refused(host: GpuHost) -> None:
     host[4]["fabric.status"] = "Insufficient Resources"
 
 
-NVLINKS = {
-    "two links of a GPU": GpuFault(
-        "nvlink-down",
-        lambda host: host[3].links_down(4, 11),
-        (3,),
-        says=(
-            r"GPU 3 \| 18 active links, as on 2 other hosts of the job \| 16 active",
-            "GPU 3: 16 active, inactive: 4, 11",
-            "nvidia-smi nvlink --status",
-        ),
-    ),
-    "all links of a GPU": GpuFault(
-        "nvlink-down", lambda host: host[6].links_down(), (6,), says=(r"\| 0 active",)
-    ),
-    "all links of a host": GpuFault("nvlink-down", all_links_down, EIGHT, says=("GPUs 0-7", r"\| 0 active")),
-    "two GPUs are joined by PCIe": GpuFault(
-        "nvlink-down",
-        lambda host: host.joined(1, 5, "SYS"),
-        (1, 5),
-        says=("joined by fewer NVLinks", r"NV18 \| SYS", "GPU1 to GPU5: SYS"),
-    ),
-    "a GPU is far from all others": GpuFault(
-        "nvlink-down", one_is_far, (2,), says=(r"GPU 2 \| NV18 \| SYS",)
-    ),
-}
-MANAGER = {
-    "it does not run": GpuFault(
-        "fabric-manager-down",
-        lambda host: host.stop_fabric_manager(),
-        says=(
-            "the fabric manager does not run",
-            "for 4 NVSwitches",
-            "no such process",
-            "systemctl enable --now nvidia-fabricmanager",
-        ),
-    ),
-    "it does not run, and the GPUs wait for it": GpuFault(
-        "fabric-manager-down", waiting, EIGHT, says=("GPUs 0-7 wait for it", "GPU 0: In Progress")
-    ),
-    "it runs, and a GPU could not join": GpuFault(
-        "fabric-manager-down", refused, (4,), says=("could not join", "Completed, Insufficient Resources")
-    ),
-    "the fabric is worn": GpuFault(
-        "fabric-manager-down",
-        lambda host: host[4].__setitem__("fabric.health.summary", "Limited Capacity"),
-        (4,),
-        "warn",
-        (r"Healthy \| Limited Capacity",),
-    ),
-}
-FAULTS = NVLINKS | MANAGER
+FAULTS = GpuFault.table(__file__, "FAULTS", all_links_down, one_is_far, waiting, refused)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))

@@ -1,27 +1,15 @@
 """nvidia-smi in every condition: hung, missing, only for root. In none of them is a GPU blamed."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.lab.gpus import Gpus
 from tests.support.faults import ALONE, assert_healthy, assert_only, assert_unexamined, prove, some_of, words
-from tests.support.gpu_faults import GpuExaminer, GpuFault, left_out, three_hosts, undecided_on, victim
+from tests.support.gpu_faults import GpuExaminer, GpuFault, gpu_examiner, left_out, undecided_on, victim
 
 OF_SMI = {"gpu-unhealthy", "gpu-busy", "gpu-ecc", "gpu-split", "nvlink-down"}
 OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors", "gpu-xid"}
 
 
-@pytest.fixture(scope="module")
-def gpus3() -> Iterator[Gpus]:
-    with three_hosts() as gpus:
-        yield gpus
-
-
-@pytest.fixture
-def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
-    return GpuExaminer(gpus3, tmp_path)
+examine = gpu_examiner
 
 
 def test_it_hangs(examine: GpuExaminer) -> None:
@@ -104,12 +92,7 @@ def test_what_an_ordinary_user_cannot_read_is_unknown(examine: GpuExaminer) -> N
         assert all("needs root (--sudo uses sudo -n)" in why for why in undecided_on(outcome, name).values())
 
 
-ORDINARY = {
-    "a lost GPU": GpuFault("gpu-unhealthy", lambda host: host[5].lost(), (5,)),
-    "a busy GPU": GpuFault("gpu-busy", lambda host: host[2].processes(("python", 4, 30000)), (2,)),
-    "a link is down": GpuFault("nvlink-down", lambda host: host[2].links_down(3), (2,)),
-    "no fabric manager": GpuFault("fabric-manager-down", lambda host: host.stop_fabric_manager()),
-}
+ORDINARY = GpuFault.table(__file__, "ORDINARY")
 
 
 @pytest.mark.parametrize("name", some_of(ORDINARY, "a lost GPU", "no fabric manager"))

@@ -1,30 +1,19 @@
 """Lines of the NVIDIA driver in the kernel log: which GPU they accuse, and which lines accuse no GPU."""
 
-from collections.abc import Iterator
-from pathlib import Path
-
 import pytest
 
-from tests.lab.gpus import GpuHost, Gpus
+from tests.lab.gpus import GpuHost
 from tests.support.batches import batches, prove_each
 from tests.support.captures import sample
 from tests.support.faults import ALONE, assert_healthy, assert_only, words
-from tests.support.gpu_faults import GpuExaminer, GpuFault, three_hosts, victim
+from tests.support.gpu_faults import GpuExaminer, GpuFault, gpu_examiner, victim
 from tests.support.npu_faults import assert_says
 
 DAY = 24 * 3600
 LINE = "[{:>12.6f}] NVRM: Xid (PCI:0000:{}): {}, pid='<unknown>', name=<unknown>, {}\n"
 
 
-@pytest.fixture(scope="module")
-def gpus3() -> Iterator[Gpus]:
-    with three_hosts() as gpus:
-        yield gpus
-
-
-@pytest.fixture
-def examine(gpus3: Gpus, tmp_path: Path) -> GpuExaminer:
-    return GpuExaminer(gpus3, tmp_path)
+examine = gpu_examiner
 
 
 def logged(host: GpuHost, index: int, *numbers: int, hours_ago: float = 2, says: str = "") -> None:
@@ -46,28 +35,7 @@ def on_an_old_driver(host: GpuHost, number: int) -> None:
     logged(host, 3, number)
 
 
-FAULTS = {
-    "79, and it is lost": GpuFault(
-        "gpu-xid",
-        fallen_off,
-        (3,),
-        says=(
-            "Xid 79: the GPU has fallen off the bus",
-            "GPU 3 ",
-            "2.0 h ago: NVRM: Xid .PCI:0000:49:00.: 79,",
-            "nvidia-smi -q -i 3",
-        ),
-        follows=("gpu-unhealthy",),
-    ),
-    "79 on an old driver": GpuFault(
-        "gpu-xid", lambda host: on_an_old_driver(host, 79), (3,), says=("Xid 79", "no such Xid | once")
-    ),
-    "79, and the driver asks for nothing any more": GpuFault(
-        "gpu-xid", lambda host: logged(host, 6, 79), (6,), "warn", ("Xid 79",)
-    ),
-    "63": GpuFault("gpu-xid", lambda host: logged(host, 5, 63), (5,), "warn", ("Xid 63: a bad memory row",)),
-    "74": GpuFault("gpu-xid", lambda host: logged(host, 5, 74), (5,), "warn", ("Xid 74: an NVLink error",)),
-}
+FAULTS = GpuFault.table(__file__, "FAULTS", fallen_off, on_an_old_driver, logged)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))

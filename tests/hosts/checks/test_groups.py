@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.cases import from_cases
 from tests.support.faults import ALONE, Examiner, assert_healthy, assert_only
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -31,17 +32,7 @@ def held(host: Host, controller: str, **limits: str) -> Iterator[str]:
         )
 
 
-LIMITS = {
-    "too few processes": ("pids", {"pids__max": "300"}, "warn", r"left by pids\.max of /"),
-    "processes for no rank": ("pids", {"pids__max": "60"}, "fail", r"TasksMax=infinity"),
-    "little memory": (
-        "memory",
-        {"memory__limit_in_bytes": "3G"},
-        "warn",
-        r"MB left by memory\.limit_in_bytes",
-    ),
-    "one and a half processors": ("cpu", {"cpu__cfs_quota_us": "150000"}, "fail", r"1\.5 processors left by"),
-}
+LIMITS = from_cases(__file__, "LIMITS", dict[str, tuple[str, dict[str, str], str, str]])
 
 
 @pytest.mark.parametrize("name", LIMITS)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.lab import Host, Lab
 from tests.support.batches import batches, prove_each
+from tests.support.cases import from_cases
 from tests.support.faults import (
     ALONE,
     HCCL,
@@ -80,59 +81,7 @@ FAULTS = {
     "somaxconn, other, many ranks": queue("somaxconn-low", "net.core.somaxconn", 128, "peer", MANY, 256),
     "backlog, head": queue("syn-backlog-low", "net.ipv4.tcp_max_syn_backlog", 255, HEAD, MANY, 256),
     "backlog, other": queue("syn-backlog-low", "net.ipv4.tcp_max_syn_backlog", 255, "peer", MANY, 256),
-    "master port in the ephemeral range": Fault(
-        "ports-not-reserved",
-        lambda host: host.sysctl("net.ipv4.ip_local_port_range", "20000 60999"),
-        "warn",
-        ("the master port", "port 29500", "20000-60999", "ip_local_reserved_ports=29500"),
-        on=HEAD,
-    ),
-    "ten ephemeral ports": Fault(
-        "ephemeral-ports-few",
-        lambda host: host.sysctl("net.ipv4.ip_local_port_range", "60990 60999"),
-        says=("at least 16 ports: 2 ranks here, 8 for each", "10 ports: 60990-60999", "'32768 60999'"),
-    ),
-    "master port taken, nobody chose it": Fault(
-        "port-in-use",
-        lambda host: host.listen(29500),
-        "warn",
-        (r"port 29500, which the job will bind, is taken by python\S* \(pid \d+\)", "ss -antp"),
-        on=HEAD,
-    ),
-    "master port taken, chosen": Fault(
-        "port-in-use",
-        lambda host: host.listen(29511),
-        says=("port 29511", r"\(pid \d+\)"),
-        args=(*ALONE, "--master-port", "29511"),
-        on=HEAD,
-    ),
-    "open files": Fault(
-        "nofile-low",
-        lambda host: host.limits(nofile=512),
-        "warn",
-        (r"open files", r"1024 or more \| 512\b", r"limits\.d"),
-    ),
-    "processes": Fault(
-        "nproc-low",
-        lambda host: host.limits(nproc=1000),
-        "warn",
-        (r"1536 or more \| 1000\b",),
-    ),
-    "locked memory": Fault(
-        "memlock-low", locked_memory, "warn", ("64 kB", "mlx5_0", "memlock unlimited"), leaves=False
-    ),
-    "neighbour table": Fault(
-        "arp-table-small",
-        lambda host: host.sysctl("net.ipv4.neigh.default.gc_thresh3", 3),
-        "warn",
-        (r"gc_thresh3 of 4 or more, for 4 examined hosts \| 3\b", "gc_thresh3=16"),
-    ),
-    "CPUs that save power": Fault(
-        "cpu-governor", governors, "warn", ("powersave on 1 CPUs", "performance: 1", "cpupower")
-    ),
-    "NUMA balancing": Fault("numa-balancing", two_numa_nodes, "warn", ("2 NUMA nodes",)),
-    "swap in use": Fault("swap-active", swapping, "warn", ("2048 MB of 8191 MB used", "/dev/sda3")),
-}
+} | Fault.table(__file__, "FAULTS", locked_memory, governors, two_numa_nodes, swapping)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS))
@@ -179,38 +128,7 @@ def test_healthy_for_hccl(ascend: Examiner) -> None:
     assert_healthy(ascend(*ASCEND))
 
 
-HCCL_FAULTS = {
-    "ports not reserved": Fault(
-        "ports-not-reserved",
-        lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "8080"),
-        "warn",
-        ("HCCL's ports", "port 60000-60031", "reserved: 8080", "reserved_ports=8080,60000-60031"),
-    ),
-    "some of the ports reserved": Fault(
-        "ports-not-reserved",
-        lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60007"),
-        "warn",
-        ("HCCL's ports", "port 60000-60031", "reserved: 60000-60007;", "reserved_ports=60000-60031"),
-    ),
-    "the ports of CANN 8.0 reserved": Fault(
-        "ports-not-reserved",
-        lambda host: host.sysctl("net.ipv4.ip_local_reserved_ports", "60000-60015"),
-        "warn",
-        (
-            r"if CANN is later than 8.0 \(its version is not known\)",
-            "port 60016-60031",
-            "reserved: 60000-60015;",
-            "reserved_ports=60000-60031",
-        ),
-    ),
-    "port taken": Fault("port-in-use", lambda host: host.listen(60017), says=("port 60017", r"\(pid \d+\)")),
-    "kernel without SMP": Fault(
-        "kernel-not-smp",
-        lambda host: host.shadow("/proc/sys/kernel/version", "#1 Mon Jan 1 00:00:00 UTC 2024\n"),
-        says=("without SMP", "#1 Mon Jan"),
-    ),
-    "open files": Fault("nofile-low", lambda host: host.limits(nofile=1500), "warn", ("2048 or more",)),
-}
+HCCL_FAULTS = Fault.table(__file__, "HCCL_FAULTS")
 
 
 @pytest.mark.parametrize("names", batches(HCCL_FAULTS))
@@ -232,15 +150,7 @@ def test_other_ports_of_hccl_are_known_from_the_launch(lab: Lab, examine: Examin
     ]
 
 
-CLIENT = """\
-import socket, sys, time
-client = socket.socket()
-client.bind(("0.0.0.0", 29511))
-client.connect((sys.argv[1], 22222))
-if sys.argv[2:]:
-    client.close()
-time.sleep(600)
-"""
+CLIENT = from_cases(__file__, "CLIENT", str)
 
 
 @pytest.mark.parametrize("closed", [(), ("closed",)])

@@ -9,7 +9,7 @@ import pytest
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from tests.lab import Lab
 from tests.lab.npus import Rack
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.faults import ALONE, HCCL, Examiner, assert_consistent, assert_healthy, assert_only, replay
 from tests.support.npu_faults import NpuExaminer
 
@@ -17,32 +17,7 @@ JOB = "export MASTER_ADDR=127.0.0.1 MASTER_PORT=29500 WORLD_SIZE=8\n"
 LOOP = "for i in %s; do RANK=$i LOCAL_RANK=$i python train.py & done\nwait\n"
 MEET = "torchrun --nnodes=2 --nproc_per_node=2 --rdzv_backend=c10d --rdzv_endpoint"
 RESERVED = (*HCCL, "--skip", "ports-not-reserved")
-WRONG = {
-    "launch-ranks": (JOB + LOOP % "{0..6}", "node1", ()),
-    "launch-inconsistent": (
-        JOB + LOOP.replace("RANK", "MASTER_PORT=2950$((i / 7)) RANK", 1) % "{0..7}",
-        "node1",
-        (),
-    ),
-    "master-not-here": (
-        "torchrun --nnodes=2 --node_rank=$NODE --nproc_per_node=2 --master_addr=127.0.0.1 train.py\n",
-        "node[1-2]",
-        (),
-    ),
-    "launch-hosts": ("torchrun --nproc_per_node=2 --standalone train.py\n", "node[1-2]", ()),
-    "launch-devices-absent": (
-        "source /usr/local/Ascend/ascend-toolkit/set_env.sh\ntorchrun --nproc_per_node=2 train.py\n",
-        "node1",
-        (),
-    ),
-    "launch-variables": ("export MASTER_ADDR = 127.0.0.1\n" + LOOP % "{0..1}", "node1", ()),
-    "launch-timeouts": (
-        "export HCCL_CONNECT_TIMEOUT=1900 HCCL_EXEC_TIMEOUT=600\n" + JOB + LOOP % "{0..7}",
-        "node1",
-        RESERVED,
-    ),
-    "launch-values": ("export HCCL_CONNECT_TIMEOUT=10\n" + JOB + LOOP % "{0..7}", "node1", RESERVED),
-}
+WRONG = from_cases(__file__, "WRONG", dict[str, tuple[str, str, tuple[str, ...]]])
 
 
 @pytest.mark.parametrize("check", WRONG)
@@ -142,13 +117,7 @@ def test_a_second_network_that_joins_all_hosts_is_as_good_for_the_master(
         assert_healthy(Examiner(lab, tmp_path)("--launch", str(path), hosts="node[1-2]"))
 
 
-@pytest.mark.parametrize(
-    ("master", "says"),
-    [
-        ("198.18.0.99", "is not that of the host of rank 0"),
-        pytest.param("nobody.invalid", "the name of the master cannot be resolved", marks=pytest.mark.long),
-    ],
-)
+@cases
 def test_ranks_that_wait_for_a_master_of_nobody(master: str, says: str, examine: Examiner) -> None:
     """The job cannot start, but its hosts are sound. The launch is known only from the running processes."""
     for rank, name in enumerate(("node1", "node2")):

@@ -6,9 +6,7 @@ from tests.lab import Host, Lab
 from tests.support.batches import batches, prove_each
 from tests.support.faults import ALONE, Examiner, Fault, assert_healthy
 
-MANY = (*ALONE, "--backend", "gloo", "--ranks-per-host", "4", "--expect", "shm_mb=1")
 OVER_HCCL = (*ALONE, "--backend", "hccl", "--only", "env-*")
-GB = 1 << 30
 
 
 def sets(host: Host, variable: str) -> None:
@@ -19,77 +17,7 @@ def one_cpu(host: Host) -> None:
     host.do('taskset -pc 0 "$(cat /run/sshd.pid)"')
 
 
-FAULTS = {
-    "PYTHONHOME names nothing": Fault(
-        "python-home-wrong",
-        lambda host: sets(host, "PYTHONHOME=/opt/none"),
-        says=("without a Python library", "PYTHONHOME=/opt/none", "unset PYTHONHOME"),
-        also=("env-drift",),
-    ),
-    "PYTHONHOME has no library": Fault(
-        "python-home-wrong",
-        lambda host: sets(host, "PYTHONHOME=/etc"),
-        says=("without a Python library: no interpreter starts with it",),
-        also=("env-drift",),
-    ),
-    "LD_PRELOAD of a library that is gone": Fault(
-        "preload-missing",
-        lambda host: sets(host, "LD_PRELOAD=/opt/libjemalloc.so"),
-        "warn",
-        ("/opt/libjemalloc.so",),
-        also=("env-drift",),
-    ),
-    "a port that HCCL refuses": Fault(
-        "env-invalid",
-        lambda host: sets(host, "HCCL_IF_BASE_PORT=80"),
-        says=("HCCL_IF_BASE_PORT=80", "1024 to 65520", "grep -rsn HCCL_IF_BASE_PORT"),
-        also=("env-drift",),
-        args=OVER_HCCL,
-    ),
-    "a time that HCCL refuses": Fault(
-        "env-invalid",
-        lambda host: sets(host, "HCCL_CONNECT_TIMEOUT=60"),
-        says=("HCCL_CONNECT_TIMEOUT=60", "120 to 7200"),
-        also=("env-drift",),
-        args=OVER_HCCL,
-    ),
-    "TZ with a slip": Fault(
-        "time-zone-unknown",
-        lambda host: sets(host, "TZ=Asia/Shangai"),
-        "warn",
-        ("Asia/Shangai",),
-        also=("env-drift",),
-    ),
-    "ulimit -v": Fault(
-        "address-space-limited",
-        lambda host: host.limits(**{"as": 3 * GB}),
-        says=("ulimit -v", "3072 MB", "limits.d"),
-    ),
-    "ulimit -d": Fault(
-        "address-space-limited",
-        lambda host: host.limits(data=GB),
-        says=("the data size of a login is limited", "ulimit -d", "1024 MB"),
-    ),
-    "a larger ulimit -v": Fault(
-        "address-space-limited", lambda host: host.limits(**{"as": 6 * GB}), "warn", ("6144 MB",)
-    ),
-    "ulimit -f": Fault(
-        "file-size-limited", lambda host: host.limits(fsize=GB // 2), says=("ulimit -f", "512 MB")
-    ),
-    "a larger ulimit -f": Fault(
-        "file-size-limited", lambda host: host.limits(fsize=9 * GB), "warn", ("9216 MB",)
-    ),
-    "ulimit -t": Fault(
-        "cpu-time-limited", lambda host: host.limits(cpu=1800), says=("ulimit -t", "1800 s", "-rnw cpu")
-    ),
-    "a larger ulimit -t": Fault(
-        "cpu-time-limited", lambda host: host.limits(cpu=90_000), "warn", ("90000 s",)
-    ),
-    "two ranks on one CPU": Fault("cpu-affinity-narrow", one_cpu, "warn", ("1 of 2 CPUs",)),
-    "four ranks on one CPU": Fault(
-        "cpu-affinity-narrow", one_cpu, says=(r"1 of \d+ CPUs", "4 ranks"), args=MANY
-    ),
-}
+FAULTS = Fault.table(__file__, "FAULTS", sets, one_cpu)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS))

@@ -4,7 +4,7 @@ import pytest
 
 from tests.lab import Host, Lab
 from tests.support.batches import batches, prove_each
-from tests.support.faults import ALONE, HEAD, Examiner, Fault, assert_healthy, assert_only, prove
+from tests.support.faults import ALONE, Examiner, Fault, assert_healthy, assert_only, prove
 
 
 def loopback(address: str) -> Fault:
@@ -25,36 +25,23 @@ def wrong_name(host: Host) -> None:
     host.names({other: "198.18.0.99"})
 
 
-FAULTS = {
-    "own name is Debian's 127.0.1.1": loopback("127.0.1.1"),
-    "own name is 127.0.0.1": loopback("127.0.0.1"),
-    "a peer's name is another address": Fault(
-        "names-disagree",
-        wrong_name,
-        says=(r"resolves node[23] differently", r"198\.18\.0\.99", "/etc/hosts", r"name node[23]"),
-    ),
-    "the head's name is another address": Fault(
-        "names-disagree",
-        lambda host: host.names({HEAD: "198.18.0.99"}),
-        says=("resolves node1 differently", r"node1 is 198\.18\.0\.11"),
-        on="peer",
-    ),
-    "the head's name is unknown": Fault(
-        "names-disagree",
-        lambda host: host.names({HEAD: None}),
-        says=("resolves node1 differently", "not found"),
-        on="peer",
-    ),
-    "no peer's name is known": Fault(
-        "names-disagree",
-        lambda host: host.names({f"node{n}": None for n in range(1, 5) if host.name != f"node{n}"}),
-        says=(r"resolves node[12] and 2 more names differently",),
-    ),
-    "five seconds ahead": clock(5, "warn", r"its clock is [45]\.\d s ahead"),
-    "five seconds behind": clock(-5, "warn", r"its clock is [45]\.\d s behind"),
-    "a minute ahead": clock(60, "fail", r"its clock is (59|60) s ahead"),
-    "an hour behind": clock(-3600, "fail", r"its clock is (3599|3600) s behind"),
-}
+def no_peer_known(host: Host) -> None:
+    host.names({f"node{n}": None for n in range(1, 5) if host.name != f"node{n}"})
+
+
+FAULTS = (
+    {
+        "own name is Debian's 127.0.1.1": loopback("127.0.1.1"),
+        "own name is 127.0.0.1": loopback("127.0.0.1"),
+    }
+    | Fault.table(__file__, "FAULTS", wrong_name, no_peer_known)
+    | {
+        "five seconds ahead": clock(5, "warn", r"its clock is [45]\.\d s ahead"),
+        "five seconds behind": clock(-5, "warn", r"its clock is [45]\.\d s behind"),
+        "a minute ahead": clock(60, "fail", r"its clock is (59|60) s ahead"),
+        "an hour behind": clock(-3600, "fail", r"its clock is (3599|3600) s behind"),
+    }
+)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS))

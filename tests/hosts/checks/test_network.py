@@ -36,100 +36,19 @@ def detour_by_rule(host: Host) -> None:
     host.do("ip route add 198.18.0.11/32 dev mgmt0 table 100; ip rule add to 198.18.0.11 lookup 100")
 
 
-def errors(count: int) -> Fault:
-    return Fault(
-        "nic-errors",
-        lambda host: host.shadow_dir(STATISTICS, {"rx_crc_errors": f"{count}\n"}),
-        "warn",
-        ("eth0 has counted transmission errors", str(count), "ethtool -S eth0"),
-    )
+def errors(count: int) -> Callable[[Host], object]:
+    return lambda host: host.shadow_dir(STATISTICS, {"rx_crc_errors": f"{count}\n"})
 
 
-FAULTS = {
-    "route to the head": Fault(
-        "route-wrong-interface",
-        detour_to_head,
-        "warn",
-        ("leaves by mgmt0, not by the job's interface eth0", "-> node1", r"ip route get 198\.18\.0\.11"),
-        on="peer",
-    ),
-    "small packets": Fault(
-        "mtu-mismatch",
-        lambda host: host.mtu(1400),
-        "warn",
-        ("1500, as on 3 hosts", "1400 on eth0", "ip link set dev eth0 mtu 1500"),
-    ),
-    "slow link": Fault(
-        "link-speed-mismatch",
-        lambda host: host.shadow("/sys/class/net/eth0/speed", "1000\n"),
-        "warn",
-        ("10000, as on 3 hosts", "1000 on eth0"),
-    ),
-    "errors on the interface": errors(4096),
-    "no loopback": Fault(
-        "loopback-down",
-        lambda host: host.link_down("lo"),
-        says=("the loopback interface is down", "sudo ip link set dev lo up"),
-    ),
-    "a rule that prohibits": Fault(
-        "rule-diverts-traffic",
-        lambda host: host.do("ip rule add to 198.18.0.11 prohibit priority 100"),
-        says=("throws away", "-> node1", "100: from all to 198.18.0.11 prohibit", "ip rule del priority 100"),
-        on="peer",
-    ),
-    "a rule to another network": Fault(
-        "rule-diverts-traffic",
-        detour_by_rule,
-        "warn",
-        ("out by mgmt0, not by eth0", "table 100|lookup 100"),
-        on="peer",
-    ),
-    "no address of loopback": Fault(
-        "loopback-down",
-        lambda host: host.do("ip addr del 127.0.0.1/8 dev lo"),
-        says=("has no 127.0.0.1", "sudo ip addr replace 127.0.0.1/8 dev lo"),
-    ),
-}
+FAULTS = Fault.table(__file__, "FAULTS", detour_to_head, errors, detour_by_rule)
 
 
-def lost(route: str, says: str) -> Fault:
+def route(given: str) -> Callable[[Host], object]:
     """A host's route to another host of the job, which is on the same network."""
-    return Fault(
-        "route-leads-nowhere",
-        lambda host: host.do(f"ip route add {route}"),
-        says=(says, r"-> node1", r"sudo ip route del 198\.18\.0\.11/32"),
-        args=(),
-    )
+    return lambda host: host.do(f"ip route add {given}")
 
 
-LOST = {
-    "blackhole": lost("blackhole 198.18.0.11", "its blackhole route throws away"),
-    "unreachable": lost("unreachable 198.18.0.11", "its unreachable route throws away"),
-    "prohibit": lost("prohibit 198.18.0.11", "its unreachable route throws away"),
-    "a rule that prohibits": Fault(
-        "rule-diverts-traffic",
-        lambda host: host.do("ip rule add to 198.18.0.11 prohibit priority 100"),
-        says=("throws away", r"-> node1", "sudo ip rule del priority 100"),
-        args=(),
-    ),
-    "a rule to a gateway that nobody has": Fault(
-        "rule-diverts-traffic",
-        lambda host: host.do(
-            "ip route add default via 198.18.0.250 dev eth0 table 9; ip rule add to 198.18.0.11 lookup 9"
-        ),
-        says=(r"to 198\.18\.0\.250, which does not answer", "-> node1"),
-        args=(),
-    ),
-    "gateway that nobody has": lost(
-        "198.18.0.11 via 198.18.0.250", r"is by 198\.18\.0\.250, which does not answer"
-    ),
-    "neighbour entered by hand": Fault(
-        "neighbour-fixed-wrong",
-        lambda host: host.do("ip neigh replace 198.18.0.11 lladdr 02:00:00:00:00:99 nud permanent dev eth0"),
-        says=("wrong Ethernet address for node1", "198.18.0.11 at 02:00:00:00:00:99, permanently"),
-        args=(),
-    ),
-}
+LOST = Fault.table(__file__, "LOST", route)
 
 
 @pytest.mark.long
@@ -168,22 +87,7 @@ def test_a_host_that_nobody_reaches_is_not_blamed_for_the_ways_of_the_others(
     assert (outcome.code, outcome.hosts("healthy")) == (1, {"node1"})
 
 
-HOLES = {
-    "large packets that come in": Fault(
-        "large-packets-lost",
-        swallow_large,
-        says=("packets of full size do not reach it", "64 KB from node", "ping -nqc 2 -W 1 -M do"),
-        also=("firewall-blocks",),
-        args=(),
-    ),
-    "large packets that go out": Fault(
-        "large-packets-lost",
-        lambda host: swallow_large(host, hook="output"),
-        says=("packets of full size that it sends are lost", "segments were sent again"),
-        also=("firewall-blocks",),
-        args=(),
-    ),
-}
+HOLES = Fault.table(__file__, "HOLES", swallow_large)
 
 
 @pytest.mark.parametrize("name", one_of_each(HOLES))
@@ -198,7 +102,7 @@ def test_found(names: list[str], examine: Examiner) -> None:
 
 
 def test_a_few_errors_are_not_a_fault(lab: Lab, examine: Examiner) -> None:
-    errors(900).inject(lab["node2"])
+    errors(900)(lab["node2"])
     assert_healthy(examine(*ALONE))
 
 

@@ -1,15 +1,14 @@
 """Ascend devices themselves: each fault alone on one of three hosts, Atlas A2 with eight NPUs each."""
 
 import time
-from pathlib import Path
 
 import pytest
 
-from tests.lab.npus import NpuHost, Rack
+from tests.lab.npus import NpuHost
 from tests.support.batches import batches, prove_each
 from tests.support.cases import from_cases
 from tests.support.faults import ALONE, assert_healthy, assert_only
-from tests.support.npu_faults import FULL, NpuExaminer, NpuFault, assert_says, victim
+from tests.support.npu_faults import FULL, NpuExaminer, NpuFault, assert_says, npu_examiner, victim
 
 EIGHT = tuple(range(8))
 DAY = 24 * 3600
@@ -17,9 +16,7 @@ OF_HCCN = from_cases(__file__, "OF_HCCN", tuple[str, ...])
 """The checks that cannot decide about a device that hccn_tool no longer lists."""
 
 
-@pytest.fixture
-def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
-    return NpuExaminer(rack, tmp_path)
+examine = npu_examiner
 
 
 @pytest.mark.parametrize("exam", [(), FULL], ids=["preflight", "full"])
@@ -46,127 +43,15 @@ def mtus(host: NpuHost) -> None:
         host.configure(device, mtu="1500" if device == 4 else "4200")
 
 
-FAULTS = {
-    "a card dropped off the bus": NpuFault(
-        "device-missing",
-        lambda host: host.drop(5),
-        (5,),
-        says=("NPUs are missing", "8, as on 2 other hosts", r"7: devices 0-4,6-7", "lspci -d 19e5:"),
-    ),
-    "no driver for a card on the bus": NpuFault(
-        "device-missing",
-        lambda host: host.do("rm -f /dev/davinci5"),
-        (5,),
-        says=("the driver made no device", "8, as many as on the PCI bus"),
-    ),
-    "no driver at all": NpuFault(
-        "device-missing", no_driver, EIGHT, says=("driver is not loaded", "8, as many", r"\| none")
-    ),
-    "fewer cards than expected": NpuFault(
-        "device-missing",
-        lambda host: host.drop(7),
-        (7,),
-        says=("8, as expected of this host", "7: devices 0-6"),
-        args=(*ALONE, "--expect", "devices=8"),
-    ),
-    "npu-smi has lost a card whose file is there": NpuFault(
-        "device-unhealthy",
-        lambda host: host.drop(5, node=True),
-        (5,),
-        says=("npu-smi does not show it", "8 NPUs, as many as", "npu-smi shows 7"),
-        unknown=(*OF_HCCN, "device-busy"),
-    ),
-    "Warning": NpuFault(
-        "device-unhealthy",
-        lambda host: host[3].health("Warning", "81078603", errors=("network link down",)),
-        (3,),
-        "warn",
-        ("health Warning", "81078603", "network link down", "info -t health -i 3"),
-    ),
-    "Alarm": NpuFault(
-        "device-unhealthy",
-        lambda host: host[3].health("Alarm", "80E18400", "80E01801", errors=("node type=HBM",)),
-        (3,),
-        says=("health Alarm", "80E18400", "80E01801", "node type=HBM"),
-    ),
-    "memory that cannot be corrected": NpuFault(
-        "device-unhealthy",
-        lambda host: host[6].ecc(double_bit_error_count=2),
-        (6,),
-        "warn",
-        ("could not be corrected", "2 double-bit ECC errors", "info -t ecc -i 6"),
-    ),
-    "another job": NpuFault(
-        "device-busy",
-        lambda host: host[2].processes(("python", 4711, 30000)),
-        (2,),
-        says=("processes of another job", "python", "pid 4711 python 30000 MB", "fuser -v /dev/davinci2"),
-    ),
-    "memory in use by nobody": NpuFault(
-        "device-busy",
-        lambda host: host[2].memory(50000),
-        (2,),
-        says=("its memory is in use", "50000 of 65536 MB", "not visible from here"),
-    ),
-    "a packet size of its own": NpuFault(
-        "mtu-mismatch",
-        mtus,
-        (4,),
-        "warn",
-        ("its MTU differs", "4200, as on 7 other devices", "1500", "hccn_tool -i 4 -mtu -g"),
-    ),
-    "link down": NpuFault(
-        "device-link-down",
-        lambda host: setattr(host[4], "link_up", False),
-        (4,),
-        says=("link status: UP", "link status: DOWN", "reseat its fibre", "hccn_tool -i 4 -link_stat -g"),
-        args=FULL,
-    ),
-    "nothing is watched": NpuFault(
-        "device-detect-unset",
-        lambda host: setattr(host[1], "detect", None),
-        (1,),
-        "warn",
-        ("no detect address", "-i 1 -netdetect -g"),
-    ),
-    "no neighbour": NpuFault(
-        "device-no-lldp",
-        lambda host: host[7].says("lldp", ""),
-        (7,),
-        "warn",
-        ("no neighbour", "hccn_tool -i 7 -lldp -g"),
-        FULL,
-    ),
-    "TLS on": NpuFault(
-        "device-tls-mismatch",
-        lambda host: setattr(host[3], "tls", True),
-        (3,),
-        says=("differs from the others'", "TLS off, as on 23 other devices", r"\| TLS on"),
-    ),
-    "slow": NpuFault(
-        "device-speed-mismatch",
-        lambda host: host[5].speed(100000),
-        (5,),
-        "warn",
-        (r"200000 Mb/s, as on 23 other devices \| 100000 Mb/s",),
-    ),
-    "flaps": NpuFault(
-        "device-link-flaps",
-        lambda host: host[2].link_changes(*[(60.0 * n, n % 2 == 1) for n in range(1, 8)]),
-        (2,),
-        "warn",
-        (r"at most 2 times \| 3 times", "-link_stat -g: LINK DOWN"),
-        FULL,
-    ),
-    "errors": NpuFault(
-        "device-link-errors",
-        lambda host: host[2].counters.update({"roce_new_pkt_rty_num": "50000"}),
-        (2,),
-        "warn",
-        ("roce_new_pkt_rty_num 0 .the median", "device 2: roce_new_pkt_rty_num 50000"),
-        FULL,
-    ),
-}
+def flapping(host: NpuHost) -> None:
+    host[2].link_changes(*[(60.0 * n, n % 2 == 1) for n in range(1, 8)])
+
+
+def sent_again(host: NpuHost) -> None:
+    host[2].counters["roce_new_pkt_rty_num"] = "50000"
+
+
+FAULTS = NpuFault.table(__file__, "FAULTS", no_driver, mtus, flapping, sent_again)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))

@@ -1,10 +1,8 @@
 """Addresses of Ascend devices and their consequences, each fault alone on one host of three."""
 
-from pathlib import Path
-
 import pytest
 
-from tests.lab.npus import NpuHost, Rack
+from tests.lab.npus import NpuHost
 from tests.support.batches import batches, prove_each
 from tests.support.cases import from_cases
 from tests.support.faults import (
@@ -15,12 +13,9 @@ from tests.support.faults import (
     assert_only,
     words,
 )
-from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, assert_says
+from tests.support.npu_faults import NpuExaminer, NpuFault, assert_says, npu_examiner
 
-
-@pytest.fixture
-def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
-    return NpuExaminer(rack, tmp_path)
+examine = npu_examiner
 
 
 def same_host(host: NpuHost) -> None:
@@ -31,53 +26,7 @@ def narrow(host: NpuHost) -> None:
     host[2].netmask = "255.255.255.0"
 
 
-FAULTS = {
-    "no address": NpuFault(
-        "device-ip-missing",
-        lambda host: setattr(host[3], "address", None),
-        (3,),
-        says=("it has no IP address", "-i 3 -ip -g: no ip was preset", "grep _3= /etc/hccn.conf"),
-        args=FABRIC,
-    ),
-    "the file was changed, the device was not": NpuFault(
-        "device-ip-not-applied",
-        lambda host: host.configure(6, address="10.20.77.7"),
-        (6,),
-        says=(
-            r"device 6: address 10\.20\.77\.7 \(/etc/hccn\.conf\)",
-            r"device 6: address 10\.20\.\d\.16 \(hccn_tool\)",
-            "hccn_tool -i 6 -cfg recovery",
-        ),
-    ),
-    "two devices of a host have one address": NpuFault(
-        "device-ip-duplicate",
-        same_host,
-        (3,),
-        says=("another device has its IP address too", r"10\.20\.\d\.14 on node\d devices 3-4"),
-    ),
-    "outside of the segment": NpuFault(
-        "device-ip-subnet",
-        lambda host: setattr(host[5], "address", "10.77.0.15"),
-        (5,),
-        says=(
-            "outside the segment of the others",
-            r"10\.20\.0\.0/16, where its gateway is \| 10\.77\.0\.0/16",
-        ),
-    ),
-    "another netmask": NpuFault(
-        "device-netmask-mismatch",
-        narrow,
-        (2,),
-        says=(r"255\.255\.0\.0 \(/16\), as on 23 other devices \| 255\.255\.255\.0 \(/24\)",),
-    ),
-    "no gateway": NpuFault(
-        "device-gateway-missing",
-        lambda host: setattr(host[1], "gateway", None),
-        (1,),
-        "warn",
-        ("it has no gateway", "a gateway, as 23 other devices have", "-i 1 -gateway -g"),
-    ),
-}
+FAULTS = NpuFault.table(__file__, "FAULTS", same_host, narrow)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS, size=2))

@@ -1,17 +1,12 @@
 """Pings between NPUs over the fabric: which devices are blamed if pings are lost although links are up."""
 
-from pathlib import Path
-
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
 from tests.support.faults import assert_consistent, assert_healthy, assert_only
-from tests.support.npu_faults import FABRIC, NpuExaminer, assert_says, victim
+from tests.support.npu_faults import FABRIC, NpuExaminer, assert_says, npu_examiner, victim
 
-
-@pytest.fixture
-def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
-    return NpuExaminer(rack, tmp_path)
+examine = npu_examiner
 
 
 def cut_off(rack: Rack, host: NpuHost, *devices: int) -> None:

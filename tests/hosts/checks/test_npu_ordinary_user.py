@@ -7,14 +7,12 @@ import pytest
 
 from tests.lab.npus import Rack
 from tests.support.faults import assert_consistent, assert_healthy, assert_only
-from tests.support.npu_faults import ALL, NpuExaminer
+from tests.support.npu_faults import ALL, NpuExaminer, npu_examiner
 
 UNREAD = "the NPU network was not examined"
 
 
-@pytest.fixture
-def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
-    return NpuExaminer(rack, tmp_path)
+examine = npu_examiner
 
 
 @pytest.mark.parametrize(

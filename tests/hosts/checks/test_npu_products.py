@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,13 +14,12 @@ from tests.lab import Lab, missing
 from tests.lab.npu_products import PRODUCTS
 from tests.lab.npus import NpuHost, Rack, fit_npus
 from tests.support.batches import batches, prove_each
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.faults import ALONE, assert_healthy, assert_only
-from tests.support.npu_faults import FABRIC, FULL, NpuExaminer, NpuFault, assert_says
+from tests.support.npu_faults import NpuExaminer, NpuFault, assert_says
 
 Fitted = Callable[[str], NpuExaminer]
 TRAINING, A3, A950 = "atlas-training", "atlas-a3", "atlas-950"
-SIXTEEN = tuple(range(16))
 
 
 @pytest.fixture(scope="module")
@@ -52,15 +51,7 @@ def fitted(racks: Callable[[str], Rack], tmp_path: Path) -> Fitted:
     return healthy_again
 
 
-@pytest.mark.parametrize(
-    ("product", "devices", "exam"),
-    [
-        pytest.param(TRAINING, 8, FULL, marks=pytest.mark.long),
-        (A3, 16, FULL),
-        pytest.param(A950, 8, (*FULL, "--mesh", "none"), marks=pytest.mark.long),
-        (A950, 8, FULL),
-    ],
-)
+@cases
 def test_healthy(product: str, devices: int, exam: tuple[str, ...], fitted: Fitted) -> None:
     examine = fitted(product)
     began = time.monotonic()
@@ -94,78 +85,14 @@ def all_ports_down(host: NpuHost) -> None:
     host[3].says("dev_info", (host[3].said("dev_info") or "").replace(" UP  ", " DOWN"))
 
 
-FAULTS: dict[str, tuple[str, NpuFault]] = {
-    "Atlas training, on another rail": (
-        TRAINING,
-        NpuFault(
-            "device-ip-subnet",
-            other_rail,
-            (4,),
-            says=(
-                "outside the segment of its rail",
-                r"192\.168\.100\.0/24, as on 5 other devices \| 192\.168\.101\.0/24",
-            ),
-            args=FABRIC,
-        ),
-    ),
-    "Atlas training, a pair apart from the other hosts'": (
-        TRAINING,
-        NpuFault(
-            "device-ip-subnet",
-            pair_elsewhere,
-            (2, 6),
-            says=(r"devices 2,6", r"192\.168\.102\.0/24, as on 4 other devices \| 192\.168\.150\.0/24"),
-            args=FABRIC,
-        ),
-    ),
-    "Atlas training, addresses exchanged": (
-        TRAINING,
-        NpuFault(
-            "device-ip-subnet",
-            exchanged,
-            (1, 2),
-            says=(
-                r"device 1: 192\.168\.101\.0/24",
-                r"device 1: 192\.168\.102\.0/24; device 2: 192\.168\.101",
-            ),
-        ),
-    ),
-    "Atlas A3, one link": (
-        A3,
-        NpuFault(
-            "device-link-down",
-            lambda host: setattr(host[15], "link_up", False),
-            (15,),
-            says=("hccn_tool -i 15 -link -g",),
-            args=FABRIC,
-        ),
-    ),
-    "Atlas A3, one die": (
-        A3,
-        NpuFault(
-            "device-unhealthy",
-            lambda host: host[13].health("Alarm", "80E18400"),
-            (13,),
-            says=("health Alarm", "80E18400", "info -t health -i 6"),
-        ),
-    ),
-    "Atlas A3, a super pod does without addresses": (
-        A3,
-        NpuFault("device-ip-missing", without_addresses, SIXTEEN, "warn"),
-    ),
-    "Atlas training, a card is missing": (
-        TRAINING,
-        NpuFault("device-missing", lambda host: host.drop(5), (5,), says=("8, as on 2 other hosts",)),
-    ),
-    "Atlas 950, no port is up": (
-        A950,
-        NpuFault("device-link-down", all_ports_down, (3,), says=(r"\| no port is up",)),
-    ),
-    "Atlas 950, a card is missing": (
-        A950,
-        NpuFault("device-missing", lambda host: host.drop(5), (5,), says=("8, as on 2 other hosts",)),
-    ),
-}
+@dataclass(frozen=True)
+class ProductFault(NpuFault):
+    product: str = ""
+
+
+FAULTS = ProductFault.table(
+    __file__, "FAULTS", other_rail, pair_elsewhere, exchanged, without_addresses, all_ports_down
+)
 
 
 SAMPLE = from_cases(__file__, "SAMPLE", tuple[str, ...])
@@ -176,7 +103,7 @@ INVALID_PLAN = "Atlas training, a card is missing"
 
 def by_product() -> Iterator[Any]:
     for product in (TRAINING, A3, A950):
-        faults = {name: fault for name, (kind, fault) in FAULTS.items() if kind == product}
+        faults = {name: fault for name, fault in FAULTS.items() if fault.product == product}
         for batch in batches(faults, *SAMPLE, size=2, alone=[INVALID_PLAN]):
             yield pytest.param(product, *batch.values, id=batch.id, marks=batch.marks)
 
@@ -184,7 +111,7 @@ def by_product() -> Iterator[Any]:
 @pytest.mark.parametrize(("product", "names"), [*by_product()])
 def test_found(product: str, names: list[str], fitted: Fitted) -> None:
     examine = fitted(product)
-    prove_each({name: FAULTS[name][1] for name in names}, examine)
+    prove_each({name: FAULTS[name] for name in names}, examine)
     assert not examine.rack.refused
 
 

@@ -2,14 +2,11 @@
 
 import threading
 import time
-from pathlib import Path
 
-import pytest
-
-from tests.lab.npus import NpuHost, Rack
+from tests.lab.npus import NpuHost
 from tests.support.cases import from_cases
 from tests.support.faults import Outcome, assert_consistent, assert_healthy, prove
-from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, victim
+from tests.support.npu_faults import FABRIC, NpuExaminer, NpuFault, npu_examiner, victim
 
 OF_SMI = {"device-unhealthy", "device-busy"}
 OF_THE_FILE = {"device-ip-not-applied"}
@@ -17,9 +14,7 @@ OF_HCCN = from_cases(__file__, "OF_HCCN", set[str])
 OF_ROOT = {"firewall-blocks", "kernel-log", "memory-errors"}
 
 
-@pytest.fixture
-def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
-    return NpuExaminer(rack, tmp_path)
+examine = npu_examiner
 
 
 def undecided_on(outcome: Outcome, host: str) -> dict[str, str]:

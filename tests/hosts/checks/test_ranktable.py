@@ -5,7 +5,6 @@ copy of it.
 import json
 import platform
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,17 +12,16 @@ import pytest
 from doctor.job.ranktable import LiveDevice, LiveServer, make_table
 from doctor.job.ranktable.make import MakeForm
 from tests.lab.npus import Rack
+from tests.support.cases import from_cases
 from tests.support.faults import ALONE, assert_healthy, assert_only, some_of
-from tests.support.npu_faults import ALL, NpuExaminer, assert_says
+from tests.support.npu_faults import ALL, NpuExaminer, assert_says, npu_examiner
 
 MACHINE = platform.machine()
 ON_HOSTS = "/opt/job/hccl.json"
 Document = dict[str, Any]
 
 
-@pytest.fixture
-def examine(rack: Rack, tmp_path: Path) -> NpuExaminer:
-    return NpuExaminer(rack, tmp_path)
+examine = npu_examiner
 
 
 def sound(rack: Rack, form: MakeForm = "1.0") -> str:
@@ -77,35 +75,8 @@ def no_such_device(document: Document) -> None:
     entry(document, 0, 7)["device_id"] = "9"
 
 
-WRONG: dict[str, tuple[Callable[[Document], None], str, list[int], tuple[str, ...]]] = {
-    "another address": (
-        other_address,
-        "node2",
-        [3],
-        (
-            "device 3 has a different address",
-            "rank 11",
-            r"device_ip 10\.20\.2\.99 \| 10\.20\.2\.13",
-            "ranktable make",
-        ),
-    ),
-    "addresses exchanged": (
-        exchanged,
-        "node3",
-        [0, 1],
-        (
-            "devices 0-1 have other addresses",
-            "ranks 16-17",
-            r"device_ip 10\.20\.3\.11, device_ip 10\.20\.3\.10",
-        ),
-    ),
-    "a device that is not there": (
-        no_such_device,
-        "node1",
-        [9],
-        ("device 9 of the rank table is not there", "rank 7", "the host has 0, 1, 2, 3, 4, 5, 6, 7"),
-    ),
-}
+Wrong = tuple[Callable[[Document], None], str, list[int], tuple[str, ...]]
+WRONG = from_cases(__file__, "WRONG", dict[str, Wrong], other_address, exchanged, no_such_device)
 
 
 @pytest.mark.parametrize("name", some_of(WRONG, "another address"))

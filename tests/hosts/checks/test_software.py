@@ -42,60 +42,7 @@ def old_firmware(host: Host) -> None:
     host.write(f"{ASCEND}/firmware/version.info", "Version=6.4.12.1.241\n")
 
 
-FAULTS = {
-    "another system": Fault(
-        "version-drift",
-        lambda host: host.write("/etc/os-release", 'PRETTY_NAME="openEuler 22.03 LTS"\n'),
-        "warn",
-        ("system differs", "as on 3 hosts", "openEuler 22.03"),
-    ),
-    "another kernel": Fault(
-        "version-drift",
-        lambda host: host.shadow("/proc/sys/kernel/osrelease", "4.19.90-2107\n"),
-        "warn",
-        ("kernel differs", "as on 3 hosts", "4.19.90-2107"),
-    ),
-    "another driver": Fault(
-        "version-drift",
-        lambda host: host.write(f"{ASCEND}/driver/version.info", DRIVER),
-        "warn",
-        ("driver differs", r"not installed, as on 3 hosts \| 24\.1\.0"),
-    ),
-    "a variable set by sshd": Fault(
-        "env-drift",
-        lambda host: host.sshd(SetEnv="HCCL_CONNECT_TIMEOUT=7200"),
-        "warn",
-        ("HCCL_CONNECT_TIMEOUT differs", r"\(not set\), as on 3 hosts \| 7200"),
-    ),
-    "a variable set by the shell's start file": Fault(
-        "env-drift",
-        lambda host: host.write("/home/trainee/.bashrc", "export NCCL_IB_DISABLE=1\n"),
-        "warn",
-        ("NCCL_IB_DISABLE differs",),
-        user="trainee",
-    ),
-    "another number of the user": Fault(
-        "env-drift",
-        renumber,
-        "warn",
-        ("number of user trainee differs", r"4001, as on 3 hosts \| 4007"),
-        user="trainee",
-    ),
-    "torch_npu for another torch": Fault(
-        "version-incompatible",
-        other_torch,
-        says=("built for another torch", r"torch 2\.0\.1 for torch_npu 2\.0\.1 \| torch 2\.1\.0"),
-        args=(*ALONE, *PLAIN),
-        also=("version-drift",),
-    ),
-    "firmware that the driver refuses": Fault(
-        "version-incompatible",
-        old_firmware,
-        "warn",
-        (r"7\.0\.0 to 7\.5\.9 for driver 24\.1\.0 \| 6\.4\.12",),
-        also=("version-drift",),
-    ),
-}
+FAULTS = Fault.table(__file__, "FAULTS", renumber, other_torch, old_firmware)
 
 
 @pytest.mark.parametrize("names", batches(FAULTS))

@@ -13,6 +13,7 @@ import pytest
 
 from doctor.report.files.json import CheckReport
 from tests.lab import Lab
+from tests.support.cases import cases
 from tests.support.faults import judged_again
 from tests.support.packages import package
 from tests.support.smoke.faults import no_new_connections
@@ -176,9 +177,7 @@ def test_no_torch_anywhere(run: Runner, lab: Lab) -> None:
     assert_red(lab, outcome.report, outcome.text)
 
 
-@pytest.mark.parametrize(
-    "command", [("check",), pytest.param(("preflight", "--no-smoke"), marks=pytest.mark.long)]
-)
+@cases
 def test_torch_is_not_needed_without_a_smoke_run(command: tuple[str, ...], run: Runner) -> None:
     outcome = run(*command, HOSTS, python=WITHOUT_TORCH)
     assert (outcome.code, outcome.faults) == (0, {}), outcome.text

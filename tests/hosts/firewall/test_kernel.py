@@ -339,15 +339,7 @@ def test_random_iptables(lab: Lab, seed: int) -> None:
     assert Action.UNKNOWN not in compare(lab)
 
 
-STOPPED_EARLY = {
-    "raw": "*raw\n:PREROUTING ACCEPT [0:0]\n-A PREROUTING -p tcp --dport 29500 -j DROP\nCOMMIT\n",
-    "mangle, and then the policy": (
-        "*mangle\n:PREROUTING ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\n:mine - [0:0]\n"
-        "-A PREROUTING -j mine\n-A mine -p tcp --dport 29500:29600 -j DROP\n"
-        f"-A OUTPUT -d {PEERS[0]} -p tcp --dport 29510 -j DROP\nCOMMIT\n"
-        "*filter\n:INPUT DROP [0:0]\n:FORWARD ACCEPT [0:0]\n:OUTPUT ACCEPT [0:0]\nCOMMIT\n"
-    ),
-}
+STOPPED_EARLY = from_cases(__file__, "STOPPED_EARLY", dict[str, str])
 EARLY_CHAINS = from_cases(__file__, "EARLY_CHAINS", dict[str, str])
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.lab import Host, Lab
+from tests.support.cases import cases_with
 from tests.support.hang.named import culprits
 from tests.support.hang.ranks import JOB
 from tests.support.injob import Job, environment, torchrun_argv
@@ -91,25 +92,7 @@ def test_the_host_without_a_launcher_is_named(lab: Lab) -> None:
     assert "--node-rank=2" in said["hang"]["commands"][0]
 
 
-@pytest.mark.parametrize(
-    ("change", "guilty", "summary"),
-    [
-        (nobody_at, ["node1", "node2", "node3"], f"{NO_HOST}:{PORT}, which is not a host of this job"),
-        pytest.param(
-            of_node(2, replaced(str(PORT), "29656")),
-            ["node3"],
-            "calls port 29656; the others call",
-            marks=pytest.mark.long,
-        ),
-        pytest.param(unnamed, ["node2"], "cannot resolve trainer-0.invalid", marks=pytest.mark.long),
-        pytest.param(
-            of_node(2, replaced("--node-rank=2", "--node-rank=1")),
-            ["node2", "node3"],
-            "has node rank 1",
-            marks=pytest.mark.long,
-        ),
-    ],
-)
+@cases_with(nobody_at, of_node, replaced, unnamed)
 def test_launchers_that_call_another_place(change: Change, guilty: list[str], summary: str, lab: Lab) -> None:
     hosts = [lab[f"node{number}"] for number in (1, 2, 3)]
     with launchers(hosts, change) as job:

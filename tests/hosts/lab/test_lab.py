@@ -7,12 +7,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.lab import Host, Lab, missing, needs, sweep
+from tests.lab import Lab, missing, needs, sweep
 from tests.lab.controller import REPOSITORY
 from tests.lab.needs import processes_of
+from tests.support.cases import cases
+from tests.support.faults import injection
 
 PORT = 29500
 
@@ -53,39 +56,11 @@ def test_init_reaps_orphans(lab: Lab) -> None:
 # Apart from each other and from the machine.
 
 
-@pytest.mark.parametrize(
-    ("change", "look"),
-    [
-        (lambda host: host.sysctl("net.core.somaxconn", 77), "cat /proc/sys/net/core/somaxconn"),
-        (lambda host: host.shm("8m"), "df /dev/shm"),
-        (lambda host: host.names({"node4": "127.0.1.1"}), "getent hosts node4"),
-        (lambda host: host.hostname("other"), "hostname"),
-        (lambda host: host.do("touch /etc/new /tmp/new /run/new"), "ls -d /etc/new /tmp/new /run/new 2>&1"),
-        (lambda host: host.mtu(1234), "cat /sys/class/net/eth0/mtu"),
-        (lambda host: host.link_down(), "cat /sys/class/net/eth0/operstate"),
-        (lambda host: host.add_interface("ib0", "10.0.0.1/24"), "ls /sys/class/net"),
-        (lambda host: host.kernel_log("NVRM: Xid 79\n"), "dmesg -T"),
-        (lambda host: host.shadow("/proc/swaps", "swapped\n"), "cat /proc/swaps"),
-        (
-            lambda host: host.shadow_dir("/proc/sys/net/ipv4/neigh/default", {"gc_thresh1": "9\n"}),
-            "cat /proc/sys/net/ipv4/neigh/default/gc_thresh*",
-        ),
-        (
-            lambda host: host.sysfs_class("infiniband", {"mlx5_0": {"ports": {"1": {"state": "1: DOWN\n"}}}}),
-            "cat /sys/class/infiniband/mlx5_0/ports/1/state /sys/class/net/eth0/mtu 2>&1",
-        ),
-        (lambda host: host.program("npu-smi", "echo two"), "npu-smi 2>&1"),
-        (lambda host: host.no_tool("python3"), "command -v python3"),
-        (lambda host: host.iptables("-A", "INPUT", "-j", "ACCEPT"), "iptables-nft -S"),
-    ],
-    ids=lambda value: value.split()[0] if isinstance(value, str) else "",
-)
-def test_change_is_seen_on_one_host_only_until_reset(
-    lab: Lab, change: Callable[[Host], object], look: str
-) -> None:
+@cases
+def test_change_is_seen_on_one_host_only_until_reset(lab: Lab, change: dict[str, Any], look: str) -> None:
     first, second = lab["node1"], lab["node2"]
     fine, neighbour = first.ask(look).stdout, second.ask(look).stdout
-    change(first)
+    injection(change)(first)
     changed = first.ask(look).stdout
     assert changed != fine
     assert second.ask(look).stdout == neighbour

@@ -3,11 +3,13 @@
 import subprocess
 import time
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from tests.lab.npus import NpuHost, Rack
 from tests.support.cases import cases, from_cases
+from tests.support.faults import injection
 from tests.support.npu_tools import Answer, tool
 
 BUSY = (11, "hccn_tool is busy, please try again.\n", "")
@@ -40,53 +42,13 @@ def test_getters(rack: Rack) -> None:
     assert not rack["node1"].calls
 
 
-NOTHING = list
-"""A setting that changes nothing."""
-
-
-def unset(name: str) -> Callable[[NpuHost], None]:
-    return lambda host: setattr(host[0], name, None)
-
-
-ERRORS: list[tuple[Callable[[NpuHost], object], str, Answer]] = [
-    (unset("address"), "0 -ip -g", (13, "", "Get ipconf failed, because no ip was preset there!\n")),
-    (
-        unset("gateway"),
-        "0 -gateway -g",
-        (2, "", "Get gateway failed, because no gateway was preset there!\n"),
-    ),
-    (unset("tls"), "0 -tls -g", (14, "", "No certificate found, please set certs firstly!\n")),
-    (unset("detect"), "0 -netdetect -g", (0, "netdetect address: 0.0.0.0\n", "")),
-    (unset("detect"), "0 -net_health -g", (0, "net health status: Init\n", "")),
-    (lambda host: host[0].without_module(), "0 -optical -g", (20, "Optical module is not present.\n", "")),
-    (
-        lambda host: host[0].fails("optical", "Control link unreachable.", 15),
-        "0 -optical -g",
-        (15, "", "Control link unreachable.\n"),
-    ),
-    (lambda host: host[0].speed(None), "0 -speed -g", (0, "Speed: Unknown!\n", "")),
-    (lambda host: host[0].says("lldp", ""), "0 -lldp -g", (0, "", "")),
-    (
-        lambda host: setattr(host[0], "net_health", "Socket failed"),
-        "0 -net_health -g",
-        (0, "net health status: Socket failed\n", ""),
-    ),
-    (lambda host: host.drop(5), "5 -link -g", (4, "", "The device is not exist!\n")),
-    (NOTHING, "8 -link -g", (4, "", "Get invalid device id.\n")),
-    (NOTHING, "x -link -g", (4, "", "Get invalid device id.\n")),
-    (NOTHING, "0 -qux -g", (13, "The command is not supported on this product.\n", "")),
-    (NOTHING, "0 -ping -g address nobody", (6, "", "The ip address you configured is invalid!\n")),
-    (NOTHING, "0 -cfg status", (0, "config status:SUCCESS\n", "")),
-]
-
-
-@pytest.mark.parametrize(("change", "arguments", "answer"), ERRORS, ids=[case[1] for case in ERRORS])
+@cases
 def test_each_change_shows_in_its_answer(
-    rack: Rack, change: Callable[[NpuHost], object], arguments: str, answer: Answer
+    rack: Rack, change: dict[str | int, Any], arguments: str, answer: Answer
 ) -> None:
     host = rack["node1"]
     fine = tool(host, f"-i {arguments}")
-    change(host)
+    injection(change)(host)
     assert tool(host, f"-i {arguments}") == answer
     rack.reset()
     assert tool(host, f"-i {arguments}") == fine

@@ -2,13 +2,14 @@
 
 import re
 import sys
+from dataclasses import dataclass
 from importlib.metadata import distribution
 
 import pytest
 
 from doctor.exam.examination import own_interpreters
 from tests.lab import Lab
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.trials.logs.capture import JOBS
 from tests.trials.logs.cases import CASES, CHECKPOINTS, Prepare
 
@@ -57,76 +58,22 @@ def name_known(lab: Lab) -> None:
         host.do('echo "$1 $2" >>/etc/hosts', lab["node1"].address, HEAD)
 
 
-no_power = CASES["host-down-mpirun"].prepare
-PROOFS: dict[str, tuple[Prepare, str, Prepare, str]] = {
-    "port": (
-        CASES["port"].prepare,
-        "port-in-use fails on node1: port 29500",
-        Lab.reset,
-        f"{GONE}port-in-use, ports-not-reserved and stuck-process pass on node1",
-    ),
-    "drop": (
-        CASES["drop"].prepare,
-        "port-unreachable fails on node1: connections to its master port 29500 get no answer",
-        Lab.reset,
-        f"{GONE}port-unreachable, firewall-blocks, master-not-here,",
-    ),
-    "reject": (
-        CASES["reject"].prepare,
-        "port-unreachable fails on node1: ",
-        Lab.reset,
-        f"{GONE}port-unreachable, firewall-blocks, route-leads-nowhere and host-unreachable pass on node1",
-    ),
-    "shm-map": (
-        CASES["shm-map"].prepare,
-        "shm-small fails on node2: ",
-        Lab.reset,
-        f"{GONE}shm-small and shm-full pass on node2",
-    ),
-    "shm-loader": (
-        CASES["shm-loader"].prepare,
-        "shm-small fails on node2: ",
-        Lab.reset,
-        f"{GONE}shm-small and shm-full pass on node2",
-    ),
-    "host-down-mpirun": (
-        no_power,
-        "host-unreachable fails on node3",
-        Lab.reset,
-        f"{GONE}host-unreachable and firewall-blocks pass on node3",
-    ),
-    "name": (
-        nothing,
-        "master-not-here fails: the name of the master cannot be resolved",
-        name_known,
-        f"{GONE}master-not-here and names-disagree pass on node2",
-    ),
-    "missing": (
-        no_power,
-        "host-unreachable fails on node3",
-        Lab.reset,
-        f"{OPEN}launch-ranks could not be decided: no host shows how that job was started;",
-    ),
-    "oom": (
-        kernel_killed,
-        "kernel-log fails on node2: ",
-        Lab.reset,
-        f"{OPEN}kernel-log and memory-low pass on node2, but do not look at the memory that the job itself",
-    ),
-    "full-disk": (
-        full_disk,
-        "/checkpoints is full on node2: 0 MB free of 4 MB",
-        Lab.reset,
-        f"{OPEN}disk-full, tmp-not-writable and kernel-log pass on node2, but do not look at quotas and",
-    ),
-    "version": (
-        other_torch,
-        "version-drift fails on node2: ",
-        Lab.reset,
-        f"{OPEN}version-incompatible, version-drift and env-drift pass on node2, but do not look at",
-    ),
-}
-"""For each: the fault on the hosts, what proves it, the repair, and the result after the repair."""
+def prepared(case: str) -> Prepare:
+    return CASES[case].prepare
+
+
+@dataclass(frozen=True)
+class Proof:
+    """The fault on the hosts, what proves it, the result of the repair, and the repair, if it is no reset."""
+
+    fault: Prepare
+    proof: str
+    then: str
+    repair: Prepare | None = None
+
+
+KNOWN = (prepared, full_disk, nothing, name_known, kernel_killed, other_torch)
+PROOFS = from_cases(__file__, "PROOFS", dict[str, Proof], *KNOWN)
 
 
 NOT_TAKEN = pytest.mark.skipif(
@@ -139,13 +86,13 @@ NOT_TAKEN = pytest.mark.skipif(
     "name", [pytest.param(name, marks=NOT_TAKEN if name == "version" else ()) for name in PROOFS]
 )
 def test_the_hosts_prove_it_while_it_stands(lab: Lab, name: str) -> None:
-    fault, proof, repair, then = PROOFS[name]
-    fault(lab)
+    case = PROOFS[name]
+    case.fault(lab)
     there = explained(lab, name)
-    assert f"{PROVED}{proof}" in there, there
-    repair(lab)
+    assert f"{PROVED}{case.proof}" in there, there
+    (case.repair or Lab.reset)(lab)
     repaired = explained(lab, name)
-    assert then in repaired, repaired
+    assert case.then in repaired, repaired
     assert PROVED not in repaired
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.lab import Lab
+from tests.support.cases import cases
 from tests.trials.logs.capture import run
 from tests.trials.logs.cases import CASES
 
@@ -21,15 +22,7 @@ def explained(lab: Lab, folder: Path, hosts: int) -> subprocess.CompletedProcess
     return lab.doctor("explain", str(folder), *asked, env={"COLUMNS": "200"})
 
 
-@pytest.mark.parametrize(
-    ("name", "host", "check"),
-    [
-        pytest.param("port", "node1", "port-in-use", marks=pytest.mark.long),
-        ("drop", "node1", "firewall-blocks"),
-        pytest.param("shm-map", "node2", "shm-small", marks=pytest.mark.long),
-        pytest.param("reject", "node1", "firewall-blocks", marks=pytest.mark.long),
-    ],
-)
+@cases
 def test_the_check_proves_it_until_it_is_repaired(
     lab: Lab, name: str, host: str, check: str, tmp_path: Path
 ) -> None:

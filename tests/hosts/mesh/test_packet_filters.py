@@ -16,6 +16,7 @@ from doctor.mesh import (
 )
 from doctor.mesh.run import mesh_script, run_mesh
 from tests.lab.needs import missing
+from tests.support.cases import cases_with, from_cases
 from tests.support.faults import some_of
 from tests.support.mesh_session import LocalSession
 
@@ -93,10 +94,13 @@ def lab(built: Lab) -> Iterator[Lab]:
     built.clear()
 
 
-def named(
-    result: MeshResult, *, ways: bool = False
-) -> list[tuple[tuple[str, ...], str, tuple[str, ...], bool]]:
-    def plain(blame: MeshBlame) -> tuple[tuple[str, ...], str, tuple[str, ...], bool]:
+Inject = Callable[[Lab], None]
+Blame = tuple[tuple[str, ...], str, tuple[str, ...], bool]
+"""The hosts, the direction, the kinds of ports, and whether it is decided."""
+
+
+def named(result: MeshResult, *, ways: bool = False) -> list[Blame]:
+    def plain(blame: MeshBlame) -> Blame:
         return blame.hosts, blame.direction, blame.kinds, blame.decided
 
     return sorted(map(plain, culprits(result.ways if ways else result.links)))
@@ -114,55 +118,19 @@ def test_a_healthy_mesh_leaves_no_socket_behind(lab: Lab) -> None:
         assert left == []
 
 
-FAULTS: dict[
-    str, tuple[Callable[[Lab], None], list[tuple[tuple[str, ...], str, tuple[str, ...], bool]], str]
-] = {
-    "inbound": (
-        lambda lab: lab.rule("h2", "input", f"{SYN} drop"),
-        [(("h2",), "inbound", ("hccl", "ephemeral"), True)],
-        "dropped",
-    ),
-    "outbound": (
-        lambda lab: lab.rule("h2", "output", f"{SYN} drop"),
-        [(("h2",), "outbound", ("master", "hccl", "ephemeral"), True)],
-        "dropped",
-    ),
-    "rejected": (
-        lambda lab: lab.rule("h3", "input", f"{SYN} reject with tcp reset"),
-        [(("h3",), "inbound", ("hccl", "ephemeral"), True)],
-        "refused",
-    ),
-    "unreachable": (
-        lambda lab: lab.rule("h3", "input", f"{SYN} reject with icmpx type host-unreachable"),
-        [(("h3",), "inbound", ("hccl", "ephemeral"), True)],
-        "no-route",
-    ),
-    "link down": (
-        lambda lab: (lab.sh(f"ip -n {lab.space('h1')} link set eth0 down"), None)[1],
-        [(("h1",), "both", ("master", "hccl", "ephemeral"), True)],
-        "",
-    ),
-    "master port": (
-        lambda lab: lab.rule("h0", "input", f"{SYN} tcp dport {MASTER} drop"),
-        [(("h0",), "inbound", ("master",), True)],
-        "dropped",
-    ),
-    "master port open, ephemeral ports dropped": (
-        lambda lab: lab.rule("h0", "input", f"{SYN} tcp dport != {{ {MASTER}, {HCCL} }} drop"),
-        [(("h0",), "inbound", ("ephemeral",), True)],
-        "dropped",
-    ),
-    "one pair": (
-        lambda lab: lab.rule("h1", "input", f"ip saddr 10.77.0.4 {SYN} drop"),
-        [(("h1", "h3"), "pair", ("hccl", "ephemeral"), False)],
-        "dropped",
-    ),
-    "answers lost": (
-        lambda lab: lab.rule("h1", "input", "tcp flags & (syn | rst | psh) == psh drop"),
-        [(("h1",), "both", ("master", "hccl", "ephemeral"), True)],
-        "silent",
-    ),
-}
+def cut(host: str, hook: str, rule: str) -> Inject:
+    return lambda lab: lab.rule(host, hook, rule)
+
+
+def unplugged(host: str) -> Inject:
+    return lambda lab: (lab.sh(f"ip -n {lab.space(host)} link set eth0 down"), None)[1]
+
+
+def narrowed(host: str, size: int) -> Inject:
+    return lambda lab: lab.port_mtu(host, size)
+
+
+FAULTS = from_cases(__file__, "FAULTS", dict[str, tuple[Inject, list[Blame], str]], cut, unplugged)
 
 
 @pytest.mark.parametrize(
@@ -187,25 +155,9 @@ def test_a_third_of_the_packets_lost_is_not_a_firewall(lab: Lab) -> None:
     assert any(link.ms is not None and link.ms > 500 for link in result.links)
 
 
-LARGE = "meta length > 1000 drop"
-
-
-@pytest.mark.parametrize(
-    ("inject", "guilty"),
-    [
-        (lambda lab: lab.rule("h2", "input", LARGE), (("h2",), "inbound", ("ephemeral",), True)),
-        (lambda lab: lab.rule("h2", "output", LARGE), (("h2",), "outbound", ("ephemeral",), True)),
-        (lambda lab: lab.port_mtu("h2", 900), (("h2",), "both", ("ephemeral",), True)),
-        pytest.param(
-            lambda lab: lab.rule("h1", "input", f"ip saddr 10.77.0.4 {LARGE}"),
-            (("h1", "h3"), "pair", ("ephemeral",), False),
-            marks=pytest.mark.long,
-        ),
-    ],
-    ids=["in", "out", "port", "pair"],
-)
+@cases_with(cut, narrowed)
 def test_a_hole_for_large_packets_is_named_though_connections_work(
-    lab: Lab, inject: Callable[[Lab], None], guilty: tuple[tuple[str, ...], str, tuple[str, ...], bool]
+    lab: Lab, inject: Inject, guilty: Blame
 ) -> None:
     inject(lab)
     result = lab.mesh()

@@ -17,7 +17,7 @@ import pytest
 
 from tests.hosts.run.test_torchrun import give_logins
 from tests.lab import Lab
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.command import relays
 from tests.support.injob import environment
 from tests.support.paths import ROOT
@@ -91,9 +91,7 @@ def test_a_silent_job_is_not_ended_because_another_one_hangs(lab: Lab, tmp_path:
     assert "rank" not in done.stderr.replace("ranks", "")
 
 
-@pytest.mark.parametrize(
-    ("before", "port"), [((), 29745), (NOBODY, 29500)], ids=["same user", "another user, port 29500"]
-)
+@cases
 def test_an_own_hang_is_ended_beside_a_job_of_others(
     lab: Lab, tmp_path: Path, before: Sequence[str], port: int
 ) -> None:

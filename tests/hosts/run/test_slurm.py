@@ -3,11 +3,9 @@
 import json
 import sys
 
-import pytest
-
 from tests.lab.slurm import Slurm
 from tests.lab.slurmjob import submit
-from tests.support.cases import from_cases
+from tests.support.cases import cases, from_cases
 from tests.support.command import await_true
 from tests.support.paths import ROOT
 
@@ -28,14 +26,7 @@ WAITS = "srun --ntasks-per-node=1 sh -c 'echo ready; exec sleep 600'"
 CANCEL, LIMIT = ("scancel",), ("scontrol", "update", "EndTime=now")
 
 
-@pytest.mark.parametrize(
-    ("order", "why"),
-    [
-        (CANCEL, "somebody ended the job by SIGTERM: it was cancelled, or its hosts were taken"),
-        pytest.param(LIMIT, "its time limit was reached", marks=pytest.mark.long),
-    ],
-    ids=["scancel", "time limit"],
-)
+@cases
 def test_an_end_by_slurm_accuses_nobody(slurm: Slurm, order: tuple[str, ...], why: str) -> None:
     options = "--no-preflight --on-loss end --restarts 3 --json run.json"
     job = submit(slurm, f"cd $JOB; exec doctor run {options} -- {WAITS} 2> errors\n", nodes=2)

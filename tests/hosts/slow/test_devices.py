@@ -12,6 +12,7 @@ from tests.lab.amd import fit_amd
 from tests.lab.gpus import fit_gpus
 from tests.lab.npus import fit_npus
 from tests.lab.smi_tables import Process
+from tests.support.cases import cases_with
 from tests.support.slow.hosts import LabJob, training
 
 pytestmark = pytest.mark.slow
@@ -66,14 +67,7 @@ def ascend(lab: Lab, hosts: list[Host]) -> Iterator[Fitted]:
     rack.free()
 
 
-@pytest.mark.parametrize(
-    ("vendor", "library", "name", "reasons"),
-    [
-        (nvidia, "libcuda.so.1", "NVIDIA GPU 1", ["hardware thermal slowdown"]),
-        pytest.param(amd, "libamdhip64.so.6", "AMD GPU 1", ["thermal slowdown"], marks=pytest.mark.long),
-        pytest.param(ascend, "libhccl.so", "NPU 1", [], marks=pytest.mark.long),
-    ],
-)
+@cases_with(nvidia, amd, ascend)
 def test_the_clock_of_one_device_is_low(
     make_lab: Callable[..., Lab],
     vendor: Callable[..., Iterator[Fitted]],

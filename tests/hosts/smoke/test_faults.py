@@ -13,6 +13,7 @@ from doctor.judge.reading import read_recording
 from doctor.recording import load
 from doctor.smoke.judge.speed import perhaps_slow
 from tests.lab import Lab, missing
+from tests.support.cases import cases
 from tests.support.commands import doctor
 from tests.support.faults import some_of
 from tests.trials.kinds import INSIDE
@@ -90,15 +91,7 @@ def test_healthy_hosts_pass_and_are_left_as_they_were(lab: Lab, smoke: Smoker) -
     assert (code, {**again, "run": None}) == (0, {**smoked.report, "run": None})
 
 
-@pytest.mark.parametrize(
-    ("hosts", "ranks", "layout"),
-    [
-        ("node2", "1", (1, 1)),
-        pytest.param("node2", "2", (2, 1), marks=pytest.mark.long),
-        pytest.param("node[2-3]", "1", (2, 1), marks=pytest.mark.long),
-        pytest.param("node[1-3]", "1", (3, 1), marks=pytest.mark.long),
-    ],
-)
+@cases
 def test_few_hosts_and_few_ranks(hosts: str, ranks: str, layout: tuple[int, int], smoke: Smoker) -> None:
     smoked = smoke(hosts, "--ranks-per-host", ranks)
     assert_well(smoked)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.support import batches as module
 from tests.support.batches import batches, prove_each
+from tests.support.cases import cases_with
 from tests.support.faults import ALONE, HEAD, Fault, Outcome
 
 
@@ -24,16 +25,7 @@ def test_the_first_is_alone_and_three_of_the_others_share_a_run() -> None:
     assert ids({name: fault(name) for name in "abcde"}, size=2) == ["a", "b + c", "d + e"]
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        fault("b"),
-        fault("c", on=HEAD),
-        fault("c", args=(*ALONE, "--strict")),
-        fault("c", user="trainee"),
-    ],
-    ids=["of one kind", "on the head", "found by other options", "found by another user"],
-)
+@cases_with(fault)
 def test_faults_that_may_show_in_each_other_s_results_do_not_share_one(other: Fault) -> None:
     faults = {"a": fault("a"), "b": fault("b", on=HEAD), "c": other}
     assert ids(faults, *faults) == ["a", "b", "c"]

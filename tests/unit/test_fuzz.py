@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.cases import cases_with
 from tests.trials.fuzz.target import Find, Target, refuse_unsafe, tried
 from tests.trials.fuzz.targets import TARGETS
 
@@ -43,10 +44,7 @@ def _say(_: bytes) -> None:
     refuse_unsafe("\x1b[2J")
 
 
-@pytest.mark.parametrize(
-    ("read", "said"),
-    [(_recurse, "RecursionError"), (_fill, "it took "), (_say, "Find"), (_turn, "TooSlow")],
-)
+@cases_with(_recurse, _fill, _say, _turn)
 def test_what_counts_as_a_find(read: object, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tests.trials.fuzz.target.LONGEST", 0.3)
     found = tried(Target("made", lambda: [b"x"], read), b"x")  # type: ignore[arg-type]

@@ -2,9 +2,8 @@
 
 from collections.abc import Sequence
 
-import pytest
-
 from doctor.waits import common_end, cycles, graph, longest_way, roots, waited_for
+from tests.support.cases import cases
 
 Pairs = Sequence[str]
 LINKED = ("ab", "ba", "ax", "xc", "cd", "dc")
@@ -15,19 +14,7 @@ def waits(pairs: Pairs) -> dict[str, list[str]]:
     return graph((pair[0], pair[1]) for pair in pairs)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "ends", "cycle"),
-    [
-        (["ab", "bc"], "c", False),
-        (["ab", "cd"], "bd", False),
-        (["ab", "ba"], "ab", True),
-        (["ca", "ab", "ba"], "ab", True),
-        (["ab", "ba", "ac"], "c", False),
-        (["aa"], "a", True),
-        (LINKED, "abcd", True),
-        ([], "", True),
-    ],
-)
+@cases
 def test_who_is_waited_for(pairs: Pairs, ends: str, cycle: bool) -> None:
     found, circle = waited_for(waits(pairs))
     assert ("".join(sorted(found)), circle) == (ends, cycle)

@@ -57,6 +57,11 @@ def masked(rank: int, first: int = 0) -> Spoil:
     return batches(rank, lambda b: changed(b, mask=mark(rank, b.step), labels=mark("l", rank, b.step)), first)
 
 
+def shuffled(rank: int) -> Spoil:
+    """Labels in another order."""
+    return batches(rank, lambda b: changed(b, labels=mark("shuffled", b.step)))
+
+
 def stray(rank: int, *names: str, first: int = 0) -> Spoil:
     """Different draws from some streams."""
 
@@ -96,6 +101,10 @@ def risen(*ranks: int) -> Spoil:
 
 def steps(rank: int, change: Callable[[TrainStep], TrainStep], first: int = 0, last: int = 10**9) -> Spoil:
     return lambda result: with_steps(result, rank, change, first, last)
+
+
+def learned_nothing(rank: int) -> Spoil:
+    return steps(rank, lambda s: changed(s, loss=5.0 + s.step / 30))
 
 
 def drifted(rank: int, first: int) -> Spoil:

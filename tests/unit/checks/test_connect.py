@@ -211,16 +211,7 @@ def test_a_limit_is_a_warning_that_leaves_the_host_unproved() -> None:
     assert caught.value.essential
 
 
-@pytest.mark.parametrize(
-    ("match", "outcome", "told"),
-    [
-        ("--dport 1024:65535", "refused", True),
-        ("--dport 1024:65535", "ok", False),
-        ("--dport 1024:65535", None, False),
-        ("--dport 1024:65535 -m helper --helper ftp", "refused", False),
-        ("--dport 8080", "refused", False),
-    ],
-)
+@cases
 def test_a_rule_that_diverts_connections_is_a_fault_if_they_fail(
     match: str, outcome: Any, told: bool
 ) -> None:

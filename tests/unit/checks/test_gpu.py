@@ -17,7 +17,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, Severity, SourcedValue, View
-from tests.support.cases import cases, from_cases
+from tests.support.cases import cases, cases_with, from_cases
 
 CHECKS = {check.id: check for check in find_checks().checks}
 MISSING = CHECKS["gpu-missing"]
@@ -159,19 +159,9 @@ def test_gpus_are_missing(case: str) -> None:
     assert severity(MISSING, problem) is Severity.FAIL
 
 
-ON_BUS: dict[str, tuple[Devices, dict[str, Any], bool]] = {
-    "one without a file": (devices(7, on_bus=8), {}, True),
-    "one of two without a file": (devices(1, on_bus=2), {}, True),
-    "as many as there are": (devices(8, on_bus=8), {}, False),
-    "one that may only drive a screen": (devices(8, on_bus=9, screens=1), {}, False),
-    "switches, if no class is shown": (devices(8, on_bus=12, unclear=12), {}, False),
-    "virtual functions": (devices(8, on_bus=8 + 8 * 16), {}, False),
-    "as many as expected": (devices(7, on_bus=8), {"expected": 7}, False),
-    "one for each rank": (devices(7, on_bus=8), {"job": plan(ranks=7)}, False),
-    "in a container": (devices(4, on_bus=8), {"views": {"node1": View.CONTAINER}}, False),
-    "in a job that has four": (devices(), {"seen": {"node1": gpus(4, denied=4)}}, False),
-    "files made since": (devices(7, on_bus=8), {"seen": {"node1": gpus(8)}}, False),
-}
+ON_BUS = from_cases(
+    __file__, "ON_BUS", dict[str, tuple[Devices, dict[str, Any], bool]], devices, plan, View, gpus
+)
 
 
 @pytest.mark.parametrize("case", ON_BUS)
@@ -442,16 +432,7 @@ def test_a_quiet_kernel_log() -> None:
     assert told(KernelLine(1.0, "Out of memory: Killed process 7 (python)")) == []
 
 
-@pytest.mark.parametrize(
-    ("number", "health", "wanted"),
-    [
-        (79, None, "fail"),
-        (48, WELL, "warn"),
-        (119, unwell(2, action="Reset"), "fail"),
-        (63, None, "warn"),
-        (94, None, "warn"),
-    ],
-)
+@cases_with(unwell, WELL=WELL)
 def test_an_xid(number: int, health: Mapping[int, NvidiaHealth] | None, wanted: str) -> None:
     (problem,) = told(xid(number), xid(number, age=7200.0), health=health)
     assert problem.summary.startswith(f"Xid {number}: ")
@@ -491,10 +472,7 @@ def test_gpus_that_are_expected_are_missing_everywhere(own: Mapping[str, Devices
     assert [(*problem.hosts, problem.severity) for problem in problems] == [(host, None) for host in FOUR]
 
 
-@pytest.mark.parametrize(
-    ("own", "expected", "source"),
-    [(EVERY_BARE, 0, "no accelerator found"), (EVERY_UNDRIVEN, 8, "--backend")],
-)
+@cases_with(EVERY_BARE=EVERY_BARE, EVERY_UNDRIVEN=EVERY_UNDRIVEN)
 def test_jobs_without_gpus(own: Mapping[str, Devices], expected: int, source: str) -> None:
     with pytest.raises(Skip, match="only for nccl jobs"):
         lacking(own, expected=expected, job=of_no_accelerator(source), seen={})

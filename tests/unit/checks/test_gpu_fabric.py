@@ -15,7 +15,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import load_remedies
 from doctor.judge.registry import find_checks
 from doctor.model import Backend, Host, Problem, View
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 
 CHECKS = {check.id: check for check in find_checks().checks}
 NVLINK = CHECKS["nvlink-down"]
@@ -70,19 +70,7 @@ BRIDGED = {0: links(12, 12), 1: links(12, 12), 2: links(0, 12)}
 """Two cards with a bridge between them, and one without."""
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        {"node1": fabric(), "node2": fabric()},
-        {"node1": fabric()},
-        {"node1": BRIDGED, "node2": BRIDGED},
-        {"node1": BRIDGED},
-        {"node1": fabric(2, gpu1=links(0)), "node2": fabric(2, name="NVIDIA A100")},
-        {"node1": {0: links(0)}},
-        {"node1": fabric(gpu7=links(4, 4, name="NVIDIA T1000"))},
-        {"node1": fabric(gpu0=links(17)), "node2": fabric(gpu0=links(17))},
-    ],
-)
+@cases_with(fabric, links, BRIDGED=BRIDGED)
 def test_healthy_links(own: Mapping[str, Fabric]) -> None:
     assert down(own) == []
 
@@ -173,21 +161,10 @@ def test_a_gpu_is_blamed_once() -> None:
 JOINED = dict.fromkeys(range(8), NvidiaHealth(fabric="Completed", fabric_status="Success"))
 UP, GONE, HIDDEN = FabricManager(4, True), FabricManager(4, False), FabricManager(4, None)
 NONE = FabricManager(0, False)
+QUIET = dict.fromkeys(range(8), NvidiaHealth())
 
 
-@pytest.mark.parametrize(
-    ("manager", "health", "view"),
-    [
-        (UP, JOINED, View.HOST),
-        (UP, None, View.HOST),
-        (UP, dict.fromkeys(range(8), NvidiaHealth()), View.HOST),
-        (NONE, JOINED, View.HOST),
-        (NONE, {0: NvidiaHealth(fabric="Not Supported", fabric_status="Unknown Error")}, View.HOST),
-        (NONE, {0: NvidiaHealth(fabric="Not Started")}, View.HOST),
-        (GONE, JOINED, View.CONTAINER),
-        (HIDDEN, JOINED, View.HOST),
-    ],
-)
+@cases_with(NvidiaHealth, UP=UP, JOINED=JOINED, QUIET=QUIET, NONE=NONE, GONE=GONE, HIDDEN=HIDDEN)
 def test_a_fabric_that_is_set_up(
     manager: FabricManager, health: Mapping[int, NvidiaHealth] | None, view: View
 ) -> None:
@@ -208,14 +185,7 @@ def test_a_fabric_that_is_not_set_up(
     assert (problem.summary, problem.subject, severity(MANAGER, problem)) == (summary, subject, wanted)
 
 
-@pytest.mark.parametrize(
-    ("manager", "view", "reason"),
-    [
-        (GONE, View.CONTAINER, "cannot be seen from here"),
-        (GONE, None, "cannot be seen from here"),
-        (HIDDEN, View.HOST, "hidden from this login"),
-    ],
-)
+@cases_with(GONE=GONE, HIDDEN=HIDDEN)
 def test_a_manager_that_cannot_be_seen(manager: FabricManager, view: View | None, reason: str) -> None:
     with pytest.raises(Undecided, match=reason):
         found(MANAGER, manager, None, view)
@@ -245,19 +215,7 @@ def ports(*changed: InfinibandPort) -> dict[str, tuple[InfinibandPort, ...]]:
     }
 
 
-@pytest.mark.parametrize(
-    ("own", "env"),
-    [
-        (ports(), {}),
-        (dict.fromkeys(("node1", "node2"), SPARE), {}),
-        ({"node1": SPARE}, {}),
-        (ports(rail(1, "down")), {"NCCL_IB_HCA": "mlx5_0,mlx5_2"}),
-        (ports(rail(1, "down")), {"NCCL_IB_HCA": "^mlx5_1"}),
-        (ports(rail(1, "down")), {"NCCL_IB_HCA": "=mlx5_0:1,mlx5_2"}),
-        (ports(rail(1, "down")), {"NCCL_IB_HCA": "mlx5_1:2"}),
-        ({"node1": (rail(0), rail(1)), "node2": (rail(0), rail(1, "down", layer="Ethernet"))}, {}),
-    ],
-)
+@cases_with(ports, rail, SPARE=SPARE)
 def test_healthy_ports(own: Mapping[str, tuple[InfinibandPort, ...]], env: dict[str, str]) -> None:
     assert found(PORT, own, plan(**env)) == []
 
@@ -287,34 +245,7 @@ def roce(number: int, state: str = "active", rate: str = "200 Gb/sec (2X NDR)") 
     )
 
 
-SLOW = "25 Gb/sec (1X EDR)"
-
-
-@pytest.mark.parametrize(
-    ("good", "bad", "hosts", "env", "wanted"),
-    [
-        ((roce(0), roce(1)), (roce(0), roce(1, "down")), 3, {}, "fail"),
-        ((roce(0), roce(1)), (roce(0), roce(1, "down")), 2, {}, "warn"),
-        ((roce(0), roce(1, rate=SLOW)), (roce(0), roce(1, "down", SLOW)), 4, {}, "warn"),
-        ((rail(0), roce(1)), (rail(0), roce(1, "down")), 4, {}, "warn"),
-        ((rail(0), roce(1)), (rail(0), roce(1, "down")), 2, {"NCCL_IB_HCA": "mlx5_1"}, "fail"),
-        ((roce(0), roce(1)), (roce(0),), 3, {}, "fail"),
-        ((rail(0), rail(1), roce(2)), (rail(0), rail(1)), 4, {}, "warn"),
-        ((rail(0), rail(1)), (rail(0), rail(1, "down")), 3, {}, "fail"),
-        ((rail(0), rail(1)), (rail(0), rail(1, "down")), 2, {}, "warn"),
-    ],
-    ids=[
-        "all Ethernet",
-        "a single other host",
-        "slower Ethernet",
-        "beside InfiniBand",
-        "named by the job",
-        "a card of all Ethernet is gone",
-        "a card beside InfiniBand is gone",
-        "InfiniBand",
-        "InfiniBand of a single other host",
-    ],
-)
+@cases_with(roce, rail)
 def test_ports_that_may_not_be_of_the_fabric_only_warn(
     good: tuple[InfinibandPort, ...],
     bad: tuple[InfinibandPort, ...],

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from doctor.facts.limits import port_list
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.parallel import read_layout
-from doctor.job.wishes import SLURM, JobWishes
+from doctor.job.wishes import JobWishes
 from doctor.model import Finding, SourcedValue, Status, TableFile
 from tests.support.captures import sample
-from tests.support.cases import from_cases
+from tests.support.cases import cases_with, from_cases
 from tests.support.recordings import FILES, heard, recording, report
 
 NAMES = ["a", "b"]
@@ -59,10 +59,7 @@ def test_ports_of_later_versions_are_named_where_the_version_is_not_known() -> N
     assert "its version is not known" in one.summary
 
 
-@pytest.mark.parametrize(
-    ("versions", "wanted"),
-    [(cann("8.0.0"), "60000-60015"), (cann("8.5.0"), "60000-60031"), ({}, "60000-60031")],
-)
+@cases_with(cann)
 def test_the_stock_kernel_is_a_warning_with_every_version(versions: dict[str, str], wanted: str) -> None:
     """A port that may be given away is a risk; every host has the stock kernel on its first day."""
     (one,) = found("ports-not-reserved", versions=versions)
@@ -108,12 +105,7 @@ def launched(**env: str) -> JobWishes:
     return JobWishes(launch=Launch("job.sh", (ProcessEnv("job.sh", None, env),), complete=False))
 
 
-SAID = {
-    "WORLD_SIZE of job.sh": launched(WORLD_SIZE="70000", RANK="0"),
-    "RANK_SIZE of job.sh": launched(RANK_SIZE="70000"),
-    "--plan world": JobWishes(layout=SourcedValue(read_layout(("world=70000",)), "--plan")),
-    "WORLD_SIZE in the inventory": JobWishes(env={"WORLD_SIZE": "70000"}),
-}
+SAID = from_cases(__file__, "SAID", dict[str, JobWishes], launched, JobWishes, SourcedValue, read_layout)
 
 
 @pytest.mark.parametrize("source", SAID)
@@ -140,11 +132,7 @@ def test_the_rank_table_says_how_large_the_job_is() -> None:
 
 
 SWEPT = from_cases(__file__, "SWEPT", dict[str, JobWishes])
-KNOWN = {
-    "--ranks-per-host": JobWishes(ranks_per_host=SourcedValue(8, "--ranks-per-host")),
-    "Slurm": JobWishes(ranks_per_host=SourcedValue(8, SLURM)),
-    "a launch that says its size": launched(WORLD_SIZE="16", RANK="0"),
-}
+KNOWN = from_cases(__file__, "KNOWN", dict[str, JobWishes], JobWishes, SourcedValue, launched)
 QUEUES = {"somaxconn-low": "net/core/somaxconn", "syn-backlog-low": "net/ipv4/tcp_max_syn_backlog"}
 
 

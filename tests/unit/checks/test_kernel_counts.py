@@ -3,6 +3,7 @@ has. Halved and doubled input changes them.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import pytest
 
@@ -56,100 +57,35 @@ def found(check: str, text: str, expect: Expect | None = None) -> list[Problem]:
 
 
 JOB = "/slurm/uid_1000/job_42"
-MCE: Block = lambda n: (  # noqa: E731
-    "mce: [Hardware Error]: Machine check events logged",
-    "mce: [Hardware Error]: CPU 2: Machine Check: 0 Bank 5: be00000000800400",
-    "mce: [Hardware Error]: TSC 0 ADDR fef1ce40 MISC 86",
-    f"mce: [Hardware Error]: PROCESSOR 0:50654 TIME 17322{n:05} SOCKET 0 APIC 4 microcode 2006e05",
-)
-EVENTS: dict[str, tuple[str, Block, float]] = {
-    "killed by the host": ("kernel-log", lambda n: killed(6000 + n, "", "NONE"), HOUR),
-    "killed by a group": ("kernel-log", lambda n: killed(6000 + n, JOB), HOUR),
-    "killed twice in a second": ("kernel-log", lambda n: killed(6000 + n, JOB), 0.5),
-    "killed by an older kernel": (
-        "kernel-log",
-        lambda n: (
-            "java invoked oom-killer: gfp_mask=0x6200ca, order=0, oom_score_adj=0",
-            f"Memory cgroup out of memory: Kill process {n} (java) score 367 or sacrifice child",
-            f"Killed process {n} (java) total-vm:98234kB, anon-rss:80000kB, file-rss:0kB",
-        ),
-        HOUR,
-    ),
-    "an error of the hardware": ("kernel-log", MCE, HOUR),
-    "an error from firmware": (
-        "kernel-log",
-        lambda n: (
-            f"{{{n}}}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 0",
-            f"{{{n}}}[Hardware Error]: event severity: corrected",
-            f"{{{n}}}[Hardware Error]:  Error 0, type: corrected",
-            "EDAC MC0: 1 CE memory read error on CPU_SrcID#0_Ha#0_Chan#0_DIMM#0",
-        ),
-        HOUR,
-    ),
-    "a link": (
-        "kernel-log",
-        lambda _: ("mlx5_core 0000:3b:00.0 ens1f0: Link up", "mlx5_core 0000:3b:00.0 ens1f0: Link down"),
-        5.0,
-    ),
-    "a disk": (
-        "kernel-log",
-        lambda n: (
-            f"blk_update_request: I/O error, dev sdb, sector {n} op 0x0:(READ)",
-            f"Buffer I/O error on dev sdb1, logical block {n}, async page read",
-            "EXT4-fs error (device sdb1): ext4_lookup:1441: inode #4014082: comm updatedb: deleted inode",
-        ),
-        HOUR,
-    ),
-    "a CPU": (
-        "kernel-log",
-        lambda _: ("watchdog: BUG: soft lockup - CPU#12 stuck for 23s! [python3:6033]",),
-        HOUR,
-    ),
-    "a crash": (
-        "kernel-log",
-        lambda n: (f"python[{n}]: segfault at 8 ip 1 sp 2 error 4 in libnccl.so.2[7f7c7ac00000+d3d3000]",),
-        0.1,
-    ),
-    "an Xid, for a job on CPUs": (
-        "kernel-log",
-        lambda n: (f"NVRM: Xid (PCI:0000:05:00): 74, pid={n}, Channel 1",),
-        HOUR,
-    ),
-    "an Xid": ("gpu-xid", lambda n: (f"NVRM: Xid (PCI:0000:05:00): 74, pid={n}, Channel 1",), 0.1),
-    "Xids at once": ("gpu-xid", lambda n: (f"NVRM: Xid (PCI:0000:05:00): 74, pid={n}, Channel 1",), 0.0),
-    "a GPU off the bus": (
-        "gpu-xid",
-        lambda n: (
-            f"NVRM: Xid (PCI:0000:{n:02x}:00): 79, pid='<unknown>', GPU has fallen off the bus.",
-            f"NVRM: GPU 0000:{n:02x}:00.0: GPU has fallen off the bus.",
-        ),
-        HOUR,
-    ),
-    "a reset": ("amd-reset", lambda _: ("amdgpu 0000:83:00.0: amdgpu: GPU reset begin!",), HOUR),
-    "errors of an AMD GPU": (
-        "amd-reset",
-        lambda n: (
-            f"amdgpu 0000:83:00.0: amdgpu: {n + 1} new uncorrectable hardware errors detected in umc block",
-            f"amdgpu 0000:83:00.0: amdgpu: {n + 1} uncorrectable hardware errors detected in total in umc",
-        ),
-        HOUR,
-    ),
-}
+
+
+@dataclass(frozen=True)
+class Event:
+    check: str
+    lines: str
+    """Of the event with the number `n`; `next` is one more."""
+    apart: float = HOUR
+
+    def block(self, n: int) -> tuple[str, ...]:
+        return tuple(self.lines.format(n=n, next=n + 1).splitlines())
+
+
+EVENTS = from_cases(__file__, "EVENTS", dict[str, Event])
 
 
 @pytest.mark.parametrize("kind", EVENTS)
 def test_events_are_counted_and_not_their_lines(kind: str) -> None:
-    check, block, apart = EVENTS[kind]
+    event = EVENTS[kind]
     unit = "kill" if "killed" in kind else "time"
     for number in (1, 2, 4, 8):
-        (problem,) = found(check, log(block, number, apart))
+        (problem,) = found(event.check, log(event.block, number, event.apart))
         told = problem.actual.partition(":")[0]
         one = "1 kill" if unit == "kill" else "once"
         assert told == (one if number == 1 else f"{number} {unit}s"), (number, problem.actual)
 
 
 def test_a_cpu_that_stays_stuck_is_stuck_once() -> None:
-    (problem,) = found("kernel-log", log(EVENTS["a CPU"][1], 8, apart=22.0))
+    (problem,) = found("kernel-log", log(EVENTS["a CPU"].block, 8, apart=22.0))
     assert problem.actual == "once"
     hung: Block = lambda n: (f"INFO: task python3:6033 blocked for more than {120 * (n + 1)} seconds.",)  # noqa: E731
     (problem,) = found("kernel-log", log(hung, 8, apart=121.0))
@@ -209,7 +145,10 @@ def test_a_log_that_was_cut_says_at_least() -> None:
 
 
 def test_without_times_only_lines_are_counted() -> None:
-    plain = "".join(f"{line.partition('] ')[2]}\n" for line in log(MCE, 2, head=False).splitlines())
+    plain = "".join(
+        f"{line.partition('] ')[2]}\n"
+        for line in log(EVENTS["an error of the hardware"].block, 2, head=False).splitlines()
+    )
     (problem,) = found("kernel-log", plain)
     assert problem.actual == "8 lines without a time"
 
@@ -223,12 +162,12 @@ def since(text: str, asked: float) -> Expect:
 
 @pytest.mark.parametrize("kind", EVENTS)
 def test_what_is_older_than_the_report_is_not_counted_again_and_what_is_newer_is(kind: str) -> None:
-    check, block, apart = EVENTS[kind]
-    text, now = log(block, 2, apart, first=1000.0), 1_795_167_475.0
+    event = EVENTS[kind]
+    text, now = log(event.block, 2, event.apart, first=1000.0), 1_795_167_475.0
     at = "2026-11-20T08:37:55Z"
     assert read_value("kernel_log_since", at) == at
-    assert found(check, text, since(at, now)), "the report is an hour old, and it came again since"
-    assert found(check, text, since("2026-11-20T09:30:00Z", now)) == []
+    assert found(event.check, text, since(at, now)), "the report is an hour old, and it came again since"
+    assert found(event.check, text, since("2026-11-20T09:30:00Z", now)) == []
 
 
 def test_a_log_without_times_is_undecided_then() -> None:

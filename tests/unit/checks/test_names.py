@@ -6,6 +6,7 @@ from doctor.facts.system import Machine
 from doctor.model import Host
 from doctor.report.page.names import culprit
 from doctor.rules.machines import named_twice
+from tests.support.cases import cases_with
 from tests.support.recordings import heard, recording, report
 
 NAMES = ["a", "b", "c"]
@@ -36,11 +37,7 @@ def test_one_machine_is_listed_twice() -> None:
     assert found(machine(BOOT, 28)) == {"host-named-twice": ("b",)}
 
 
-@pytest.mark.parametrize(
-    "second",
-    [machine(BOOT, 871), machine("another boot", 28), machine("", 28), {}, None],
-    ids=["container", "another machine", "no boot", "no files", "an older recording"],
-)
+@cases_with(machine)
 def test_others_are_told_apart_although_they_share_name_and_address(second: dict[str, str] | None) -> None:
     assert found(second) == {"hostname-duplicate": ("a", "b"), "data-address-duplicate": ("a", "b")}
 

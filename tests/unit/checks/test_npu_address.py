@@ -8,7 +8,7 @@ import pytest
 from doctor.api import Confidence, Severity
 from doctor.facts.ascend.network import Address
 from doctor.rules.devices import named
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.support.npu_cluster import (
     EIGHT,
     FLAT,
@@ -52,19 +52,7 @@ def test_devices_without_an_address() -> None:
     assert problem.severity is None
 
 
-@pytest.mark.parametrize(
-    ("product", "hosts", "lost", "severity"),
-    [
-        ("atlas-a2", 1, EIGHT, Severity.WARN),
-        ("atlas-a2", 1, [3], Severity.WARN),
-        ("ascend", 1, [3], Severity.WARN),
-        ("atlas-a2", 2, EIGHT, None),
-        ("atlas-training", 1, EIGHT, None),
-        ("atlas-training", 1, [3], None),
-        ("atlas-a3", 3, EIGHT, Severity.WARN),
-        ("atlas-a3", 3, [3], None),
-    ],
-)
+@cases
 def test_where_a_job_does_not_need_addresses(
     product: str, hosts: int, lost: list[int], severity: Severity | None
 ) -> None:
@@ -116,45 +104,13 @@ def test_each_host_has_its_own_file() -> None:
     assert (deaf.unknown_hosts, deaf.places) == (("node1",), {("node3", n) for n in EIGHT})
 
 
-@pytest.mark.parametrize(
-    ("gateways", "detect"),
-    [
-        (None, None),
-        (each("10.20.0.254"), each("10.20.0.253")),
-        (each(None), each(None)),
-        (each(SILENT), each(SILENT)),
-    ],
-)
+@cases_with(each, SILENT=SILENT)
 def test_the_file_was_applied(gateways: Any, detect: Any) -> None:
     assert applied(OWN, CONF, gateways, detect).passed
     assert applied(OWN, {}, gateways, detect).passed, "the file says nothing"
 
 
-@pytest.mark.parametrize(
-    ("told", "more", "expected", "actual"),
-    [
-        (None, {}, "device 3: address 10.20.0.11", "device 3: address none"),
-        (Address("10.20.0.99", 24), {}, "device 3: address 10.20.0.11", "device 3: address 10.20.0.99"),
-        (
-            Address("10.20.0.11", 16),
-            {},
-            "device 3: netmask 255.255.255.0",
-            "device 3: netmask 255.255.0.0",
-        ),
-        (
-            OWN[3],
-            {"gateways": each("10.20.0.254", {3: "10.20.0.1"})},
-            "device 3: gateway 10.20.0.254",
-            "device 3: gateway 10.20.0.1",
-        ),
-        (
-            OWN[3],
-            {"detect": each("10.20.0.253", {3: "10.20.0.1"})},
-            "device 3: netdetect 10.20.0.253",
-            "device 3: netdetect 10.20.0.1",
-        ),
-    ],
-)
+@cases_with(Address, each)
 def test_the_values_of_the_file_and_of_the_device_are_named(
     told: Any, more: dict[str, Any], expected: str, actual: str
 ) -> None:
@@ -195,17 +151,7 @@ def test_every_address_is_unique(network: Network) -> None:
     assert duplicates(network).passed
 
 
-@pytest.mark.parametrize(
-    ("network", "changed", "taken_from"),
-    [
-        (FLAT, (2, 3), (1, 3)),
-        (FLAT, (2, 3), (2, 4)),
-        (FLAT, (3, 0), (1, 7)),
-        (RAILS, (2, 3), (1, 3)),
-        (RAILS, (2, 1), (1, 2)),
-        (RAILS, (1, 5), (1, 6)),
-    ],
-)
+@cases_with(FLAT=FLAT, RAILS=RAILS)
 def test_the_odd_one_by_sequence_or_rail(
     network: Network, changed: tuple[int, int], taken_from: tuple[int, int]
 ) -> None:

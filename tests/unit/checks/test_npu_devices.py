@@ -11,7 +11,7 @@ from doctor.facts.ascend.npus import Npu
 from doctor.facts.system import Devices
 from doctor.job.plan import JobPlan
 from doctor.model import SourcedValue, View
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.support.npu_cluster import EIGHT, HOSTS, NODE1, Judgement, devices, everywhere, judge, plan
 
 SEVEN = tuple(n for n in EIGHT if n != 3)
@@ -27,25 +27,7 @@ def missing(
     return judge("device-missing", found, expect or everywhere(Expect()), job or plan(*found), views)
 
 
-@pytest.mark.parametrize(
-    ("own", "more", "lost", "says"),
-    [
-        pytest.param(devices(npus=SEVEN), {}, {3}, "8, as on 2 other hosts", id="fewer than its peers"),
-        pytest.param(devices(npus=SEVEN, on_bus=8), {}, {3}, "8, as many as on the PCI bus", id="bus"),
-        pytest.param(
-            devices(npus=SEVEN, on_bus=8),
-            {"view": View.CONTAINER},
-            {3},
-            "8, as on 2 other hosts",
-            id="the bus of a container is its host's",
-        ),
-        pytest.param(devices(npus=(), on_bus=8), {}, set(EIGHT), "as many as on the PCI bus", id="no driver"),
-        pytest.param(devices("cpu", npus=()), {}, set(EIGHT), "8, as on 2 other hosts", id="none at all"),
-        pytest.param(
-            devices(npus=range(4, 8)), {}, {0, 1, 2, 3}, "8, as on 2 other hosts", id="half of them"
-        ),
-    ],
-)
+@cases_with(devices, View, range)
 def test_a_host_that_lacks_devices(own: Devices, more: dict[str, Any], lost: set[int], says: str) -> None:
     found = missing({**everywhere(devices()), "node2": own}, **more)
     assert found.only.hosts == ("node2",)
@@ -64,46 +46,12 @@ def test_the_fault_decides_the_summary() -> None:
     assert summary(devices(npus=SEVEN)) == "NPUs are missing"
 
 
-@pytest.mark.parametrize(
-    ("own", "more"),
-    [
-        (devices(), {}),
-        (devices(npus=SEVEN), {"job": plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1"})}),
-        (devices(npus=SEVEN), {"job": plan(ranks=SourcedValue(4, "hosts file"))}),
-        (devices(npus=SEVEN), {"expect": everywhere(Expect(devices=7))}),
-        (devices("atlas-a3", npus=range(4)), {}),
-        (devices(npus=range(16)), {}),
-        (devices(npus=range(8), on_bus=16), {"view": View.CONTAINER}),
-        (devices(npus=range(8), on_bus=16), {"view": None}),
-    ],
-    ids=[
-        "all there",
-        "the job uses two",
-        "fewer ranks than devices",
-        "as expected",
-        "another product",
-        "more",
-        "container",
-        "view not known",
-    ],
-)
+@cases_with(devices, plan, SourcedValue, everywhere, Expect, range, View)
 def test_hosts_with_as_many_devices_as_they_should_have(own: Devices, more: dict[str, Any]) -> None:
     assert missing({**everywhere(devices()), "node2": own}, **more).passed
 
 
-@pytest.mark.parametrize(
-    ("expect", "job", "says", "confidence"),
-    [
-        (Expect(devices=8), None, "8, as expected of this host", Confidence.CERTAIN),
-        (
-            Expect(),
-            plan("node1", ranks=SourcedValue(8, "hosts file")),
-            "8, one for each rank",
-            Confidence.CERTAIN,
-        ),
-        (Expect(), plan("node1", env={"ASCEND_RT_VISIBLE_DEVICES": "0,7"}), "8, for ASCEND_RT", None),
-    ],
-)
+@cases_with(Expect, plan, SourcedValue)
 def test_expectations_for_a_single_host(
     expect: Expect, job: JobPlan | None, says: str, confidence: Confidence | None
 ) -> None:
@@ -123,25 +71,7 @@ def test_without_a_majority_nothing_is_expected() -> None:
     assert missing(mixed).passed
 
 
-@pytest.mark.parametrize(
-    ("own", "others", "severity"),
-    [
-        (devices(npus=range(4)), [devices()], Severity.WARN),
-        (devices(npus=range(4)), [devices(), devices("atlas-a3", range(16))], Severity.WARN),
-        (devices("ascend", npus=SEVEN), [devices("ascend")], Severity.WARN),
-        (devices(npus=SEVEN), [devices()], None),
-        (devices(npus=SEVEN), [devices(), devices()], None),
-        (devices("cpu", npus=()), [devices()], None),
-    ],
-    ids=[
-        "half as many",
-        "one of the same product",
-        "unknown product",
-        "no such server",
-        "two",
-        "none at all",
-    ],
-)
+@cases_with(devices, range)
 def test_one_other_host_is_too_few_for_a_failure_unless_the_product_says_so(
     own: Devices, others: list[Devices], severity: Severity | None
 ) -> None:
@@ -164,22 +94,7 @@ def test_the_same_number_too_few_on_every_host(product: str, there: int, whole: 
         assert problem.confidence is Confidence.STRONG
 
 
-@pytest.mark.parametrize(
-    ("product", "there", "more"),
-    [
-        ("atlas-training", 4, {}),
-        ("atlas-training", 8, {}),
-        ("atlas-a2", 16, {}),
-        ("atlas-a2", 3, {}),
-        ("atlas-a3", 8, {}),
-        ("ascend", 7, {}),
-        ("atlas-a2", 7, {"view": View.CONTAINER}),
-        ("atlas-a2", 7, {"view": None}),
-        ("atlas-a2", 7, {"expect": everywhere(Expect(devices=7))}),
-        ("atlas-a2", 7, {"job": plan(ranks=SourcedValue(4, "--ranks-per-host"))}),
-        ("atlas-a2", 7, {"job": plan(env={"ASCEND_RT_VISIBLE_DEVICES": "0,1,2,3"})}),
-    ],
-)
+@cases_with(View, everywhere, Expect, plan, SourcedValue)
 def test_numbers_that_a_server_may_have(product: str, there: int, more: dict[str, Any]) -> None:
     assert missing(everywhere(devices(product, range(there))), **more).passed
 

@@ -7,7 +7,7 @@ import pytest
 
 from doctor.api import Confidence, Severity
 from doctor.facts.ascend.network import Address
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.support.npu_cluster import (
     EIGHT,
     FLAT,
@@ -86,9 +86,7 @@ def routed() -> dict[tuple[int, int], Any]:
     return {(host, n): Address(f"10.{host}.{n}.1", 24) for host in (1, 2, 3) for n in EIGHT}
 
 
-@pytest.mark.parametrize(
-    ("network", "ways", "severity"), [(FLAT, {}, Severity.WARN), (ROUTED, routed(), None)]
-)
+@cases_with(routed, FLAT=FLAT, ROUTED=ROUTED)
 def test_one_host_lacks_gateways(
     network: Network, ways: dict[tuple[int, int], Any], severity: Severity | None
 ) -> None:

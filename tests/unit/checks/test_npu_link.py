@@ -6,7 +6,7 @@ import pytest
 
 from doctor.api import Severity
 from doctor.facts.ascend.ports import Neighbour
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.support.npu_cluster import (
     FLAT,
     HOSTS,
@@ -43,18 +43,7 @@ def test_links_that_are_down() -> None:
     assert problem.actual == "link status: DOWN"
 
 
-@pytest.mark.parametrize(
-    ("product", "hosts", "links", "severity"),
-    [
-        ("atlas-a2", 1, each(False), Severity.WARN),
-        ("atlas-a2", 1, each(True, {3: False}), Severity.WARN),
-        ("atlas-a3", 1, each(False, {3: SILENT}), Severity.WARN),
-        ("atlas-a2", 2, each(False), None),
-        ("atlas-training", 1, each(True, {3: False}), None),
-        ("atlas-training", 1, each(False, {3: SILENT}), None),
-        ("atlas-training", 1, each(False), Severity.WARN),
-    ],
-)
+@cases_with(each, SILENT=SILENT)
 def test_a_job_on_one_host_does_not_need_links(
     product: str, hosts: int, links: Any, severity: Severity | None
 ) -> None:

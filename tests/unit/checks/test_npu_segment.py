@@ -6,6 +6,7 @@ import pytest
 
 from doctor.api import Confidence, Severity
 from doctor.facts.ascend.network import Address
+from tests.support.cases import cases_with
 from tests.support.npu_cluster import (
     EIGHT,
     FLAT,
@@ -38,16 +39,7 @@ def subnet(
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("network", "product", "gateways"),
-    [
-        (FLAT, A2, NO_GATEWAYS),
-        (FLAT, "atlas-a3", {}),
-        (FLAT, "ascend", {}),
-        (RAILS, TRAINING, NO_GATEWAYS),
-        (ROUTED, A2, {**NO_GATEWAYS, "node1": each("10.1.0.1")}),
-    ],
-)
+@cases_with(each, FLAT=FLAT, RAILS=RAILS, ROUTED=ROUTED, NO_GATEWAYS=NO_GATEWAYS)
 def test_address_plans_that_work(network: Network, product: str, gateways: Any, hosts: int) -> None:
     assert subnet(network, product, hosts, gateways).passed
 
@@ -110,17 +102,7 @@ def planes(of: int) -> Network:
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 3])
-@pytest.mark.parametrize(
-    ("network", "product", "count", "actual"),
-    [
-        (planes(4), A2, 8, "2 segments: devices 0-3 in 10.20.0.0/24; devices 4-7 in 10.20.1.0/24"),
-        (planes(2), A2, 8, "4 segments: devices 0-1 in 10.20.0.0/24; devices 2-3 in"),
-        (RAILS, A2, 8, "4 segments: devices 0,4 in 192.168.100.0/24; devices 1,5 in"),
-        (planes(2), "atlas-a3", 16, "8 segments: devices 0-1 in 10.20.0.0/24"),
-        (planes(1), "atlas-a3", 16, "16 segments: device 0 in 10.20.0.0/24"),
-        (planes(1), A2, 2, "2 segments: device 0 in 10.20.0.0/24; device 1 in 10.20.1.0/24"),
-    ],
-)
+@cases_with(planes, RAILS=RAILS)
 def test_separate_planes_are_one_warning_that_blames_no_host(
     network: Network, product: str, count: int, actual: str, hosts: int
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from doctor.api import Expect
 from doctor.facts.ascend.ports import LinkChange, Optics
-from tests.support.cases import cases, from_cases
+from tests.support.cases import cases, cases_with, from_cases
 from tests.support.npu_cluster import NODE1, SILENT, UNSUPPORTED, Judgement, each, everywhere, judge, plan
 
 VALUES = from_cases(__file__, "VALUES", dict[str, float])
@@ -42,15 +42,7 @@ def test_values_at_their_limits_are_healthy() -> None:
     assert optical(each(module({"temperature": 70, "Vcc": 3135.0, "Rx Power0": 0.1445}))).passed
 
 
-@pytest.mark.parametrize(
-    ("own", "links"),
-    [
-        (module(present=False), each(True)),
-        (None, each(True)),
-        (None, None),
-        (None, each(True, {3: False})),
-    ],
-)
+@cases_with(module, each)
 def test_no_module_where_the_others_have_one(own: Optics | None, links: Any) -> None:
     found = optical(each(module(), {3: own}), links)
     assert (found.only.subject, found.only.actual) == ("device 3", "the module is not present")

@@ -10,7 +10,7 @@ from doctor.facts.routing import POLICY
 from doctor.mesh import MeshResult
 from doctor.model import Finding, Host, Status
 from tests.support.captures import printed
-from tests.support.cases import cases, from_cases
+from tests.support.cases import cases, cases_with, from_cases
 from tests.support.recordings import heard, mesh, recording, report
 
 NAMES = ["a", "b"]
@@ -197,10 +197,7 @@ def spaces(**inodes: str) -> dict[str, str]:
     return {"spaces": f"{plain}inodes\nFilesystem Inodes IUsed IFree IUse% Mounted on\n{''.join(lines)}"}
 
 
-@pytest.mark.parametrize(
-    ("own", "check"),
-    [(spaces(tmp="4096 4096 0", root="4096 4096 0"), "disk-full"), (spaces(shm="64 60 4"), "shm-full")],
-)
+@cases_with(spaces)
 def test_no_inode_is_left(own: dict[str, str], check: str) -> None:
     found = examined(mesh(NAMES), own)
     assert found.keys() == {check}

@@ -12,6 +12,7 @@ from doctor.judge.examine import build_report
 from doctor.judge.playbook import load_remedies
 from doctor.judge.reading import read_recording
 from doctor.model import Backend, Finding, SourcedValue, Status
+from tests.support.cases import cases_with
 from tests.support.launches import CHECKS, dump
 from tests.support.recordings import FILES, heard, recording, syllabus
 
@@ -73,17 +74,7 @@ def test_a_job_that_is_named_while_it_runs_holds_its_own_port(pids: tuple[int, i
     assert finding.status is Status.FAIL, "it holds the port of another job, which was named"
 
 
-@pytest.mark.parametrize(
-    ("listeners", "jobs"),
-    [
-        (bound(20, 7), runs()),  # left by the last run of the same job
-        (bound(20, 7), runs("python3", "other.py")),
-        (bound(55, 7), runs()),
-        (bound(55, 7), "jobs\n"),
-        (bound(), "jobs\n"),
-    ],
-    ids=["a leftover", "another job", "another process beside it", "no job runs", "another user's"],
-)
+@cases_with(bound, runs)
 @pytest.mark.parametrize("exam", ["host", "preflight"])
 @pytest.mark.parametrize("how", [dumps, script])
 def test_whoever_holds_the_port_of_a_job_to_start_is_named(

@@ -21,7 +21,7 @@ from doctor.model import Capture, Confidence, Host, MissingFact, View
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.textfile import posix_cksum
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.support.npu_cluster import FLAT, HOSTS, RAILS, SILENT, Judgement, devices, everywhere, judge, plan
 
 PATH = "/job/hccl.json"
@@ -118,25 +118,9 @@ def test_one_address_in_common_is_not_the_same_server() -> None:
 NOT_SAID = "neither a server_id nor a device_ip says which server of the table it is"
 
 
-@pytest.mark.parametrize(
-    ("ids", "more", "accused", "unknown"),
-    [
-        # Nothing identifies the servers: no host is accused, and no server is called unknown.
-        (OTHERS, {"npus": {}}, (), HOSTS),
-        (("10.9.0.1", "10.9.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, (), HOSTS),
-        (("10.9.0.1", "server1"), {"npus": {}, "addresses": OWN, "view": View.HOST}, (), HOSTS),
-        (("10.9.0.1", "10.9.0.2"), {"npus": {}, "addresses": OWN, "view": View.CONTAINER}, (), HOSTS),
-        # Devices identify two of them; the third did not answer and may be the remaining server.
-        (OTHERS, {"npus": without("node3")}, (), ("node3",)),
-        (("node1", "node2", "worker3"), {"npus": {}, "addresses": OWN}, (), ("node3",)),
-        (("10.0.0.1", "10.0.0.2", "10.9.0.3"), {"npus": {}, "addresses": OWN}, ("node3",), ()),
-        # No server remains that it could be.
-        (("server0", "server1"), {}, ("node3",), ()),
-        (("node1", "node2"), {"npus": {}}, ("node3",), ()),
-    ],
-)
+@cases_with(View, without)
 def test_a_host_is_not_found_in_the_table(
-    ids: Sequence[str], more: dict[str, Any], accused: Sequence[str], unknown: Sequence[str]
+    ids: Sequence[str], more: dict[str, Any], accused: tuple[str, ...], unknown: Sequence[str]
 ) -> None:
     said = held_against(table(*ids), **more)
     fails = [problem for problem in said.problems if problem.severity is None]
@@ -364,17 +348,7 @@ def test_the_table_of_most_hosts_is_used() -> None:
     assert (found.text, found.given, found.checksum) == (SMALL.strip(), False, "7")
 
 
-@pytest.mark.parametrize(
-    ("said", "env", "reason", "absent"),
-    [
-        (MissingFact("tables", "its command did not end within 4 s"), TOLD, "did not end", False),
-        (printed(""), TOLD, "name a copy of it by --rank-table", False),
-        (Capture("tables", 0, f"@ 0 0 {PATH} missing\n"), TOLD, "has no rank table", True),
-        (Capture("tables", 0, ""), {}, "has no rank table", True),
-        (MissingFact("tables", "the connection was lost"), {}, "has no rank table", True),
-    ],
-    ids=["hung", "too large", "not there", "none", "none and lost"],
-)
+@cases_with(MissingFact, printed, Capture)
 def test_a_table_that_only_could_not_be_read_is_not_absent(
     said: Capture | MissingFact, env: Mapping[str, str], reason: str, absent: bool
 ) -> None:

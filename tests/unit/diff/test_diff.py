@@ -14,6 +14,7 @@ import pytest
 from doctor import cli
 from doctor.diff.compare import OF_THE_MOMENT, TITLES
 from doctor.exam.demo import FOLDER
+from tests.support.cases import cases
 from tests.support.envelopes import wrong
 
 
@@ -114,14 +115,7 @@ def without(report: dict[str, Any], check: str, host: str, status: str | None) -
     return later
 
 
-@pytest.mark.parametrize(
-    ("status", "forth", "back", "codes"),
-    [
-        ("pass", "gone", "new", (0, 1)),
-        ("unknown", "not decided", "not looked at before", (3, 3)),
-        (None, "not decided", "not looked at before", (3, 3)),
-    ],
-)
+@cases
 def test_a_finding_that_comes_or_goes(
     status: str | None, forth: str, back: str, codes: tuple[int, int], tmp_path: Path, report: dict[str, Any]
 ) -> None:
@@ -186,16 +180,7 @@ def test_the_newest_run_of_a_folder(tmp_path: Path, recordings: Path) -> None:
     assert Path(json.loads(out)["diff"]["after"]["file"]).name.startswith("doctor-20261102")
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("not json", "is not a run to compare"),
-        ('{"run": {"started": "x", "command": "hang"}, "hosts": []}', "is a report of doctor hang"),
-        ('{"run": {"started": "x"}, "hosts": [{"name": "a; rm"}]}', "its hosts do not add up"),
-        ('{"run": {"started": "x"}, "hosts": [{"name": "a"}, {"name": "a"}]}', "its hosts do not add up"),
-        (None, "no run is in this folder"),
-    ],
-)
+@cases
 def test_what_is_no_run_is_refused(text: str | None, said: str, tmp_path: Path, recordings: Path) -> None:
     path = tmp_path / "x"
     path.write_text(text) if text is not None else path.mkdir()

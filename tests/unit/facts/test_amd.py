@@ -17,7 +17,7 @@ from doctor.facts.gpus import Gpu
 from doctor.facts.processes import KERNEL_LOG
 from doctor.facts.system import DEVICES
 from tests.support.captures import held, printed, sample
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 
 NODE = "/sys/class/kfd/kfd/topology/nodes/{}/properties"
 
@@ -26,32 +26,11 @@ def told(name: str, tool: str = "amd-smi", rc: int = 0) -> str:
     return f"{sample(f'amd/{name}')}\n@ {tool} {rc}\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "tool", "gpu"),
-    [
-        (
-            told("static_mi300x_rocm7.json"),
-            "amd-smi",
-            Gpu(0, "", "AMD Instinct MI300X", "0000:83:00", serial="0x1122334455667788"),
-        ),
-        (
-            told("static_rx7900_rocm6.json"),
-            "amd-smi",
-            Gpu(0, "", "Radeon RX 7900 XTX", "", serial="0x0102030405060708"),
-        ),
-        (
-            "WARNING: something before it\n" + told("static_mi300x_rocm7.json"),
-            "amd-smi",
-            Gpu(0, "", "AMD Instinct MI300X", "0000:83:00", serial="0x1122334455667788"),
-        ),
-        (
-            "RuntimeError: no group\n@ amd-smi 1\n" + told("rocm_smi_mi200.json", "rocm-smi"),
-            "rocm-smi",
-            Gpu(0, "", "AMD INSTINCT MI200 (MCM) OAM LC MBA HPE C2", "0000:c1:00", 10),
-        ),
-    ],
-    ids=["7", "6", "warning", "fallback"],
-)
+def after(text: str, more: str) -> str:
+    return text + more
+
+
+@cases_with(told, Gpu, after)
 def test_gpus_are_listed(text: str, tool: str, gpu: Gpu) -> None:
     found = printed(AMD_GPUS, "denied /dev/dri/renderD128\n" + text)
     assert (found.listed[0], found.tool, found.denied, found.silent) == (gpu, tool, 1, "")
@@ -77,32 +56,12 @@ def test_empty_output_is_not_understood() -> None:
         printed(AMD_GPUS, "denied /dev/dri/renderD128\n")
 
 
-@pytest.mark.parametrize(
-    ("text", "health"),
-    [
-        (told("metric_mi300x_rocm7.json"), AmdHealth(0, 2531)),
-        (told("metric_no_ecc.json"), AmdHealth(None, None)),
-        (
-            told("metric_mi300x_rocm7.json") + told("bad_pages.json", "pages"),
-            AmdHealth(0, 2531, pending=1, stuck=2),
-        ),
-        (told("metric_mi300x_rocm7.json") + "{\n@ pages 0\n", AmdHealth(0, 2531)),
-        (told("rocm_smi_mi200.json", "rocm-smi"), AmdHealth(None, 10)),
-    ],
-    ids=["metric", "no ECC", "pages", "garbage for pages", "rocm-smi"],
-)
+@cases_with(told, AmdHealth, after)
 def test_health(text: str, health: AmdHealth) -> None:
     assert printed(AMD_HEALTH, text)[0] == health
 
 
-@pytest.mark.parametrize(
-    ("text", "processes"),
-    [
-        (told("process_mi300x.json"), (AmdProcess(0, 28389, "llama-server", 2245),)),
-        (told("process_none.json"), ()),
-        (told("rocm_smi_pids.json", "rocm-smi"), (AmdProcess(None, 28389, "llama-server", 2245),)),
-    ],
-)
+@cases_with(told, AmdProcess)
 def test_processes(text: str, processes: tuple[AmdProcess, ...]) -> None:
     assert printed(AMD_PROCESSES, text) == processes
 

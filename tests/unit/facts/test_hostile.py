@@ -10,25 +10,18 @@ from hypothesis import strategies as st
 from doctor.api import Capture, Fact, Read
 from doctor.errors import UnreadableOutput
 from tests.support.captures import as_read, every_fact, sample
+from tests.support.cases import from_cases
 from tests.support.limits import within
 
 FACTS = every_fact()
 LONG = 200_000
 PATHS = sorted({path for f in FACTS.values() if isinstance(f.command, Read) for path in f.command.paths})
+SAMPLES = ("ip_o4_addr", "ss_lntp", "df_kP_dev_shm_64M")
 SEEDS = (
-    sample("host/ip_o4_addr.txt"),
-    sample("host/ss_lntp.txt"),
-    sample("host/df_kP_dev_shm_64M.txt"),
+    *(sample(f"host/{name}.txt") for name in SAMPLES),
     sample("version/driver_version.info"),
     sample("dmesg/host_messages_oom_ext4_conntrack.txt"),
-    "1795167475.133720912\n",
-    "node3 aarch64\n",
-    "? node1\n127.0.1.1 STREAM node1\n",
-    "path yes /tmp\n/dev/vda 264212084 23355724 83035188 22% /\nremote nfs4 /data\ngone /x\n",
-    "-rw------- 1 anna train 1048576 Nov 20 09:00 nccl-AbC\n",
-    "python 3.10.12 /usr/bin/python3\npackage torch 2.1.0\n",
-    "1 0 Ss root 90000 /sbin/init\n22 1 D root 7200 python3 train.py\n",
-    "/dev/davinci0\n0100\t19e5d802\t1f\n",
+    *from_cases(__file__, "ANSWERS", tuple[str, ...]),
     as_read(dict.fromkeys(PATHS, "1024 2048")),
     as_read(dict.fromkeys(PATHS, "unlimited\nMemTotal: 5 kB\nversion=8.0")),
 )
@@ -42,54 +35,7 @@ NONSENSE = (
     "\ud800",
     "٣" * 12,
 )
-UNITS = (
-    *(
-        "a",
-        "0",
-        " ",
-        "\n",
-        ":",
-        "=",
-        "[",
-        "(",
-        '"',
-        "'",
-        ".",
-        "-",
-        "/",
-        "\t",
-        "9" * 4400 + "\n",
-        "1 ",
-        "a:1 ",
-    ),
-    *(
-        "LISTEN 0 0 ",
-        "1: a inet 1",
-        "path yes /tmp\n",
-        "/sys/class/net/a/mtu:1\n",
-        "? a\n",
-        "[ 1.0] ",
-        "-rw-r--r-- ",
-    ),
-    *(
-        "/proc/meminfo:MemTotal: 1 kB\n",
-        "/proc/net/route:a\n",
-        "python 3.1",
-        "compatible_version_fw=[",
-        "{",
-        "#",
-    ),
-    *(
-        'users:(("',
-        "uptime 1",
-        "Xid machine check ",
-        "heart",
-        "segfault at ",
-        '"cuda" ',
-        "Module for ",
-        "ip6 saddr ",
-    ),
-)
+UNITS = (*from_cases(__file__, "UNITS", tuple[str, ...]), "9" * 4400 + "\n")
 
 
 def tolerate(fact: Fact[Any], text: str) -> None:

@@ -9,6 +9,7 @@ from doctor.facts.infiniband import IB_PORTS, InfinibandPort
 from doctor.facts.key_values import cells, pairs
 from doctor.facts.nvidia.nvlink import GPU_TOPOLOGY
 from doctor.model import Capture
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples"
@@ -32,9 +33,7 @@ def test_ibstat() -> None:
         assert found == (InfinibandPort("mlx5_0", 1, "active", "LinkUp", "100", "InfiniBand"),)
 
 
-@pytest.mark.parametrize(
-    ("name", "outcome"), [("ping_g_ok", "ok"), ("ping_g_fail_100", "lost"), ("ping_g_ok_slow", "ok")]
-)
+@cases
 def test_pings(name: str, outcome: str) -> None:
     text = sample(f"hccn_tool/{name.removesuffix('_slow')}.txt")
     if name.endswith("_slow"):

@@ -17,7 +17,7 @@ from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
 from tests.support.captures import held, printed, sample
-from tests.support.cases import cases, from_cases
+from tests.support.cases import cases, cases_with, from_cases
 from tests.support.recordings import heard, recording, report
 
 ASCEND = "/usr/local/Ascend"
@@ -167,14 +167,7 @@ def test_interpreters_of_different_frameworks_are_told_once() -> None:
     assert "torch on node1; MindSpore on node[2-3]; name the interpreter" in missing.summary
 
 
-@pytest.mark.parametrize(
-    ("vendor", "name", "driver", "told"),
-    [
-        (NVIDIA, "nvidia-driver", "", False),  # it is not loaded, which gpu-missing reports
-        (AMD, "amdgpu-driver", "loaded", True),  # the one that came with the kernel has no version
-        (NVIDIA, "cuda", "", True),
-    ],
-)
+@cases_with(NVIDIA=NVIDIA, AMD=AMD)
 def test_a_driver_that_is_not_loaded_is_no_other_version(
     vendor: Vendor, name: str, driver: str, told: bool
 ) -> None:

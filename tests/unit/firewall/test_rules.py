@@ -161,9 +161,7 @@ def test_an_unknown_statement_leaves_the_decision_open() -> None:
     assert decided.action is Action.UNKNOWN
 
 
-@pytest.mark.parametrize(
-    ("priority", "action"), [(-201, Action.DROP), (-200, Action.UNKNOWN), (-199, Action.ACCEPT)]
-)
+@cases
 def test_notrack_acts_before_tracking(priority: int, action: Action) -> None:
     """Which comes first at the priority of tracking itself, no tool shows."""
     rules = nft(

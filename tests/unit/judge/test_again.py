@@ -1,9 +1,8 @@
 """The fate of a finding of an earlier run, by the results of a new one."""
 
-import pytest
-
 from doctor.judge.again import EarlierFinding, RecheckState, compare
 from doctor.model import Place, Problem, Result, Status
+from tests.support.cases import cases_with
 
 FIXED, STILL, OPEN = RecheckState.FIXED, RecheckState.STILL, RecheckState.OPEN
 ONE = EarlierFinding("f1", "x", ("a",), (Place(host="a"),), "")
@@ -20,35 +19,7 @@ def result(hosts: str, status: Status, *where: Place, check: str = "x") -> Resul
 PASS, FAIL, WARN = Status.PASS, Status.FAIL, Status.WARN
 
 
-@pytest.mark.parametrize(
-    ("before", "results", "unheard", "now"),
-    [
-        (ONE, [result("a", PASS)], "", FIXED),
-        (ONE, [result("a", FAIL)], "", STILL),
-        (ONE, [result("a", WARN)], "", STILL),
-        (ONE, [result("b", FAIL), result("a", PASS)], "", FIXED),
-        (ONE, [result("a", FAIL, check="y"), result("a", PASS)], "", FIXED),
-        (ONE, [result("a", Status.UNKNOWN)], "", OPEN),
-        (ONE, [result("", Status.CRASH)], "", OPEN),
-        (ONE, [result("ab", Status.SKIP)], "", OPEN),
-        (ONE, [], "", OPEN),
-        (ONE, [result("b", PASS)], "a", OPEN),
-        (ONE, [result("a", FAIL)], "a", STILL),  # that it cannot be reached
-        (ONE, [result("", FAIL)], "", STILL),  # a fault without a culprit may be this one
-        (ONE, [result("b", FAIL, Place(host="b", peer="a"))], "", FIXED),  # now it is the other host's
-        (ONE, [result("ab", FAIL, Place(host="b", peer="a"))], "", STILL),
-        (TWO, [result("a", PASS), result("b", PASS)], "", FIXED),
-        (TWO, [result("a", PASS), result("b", Status.UNKNOWN)], "", OPEN),
-        (TWO, [result("a", FAIL), result("b", Status.UNKNOWN)], "", STILL),
-        (NOBODY, [result("ab", PASS)], "", FIXED),
-        (NOBODY, [result("a", FAIL)], "", STILL),
-        (NOBODY, [result("ab", PASS)], "c", OPEN),
-        (NOBODY, [], "", OPEN),
-        (DEVICE, [result("a", FAIL, Place(device=3), Place(device=4))], "", STILL),
-        (DEVICE, [result("a", FAIL, Place(device=4))], "", FIXED),
-        (DEVICE, [result("a", FAIL)], "", STILL),
-    ],
-)
+@cases_with(result, Status, Place, ONE=ONE, TWO=TWO, NOBODY=NOBODY, DEVICE=DEVICE)
 def test_what_has_become_of_it(
     before: EarlierFinding, results: list[Result], unheard: str, now: RecheckState
 ) -> None:

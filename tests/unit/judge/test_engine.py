@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-import pytest
-
 from doctor.api import (
     EXPECT,
     HERE,
@@ -33,7 +31,7 @@ from doctor.job.wishes import JobWishes
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.model import Backend, Host, MissingFact, Result, Status
 from doctor.probe import HostAnswer
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 
 HOSTS = ("a", "b", "c")
 
@@ -157,13 +155,7 @@ def test_a_skipped_check_has_its_reason() -> None:
     assert outcomes(host_check(skips), case({"a": "x"})) == [("skip", ("a",), "no such device")]
 
 
-@pytest.mark.parametrize(
-    ("options", "hosts", "reason"),
-    [
-        ({"backends": (Backend.HCCL, Backend.NCCL)}, HOSTS, "only for hccl and nccl jobs"),
-        ({"several_hosts": True}, ("a",), "only for jobs of several hosts"),
-    ],
-)
+@cases_with(Backend)
 def test_a_check_that_does_not_apply(options: dict[str, Any], hosts: tuple[str, ...], reason: str) -> None:
     made = host_check(nothing, **options)
     assert outcomes(made, case(dict.fromkeys(hosts, "x"))) == [("skip", hosts, reason)]

@@ -3,12 +3,10 @@
 from collections.abc import Container, Iterable, Mapping
 from typing import Any
 
-import pytest
-
 from doctor.api import Check, Scope
 from doctor.judge.findings import Views, fold_findings
 from doctor.model import Confidence, Damage, Finding, Place, Problem, Remedy, Result, Status, Values, View
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
 
@@ -90,15 +88,7 @@ def test_places_without_a_host_get_that_of_the_finding() -> None:
     assert several.where == (Place(port=5),)
 
 
-@pytest.mark.parametrize(
-    ("problem", "remedy"),
-    [
-        ({}, Remedy("fix-it", ("fix-it {'hosts': 'a'}",))),
-        ({"values": {"x": 1}}, Remedy("fix-it", ("fix-it {'hosts': 'a', 'x': 1}",))),
-        ({"remedy": "other"}, Remedy("other", ("other {'hosts': 'a'}",))),
-        ({"commands": ("ls",), "remedy": "other"}, Remedy("by-hand-plain", ("ls",))),
-    ],
-)
+@cases_with(Remedy, tuple)
 def test_remedies(problem: dict[str, Any], remedy: Remedy) -> None:
     (found,) = folded([result("plain", "a", **problem)])
     assert found.remedy == remedy

@@ -20,15 +20,7 @@ POD: dict[str, Any] = {"view": {"/proc/1/cgroup": "0::/kubepods.slice/pod1"}}
 PYTHON = "python 3.11.2 /opt/train/bin/python\n"
 CPU = f"{PYTHON}package torch 2.5.1+cpu\nbuilt __version__ 2.5.1+cpu\nbuilt cuda None\nbuilt hip None\n"
 CUDA = f"{PYTHON}package torch 2.5.1\nbuilt __version__ 2.5.1+cu124\nbuilt cuda 12.4\nbuilt hip None\n"
-ROCM = f"{PYTHON}package torch 2.5.1+rocm6.2\nbuilt cuda None\nbuilt hip 6.2.41133-dd7f95766\n"
-TORCH_NPU = f"{PYTHON}package torch 2.5.1\npackage torch-npu 2.5.1\nbuilt cuda None\nhccl True\n"
-PYTHONS = {
-    "cpu": CPU,
-    "cuda": CUDA,
-    "rocm": ROCM,
-    "torch_npu": TORCH_NPU,
-    "mindspore": f"{PYTHON}package mindspore 2.6.0\n",
-}
+PYTHONS = from_cases(__file__, "PYTHONS", dict[str, str])
 CANN = {
     "/usr/local/Ascend/ascend-toolkit/latest/x86_64-linux/ascend_toolkit_install.info": "version=8.0.RC3\n"
 }

@@ -11,6 +11,7 @@ from doctor.mesh.cover import EXACT
 from doctor.mesh.culprits import Direction, MeshBlame, culprits, widen
 from doctor.mesh.plan import plan_mesh
 from doctor.mesh.result import Kind, Link, MeshShape
+from tests.support.cases import cases
 
 Broken = Callable[[str, str, Kind], bool]
 KINDS: tuple[Kind, ...] = ("hccl", "ephemeral")
@@ -167,9 +168,7 @@ def test_more_culprits_than_the_exact_solver_can_handle() -> None:
     assert named(blames) == [((h,), "inbound", True) for h in guilty]
 
 
-@pytest.mark.parametrize(
-    ("group", "decided"), [(("n01", "n02"), True), (("n00", "n01", "n02", "n03"), False)]
-)
+@cases
 def test_cluster_split_in_two(group: tuple[str, ...], decided: bool) -> None:
     blames = culprits(mesh(8, lambda a, b, _: (a in group) != (b in group)))
     assert named(blames) == [(group if decided else tuple(hosts(8)), "split", decided)]

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-import pytest
-
 from tests.mutate.draw import drawn, sites_of
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 
 
@@ -17,41 +16,12 @@ def changed(source: str) -> list[set[str]]:
     return [{change.applied(text).decode() for change in site} for site in sites_of("a.py", text)]
 
 
-@pytest.mark.parametrize(
-    ("source", "sites"),
-    [
-        ("a < b\n", [{"a <= b\n"}]),
-        ("a == b >= c\n", [{"a != b >= c\n", "a == b > c\n"}]),
-        ("(a) not  in (b)\n", [{"(a) in (b)\n"}]),
-        ("a is b\n", [{"a is not b\n"}]),
-        ("x = 3\n", [{"x = 4\n"}]),
-        ("x = -1\n", [{"x = -2\n"}]),
-        ("x = 31\n", [{"x = 62\n", "x = 15\n"}]),
-        ("x = 0.5\n", [{"x = 1.0\n", "x = 0.25\n"}]),
-        ("x = a and b\n", [{"x = (a)\n", "x = (b)\n"}]),
-        ("x = not a\n", [{"x = bool(a)\n"}]),
-        ("x = b if a else c\n", [{f"x = b if {way} else c\n" for way in ("(not (a))", "True", "False")}]),
-        ("[x for x in a if x]\n", [{f"[x for x in a if {way}]\n" for way in ("(not (x))", "True", "False")}]),
-        ("é = 'é' < a\n", [{"é = 'é' <= a\n"}]),
-    ],
-)
+@cases
 def test_each_site_has_its_changes(source: str, sites: list[set[str]]) -> None:
     assert changed(source) == sites
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "if TYPE_CHECKING:\n    x = 1\n",
-        'if __name__ == "__main__":\n    main(1)\n',
-        "if sys.version_info >= (3, 11):\n    x = 1\n",
-        "x: Literal[1]\n",
-        "def f(a: Literal[1]) -> Literal[2]: ...\n",
-        "x = f'{a:>10} {1}'\n",
-        "x = True\n",
-        "while True:\n    a()\n",
-    ],
-)
+@cases
 def test_what_proves_nothing_is_left_out(source: str) -> None:
     assert changed(source) == []
 

@@ -85,9 +85,7 @@ def test_an_unannounced_kill_is_of_the_group_before_it() -> None:
     assert kept(more, known(ids=("77",))) == b""
 
 
-@pytest.mark.parametrize(
-    ("spans", "its"), [([(0, 20)], False), ([(40, 60)], False), ([(0, 20), (25, 31)], True)]
-)
+@cases
 def test_a_pid_is_the_jobs_only_while_its_process_runs(spans: list[tuple[int, int]], its: bool) -> None:
     """The kernel kills the process 320 in second 30. Before and later the PID may be another program's."""
     own = known(*((320, BEGAN + begin, BEGAN + until) for begin, until in spans))

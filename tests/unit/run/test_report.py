@@ -3,14 +3,12 @@
 import json
 from xml.etree import ElementTree as Xml
 
-import pytest
-
 from doctor.report.files.envelope import EnvelopeRun
 from doctor.run.envelope import AttemptEntry, JobLookEntry
 from doctor.run.report import around_report
 from doctor.run.scheduler import read_end
 from doctor.run.whose import Whose
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.support.envelopes import as_data, as_json, as_junit, as_prometheus, wrong
 from tests.support.hang.reports import NODES, ONE_SLEEPS
 from tests.support.hang.written import evidence
@@ -63,14 +61,7 @@ def test_all_parts_are_in_it() -> None:
     assert 'cluster_doctor_exit_code{command="run"} 75' in as_prometheus(made).decode()
 
 
-@pytest.mark.parametrize(
-    ("last", "headline"),
-    [
-        (attempt(exit_code=7), "The job ended with the exit code 7."),
-        (attempt(why="No cause is named."), "The job ended with the exit code 7: No cause is named."),
-        (attempt(by_others="Slurm ended it"), "The job ended with the exit code 7: Slurm ended it."),
-    ],
-)
+@cases_with(attempt)
 def test_an_end_that_is_nobodys_fault_is_inconclusive(last: AttemptEntry, headline: str) -> None:
     made = around_report(RUN, 7, Whose.JOB, [last], [WELL])
     assert (made.verdict.value, made.headline) == ("inconclusive", headline)

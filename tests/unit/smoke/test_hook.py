@@ -268,10 +268,7 @@ def test_a_layout_that_does_not_fit_is_reported(
     assert why in found.text
 
 
-@pytest.mark.parametrize(
-    ("groups", "kind", "part"),
-    [({"model_parallel": [0, 1]}, "differs", "mask"), ({"data_parallel": (0, 1)}, "same", "tokens")],
-)
+@cases
 def test_groups_can_be_lists_of_ranks(
     fresh: Callable[..., Verdict], groups: dict[str, Any], kind: str, part: str
 ) -> None:

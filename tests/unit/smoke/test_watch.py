@@ -192,9 +192,7 @@ def test_an_agent_that_falls_silent_is_named() -> None:
     assert not watched.hosts["node1"].trouble
 
 
-@pytest.mark.parametrize(
-    ("imported", "limit"), [((), 60.0), ((2.0,), 60.0), ((2.0, 2.5, 3.0), 17.5), ((30.0, 30.0, 30.0), 60.0)]
-)
+@cases
 def test_a_slow_import_is_measured_by_the_others(imported: Sequence[float], limit: float) -> None:
     watched = watch(number=4)
     for host, seconds in zip(watched.hosts.values(), (*imported, None, None, None, None), strict=False):
@@ -245,9 +243,7 @@ def test_a_host_whose_ranks_are_all_done_moves_no_more() -> None:
     assert alarm.kind == "still"
 
 
-@pytest.mark.parametrize(
-    ("silent", "alarmed"), [((), False), (("node2",), True), (("node2", "node3", "node4"), False)]
-)
+@cases
 def test_the_last_report_of_a_silent_host_counts_for_a_moment(silent: Sequence[str], alarmed: bool) -> None:
     """If most of them are silent, the few others are more likely to be cut off."""
     watched = watch(number=4)

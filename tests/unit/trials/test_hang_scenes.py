@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.cases import from_cases
 from tests.trials.hang.__main__ import is_fault, part
 from tests.trials.hang.answer import Answer
 from tests.trials.hang.scenes.scene import LOOKS, HangScene, SceneTruth, held_to, looks_at
@@ -17,13 +18,7 @@ HANGS = SceneTruth((1,), frozenset({"node1"}), frozenset({40}), "sleep", rank=2)
 WORKS = SceneTruth((0, 3), frozenset({"node1"}), frozenset({40}), rank=2)
 STARTS = SceneTruth((1,), frozenset({"node2", "node3"}), says="has node rank 1")
 SCENE = HangScene("work sleep", lambda _: nullcontext(HANGS))
-RANK = {
-    "rank": 2,
-    "host": "node1",
-    "pid": 40,
-    "summary": "sleeps",
-    "hang": {"stack": [{"function": "sleep"}]},
-}
+RANK = from_cases(__file__, "RANK", dict[str, Any])
 
 
 def of(

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from doctor.smoke.inject import KINDS
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.trials.kinds import INSIDE, ORDER, OUTSIDE
 from tests.trials.outcome import Outcome, Ran, Truth, append, judged, load
 from tests.trials.table import interval, table
@@ -15,9 +15,6 @@ HANG = frozenset({"smoke-hang"})
 RANK = Truth(HANG, frozenset({"node2"}), frozenset({3}))
 HOST = Truth(HANG, frozenset({"node2"}), None)
 EVERYBODY = Truth(HANG, frozenset(), frozenset())
-
-
-NOT_FOUND = {"summary": "the injected fault was not found: frozen@0"}
 
 
 def found(
@@ -43,29 +40,7 @@ def outcome(truth: Truth | None, *findings: dict[str, Any]) -> Outcome:
     return judged("stuck", 0, "3:10", truth, Ran(1, {"findings": list(findings)}, "", 5.0), 0.5)
 
 
-@pytest.mark.parametrize(
-    ("truth", "findings", "expected"),
-    [
-        (RANK, [found()], (True, True, True)),
-        (RANK, [], (False, False, True)),
-        (RANK, [found("smoke-crash")], (False, False, True)),
-        (RANK, [found(status="unknown")], (False, False, True)),
-        (RANK, [found(ranks=(2,))], (True, False, False)),
-        (RANK, [found(ranks=(2, 3))], (True, False, False)),
-        (RANK, [found(hosts=("node1", "node2"))], (True, False, False)),
-        (RANK, [found(), found("smoke-crash", ("node1",), (0,))], (True, True, False)),
-        (RANK, [found(), found("smoke-straggler", ("node1",), (0,), "warn")], (True, True, False)),
-        (RANK, [found(), found("smoke-crash")], (True, True, True)),
-        (HOST, [found(ranks=(2, 3))], (True, True, True)),
-        (HOST, [found(hosts=(), ranks=())], (True, False, True)),
-        (EVERYBODY, [found(hosts=(), ranks=())], (True, True, True)),
-        (EVERYBODY, [found()], (True, False, False)),
-        (EVERYBODY, [found(hosts=(), ranks=()) | NOT_FOUND], (False, False, True)),
-        (None, [], (True, True, True)),
-        (None, [found(status="unknown")], (True, True, True)),
-        (None, [found(status="warn")], (False, False, False)),
-    ],
-)
+@cases_with(found, RANK=RANK, HOST=HOST, EVERYBODY=EVERYBODY)
 def test_a_report_is_compared_with_the_truth(
     truth: Truth | None, findings: list[dict[str, Any]], expected: tuple[bool, bool, bool]
 ) -> None:

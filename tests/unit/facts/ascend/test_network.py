@@ -10,24 +10,19 @@ from doctor.facts.ascend import network, ports
 from doctor.facts.ascend.hccn_tool import SilentDevice
 from doctor.facts.ascend.network import (
     HCCN_CONF,
-    NPU_ADDRESSES,
-    NPU_DETECT,
-    NPU_NET_HEALTH,
-    NPU_TLS,
     Address,
     Tls,
 )
 from doctor.facts.ascend.ports import (
     NPU_COUNTERS,
     NPU_LINK_HISTORY,
-    NPU_NEIGHBOURS,
     NPU_OPTICS,
     NPU_PORTS,
     LinkChange,
     Neighbour,
 )
 from tests.support.captures import SAMPLES, printed, sample
-from tests.support.cases import cases, from_cases
+from tests.support.cases import cases, cases_with, from_cases
 from tests.support.each import each
 
 TEXTS = {path.name: path.read_text() for path in sorted((SAMPLES / "hccn_tool").glob("*.txt"))}
@@ -37,7 +32,6 @@ FACTS = {
     for fact in vars(module).values()
     if isinstance(fact, Fact) and fact is not HCCN_CONF
 }
-HEALTH = ("Fault", "Init", "Success", "Unreachable", "Receive timeout", "Socket fail", "Detect ip set")
 
 
 def framed(answers: Mapping[int, str], rc: int = 0) -> str:
@@ -55,38 +49,10 @@ def history(text: str) -> tuple[LinkChange, ...]:
     return read(NPU_LINK_HISTORY, text)  # type: ignore[no-any-return]
 
 
-UNDERSTOOD: dict[tuple[str, str], Any] = {
-    ("ip_g", "npu-addresses"): Address("192.161.200.10", 24),
-    ("ip_g_inet6", "npu-addresses"): Address("fd00:0:0:1::8", 64),
-    ("ip_g_not_preset.stderr", "npu-addresses"): None,
-    ("link_g_up", "npu-links"): True,
-    ("link_g_down", "npu-links"): False,
-    **{(f"net_health_g_{state.lower().replace(' ', '_')}", "npu-net-health"): state for state in HEALTH},
-    ("netdetect_g", "npu-detect"): "10.20.4.1",
-    ("netdetect_g_unset", "npu-detect"): None,
-    ("gateway_g", "npu-gateways"): "10.20.4.1",
-    ("gateway_g_not_preset.stderr", "npu-gateways"): None,
-    ("tls_g_switch0", "npu-tls"): Tls(on=False),
-    ("tls_g_switch_mismatch", "npu-tls"): Tls(on=False),
-    ("tls_g_no_certificate.stderr", "npu-tls"): Tls(on=False),
-    ("tls_g_certificates", "npu-tls"): Tls(on=True, expired="Sun Jan  5 08:00:00 2025 GMT"),
-    ("speed_g", "npu-speeds"): 100_000,
-    ("speed_g_200g", "npu-speeds"): 200_000,
-    ("speed_g_unknown", "npu-speeds"): None,
-    ("status_g", "npu-speeds"): 100_000,
-    ("lldp_g", "npu-neighbours"): Neighbour("200GE1/0/7", "Example Switch Software"),
-    ("ip_g_empty", "npu-neighbours"): None,
-    ("process_g_exist", "npu-hccp"): True,
-    ("process_g_not_exist", "npu-hccp"): False,
-    ("optical_absent", "npu-optics"): None,
-    ("link_stat_g", "npu-link-history"): (
-        LinkChange("Mon Mar  2 09:05:40 2026", 600.0, up=True),
-        LinkChange("Mon Mar  2 09:05:37 2026", 603.0, up=False),
-        LinkChange("Sat Feb 28 23:59:59 2026", 119741.0, up=True),
-    ),
-    ("stat_g_short_910A", "npu-counters"): {"roce_rx_err_pkt_num": 0, "roce_tx_err_pkt_num": 0},
-    ("dev_info_a5", "npu-ports"): (True, False, True),
-}
+ANSWERS = from_cases(
+    __file__, "UNDERSTOOD", dict[str, dict[str, Any]], Address, Tls, Neighbour, LinkChange, tuple
+)
+UNDERSTOOD = {(name, fact): value for fact, values in ANSWERS.items() for name, value in values.items()}
 PARTLY = from_cases(__file__, "PARTLY", set[tuple[str, ...]])
 """Too long to write down here; examined below."""
 
@@ -151,39 +117,10 @@ def test_a_change_in_the_future_has_no_age() -> None:
     assert history(text)[-1] == LinkChange("Sat Feb 30 23:59:59 2026", None, up=True)
 
 
-@pytest.mark.parametrize(
-    ("fact", "text", "value"),
-    [
-        (NPU_DETECT, "netdetect addr: 10.0.0.1", "10.0.0.1"),
-        (NPU_DETECT, "netdetect addr: ::", None),
-        (NPU_NET_HEALTH, "net health status: Socket failed", "Socket failed"),
-        (
-            NPU_TLS,
-            "dev_id:0, tls switch[1](0:disable, 1:enable), tls alarm time threshold[60]days",
-            Tls(on=True),
-        ),
-        (
-            NPU_TLS,  # stderr may arrive first
-            "\t tls expiration status[2](0:normal, 1:near expiration, 2:has expired)\n"
-            "dev_id:0, tls switch[1](0:disable, 1:enable)\n\t end_time[Sun Jan  5 08:00:00 2025 GMT]",
-            Tls(on=True, expired="Sun Jan  5 08:00:00 2025 GMT"),
-        ),
-        (NPU_ADDRESSES, "ipaddr:0.0.0.0\nnetmask:0.0.0.0", None),
-        (NPU_ADDRESSES, "ipaddr:10.0.0.9\nnetmask:255.255.255.255", Address("10.0.0.9", 32)),
-        (NPU_NEIGHBOURS, "Port ID TLV\n\tMAC: 02:00:5e:00:53:02", Neighbour("02:00:5e:00:53:02", "")),
-        (
-            NPU_NEIGHBOURS,
-            "Port ID TLV\n\tLocal7\nSystem Description TLV\nEnd of LLDPDU TLV",
-            Neighbour("Local7", ""),
-        ),
-        (NPU_NEIGHBOURS, "", None),
-        (NPU_OPTICS, "present : present\nTx Los Flag : 3\nlanes : 4", {"Tx Los Flag": 3}),
-        (NPU_PORTS, "| UdieID | PortID | Link Status |\n| 0 | 4 | UP |", (True,)),
-    ],
-)
-def test_another_wording_is_understood(fact: Fact[Any], text: str, value: object) -> None:
-    found = read(fact, text)
-    assert (found.flags if fact is NPU_OPTICS else found) == value
+@cases_with(Tls, Address, Neighbour, tuple)
+def test_another_wording_is_understood(fact: str, text: str, value: object) -> None:
+    found = read(FACTS[fact], text)
+    assert (found.flags if fact == NPU_OPTICS.name else found) == value
 
 
 def test_an_address_knows_its_network() -> None:

@@ -12,14 +12,9 @@ from doctor.facts.ascend.hccn_tool import SilentDevice, split_known
 from doctor.facts.ascend.network import (
     HCCN_CONF,
     NPU_ADDRESSES,
-    NPU_DETECT,
-    NPU_GATEWAYS,
     NPU_LINKS,
-    NPU_SPEEDS,
-    NPU_TLS,
     Address,
 )
-from doctor.facts.ascend.ports import NPU_NEIGHBOURS, NPU_OPTICS
 from tests.support.captures import printed
 from tests.support.cases import cases
 from tests.support.each import each
@@ -28,28 +23,9 @@ from tests.unit.facts.ascend.test_network import FACTS, TEXTS, framed, read
 from tests.unit.facts.test_hostile import tolerate
 
 
-@pytest.mark.parametrize(
-    ("fact", "text", "reason"),
-    [
-        (NPU_ADDRESSES, "", "hccn_tool printed nothing (exit code 7)"),
-        (NPU_ADDRESSES, "ipaddr:10.0.0.9\nnetmask:255.0.255.0", "its netmask is '255.0.255.0'"),
-        (NPU_ADDRESSES, "ipaddr:10.0.0.9\nnetmask:0.0.0.255", "its netmask is '0.0.0.255'"),
-        (NPU_ADDRESSES, "ipaddr:10.0.0.9\nnetmask:x", "its netmask is 'x'"),
-        (NPU_ADDRESSES, "ipaddr:10.0.0.9", "ipaddr:10.0.0.9 (exit code 7)"),
-        (NPU_ADDRESSES, "ipv6_address:fd00::1\nprefix_length:129", "its prefix length is '129'"),
-        (NPU_ADDRESSES, "ipaddr:10.0.0.256\nnetmask:255.0.0.0", "netmask:255.0.0.0 (exit code 7)"),
-        (NPU_DETECT, "netdetect address: none", "netdetect address: none (exit code 7)"),
-        (NPU_GATEWAYS, "default gateway:, Iface:eth0", "default gateway:, Iface:eth0 (exit code 7)"),
-        (NPU_LINKS, "vnic link status: UP", "vnic link status: UP (exit code 7)"),
-        (NPU_LINKS, "link status: SIDEWAYS", "link status: SIDEWAYS (exit code 7)"),
-        (NPU_SPEEDS, "Speed: fast", "Speed: fast (exit code 7)"),
-        (NPU_TLS, "dev_id:0, tls switch[x]", "dev_id:0, tls switch[x] (exit code 7)"),
-        (NPU_NEIGHBOURS, "Command execute failed!", "Command execute failed! (exit code 7)"),
-        (NPU_OPTICS, "Control link unreachable.", "Control link unreachable. (exit code 7)"),
-    ],
-)
-def test_the_reason_is_given_when_nothing_is_known(fact: Fact[Any], text: str, reason: str) -> None:
-    assert read(fact, text, rc=7) == SilentDevice(reason)
+@cases
+def test_the_reason_is_given_when_nothing_is_known(fact: str, text: str, reason: str) -> None:
+    assert read(FACTS[fact], text, rc=7) == SilentDevice(reason)
 
 
 @each("fact", FACTS)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause
 from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.support.hang.written import COLLECTIVE, FORWARD, MAIN, at_last
 
 STACK = (FORWARD, MAIN)
@@ -79,23 +79,7 @@ class TestAChild:
         found = doing(self.RANK, [seen("hrtimer_nanosleep", pid=9, helps=7, stack=())], 2.0)
         assert (found.cause, found.works, found.unproved) == (Cause.CHILD, False, False)
 
-    @pytest.mark.parametrize(
-        ("child", "cause", "words"),
-        [
-            (seen("do_signal_stop", state="T", pid=9, helps=7), Cause.STOPPED, "its child 9 (stopped)"),
-            (
-                seen("ptrace_stop", state="t", pid=9, helps=7),
-                Cause.TRACED,
-                "its child 9 (held by a debugger)",
-            ),
-            (
-                seen("poll_schedule_timeout", pid=9, helps=7, stack=(MEETS, MAIN)),
-                Cause.CHILD,
-                "its child 9, which waits in init_process_group for ranks of its own: RANK and WORLD_SIZE"
-                " came from its parent in main, train.py:120",
-            ),
-        ],
-    )
+    @cases_with(seen, MEETS=MEETS, MAIN=MAIN)
     def test_that_cannot_go_on_is_the_answer(self, child: JobMember, cause: Cause, words: str) -> None:
         rank = self.RANK if cause is Cause.CHILD else seen("unix_stream_read_generic")
         found = doing(rank, [child], 2.0)

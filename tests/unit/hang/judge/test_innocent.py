@@ -9,6 +9,7 @@ from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from doctor.live.evidence import Connection, Frame, JobMember, LiveEvidence, Look, Thread
+from tests.support.cases import cases
 from tests.support.hang.trials import of, without_stacks
 from tests.support.hang.written import (
     COLLECTIVE,
@@ -115,9 +116,7 @@ def test_who_was_woken_in_state_d_is_not_stuck() -> None:
     assert not found.culprits
 
 
-@pytest.mark.parametrize(
-    ("state", "waits"), [("S", "do_freezer_trap"), ("D", "__refrigerator"), ("D", "hrtimer_nanosleep")]
-)
+@cases
 def test_each_kernel_shows_in_its_own_way_that_a_rank_is_frozen(state: str, waits: str) -> None:
     def freezes(member: JobMember) -> JobMember:
         return with_wait(member, waits, state)

@@ -7,6 +7,7 @@ from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangState, Judgement
 from doctor.live.evidence import JobMember, LiveEvidence
+from tests.support.cases import cases
 from tests.support.hang.written import both, changed, evidence
 
 A, B = "10.0.0.1:29500", "10.0.0.1:29501"
@@ -34,14 +35,7 @@ def test_who_never_was_there_is_not_gone() -> None:
     assert [each.cause for each in judge(launched).culprits] == [Cause.GONE]
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "who", "words"),
-    [
-        ((0, 1), (2,), 2, f"calls {B}; ranks 0-1 call {A}"),
-        ((0,), (1, 2), 0, f"calls {A}; ranks 1-2 call {B}"),
-        ((0,), (1,), 1, f"calls {B}; rank 0 calls {A}"),
-    ],
-)
+@cases
 def test_parts_that_complete_each_other_are_one_job(
     one: tuple[int, ...], other: tuple[int, ...], who: int, words: str
 ) -> None:
@@ -82,24 +76,7 @@ def test_two_processes_of_one_number_are_said_first() -> None:
     assert told(found) == [(0, Cause.NUMBER, words)]
 
 
-@pytest.mark.parametrize(
-    ("does", "sentence", "do"),
-    [
-        (
-            ["receives"] * 3,
-            "Every rank waits in recv, and none sends",
-            "or use batch_isend_irecv: train.py:88",
-        ),
-        (
-            ["waits"] * 2 + ["reduces"] * 2 + ["gathers"] * 2,
-            "different collectives",
-            "train.py:88, train.py:89",
-        ),
-        (["stopped"] * 3, "Every rank is stopped or frozen", "on node1: kill -CONT 4000 4010 4020"),
-        (["ended"] * 3, "the job is over", "read the log of the job"),
-        (["locked", "locked", "sleeps"], "No rank was seen in a collective.", "look again with --for 60"),
-    ],
-)
+@cases
 def test_whoever_is_not_named_the_next_step_is(does: list[str], sentence: str, do: str) -> None:
     found = judge(evidence(does, ["node1"]))
     assert (found.exit_code, found.culprits) == (3, ())

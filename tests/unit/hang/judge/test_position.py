@@ -6,6 +6,7 @@ from msgspec.structs import replace
 from doctor.hang.judge.position import STORE, standing
 from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
 from doctor.live.threads import gloo_groups
+from tests.support.cases import cases, cases_with
 from tests.support.hang.written import IMPORT, LIB, MAIN, OWN
 
 WAITING, IDLE = "0x7f00", "0x0"
@@ -35,7 +36,7 @@ def gloo(*groups: str, number: str = "202") -> list[Thread]:
 
 def rank(
     stack: tuple[Frame, ...],
-    *threads: Thread,
+    *threads: Thread | list[Thread],
     waits: str = "futex_do_wait",
     state: str = "S",
     limit: str = IDLE,
@@ -44,12 +45,12 @@ def rank(
     call = (number, "0x1", "0x189", "0x0", limit) if waits.startswith("futex") or number == "219" else ()
     main = Thread(tid=7, name="python", state=state, switches=5, waits=waits, syscall=call)
     python = (PythonThread(tid=7, frames=stack),) if stack else ()
-    look = Look(pid=7, state=state, threads=(main, *threads), python=python)
+    others = (each for given in threads for each in (given if isinstance(given, list) else [given]))
+    look = Look(pid=7, state=state, threads=(main, *others), python=python)
     return JobMember(host="node1", pid=7, parent=1, job="j", rank=0, a=look, b=look)
 
 
 NPU = Frame(name="synchronize", file="/opt/site-packages/torch_npu/npu/utils.py", line=1)
-CLIPS = "nn/utils/clip_grad.py"
 NCCL = Thread(tid=50, name="pt_nccl_watchdg", state="S")
 P2P = torch("_wait_batch_p2p", "distributed/pipelining/schedules.py")
 VLLM = Frame(name="all_reduce", file="/srv/vllm/vllm/distributed/parallel_state.py", line=1)
@@ -62,62 +63,23 @@ BACKWARD = (
 )
 
 
-@pytest.mark.parametrize(
-    ("member", "inside", "operation"),
-    [
-        (rank((c10d("barrier"), MAIN)), True, "barrier"),
-        (rank((c10d("_new_process_group_helper"), c10d("new_group"), MAIN)), True, "new_group"),
-        (rank((torch("wait_tensor", "distributed/_functional_collectives.py"), MAIN)), True, "wait_tensor"),
-        (rank((MAIN,), *gloo(IDLE)), False, ""),
-        # Backward: the threads show it; with a device, nothing does.
-        (rank(BACKWARD, *gloo(WAITING)), True, "backward"),
-        (rank(BACKWARD, *gloo(IDLE, WAITING)), True, "backward"),
-        (rank(BACKWARD, *gloo(IDLE)), False, "backward"),
-        (rank(BACKWARD, *gloo(WAITING, number="futex")), True, "backward"),
-        (rank(BACKWARD, *gloo(IDLE, number="restart_syscall")), True, "backward"),
-        (rank(BACKWARD, *gloo(IDLE), NCCL, state="R", waits=""), None, "backward"),
-        # A line of the user's own code that calls C code.
-        (rank((line("work.wait()"),), *gloo(WAITING)), True, "wait"),
-        (rank((line("work.wait()"),), *gloo(IDLE)), False, ""),
-        # A send or a receive, which gloo awaits in the main thread.
-        (rank((line("work.wait()"),), *gloo(IDLE), limit=WAITING), True, "wait"),
-        (rank((line("done.acquire(timeout=5)"),), *gloo(IDLE), limit=WAITING), False, ""),
-        (rank((line(""),), *gloo(IDLE), limit=WAITING), None, ""),
-        (rank((P2P, MAIN), *gloo(IDLE), limit=WAITING), True, "_wait_batch_p2p"),
-        (rank((P2P, MAIN), *gloo(IDLE)), False, "_wait_batch_p2p"),
-        (rank((line("loss.item()"),), NCCL), True, "item"),
-        (rank((line("loss.item()"),), *gloo(IDLE)), False, ""),
-        (rank((line("x = y.cpu()"),), NCCL, state="R", waits=""), True, "cpu"),
-        (rank((line("time.sleep(y.item())"),), NCCL, waits="hrtimer_nanosleep"), False, ""),
-        (rank((line(""),), NCCL), None, ""),
-        (rank((line(""),), *gloo(WAITING)), True, "wait"),
-        (rank((line(""),), *gloo(IDLE)), False, ""),
-        (rank((line("comm.Allreduce(a, b)"),)), True, "Allreduce"),
-        # A step of a library that synchronises with the device.
-        (rank((torch("synchronize", "cuda/__init__.py"), MAIN), NCCL), True, "synchronize"),
-        (rank((NPU, MAIN)), True, "synchronize"),
-        (rank((torch("clip_grad_norm_", CLIPS), MAIN), NCCL), True, "clip_grad_norm_"),
-        (rank((torch("clip_grad_norm_", CLIPS), MAIN), *gloo(IDLE)), False, ""),
-        # A framework around collectives, wherever it is installed.
-        (rank((VLLM, MAIN)), True, "all_reduce"),
-        (rank((c10d("all_reduce"), VLLM, MAIN)), True, "all_reduce"),
-        (rank((MEGATRON, MAIN), *gloo(IDLE), limit=WAITING), True, "send_forward"),
-        (rank((MEGATRON, MAIN), *gloo(WAITING)), True, "send_forward"),
-        (rank((MEGATRON, MAIN), *gloo(IDLE)), False, "send_forward"),
-        # An import inside a module of collectives is an import.
-        (rank((IMPORT, c10d("init_process_group"), MAIN)), False, ""),
-        # Without a stack.
-        (rank((), *gloo(WAITING)), True, ""),
-        (rank((), *gloo(IDLE)), False, ""),
-        (rank((), *gloo(IDLE), waits="do_epoll_wait"), None, ""),
-        (rank((), *gloo(WAITING), NCCL), None, ""),
-        # gloo's send and recv wait in the main thread with a limit, but so may a lock.
-        (rank((), *gloo(IDLE), limit=WAITING), None, ""),
-        (rank((), *gloo(IDLE), number="restart_syscall"), None, ""),
-        (rank((), *gloo(IDLE), waits="hrtimer_nanosleep", number="restart_syscall"), False, ""),
-        (rank(()), None, ""),
-    ],
-)  # fmt: skip
+@cases_with(
+    rank,
+    c10d,
+    torch,
+    gloo,
+    line,
+    MAIN=MAIN,
+    IDLE=IDLE,
+    BACKWARD=BACKWARD,
+    WAITING=WAITING,
+    NCCL=NCCL,
+    P2P=P2P,
+    NPU=NPU,
+    VLLM=VLLM,
+    MEGATRON=MEGATRON,
+    IMPORT=IMPORT,
+)
 def test_standing(member: JobMember, inside: bool | None, operation: str) -> None:
     found = standing(member)
     assert (found.inside, found.operation) == (inside, operation)
@@ -129,9 +91,7 @@ def test_the_place_is_beyond_what_wraps_the_collective() -> None:
     assert standing(rank((c10d("all_reduce"), VLLM, layer, MAIN))).function == MAIN.name
 
 
-@pytest.mark.parametrize(
-    ("ends", "inside"), [((True, True), True), ((True, False), False), ((False, True), False)]
-)
+@cases
 @pytest.mark.parametrize("stack", [(line("store.get(key)"), MAIN), ()], ids=["stack", "threads"])
 def test_who_waits_for_the_store_is_inside(
     ends: tuple[bool, bool], inside: bool, stack: tuple[Frame, ...]
@@ -159,7 +119,6 @@ WRITE = Frame(name="write", file=OWN, line=30, source="lock.acquire()")
 LOG = Frame(name="log_metrics", file=OWN, line=40, source="time.sleep(30)")
 THREADS, POOL = "/usr/lib/python3.11/threading.py", "/usr/lib/python3.11/concurrent/futures"
 RUN = Frame(name="run", file=f"{POOL}/thread.py", line=58)
-IDLE_POOL = (Frame(name="_worker", file=f"{POOL}/thread.py", line=81),)
 RESULT = (
     Frame(name="wait", file=THREADS, line=327),
     Frame(name="Future.result", file=f"{POOL}/_base.py", line=451),
@@ -167,18 +126,7 @@ RESULT = (
 JOIN = (Frame(name="Thread.join", file=THREADS, line=1119),)
 
 
-@pytest.mark.parametrize(
-    ("main", "threads", "inside", "place"),
-    [
-        (RESULT, [own_thread(c10d("barrier"), WRITE, RUN)], True, "train.py:30"),
-        (RESULT, [own_thread(WRITE, RUN), own_thread(*IDLE_POOL, tid=9)], False, "train.py:30"),
-        (RESULT, [own_thread(c10d("barrier"), RUN), own_thread(LOG, tid=9)], True, "thread.py:58"),
-        (JOIN, [own_thread(c10d("all_reduce"), WRITE)], True, "train.py:30"),
-        (JOIN, [own_thread(WRITE), own_thread(LOG, tid=9)], False, "train.py:120"),
-        (RESULT, [own_thread(LOG)], False, "train.py:120"),
-        ((), [own_thread(c10d("all_reduce"), WRITE)], False, "train.py:120"),
-    ],
-)  # fmt: skip
+@cases_with(own_thread, c10d, Frame, RESULT=RESULT, WRITE=WRITE, RUN=RUN, LOG=LOG, JOIN=JOIN)
 def test_a_thread_for_which_the_main_thread_waits_is_the_rank(
     main: tuple[Frame, ...], threads: list[PythonThread], inside: bool, place: str
 ) -> None:

@@ -8,6 +8,7 @@ from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
 from doctor.hang.report_json import hang_report
 from doctor.live.evidence import JobChoice, JobMember, LiveEvidence, ResolvedName
+from tests.support.cases import cases_with
 from tests.support.hang.launchers_only import address, launcher, starting, words
 from tests.support.hang.written import evidence
 
@@ -34,19 +35,7 @@ def test_the_launcher_of_one_host_is_missing() -> None:
     assert {each.name: each.status.value for each in report.hosts}["node4"] == "faulty"
 
 
-@pytest.mark.parametrize(
-    ("seen", "why"),
-    [
-        (starting([launcher(n, words(n, 4), age=20) for n in (0, 1, 2)]), "this may be normal"),
-        (
-            starting(all_of(0, 1, 2), may_be={"node4": "alice"}),
-            "a Python program of alice on node4 may be it",
-        ),
-        (starting(all_of(0, 1, 2), unreached=["node4"]), "node4 did not answer"),
-        (starting(all_of(0, 1, 2), of=3), "no other host was asked"),
-        (starting(all_of(0, 1, 2), of=6), "nobody has node rank 3"),
-    ],
-)
+@cases_with(starting, launcher, words, all_of)
 def test_nobody_is_accused_who_may_be_there(seen: LiveEvidence, why: str) -> None:
     found = judge(seen)
     assert not found.culprits
@@ -74,17 +63,7 @@ def test_an_address_of_the_missing_host_is_not_wrong() -> None:
     assert "nobody has node rank 0; 10.9.9.9, which they call, is not one of the hosts" in found.sentence
 
 
-@pytest.mark.parametrize(
-    ("odd", "why"),
-    [
-        (words(2, 4, port=29511), "has a torchrun that calls port 29511; the others call 29500"),
-        (words(2, 4, master="127.0.0.1"), "has a torchrun that calls 127.0.0.1, which is node3 itself"),
-        (
-            words(2, 4, master=address(1)),
-            "has a torchrun that calls node2 (10.0.0.2:29500); the others call node1",
-        ),
-    ],
-)
+@cases_with(words, address)
 def test_one_calls_another_place(odd: tuple[str, ...], why: str) -> None:
     found = judge(starting([*all_of(0, 1, 3), launcher(2, odd)]))
     assert said(found) == [("node3", why)]

@@ -11,6 +11,7 @@ from doctor.hang.advice import advice_of
 from doctor.hang.judge import Judgement, judge
 from doctor.hang.judge.judgement import HangConfidence, HangState
 from doctor.live.evidence import JobChoice, JobMember, LiveEvidence, Look
+from tests.support.cases import cases_with
 from tests.support.hang.reports import text
 from tests.support.hang.written import changed, evidence, look, looked
 
@@ -93,9 +94,7 @@ def test_a_false_job_beside_a_healthy_one_does_not_count() -> None:
     assert (chosen.exit_code, len(chosen.jobs)) == (3, 1), "who asks for it sees it"
 
 
-@pytest.mark.parametrize(
-    "sign", [{"joins": True}, {"launched": 90}, bare(9_000, "imports"), bare(9_000, "stuck")]
-)
+@cases_with(bare)
 def test_a_job_that_stands_still_at_its_very_start_counts(sign: dict[str, Any]) -> None:
     other = {"job": "node9:1", "master": "node9:1"}
     found = judge(with_claims(MOVES, claim(0, 2, pid=9_000, **{**other, **sign})))

@@ -10,6 +10,7 @@ from doctor.live.evidence import LibraryText
 from doctor.live.libraries.consult import opinions
 from doctor.live.libraries.opinions import Opinion, OpinionKind, Source, Trust, decoded
 from doctor.live.libraries.ras import RasAnswer
+from tests.support.cases import cases_with
 from tests.support.library_texts import Ranks, job_of, sample, seen, text
 
 Counts = Mapping[int, int | Mapping[str, int]]
@@ -99,13 +100,7 @@ def test_who_may_wait_for_a_message_is_merely_a_vote() -> None:
     assert (said.ranks, said.trust) == ({2}, Trust.VOTE)
 
 
-@pytest.mark.parametrize(
-    "groups",
-    [
-        [communicator("0x1", {0: {"AllReduce": 5, "Broadcast": 4}, 1: {"AllReduce": 4, "Broadcast": 5}})],
-        [communicator("0x1", {0: 5, 1: 4}), communicator("0x2", {0: 7, 1: 8})],
-    ],
-)
+@cases_with(communicator)
 def test_each_behind_the_other_is_a_mismatch(groups: Sequence[dict[str, Any]]) -> None:
     said = asked(answer(*groups), answer(*groups))
     assert (said.kind, said.ranks) == (OpinionKind.MISMATCH, {0, 1})

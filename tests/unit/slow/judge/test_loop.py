@@ -14,20 +14,10 @@ from doctor.slow.evidence import HostSamples, Profile, SampleRound, SlowEvidence
 from doctor.slow.evidence_file import load
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowState
+from tests.support.cases import from_cases
 from tests.support.slow.recorded import SAMPLES, recorded, with_rounds
 
-LINES = {
-    "sleep": (27, LateReason.ELSEWHERE, "it sleeps there"),
-    "lock": (35, LateReason.ELSEWHERE, "it waits for a lock on a file there"),
-    "pipe": (
-        37,
-        LateReason.ELSEWHERE,
-        "it writes to a pipe or a terminal there that nobody reads fast enough",
-    ),
-    "child": (39, LateReason.ELSEWHERE, "it waits for a child process there"),
-    "work": (31, LateReason.COMPUTES, "it computes there: 57 % of a processor, the others 6 %"),
-    "batch": (45, LateReason.COMPUTES, "it computes there: 61 % of a processor, the others 5 %"),
-}
+LINES = from_cases(__file__, "LINES", dict[str, tuple[int, LateReason, str]])
 
 
 @pytest.mark.parametrize("kind", LINES)

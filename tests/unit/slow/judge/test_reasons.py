@@ -1,6 +1,5 @@
 """Why a rank is late that is at a line of its own, beside others that sleep or spin while they wait."""
 
-import pytest
 from msgspec.structs import replace
 
 from doctor.slow.evidence import HostSamples, Profile, RankSamples, SampleRound, SlowEvidence, Used
@@ -60,9 +59,6 @@ def test_on_crowded_hosts_the_cost_is_said_from_the_least_to_the_most() -> None:
     assert "for it at most 40 % of the time, 76 ms a step" in full.sentence
 
 
-@pytest.mark.parametrize(
-    ("bytes_a_second", "said"),
-    [(0.5, "nothing"), (1, "1 B/s"), (999, "999 B/s"), (1e3, "1 kB/s"), (2.5e6, "2.5 MB/s"), (1e9, "1 GB/s")],
-)
+@cases
 def test_rates(bytes_a_second: float, said: str) -> None:
     assert _rate(bytes_a_second) == said

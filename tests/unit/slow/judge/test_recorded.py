@@ -16,6 +16,7 @@ from doctor.slow.judge.series import sampled
 from doctor.slow.options import SlowWishes
 from doctor.slow.plan import FIRST, following
 from doctor.slow.report import page_of
+from tests.support.cases import cases
 from tests.support.slow.recorded import recorded, with_links, with_ranks, with_rounds
 
 WISHES = SlowWishes()
@@ -194,10 +195,7 @@ def test_of_two_hosts_one_direction_is_compared_with_the_other(slow: set[str], f
     assert all({late.host, *late.peers} == {"node1", "node2"} for late in made.late)
 
 
-@pytest.mark.parametrize(
-    ("more", "hosts"),
-    [({}, ("node1", "node2")), ({"node4": "node2"}, ("node1",)), ({"node1": "node3"}, ("node1",))],
-)
+@cases
 def test_in_a_ring_the_end_that_receives_may_be_at_fault_too(
     more: dict[str, str], hosts: tuple[str, ...]
 ) -> None:

@@ -12,11 +12,11 @@ from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.corpus import reference_batch, reference_init
 from doctor.smoke.onhost.streamplan import reference_streams
-from doctor.smoke.onhost.trainplan import GOLDEN
 from doctor.smoke.result import RankOutcome
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.each import each
-from tests.support.smoke.results import changed, healthy, mark, plan_of, with_rank
+from tests.support.smoke import spoilt
+from tests.support.smoke.results import changed, healthy, plan_of, with_rank
 from tests.support.smoke.spoilt import (
     SHAPES,
     Spoil,
@@ -25,225 +25,18 @@ from tests.support.smoke.spoilt import (
     audited,
     batches,
     both,
-    broken_device,
-    data_of,
     drifted,
-    initial,
-    lost_part,
-    masked,
-    missing_part,
-    risen,
     run_of,
-    split_losses,
     started,
     steps,
-    stray,
-    summed_wrong,
     unsynced,
     verdicts,
     wrong,
 )
 
-MASK, DESYNC = "smoke-mask-divergence", "smoke-desync"
-WRONG, CORRUPT, STALL = "smoke-collective-wrong", "smoke-corruption", "smoke-loss-stall"
-CASES: dict[str, tuple[str, Spoil, list[Verdict]]] = {
-    "a mask of its own": ("2x2", masked(3), [(MASK, "mask", (3,), False)]),
-    "in a world of two": ("2x1", masked(1), [(MASK, "mask", (1,), False)]),
-    "alone": ("1x1", masked(0), [(MASK, "mask", (0,), False)]),
-    "two of four peers": ("1x4", both(masked(1), masked(2)), [(MASK, "mask", (1, 2), False)]),
-    "from a later step on": ("4x2", masked(5, 10), [(MASK, "mask", (5,), False)]),
-    "of the second cell": ("two cells", masked(6), [(MASK, "mask", (6,), False)]),
-    "what follows from a mask": (
-        "2x2",
-        both(masked(3, 10), split_losses(3, 5), audited(2, used=True), audited(3, used=True)),
-        [(MASK, "mask", (3,), False)],
-    ),
-    "what peers show before the mask is looked at": (
-        "1x4",
-        both(masked(1, 10), split_losses(1, 5)),
-        [(MASK, "mask", (1,), False)],
-    ),
-    "labels of a replica": (
-        "2x2",
-        both(*(batches(r, lambda b: changed(b, labels=mark("shuffled", b.step))) for r in (2, 3))),
-        [(MASK, "labels", (2, 3), False)],
-    ),
-    "another replica's data": (
-        "4x2",
-        both(data_of(2, 0), data_of(3, 0)),
-        [(MASK, "same-data", (2, 3), False)],
-    ),
-    "one step ahead": ("2x2", data_of(1, 1, 1), [(MASK, "ahead", (1,), False)]),
-    "a stray draw": ("2x2", stray(2, "numpy", first=10), [(MASK, "stream", (2,), False)]),
-    "two streams at once": ("2x2", stray(2, "python", "torch"), [(MASK, "stream", (2,), False)]),
-    "a stream and its mask": (
-        "2x2",
-        both(stray(2, "python", first=10), masked(2, 10)),
-        [(MASK, "mask", (2,), False)],
-    ),
-    "a stream, and later a mask": (
-        "2x2",
-        both(stray(2, "python", first=10), masked(2, 20)),
-        [(MASK, "stream", (2,), False)],
-    ),
-    "initial parameters": ("2x1", initial(1), [(DESYNC, "init", (1,), False)]),
-    "of a whole replica": ("2x2", both(initial(2), initial(3)), [(DESYNC, "init", (2, 3), False)]),
-    "gradient not reduced": ("2x1", unsynced(1, 7), [(DESYNC, "no-sync", (1,), False)]),
-    "of a replica": ("4x2", both(unsynced(4, 7), unsynced(5, 7)), [(DESYNC, "no-sync", (4, 5), False)]),
-    "by nobody": (
-        "2x1",
-        both(unsynced(0, 3), unsynced(1, 3)),
-        [(DESYNC, "no-sync", (), False)],
-    ),
-    "parameters of one of three": ("3x1", drifted(2, 12), [(DESYNC, "parameters", (2,), False)]),
-    "parameters of one of two": ("2x2", drifted(3, 12), [(DESYNC, "parameters", (1, 3), True)]),
-    "parameters at an audit": (
-        "4x2",
-        both(drifted(4, 9), *(audited(rank, of=(2, 1, 0)) for rank in (4, 5))),
-        [(DESYNC, "parameters", (4,), False)],
-    ),
-    "of one of two, at an audit": (
-        "2x2",
-        both(drifted(3, 9), *(audited(rank, of=(1, 0)) for rank in (2, 3))),
-        [(DESYNC, "parameters", (1, 3), True)],
-    ),
-    "losses of peers": ("2x2", split_losses(1, 4), [(DESYNC, "tp-loss", (0, 1), True)]),
-    "loss of one of four peers": ("1x4", split_losses(1, 4), [(DESYNC, "tp-loss", (1,), False)]),
-    "wrong sum on one rank": ("2x1", summed_wrong(1, 11), [(WRONG, "sum", (1,), False)]),
-    "a part lost": ("3x1", lost_part(1, (0, 1, 2), 11), [(WRONG, "sum", (1,), False)]),
-    "wrong sum on all": (
-        "2x1",
-        both(summed_wrong(0, 11), summed_wrong(1, 11)),
-        [(WRONG, "sum", (0, 1), True)],
-    ),
-    "used another gradient": ("2x2", audited(3, used=True), [(CORRUPT, "transient", (3,), False)]),
-    "used another, alone": ("1x1", audited(0, used=True), [(CORRUPT, "transient", (0,), False)]),
-    "peers used another": (
-        "2x2",
-        both(audited(2, used=True), audited(3, used=True)),
-        [(CORRUPT, "transient", (2, 3), True)],
-    ),
-    "wrong in all gradients": ("3x1", audited(1, of=(0, 1, 2)), [(CORRUPT, "gradient", (1,), False)]),
-    "wrong in one gradient": ("3x1", audited(1, of=(0,)), [(CORRUPT, "gradient", (1,), False)]),
-    "in one, where the numbers of all are too large": (
-        "3x1",
-        both(risen(0, 1, 2), audited(1, of=(0,))),
-        [(STALL, "diverged", (), False)],
-    ),
-    "in one, where those of most are": (
-        "3x1",
-        both(risen(0, 2), audited(1, of=(0,))),
-        [(CORRUPT, "gradient", (1,), False)],
-    ),
-    "in one, where nothing was learned": (
-        "3x1",
-        both(
-            *(steps(rank, lambda s: changed(s, loss=5.0 + s.step / 30)) for rank in range(3)),
-            audited(1, of=(0,)),
-        ),
-        [(CORRUPT, "gradient", (1,), False)],
-    ),
-    "always wrong, and so the numbers are too large": (
-        "3x1",
-        both(risen(0, 1, 2), audited(1, of=(0, 1, 2)), alone_wrong(1)),
-        [(CORRUPT, "gradient", (1,), False)],
-    ),
-    "used another gradient, and the numbers are too large": (
-        "3x1",
-        both(risen(0, 1, 2), audited(1, used=True)),
-        [(STALL, "diverged", (), False)],
-    ),
-    "wrong data": ("4x2", both(audited(2, of=(1,)), audited(3, of=(1,))), [(CORRUPT, "data", (2, 3), False)]),
-    "one of two is wrong": ("2x1", audited(1, of=(0, 1)), [(CORRUPT, "gradient", (0, 1), True)]),
-    "alone, it is known which peer": (
-        "4x2",
-        broken_device(5, dp=4, replica=(4, 5)),
-        [(CORRUPT, "alone", (5,), False)],
-    ),
-    "not alone, it is not": (
-        "4x2",
-        broken_device(dp=4, replica=(4, 5)),
-        [(CORRUPT, "gradient", (4, 5), True)],
-    ),
-    "alone only": ("2x2", alone_wrong(0), [(CORRUPT, "alone", (0,), False)]),
-    "alone, of two": ("2x1", alone_wrong(0), [(CORRUPT, "alone", (0, 1), True)]),
-    "a product": ("3x1", started(1, golden=("bad",) * 3), [(CORRUPT, "golden", (1,), False)]),
-    "a product now and then": (
-        "2x1",
-        started(1, golden=("5c0ffee5c0ffee00", "bad", "5c0ffee5c0ffee00")),
-        [(CORRUPT, "golden-again", (1,), False)],
-    ),
-    "a product, of two": ("2x1", started(1, golden=("bad",) * 3), [(CORRUPT, "golden", (0, 1), True)]),
-    "a product and gradients": (
-        "3x1",
-        both(started(1, golden=("bad",) * 3), audited(1, of=(0, 1, 2)), alone_wrong(1)),
-        [(CORRUPT, "golden", (1,), False)],
-    ),
-    "a product, and the sums of its gradients": (
-        "2x1",
-        both(
-            *(started(rank, golden=(GOLDEN if rank == 0 else "bad",) * 3) for rank in (0, 1)),
-            *(summed_wrong(rank, 0) for rank in (0, 1)),
-        ),
-        [(CORRUPT, "golden", (1,), False)],
-    ),
-    "a product decides whose parameters": (
-        "2x1",
-        both(started(1, golden=("x", "y", "z")), drifted(1, 12)),
-        [(CORRUPT, "golden-again", (1,), False)],
-    ),
-    "wrong result on one": (
-        "2x2",
-        both(
-            wrong(1, "all_reduce of 1000 float32", 3, 7, 8, 5), wrong(1, "broadcast of 1 int32", 0, 1, 2, 9)
-        ),
-        [(WRONG, "collective", (1,), False)],
-    ),
-    "spread by what follows": (
-        "2x2",
-        both(
-            wrong(1, "reduce_scatter of 1000 int32", 3, 7, 8, 5),
-            *(wrong(r, "all_gather of 1000 int32", 253, 7, 8, 6) for r in range(4)),
-        ),
-        [(WRONG, "collective", (1,), False)],
-    ),
-    "a part missing": (
-        "2x2",
-        missing_part(2, 4, (5, 0), (8, 3)),
-        [(WRONG, "collective", (2,), False)],
-    ),
-    "wrong everywhere": (
-        "2x2",
-        both(*(wrong(r, "all_reduce of 1 int32", 0, 999, 26, 5) for r in range(4))),
-        [(WRONG, "collective", (0, 1, 2, 3), True)],
-    ),
-    "what one sends": (
-        "2x2",
-        both(*(wrong(r, "all_gather of 1000 int32 from 3", 0, 4, 5, 5) for r in range(3))),
-        [(WRONG, "collective", (3,), False)],
-    ),
-    "what one broadcasts": (
-        "2x2",
-        both(*(wrong(r, "broadcast of 1000 int32", 7, 4, 5, 5) for r in (0, 1, 3))),
-        [(WRONG, "collective", (2,), False)],
-    ),
-    "in one dp group": (
-        "4x2",
-        wrong(3, "all_reduce of 1000 int32", 7, 4, 5, 50, "dp"),
-        [(WRONG, "collective", (3,), False)],
-    ),
-    "what follows from a collective": (
-        "4x2",
-        both(wrong(3, "all_reduce of 1000 int32", 7, 4, 5, 50), summed_wrong(3, 0)),
-        [(WRONG, "collective", (3,), False)],
-    ),
-    "an unknown name": ("2x1", wrong(1, "all_reduce", 7, "a", "b", 50), [(WRONG, "collective", (1,), False)]),
-    "two faults, far apart": (
-        "two cells",
-        both(masked(1), audited(6, used=True)),
-        [(MASK, "mask", (1,), False), (CORRUPT, "transient", (6,), False)],
-    ),
-}
+DESYNC = "smoke-desync"
+CORRUPT = "smoke-corruption"
+CASES = from_cases(__file__, "CASES", dict[str, tuple[str, Spoil, list[Verdict]]], **vars(spoilt))
 
 
 @each("name", CASES)

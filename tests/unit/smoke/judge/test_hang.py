@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -18,7 +19,7 @@ from doctor.smoke.judge.mismatch import judge_mismatch
 from doctor.smoke.judge.phrases import call_words, shown_words, top_of
 from doctor.smoke.judge.start import judge_start
 from doctor.smoke.result import Exit, Hiccup, Sample, SmokePlan, SmokeResult
-from tests.support.cases import cases, from_cases
+from tests.support.cases import cases, cases_with, from_cases
 from tests.support.smoke.frozen import (
     Fault,
     altered,
@@ -72,26 +73,9 @@ def test_a_healthy_run_charges_no_rank(plan: SmokePlan) -> None:
 # One rank stands still while the others wait.
 
 
-@pytest.mark.parametrize(
-    ("plan", "rank", "where", "direct"),
-    [
-        (EIGHT, 3, ("train", "dp", 20), (1, 2, 5, 7)),
-        (EIGHT, 3, ("train", "tp", 20, 4), (1, 2, 5, 7)),
-        (EIGHT, 0, ("collectives", "world"), (1, 2, 3, 4, 5, 6, 7)),
-        (EIGHT, 6, ("audit", "world"), (0, 1, 2, 3, 4, 5, 7)),
-        (EIGHT, 2, ("bandwidth", "pair", 0, 2), (0, 6)),
-        (EIGHT, 2, ("bandwidth", "pair", 0, 8), (0, 6)),
-        (EIGHT, 2, ("bandwidth", "pair", 0, 10), (0,)),
-        (EIGHT, 7, ("bandwidth", "world"), (0, 1, 2, 3, 4, 5, 6)),
-        (FOUR, 3, ("train", "dp", 0), (0, 1, 2)),
-        (TWO, 1, ("train", "dp", 7), (0,)),
-        (TWO, 0, ("collectives", "world"), (1,)),
-        (ONE_HOST, 2, ("train", "tp", 3), (0, 3)),
-        (CELLS, 5, ("train", "dp", 20), (4, 7)),
-    ],
-)
+@cases_with(EIGHT=EIGHT, FOUR=FOUR, TWO=TWO, ONE_HOST=ONE_HOST, CELLS=CELLS)
 def test_a_rank_that_is_stuck_outside_a_collective_is_named(
-    plan: SmokePlan, rank: int, where: tuple[str, str, int, int], direct: tuple[int, ...]
+    plan: SmokePlan, rank: int, where: tuple[Any, ...], direct: tuple[int, ...]
 ) -> None:
     before = position(plan, rank, *where)
     cell = plan.seat(rank).cell
@@ -201,9 +185,7 @@ def test_a_rank_that_never_gets_ready_is_named(plan: SmokePlan, rank: int, phase
     assert one(with_end(result, "still", cell=other_cell, limit=1.0)).ranks == (rank,)
 
 
-@pytest.mark.parametrize(
-    ("plan", "late"), [(EIGHT, (5,)), (TWO, (0,)), (EIGHT, (2, 3)), (plan_of(2, 2, tp=2), (2, 3))]
-)
+@cases_with(plan_of, EIGHT=EIGHT, TWO=TWO)
 def test_a_rank_that_does_not_join_is_named(plan: SmokePlan, late: tuple[int, ...]) -> None:
     faults = {rank: behind("ready" if rank in late else "join") for rank in range(len(plan.seats))}
     charge = one(frozen(plan, faults))

@@ -19,7 +19,7 @@ from doctor.smoke.judge.nan import judge_nan
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import SmokeResult
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 from tests.support.smoke.results import changed, healthy, plan_of, with_rank, with_steps
 
 STALL, NAN = "smoke-loss-stall", "smoke-loss-nan"
@@ -111,20 +111,15 @@ def test_parameters_that_no_longer_change_are_found_at_once(
         assert {charge.check for charge in judge_data(alone)} == {"smoke-desync"}
 
 
-CURVES: list[tuple[str, Curve, list[tuple[str, str, tuple[int, ...], bool]]]] = [
-    ("frozen", fallen(0.0), [(STALL, "stall", (), False)]),
-    ("a little up", fallen(-0.08), [(STALL, "stall", (), False)]),
-    ("rose", fallen(-0.5), [(STALL, "diverged", (), False)]),
-    ("one replica behind", behind(0.6, 1), [(STALL, "replica", (2, 3), False)]),
-    ("a little behind", behind(0.3, 1), []),
-    ("ahead", behind(-0.2, 1), []),
-    ("two of four behind", behind(2.0, 0, 2), [(STALL, "replica", (0, 1, 4, 5), False)]),
-    ("jumped", jumped(2.5, 20), [(STALL, "spike", (), False)]),
-    ("jumped less", jumped(2.3, 20), []),
-    ("jumped early", jumped(2.5, 10), []),
-    ("labels leak", leaked(0.2), [(STALL, "below-floor", (), False)]),
-    ("a little below", leaked(0.55), []),
-]
+CURVES = from_cases(
+    __file__,
+    "CURVES",
+    list[tuple[str, Curve, list[tuple[str, str, tuple[int, ...], bool]]]],
+    fallen,
+    behind,
+    jumped,
+    leaked,
+)
 
 
 @pytest.mark.parametrize(("name", "curve", "expected"), CURVES, ids=[name for name, _, _ in CURVES])

@@ -19,7 +19,7 @@ from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.links import judge_links, perhaps_slow_hosts, perhaps_slow_ways, too_noisy
 from doctor.smoke.judge.speed import judge_speed, perhaps_slow
 from doctor.smoke.result import SmokeResult
-from tests.support.cases import cases
+from tests.support.cases import cases, cases_with
 from tests.support.each import each
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
@@ -45,7 +45,10 @@ def waiting(result: SmokeResult, host: str, factor: float) -> SmokeResult:
     return result
 
 
-def named(charges: list[SmokeCharge]) -> list[tuple[str, tuple[int, ...], tuple[str, ...]]]:
+Named = tuple[str, tuple[int, ...], tuple[str, ...]]
+
+
+def named(charges: list[SmokeCharge]) -> list[Named]:
     return [(charge.check, charge.ranks, charge.hosts) for charge in charges]
 
 
@@ -214,9 +217,7 @@ def kept(result: SmokeResult, host: str, times: float, queued: float = 0.01, las
 
 
 @pytest.mark.parametrize("hosts", [1, 2, 4])
-@pytest.mark.parametrize(
-    ("times", "severity"), [(1.25, None), (1.6, Severity.WARN), (1.9, Severity.WARN), (2.1, Severity.FAIL)]
-)
+@cases
 def test_a_host_that_stops_its_processes(times: float, severity: Severity | None, hosts: int) -> None:
     charges = list(judge_speed(kept(run_of(hosts), "n1", times)))
     assert named(charges) == ([(SHARED, (), ("n1",))] if severity else [])
@@ -263,29 +264,25 @@ def at(*hosts: str, factor: float, stages: Container[int] = range(1, 9)) -> Rate
     return lambda a, b, stage: factor if stage in stages and (a in hosts or b in hosts) else 1.0
 
 
-def between(one: str, other: str, factor: float) -> Rates:
-    return lambda a, b, _: factor if {a, b} == {one, other} else 1.0
+def between(one: str, other: str, factor: float, stages: Container[int] = range(1, 9)) -> Rates:
+    return lambda a, b, stage: factor if stage in stages and {a, b} == {one, other} else 1.0
 
 
-@pytest.mark.parametrize(
-    ("hosts", "rates", "found"),
-    [
-        (3, at("n2", factor=0.5), [("n2",)]),
-        (4, at("n2", factor=0.5), [("n2",)]),
-        (4, at("n2", factor=0.85), [("n2",)]),
-        (4, at("n2", factor=0.9), []),
-        (4, at("n2", factor=1.5), []),
-        (8, at("n2", "n7", factor=0.3), [("n2",), ("n7",)]),
-        (4, at("n2", factor=0.3, stages=(1,)), []),  # not again
-        (4, at("n2", factor=0.3, stages=(2,)), []),
-        (2, between("n1", "n2", 0.01), []),
-        (3, between("n1", "n2", 0.3), []),  # one of three hosts: it could be any
-        (4, between("n1", "n2", 0.3), [("n1", "n2")]),
-        (6, between("n3", "n5", 0.49), [("n3", "n5")]),
-        (6, between("n3", "n5", 0.51), []),
-        (4, lambda *_: 0.01, []),  # all alike: that is their network
-    ],
-)
+def everywhere(factor: float) -> Rates:
+    return lambda *_: factor
+
+
+def growing(host: str, factor: float) -> Rates:
+    """More at every stage."""
+    return lambda a, b, stage: factor * stage if host in (a, b) else 1.0
+
+
+def first_of(*all_rates: Rates) -> Rates:
+    """The first that is not the usual one."""
+    return lambda *way: next((rate for rates in all_rates if (rate := rates(*way)) != 1.0), 1.0)
+
+
+@cases_with(at, between, everywhere)
 def test_a_slow_link(hosts: int, rates: Rates, found: list[tuple[str, ...]]) -> None:
     charges = list(judge_links(carrying(run_of(hosts), rates)))
     assert named(charges) == [(LINK, (), each) for each in found]
@@ -314,32 +311,21 @@ def steadily(factor: float) -> list[float]:
     return [factor * noise for noise in (1.0, 1.08, 0.97, 1.02, 1.05)]
 
 
-WILDLY = [0.1, 0.3, 0.05, 0.2, 1.0]
-TO_N1, TO_N2, TO_N3 = ("n2", "n1"), ("n1", "n2"), ("n1", "n3")
+def ways(turns: Mapping[str, Sequence[float]]) -> dict[tuple[str, str], Sequence[float]]:
+    return {(way.split()[0], way.split()[1]): each for way, each in turns.items()}
 
 
-@pytest.mark.parametrize(
-    ("hosts", "turns", "found", "doubtful"),
-    [
-        (2, {TO_N2: steadily(0.03)}, [("n1", "n2")], []),
-        (2, {TO_N1: steadily(0.45)}, [("n1", "n2")], []),
-        (2, {TO_N1: steadily(0.55)}, [], []),
-        (2, {TO_N2: steadily(0.03), TO_N1: steadily(0.03)}, [], []),  # their network is like that
-        (2, {TO_N2: WILDLY}, [], [TO_N2]),  # a busy processor is not a link
-        (2, {TO_N2: steadily(1.0), TO_N1: steadily(30.0)}, [("n1", "n2")], []),
-        (3, {("n2", to): steadily(0.03) for to in ("n1", "n3")}, [("n2",)], []),
-        (3, {(by, "n2"): steadily(0.3) for by in ("n1", "n3")}, [("n2",)], []),
-        (3, {("n2", to): WILDLY for to in ("n1", "n3")}, [("n2",)], [("n2", "n1"), ("n2", "n3")]),
-        (3, {TO_N3: steadily(0.3)}, [("n1", "n3")], []),
-    ],
-)
+TO_N2 = ("n1", "n2")
+
+
+@cases_with(steadily)
 def test_a_slow_direction(
     hosts: int,
-    turns: dict[tuple[str, str], list[float]],
+    turns: dict[str, list[float]],
     found: list[tuple[str, ...]],
     doubtful: list[tuple[str, str]],
 ) -> None:
-    result = sending(run_of(hosts), turns)
+    result = sending(run_of(hosts), ways(turns))
     charges = list(judge_links(result))
     assert named(charges) == [(LINK, (), each) for each in found]
     assert perhaps_slow_ways(result) == doubtful
@@ -348,37 +334,15 @@ def test_a_slow_direction(
         assert not charge.undecided or "the other way" in charge.summary
 
 
-@pytest.mark.parametrize(
-    ("hosts", "turns", "severity"),
-    [
-        (2, {TO_N2: steadily(0.01)}, Severity.FAIL),
-        (2, {TO_N1: steadily(0.12)}, Severity.WARN),
-        (3, {("n2", to): steadily(0.01) for to in ("n1", "n3")}, Severity.FAIL),
-        (3, {(by, "n2"): steadily(0.12) for by in ("n1", "n3")}, Severity.WARN),
-        (3, {TO_N3: steadily(0.01)}, Severity.FAIL),
-        (3, {("n2", "n1"): steadily(0.01), ("n2", "n3"): steadily(0.3)}, Severity.WARN),
-        (3, {("n2", to): [0.01, 0.02, 0.012, 0.3, 0.01] for to in ("n1", "n3")}, Severity.WARN),
-    ],
-)
+@cases_with(steadily)
 def test_a_direction_below_a_tenth_of_the_other_is_a_fault(
-    hosts: int, turns: dict[tuple[str, str], list[float]], severity: Severity
+    hosts: int, turns: dict[str, list[float]], severity: Severity
 ) -> None:
-    charges = list(judge_links(sending(run_of(hosts), turns)))
+    charges = list(judge_links(sending(run_of(hosts), ways(turns))))
     assert {charge.severity for charge in charges} == {severity}
 
 
-@pytest.mark.parametrize(
-    ("hosts", "rates", "severity"),
-    [
-        (3, at("n2", factor=0.02), Severity.FAIL),
-        (4, at("n2", factor=0.02), Severity.FAIL),
-        (8, at("n2", "n7", factor=0.02), Severity.FAIL),
-        (4, at("n2", factor=0.12), Severity.WARN),
-        (4, lambda a, b, stage: 0.05 * stage if "n2" in (a, b) else 1.0, Severity.WARN),  # 0.05, then 0.1
-        (6, between("n3", "n5", 0.02), Severity.FAIL),
-        (6, between("n3", "n5", 0.12), Severity.WARN),
-    ],
-)
+@cases_with(at, growing, between)
 def test_a_link_below_a_tenth_of_the_others_is_a_fault(hosts: int, rates: Rates, severity: Severity) -> None:
     charges = list(judge_links(carrying(run_of(hosts), rates)))
     assert {charge.severity for charge in charges} == {severity}
@@ -418,21 +382,7 @@ def test_a_slow_direction_comes_with_what_was_sent_again() -> None:
     assert charge.evidence[0].text.splitlines()[0].startswith("n1 -> n2: 288.0 Mbit/s, 311.0 Mbit/s")
 
 
-@pytest.mark.parametrize(
-    ("hosts", "trips", "found"),
-    [
-        (4, at("n3", factor=200), ["n3"]),
-        (3, at("n3", factor=200), ["n3"]),
-        (4, at("n3", factor=9), []),  # within a millisecond
-        (4, at("n3", factor=200, stages=(1,)), []),
-        (4, lambda a, b, stage: 200 if "n3" in (a, b) and ("n1" in (a, b)) == (stage == 1) else 1.0, []),
-        (4, between("n1", "n3", 200), []),
-        (4, lambda *_: 200.0, []),
-        (5, lambda a, b, _: 30 if "n2" in (a, b) else 40 if {a, b} == {"n3", "n4"} else 1.0, []),
-        (5, lambda a, b, _: 40 if "n2" in (a, b) or {a, b} == {"n3", "n4"} else 1.0, []),
-        (5, lambda a, b, _: 41 if "n2" in (a, b) else 40 if {a, b} == {"n3", "n4"} else 1.0, ["n2"]),
-    ],
-)
+@cases_with(at, first_of, between, everywhere)
 def test_long_round_trips(hosts: int, trips: Rates, found: list[str]) -> None:
     charges = list(judge_links(carrying(run_of(hosts), lambda *_: 1.0, trips)))
     assert named(charges) == [(LINK, (), (each,)) for each in found]
@@ -522,16 +472,9 @@ def test_a_network_that_is_too_noisy_to_compare_is_recognised(noise: float, blin
 
 
 @pytest.mark.parametrize("seed", range(10))
-@pytest.mark.parametrize(
-    ("hosts", "factor", "found", "perhaps"),
-    [
-        (4, 0.05, [(LINK, (), ("n3",))], []),  # far below all others, however much those differ
-        (4, 1.0, [], []),
-        (3, 0.45, [], ["n3"]),  # with three hosts, there is only one other pair
-    ],
-)
+@cases
 def test_a_slow_host_in_a_noisy_network(
-    hosts: int, factor: float, found: list[Any], perhaps: list[str], seed: int
+    hosts: int, factor: float, found: list[Named], perhaps: list[str], seed: int
 ) -> None:
     chance = random.Random(seed)
     host = at("n3", factor=factor)
@@ -550,18 +493,9 @@ def held_up(result: SmokeResult, rank: int, share: float) -> SmokeResult:
 
 
 @pytest.mark.parametrize("hosts", [3, 4])
-@pytest.mark.parametrize(
-    ("waits", "found"),
-    [
-        ({}, [(LINK, (), ("n3",))]),
-        ({2: 0.9}, []),
-        ({0: 0.5, 1: 0.5, 2: 0.4}, []),  # both ends, one after the other
-        ({2: 0.3}, [(LINK, (), ("n3",))]),  # a link of 10 % is not whole without a third of the time
-        ({0: 0.9, 1: 0.9, 3: 0.9}, []),
-    ],
-)
+@cases
 def test_a_rank_that_waits_for_a_processor_has_no_slow_link(
-    hosts: int, waits: dict[int, float], found: list[Any]
+    hosts: int, waits: dict[int, float], found: list[Named]
 ) -> None:
     """What the others carried counts as it was measured: a wait of theirs makes nobody slow."""
     result = carrying(run_of(hosts, 1), at("n3", factor=0.1))

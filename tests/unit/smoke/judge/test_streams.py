@@ -9,10 +9,11 @@ from doctor.smoke.events import BatchHashes
 from doctor.smoke.judge.data import judge_data
 from doctor.smoke.onhost.streamplan import reference_fingerprint
 from doctor.smoke.result import SmokeResult
+from tests.support.cases import from_cases
+from tests.support.smoke import spoilt
 from tests.support.smoke.results import changed, mark, with_batches, with_rank
-from tests.support.smoke.spoilt import Spoil, Verdict, both, masked, run_of, started, stray, verdicts
+from tests.support.smoke.spoilt import Spoil, Verdict, batches, both, masked, run_of, started, stray, verdicts
 
-CHECK = "smoke-mask-divergence"
 KNOWN = reference_fingerprint()
 
 
@@ -66,72 +67,7 @@ def streams_without(batch: BatchHashes, name: str) -> dict[str, str]:
     return {other: each for other, each in batch.streams.items() if other != name}
 
 
-ALL = (0, 1, 2, 3)
-CASES: dict[str, tuple[Spoil, list[Verdict]]] = {
-    "another library": (
-        both(gives("numpy", "other", 2, 3), stray(2, "numpy"), stray(3, "numpy")),
-        [(CHECK, "library", (2, 3), False)],
-    ),
-    "the right one on a single rank": (
-        both(gives("numpy", "other", 1, 2, 3), *(stray(rank, "numpy") for rank in (1, 2, 3))),
-        [(CHECK, "library", (1, 2, 3), False)],
-    ),
-    "two libraries": (
-        both(gives("numpy", "other", 2), gives("torch", "other", 2), stray(2, "numpy", "torch")),
-        [(CHECK, "library", (2,), False)],
-    ),
-    "one more version, everywhere": (
-        both(gives("torch", "newer", *ALL), draw("torch", *ALL)),
-        [],
-    ),
-    "one more version, and a stray draw": (
-        both(gives("torch", "newer", *ALL), draw("torch", *ALL, odd=(1,), first=10)),
-        [(CHECK, "stream", (0, 1), True)],
-    ),
-    "one more version, and the same draws": (
-        both(gives("torch", "newer", *ALL), draw("torch", *ALL, shared=True)),
-        [(CHECK, "stream", ALL, True)],
-    ),
-    "two unknown versions": (
-        both(gives("torch", "newer", 0, 1, 2), gives("torch", "newest", 3), draw("torch", *ALL)),
-        [(CHECK, "library", (3,), False)],
-    ),
-    "as many of each": (
-        both(gives("torch", "newer", 0, 1), gives("torch", "newest", 2, 3), draw("torch", *ALL)),
-        [(CHECK, "library", ALL, True)],
-    ),
-    "not installed everywhere": (without("numpy", 2, 3), []),
-    "not known here": (both(gives("numpy-pcg64", "x", *ALL), draw("numpy-pcg64", *ALL)), []),
-    "not known here, and another": (
-        both(gives("numpy-pcg64", "x", 0, 1, 2), gives("numpy-pcg64", "y", 3), draw("numpy-pcg64", *ALL)),
-        [(CHECK, "library", (3,), False)],
-    ),
-    "the draws of the other replica": (
-        both(gives("numpy-pcg64", "x", *ALL), draw("numpy-pcg64", *ALL, odd=()), lambda r: swapped(r, 3)),
-        [(CHECK, "stream", (3,), False)],
-    ),
-    "devices": (both(gives("device", "x", *ALL), draw("device", *ALL)), []),
-    "a device of the same product": (
-        both(gives("device", "x", 0, 1, 2), gives("device", "y", 3), draw("device", *ALL, odd=(3,))),
-        [(CHECK, "library", (3,), False)],
-    ),
-    "a device of another product": (
-        both(
-            gives("device", "x", 0, 1, 2),
-            gives("device", "y", 3),
-            started(3, product="newer"),
-            draw("device", *ALL, odd=(3,)),
-        ),
-        [(CHECK, "device-product", (3,), False)],
-    ),
-    "a device of another product that draws alike": (
-        both(gives("device", "x", *ALL), started(3, product="newer"), draw("device", *ALL)),
-        [],
-    ),
-}
-
-
-def swapped(result: SmokeResult, rank: int) -> SmokeResult:
+def swapped(rank: int) -> Spoil:
     """The rank draws what the first replica draws."""
 
     def change(batch: BatchHashes) -> Any:
@@ -139,7 +75,13 @@ def swapped(result: SmokeResult, rank: int) -> SmokeResult:
             batch, streams={**batch.streams, "numpy-pcg64": mark("numpy-pcg64", "replica 0", batch.step)}
         )
 
-    return with_batches(result, rank, change)
+    return batches(rank, change)
+
+
+ALL = (0, 1, 2, 3)
+CASES = from_cases(
+    __file__, "CASES", dict[str, tuple[Spoil, list[Verdict]]], gives, draw, without, swapped, **vars(spoilt)
+)
 
 
 @pytest.mark.parametrize("name", CASES)

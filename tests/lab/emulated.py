@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from tests.support.cases import from_cases
+
 from .errors import LabError
 from .host import Host
 from .lab import Lab
@@ -30,28 +32,10 @@ _BUS = (
     ("0500", "15b31017", "mlx5_core"),
 )
 
-_INSTALL = """
-tar -x --no-same-owner -C / -f -
-: >/run/cluster-doctor-lab/emulated
-ln -sfn "shared/$1" /run/cluster-doctor-lab/here
-shared=/run/cluster-doctor-lab/shared/$1
-shift
-for node; do
-  [ -e "/dev/$node" ] || mknod -m 666 "/dev/$node" c 1 3
-done
-bus=/proc/bus/pci/devices
-if ! [ $bus -ef "$shared/pci" ]; then
-  [ -e $bus ] || { mount -t tmpfs bus /proc/bus; mkdir /proc/bus/pci; : >$bus; }
-  mount --bind "$shared/pci" $bus
-fi
-"""
+_INSTALL = from_cases(__file__, "_INSTALL", str)
 
 # Programs that hang exec this sleep.
-_END_HANGING = """
-for process in /proc/[0-9]*; do
-  ! grep -aqs "^sleep.86400" "$process/cmdline" || kill -9 "${process#/proc/}"
-done
-"""
+_END_HANGING = from_cases(__file__, "_END_HANGING", str)
 
 
 class Emulated(ABC):

@@ -1,13 +1,10 @@
 """Every firewall that a host may run; each of them is real."""
 
+from tests.support.cases import from_cases
+
 from .machine import Machine
 
-BLACKHOLE = """
-table inet blackhole {
-  chain in { type filter hook input priority -300; policy drop; iif lo accept; }
-  chain out { type filter hook output priority -300; policy drop; oif lo accept; }
-}
-"""
+BLACKHOLE = from_cases(__file__, "BLACKHOLE", str)
 
 
 class Firewalls(Machine):

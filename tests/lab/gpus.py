@@ -11,22 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from tests.support.cases import from_cases
+
 from . import gpu_texts as says
 from .emulated import Emulated, Fitted, emulator
 from .host import Host
 from .lab import Lab
 
-_TOLD = (
-    "index",
-    "uuid",
-    "gpu_uuid",
-    "name",
-    "gpu_name",
-    "pci.bus_id",
-    "gpu_bus_id",
-    "driver_version",
-    "count",
-)
+_TOLD = from_cases(__file__, "_TOLD", tuple[str, ...])
 """What nvidia-smi still reports for a GPU that has a problem."""
 
 
@@ -250,20 +242,8 @@ class GpuHost(Emulated):
         }
 
 
-_STOP = """
-pid=$(cat /run/nv-fabricmanager.pid)
-kill "$pid"
-while [ -e "/proc/$pid" ]; do sleep 0.01; done
-rm /run/nv-fabricmanager.pid
-"""
-_FABRIC_MANAGER = """
-if ! kill -0 "$(cat /run/nv-fabricmanager.pid 2>/dev/null)" 2>/dev/null; then
-  cp "$(command -v sleep)" /usr/bin/nv-fabricmanager
-  setsid nv-fabricmanager 864000 </dev/null >/dev/null 2>&1 &
-  echo $! >/run/nv-fabricmanager.pid
-  until grep -sqx nv-fabricmanage "/proc/$!/comm"; do sleep 0.01; done
-fi
-"""
+_STOP = from_cases(__file__, "_STOP", str)
+_FABRIC_MANAGER = from_cases(__file__, "_FABRIC_MANAGER", str)
 
 
 Gpus = Fitted[GpuHost]

@@ -3,17 +3,13 @@
 import sys
 from collections.abc import Mapping
 
+from tests.support.cases import from_cases
+
 from .files import hosts_file
 from .machine import Machine, Process
 
 # Accepts every connection and never answers.
-LISTENER = """
-import socket, sys
-listener = socket.create_server((sys.argv[2], int(sys.argv[1])))
-held = []
-while True:
-    held.append(listener.accept())
-"""
+LISTENER = from_cases(__file__, "LISTENER", str)
 
 
 class Settings(Machine):

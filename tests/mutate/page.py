@@ -10,6 +10,7 @@ from pathlib import Path
 
 from tests.mutate.ask import Answer
 from tests.mutate.change import Change
+from tests.support.cases import from_cases
 from tests.support.paths import ROOT
 
 PAGE = ROOT / "tests/mutate/alive.md"
@@ -17,15 +18,7 @@ SHOWN = 70
 MISSING = "(no word yet)"
 _ROW = re.compile(r"(\| .+ \| .+ \| .+ \|) (.+) \|")
 
-HEAD = """# Which changes of the sources no test notices
-
-`make mutate` draws conditions, numbers and comparisons of `doctor/` and `checks/` by a seed, changes each
-of them alone in a copy of the tree, and asks the tests: the unit tests that call the function, the slow
-ones of its folder (`tests/touched.py`), and those of programs that name the file. A change is noticed if a
-test fails with it and passes without it. The tests that need hosts are not asked. `<` becomes `<=`, `==`
-`!=`, `in` `not in`, and so on; a condition becomes its opposite, true or false; of an `and` or `or` one
-side is left; a whole number below 10 becomes the next one, and any other number its double or its half.
-"""
+HEAD = from_cases(__file__, "HEAD", str)
 
 
 def summary(answers: Mapping[Change, Answer]) -> str:

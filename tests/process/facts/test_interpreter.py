@@ -12,7 +12,7 @@ import pytest
 from doctor.api import AMD, NVIDIA, Ask, Run, Vendor
 from doctor.facts.software import PYTHON, Python
 from tests.support.captures import printed
-from tests.support.cases import from_cases
+from tests.support.cases import cases_with, from_cases
 
 LOG = "import os, sys\nopen({!r}, 'a').write(str(os.getpid()) + ' ' + sys.executable + '\\n')\n"
 
@@ -72,15 +72,7 @@ def test_the_callers_environment_is_taken_if_it_has_torch(machine: Machine) -> N
 VERSION_PY = from_cases(__file__, "VERSION_PY", str)
 
 
-@pytest.mark.parametrize(
-    ("version", "cuda", "hip", "built"),
-    [
-        ("2.5.1+cu124", "12.4", None, (NVIDIA, "cuda 12.4")),
-        ("2.5.1", "12.1", None, (NVIDIA, "cuda 12.1")),  # as of conda
-        ("2.5.1+rocm6.2", None, "6.2.41133-dd7f95766", (AMD, "hip 6.2.41133-dd7f95766")),
-        ("2.5.1+cpu", None, None, None),
-    ],
-)
+@cases_with(NVIDIA=NVIDIA, AMD=AMD)
 def test_what_its_torch_is_built_for(
     machine: Machine, version: str, cuda: str | None, hip: str | None, built: tuple[Vendor, str] | None
 ) -> None:

@@ -120,15 +120,7 @@ def test_a_healthy_job_moves(make_job: Callable[..., RunningJob]) -> None:
     assert (code, said["hang"]["state"], culprits(said)) == (0, "moves", [])
 
 
-@pytest.mark.parametrize(
-    ("fault", "cause"),
-    [
-        ("loader", "waits for its data loader"),
-        pytest.param("lock", "waits for a lock", marks=pytest.mark.long),
-        pytest.param("fifo", "waits for a pipe", marks=pytest.mark.long),
-        pytest.param("stop", "stopped", marks=pytest.mark.long),
-    ],
-)
+@cases
 def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., RunningJob]) -> None:
     job = make_job(FAULT=fault)
     job.hangs()
@@ -137,14 +129,7 @@ def test_the_cause_is_said(fault: str, cause: str, make_job: Callable[..., Runni
     assert [(each["rank"], each["cause"]) for each in culprits(said)] == [(1, cause)]
 
 
-@pytest.mark.parametrize(
-    "own",
-    [
-        "does not start",
-        pytest.param("another program", marks=pytest.mark.long),
-        pytest.param("another machine", marks=pytest.mark.long),
-    ],
-)
+@cases
 def test_a_given_py_spy_that_shows_nothing(
     own: str, make_job: Callable[..., RunningJob], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

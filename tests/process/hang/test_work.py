@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.process.hang.test_command import judged
+from tests.support.cases import cases
 from tests.support.hang.named import culprits, suspects
 from tests.support.hang.ranks import RunningJob, make_job
 from tests.support.paths import ROOT
@@ -29,14 +30,7 @@ def seen(make_job: Callable[..., RunningJob], kind: str) -> tuple[int, dict[str,
     return judged(job, "--limit", "1")
 
 
-@pytest.mark.parametrize(
-    "kind",
-    each(
-        "upload",
-        *("small_reads", "checkpoint", "slow_checkpoint", "upload_by_child", "upload_by_polled_child"),
-        *("upload_by_thread", "compile_model", "long_import"),
-    ),
-)
+@cases
 def test_who_gets_something_done_works(kind: str, make_job: Callable[..., RunningJob]) -> None:
     code, said = seen(make_job, kind)
     assert culprits(said) == []
@@ -44,27 +38,7 @@ def test_who_gets_something_done_works(kind: str, make_job: Callable[..., Runnin
     assert [one["rank"] for one in suspects(said)] == [1]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    each(
-        "ask_local_service_by_asyncio",
-        *(
-            "ask_local_service_with_timeout",
-            "ask_local_service_by_loop_of_thread",
-            "read_pipe",
-            "read_pipe_by_asyncio",
-        ),
-        *(
-            "judge_by_http",
-            "judge_by_http_with_timeout",
-            "judges_by_threads",
-            "judge_by_curl",
-            "judge_by_asyncio",
-        ),
-        *("matmul", "numpy_alone", "decode", "collect", "count_words", "many_files", "slow_upload"),
-        *("evaluate", "threads_compute", "pool_computes", "compile_by_gcc"),
-    ),
-)
+@cases
 def test_what_may_be_work_is_not_accused(kind: str, make_job: Callable[..., RunningJob]) -> None:
     needs = {"judge_by_curl": "curl", "compile_by_gcc": "gcc"}.get(kind)
     if needs and not shutil.which(needs):
@@ -88,18 +62,7 @@ def test_an_endless_loop_is_named_with_its_line(kind: str, make_job: Callable[..
     assert "if its steps are shorter than that, it is an endless loop" in said["headline"]
 
 
-@pytest.mark.parametrize(
-    "kind",
-    each(
-        "sleep_with_heartbeat",
-        "lock_with_heartbeat",
-        "nap",
-        "lock",
-        "child_sleeps",
-        "file_lock",
-        "asyncio_deadlock",
-    ),
-)
+@cases
 def test_what_looks_like_work_excuses_nobody(kind: str, make_job: Callable[..., RunningJob]) -> None:
     code, said = seen(make_job, kind)
     assert (code, [one["rank"] for one in culprits(said)]) == (1, [1])

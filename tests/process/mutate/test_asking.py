@@ -10,29 +10,10 @@ from tests.mutate.ask import Answer, Asker, Stage
 from tests.mutate.change import Change
 from tests.mutate.draw import sites_of
 from tests.mutate.tree import Stopped, Tree
+from tests.support.cases import from_cases
 
-SOURCE = """
-def is_small(number):
-    return number < 10
-
-def count(until):
-    at = 0
-    while at < until:
-        at += 1
-    return at
-
-def unproved(number):
-    return number > 10
-"""
-TESTS = """
-from small import count, is_small
-
-def test_small():
-    assert is_small(9) and not is_small(10)
-
-def test_count():
-    assert count(3) == 3
-"""
+SOURCE = from_cases(__file__, "SOURCE", str)
+TESTS = from_cases(__file__, "TESTS", str)
 PROFILE = 'import hypothesis\n\nhypothesis.settings.register_profile("quick")\n'
 STAGE = Stage("own", ("test_small.py",), 20)
 

@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 from tests.support.slow import starving
 from tests.support.slow.ranks import SlowJob, make_slow_job
@@ -88,18 +89,7 @@ def test_nobody_is_named_if_batches_are_uneven(make_slow_job: Make) -> None:
     assert code in (0, 3)
 
 
-@pytest.mark.parametrize(
-    ("fault", "ms", "lag", "cause"),
-    [
-        pytest.param("gil", 30, "late", "GIL", marks=pytest.mark.long),
-        ("checkpoint", 1, "pauses", "checkpoint"),
-        pytest.param("reads", 40, "late", "reads", marks=pytest.mark.long),
-        pytest.param("evaluation", 1, "pauses", "evaluation", marks=pytest.mark.long),
-        pytest.param("gc", 40, "late", "garbage collection", marks=pytest.mark.long),
-        pytest.param("fsync", 40, "late", "writes", marks=pytest.mark.long),
-        pytest.param("uneven", 40, "late", "takes longer at the same line", marks=pytest.mark.long),
-    ],
-)
+@cases
 def test_the_reason_is_said(make_slow_job: Make, fault: str, ms: float, lag: str, cause: str) -> None:
     job = make_slow_job()
     job.fault(fault, 1, ms)

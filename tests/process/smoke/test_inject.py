@@ -11,6 +11,7 @@ from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall, numbered
 from doctor.smoke.onhost.streamplan import reference_streams
 from doctor.smoke.onhost.trainplan import train_calls
+from tests.support.cases import cases_with
 from tests.support.smoke.ranks import RankOutput, run_ranks
 
 SHAPE = CellShape(2, 2, (4,), 4, 7)
@@ -59,17 +60,7 @@ def _gone_silently(rank: RankOutput) -> bool:
     return rank.code == 7 and not rank.all(Error) and not rank.words
 
 
-@pytest.mark.parametrize(
-    ("kind", "ended", "stack"),
-    [
-        ("kill", _killed, ""),
-        ("stop", _still_there, ""),
-        ("stuck", _still_there, "_sleep"),
-        ("spin", _still_there, "_spin"),
-        ("exception", _raised, ""),
-        ("exit", _gone_silently, ""),
-    ],
-)
+@cases_with(_killed, _still_there, _raised, _gone_silently)
 def test_a_rank_that_ends_or_stands_still(kind: str, ended: Callable[[RankOutput], bool], stack: str) -> None:
     ranks = ranks_with("", kind)
     assert ended(ranks[1])

@@ -4,9 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.lab.mindspore_python import VERSION, write
+from tests.support.cases import cases
 from tests.support.paths import ROOT
 from tests.support.smoke.local import smoke
 from tests.trials.kinds import INSIDE
@@ -25,14 +24,7 @@ def test_healthy_ranks_train_and_what_the_backend_lacks_is_said(tmp_path: Path) 
     assert f"MindSpore {VERSION} over mccl" in ran.errors
 
 
-@pytest.mark.parametrize(
-    ("kind", "rank"),
-    [
-        ("mask", 1),
-        pytest.param("stuck", 2, marks=pytest.mark.long),
-        pytest.param("wrong-result", 3, marks=pytest.mark.long),
-    ],
-)
+@cases
 def test_a_fault_is_found_at_its_rank_and_nobody_else_is_blamed(tmp_path: Path, kind: str, rank: int) -> None:
     ran = smoke(
         tmp_path, "--framework", "mindspore", "--inject", f"{kind}@{rank}", python=str(write(tmp_path))

@@ -15,6 +15,7 @@ import pytest
 
 from doctor.smoke.agents import smoke_script
 from doctor.smoke.onhost import agent as program
+from tests.support.cases import cases
 from tests.support.faults import some_of
 from tests.support.smoke.agent import JOINING, STAND_INS, Agent, Open, agents
 
@@ -194,9 +195,7 @@ def test_an_interpreter_behind_a_wrapper_ends_too(agent: Open, tmp_path: Path) -
 
 
 @pytest.mark.timeout(method="thread")  # the timer is this test's subject
-@pytest.mark.parametrize(
-    ("state", "why"), [("D", "it is in uninterruptible sleep"), ("", "its state is unknown")]
-)
+@cases
 def test_a_process_that_cannot_be_killed_is_named(
     capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, state: str, why: str
 ) -> None:

@@ -14,17 +14,10 @@ from doctor.smoke.onhost.bandwidthplan import bandwidth_calls, meetings
 from doctor.smoke.onhost.collectiveplan import collective_calls
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape, numbered
+from tests.support.cases import cases, from_cases
 from tests.support.smoke.marks import Marks, run_phases
 
-SHAPES = [
-    CellShape(1, 1, (1,), 1, 7),
-    CellShape(2, 1, (1, 1), 1, 7),
-    CellShape(1, 2, (2,), 1, 7),
-    CellShape(2, 2, (2, 2), 1, 7),
-    CellShape(4, 2, (4, 4), 1, 7),
-    CellShape(3, 1, (1, 1, 1), 1, 7),
-    CellShape(4, 1, (1, 3), 1, 7),
-]
+SHAPES = from_cases(__file__, "SHAPES", list[CellShape], CellShape)
 
 
 def events(marks: Marks) -> list[Any]:
@@ -71,9 +64,7 @@ def test_both_ends_of_a_transfer_measure_the_same() -> None:
     assert [(pair.bytes, pair.seconds) for pair in here] == [(pair.bytes, pair.seconds) for pair in there]
 
 
-@pytest.mark.parametrize(
-    "op", ["all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gather", "all_to_all"]
-)
+@cases
 def test_the_rank_that_has_a_wrong_result_reports_it(op: str) -> None:
     shape = CellShape(3, 1, (3,), 1, 7)
     ranks = run_phases(shape, "collectives", breaking=op, rank=1)

@@ -23,7 +23,7 @@ from doctor.smoke.onhost import evidence
 from doctor.smoke.onhost.collectiveplan import COMMON, FURTHER
 from doctor.smoke.onhost.devices import Cuda, Npu, framework_of
 from doctor.smoke.onhost.torch_framework import Torch
-from tests.support.cases import cases
+from tests.support.cases import cases, from_cases
 
 TORCH = str(torch.__version__)
 
@@ -211,19 +211,18 @@ def entry(group: int, name: str, number: int, state: str) -> dict[str, Any]:
     }
 
 
-DUMP = {
-    "version": "2.10",
-    "pg_config": {"0": {"name": "0", "desc": "default_pg", "ranks": "[0, 1]"}},
-    "pg_status": {
-        "0": {"last_enqueued_collective": 3, "last_started_collective": 3, "last_completed_collective": 3},
-        "1": {"last_enqueued_collective": 9, "last_started_collective": 9, "last_completed_collective": 8},
-    },
-    "entries": [
-        entry(0, "default_pg", 3, "completed"),
-        entry(1, "dp", 8, "completed"),
-        entry(1, "dp", 9, "started"),
+DUMP = from_cases(
+    __file__,
+    "DUMP",
+    dict[
+        str,
+        str
+        | dict[str, dict[str, str]]
+        | dict[str, dict[str, int]]
+        | list[dict[str, int | list[str] | str | list[list[int]]]],
     ],
-}
+    entry,
+)
 
 
 @pytest.mark.parametrize("form", [str, str.encode])

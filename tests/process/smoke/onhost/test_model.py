@@ -23,6 +23,7 @@ from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.torch_model import Model
 from doctor.smoke.onhost.train import Trainer
 from doctor.smoke.onhost.trainplan import GOLDEN
+from tests.support.cases import cases
 
 
 @pytest.fixture(autouse=True)
@@ -81,9 +82,7 @@ def test_a_product_that_is_a_little_off_is_seen_and_spoils_no_sum(monkeypatch: p
 
 
 @pytest.mark.usefixtures("streams_untouched")
-@pytest.mark.parametrize(
-    ("rate", "least", "most"), [(None, 0.8, 1.1), (0.0, -0.2, 0.2), (1.0, -math.inf, 0.5)]
-)
+@cases
 def test_the_loss_falls_only_if_the_model_learns(rate: float | None, least: float, most: float) -> None:
     alone = Alone()
     if rate is not None:

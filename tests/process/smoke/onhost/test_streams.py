@@ -18,6 +18,7 @@ from doctor.smoke.onhost.devices import framework_of
 from doctor.smoke.onhost.random_bytes import hashed
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.torch_framework import Torch
+from tests.support.cases import cases
 
 SHAPE = CellShape(dp=2, tp=2, hosts=(4,), steps=30, seed=7)
 
@@ -63,9 +64,7 @@ def test_the_fingerprint_is_the_reference_s() -> None:
     assert {name: found[name] for name in ("python", "torch")}.items() <= known.items()
 
 
-@pytest.mark.parametrize(
-    ("seed", "first"), [(0, 0.5488135039273248), (42, 0.3745401188473625), (1, 0.417022004702574)]
-)
+@cases
 def test_numpy_s_older_interface_is_known(seed: int, first: float) -> None:
     """What `numpy.random.seed(seed); numpy.random.random_sample()` gives."""
     assert streamplan._twister(seed).random() == first

@@ -1,8 +1,8 @@
 """The launch: whether it is for as many hosts as were given, and whether each of them gets its own ranks."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from ipaddress import ip_address
 
 from doctor.api import (
     NEEDED,
@@ -23,7 +23,7 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.network import ADDRESSES, NAMES, ResolvedNames
 from doctor.facts.system import IDENTITY, VIEW
-from doctor.job.launch.directory import as_address
+from doctor.job.launch.directory import Directory, as_address
 from doctor.job.launch.launcher import LaunchNumber, nodes_in
 from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.job.launch.rank_env import (
@@ -67,14 +67,16 @@ def launch_hosts(
     Why it matters: a launch for one host that is started on several trains a separate model on each, and
     nothing says so. A launch for more hosts than it is started on waits until it times out, and so does one
     whose node rank or ranks are fixed: every host then has the same ranks, and the others are nowhere. A
-    launch of mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host.
+    launch of mpirun, deepspeed or horovodrun that names no hosts starts all ranks on its own host. Open MPI
+    and horovodrun start nothing if there are more ranks than slots.
 
-    How it is known: from the scripts and env files of --launch, and from the hosts that were named. A range
-    (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are spare
-    ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF, gets its
-    hosts from the allocation; a script may also name a default hostfile. What `accelerate config` stored on
-    the hosts is not seen, so a missing --num_machines is a warning. Choices that a script makes, launches
-    that it starts in a loop, and jobs that run are not judged.
+    How it is known: from the scripts and env files of --launch, and from the hosts that were named. The hosts
+    of a launcher are in its options, or in a hostfile that is here and that the script does not write. A
+    range (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are
+    spare ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF,
+    gets its hosts from the allocation; a script may also name a default hostfile. What `accelerate config`
+    stored on the hosts is not seen, so a missing --num_machines is a warning. Choices that a script makes,
+    launches that it starts in a loop, and jobs that run are not judged.
 
     What to do: name the hosts of the job, and no others; or give --nnodes and the node rank of each host, or
     --hostfile. If hosts have scripts of their own, give --launch all of them.
@@ -88,7 +90,7 @@ def launch_hosts(
         names = LaunchNames(launch, book)
         numbers = _number_of_hosts(names, plan, needed, in_pods)
         uneven, same = _uneven(names, plan), _same_on_every_host(names, plan, needed)
-        for found in (*numbers, *uneven, *same, *_others(names, plan)):
+        for found in (*numbers, *uneven, *same, *_others(names, plan), *_too_few_slots(names)):
             if isinstance(found, Problem):
                 yield found
             else:
@@ -165,7 +167,7 @@ def _span(process: ProcessEnv) -> tuple[int, int, str] | None:
             1,
             f"{_hosts_option(process)} is not given, and a configuration file on the hosts was not read",
         )
-    if hosts := _listed(process):
+    if hosts := sorted(process.hosts):
         return len(hosts), len(hosts), f"it names {', '.join(hosts[:8])}"
     world, each = agent.world, agent.local_world or agent.setting("each")
     if world and each and world.value and each.value and world.value % each.value == 0:
@@ -208,23 +210,17 @@ def _may_be_configured(process: ProcessEnv) -> bool:
     return agent.nodes is None and not agent.unknown("nnodes")
 
 
-def _listed(process: ProcessEnv) -> list[str]:
-    """The hosts in its command line, without their slots."""
-    agent = launcher(process)
-    listed = agent.command.option("hosts") if agent else None
-    words = listed.split(",") if listed and "[" not in listed else ()
-    return sorted({re.sub(r":\d*$", "", word) for word in words if word})
-
-
 def _others(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
     """The problem of a launch that lists other hosts than were named; a text if they may have other names."""
     for process in names.launch.told:
-        listed = _listed(process)
+        listed = sorted(process.hosts)
         if len(listed) > len(plan.hosts):
             continue  # a larger number of hosts is reported as such
         strange = [name for name in listed if not names.directory.owners(name) and not is_loopback_name(name)]
         seen = set(plan.names) <= names.directory.held.keys()
-        if strange and seen and (len(strange) < len(listed) or all(map(as_address, strange))):
+        others = all(_is_another_host(name, names.directory) for name in strange)
+        alone = len(strange) == len(listed) and all(map(as_address, strange))
+        if strange and seen and (len(strange) < len(listed) or alone or others):
             yield _problem(
                 names,
                 [process],
@@ -232,10 +228,32 @@ def _others(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
                 "the hosts that the launch names",
                 f"{fold(plan.names)} were named; the launch is for {', '.join(listed[:8])}",
                 remark("name the hosts of the launch, or start it on these"),
-                severity=None if len(strange) == len(listed) else Severity.WARN,
+                severity=None if alone or others else Severity.WARN,
             )
         elif strange:
             yield f"whether {', '.join(strange[:4])} in {process.source} are among these hosts is not known"
+
+
+def _is_another_host(name: str, book: Directory) -> bool:
+    """Whether a name is that of a host near these, of whose addresses they have none."""
+    meant = book.meant(name)
+    return not as_address(name) and bool(meant) and not any(ip_address(each).is_global for each in meant)
+
+
+def _too_few_slots(names: LaunchNames) -> Iterator[Problem]:
+    """The problem of more ranks than the hosts of a launcher have slots."""
+    for process in names.launch.told:
+        agent, slots = launcher(process), process.hosts.values()
+        ranks = agent.setting("ranks") if agent and agent.launcher.outer else None
+        if ranks and ranks.value and slots and all(slots) and ranks.value > sum(slots):
+            yield _problem(
+                names,
+                [process],
+                f"the launch is for {ranks.value} ranks, and its hosts have {sum(slots)} slots",
+                "as many slots as ranks, or --oversubscribe",
+                f"{_shown(ranks)}; {', '.join(f'{host}:{n}' for host, n in [*process.hosts.items()][:8])}",
+                remark(f"start {sum(slots)} ranks, or correct the slots"),
+            )
 
 
 def _may_be_inherited(process: ProcessEnv) -> bool:

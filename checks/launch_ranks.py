@@ -41,12 +41,13 @@ from doctor.job.launch.rank_env import (
     master_of,
     node_rank_of,
     nodes_of,
+    port_of,
     rank_of,
     role_of,
     role_variable,
     world_of,
 )
-from doctor.job.launch.rank_starts import ranks_by_script, world_said
+from doctor.job.launch.rank_starts import file_of, ranks_by_script, world_said
 from doctor.job.launch.ranks import (
     MissingRanks,
     counted,
@@ -89,7 +90,8 @@ def launch_ranks(
     Why it matters: with RANK, RANK_ID or MS_NODE_ID doubled or missing the job waits at its start until it
     times out, without a message about which rank is missing. Two ranks on one device end with EJ0001 or out
     of memory. MindSpore needs exactly one scheduler and as many workers as MS_WORKER_NUM; for any other
-    MS_ROLE it prints `Role name is invalid`.
+    MS_ROLE it prints `Role name is invalid`. Of two jobs whose masters have one port on one host, the second
+    ends with EADDRINUSE.
 
     How it is known: from the files of --launch; with --launch live from your own running processes. A rank
     that does not run is not reported, because it may have ended or come later: `doctor hang` looks for it.
@@ -108,6 +110,7 @@ def launch_ranks(
         yield from _doubled_ranks(names)
         yield from _wrong_roles(names)
         yield from _node_ranks(names)
+        yield from _at_one_port(names)
         yield from not_in_table(names)
         yield from another_size(names)
         yield from _on_devices(names, plan, devices)
@@ -521,6 +524,42 @@ def _node_ranks(names: LaunchNames) -> Iterator[Problem]:
             evidence=names.said([process], number.said),
             commands=(remark(f"give each host a different {number.said} from 0 to {size - 1}"),),
         )
+
+
+def _at_one_port(names: LaunchNames) -> Iterator[Problem]:
+    """The problem of launchers that one script starts side by side, each of which opens the same port."""
+    told = [] if names.launch.live else [each for each in names.launch.told if _opens_its_port(each)]
+    ports = grouped(((file_of(each), port.text), (each, port)) for each in told if (port := port_of(each)))
+    for (_, text), same in ports.items():
+        processes, port = [process for process, _ in same], same[0][1]
+        if len(processes) > 1 and port.value:
+            yield names.problem(
+                processes,
+                f"port {text}",
+                f"{len(processes)} jobs are started side by side with one port for their masters",
+                expected="a port of its own for each job of a host",
+                actual=f"{text} ({port.said}) for {names.labels(processes)}",
+                evidence=names.command_lines(processes[:4]),
+                commands=(remark(f"start each with another port, such as {port.value + 1}"),),
+            )
+
+
+def _opens_its_port(process: ProcessEnv) -> bool:
+    """Whether it is a launcher of ranks of one host only, which certainly opens the port of its master."""
+    agent = launcher(process)
+    if agent is None or agent.launcher.master is None or agent.command.inside or agent.standalone:
+        return False
+    looks_for_another = agent.launcher.configured is not None
+    if looks_for_another or process.loop or process.behind or process.chosen or process.apart or process.host:
+        return False
+    if agent.given("rdzv_backend") not in (None, "static") or agent.unknown("rdzv_backend", "rdzv_endpoint"):
+        return False
+    here, world = agent.local_world, agent.world
+    sizes = {number.value for number in (here, world) if number}
+    alone = agent.nodes in (None, (1, 1)) and len(sizes) == 1
+    return alone and (
+        max(size or 0 for size in sizes) > 1 or "rdzv_backend" in agent.launcher.options.defaults
+    )
 
 
 def _no_node_rank(names: LaunchNames) -> str:

@@ -27,7 +27,7 @@ from doctor.api import (
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.hccl import REDUCED
-from doctor.job.parallel import OF_LAUNCH, Layout
+from doctor.job.parallel import IF_REPLICAS, OF_LAUNCH, Layout
 from doctor.rules.parallel import (
     CONVERTED,
     MODES,
@@ -67,11 +67,14 @@ def plan_invalid(
     error that names an operator or an argument instead of the plan. No host is at fault.
 
     What is judged, if it was given, or if the launch states it by the options of Megatron such as
-    --tensor-model-parallel-size: whether the product of dp, tp, pp and cp is the number of devices (once
-    dp is given, a missing factor counts as 1; otherwise the given factors must divide the devices), and
-    whether expert groups fill one stage; whether tp divides the attention heads, and those for keys and
-    values (of which several devices may hold a copy: a warning); whether pp divides the layers, and whether
-    the replicas share the global batch evenly. MindSpore's parallel mode, whether PyNative mode runs it, and
+    --tensor-model-parallel-size, or in the configuration that it gives to DeepSpeed: whether the product of
+    dp, tp, pp and cp is the number of devices (once dp is given, a missing factor counts as 1; otherwise the
+    given factors must divide the devices), and whether expert groups fill one stage and share the experts
+    evenly; whether tp divides the attention heads, and those for keys and values (of which several devices
+    may hold a copy: a warning), and these the hidden size; whether pp divides the layers, and whether the
+    replicas share the global batch evenly, or make it up: train_batch_size = train_micro_batch_size_per_gpu x
+    gradient_accumulation_steps x replicas. If the program may divide the model among ranks, and was not read,
+    that is a warning. MindSpore's parallel mode, whether PyNative mode runs it, and
     the strategy of an operator. Whether HCCL reduces the data type on this product. As warnings: tensor
     parallel groups that span hosts, stand-alone mode on several devices, and a learning rate that does not
     follow the global batch. Values that could be compared with nothing are listed as not judged, and
@@ -110,7 +113,8 @@ def plan_invalid(
     yield from _tensor_parallel(job)
     yield from _experts(job)
     yield from _heads(job)
-    yield from _layers_and_batch(job)
+    yield from _layers(job)
+    yield from _batch(job)
     yield from _learning_rate(job)
     yield from _factors(job)
     open_items = list(_not_judged(job, hccl))
@@ -340,11 +344,22 @@ def _experts(job: ParallelJob) -> Iterator[Problem]:
             f"an ep that divides {stage}",
             f"ep {ep}",
         )
+    if ep and job.layout.experts and job.layout.experts % ep:
+        yield job.wrong(
+            "ep does not divide the experts", f"an ep that divides {job.layout.experts}", f"ep {ep}"
+        )
 
 
 def _heads(job: ParallelJob) -> Iterator[Problem]:
     """The problem of heads that cannot be split evenly. Some frameworks copy those for keys and values."""
     tp, heads, kv_heads = job.layout.tp or 1, job.layout.heads, job.layout.kv_heads
+    hidden = job.layout.hidden
+    if heads and hidden and hidden % heads:
+        yield job.wrong(
+            "the attention heads do not divide the hidden size",
+            f"heads that divide {hidden}",
+            f"heads {heads}",
+        )
     if heads and heads % tp:
         yield job.wrong("tp does not divide the attention heads", f"a tp that divides {heads}", f"tp {tp}")
     if heads and kv_heads and heads % kv_heads:
@@ -365,18 +380,35 @@ def _heads(job: ParallelJob) -> Iterator[Problem]:
         )
 
 
-def _layers_and_batch(job: ParallelJob) -> Iterator[Problem]:
-    """The problems of layers and samples that cannot be shared evenly."""
-    layers, pp, samples = job.layout.layers, job.layout.pp or 1, job.layout.global_batch
+def _layers(job: ParallelJob) -> Iterator[Problem]:
+    layers, pp = job.layout.layers, job.layout.pp or 1
     if layers and layers % pp:
         yield job.wrong("pp does not divide the layers", f"a pp that divides {layers}", f"pp {pp}")
-    at_once, replicas = job.layout.micro_batch or 1, job.replicas
-    if samples and replicas and samples % (at_once * replicas):
-        yield job.wrong(
-            "the replicas cannot share the global batch evenly",
-            f"a multiple of {at_once * replicas}: {at_once} at once on each of {replicas} replicas",
-            f"{samples}",
-        )
+
+
+def _batch(job: ParallelJob) -> Iterator[Problem]:
+    """The problem of samples that the replicas cannot share evenly, or that are not those of all of them."""
+    layout, replicas = job.layout, job.replicas
+    if not layout.global_batch or not replicas or _fits(layout, replicas):
+        return
+    at_once, times = layout.micro_batch or 1, layout.accumulation or 1
+    step, divisors = at_once * times * replicas, (n for n in range(1, replicas) if replicas % n == 0)
+    may_fit = job.source == IF_REPLICAS and any(_fits(layout, fewer) for fewer in divisors)
+    wanted = f"{step}: {at_once} at once on each of {replicas} replicas" + (
+        f", {times} times" if times > 1 else ""
+    )
+    summary = "the global batch is not the sum of its micro batches"
+    if layout.global_batch % step:
+        summary, wanted = "the replicas cannot share the global batch evenly", f"a multiple of {wanted}"
+    severity = Severity.WARN if may_fit else None
+    yield job.wrong(summary, wanted, f"{layout.global_batch}", severity=severity)
+
+
+def _fits(layout: Layout, replicas: int) -> bool:
+    """Whether so many replicas share the global batch, and are exactly as many if all else is given."""
+    step = (layout.micro_batch or 1) * (layout.accumulation or 1) * replicas
+    whole = bool(layout.micro_batch and layout.accumulation)
+    return layout.global_batch == step if whole else (layout.global_batch or 0) % step == 0
 
 
 def _times(factor: float) -> str:
@@ -457,7 +489,9 @@ _SAYS_SOMETHING = (
     "ep",
     "heads",
     "kv_heads",
+    "hidden",
     "layers",
+    "experts",
     "global_batch",
     "strategy",
     "mode",
@@ -513,6 +547,10 @@ def _not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
         key for key in ("heads", "kv_heads") if getattr(layout, key) and not (layout.tp or layout.dp)
     ]:
         yield f"{', '.join(lone)}: tp is not given"
+    if layout.hidden and not layout.heads:
+        yield "hidden: heads is not given"
+    if layout.experts and not layout.ep:
+        yield "experts: ep is not given"
     if layout.layers and not (layout.pp or layout.dp):
         yield "layers: pp is not given"
     if layout.global_batch and not job.replicas:
@@ -526,7 +564,7 @@ def _not_judged(job: ParallelJob, hccl: bool) -> Iterator[str]:
     if layout.dtype and layout.dtype not in CONVERTED and not hccl:
         yield f"dtype: what {job.plan.backend.value.value} reduces is not known here, only what HCCL does"
     yield from _not_scaled(job)
-    if layout.world and not hccl and not layout.factors and not layout.ep:
+    if layout.world and not (hccl or layout.factors or layout.ep or layout.global_batch):
         yield "world: it is compared with dp, tp, pp and cp, and none of them is given"
     elif all(getattr(layout, key) is None for key in (*_SAYS_SOMETHING, "devices_before", "world")):
         yield "there is nothing in it to compare with the devices"

@@ -53,11 +53,11 @@ def _who(request: Request) -> str:
     return "a rank table is HCCL's" if request.command.startswith("ranktable") else "--backend"
 
 
-def _slots(hostfile: Path) -> list[int]:
+def _slots(hostfile: Path) -> dict[str, int]:
     try:
-        return [host.ranks or 0 for host in read_hostfile(hostfile)]
+        return {host.address: host.ranks or 0 for host in read_hostfile(hostfile)}
     except InputErrors:
-        return []
+        return {}
 
 
 def _table_beside(launch: Launch) -> TableFile | None:

@@ -10,6 +10,10 @@ ALL_NAMES = 16
 """Up to this many hosts, each resolves all names; beyond, only those of the head and a few others."""
 
 
+MOST_TOLD = 4
+"""The most hosts that the launch names and that are asked for: a name that nobody knows takes its time."""
+
+
 class Scripts(Mapping[str, Script]):
     """The script of each host."""
 
@@ -30,12 +34,13 @@ class Scripts(Mapping[str, Script]):
 
 
 class NamesToAsk:
-    """The names that each host resolves: all in a small cluster, else the head's and a few."""
+    """The names that each host resolves: what is told, and all in a small cluster, else a few."""
 
     def __init__(self, names: Sequence[str], plan: JobPlan) -> None:
         self._names = names
         self._place = {name: place for place, name in enumerate(names)}
-        self._master = [plan.master.value] if plan.master else []
+        others = [name for name in plan.listed if name not in self._place]
+        self._told = [*([plan.master.value] if plan.master else []), *others[:MOST_TOLD]]
         self._head = plan.head.value
 
     def of(self, host: str) -> tuple[str, ...]:
@@ -43,9 +48,9 @@ class NamesToAsk:
 
     def _names_for(self, host: str) -> list[str]:
         if len(self._names) == 1:
-            return self._master
+            return self._told
         if len(self._names) <= ALL_NAMES:
-            return [*self._names, *self._master]
+            return [*self._names, *self._told]
         near = (self._place[host] + step for step in (1, -1, 2, -2, 4, -4, 8, -8))
         others = (self._names[place % len(self._names)] for place in near)
-        return [host, self._head, *self._master, *others]
+        return [host, self._head, *self._told, *others]

@@ -20,7 +20,9 @@ LONGEST = 4000
 EXAMPLE = "such as dp=4,tp=2"
 OF_LAUNCH = "--launch sizes"
 """The source of a plan that the launch states."""
-OF_A_WORLD = frozenset({"ep", "global_batch", "micro_batch"})
+IF_REPLICAS = f"{OF_LAUNCH}, if every rank is a replica"
+"""The same, if its program may divide the model among ranks in a way that was not seen."""
+OF_A_WORLD = frozenset({"ep", "experts", "global_batch", "micro_batch", "accumulation"})
 """The keys that mean nothing if the number of devices is not known."""
 
 KEYS: Mapping[str, str] = {
@@ -31,9 +33,12 @@ KEYS: Mapping[str, str] = {
     "ep": "groups of experts (expert parallel); they lie within the devices of one stage",
     "heads": "attention heads of the model, which tp must divide",
     "kv_heads": "heads for keys and values, if there are fewer (grouped-query attention)",
+    "hidden": "hidden size of the model, if that of a head follows from it; heads must divide it",
     "layers": "layers of the model, which pp must divide",
+    "experts": "experts of a layer, which ep must divide",
     "global_batch": "samples of one step of the whole job, which its replicas share evenly",
     "micro_batch": "samples that a replica computes at once; default: 1",
+    "accumulation": "micro batches that a replica adds up for one step",
     "world": "devices of the whole job; default: the ranks of the plan",
     "framework": "torch or mindspore",
     "mode": "graph or pynative (MindSpore)",
@@ -72,8 +77,8 @@ DTYPES: Mapping[str, tuple[str, ...]] = {
 """Data types by the name that torch and MindSpore share, and their other names."""
 
 _COUNTS = (
-    *("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "layers", "global_batch", "micro_batch", "world"),
-    *("batch", "batch_before", "devices_before"),
+    *("dp", "tp", "pp", "cp", "ep", "heads", "kv_heads", "hidden", "layers", "experts"),
+    *("global_batch", "micro_batch", "accumulation", "world", "batch", "batch_before", "devices_before"),
 )
 _RATES = ("lr", "lr_before")
 _MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")
@@ -94,9 +99,12 @@ class Layout:
     ep: Count | None = None
     heads: Count | None = None
     kv_heads: Count | None = None
+    hidden: Count | None = None
     layers: Count | None = None
+    experts: Count | None = None
     global_batch: Count | None = None
     micro_batch: Count | None = None
+    accumulation: Count | None = None
     world: Count | None = None
     framework: str | None = None
     mode: str | None = None

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
@@ -19,7 +20,7 @@ from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
-from doctor.job.launch.shares import Slots, lacks_hosts, share_of
+from doctor.job.launch.shares import Slots, hosts_of, is_only_given, lacks_hosts, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
@@ -39,8 +40,8 @@ NOT_KNOWN = "contains no variable of a job, and what `{}` starts is not known"
 NOT_OF_A_LAUNCH = "is neither the configuration of a launcher nor a Kubernetes manifest"
 
 
-def no_slots(_: Path) -> Sequence[int]:
-    return ()
+def no_slots(_: Path) -> Mapping[str, int]:
+    return {}
 
 
 def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated: bool = False) -> Launch:
@@ -192,7 +193,7 @@ def _of_script(
         unread,
         mentions,
         slips=[] if scheduled else slips,
-        sizes=[sizes_in(one.words) for one in lines],
+        sizes=[sizes_in(one.words, partial(_read_of, one, script.text)) for one in lines],
         needs=script.needs if lines and not scheduled else (),
     )
 
@@ -216,6 +217,12 @@ def _read_sourced(path: str) -> str | None:
         return read_text(Path(path), LIMIT) if os.path.isfile(path) else None
     except InputErrors:
         return None
+
+
+def _read_of(one: ShellCommand, script: str, said: str) -> str | None:
+    """A file that a command names: its program, or another one that its script does not write."""
+    kept = said.endswith(".py") or is_only_given(said, script)
+    return _read_sourced(os.path.join(one.folder, said)) if kept and one.folder and not one.apart else None
 
 
 def _find_tables(
@@ -273,6 +280,10 @@ def _processes(
     if not script.lines:
         env = kept(script.env)
         return [ProcessEnv(name, None, env, whole=False, folder=home)] if env else []
+
+    def told(hostfile: Path) -> Mapping[str, int]:
+        return slots(hostfile) if is_only_given(str(hostfile), script.text) else {}
+
     return [
         ProcessEnv(
             f"{name}:{one.line}" + (f" ({one.turn})" if one.turn else ""),
@@ -285,7 +296,9 @@ def _processes(
             unknown=tuple(sorted(one.names - one.env.keys())),
             behind=one.behind,
             chosen=bool(one.branches) or one.one_of_hosts or ":" in one.words,
-            share=share_of(one.words, one.command, home, slots),
+            apart=one.apart,
+            share=share_of(one.words, one.command, home, told),
+            hosts=hosts_of(one.words, one.command, script.text, home, told),
             hostless=lacks_hosts(one.command, script.text, slots),
         )
         for one in lines

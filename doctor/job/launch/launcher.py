@@ -314,6 +314,8 @@ class Launcher:
     hosts_besides: tuple[str, ...] = ()
     """It starts the ranks of all hosts that an option names, or else these variables and hostfiles; without
     any, all of them on its own host."""
+    keeps_to_slots: str = ""
+    """A pattern of words that show that it starts no more ranks on a host than it has slots."""
     framework: Framework | None = None
     """The framework with which all jobs of this launcher train, if it starts no others."""
     ends_job: str = ""

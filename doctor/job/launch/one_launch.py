@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from doctor.job.launch.command import only_looks
+from doctor.job.launch.launcher import LauncherAgent
 from doctor.job.launch.launchers import PORTS, RANK_NAMES
 from doctor.job.launch.shell_flow import ShellCommand
 
@@ -26,6 +27,8 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
     for line in reversed(chosen):
         if together and line.excludes(together[0]):
             continue
+        if any(line.background and line.background == each.background for each in together):
+            continue  # it has ended when that one starts
         parallel = (line.background or line.loop) and (not together or line.wave == together[0].wave)
         if together and line.command.program != together[0].command.program:
             break
@@ -81,9 +84,22 @@ def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
 
 
 def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
-    """Whether it starts the same rank but meets the others elsewhere."""
-    ports = {each.env.get(port) for each in (line, rank) for port in PORTS}
-    return bool(_numbers(line)) and _numbers(line) == _numbers(rank) and len(ports - {None}) > 1
+    """Whether it starts the same rank, or a launcher for one host, but meets the others elsewhere."""
+    nodes = {each.command.options.get("node_rank") for each in (line, rank)}
+    alone = line.command.launcher is not None and len(nodes) == 1 and not _of_several_hosts([line, rank])
+    elsewhere = any(
+        one and other and one != other for one, other in zip(_ports(line), _ports(rank), strict=False)
+    )
+    return (alone or bool(_numbers(line))) and _numbers(line) == _numbers(rank) and elsewhere
+
+
+def _ports(line: ShellCommand) -> list[str | None]:
+    """The ports at which its ranks meet; None for those that are not known."""
+    known = line.command.launcher
+    if known is None or known.master is None:
+        return [line.env.get(port) for port in PORTS]
+    port = known.port(LauncherAgent(known, line.command, line.env, line.names - line.env.keys()))
+    return [port.text if port else None]
 
 
 def _numbers(line: ShellCommand) -> dict[str, str]:
@@ -92,4 +108,4 @@ def _numbers(line: ShellCommand) -> dict[str, str]:
 
 def _of_many(line: ShellCommand) -> bool:
     """Whether a loop starts several of them side by side."""
-    return line.background and (line.loop or line.turn != "")
+    return bool(line.background) and (line.loop or line.turn != "")

@@ -51,7 +51,7 @@ def world_of(told: ProcessEnv) -> LaunchNumber | None:
         return LaunchNumber("ranks in the rank table", str(told.seat.world))
     agent, variables = launcher(told), _variables(told)
     if agent is not None:
-        return agent.world
+        return agent.world or (None if agent.launcher.outer else _slots_of(told))
     if variables is not None:
         return _number(told, variables.world[0])
     return next((size for each in NUMBERS.values() if (size := _number(told, each.world[0]))), None)
@@ -141,6 +141,12 @@ def _variables(told: ProcessEnv) -> RankVariables | None:
     if role is not None:
         return next(each.ranks[0] for each in LAUNCHERS if each.role == role)
     return next((each for each in NUMBERS.values() if each.number_in(told.env)), None)
+
+
+def _slots_of(told: ProcessEnv) -> LaunchNumber | None:
+    """One rank for each slot of its hosts."""
+    slots = told.hosts.values()
+    return LaunchNumber("slots of the hosts", str(sum(slots))) if slots and all(slots) else None
 
 
 def _number(told: ProcessEnv, name: str) -> LaunchNumber | None:

@@ -23,6 +23,7 @@ from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
 from doctor.job.launch.launchers.plain import PLAIN
+from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
@@ -30,10 +31,12 @@ from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import Word, tokens
 from doctor.job.launch.slips import Slip, SlipsOf
 from doctor.job.launch.variables import is_kept, is_setting
-from doctor.job.launch.wrappers import InnerCommand, unwrapped
+from doctor.job.launch.wrappers import InnerCommand, is_known, unwrapped
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
+_ENDS = frozenset({"wait", "kill", "pkill", "killall", "fg"})
+"""Commands after which what ran in the background has ended."""
 _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
@@ -131,11 +134,9 @@ class _Shell(ShellWithScripts):
     def slips_of(self, found: SlipsOf) -> Iterator[Slip]:
         """The slips in what was read, if it starts ranks; a job of one rank needs no variable."""
         yield from self.blanks
-        bare = {name for one in self.lines if one.command.launcher is None for name in one.names}
-        several = bare & _NEEDED or self.values.get("WORLD_SIZE", "1") != "1"
-        needed = (
-            _NEEDED if several and any(one.command.launcher is None for one in self.lines) else frozenset()
-        )
+        alone = [one for one in one_launch(self.lines)[0] if one.command.launcher is None]
+        several = any(one.names & _NEEDED for one in alone) or self.values.get("WORLD_SIZE", "1") != "1"
+        needed = _NEEDED if several and alone else frozenset()
         given = self.exported.union(*(one.names for one in self.lines))
         names = sorted(name for name in self.values.keys() - given if name in needed or is_setting(name))
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
@@ -176,7 +177,7 @@ class _Shell(ShellWithScripts):
             self._shift(words[1].plain if len(words) > 1 else "1")
         elif name in _LEAVES:
             self.leaving = name if self.decided(_LEAVES[name]) else ""
-        elif name == "wait":
+        elif name in _ENDS:
             self.waits += 1
         elif name == "let" or is_arithmetic(words[0]):
             self.calculate(words)
@@ -230,7 +231,8 @@ class _Shell(ShellWithScripts):
     def _starts_elsewhere(self, line: tuple[str, ...], wrapped: InnerCommand, number: int) -> bool:
         """Whether what a wrapper starts starts ranks. The paths in a container are not those of the host."""
         images = [word for word in line if word.endswith(_IMAGES)]
-        before, self.elsewhere = self.elsewhere, self.elsewhere or bool(images) or not wrapped.passes
+        before, here = self.elsewhere, wrapped.passes and not images and is_known(line[0])
+        self.elsewhere = before or not here
         started = self.starts_inside(wrapped, number)
         self.elsewhere = before
         if started:
@@ -285,5 +287,6 @@ class _Shell(ShellWithScripts):
                 branches=tuple((f.number, f.branch) for f in self.frames if f.kind in ("if", "case", "list")),
                 bare=bare,
                 one_of_hosts=self.directives.apart,
+                apart=self.elsewhere,
             )
         )

@@ -30,10 +30,11 @@ class ShellCommand:
     """One command. `names` are all variables that it would inherit from the script, known or not.
 
     `loop`: it stands for several, in a loop with unknown bounds; if the loop was run turn by turn, `turn`
-    names the value. `folder` is where it is started. `wave`: how often the script has waited before it. Of
-    two commands in different branches of one choice, only one is started. `bare`: it starts neither a
-    launcher nor Python. `behind`: it is started after another rank has ended. `one_of_hosts`: another line
-    or another task of a job array starts the same on another host.
+    names the value. Commands of one `background` (0: none) run one after the other. `folder` is where it is
+    started. `wave`: how often the script has waited before it, or ended what ran. Of two commands in
+    different branches of one choice, only one is started. `bare`: it starts neither a launcher nor Python.
+    `behind`: it is started after another rank has ended. `one_of_hosts`: another line or another task of a
+    job array starts the same on another host. `apart`: it may run in a container or on another host.
     """
 
     line: int
@@ -42,7 +43,7 @@ class ShellCommand:
     env: Mapping[str, str]
     names: frozenset[str]
     loop: bool = False
-    background: bool = False
+    background: int = 0
     turn: str = ""
     folder: str | None = None
     wave: int = 0
@@ -50,6 +51,7 @@ class ShellCommand:
     bare: bool = False
     behind: bool = False
     one_of_hosts: bool = False
+    apart: bool = False
 
     def excludes(self, other: ShellCommand) -> bool:
         """Whether only one of the two is started, because they are in different branches."""
@@ -70,6 +72,7 @@ class ShellFlow(ShellState):
         self.braces: list[int] = []
         self.repeats = _MOST_REPEATED
         self.waits = 0
+        self.backgrounds = 0
         self.leaving = ""
         self.negated = False
 
@@ -99,9 +102,16 @@ class ShellFlow(ShellState):
             if end == ")":
                 first = groups.pop() if groups else len(self.lines)
             elif end != "|":
-                for number in range(first, len(self.lines)) if end == "&" else ():
-                    self.lines[number] = replace(self.lines[number], background=True)
+                if end == "&":
+                    self.put_in_background(first)
                 first = len(self.lines)
+
+    def put_in_background(self, first: int) -> None:
+        """What has started since then, except what is in a background already."""
+        self.backgrounds += 1
+        for number in range(first, len(self.lines)):
+            one = self.lines[number]
+            self.lines[number] = replace(one, background=one.background or self.backgrounds)
 
     def _at(self, place: int) -> int:
         """Read the command or the whole loop there; return the next position."""

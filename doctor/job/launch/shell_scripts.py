@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 
 from doctor.job.launch.expand import FOLDER, Value, moved, unknown
 from doctor.job.launch.indirect_options import Read
@@ -95,7 +94,7 @@ class ShellWithScripts(ShellFlow):
         self.values, self.exported, self.functions, self.prefix = before
         self.leaving = ""
         if wrapped.detached:
-            self.lines[lines:] = [replace(each, background=True) for each in self.lines[lines:]]
+            self.put_in_background(lines)
         return len(self.lines) > lines
 
     def starts_inside(self, wrapped: InnerCommand, line: int) -> bool:

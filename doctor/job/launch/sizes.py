@@ -1,16 +1,21 @@
-"""Sizes of the model and of its parallel groups in the command of a rank, by the options of Megatron."""
+"""Sizes of the model, its parallel groups and its batch in the command of a rank: by the options of Megatron,
+or in the configuration of DeepSpeed.
+"""
 
+import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
-from doctor.job.launch.launchers.deepspeed import DEEPSPEED
+from doctor.job.launch.launchers.deepspeed import BATCH, CONFIGS, DEEPSPEED, READS_CONFIG
 
 _DIVIDES = {"tp": "tensor_model", "pp": "pipeline_model", "cp": "context", "ep": "expert_model"}
 _GROUPS = {key: f"{name}_parallel_size" for key, name in _DIVIDES.items()}
 _OTHERS = {
     "heads": "num_attention_heads",
     "kv_heads": "num_query_groups",
+    "hidden": "hidden_size",
     "layers": "num_layers",
+    "experts": "num_experts",
     "micro_batch": "micro_batch_size",
     "global_batch": "global_batch_size",
 }
@@ -18,24 +23,75 @@ _NOT_MEANT: Mapping[str, str] = {
     "layers": rf"{DEEPSPEED.name}|decoder_(?:first|last)\w*|account_for\w+|pipeline_model_parallel_layout"
     r"|standalone_\w+|num_layer_list|noop_layers|mtp_num_layers|num_virtual_\w+",
     "global_batch": r"rampup_batch_size|decrease_batch_size_if_needed",
+    "hidden": r"kv_channels|multi_\w*latent_attention|qk_\w*head_dim\w*",
 }
 """Size -> options with which its rule is another one."""
 _ELSEWHERE = r"use_checkpoint_args|yaml_cfg|encoder_\w*(?:layers|parallel_size)"
 """Options which say that sizes come from a file, or that parts of the model have their own."""
+_DIVIDES_MODEL = re.compile(
+    r"(?i)parallel|pipe|ulysses|mesh|elastic|autotun|num_stages|\bmpu\b"
+    r"|(?:^|[_-])[mtpsc]p(?:[_-]?(?:size|degree|num))?$|^p$"
+)
+"""Names of options and of parts of a configuration with which a rank may not be a replica."""
+_DIVIDES_ITSELF = re.compile(
+    r"(?i)(?:model|tensor|pipeline|sequence|expert|context)_?parallel|PipelineModule|\bmpu\b|mesh|ulysses"
+)
+_CHANGES = re.compile(r"batch_size(?:_per_gpu)?[\"']\]|json\.load")
+"""Words of a program that may divide the model, and of one that may change its configuration."""
 
 
-def sizes_in(words: Sequence[str]) -> dict[str, int]:
-    """The sizes that these words state. Groups that they do not divide count as 1 if no word is unknown."""
+def sizes_in(words: Sequence[str], read: Callable[[str], str | None]) -> dict[str, int]:
+    """The sizes that these words state, or a configuration that they name. `read` returns a file.
+
+    Groups that they do not divide count as 1 if no word is unknown.
+    """
+    return _of_megatron(words) or _of_deepspeed(words, read)
+
+
+def _of_deepspeed(words: Sequence[str], read: Callable[[str], str | None]) -> dict[str, int]:
+    """The sizes of the batch; without groups if the program may divide the model and no option says so."""
+    given = _options(words)
+    option, file = next(
+        ((name, given[name]) for name in CONFIGS if given.get(name, "")[-5:] == ".json"), ("", "")
+    )
+    try:
+        config = json.loads((file and read(file)) or "0")
+    except (ValueError, RecursionError):
+        return {}
+    place = _program(words)
+    names = [re.sub(r"^-+|=.*", "", word) for word in words[place:] if word.startswith("-")]
+    program = read(words[place]) or ""
+    if not isinstance(config, dict) or any(map(_DIVIDES_MODEL.search, (*names, *map(str, config)))):
+        return {}
+    if _DIVIDES_ITSELF.search(program) or (option != CONFIGS[0] and _CHANGES.search(program)):
+        return {}
+    sizes = {key: size for key, name in BATCH.items() if (size := _number(str(config.get(name))))}
+    replicas = _is_whole(words) and (option == CONFIGS[0] or READS_CONFIG in program)
+    groups = {"tp": 1, "pp": 1, "cp": 1} if replicas else {}
+    return groups | sizes if "global_batch" in sizes else {}
+
+
+def _program(words: Sequence[str]) -> int:
+    """The position of the program, behind which all words are its own."""
+    return next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
+
+
+def _is_whole(words: Sequence[str]) -> bool:
+    return not any(re.match(r"[$`]", word) for word in words[_program(words) :])
+
+
+def _of_megatron(words: Sequence[str]) -> dict[str, int]:
     given = _options(words)
     if not given.keys() & {*_GROUPS.values(), "micro_batch_size"} or _has(given, _ELSEWHERE):
         return {}
     found = {key: _number(given.get(name, "")) for key, name in (_GROUPS | _OTHERS).items()}
-    program = next((place for place, word in enumerate(words) if word.endswith(".py")), 0)
-    whole = not any(re.match(r"[$`]", word) for word in words[program:])
+    whole = _is_whole(words)
     for key, name in _GROUPS.items():
         found[key] = 1 if whole and name not in given else found[key]
     if "group_query_attention" not in given:
         found["kv_heads"] = None
+    if found["ep"] is None:
+        found["experts"] = None
     for key, others in _NOT_MEANT.items():
         found[key] = None if _has(given, others) else found[key]
     if None in (found["tp"], found["pp"], found["cp"], found["micro_batch"], found["global_batch"]):
@@ -49,7 +105,7 @@ def _options(words: Sequence[str]) -> dict[str, str]:
     for word, after in zip(words, (*words[1:], ""), strict=True):
         if word.startswith("--"):
             name, equals, value = word[2:].partition("=")
-            found[name.replace("-", "_")] = value if equals else after
+            found[name.replace("-", "_")] = value if equals else "" if after.startswith("--") else after
     return found
 
 

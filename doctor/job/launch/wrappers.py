@@ -129,6 +129,12 @@ def is_python(name: str) -> bool:
     return re.fullmatch(f"{PYTHON}|{_IN_VARIABLE}", name) is not None
 
 
+def is_known(word: str) -> bool:
+    """Whether it is known where the program of this name starts others."""
+    name = program_name(word)
+    return name in PREFIXES or name in WRAPPERS or name in COMMANDS or is_python(name)
+
+
 def unwrapped(words: Sequence[str], deepest: int = 4) -> InnerCommand | None:
     """What the outermost wrapper starts; None if there is no wrapper or nothing that it starts."""
     name = program_name(words[0]) if words and deepest else ""

@@ -18,7 +18,7 @@ from doctor.job.launch.rank_starts import ranks_of_a_host, understood, world_sai
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
 from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.launch.unknowns import port_mentioned
-from doctor.job.parallel import OF_A_WORLD, OF_LAUNCH, Layout, layout_of
+from doctor.job.parallel import IF_REPLICAS, OF_A_WORLD, OF_LAUNCH, Layout, layout_of
 from doctor.job.plan.job import (
     EXPECTED,
     MOST_RANKS,
@@ -75,6 +75,9 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         told_tables=tables,
         table_paths=tuple(dict.fromkeys(filter(None, (*(table.path for table in tables), own)))),
         needed_paths=wishes.launch.needs if wishes.launch else (),
+        listed=tuple({name: None for told in wishes.launch.told for name in told.hosts})
+        if wishes.launch
+        else (),
     )
 
 
@@ -84,9 +87,10 @@ def _layout(wishes: JobWishes) -> SourcedValue[Layout] | None:
         return wishes.layout
     sizes, world = dict(wishes.launch.sizes), world_said(wishes.launch)
     if world and world.value:
-        return SourcedValue(layout_of({**sizes, "world": world.value}), OF_LAUNCH)
+        source = OF_LAUNCH if {"tp", "pp", "cp"} & sizes.keys() else IF_REPLICAS
+        return SourcedValue(layout_of({**sizes, "world": world.value}), source)
     known = {key: size for key, size in sizes.items() if key not in OF_A_WORLD}
-    return SourcedValue(layout_of(known), OF_LAUNCH) if known else None
+    return SourcedValue(layout_of(known), OF_LAUNCH) if any(size > 1 for size in known.values()) else None
 
 
 def _backend(

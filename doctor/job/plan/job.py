@@ -83,6 +83,8 @@ class JobPlan:
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
     needed_paths: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
+    """The hosts that the launch names."""
     """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""
     framework: SourcedValue[Framework] | None = None
     """What the job trains with; None as long as neither a file nor the hosts say so."""

@@ -33,6 +33,24 @@ def test_only_the_launch_is_accused(check: str, examine: Examiner) -> None:
     assert_consistent(outcome)
 
 
+@cases
+def test_a_launch_that_cannot_be_started_so(
+    files: dict[str, str], wrong: str, sound: str, check: str, says: str, hosts: str, examine: Examiner
+) -> None:
+    """`verify` is red as long as the launch is wrong, and the mended launch is sound."""
+    for name, text in files.items():
+        (examine.folder / name).write_text(text)
+    path = examine.folder / "run.sh"
+    path.write_text(f"{wrong}\n")
+    outcome = examine(*ALONE, "--launch", str(path), hosts=hosts)
+    (found,) = assert_only(outcome, check, [])
+    assert says in found["summary"]
+    assert outcome.code == 1
+    path.write_text(f"{sound}\n")
+    outcome = examine(*ALONE, "--launch", str(path), hosts=hosts)
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
 STARTED = "torchrun --nnodes=2 --node_rank=$NODE_RANK --nproc_per_node=2 {} train.py\n"
 
 

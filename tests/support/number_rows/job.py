@@ -152,6 +152,18 @@ ROWS: dict[str, Row] = {
         facts("launch-hosts", script("mpirun -np 16 python train.py\n"), hosts),
         f"{hosts} {hosts} {hosts} {hosts} 1! …",
     ),
+    "launch-hosts: slots": lambda ranks=64, slots=8: (
+        facts("launch-hosts", script(f"horovodrun -np {ranks} -H node1:{slots},node2:{slots} python t.py\n")),
+        f"{ranks} {2 * slots} {ranks} {2 * slots} …",
+    ),
+    "launch-ranks: one port": lambda jobs=4, port=29500: (
+        facts(
+            "launch-ranks",
+            script(f"torchrun --nproc_per_node=1 --master_port={port} t.py &\n" * jobs + "wait\n"),
+            hosts=1,
+        ),
+        f"{jobs} {port} {f'{jobs - 4} ' if jobs > 4 else ''}{port} {port + 1} …",
+    ),
     "launch-hosts: same": lambda hosts=16, node=2: (
         facts("launch-hosts", script(at(f"{node}", hosts)), hosts),
         f"{node} {hosts} {node} …",
@@ -273,6 +285,18 @@ ROWS: dict[str, Row] = {
     "plan-invalid: heads": lambda tp=8, heads=30: (
         plan(f"tp={tp},heads={heads}", 32, 32),
         f"{heads} {tp} {tp} {heads}",
+    ),
+    "plan-invalid: hidden": lambda hidden=101, heads=8: (
+        plan(f"hidden={hidden},heads={heads}", 32, 32),
+        f"{hidden} {heads} {heads} {hidden}",
+    ),
+    "plan-invalid: experts of a layer": lambda ep=4, experts=31: (
+        plan(f"ep={ep},experts={experts}", 32, 32),
+        f"{experts} {ep} {ep} {experts}",
+    ),
+    "plan-invalid: sum": lambda samples=512, micro=2, times=4, tp=4: (
+        plan(f"global_batch={samples},micro_batch={micro},accumulation={times},tp={tp}", 32, 32),
+        f"{micro * times * 64 // tp} {micro} {64 // tp} {times} {samples} …",
     ),
     "plan-invalid: layers": lambda pp=8, layers=30: (
         plan(f"pp={pp},layers={layers}", 32, 32),

@@ -437,6 +437,22 @@ def test_wrong_node_ranks(texts: list[str], summary: str, tmp_path: Path) -> Non
     assert only([read(tmp_path, *texts)], RANKS).summary == summary
 
 
+def side_by_side(launch: Launch) -> list[Problem]:
+    return [each for id in LAUNCH_CHECKS for each in judged(id, [launch], a_plan(hosts=1), the_facts(1))[0]]
+
+
+@cases
+def test_jobs_side_by_side_at_one_port(text: str, says: str, tmp_path: Path) -> None:
+    (problem,) = side_by_side(read(tmp_path, text))
+    assert says in problem.summary
+    assert (problem.severity, problem.hosts) == (None, ())
+
+
+@cases
+def test_jobs_that_do_not_share_a_port(text: str, tmp_path: Path) -> None:
+    assert side_by_side(read(tmp_path, text)) == []
+
+
 def test_msrun_numbers_the_ranks_itself(tmp_path: Path) -> None:
     silent([read(tmp_path, MSRUN.format(node=-1), MSRUN.format(node=-1))])
     one_host = MSRUN.format(node=0).replace("worker_num=16", "worker_num=8")

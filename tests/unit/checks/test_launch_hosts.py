@@ -7,6 +7,7 @@ import pytest
 from doctor.exam.flags import apply_flags
 from doctor.exam.request import JobFlags, Request
 from doctor.job.launch.files import read_launch_files
+from doctor.job.launch.process_env import Launch
 from doctor.job.wishes import JobWishes
 from doctor.model import Confidence, Severity, View
 from tests.support.cases import cases, from_cases
@@ -19,6 +20,7 @@ from tests.support.launches import (
     a_plan,
     judged,
     read,
+    the_facts,
     words,
     written,
 )
@@ -85,6 +87,25 @@ def test_hosts_that_the_launch_names(tmp_path: Path) -> None:
     assert "whether a, b in env0.log:1 are among these hosts is not known" in doubt
     severities, doubt = found("a:4,b:4,c:4,d:4")
     assert severities == [None], "there are too many, whatever they are"
+
+
+def hostfile(folder: Path, hosts: str, line: str) -> Launch:
+    (folder / "hosts").write_text(hosts)
+    (script,) = written(folder, f"{line}\n")
+    found = apply_flags(Request("check", job=JobFlags(launch=(str(script),))), JobWishes()).launch
+    assert found is not None
+    return found
+
+
+@cases
+def test_hosts_of_a_file(
+    hosts: str, line: str, problems: list[tuple[str, Severity | None]], doubt: str, tmp_path: Path
+) -> None:
+    facts = the_facts(names={"far1": "192.168.7.99", "far2": "192.168.7.98"})
+    found, why = judged(CHECK, [hostfile(tmp_path, hosts, line)], facts=facts)
+    assert [problem.severity for problem in found] == [severity for _, severity in problems]
+    assert all(says in problem.summary for (says, _), problem in zip(problems, found, strict=True))
+    assert doubt in why
 
 
 FITS = {

@@ -1,6 +1,8 @@
 """Sizes of the model and of its groups that a launch states, judged as those of --plan are."""
 
+import json
 from pathlib import Path
+from typing import Any
 
 from doctor.exam.flags import apply_flags
 from doctor.exam.request import JobFlags, Request
@@ -50,6 +52,37 @@ def test_sizes_in_a_list_of_words(tmp_path: Path) -> None:
     line = LINE.format(2, "${SIZES[@]}").replace("torchrun", 'cmd="torchrun').replace("]}\n", ']}"\n$cmd\n')
     summary = "tp does not divide the attention heads"
     assert faults(examined(tmp_path, words + line)) == [("plan-invalid", summary)]
+
+
+NAMES = ("train_batch_size", "train_micro_batch_size_per_gpu", "gradient_accumulation_steps")
+
+
+def of_deepspeed(
+    folder: Path, batch: Any, options: str, program: str = "", before: str = "", nodes: str = "2"
+) -> Report:
+    """The line for 16 ranks, beside a configuration."""
+    known = batch if isinstance(batch, dict) else dict(zip(NAMES, batch, strict=False))
+    (folder / "ds.json").write_text(json.dumps(known))
+    if program:
+        (folder / "pretrain_gpt.py").write_text(program)
+    return examined(folder, f"{before}\n{LINE.format(nodes, options)}")
+
+
+@cases
+def test_a_batch_of_deepspeed_that_the_ranks_do_not_make(
+    given: dict[str, Any], says: str, status: str, tmp_path: Path
+) -> None:
+    of = of_deepspeed(tmp_path, **given)
+    (found,) = (each for each in of.findings if each.status in (Status.FAIL, Status.WARN))
+    assert (found.check, found.status, found.hosts) == ("plan-invalid", Status(status), ())
+    assert says in found.summary
+    assert of.exit_code == (1 if status == "fail" else 0)
+
+
+@cases
+def test_a_batch_of_deepspeed_that_fits_or_is_not_known(given: dict[str, Any], tmp_path: Path) -> None:
+    of = of_deepspeed(tmp_path, **given)
+    assert (faults(of), of.exit_code) == ([], 0)
 
 
 def test_the_plan_overrides_the_launch(tmp_path: Path) -> None:

@@ -6,6 +6,19 @@ from collections.abc import Mapping
 from doctor.job.launch.launcher import Launcher, OptionNames, master_given, named, unnamed
 from doctor.job.launch.launchers.torchrun import STATIC
 
+CONFIGS = ("deepspeed", "deepspeed_config", "deepspeed_config_file")
+"""Options whose value is a configuration; the first is that of the Trainer of Hugging Face, for which every
+rank is a replica unless an option says otherwise.
+"""
+BATCH = {
+    "global_batch": "train_batch_size",
+    "micro_batch": "train_micro_batch_size_per_gpu",
+    "accumulation": "gradient_accumulation_steps",
+}
+"""The keys of a parallel plan, and those of a configuration."""
+READS_CONFIG = "deepspeed.initialize"
+"""The function that takes the configuration as it is."""
+
 
 def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
     """The options, with the numbers of hosts and ranks that `--include node1:0,1@node2:0,1` selects."""

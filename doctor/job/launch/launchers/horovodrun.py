@@ -17,5 +17,6 @@ HOROVODRUN = Launcher(
         },
         flags=frozenset({"gloo", "mpi", "jsrun", "tcp", "verbose", "disable_cache", "autotune"}),
     ),
+    keeps_to_slots=r".+",
     hosts_besides=("LSB_DJOB_HOSTFILE",),
 )

@@ -111,5 +111,7 @@ MPIRUN = Launcher(
         *("default_hostfile", "mca-params.conf", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST"),
         "/etc/openmpi/openmpi-default-hostfile",
     ),
+    # Options of Open MPI; the mpirun of others begins again with the first host.
+    keeps_to_slots=r"-?-(?:H|host|allow-run-as-root|mca|x|npernode|report-bindings|tag-output)",
     ends_job="always",
 )

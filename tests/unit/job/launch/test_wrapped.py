@@ -100,7 +100,7 @@ def test_assignments_before_a_program_that_nobody_knows(tmp_path: Path) -> None:
 @cases
 def test_deepspeed(options: str, ranks: int | None, port: int, tmp_path: Path) -> None:
     (tmp_path / "run.sh").write_text(f"deepspeed {options} train.py --deepspeed d.json\n")
-    launch = read_launch_files([tmp_path / "run.sh"], lambda _: (6, 6))
+    launch = read_launch_files([tmp_path / "run.sh"], lambda _: {"a": 6, "b": 6})
     assert figures(launch)[::2] == (ranks, port)
     assert (ranks is None) == ("the number of ranks that deepspeed starts" in notes(launch))
 

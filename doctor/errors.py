@@ -40,14 +40,18 @@ class UsageError(DoctorError):
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """One mistake in an input file. `line` counts from 1; None means the file as a whole."""
+    """One mistake in an input file. `line` and `column` count from 1; None means the file as a whole, 0 that
+    the column is not known.
+    """
 
     file: str
     line: int | None
     message: str
+    column: int = 0
 
     def __str__(self) -> str:
         place = self.file if self.line is None else f"{self.file}:{self.line}"
+        place += f":{self.column}" if self.column else ""
         return f"{place}: {self.message}"
 
 

@@ -23,6 +23,8 @@ class Status(str, Enum):
     UNKNOWN = "unknown"
     SKIP = "skip"
     CRASH = "crash"
+    WAIVED = "waived"
+    """It failed or warned, and somebody answers for that until a date."""
 
 
 class Severity(str, Enum):
@@ -271,6 +273,29 @@ class Problem:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiver:
+    """A fault that is known and accepted for a while."""
+
+    check: str
+    """The check that finds it."""
+    hosts: tuple[str, ...]
+    """The hosts on which it is accepted."""
+    reason: str
+    """Why it is accepted."""
+    owner: str
+    """Who answers for it."""
+    until: str
+    """Its last day, in UTC: 2026-12-31."""
+    subject: str = ""
+    """The part of the host, such as `device 3`; empty for whatever the check finds there."""
+    place: str = ""
+    """Where it is written: file, line and column."""
+
+    def expired(self, day: str) -> bool:
+        return self.until < day
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """The outcome of one check on one host (cluster scope: on the hosts compared)."""
 
@@ -281,6 +306,8 @@ class Result:
     problem: Problem | None = None
     essential: bool = False
     """It is unknown, and the job cannot do without knowing it here."""
+    waiver: Waiver | None = None
+    """What waives it; unless it is waived, it has expired."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -315,6 +342,8 @@ class Finding:
     seen_from: View = View.HOST
     """Where the observation was made; `view` says whose fault it is: the host's or the container's."""
     essential: bool = False
+    """See Result."""
+    waiver: Waiver | None = None
     """See Result."""
 
     @property

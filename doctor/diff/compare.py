@@ -117,9 +117,9 @@ def _has(finding: FindingEntry, host: str, others: Iterable[FindingEntry]) -> bo
     part = _part(finding, host)
     return any(
         each.check == finding.check
-        and each.status in BAD
+        and each.status in (*BAD, Status.WAIVED)
         and (not host or host in each.hosts)
-        and (BAD.index(each.status) >= BAD.index(finding.status))
+        and (each.status is Status.WAIVED or BAD.index(each.status) >= BAD.index(finding.status))
         and (part <= _part(each, host) or not (part and _part(each, host)))
         for each in others
     )

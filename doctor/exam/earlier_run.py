@@ -29,8 +29,8 @@ from doctor.transport.way import Way, read_back
 COMMANDS = ("check", "smoke", "preflight")
 RULES = ("--exam", "--only", "--skip", "--expect", "--strict", "--mesh")
 """Options that decide what counts as a fault."""
-OWN_FILES = ("--ssh-config", "--hostfile", "--inventory")
-"""Files that say which programs are run, and which hosts are asked."""
+OWN_FILES = ("--ssh-config", "--hostfile", "--inventory", "--waivers")
+"""Files that say which programs are run, which hosts are asked, and what is accepted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def read_earlier(path: Path, request: Request) -> EarlierRun:
         judged = _judged(path, request)
         of_one_host = judged.checks.of_one_host  # a report does not say how its ranks were counted
         earlier = replace(_of_report(path, as_json(check_report(judged)), request), of_one_host=of_one_host)
-    for option, *value in (*earlier.way.named, *earlier.way.reached):
+    for option, *value in (*earlier.way.named, *earlier.way.reached, *earlier.way.asked):
         if option in OWN_FILES and option not in request.typed and (why := why_not_ours(Path(value[0]))):
             raise UsageError(f"{path}: it names {option} {value[0]}, and {why}.", f"Type {option} yourself.")
     return earlier

@@ -14,6 +14,7 @@ from doctor.errors import UsageError
 from doctor.exam.choose_transport import choose_transport
 from doctor.exam.collect import Collection, Order
 from doctor.exam.flags import apply_flags, pairs
+from doctor.exam.policy import refuse_skipped, with_recorded_waivers, with_waivers
 from doctor.exam.progress import progress_line
 from doctor.exam.replay import as_recorded
 from doctor.exam.request import ExamFlags, JobFlags, Ready, Request, SmokeFlags
@@ -92,7 +93,8 @@ def judge_again(request: Request, recorded: Recording) -> tuple[Reading, Report]
     if request.command == UNJUDGED:
         recorded = replace(recorded, smoke_wanted=False)
     expect = {**recorded.expect, **pairs(request.what.expect)}
-    reading = read_recording(replace(recorded, expect=expect))
+    wishes = with_recorded_waivers(request.what, recorded.wishes)
+    reading = read_recording(replace(recorded, expect=expect, wishes=wishes))
     return reading, build_report(reading, _syllabus(request, recorded), load_remedies(), replayed=True)
 
 
@@ -113,6 +115,8 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     shape = what.mesh or (recorded.mesh_mode if recorded else exam.mesh)
     training = request.command in TRAINING
     wanted = recorded.smoke_wanted if recorded else training and not request.smoke.refused
+    if recorded is None and what.skip:
+        refuse_skipped([id for id in ids if matches(id, widened("--skip", what.skip, ids)[0])], ids)
     only, taken = widened("--only", what.only, ids)
     skip, dropped = widened("--skip", what.skip, ids)
     checks, left_out = select(found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted)
@@ -213,7 +217,7 @@ def _collect(
     if what.need_hosts is not None and what.need_hosts > len(hosts):
         raise UsageError(f"--need-hosts {what.need_hosts} exceeds the number of named hosts, {len(hosts)}.")
     wishes = apply_flags(request, targets.wishes)
-    wishes = replace(wishes, launch=wishes.launch or told)
+    wishes = with_waivers(what, replace(wishes, launch=wishes.launch or told))
     amend(syllabus.expect, wishes.expect, "--expect")  # a typing error is reported before any host is asked
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")

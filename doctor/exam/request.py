@@ -133,6 +133,8 @@ class ExamFlags:
         "--only GLOB,...", "Only these checks: globs, or parts of names.", default=(), commas=True
     )
     skip: tuple[str, ...] = any_option("--skip GLOB,...", "Skip these checks.", default=(), commas=True)
+    waivers: Path | None = any_option("--waivers FILE", "Faults that are accepted until a date (YAML).")
+    no_waivers: bool = any_option("--no-waivers", "Accept no fault, whatever files say.", default=False)
     checks: tuple[Path, ...] = any_option("--checks DIR", "More checks, from a folder.", default=())
     expect: tuple[str, ...] = any_option(
         "--expect KEY=VALUE", "What must be there: nofile=100000.", default=(), commas=True
@@ -224,6 +226,7 @@ class Request:
             "--rank-table": self.who.rank_table,
             "--replay": self.replay,
             "--exam": Path(exam) if exam else None,
+            "--waivers": self.what.waivers,
             "--ssh-config": Path(ssh_config) if ssh_config else None,
         }
         yield from ((option, path) for option, path in named.items() if path is not None)

@@ -28,6 +28,8 @@ ASKED = (
         "--exam",
         "--only",
         "--skip",
+        "--waivers",
+        "--no-waivers",
         "--checks",
         "--expect",
         "--strict",

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from doctor.job.launch.process_env import Launch
 from doctor.job.parallel import Layout
-from doctor.model import Backend, Framework, SourcedValue, TableFile
+from doctor.model import Backend, Framework, SourcedValue, TableFile, Waiver
 
 SLURM = "slurm"
 """The source of values from a Slurm allocation."""
@@ -35,6 +35,8 @@ class JobWishes:
     framework: SourcedValue[Framework] | None = None
     live: bool = False
     """The job is the one that runs on the hosts: its processes say how it was started."""
+    waivers: tuple[Waiver, ...] = ()
+    """The faults that are known and accepted."""
     allocated: Mapping[str, str] | None = None
     """What the scheduler says about devices, if the hosts are those of its allocation."""
 

@@ -1,4 +1,4 @@
-"""What failed in an earlier run, and what has become of it: fixed, still there, or not decided."""
+"""What failed in an earlier run, and what has become of it: fixed, still there, waived, or not decided."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +13,11 @@ class RecheckState(Enum):
     FIXED = "fixed"
     STILL = "still there"
     OPEN = "not decided"
+    WAIVED = "waived"
+    """It is still there, and accepted."""
+
+
+_WORST = (RecheckState.STILL, RecheckState.OPEN, RecheckState.WAIVED, RecheckState.FIXED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +65,8 @@ def _compare(before: EarlierFinding, own: Sequence[Result], unheard: Mapping[str
         tuple(host for host, (now, _) in states.items() if now is wanted)
         for wanted in (RecheckState.STILL, RecheckState.OPEN)
     )
-    now = RecheckState.STILL if still else RecheckState.OPEN if unsure else RecheckState.FIXED
+    found = {now for now, _ in states.values()}
+    now = next(each for each in _WORST if each in found)
     return Recheck(before, now, still, unsure, states[unsure[0]][1] if unsure else "")
 
 
@@ -69,8 +75,11 @@ def _state(
 ) -> tuple[RecheckState, str]:
     """What has become of a finding on a host (in the whole run if it is empty), and why it is undecided."""
     touching = [result for result in own if not host or not result.hosts or host in result.hosts]
-    if any(result.problem and _is_same(before, host, result) for result in touching):
+    same = [result for result in touching if result.problem and _is_same(before, host, result)]
+    if any(result.status is not Status.WAIVED for result in same):
         return RecheckState.STILL, ""
+    if same:
+        return RecheckState.WAIVED, ""
     if host in unheard:
         return RecheckState.OPEN, unheard[host]
     for result in touching:

@@ -45,6 +45,7 @@ from doctor.judge.verdict import (
     host_reports,
     untrained,
 )
+from doctor.judge.waived import not_needed, waive
 from doctor.model import Finding, Result, View
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
@@ -130,6 +131,7 @@ def build_report(
         _seen(reading, hung, tentative=tentative),
         (
             *_notes(prepared, recording, facts, plan),
+            *(() if tentative else not_needed(recording.wishes.waivers, results)),
             *unread_facts(ALWAYS, prepared.checks, results, facts, hung, _cut(case.givens)),
         ),
     )
@@ -153,7 +155,8 @@ def _results(case: Inputs, reading: Reading, prepared: PreparedExam) -> tuple[Re
     exam, hosts = prepared.exam, reading.recording.hosts
     needed = needed_on(hosts, case.facts, case.expect, case.givens[LAUNCHES.name], reading.runs)
     judged = judge_alone(prepared.checks, case, reading, exam) if exam.alone else judge(prepared.checks, case)
-    return tuple(weighed(result, needed) for result in judged)
+    weighed_results = [weighed(result, needed) for result in judged]
+    return waive(weighed_results, reading.recording.wishes.waivers, reading.recording.started[:10])
 
 
 def _findings(

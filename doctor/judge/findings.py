@@ -24,7 +24,7 @@ from doctor.text.nodeset import fold
 IN_CONTAINER = "-in-container"
 """The suffix of a remedy's id that replaces it inside a container."""
 OUTSIDE = "# On the host, outside of the container:"
-_ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3}
+_ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3, Status.WAIVED: 4}
 _DAMAGE = tuple(Damage)
 FillRemedy = Callable[[str, Values, Container[str]], Remedy | None]
 Vendors = Mapping[str, frozenset[str]]
@@ -92,7 +92,8 @@ class _Folder:
             return None
         words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
         view = (self.sights.seen_from(result), self.sights.whose(result, self.checks.get(result.check)))
-        return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
+        rest = (tuple(sorted(problem.values.items())), result.waiver)
+        return (result.check, result.status, view, words, *rest)
 
     def finding(self, id: str, group: Sequence[Result]) -> Finding:
         first = group[0]
@@ -121,6 +122,7 @@ class _Folder:
             because=None,
             seen_from=seen_from,
             essential=first.essential,
+            waiver=first.waiver,
         )
 
     def _remedy(

@@ -3,7 +3,7 @@
 A host is healthy only if all of this is proved:
 
 - the host answered, and its answer was read completely;
-- no fault names it;
+- no fault names it that is not waived;
 - each essential check was decided for it, and no check broke on it;
 - what this job in particular needs was decided too (a firewall's limit, a Python that starts);
 - each name that was given with --only examined something;
@@ -39,7 +39,7 @@ from doctor.text.addresses import is_address
 from doctor.text.nodeset import fold, is_host
 from doctor.transport.way import Way
 
-_WORST = (Status.FAIL, Status.CRASH, Status.WARN, Status.UNKNOWN, Status.PASS, Status.SKIP)
+_WORST = tuple(Status[name] for name in ("FAIL", "CRASH", "WARN", "UNKNOWN", "WAIVED", "PASS", "SKIP"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +206,13 @@ class Report:
 
     @cached_property
     def trouble(self) -> tuple[Finding, ...]:
-        """The findings except those that could not be decided."""
-        return tuple(finding for finding in self.findings if finding.status is not Status.UNKNOWN)
+        """The findings except those that could not be decided, and those that are waived."""
+        aside = (Status.UNKNOWN, Status.WAIVED)
+        return tuple(finding for finding in self.findings if finding.status not in aside)
+
+    @cached_property
+    def waived(self) -> tuple[Finding, ...]:
+        return tuple(finding for finding in self.findings if finding.status is Status.WAIVED)
 
     @property
     def warned_checks(self) -> tuple[str, ...]:

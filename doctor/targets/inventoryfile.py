@@ -12,6 +12,7 @@
     launch: {HCCL_SOCKET_IFNAME: eth0}      # the environment of the job
     plan: {dp: 4, tp: 2, framework: mindspore}      # how the model is divided; like --plan
     expect: {shm_mb: 1024}
+    waivers: []                 # faults that are accepted until a date: doctor/waivers.py
 
 Every key is optional. Settings of a host: address (what SSH dials), data (what ranks connect to), user,
 port, jump, enter (a command that runs the probe in a container), enter_from (host or controller), ranks,
@@ -31,7 +32,7 @@ from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import read_value
 from doctor.job.parallel import Layout, layout_of
 from doctor.job.wishes import JobWishes
-from doctor.model import Host, SourcedValue
+from doctor.model import Host, SourcedValue, Waiver
 from doctor.targets.hostsettings import (
     HOST_KEYS,
     OF_ONE_HOST,
@@ -45,6 +46,7 @@ from doctor.targets.inputkind import InputKind, refuse_other
 from doctor.text.nodeset import MOST_HOSTS, check_host, unfold
 from doctor.text.textfile import read_text, refuse, said, shown
 from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, parse_yaml
+from doctor.waivers import WaiverReader
 
 T = TypeVar("T")
 
@@ -76,7 +78,7 @@ def read_inventory(path: Path) -> Inventory:
 
 _TOP_KEYS = (
     "hosts", "groups", "defaults", "backend", "head", "master_port", "ranks_per_host", "launch", "plan",
-    "expect",
+    "expect", "waivers",
 )  # fmt: skip
 _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -112,6 +114,7 @@ class _InventoryReader:
             env=self._texts(top.get("launch"), _VARIABLE, "the name of a variable"),
             expect=self._expectations(top.get("expect")),
             layout=self._layout(top.get("plan")),
+            waivers=self._waivers(top.get("waivers"), groups, hosts),
         )
         return Inventory(self.file, hosts, groups, defaults, wishes)
 
@@ -171,6 +174,14 @@ class _InventoryReader:
         except UsageError as error:
             self._report(node.line, f"plan: {said(error)}")
             return None
+
+    def _waivers(
+        self, node: Node | None, groups: Mapping[str, tuple[str, ...]], hosts: Collection[str]
+    ) -> tuple[Waiver, ...]:
+        reader = WaiverReader(self.file, groups, hosts)
+        found = reader.read(node) if node else ()
+        self.mistakes += reader.mistakes
+        return found
 
     def _expectations(self, node: Node | None) -> dict[str, str]:
         """Thresholds of checks, by name; each name must exist, and each value must have the right type."""

@@ -162,7 +162,7 @@ def why_not_ours(folder: Path) -> str:
 def why_others_can_change(about: os.stat_result) -> str:
     """Why others could change the file or folder with this status; empty if it is ours alone."""
     if not _trusted(about.st_uid):
-        return f"it belongs to another user ({_user(about.st_uid)})"
+        return f"it belongs to another user ({user_name(about.st_uid)})"
     return "others can write to it" if _open_to_others(about) else ""
 
 
@@ -181,7 +181,7 @@ def _behind_links_of_ours(folder: Path) -> Path:
         if not stat.S_ISLNK(about.st_mode):
             continue
         if not _trusted(about.st_uid):
-            raise _LinkOfAnother(f"{path} is a link of another user ({_user(about.st_uid)})")
+            raise _LinkOfAnother(f"{path} is a link of another user ({user_name(about.st_uid)})")
         if (links := links + 1) > MOST_LINKS:
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
         target = path.readlink()
@@ -200,11 +200,11 @@ def _open_to_others(about: os.stat_result) -> bool:
     """
     if about.st_mode & stat.S_ISVTX:
         return False
-    own = about.st_gid == os.getegid() and _user(about.st_uid) == _group(about.st_gid)
+    own = about.st_gid == os.getegid() and user_name(about.st_uid) == _group(about.st_gid)
     return bool(about.st_mode & (stat.S_IWOTH if own else stat.S_IWOTH | stat.S_IWGRP))
 
 
-def _user(uid: int) -> str:
+def user_name(uid: int) -> str:
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:

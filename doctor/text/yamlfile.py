@@ -1,4 +1,4 @@
-"""YAML with the line of every key and value; plain data only, and bounded.
+"""YAML with the line and column of every key and value; plain data only, and bounded.
 
 The tree is built from the parser's events, so that no objects are constructed, nesting is bounded and aliases
 cannot multiply: aliases, anchors and tags are mistakes. Only null, true, false and decimal numbers are not
@@ -35,6 +35,7 @@ class Scalar(NamedTuple):
     line: int
     text: str
     quoted: bool = False
+    column: int = 0
 
     @property
     def value(self) -> str | int | float | bool | None:
@@ -52,6 +53,7 @@ class Scalar(NamedTuple):
 class Listing(NamedTuple):
     line: int
     items: tuple[Node, ...]
+    column: int = 0
 
 
 class YamlTable(NamedTuple):
@@ -59,6 +61,7 @@ class YamlTable(NamedTuple):
 
     line: int
     rows: tuple[tuple[Scalar, Node], ...]
+    column: int = 0
 
 
 Node = Scalar | Listing | YamlTable
@@ -119,6 +122,7 @@ class _OpenNode:
     """A list or mapping that has not ended yet; keys and values of a mapping alternate in `nodes`."""
 
     line: int
+    column: int
     table: bool
     nodes: list[Node]
 
@@ -135,13 +139,13 @@ class _Builder:
         self._documents = 0
 
     def take(self, event: Any) -> None:
-        line = event.start_mark.line + 1
+        line, column = event.start_mark.line + 1, event.start_mark.column + 1
         if isinstance(event, yaml.ScalarEvent):
             self._check(event, line)
-            self._add(Scalar(line, event.value, bool(event.style)))
+            self._add(Scalar(line, event.value, bool(event.style), column))
         elif isinstance(event, yaml.CollectionStartEvent):
             self._check(event, line)
-            self._open.append(_OpenNode(line, isinstance(event, yaml.MappingStartEvent), []))
+            self._open.append(_OpenNode(line, column, isinstance(event, yaml.MappingStartEvent), []))
         elif isinstance(event, yaml.CollectionEndEvent):
             self._add(self._close())
         elif isinstance(event, yaml.AliasEvent):
@@ -168,15 +172,15 @@ class _Builder:
     def _close(self) -> Node:
         done = self._open.pop()
         if not done.table:
-            return Listing(done.line, tuple(done.nodes))
+            return Listing(done.line, tuple(done.nodes), done.column)
         rows: dict[str, tuple[Scalar, Node]] = {}
         for key, value in zip(done.nodes[::2], done.nodes[1::2], strict=True):
             assert isinstance(key, Scalar)  # ensured by _check
             first = rows.setdefault(key.text, (key, value))[0]
             if first is not key:
                 message = f"{shown(key.text)} is given twice, first on line {first.line}"
-                self.mistakes.append(Mistake(self.file, key.line, message))
-        return YamlTable(done.line, tuple(rows.values()))
+                self.mistakes.append(Mistake(self.file, key.line, message, key.column))
+        return YamlTable(done.line, tuple(rows.values()), done.column)
 
     def _add(self, node: Node) -> None:
         if self._open:
@@ -201,7 +205,8 @@ def _refuse_unprintable(text: str, file: str) -> None:
 
 
 def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Mistake:
-    line = error.problem_mark.line + 1 if error.problem_mark else None
+    mark = error.problem_mark
+    line, column = (mark.line + 1, mark.column + 1) if mark else (None, 0)
     message = "is not YAML: " + ", ".join(part for part in (error.context, error.problem) if part)
     lines = text.split("\n")
     written = lines[line - 1] if line is not None and line <= len(lines) else ""
@@ -209,7 +214,7 @@ def _syntax(error: yaml.MarkedYAMLError, text: str, file: str) -> Mistake:
         message += "; inside { } and [ ] a node set needs quotes: 'node[1-4]'"
     elif "\t" in written:
         message += "; indent with spaces, not with tabs"
-    return Mistake(file, line, message)
+    return Mistake(file, line, message, column)
 
 
 def _is_bare_nodeset(unquoted: str) -> bool:

@@ -181,9 +181,10 @@ def _looks(pattern: str) -> Callable[[str], bool]:
 
 
 _FORMS: Mapping[str, Callable[[str], bool] | None] = {
-    **dict.fromkeys(("--local", "--sudo", "--strict", "--no-smoke", "--in-job")),
+    **dict.fromkeys(("--local", "--sudo", "--strict", "--no-waivers", "--no-smoke", "--in-job")),
     **dict.fromkeys(
-        ("--hostfile", "--inventory", "--rank-table", "--ssh-config", "--identity"), is_whole_path
+        ("--hostfile", "--inventory", "--rank-table", "--waivers", "--ssh-config", "--identity"),
+        is_whole_path,
     ),
     "--launch": lambda text: text == LIVE or is_whole_path(text),
     **dict.fromkeys(

@@ -12,7 +12,7 @@ import msgspec
 
 from doctor import __version__
 from doctor.errors import EXIT_FAULT, EXIT_OK
-from doctor.model import Confidence, HostStatus, Remedy, Status, Verdict, View
+from doctor.model import Confidence, HostStatus, Remedy, Status, Verdict, View, Waiver
 from doctor.text.printable import escaped
 
 
@@ -74,6 +74,8 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True):
     """Results of checks that do not apply."""
     crash: int = 0
     """Checks that broke."""
+    waived: int = 0
+    """Results that failed or warned, and are waived: they do not count as passed."""
 
 
 class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +91,8 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
     """`healthy` only if the command examined it and proved that nothing is wrong there; logs never do."""
     reason: str | None = None
     """Why it is faulty or unexamined."""
+    serial: str | None = None
+    """The serial number of the machine; null if it was not read."""
     facts: dict[str, str | int | float | list[str | int]] = {}
     """The facts that `doctor facts` shows about it, by key; facts that it did not report are left out."""
 
@@ -130,7 +134,8 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The check that found it; null for a culprit of `hang` and for a finding from logs."""
     status: Status
     """`fail` is a fault; `warn` does not change the verdict, unless the run is strict; `unknown` could not be
-    decided; `crash` means that the check broke."""
+    decided; `crash` means that the check broke; `waived`: it failed or warned, and is accepted until a
+    date."""
     hosts: tuple[str, ...]
     """The culprits; for a consequence, the hosts on which it shows; empty if no host is guilty."""
     nodeset: str
@@ -173,6 +178,8 @@ class FindingEntry(msgspec.Struct, frozen=True, kw_only=True):
     hosts are reached, and for a consequence of another finding."""
     because: str | None = None
     """The `id` of the finding that caused it."""
+    waiver: Waiver | None = None
+    """The waiver that covers it; null if none does. Unless the status is `waived`, it has expired."""
     open: bool = False
     """Whether it leaves undecided what must be decided: the run is then inconclusive, unless it is faulty."""
 

@@ -169,6 +169,7 @@ def _host(host: HostReport, report: Report) -> HostEntry:
         product=host.product,
         status=host.status,
         reason=host.reason,
+        serial=known.serial or None if (known := report.seen.hardware.get(host.name)) else None,
         facts=facts_of_host(report.seen.facts, host.name),
     )
 
@@ -201,6 +202,7 @@ def _finding(found: Finding, report: Report) -> FindingEntry:
         remedy=found.remedy,
         verify=verify(report, found) or None,
         because=found.because,
+        waiver=found.waiver,
         open=report.rules.open(found),
     )
 

@@ -21,7 +21,7 @@ from doctor.report.files.envelope import Envelope, FindingEntry, HostEntry
 from doctor.report.files.json import CheckReport
 from doctor.report.files.outcomes import NO_HOST, CheckOutcome, outcomes
 from doctor.report.page.fault import MOST_EVIDENCE, cut
-from doctor.report.page.names import WORDS, named_or_counted
+from doctor.report.page.names import WORDS, named_or_counted, waiver_words
 from doctor.text.printable import clean, clean_line
 
 NAME = "cluster-doctor"
@@ -134,6 +134,7 @@ def _lines(found: FindingEntry, by_id: Mapping[str, FindingEntry]) -> Iterator[s
     cause, said = by_id.get(found.because or ""), found.summary.rstrip(".")
     because = f"of {cause.check or cause.cause} on {named_or_counted(cause.hosts) or 'all'}" if cause else ""
     rows = (
+        ("waiver", waiver_words(found.waiver, found.status)),
         ("says", said if not found.headline.endswith(said) else ""),
         ("where", found.subject if found.subject and found.subject not in found.headline + said else ""),
         ("because", because),

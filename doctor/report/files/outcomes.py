@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from doctor.model import Status
 from doctor.report.files.envelope import Envelope, FindingEntry
 
-WORST = (Status.SKIP, Status.PASS, Status.UNKNOWN, Status.WARN, Status.CRASH, Status.FAIL)
+WORST = tuple(Status[name] for name in ("SKIP", "PASS", "WAIVED", "UNKNOWN", "WARN", "CRASH", "FAIL"))
 NO_HOST = ""
 """The host of findings that are not about a single host."""
 

@@ -28,6 +28,12 @@ def as_prometheus(envelope: Envelope) -> bytes:
             if outcome.status in VALUES:
                 series = (("check", clean_line(check)), *named)
                 checks[series] = max(checks.get(series, 0), VALUES[outcome.status])
+    waived: dict[Labels, float] = {
+        (("check", clean_line(found.check or envelope.KEY)), ("host", clean_line(host))): 1
+        for found in envelope.findings
+        if found.status is Status.WAIVED
+        for host in found.hosts
+    }
     healthy: dict[Labels, float] = {}
     for each in envelope.hosts:
         series = (("host", clean_line(each.name)),)
@@ -51,6 +57,7 @@ def as_prometheus(envelope: Envelope) -> bytes:
             "0 passed, 1 undecided, 2 warning, 3 the check broke, 4 failed; no host: not about a single one.",
             checks,
         ),
+        ("check_waived", "1 if a fault was found there and is accepted until a date.", waived),
     )
     return "".join(_gauge(name, help, label, series) for name, help, series in families if series).encode()
 

@@ -267,9 +267,10 @@ def _area(said: str) -> Html:
 
 def _grid(part: Grid) -> Html:
     """Hosts × hosts; the cells are smaller on paper if there are many."""
-    heads = (tag("th", tag("span", name), scope="col") for name in part.names)
+    columns = part.columns or part.names
+    heads = (tag("th", tag("span", name), scope="col") for name in columns)
     rows = (
-        tag("tr", tag("th", one, scope="row"), *(_square(part, one, two) for two in part.names))
+        tag("tr", tag("th", one, scope="row"), *(_square(part, one, two) for two in columns))
         for one in part.names
     )
     whole = tag(
@@ -277,7 +278,7 @@ def _grid(part: Grid) -> Html:
         tag("caption", part.label),
         tag("thead", tag("tr", tag("td"), *heads)),
         tag("tbody", *rows),
-        class_="matrix many" if len(part.names) > MANY_NAMES else "matrix",
+        class_="matrix many" if len(columns) > MANY_NAMES else "matrix",
     )
     return join((tag("p", part.says, class_="soft"), scrolling(part.label, whole)))
 

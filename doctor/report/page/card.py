@@ -157,13 +157,14 @@ class Square:
 
 @dataclass(frozen=True, slots=True)
 class Grid:
-    """Hosts × hosts; `pairs` lacks those of which nothing is known."""
+    """Hosts × hosts, or × `columns`; `pairs` lacks those of which nothing is known."""
 
     label: str
     says: str
     names: tuple[str, ...]
     pairs: Mapping[tuple[str, str], Square]
     on: Medium = Medium.HTML
+    columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

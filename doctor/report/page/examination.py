@@ -39,7 +39,7 @@ LONGEST = 400
 REPLAY = "doctor check --replay RUN.json --html PAGE.html"
 OF_REPLAY = "# RUN.json is what --save wrote, or the .run.json beside this page."
 PAGES = Medium.HTML | Medium.MARKDOWN
-_STATUS = (("fail", "failed"), ("warn", "warned"), ("unknown", "not decided"), ("crash", "broke"))
+_OTHERS = {"fail": "failed", "warn": "warned", "unknown": "not decided", "crash": "broke", "waived": "waived"}
 
 
 def page_of(report: Report, on: Medium, *, quiet: bool = False) -> Page:
@@ -148,7 +148,7 @@ def _amount_examined(report: Report) -> str:
     skipped = {result.check for result in report.results if result.status is Status.SKIP}
     looked = {result.check for result in report.results if result.status is not Status.SKIP}
     applies = count(len(looked or skipped), "check")
-    rest = [f"{counts[status]} {word}" for status, word in _STATUS if counts[status]]
+    rest = [f"{counts[status]} {word}" for status, word in _OTHERS.items() if counts[status]]
     took = f"{report.run.seconds:.1f} s."
     if report.checks.none_applied:
         return took

@@ -20,6 +20,7 @@ from doctor.report.page.names import (
     named,
     named_or_counted,
     title,
+    waiver_words,
     word,
 )
 from doctor.report.page.rerun import verify
@@ -31,6 +32,7 @@ KINDS = {
     Status.WARN: CardKind.WARN,
     Status.CRASH: CardKind.BROKEN,
     Status.UNKNOWN: CardKind.OPEN,
+    Status.WAIVED: CardKind.SOFT,
 }
 FROM_HERE = ("ssh ", "doctor ", IN_SLURM)
 """Commands that begin like this are typed where doctor runs."""
@@ -100,7 +102,7 @@ def _key(finding: Finding, cause: object) -> object:
     words = (_NUMBER.sub("#", text) for text in (title(finding), finding.summary))
     remedy = finding.remedy.id if finding.remedy else ""
     seen = (finding.view, finding.seen_from, finding.confidence)
-    return (finding.check, finding.status, remedy, *words, *seen, cause)
+    return (finding.check, finding.status, remedy, finding.waiver, *words, *seen, cause)
 
 
 def _title(group: Sequence[Finding]) -> str:
@@ -139,7 +141,8 @@ def _first_number(text: str) -> tuple[float, str]:
 
 def fault_cards(report: Report, *, apart: bool = False) -> tuple[Card, ...]:
     """The cards, worst first."""
-    cards = (_card(fault, report) for fault in fold_faults(report.trouble, apart=apart))
+    shown = (*report.trouble, *report.waived)
+    cards = (_card(fault, report) for fault in fold_faults(shown, apart=apart))
     broken = (Card(WORDS[Status.CRASH], CardKind.BROKEN, says=source) for source in report.rules.unloaded)
     return (*cards, *broken)
 
@@ -148,7 +151,7 @@ def _card(fault: Fault, report: Report) -> Card:
     finding = fault.first
     kind, who, view = word(finding), culprit(finding, report.called), seen_from(finding)
     more = [*rows(fault, finding, report.called), *_evidence(fault, report)]
-    if fault.cause is None:  # fixing the cause fixes the symptom
+    if fault.cause is None and finding.status is not Status.WAIVED:  # fixing the cause fixes the symptom
         more += [*_typed(fault, finding, report), *_verify(fault, finding, report)]
     return Card(
         kind,
@@ -168,6 +171,7 @@ def rows(fault: Fault, finding: Finding, called: Called) -> Iterator[Row]:
     cause = fault.cause
     if are_counted(finding.hosts):
         yield Row("hosts", finding.hosts, RowForm.HOSTS)
+    yield row("waiver", waiver_words(finding.waiver, finding.status))
     if cause:
         yield row(
             "because", f"{cause.check} on {named_or_counted(cause.hosts, called) or 'all'}", link=cause.id

@@ -24,6 +24,7 @@ from doctor.report.page.names import (
     named,
     named_or_counted,
 )
+from doctor.report.start.go import waived
 
 VERDICTS = {
     Verdict.FAULTY: ("Faulty", CardKind.FAIL),
@@ -41,7 +42,7 @@ def verdict_word(report: Report) -> tuple[str, CardKind]:
     name, kind = VERDICTS[report.verdict]
     if report.run.stopped_by is not None:
         return "Interrupted", kind if report.verdict is Verdict.FAULTY else CardKind.OPEN
-    if report.again and report.verdict is Verdict.HEALTHY:
+    if report.again and all(each.now is RecheckState.FIXED for each in report.again):
         return "Fixed", kind
     if report.verdict is Verdict.HEALTHY and report.trouble:
         return name, CardKind.WARN
@@ -86,6 +87,10 @@ def _cut(names: Sequence[str]) -> str:
 
 def last_line(report: Report) -> str:
     """The verdict, with every culprit: "5 of 8 hosts are faulty: node2 NPU 3 (device network), ..."."""
+    return _verdict_line(report) + (f" Waived: {said}." if (said := waived(report)) else "")
+
+
+def _verdict_line(report: Report) -> str:
     if report.again and report.run.stopped_by is None:
         return _looked_again(report)
     if report.run.stopped_by is not None:
@@ -106,7 +111,7 @@ def _looked_again(report: Report) -> str:
     """ "Fixed: all 3 findings of run.json.", or "1 still there, 2 fixed, of 3 findings of run.json." """
     counts = {
         now: sum(each.now is now for each in report.again)
-        for now in (RecheckState.STILL, RecheckState.OPEN, RecheckState.FIXED)
+        for now in (RecheckState.STILL, RecheckState.OPEN, RecheckState.WAIVED, RecheckState.FIXED)
     }
     known = {each.before.check for each in report.again if each.now is RecheckState.STILL}
     new = [finding for finding in report.faults if finding.check not in known]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 OK, NOT_READ, PART_READ, UNDECIDED, NOTHING = "ok", "not read", "part read", "undecided", "-"
 """NOTHING: no check of the area applies. UNDECIDED: a fault shows there, but its culprit is unknown."""
 _DAMAGE = (HostStatus.FAULTY, HostStatus.UNEXAMINED, HostStatus.HEALTHY)
-_KINDS = ("fault", "broken check", "warning")
+_KINDS = ("fault", "broken check", "warning", "waived")
 """Of troubles, the worst first."""
-_KIND = {Status.CRASH: "broken check", Status.WARN: "warning"}
+_KIND = {Status.CRASH: "broken check", Status.WARN: "warning", Status.WAIVED: "waived"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,10 @@ def _compared(report: Report) -> dict[str, set[str]]:
     named: dict[str, set[str]] = {}
     scopes = report.checks.scopes
     for result in report.results:
-        if result.status in (Status.FAIL, Status.WARN) and scopes.get(result.check) is Scope.CLUSTER:
+        if (
+            result.status in (Status.FAIL, Status.WARN, Status.WAIVED)
+            and scopes.get(result.check) is Scope.CLUSTER
+        ):
             named.setdefault(result.check, set()).update(result.hosts)
     for result in report.results:
         if result.check in named:
@@ -142,7 +145,7 @@ class _Troubles:
         kinds = self._kinds.get((host, area), Counter())
         for kind in _KINDS:
             if number := kinds[kind]:
-                return f"{number} {kind}{'s' if number > 1 else ''}"
+                return f"{number} {kind}{'s' if number > 1 and kind != 'waived' else ''}"
         struck = self._undecided.get(area, set())
         return UNDECIDED if struck is None or host in struck else ""
 

@@ -5,11 +5,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from doctor.model import Finding, Status
+from doctor.model import Finding, Status, Waiver
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text
 
-WORDS = {Status.FAIL: "FAIL", Status.WARN: "WARN", Status.CRASH: "BROKEN", Status.UNKNOWN: "UNKNOWN"}
+WORDS = {
+    Status.FAIL: "FAIL",
+    Status.WARN: "WARN",
+    Status.CRASH: "BROKEN",
+    Status.UNKNOWN: "UNKNOWN",
+    Status.WAIVED: "WAIVED",
+}
 LONGEST = 60
 """A summary of at most this many characters is used as the headline unchanged."""
 NOBODY = "no single host"
@@ -118,3 +124,11 @@ def title(finding: Finding) -> str:
         return f"stopped in {at} before a {found['group']} {found['op']}; {found['ranks']} {waits}"
     text = _TITLES.get(finding.check) or bare(finding.summary).rstrip(".")
     return text if len(text) <= LONGEST else CLAUSE.split(ASIDE.sub("", text))[0]
+
+
+def waiver_words(waiver: Waiver | None, status: Status) -> str:
+    """Who accepts a finding until when, or accepted it; empty if nobody does."""
+    if waiver is None:
+        return ""
+    until = "until" if status is Status.WAIVED else "expired: it was until"
+    return f"{until} {waiver.until}, {waiver.owner}: {waiver.reason}"

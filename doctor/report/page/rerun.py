@@ -16,6 +16,8 @@ from doctor.model import Finding, Status
 from doctor.transport.way import Way
 
 DEFAULT_EXAM = "preflight"
+_ASIDE = (Status.UNKNOWN, Status.WAIVED)
+"""Findings that are not to be fixed."""
 _SINCE = re.compile(r"(?:^|,)kernel_log_since=[^,]*")
 VERIFIES_ITSELF = ("name-torch",)
 """Remedies that run doctor in a different way; running it as before would only show the same again."""
@@ -51,7 +53,7 @@ def verify(report: Report, finding: Finding) -> str:
     """
     known = report.run.way is not None and not report.run.command.startswith("ranktable")
     itself = finding.remedy and finding.remedy.id in VERIFIES_ITSELF
-    if not known or itself or finding.because is not None or finding.status is Status.UNKNOWN:
+    if not known or itself or finding.because is not None or finding.status in _ASIDE:
         return ""
     since = end_of(report.run.started, report.run.seconds) if finding.check in report.checks.logged else ""
     way = of_check(_way(report), report.run.command, [finding.check], since)

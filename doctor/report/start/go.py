@@ -99,6 +99,7 @@ def go_line(report: Report, hosts: Sequence[str]) -> str:
     seconds = report.run.seconds
     said = [f"{fold(hosts)}, {seconds:.{0 if seconds >= 10 else 1}f} s"]
     said += [f"{len(warnings)} warning{'s' * (len(warnings) > 1)}: {', '.join(warnings)}"] if warnings else []
+    said += [f"waived: {waived(report)}"] if report.waived else []
     said += ["the NPU network was not examined"] if report.npu_network_left_out else []
     said += [f"spare: {fold(spares)}"] if spares else []
     said += [f"left out: {_left_out(report)}"] if report.other_hosts else []
@@ -113,3 +114,11 @@ def _left_out(report: Report) -> str:
         failed = (fault.check for fault in report.faults if name in fault.hosts)
         why.setdefault(next(failed, "not examined"), []).append(name)
     return ", ".join(f"{fold(names)} ({check})" for check, names in why.items())
+
+
+def waived(report: Report) -> str:
+    """ "node[3-4] (shm-small)": what is accepted, and where."""
+    hosts: dict[str, list[str]] = {}
+    for finding in report.waived:
+        hosts.setdefault(finding.check, []).extend(finding.hosts)
+    return ", ".join(f"{fold(names)} ({check})" for check, names in hosts.items())

@@ -12,7 +12,7 @@ DEVICE = EarlierFinding("f1", "x", ("a",), (Place(host="a", device=3),), "")
 
 
 def result(hosts: str, status: Status, *where: Place, check: str = "x") -> Result:
-    problem = Problem("s", hosts=tuple(hosts), where=where) if status in (Status.FAIL, Status.WARN) else None
+    problem = Problem("s", hosts=tuple(hosts), where=where) if status in (FAIL, WARN, Status.WAIVED) else None
     return Result(check, tuple(hosts), status, None if problem else "why", problem)
 
 

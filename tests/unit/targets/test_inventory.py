@@ -120,10 +120,10 @@ def test_all_mistakes_at_once_in_the_order_of_the_file(write: Write) -> None:
         ":1: head: 'c' is not one of the hosts",
         ":3: unknown key 'usr'; did you mean 'user'?",
         ":3: port: 'x' is not a number from 1 to 65535",
-        ":4: 'a' is given twice, first on line 3",
+        ":4:3: 'a' is given twice, first on line 3",
         ":5: jump: '-J' is not a host name: it starts with '-', as an option does",
         ":6: backend: 'tpu' is not one of auto, gloo, nccl, hccl",
-        ":7: 'head' is given twice, first on line 1",
+        ":7:1: 'head' is given twice, first on line 1",
         ":8: unknown key 'color'",
     ]
 

@@ -33,13 +33,21 @@ def test_values_and_lines() -> None:
     assert document.root == YamlTable(
         2,
         (
-            (Scalar(2, "a"), Scalar(2, "1")),
+            (Scalar(2, "a", column=1), Scalar(2, "1", column=4)),
             (
-                Scalar(3, "b"),
-                Listing(4, (Scalar(4, "x"), YamlTable(5, ((Scalar(5, "c"), Scalar(5, "two", True)),)))),
+                Scalar(3, "b", column=1),
+                Listing(
+                    4,
+                    (
+                        Scalar(4, "x", column=5),
+                        YamlTable(5, ((Scalar(5, "c", column=6), Scalar(5, "two", True, 9)),), 5),
+                    ),
+                    3,
+                ),
             ),
-            (Scalar(6, "empty"), Scalar(6, "")),
+            (Scalar(6, "empty", column=1), Scalar(6, "", column=7)),
         ),
+        1,
     )
     assert plain(document.root) == {"a": 1, "b": ["x", {"c": "two"}], "empty": None}
     assert dict(walk(document.root)) == {
@@ -81,8 +89,8 @@ def test_duplicate_keys_do_not_stop_the_reading() -> None:
     document = parse_yaml("a: 1\nb: {x: 1, x: 2}\na: 3\n", "f")
     assert plain(document.root) == {"a": 1, "b": {"x": 1}}
     assert [str(m) for m in document.mistakes] == [
-        "f:2: 'x' is given twice, first on line 2",
-        "f:3: 'a' is given twice, first on line 1",
+        "f:2:11: 'x' is given twice, first on line 2",
+        "f:3:1: 'a' is given twice, first on line 1",
     ]
 
 

@@ -1,0 +1,71 @@
+"""Waivers applied to results: what they waive, and what they no longer need to."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from doctor.model import Problem, Result, Status, Waiver
+from doctor.text.nodeset import fold
+
+_NUMBERED = re.compile(r"(device|port|rank)s? +([0-9]{1,6}(?: *, *[0-9]{1,6})*)")
+_BAD = (Status.FAIL, Status.WARN)
+_Waivers = Mapping[tuple[str, str], Sequence[Waiver]]
+
+
+def waive(results: Sequence[Result], waivers: Sequence[Waiver], day: str) -> tuple[Result, ...]:
+    """`day` is that of the run, in UTC. A result that names several culprits is waived for each by itself."""
+    known: dict[tuple[str, str], list[Waiver]] = defaultdict(list)
+    for each in waivers:
+        for host in each.hosts:
+            known[each.check, host].append(each)
+    return tuple(part for result in results for part in _parts(result, known, day))
+
+
+def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
+    """The result, split by what waives it."""
+    problem = result.problem
+    if result.status not in _BAD or problem is None or not result.hosts:
+        yield result
+        return
+    groups: dict[Waiver | None, list[str]] = {}
+    for host in result.hosts:
+        waiver = _waiver_of(known.get((result.check, host), ()), problem, host, day)
+        groups.setdefault(waiver, []).append(host)
+    for waiver, hosts in groups.items():
+        own = problem if len(groups) == 1 else _of_hosts(problem, hosts)
+        status = Status.WAIVED if waiver and not waiver.expired(day) else result.status
+        yield replace(result, hosts=tuple(hosts), status=status, problem=own, waiver=waiver)
+
+
+def _of_hosts(problem: Problem, hosts: Sequence[str]) -> Problem:
+    where = tuple(place for place in problem.where if place.host in (None, *hosts))
+    return replace(problem, where=where, hosts=tuple(host for host in problem.hosts if host in hosts))
+
+
+def _waiver_of(waivers: Iterable[Waiver], problem: Problem, host: str, day: str) -> Waiver | None:
+    """The waiver that covers the problem; one that has expired only if there is no other."""
+    covering = [each for each in waivers if _covers(each.subject, problem, host)]
+    return max(covering, key=lambda each: (not each.expired(day), each.until), default=None)
+
+
+def _covers(subject: str, problem: Problem, host: str) -> bool:
+    """Whether nothing but the subject is at fault: a waiver of device 3 does not cover devices 3 and 5."""
+    if not subject or subject == problem.subject:
+        return True
+    if not (found := _NUMBERED.fullmatch(subject.lower())):
+        return False
+    own = {getattr(place, found[1]) for place in problem.where if place.host in (None, host)}
+    return bool(own) and own <= {int(each) for each in found[2].split(",")}
+
+
+def not_needed(waivers: Iterable[Waiver], results: Iterable[Result]) -> Iterator[str]:
+    """A sentence for each waiver of a check that passes now. What could not be decided may still be there."""
+    passed: dict[str, set[str]] = defaultdict(set)
+    doubtful: dict[str, set[str]] = defaultdict(set)
+    for result in results:
+        (passed if result.status is Status.PASS else doubtful)[result.check].update(result.hosts)
+    for each in waivers:
+        if sound := {*each.hosts} & passed[each.check] - doubtful[each.check]:
+            where = f"{each.check} passes on {fold(sound)}"
+            yield f"{where}: the waiver of {each.owner} until {each.until} is no longer needed there"

@@ -1,0 +1,129 @@
+"""Faults that are known and accepted until a date, from an inventory or the file of --waivers.
+
+    waivers:
+      - check: shm-small            # the id of a check
+        hosts: node[3-4]            # a node set; in an inventory also @group
+        subject: device 3           # optional: only this part of the host
+        reason: waits for memory, ticket 4711
+        owner: ops@example.org
+        until: 2026-12-31           # its last day, in UTC
+
+All mistakes are reported at once, each with its line and column.
+"""
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+
+from doctor.errors import Mistake, UsageError, suggest
+from doctor.model import Waiver
+from doctor.text.nodeset import Groups, unfold
+from doctor.text.redact import redact
+from doctor.text.textfile import refuse, said, shown
+from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, read_yaml
+
+KEYS = ("check", "hosts", "subject", "reason", "owner", "until")
+REQUIRED = ("check", "hosts", "reason", "owner", "until")
+LONGEST = 200
+"""The most characters of a value, except of a node set."""
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+
+
+def read_waivers(path: Path) -> tuple[Waiver, ...]:
+    """The waivers of a file. Raises InputErrors."""
+    document = read_yaml(path)
+    reader, root = WaiverReader(document.file, mistakes=list(document.mistakes)), document.root
+    found: tuple[Waiver, ...] = ()
+    if isinstance(root, YamlTable) and [key.text for key, _ in root.rows] == ["waivers"]:
+        found = reader.read(root.rows[0][1])
+    else:
+        reader.report(root, "a file of waivers has the key 'waivers' alone, with a list")
+    refuse(reader.mistakes)
+    return found
+
+
+def strange(
+    waivers: Iterable[Waiver], checks: Collection[str], refused: Mapping[str, str]
+) -> Iterator[Mistake]:
+    """Waivers of checks that do not exist or are `refused` (check -> why), and two waivers of one thing."""
+    places: dict[tuple[str, str, str], str] = {}
+    for each in waivers:
+        if each.check not in checks:
+            hint = suggest(each.check, checks) or "doctor list names all"
+            yield Mistake(each.place, None, f"there is no check {shown(each.check)}; {hint}")
+        elif each.check in refused:
+            yield Mistake(each.place, None, f"{each.check} cannot be waived: {refused[each.check]}")
+        firsts = {places.setdefault((each.check, host, each.subject), each.place) for host in each.hosts}
+        for first in sorted(firsts - {each.place}):
+            yield Mistake(each.place, None, f"{each.check} is waived there already, in {first}")
+
+
+@dataclass(slots=True)
+class WaiverReader:
+    """Reads on after a mistake, so that one run reports all of them. `hosts` are those of an inventory; if it
+    lists none, every name is allowed.
+    """
+
+    file: str
+    groups: Groups | None = None
+    hosts: Collection[str] = ()
+    mistakes: list[Mistake] = field(default_factory=list)
+
+    def read(self, node: Node) -> tuple[Waiver, ...]:
+        if not isinstance(node, Listing):
+            self.report(node, "waivers: a list is expected")
+            return ()
+        return tuple(filter(None, map(self._waiver, node.items)))
+
+    def report(self, node: Node | None, message: str, hint: str = "") -> None:
+        line, column = (node.line, node.column) if node else (None, 0)
+        self.mistakes.append(Mistake(self.file, line, f"{message}; {hint}" if hint else message, column))
+
+    def _waiver(self, node: Node) -> Waiver | None:
+        rows = node.rows if isinstance(node, YamlTable) else ()
+        given = {key.text: value for key, value in rows}
+        for key, _ in rows:
+            if key.text not in KEYS:
+                self.report(key, f"unknown key {shown(key.text)}", suggest(key.text, KEYS))
+        if missing := [key for key in REQUIRED if key not in given]:
+            self.report(node, f"this waiver has no {', '.join(missing)}")
+            return None
+        texts = {key: self._text(key, given[key]) for key in KEYS if key in given}
+        hosts = self._hosts(given["hosts"], texts.pop("hosts"))
+        if not hosts or not all(texts.values()):
+            return None
+        return Waiver(hosts=hosts, place=f"{self.file}:{node.line}:{node.column}", **texts)
+
+    def _text(self, key: str, node: Node) -> str:
+        """The value, or an empty text with a mistake."""
+        text = node.text.strip() if isinstance(node, Scalar) and node.value is not None else ""
+        if not text or not text.isprintable() or (len(text) > LONGEST and key != "hosts"):
+            self.report(node, f"{key}: a text of 1 to {LONGEST} characters is expected")
+            return ""
+        if key == "until" and not _is_date(text):
+            self.report(node, f"until: {shown(text)} is not a date such as 2026-12-31")
+            return ""
+        return redact(text)
+
+    def _hosts(self, node: Node, text: str) -> tuple[str, ...]:
+        try:
+            names = unfold(text, self.groups) if text else []
+        except UsageError as error:
+            self.report(node, f"hosts: {said(error)}")
+            return ()
+        strange = next((name for name in names if self.hosts and name not in self.hosts), None)
+        if strange is not None:
+            self.report(
+                node, f"hosts: {shown(strange)} is not one of the hosts", suggest(strange, self.hosts)
+            )
+            return ()
+        return tuple(names)
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(_DATE.fullmatch(text) and date.fromisoformat(text))
+    except ValueError:
+        return False

@@ -18,6 +18,7 @@ from doctor.cli.diff import diff as compare_runs
 from doctor.cli.examine import ask_facts, ask_hang, ask_slow, check_hosts, examine
 from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
+from doctor.cli.history import history
 from doctor.cli.mistakes import mistake
 from doctor.cli.options import group, takes
 from doctor.cli.run import run_command
@@ -221,6 +222,15 @@ app.command(
         ("doctor diff runs/old runs/new --json -", "folders of --report-dir, for a script"),
     ),
 )(compare_runs)
+app.command(
+    "history",
+    help="Read the runs of folders: who was faulty when, and the usual suspects.",
+    epilog=examples(
+        ("doctor history /var/lib/doctor/runs", "folders of --report-dir or doctor run"),
+        ("doctor history runs --html history.html", "host by day, for a browser"),
+        ("doctor history runs1 runs2 --json -", "for a script"),
+    ),
+)(history)
 app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
 
 

@@ -72,13 +72,14 @@ def print_schema() -> int:
     """Prints the JSON Schema of every report that --json writes."""
     from doctor.diff.envelope import DiffReport
     from doctor.hang.envelope import HangReport
+    from doctor.history.envelope import HistoryReport
     from doctor.logs.envelope import LogsReport
     from doctor.report.files.json import CheckReport
     from doctor.report.files.schema import schema_of
     from doctor.run.envelope import RunReport
     from doctor.slow.envelope import SlowReport
 
-    kinds = (CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport)
+    kinds = (CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport, HistoryReport)
     put(f"{json.dumps(schema_of(*kinds), indent=1)}\n", sys.stdout)
     return 0
 

@@ -8,6 +8,7 @@ from doctor.diff.envelope import DiffReport
 from doctor.hang.envelope import HangReport
 from doctor.hang.judge import judge
 from doctor.hang.report_json import hang_report
+from doctor.history.envelope import HistoryReport
 from doctor.judge.verdict import Report
 from doctor.live.evidence import LiveEvidence
 from doctor.logs.envelope import LogsReport
@@ -52,7 +53,7 @@ def as_prometheus(made: Made) -> bytes:
 @cache
 def schema() -> dict[str, Any]:
     """What `doctor list schema` prints."""
-    return schema_of(CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport)
+    return schema_of(CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport, HistoryReport)
 
 
 def wrong(data: dict[str, Any]) -> list[str]:

@@ -22,6 +22,7 @@ from doctor.hang.envelope import HangReport
 from doctor.hang.judge import judge
 from doctor.hang.report import page_of
 from doctor.hang.report_json import hang_report
+from doctor.history.envelope import HistoryReport
 from doctor.logs.envelope import LogsReport
 from doctor.logs.report_json import logs_report
 from doctor.model import Status
@@ -173,7 +174,8 @@ def test_the_schema_is_printed() -> None:
 def test_the_pages_explain_each_field() -> None:
     pages = field_pages(
         schema_of(
-            Envelope, CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport, ShadowLine
+            *(Envelope, CheckReport, LogsReport, HangReport, SlowReport, RunReport, DiffReport),
+            *(HistoryReport, ShadowLine),
         )
     )
     for name, text in pages.items() if os.environ.get("UPDATE_DOCS") else ():

@@ -1,0 +1,165 @@
+"""What became of each machine, run by run. It grows with the machines and the days, not with the runs.
+
+A machine is known by its serial number where a run says it, since names move; else by its name. A run decides
+about a machine if it was faulty there, or healthy and everything that was last wrong was looked at again. A
+host that did not answer is not decided, and a consequence of another fault is nobody's. A check that is
+waived was looked at, and is no fault.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from doctor.history.envelope import CheckHistory, Machine
+from doctor.history.kept import ENDED, EXAMINES, KeptFinding, KeptReport
+from doctor.model import HostStatus, Status
+
+_LOOKED = (Status.PASS, Status.WAIVED)
+Found = Mapping[str, str]
+"""Check -> the headline of its finding."""
+
+
+@dataclass(slots=True)
+class _Tracked:
+    """A machine, and what the next run is compared with."""
+
+    machine: Machine
+    open: set[str] = field(default_factory=set)
+    """The checks that fail, as far as the runs looked."""
+    today: str = ""
+    looked: set[str] = field(default_factory=set)
+    """The checks that could have made it faulty today."""
+    fell: bool = False
+    """Whether one of them did."""
+
+    def note(
+        self, when: str, found: Found, passed: set[str], accusing: Collection[str], *, well: bool
+    ) -> None:
+        """One run. `passed` has the checks that were looked at and found nothing."""
+        machine, before, day = self.machine, self.open, when[:10]
+        self.open = (before - passed) | found.keys()
+        for check in before - self.open:
+            machine.checks[check].changes += 1
+        for check, says in found.items():
+            known = machine.checks.setdefault(check, CheckHistory(first=when))
+            known.last, known.runs, known.headline = when, known.runs + 1, says
+            known.changes += check not in before
+        if not before:
+            self._note_fall(day, found, passed, accusing)
+        if found or (well and not self.open):
+            machine.runs, machine.faulty = machine.runs + 1, machine.faulty + bool(found)
+            machine.days[day] = machine.days.get(day, False) or bool(found)
+        else:
+            machine.undecided += 1
+
+    def _note_fall(self, day: str, found: Found, passed: set[str], accusing: Collection[str]) -> None:
+        """The first check that accuses the machine gets the day: the others see the same fault."""
+        if self.today != day:
+            self.today, self.looked, self.fell = day, set(), False
+        new = (passed | found.keys()).intersection(accusing) - self.looked
+        self.looked |= new
+        for check in new:
+            _count(self.machine.looked, check)
+        first = next((check for check in found if check in accusing), "")
+        if first and not self.fell:
+            self.fell = True
+            _count(self.machine.fell, first)
+
+
+@dataclass(slots=True)
+class Fleet:
+    """`accusing`: the checks whose faults are a machine's own, whatever runs there."""
+
+    accusing: frozenset[str]
+    runs: int = 0
+    jobs: int = 0
+    """Jobs whose end is explained."""
+    first: str = ""
+    last: str = ""
+    _tracked: list[_Tracked] = field(default_factory=list)
+    _by_name: dict[str, _Tracked] = field(default_factory=dict)
+    _by_serial: dict[str, _Tracked] = field(default_factory=dict)
+    _found: set[str] = field(default_factory=set)
+    """All checks that ever failed."""
+
+    @property
+    def machines(self) -> tuple[Machine, ...]:
+        return tuple(each.machine for each in self._tracked)
+
+    def add(self, report: KeptReport) -> None:
+        when, command = report.run.started, report.run.command
+        if command in (*EXAMINES, *ENDED):
+            self.first, self.last = self.first or when, when
+        if command in EXAMINES:
+            self._note_run(report, when)
+        elif command in ENDED:
+            self._note_end(report)
+
+    def _note_run(self, report: KeptReport, when: str) -> None:
+        self.runs += 1
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        for finding in _roots(report):
+            for name in finding.hosts:
+                found[name].setdefault(finding.check or "", finding.headline)
+        self._found.update(*found.values())
+        passed = _passed(report, self._found | self.accusing)
+        serials = Counter(host.serial for host in report.hosts)
+        for host in report.hosts:
+            tracked = self._track(host.name, host.serial if serials[host.serial] == 1 else None)
+            answered, well = host.status is not HostStatus.UNEXAMINED, host.status is HostStatus.HEALTHY
+            own = found.get(host.name, {}) if answered else {}
+            tracked.note(when, own, passed.get(host.name, set()), self.accusing, well=well)
+
+    def _track(self, name: str, serial: str | None) -> _Tracked:
+        under = self._by_name.get(name)
+        tracked = self._by_serial.get(serial) if serial else under
+        if tracked is None and under is not None and under.machine.serial is None:
+            tracked = under  # what was seen under the name before it told its number
+        if tracked is None:
+            tracked = _Tracked(Machine(name=name, names=[]))
+            self._tracked.append(tracked)
+        machine = tracked.machine
+        if serial:
+            machine.serial = serial
+            self._by_serial[serial] = tracked
+        if name not in machine.names:
+            machine.names.append(name)
+        machine.name = name
+        self._by_name[name] = tracked
+        return tracked
+
+    def _note_end(self, report: KeptReport) -> None:
+        guilty = _roots(report)
+        self.jobs += bool(guilty)
+        for finding in guilty:
+            for host in finding.hosts:
+                _count(self._track(host, None).machine.ended, finding.cause or finding.check or "unknown")
+
+
+def _roots(report: KeptReport) -> list[KeptFinding]:
+    """The faults that no other one explains."""
+    failing = (Status.FAIL, Status.WARN) if report.run.strict else (Status.FAIL,)
+    failed = [each for each in report.findings if each.status in failing]
+    causes = {each.id for each in failed}
+    return [each for each in failed if each.because not in causes]
+
+
+def _passed(report: KeptReport, wanted: Collection[str]) -> Mapping[str, set[str]]:
+    """Host -> the wanted checks that passed there."""
+    passed: dict[str, set[str]] = defaultdict(set)
+    for result in report.results:
+        if result.check and result.status in _LOOKED and result.check in wanted:
+            for host in result.hosts:
+                passed[host].add(result.check)
+    return passed
+
+
+def _count(numbers: dict[str, int], name: str) -> None:
+    numbers[name] = numbers.get(name, 0) + 1
+
+
+def fleet_of(reports: Iterable[KeptReport], accusing: Iterable[str]) -> Fleet:
+    fleet = Fleet(frozenset(accusing))
+    for report in reports:
+        fleet.add(report)
+    return fleet

@@ -1,0 +1,147 @@
+"""The runs that --report-dir and `doctor run` left in folders: found, checked, and read one at a time.
+
+Whatever is not a whole report of a run is named and passed over. No link below a folder is followed.
+"""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from doctor.model import HostStatus, Status
+from doctor.text.nodeset import is_host
+from doctor.text.outfile import user_name, why_not_ours
+from doctor.text.printable import clean_line
+
+EXAMINES = ("check", "smoke", "preflight")
+ENDED = ("logs", "explain")
+"""The commands whose reports say why a job ended."""
+BESIDE = (".run.json", ".evidence.json")
+"""What lies beside a report of the same run."""
+HEAD = 4096
+"""The bytes in which a report says when it began."""
+MOST_BYTES = 64_000_000
+MOST_PASSED_OVER = 1000
+_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
+_STARTED = re.compile(rf'"started"\s*:\s*"({_TIME})"'.encode())
+_is_host = lru_cache(maxsize=200_000)(is_host)
+CheckId = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=64)]
+
+
+class KeptRun(msgspec.Struct, frozen=True):
+    command: str
+    started: Annotated[str, msgspec.Meta(pattern=rf"\A{_TIME}\Z")]
+    strict: bool = False
+
+
+class KeptHost(msgspec.Struct, frozen=True):
+    name: str
+    status: HostStatus
+    serial: str | None = None
+
+
+class KeptFinding(msgspec.Struct, frozen=True):
+    id: str
+    status: Status
+    hosts: tuple[str, ...]
+    headline: str
+    check: CheckId | None = None
+    cause: str | None = None
+    because: str | None = None
+
+
+class KeptResult(msgspec.Struct, frozen=True):
+    hosts: tuple[str, ...]
+    status: Status
+    check: str | None = None
+
+
+class KeptReport(msgspec.Struct, frozen=True):
+    """What is used of a report."""
+
+    schema: Literal[2]
+    run: KeptRun
+    hosts: tuple[KeptHost, ...]
+    findings: tuple[KeptFinding, ...]
+    results: tuple[KeptResult, ...] = ()
+
+
+@dataclass(slots=True)
+class Kept:
+    """The runs of some folders: when each began, and where it is."""
+
+    files: list[tuple[str, str]] = field(default_factory=list)
+    passed_over: dict[str, str] = field(default_factory=dict)
+    """File -> why; of very many only the first."""
+    open_to_others: list[str] = field(default_factory=list)
+    """Sentences about folders into which others could have put runs."""
+
+    def note(self, path: str, started: str) -> None:
+        if started:
+            self.files.append((started, path))
+        else:
+            self.pass_over(path, "is not a report of doctor")
+
+    def pass_over(self, path: str, why: str) -> None:
+        if len(self.passed_over) < MOST_PASSED_OVER:
+            self.passed_over[path] = why
+
+    def runs(self) -> Iterator[KeptReport]:
+        """Each run, in the order in which they began; copies count once."""
+        seen: set[int] = set()
+        for _, path in sorted(self.files):
+            try:
+                report = msgspec.json.decode(_beginning(path, MOST_BYTES), type=KeptReport)
+            except (OSError, ValueError, RecursionError) as error:  # a DecodeError is a ValueError
+                self.pass_over(path, _words(error))
+                continue
+            names = [host.name for host in report.hosts]
+            named = {*names, *(host for each in report.findings for host in each.hosts)}
+            if len({*names}) < len(names) or not all(map(_is_host, named)):
+                self.pass_over(path, "is damaged: its hosts do not add up")
+            elif (key := hash((report.run, report.hosts, report.findings))) not in seen:
+                seen.add(key)
+                yield report
+
+
+def find_runs(folders: Iterable[Path]) -> Kept:
+    """The runs below the folders; nothing but their beginnings is read yet."""
+    kept = Kept()
+    for folder in folders:
+        owners: set[str] = set()
+        for top, _, names in os.walk(folder):  # it follows no links to folders
+            for name in sorted(names):
+                if name.endswith(".json") and not name.endswith(BESIDE) and not name.startswith("."):
+                    path = os.path.join(top, name)
+                    try:
+                        owners.add(user_name(os.lstat(path).st_uid))
+                        found = _STARTED.search(_beginning(path, HEAD))
+                    except OSError as error:
+                        kept.pass_over(path, _words(error))
+                    else:
+                        kept.note(path, found[1].decode() if found else "")
+        if why := why_not_ours(folder):
+            kept.open_to_others.append(f"{folder}: {why}; its runs are those of {', '.join(sorted(owners))}")
+    return kept
+
+
+def _beginning(path: str, most: int) -> bytes:
+    """The first bytes of a regular file, never of what a link leads to. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as file:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise OSError(0, "it is not a regular file")
+        return file.read(most)
+
+
+def _words(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
+    return f"is damaged, or of another version of doctor: {clean_line(str(error))[:200]}"

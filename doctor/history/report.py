@@ -1,0 +1,148 @@
+"""The history of a fleet as a page, and as JSON."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.history.envelope import HistoryPart, HistoryReport, Machine
+from doctor.history.fleet import Fleet
+from doctor.history.kept import Kept
+from doctor.model import Verdict
+from doctor.report.files.envelope import EnvelopeRun, counts, host_entries, verdict_of
+from doctor.report.page.card import Card, CardKind, Grid, Medium, Page, Pairs, Part, Row, Square, Table
+from doctor.text.nodeset import fold
+
+FLAPS = 4
+"""A check that came or went at least this often flaps."""
+MOST_DAYS = 92
+"""The days of the drawing: the last ones of the history."""
+MOST_ROWS = 200
+FEW = 10
+_DAYS = "✗ faulty on that day, ✓ examined and not faulty. Without a sign: not decided."
+_MARKS = {True: Square("✗", CardKind.FAIL, "faulty"), False: Square("✓", CardKind.GOOD, "not faulty")}
+
+
+def exit_code_of(fleet: Fleet) -> int:
+    """A history proves no fault of today: it only says whether there was anything to read."""
+    return EXIT_OK if fleet.runs or fleet.jobs else EXIT_INCONCLUSIVE
+
+
+def headline(fleet: Fleet) -> str:
+    if exit_code_of(fleet) != EXIT_OK:
+        return "No run was found"
+    if suspects := _suspects(fleet):
+        return f"Usual suspects: {fold(each.name for each in suspects)}"
+    return "No machine fails more often than chance gives"
+
+
+def _suspects(fleet: Fleet) -> list[Machine]:
+    return sorted((one for one in fleet.machines if one.suspect), key=lambda one: (one.chance, one.name))
+
+
+def _by_faults(fleet: Fleet) -> list[Machine]:
+    return sorted(fleet.machines, key=lambda one: (-one.faulty, -sum(one.ended.values()), one.name))
+
+
+def page_of(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> Page:
+    empty, suspects = exit_code_of(fleet) != EXIT_OK, _suspects(fleet)
+    read = f" {fleet.runs} runs of {len(fleet.machines)} machines"
+    return Page(
+        "history",
+        fleet.last,
+        "Undecided" if empty else "History",
+        CardKind.OPEN if empty else CardKind.WARN if suspects else CardKind.GOOD,
+        headline(fleet),
+        f"{headline(fleet)}.",
+        (
+            (", ".join(map(str, folders)), read),
+            *([] if empty else [("", f"from {fleet.first} to {fleet.last}")]),
+        ),
+        tuple(_card(machine, len(fleet.machines)) for machine in suspects),
+        "Usual suspects",
+        parts=tuple(_parts(kept, _by_faults(fleet))),
+        notes=tuple(f"{said}." for said in kept.open_to_others),
+    )
+
+
+def _card(machine: Machine, machines: int) -> Card:
+    days = sum(machine.fell.values())
+    rows = (
+        Row("found", tuple(f"{check} on {number} days" for check, number in machine.fell.items())),
+        Row(
+            "chance",
+            (f"it gives one of {machines} machines so many with a probability of {machine.chance:.1g}",),
+        ),
+        Row("serial number", (machine.serial,) if machine.serial else ()),
+        Row("names", tuple(machine.names) if len(machine.names) > 1 else ()),
+    )
+    said = f"became faulty on {days} days; chance gives it {machine.expected:.1f}"
+    return Card("SUSPECT", CardKind.WARN, machine.name, said, rows=tuple(row for row in rows if row.lines))
+
+
+def _parts(kept: Kept, machines: Sequence[Machine]) -> Iterator[Part]:
+    troubled = [each for each in machines if each.checks]
+    rows = [
+        (
+            each.name,
+            f"{each.faulty} of {each.runs}",
+            min(known.first for known in each.checks.values())[:10],
+            max(known.last for known in each.checks.values())[:10],
+            ", ".join(f"{check} ({known.runs})" for check, known in each.checks.items()),
+        )
+        for each in troubled
+    ]
+    yield from _table("Who was faulty", ("HOST", "RUNS", "FIRST", "LAST", "CHECKS (RUNS)"), rows)
+    found = [(each, check, known.changes) for each in troubled for check, known in each.checks.items()]
+    flapping = [(each.name, check, str(changes)) for each, check, changes in found if changes >= FLAPS]
+    yield from _table("Checks that flap", ("HOST", "CHECK", "CAME OR WENT"), flapping)
+    ended = [(each.name, str(number), why) for each in machines for why, number in each.ended.items()]
+    yield from _table("Jobs that ended", ("HOST", "JOBS", "WHY"), ended)
+    if troubled:
+        yield _days(troubled[:MOST_ROWS], sorted({day for each in machines for day in each.days}))
+    if kept.passed_over:
+        yield Pairs("Passed over", tuple(kept.passed_over.items()), few=FEW, noun="files")
+
+
+def _table(label: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[Table]:
+    if rows:
+        more = f"{len(rows) - MOST_ROWS} more are in the JSON." if len(rows) > MOST_ROWS else ""
+        yield Table(label, heads, tuple(rows[:MOST_ROWS]), note=more)
+
+
+def _days(machines: Sequence[Machine], days: Sequence[str]) -> Grid:
+    """Host × day. Machines that had one name after the other are told apart by their numbers."""
+    often = Counter(each.name for each in machines)
+    named = {
+        each.name if often[each.name] == 1 else f"{each.name} ({each.serial or '?'})": each
+        for each in machines
+    }
+    squares = {
+        (name, day): _MARKS[faulty] for name, each in named.items() for day, faulty in each.days.items()
+    }
+    return Grid("Days", _DAYS, tuple(named), squares, Medium.HTML, tuple(days[-MOST_DAYS:]))
+
+
+def history_report(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> HistoryReport:
+    names = dict.fromkeys(each.name for each in fleet.machines)
+    hosts = host_entries(names, {}, (), Verdict.INCONCLUSIVE)  # it examines none
+    return HistoryReport(
+        run=EnvelopeRun(command="history", started=fleet.last),
+        verdict=verdict_of(exit_code_of(fleet)),
+        exit_code=exit_code_of(fleet),
+        headline=headline(fleet),
+        summary=counts(hosts, ()),
+        hosts=hosts,
+        findings=(),
+        results=(),
+        history=HistoryPart(
+            folders=tuple(map(str, folders)),
+            runs=fleet.runs,
+            jobs=fleet.jobs,
+            first=fleet.first,
+            last=fleet.last,
+            machines=tuple(_by_faults(fleet)),
+            passed_over=kept.passed_over,
+            open_to_others=tuple(kept.open_to_others),
+        ),
+    )

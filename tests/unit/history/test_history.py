@@ -1,0 +1,264 @@
+"""`doctor history`: who was faulty when, who is a usual suspect, who is none, and which files are no runs."""
+
+import contextlib
+import io
+import json
+import os
+import random
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from doctor import cli
+from doctor.history.envelope import Machine
+from doctor.history.fleet import Fleet, fleet_of
+from doctor.history.kept import KeptReport
+from doctor.history.suspects import suspect
+from tests.support.cases import cases
+from tests.support.envelopes import wrong
+
+ACCUSING = ("gpu-xid", "gpu-missing")
+BEGIN = datetime(2026, 1, 1)
+Faults = Mapping[str, str]
+"""Host -> the check that fails there."""
+
+
+def run(
+    number: float,
+    hosts: Iterable[str],
+    faults: Faults,
+    looked: Iterable[str] = (*ACCUSING, "shm-small"),
+    serials: Mapping[str, str] | None = None,
+    **more: Any,
+) -> dict[str, Any]:
+    """The report of a run, so many days after the first one."""
+    names = [*hosts]
+    findings = [
+        {"id": f"f{n}", "check": check, "status": "fail", "hosts": [host], "headline": f"{host}: {check}"}
+        for n, (host, check) in enumerate(faults.items(), 1)
+    ]
+    passed = [
+        {"check": check, "status": "pass", "hosts": [host for host in names if faults.get(host) != check]}
+        for check in looked
+    ]
+    status = {host: "faulty" if host in faults else "healthy" for host in names}
+    return {
+        "schema": 2,
+        "run": {"command": "check", "started": f"{BEGIN + timedelta(days=number):%Y-%m-%dT%H:%M:%SZ}"},
+        "hosts": [{"name": n, "status": status[n], "serial": (serials or {}).get(n)} for n in names],
+        "findings": findings,
+        "results": passed,
+        **more,
+    }
+
+
+def fleet(runs: Iterable[dict[str, Any]]) -> Fleet:
+    made = fleet_of((msgspec.convert(each, KeptReport, strict=False) for each in runs), ACCUSING)
+    suspect(made.machines)
+    return made
+
+
+def suspects(made: Fleet) -> list[str]:
+    return [each.name for each in made.machines if each.suspect]
+
+
+def one(runs: Iterable[dict[str, Any]], name: str = "a") -> Machine:
+    return next(each for each in fleet(runs).machines if each.name == name)
+
+
+def test_a_lemon_among_200_hosts_is_named() -> None:
+    """A year of one run a day; every host fails once in 200 runs, the lemon in 20."""
+    draw = random.Random(1)
+    hosts = [f"node{n}" for n in range(200)]
+    runs = (
+        run(
+            day,
+            hosts,
+            {host: "gpu-xid" for host in hosts if draw.random() < (0.05 if host == "node7" else 0.005)},
+        )
+        for day in range(365)
+    )
+    assert suspects(fleet(runs)) == ["node7"]
+
+
+def test_in_200_histories_of_even_chance_nobody_is_named() -> None:
+    draw = random.Random(5)
+    for _ in range(200):
+        days, rate = draw.choice([30, 365]), draw.choice([0.001, 0.01, 0.1])
+        falls = [sum(draw.random() < rate for _ in range(days)) for _ in range(40)]
+        machines = [
+            Machine(name=str(n), names=[], fell={"x": fell} if fell else {}, looked={"x": days})
+            for n, fell in enumerate(falls)
+        ]
+        suspect(machines)
+        assert not [each.name for each in machines if each.suspect]
+
+
+def test_sound_fleets_that_look_like_one_with_a_lemon() -> None:
+    hosts = [f"n{n}" for n in range(50)]
+    long_broken = [run(day, hosts, {"n1": "gpu-xid"} if day > 3 else {}) for day in range(100)]
+    assert not suspects(fleet(long_broken)), "one fault that nobody repaired"
+    tries = [run(5 + n / 100, ["n1"], {"n1": "gpu-xid"} if n % 2 else {}) for n in range(40)]
+    assert not suspects(fleet([run(0, hosts, {}), *tries])), "one repair that took many tries on one day"
+    gpus = [run(day, hosts[:4], {hosts[day % 4]: "gpu-xid"} if day % 3 == 0 else {}) for day in range(120)]
+    others = [run(day, hosts[4:], {}, looked=["shm-small"]) for day in range(120)]
+    assert not suspects(fleet([each for two in zip(gpus, others, strict=True) for each in two])), (
+        "few have GPUs"
+    )
+    job = [run(day, hosts, {"n1": "shm-small"} if day % 2 else {}) for day in range(100)]
+    assert not suspects(fleet(job)), "what a job asks for accuses no machine"
+    both = [run(day, hosts, dict.fromkeys(hosts, "gpu-xid") if day % 9 == 0 else {}) for day in range(100)]
+    assert not suspects(fleet(both)), "what strikes all is nobody's"
+
+
+def test_a_run_decides_only_what_it_looked_at() -> None:
+    runs = [run(0, ["a"], {"a": "gpu-xid"}), run(1, ["a"], {}, looked=["shm-small"])]
+    assert (one(runs).runs, one(runs).undecided) == (1, 1)
+    later = one([*runs, run(2, ["a"], {})])
+    assert (later.runs, later.faulty, later.checks["gpu-xid"].changes) == (2, 1, 2)
+    assert later.days == {"2026-01-01": True, "2026-01-03": False}
+
+
+def test_a_host_that_did_not_answer_and_a_consequence_are_no_faults() -> None:
+    silent = run(0, ["a"], {"a": "host-unreachable"})
+    silent["hosts"][0]["status"] = "unexamined"
+    assert (one([silent]).faulty, one([silent]).undecided) == (0, 1)
+    victim = run(0, ["a", "b"], {"b": "gpu-xid", "a": "gpu-missing"})
+    victim["findings"][1]["because"] = "f1"
+    assert (one([victim]).faulty, one([victim], "b").faulty) == (0, 1)
+
+
+def test_a_waived_fault_was_looked_at_and_is_none() -> None:
+    waived = run(1, ["a"], {}, looked=["shm-small"])
+    waived["results"].append({"check": "gpu-xid", "status": "waived", "hosts": ["a"]})
+    found = one([run(0, ["a"], {"a": "gpu-xid"}), waived])
+    assert (found.runs, found.faulty) == (2, 1)
+
+
+def test_a_machine_keeps_its_history_under_a_new_name() -> None:
+    number = {"a": "S1", "b": "S2"}
+    moved = [
+        run(0, ["a"], {"a": "gpu-xid"}),
+        run(1, ["a", "b"], {"a": "gpu-xid"}, serials=number),
+        run(2, ["a", "b"], {}, serials={"a": "S3", "b": "S1"}),
+    ]
+    made = {each.serial: each for each in fleet(moved).machines}
+    assert (made["S1"].name, made["S1"].names, made["S1"].faulty) == ("b", ["a", "b"], 2)
+    assert (made["S3"].name, made["S3"].faulty) == ("a", 0)
+    twins = fleet([run(0, ["a", "b"], {}, serials={"a": "Default", "b": "Default"})]).machines
+    assert [each.serial for each in twins] == [None, None]
+
+
+def kept(folder: Path, name: str, content: Any) -> Path:
+    path = folder / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(content if isinstance(content, str) else json.dumps(content))
+    return path
+
+
+def history(*words: str) -> tuple[int, str, dict[str, Any]]:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = cli.run(["history", *words, "--json", "-"])
+    if not out.getvalue():
+        return code, err.getvalue(), {}
+    said: dict[str, Any] = json.loads(out.getvalue())
+    assert wrong(said) == []
+    assert said["exit_code"] == code
+    return code, err.getvalue(), said
+
+
+def test_folders_are_read_whatever_their_order(tmp_path: Path) -> None:
+    for day in (3, 1, 2):
+        kept(
+            tmp_path,
+            f"{'cab'[day - 1]}/r{day}.json",
+            run(day, ["a", "b"], {"a": "gpu-xid"} if day > 1 else {}),
+        )
+    kept(tmp_path, "copy.json", run(1, ["a", "b"], {}))
+    ended = {"id": "f1", "status": "fail", "hosts": ["b"], "headline": "b: died", "cause": "oom"}
+    why = run(9, [], {}, findings=[ended])
+    kept(tmp_path, "doctor-1/why.json", {**why, "run": {**why["run"], "command": "logs"}})
+    code, text, said = history(str(tmp_path))
+    found = said["history"]
+    assert (code, found["runs"], found["jobs"]) == (0, 3, 1)
+    assert (found["first"], found["last"]) == ("2026-01-02T00:00:00Z", "2026-01-10T00:00:00Z")
+    assert [(each["name"], each["faulty"], each["ended"]) for each in found["machines"]] == [
+        ("a", 2, {}),
+        ("b", 0, {"oom": 1}),
+    ]
+    assert "gpu-xid (2)" in text
+
+
+@cases
+def test_what_is_no_run_is_named_and_passed_over(tmp_path: Path, text: str, why: str) -> None:
+    kept(tmp_path, "good.json", run(0, ["a"], {}))
+    whole = json.dumps(run(0, ["a"], {"a": "gpu-xid"}))
+    bad = kept(tmp_path, "bad.json", text.replace("WHOLE", whole[:-1]).replace("HEAD", whole[:100]))
+    said = history(str(tmp_path))[2]["history"]
+    assert said["runs"] == 1
+    assert why in said["passed_over"][str(bad)]
+
+
+@cases
+def test_a_name_or_a_check_that_no_host_and_no_doctor_has(tmp_path: Path, name: str, check: str) -> None:
+    bad = kept(tmp_path, "bad.json", run(0, [name], {name: check}))
+    code, text, said = history(str(tmp_path))
+    assert (code, said["history"]["runs"]) == (3, 0)
+    assert str(bad) in said["history"]["passed_over"]
+    assert "\x1b" not in text
+
+
+def test_no_link_is_followed_and_strangers_are_named(tmp_path: Path) -> None:
+    outside = kept(tmp_path, "outside/run.json", run(0, ["a"], {"a": "gpu-xid"}))
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    (folder / "link.json").symlink_to(outside)
+    (folder / "links").symlink_to(outside.parent)
+    os.mkfifo(folder / "pipe.json")
+    folder.chmod(0o777)
+    code, text, said = history(str(folder))
+    assert code == 3
+    assert said["history"]["runs"] == 0
+    assert said["history"]["passed_over"][str(folder / "link.json")] == "is a link"
+    assert "others can write to it; its runs are those of " in " ".join(text.split())
+
+
+def test_what_is_no_folder_ends_with_2(tmp_path: Path) -> None:
+    code, text, _ = history(str(tmp_path / "none"))
+    assert code == 2
+    assert "is not a folder" in text
+
+
+def test_the_page_shows_hosts_by_day_and_the_suspects(tmp_path: Path) -> None:
+    hosts = [f"n{n}" for n in range(30)]
+    for day in range(60):
+        kept(tmp_path, f"{day}.json", run(day, hosts, {"n7": "gpu-xid"} if day % 6 == 0 else {}))
+    code, text, said = history(str(tmp_path), "--html", str(tmp_path / "page.html"))
+    assert code == 0
+    assert [each["name"] for each in said["history"]["machines"] if each["suspect"]] == ["n7"]
+    assert "SUSPECT  n7" in text
+    assert "became faulty on 10 days; chance gives it 0.3" in text
+    page = (tmp_path / "page.html").read_text()
+    assert "2026-01-01" in page
+    assert page.count("✗") >= 10
+
+
+def test_a_check_that_comes_and_goes_flaps(tmp_path: Path) -> None:
+    for day in range(6):
+        kept(tmp_path, f"{day}.json", run(day, ["a"], {"a": "shm-small"} if day % 2 else {}))
+    _, text, said = history(str(tmp_path))
+    assert said["history"]["machines"][0]["checks"]["shm-small"]["changes"] == 5
+    assert "Checks that flap" in text
+
+
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_runs() -> None:
+    few, many = (
+        fleet(run(n / 500, ["a", "b"], {"a": "gpu-xid"}) for n in range(number)) for number in (400, 4000)
+    )
+    sizes = [len(msgspec.json.encode(made.machines)) for made in (few, many)]
+    assert sizes[1] < sizes[0] * 3

@@ -291,9 +291,6 @@ class Waiver:
     place: str = ""
     """Where it is written: file, line and column."""
 
-    def expired(self, day: str) -> bool:
-        return self.until < day
-
 
 @dataclass(frozen=True, slots=True)
 class Result:

@@ -24,7 +24,7 @@ class HistoryWishes:
 
 @takes(*SHOWN)
 def history(request: Request, wishes: HistoryWishes) -> int:
-    from doctor.history.fleet import fleet_of
+    from doctor.history.fleet import Fleet
     from doctor.history.kept import find_runs
     from doctor.history.report import exit_code_of, history_report, page_of
     from doctor.history.suspects import suspect
@@ -42,7 +42,9 @@ def history(request: Request, wishes: HistoryWishes) -> int:
     checks = (check for check in find_checks(request.what.checks).checks if check.id in exam.checks)
     of_node = [each.id for each in checks if exam.severity.get(each.id, each.severity) is Severity.FAIL]
     kept = find_runs(wishes.folders)
-    fleet = fleet_of(kept.runs(), (*of_node, *TRAINED))
+    fleet = Fleet(frozenset((*of_node, *TRAINED)))
+    for report in kept.runs():
+        fleet.add(report)
     suspect(fleet.machines)
     page = page_of(wishes.folders, kept, fleet)
     show_page(page, request.outputs)

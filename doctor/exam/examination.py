@@ -14,7 +14,7 @@ from doctor.errors import UsageError
 from doctor.exam.choose_transport import choose_transport
 from doctor.exam.collect import Collection, Order
 from doctor.exam.flags import apply_flags, pairs
-from doctor.exam.policy import refuse_skipped, with_recorded_waivers, with_waivers
+from doctor.exam.policy import refuse_skipped, with_waivers
 from doctor.exam.progress import progress_line
 from doctor.exam.replay import as_recorded
 from doctor.exam.request import ExamFlags, JobFlags, Ready, Request, SmokeFlags
@@ -93,7 +93,9 @@ def judge_again(request: Request, recorded: Recording) -> tuple[Reading, Report]
     if request.command == UNJUDGED:
         recorded = replace(recorded, smoke_wanted=False)
     expect = {**recorded.expect, **pairs(request.what.expect)}
-    wishes = with_recorded_waivers(request.what, recorded.wishes)
+    what, wishes = request.what, recorded.wishes
+    if what.waivers or what.no_waivers:  # else those of the recorded run
+        wishes = with_waivers(what, replace(wishes, waivers=()))
     reading = read_recording(replace(recorded, expect=expect, wishes=wishes))
     return reading, build_report(reading, _syllabus(request, recorded), load_remedies(), replayed=True)
 

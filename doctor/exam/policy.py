@@ -79,10 +79,3 @@ def with_waivers(what: ExamFlags, wishes: JobWishes) -> JobWishes:
         refused |= {id: f"the policy of this site ({POLICY}) forbids it" for id in ids if matches(id, never)}
         refuse(strange(waivers, ids, refused))
     return replace(wishes, waivers=waivers)
-
-
-def with_recorded_waivers(what: ExamFlags, wishes: JobWishes) -> JobWishes:
-    """Those of the recorded run, unless a file is named for the replay."""
-    return (
-        wishes if not (what.waivers or what.no_waivers) else with_waivers(what, replace(wishes, waivers=()))
-    )

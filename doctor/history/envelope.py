@@ -12,12 +12,12 @@ class CheckHistory(msgspec.Struct, kw_only=True):
 
     first: str
     """When it failed first."""
-    last: str = ""
+    last: str
     """When it failed last."""
     runs: int = 0
     """The runs in which it failed."""
-    changes: int = 0
-    """How often it came or went."""
+    returns: int = 0
+    """How often it came back within a week."""
     headline: str = ""
     """The latest finding in a few words."""
 

@@ -7,13 +7,16 @@ waived was looked at, and is no fault.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from datetime import date
 
 from doctor.history.envelope import CheckHistory, Machine
 from doctor.history.kept import ENDED, EXAMINES, KeptFinding, KeptReport
 from doctor.model import HostStatus, Status
 
+SOON = 7
+"""Days within which a fault that comes back was never gone for long."""
 _LOOKED = (Status.PASS, Status.WAIVED)
 Found = Mapping[str, str]
 """Check -> the headline of its finding."""
@@ -38,12 +41,10 @@ class _Tracked:
         """One run. `passed` has the checks that were looked at and found nothing."""
         machine, before, day = self.machine, self.open, when[:10]
         self.open = (before - passed) | found.keys()
-        for check in before - self.open:
-            machine.checks[check].changes += 1
         for check, says in found.items():
-            known = machine.checks.setdefault(check, CheckHistory(first=when))
+            known = machine.checks.setdefault(check, CheckHistory(first=when, last=when))
+            known.returns += check not in before and known.runs > 0 and _soon(known.last, when)
             known.last, known.runs, known.headline = when, known.runs + 1, says
-            known.changes += check not in before
         if not before:
             self._note_fall(day, found, passed, accusing)
         if found or (well and not self.open):
@@ -154,12 +155,9 @@ def _passed(report: KeptReport, wanted: Collection[str]) -> Mapping[str, set[str
     return passed
 
 
+def _soon(last: str, when: str) -> bool:
+    return (date.fromisoformat(when[:10]) - date.fromisoformat(last[:10])).days <= SOON
+
+
 def _count(numbers: dict[str, int], name: str) -> None:
     numbers[name] = numbers.get(name, 0) + 1
-
-
-def fleet_of(reports: Iterable[KeptReport], accusing: Iterable[str]) -> Fleet:
-    fleet = Fleet(frozenset(accusing))
-    for report in reports:
-        fleet.add(report)
-    return fleet

@@ -83,12 +83,6 @@ class Kept:
     open_to_others: list[str] = field(default_factory=list)
     """Sentences about folders into which others could have put runs."""
 
-    def note(self, path: str, started: str) -> None:
-        if started:
-            self.files.append((started, path))
-        else:
-            self.pass_over(path, "is not a report of doctor")
-
     def pass_over(self, path: str, why: str) -> None:
         if len(self.passed_over) < MOST_PASSED_OVER:
             self.passed_over[path] = why
@@ -122,11 +116,11 @@ def find_runs(folders: Iterable[Path]) -> Kept:
                     path = os.path.join(top, name)
                     try:
                         owners.add(user_name(os.lstat(path).st_uid))
-                        found = _STARTED.search(_beginning(path, HEAD))
-                    except OSError as error:
+                        if not (found := _STARTED.search(_beginning(path, HEAD))):
+                            raise ValueError("is not a report of doctor")
+                        kept.files.append((found[1].decode(), path))
+                    except (OSError, ValueError) as error:
                         kept.pass_over(path, _words(error))
-                    else:
-                        kept.note(path, found[1].decode() if found else "")
         if why := why_not_ours(folder):
             kept.open_to_others.append(f"{folder}: {why}; its runs are those of {', '.join(sorted(owners))}")
     return kept
@@ -144,4 +138,6 @@ def _beginning(path: str, most: int) -> bytes:
 def _words(error: Exception) -> str:
     if isinstance(error, OSError):
         return "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
-    return f"is damaged, or of another version of doctor: {clean_line(str(error))[:200]}"
+    damaged = isinstance(error, msgspec.DecodeError | RecursionError | UnicodeDecodeError)
+    about = clean_line(str(error))[:200]
+    return f"is damaged, or of another version of doctor: {about}" if damaged else about

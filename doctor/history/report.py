@@ -13,12 +13,12 @@ from doctor.report.files.envelope import EnvelopeRun, counts, host_entries, verd
 from doctor.report.page.card import Card, CardKind, Grid, Medium, Page, Pairs, Part, Row, Square, Table
 from doctor.text.nodeset import fold
 
-FLAPS = 4
-"""A check that came or went at least this often flaps."""
+FLAPS = 2
+"""A check that came back within a week at least this often flaps."""
 MOST_DAYS = 92
 """The days of the drawing: the last ones of the history."""
 MOST_ROWS = 200
-FEW = 10
+FEW = 20
 _DAYS = "✗ faulty on that day, ✓ examined and not faulty. Without a sign: not decided."
 _MARKS = {True: Square("✗", CardKind.FAIL, "faulty"), False: Square("✓", CardKind.GOOD, "not faulty")}
 
@@ -77,7 +77,14 @@ def _card(machine: Machine, machines: int) -> Card:
         Row("names", tuple(machine.names) if len(machine.names) > 1 else ()),
     )
     said = f"became faulty on {days} days; chance gives it {machine.expected:.1f}"
-    return Card("SUSPECT", CardKind.WARN, machine.name, said, rows=tuple(row for row in rows if row.lines))
+    return Card(
+        "SUSPECT",
+        CardKind.WARN,
+        machine.name,
+        said,
+        tag=next(iter(machine.fell)),
+        rows=tuple(row for row in rows if row.lines),
+    )
 
 
 def _parts(kept: Kept, machines: Sequence[Machine]) -> Iterator[Part]:
@@ -93,9 +100,9 @@ def _parts(kept: Kept, machines: Sequence[Machine]) -> Iterator[Part]:
         for each in troubled
     ]
     yield from _table("Who was faulty", ("HOST", "RUNS", "FIRST", "LAST", "CHECKS (RUNS)"), rows)
-    found = [(each, check, known.changes) for each in troubled for check, known in each.checks.items()]
-    flapping = [(each.name, check, str(changes)) for each, check, changes in found if changes >= FLAPS]
-    yield from _table("Checks that flap", ("HOST", "CHECK", "CAME OR WENT"), flapping)
+    found = [(each, check, known.returns) for each in troubled for check, known in each.checks.items()]
+    flapping = [(each.name, check, str(returns)) for each, check, returns in found if returns >= FLAPS]
+    yield from _table("Checks that flap", ("HOST", "CHECK", "CAME BACK"), flapping)
     ended = [(each.name, str(number), why) for each in machines for why, number in each.ended.items()]
     yield from _table("Jobs that ended", ("HOST", "JOBS", "WHY"), ended)
     if troubled:
@@ -105,9 +112,9 @@ def _parts(kept: Kept, machines: Sequence[Machine]) -> Iterator[Part]:
 
 
 def _table(label: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Iterator[Table]:
-    if rows:
-        more = f"{len(rows) - MOST_ROWS} more are in the JSON." if len(rows) > MOST_ROWS else ""
-        yield Table(label, heads, tuple(rows[:MOST_ROWS]), note=more)
+    for on, most in ((Medium.BRIEF, FEW), (Medium.FULL, MOST_ROWS)) if rows else ():
+        more = f"{len(rows) - most} more are in the JSON." if len(rows) > most else ""
+        yield Table(label, heads, tuple(rows[:most]), on, more)
 
 
 def _days(machines: Sequence[Machine], days: Sequence[str]) -> Grid:

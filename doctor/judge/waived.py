@@ -30,23 +30,19 @@ def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
         return
     groups: dict[Waiver | None, list[str]] = {}
     for host in result.hosts:
-        waiver = _waiver_of(known.get((result.check, host), ()), problem, host, day)
+        waiver = _waiver_of(known.get((result.check, host), ()), problem, host)
         groups.setdefault(waiver, []).append(host)
     for waiver, hosts in groups.items():
-        own = problem if len(groups) == 1 else _of_hosts(problem, hosts)
-        status = Status.WAIVED if waiver and not waiver.expired(day) else result.status
+        where = tuple(place for place in problem.where if len(groups) == 1 or place.host in (None, *hosts))
+        own = replace(problem, where=where, hosts=tuple(hosts) if problem.hosts else ())
+        status = Status.WAIVED if waiver and waiver.until >= day else result.status
         yield replace(result, hosts=tuple(hosts), status=status, problem=own, waiver=waiver)
 
 
-def _of_hosts(problem: Problem, hosts: Sequence[str]) -> Problem:
-    where = tuple(place for place in problem.where if place.host in (None, *hosts))
-    return replace(problem, where=where, hosts=tuple(host for host in problem.hosts if host in hosts))
-
-
-def _waiver_of(waivers: Iterable[Waiver], problem: Problem, host: str, day: str) -> Waiver | None:
-    """The waiver that covers the problem; one that has expired only if there is no other."""
+def _waiver_of(waivers: Iterable[Waiver], problem: Problem, host: str) -> Waiver | None:
+    """The waiver that covers the problem the longest; one that has expired only if there is no other."""
     covering = [each for each in waivers if _covers(each.subject, problem, host)]
-    return max(covering, key=lambda each: (not each.expired(day), each.until), default=None)
+    return max(covering, key=lambda each: each.until, default=None)
 
 
 def _covers(subject: str, problem: Problem, host: str) -> bool:

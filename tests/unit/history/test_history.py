@@ -15,7 +15,7 @@ import pytest
 
 from doctor import cli
 from doctor.history.envelope import Machine
-from doctor.history.fleet import Fleet, fleet_of
+from doctor.history.fleet import Fleet
 from doctor.history.kept import KeptReport
 from doctor.history.suspects import suspect
 from tests.support.cases import cases
@@ -57,7 +57,9 @@ def run(
 
 
 def fleet(runs: Iterable[dict[str, Any]]) -> Fleet:
-    made = fleet_of((msgspec.convert(each, KeptReport, strict=False) for each in runs), ACCUSING)
+    made = Fleet(frozenset(ACCUSING))
+    for each in runs:
+        made.add(msgspec.convert(each, KeptReport, strict=False))
     suspect(made.machines)
     return made
 
@@ -119,7 +121,7 @@ def test_a_run_decides_only_what_it_looked_at() -> None:
     runs = [run(0, ["a"], {"a": "gpu-xid"}), run(1, ["a"], {}, looked=["shm-small"])]
     assert (one(runs).runs, one(runs).undecided) == (1, 1)
     later = one([*runs, run(2, ["a"], {})])
-    assert (later.runs, later.faulty, later.checks["gpu-xid"].changes) == (2, 1, 2)
+    assert (later.runs, later.faulty, later.checks["gpu-xid"].returns) == (2, 1, 0)
     assert later.days == {"2026-01-01": True, "2026-01-03": False}
 
 
@@ -251,7 +253,7 @@ def test_a_check_that_comes_and_goes_flaps(tmp_path: Path) -> None:
     for day in range(6):
         kept(tmp_path, f"{day}.json", run(day, ["a"], {"a": "shm-small"} if day % 2 else {}))
     _, text, said = history(str(tmp_path))
-    assert said["history"]["machines"][0]["checks"]["shm-small"]["changes"] == 5
+    assert said["history"]["machines"][0]["checks"]["shm-small"]["returns"] == 2
     assert "Checks that flap" in text
 
 

@@ -1,8 +1,8 @@
-"""Faults that are known and accepted until a date, from an inventory or the file of --waivers.
+"""Faults that are known and accepted until a date, from an inventory or a file of its form (--waivers).
 
     waivers:
       - check: shm-small            # the id of a check
-        hosts: node[3-4]            # a node set; in an inventory also @group
+        hosts: node[3-4]            # a node set, or an @group of the file
         subject: device 3           # optional: only this part of the host
         reason: waits for memory, ticket 4711
         owner: ops@example.org
@@ -15,33 +15,19 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date
-from pathlib import Path
 
 from doctor.errors import Mistake, UsageError, suggest
 from doctor.model import Waiver
 from doctor.text.nodeset import Groups, unfold
 from doctor.text.redact import redact
-from doctor.text.textfile import refuse, said, shown
-from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable, read_yaml
+from doctor.text.textfile import said, shown
+from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable
 
 KEYS = ("check", "hosts", "subject", "reason", "owner", "until")
 REQUIRED = ("check", "hosts", "reason", "owner", "until")
 LONGEST = 200
 """The most characters of a value, except of a node set."""
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-
-
-def read_waivers(path: Path) -> tuple[Waiver, ...]:
-    """The waivers of a file. Raises InputErrors."""
-    document = read_yaml(path)
-    reader, root = WaiverReader(document.file, mistakes=list(document.mistakes)), document.root
-    found: tuple[Waiver, ...] = ()
-    if isinstance(root, YamlTable) and [key.text for key, _ in root.rows] == ["waivers"]:
-        found = reader.read(root.rows[0][1])
-    else:
-        reader.report(root, "a file of waivers has the key 'waivers' alone, with a list")
-    refuse(reader.mistakes)
-    return found
 
 
 def strange(

@@ -19,9 +19,10 @@ from doctor.facts.smoke import SMOKE
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import is_always_made, matches
 from doctor.judge.registry import find_checks
+from doctor.targets.inventoryfile import read_inventory
 from doctor.text.printable import clean_line
 from doctor.text.textfile import read_bytes, refuse, shown
-from doctor.waivers import read_waivers, strange
+from doctor.waivers import strange
 
 POLICY = Path("/etc/cluster-doctor/policy.toml")
 ALWAYS = "without an answer nothing else is known of the host; leave it out with --exclude"
@@ -69,7 +70,8 @@ def with_waivers(what: ExamFlags, wishes: JobWishes) -> JobWishes:
     """The wishes with the waivers of the inventory and of --waivers. Raises InputErrors."""
     if what.no_waivers:
         return replace(wishes, waivers=())
-    waivers = (*wishes.waivers, *(read_waivers(what.waivers) if what.waivers else ()))
+    more = read_inventory(what.waivers).wishes.waivers if what.waivers else ()
+    waivers = (*wishes.waivers, *more)
     if waivers:
         checks = find_checks(what.checks).checks
         ids = [check.id for check in checks]

@@ -18,8 +18,6 @@ class CheckHistory(msgspec.Struct, kw_only=True):
     """The runs in which it failed."""
     returns: int = 0
     """How often it came back within a week."""
-    headline: str = ""
-    """The latest finding in a few words."""
 
 
 class Machine(msgspec.Struct, kw_only=True):
@@ -71,7 +69,7 @@ class HistoryPart(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
     """Each machine; the most often faulty first."""
     passed_over: dict[str, str]
-    """The files that were passed over, and why; of very many only the first."""
+    """The files that were passed over, and why."""
     open_to_others: tuple[str, ...]
     """Folders into which others could have put runs, and whose these are."""
 

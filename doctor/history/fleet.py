@@ -18,8 +18,10 @@ from doctor.model import HostStatus, Status
 SOON = 7
 """Days within which a fault that comes back was never gone for long."""
 _LOOKED = (Status.PASS, Status.WAIVED)
-Found = Mapping[str, str]
-"""Check -> the headline of its finding."""
+
+
+Faults = Mapping[str, None]
+"""The checks that failed, in the order of the findings."""
 
 
 @dataclass(slots=True)
@@ -36,15 +38,15 @@ class _Tracked:
     """Whether one of them did."""
 
     def note(
-        self, when: str, found: Found, passed: set[str], accusing: Collection[str], *, well: bool
+        self, when: str, found: Faults, passed: set[str], accusing: Collection[str], *, well: bool
     ) -> None:
         """One run. `passed` has the checks that were looked at and found nothing."""
         machine, before, day = self.machine, self.open, when[:10]
         self.open = (before - passed) | found.keys()
-        for check, says in found.items():
+        for check in found:
             known = machine.checks.setdefault(check, CheckHistory(first=when, last=when))
             known.returns += check not in before and known.runs > 0 and _soon(known.last, when)
-            known.last, known.runs, known.headline = when, known.runs + 1, says
+            known.last, known.runs = when, known.runs + 1
         if not before:
             self._note_fall(day, found, passed, accusing)
         if found or (well and not self.open):
@@ -53,7 +55,7 @@ class _Tracked:
         else:
             machine.undecided += 1
 
-    def _note_fall(self, day: str, found: Found, passed: set[str], accusing: Collection[str]) -> None:
+    def _note_fall(self, day: str, found: Faults, passed: set[str], accusing: Collection[str]) -> None:
         """The first check that accuses the machine gets the day: the others see the same fault."""
         if self.today != day:
             self.today, self.looked, self.fell = day, set(), False
@@ -77,15 +79,11 @@ class Fleet:
     """Jobs whose end is explained."""
     first: str = ""
     last: str = ""
-    _tracked: list[_Tracked] = field(default_factory=list)
+    machines: list[Machine] = field(default_factory=list)
     _by_name: dict[str, _Tracked] = field(default_factory=dict)
     _by_serial: dict[str, _Tracked] = field(default_factory=dict)
     _found: set[str] = field(default_factory=set)
     """All checks that ever failed."""
-
-    @property
-    def machines(self) -> tuple[Machine, ...]:
-        return tuple(each.machine for each in self._tracked)
 
     def add(self, report: KeptReport) -> None:
         when, command = report.run.started, report.run.command
@@ -98,10 +96,10 @@ class Fleet:
 
     def _note_run(self, report: KeptReport, when: str) -> None:
         self.runs += 1
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+        found: dict[str, dict[str, None]] = defaultdict(dict)
         for finding in _roots(report):
             for name in finding.hosts:
-                found[name].setdefault(finding.check or "", finding.headline)
+                found[name][finding.check or ""] = None
         self._found.update(*found.values())
         passed = _passed(report, self._found | self.accusing)
         serials = Counter(host.serial for host in report.hosts)
@@ -118,7 +116,7 @@ class Fleet:
             tracked = under  # what was seen under the name before it told its number
         if tracked is None:
             tracked = _Tracked(Machine(name=name, names=[]))
-            self._tracked.append(tracked)
+            self.machines.append(tracked.machine)
         machine = tracked.machine
         if serial:
             machine.serial = serial

@@ -28,7 +28,6 @@ BESIDE = (".run.json", ".evidence.json")
 HEAD = 4096
 """The bytes in which a report says when it began."""
 MOST_BYTES = 64_000_000
-MOST_PASSED_OVER = 1000
 _TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
 _STARTED = re.compile(rf'"started"\s*:\s*"({_TIME})"'.encode())
 _is_host = lru_cache(maxsize=200_000)(is_host)
@@ -51,7 +50,6 @@ class KeptFinding(msgspec.Struct, frozen=True):
     id: str
     status: Status
     hosts: tuple[str, ...]
-    headline: str
     check: CheckId | None = None
     cause: str | None = None
     because: str | None = None
@@ -79,13 +77,9 @@ class Kept:
 
     files: list[tuple[str, str]] = field(default_factory=list)
     passed_over: dict[str, str] = field(default_factory=dict)
-    """File -> why; of very many only the first."""
+    """File -> why."""
     open_to_others: list[str] = field(default_factory=list)
     """Sentences about folders into which others could have put runs."""
-
-    def pass_over(self, path: str, why: str) -> None:
-        if len(self.passed_over) < MOST_PASSED_OVER:
-            self.passed_over[path] = why
 
     def runs(self) -> Iterator[KeptReport]:
         """Each run, in the order in which they began; copies count once."""
@@ -94,12 +88,12 @@ class Kept:
             try:
                 report = msgspec.json.decode(_beginning(path, MOST_BYTES), type=KeptReport)
             except (OSError, ValueError, RecursionError) as error:  # a DecodeError is a ValueError
-                self.pass_over(path, _words(error))
+                self.passed_over[path] = _words(error)
                 continue
             names = [host.name for host in report.hosts]
             named = {*names, *(host for each in report.findings for host in each.hosts)}
             if len({*names}) < len(names) or not all(map(_is_host, named)):
-                self.pass_over(path, "is damaged: its hosts do not add up")
+                self.passed_over[path] = "is damaged: its hosts do not add up"
             elif (key := hash((report.run, report.hosts, report.findings))) not in seen:
                 seen.add(key)
                 yield report
@@ -120,7 +114,7 @@ def find_runs(folders: Iterable[Path]) -> Kept:
                             raise ValueError("is not a report of doctor")
                         kept.files.append((found[1].decode(), path))
                     except (OSError, ValueError) as error:
-                        kept.pass_over(path, _words(error))
+                        kept.passed_over[path] = _words(error)
         if why := why_not_ours(folder):
             kept.open_to_others.append(f"{folder}: {why}; its runs are those of {', '.join(sorted(owners))}")
     return kept

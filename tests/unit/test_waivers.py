@@ -12,8 +12,8 @@ from doctor.exam import policy
 from doctor.exam.policy import refuse_skipped, with_waivers
 from doctor.exam.request import ExamFlags
 from doctor.job.wishes import JobWishes
+from doctor.model import Waiver
 from doctor.targets.inventoryfile import read_inventory
-from doctor.waivers import read_waivers
 from tests.support.cases import cases
 
 WHOLE = "check: shm-small, hosts: 'node[1-2]', reason: r, owner: o, until: 2030-01-31"
@@ -39,15 +39,15 @@ def mistakes(read: Callable[[], object]) -> list[str]:
     return [str(each)[str(each).index("w.yaml") :] for each in caught.value.mistakes]
 
 
-def given(path: Path) -> object:
-    return with_waivers(ExamFlags(waivers=path), JobWishes())
+def given(path: Path) -> tuple[Waiver, ...]:
+    return with_waivers(ExamFlags(waivers=path), JobWishes()).waivers
 
 
 def test_a_whole_file(write: Write) -> None:
-    (found,) = read_waivers(write(f"waivers:\n  - {{{WHOLE}, subject: device 3}}\n"))
+    (found,) = given(write(f"waivers:\n  - {{{WHOLE}, subject: device 3}}\n"))
     assert (found.check, found.hosts, found.subject) == ("shm-small", ("node1", "node2"), "device 3")
     assert found.place.endswith("w.yaml:2:5")
-    assert read_waivers(write("waivers: []\n")) == ()
+    assert given(write("waivers: []\n")) == ()
 
 
 @cases

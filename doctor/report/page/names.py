@@ -130,5 +130,5 @@ def waiver_words(waiver: Waiver | None, status: Status) -> str:
     """Who accepts a finding until when, or accepted it; empty if nobody does."""
     if waiver is None:
         return ""
-    until = "until" if status is Status.WAIVED else "expired: it was until"
-    return f"{until} {waiver.until}, {waiver.owner}: {waiver.reason}"
+    expired = "" if status is Status.WAIVED else "expired: "
+    return f"{expired}accepted until {waiver.until} by {waiver.owner}: {waiver.reason}"

@@ -97,7 +97,7 @@ def test_a_waived_fault_does_not_fail_and_did_not_pass() -> None:
 
 def test_every_output_says_who_waives_what_until_when() -> None:
     found = shm(HELD)
-    said = f"until {LATER}, ops: a cable is on its way"
+    said = f"accepted until {LATER} by ops: a cable is on its way"
     assert "WAIVED  node2" in text(found, 100)
     assert said in text(found, 100)
     assert "Waived: node2 (shm-small)." in text(found, 100)
@@ -126,8 +126,8 @@ def test_an_expired_waiver_gives_the_fault_back_and_says_so() -> None:
     found = shm(OVER)
     assert found.verdict is Verdict.FAULTY
     assert {host.name for host in found.hosts if host.status is HostStatus.FAULTY} == {"node2"}
-    assert f"expired: it was until {BEFORE}, ops: a cable is on its way" in text(found, 100)
-    assert f"waiver: expired: it was until {BEFORE}, ops: a cable is on its way" in as_junit(found).decode()
+    assert f"expired: accepted until {BEFORE} by ops: a cable is on its way" in text(found, 100)
+    assert f"waiver: expired: accepted until {BEFORE} by ops: a cable" in as_junit(found).decode()
     (finding,) = (each for each in json.loads(json_of(found))["findings"] if each["check"] == "shm-small")
     assert (finding["status"], finding["waiver"]["until"]) == ("fail", BEFORE)
 

@@ -51,6 +51,7 @@ def preflight(
     monkeypatch.setenv("MS_ROLE", "MS_SCHED")
     save(recording(NAMES), tmp_path / "replay.out")
     (tmp_path / "more.py").write_text(PLUG_IN)
+    (tmp_path / "waivers.out").write_text("waivers: []\n")
 
     def call(*names: str) -> tuple[int, str, str]:
         code = run(["preflight", *(word for name in names for word in typed(ALL[name], tmp_path))])

@@ -1,4 +1,4 @@
-"""Programs that a shell runs, on a host or for the user: each is a file beside the module that sends it."""
+"""Programs that a shell runs, on a host or for the user, and tables: each is a file beside its module."""
 
 from pathlib import Path
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import yaml
 
-from tests.support.paths import ROOT
+from tests.support.paths import REFUSALS, ROOT
 
 Sentence = tuple[str, str]
 """Where it is, and its template: `{}` is a hole, `{a|b}` a choice of words."""
@@ -43,7 +43,13 @@ _NO_PROSE = (
 
 
 def sentences() -> list[Sentence]:
-    return [*_of_code(), *_of_playbooks()]
+    return [*_of_code(), *_of_playbooks(), *_of_refusals()]
+
+
+def _of_refusals() -> Iterator[Sentence]:
+    """The second and the third line of each entry."""
+    for row in REFUSALS.read_text().split("\n\n")[1:]:
+        yield from ((REFUSALS.name, each) for each in row.splitlines()[1:3] if is_prose(each))
 
 
 def _of_code() -> Iterator[Sentence]:

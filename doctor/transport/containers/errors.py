@@ -26,7 +26,7 @@ def not_entered(why: UnreachedHost, host: Host, said: str) -> UnreachedHost:
         remedy = "Run the same by hand. It needs -i and no -t."
         look = ""
     else:
-        what = " ".join(refusal.summary.replace("{}", caught).split()).replace("()", "")
+        what = refusal.meaning(caught)
         remedy = refusal.remedy
         typed = refusal.look.replace("{}", caught) if caught or "{}" not in refusal.look else "ps -a"
         look = f"{_engine_command(entry)} {typed}" if typed else ""

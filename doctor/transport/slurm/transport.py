@@ -15,6 +15,7 @@ from doctor.model import Answer, Host, UnreachedHost
 from doctor.transport import Script, Session
 from doctor.transport.errors import CannotReach, no_turn
 from doctor.transport.slurm import errors
+from doctor.transport.slurm.allocation import Allocation
 from doctor.transport.slurm.output import down_nodes, job_nodes
 from doctor.transport.slurm.program import SrunProgram
 from doctor.transport.slurm.squeue import scontrol
@@ -62,9 +63,12 @@ class SlurmTransport:
 
     name = "srun"
 
-    def __init__(self, hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
+    def __init__(
+        self, hosts: Sequence[Host], environ: Mapping[str, str], given: Allocation | None = None
+    ) -> None:
+        """`given`: the nodes were taken for this run."""
         self._names = [host.name for host in hosts]
-        self._environ = environ
+        self._environ, self._given = environ, given
         self._down: dict[str, CannotReach] | None = None
         self._without: frozenset[str] = frozenset()
         self._steps: list[SrunStep] = []
@@ -88,6 +92,8 @@ class SlurmTransport:
         for each in closing:
             each.join()
         self._steps.clear()
+        if self._given is not None:
+            self._given.close()
 
     def _launch(self, scripts: Mapping[str, Script], until: float) -> _Crew:
         if self._down is None:

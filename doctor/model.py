@@ -150,6 +150,8 @@ class Host:
     ranks: int | None = None
     python: str | None = None
     expected: Mapping[str, str] = field(default_factory=dict)
+    node: str | None = None
+    """The node on which it runs, if it is a pod."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -140,7 +140,7 @@ DEMO_OPTIONS = (
 """The options of a demo: those that show a report, without those from whose output jobs are started."""
 TRAINING = ("--steps", "--tp", "--smoke-timeout", "--inject")
 FACTS = (
-    *("--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline", "--python"),
+    *("--transport", "--allocate", "--fanout", "--connect-timeout", "--timeout", "--deadline", "--python"),
     *("--save", "--replay", "--json", "--color", "--no-color"),
     *("--html", "--markdown", "--quiet", "--verbose"),
 )
@@ -195,7 +195,7 @@ app.command(
         ("doctor hang --job 4711 --watch", "wait until this Slurm job hangs"),
         ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
     ),
-)(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang))
+)(takes(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang))
 app.command(
     "slow",
     help="Find the rank or link that makes a running job slow.",
@@ -204,7 +204,7 @@ app.command(
         ("doctor slow --local --for 30", "on this machine, for longer"),
         ("doctor slow --replay slow.json -v", "judge it again, with all ranks"),
     ),
-)(takes(*ranktable.HOSTS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_slow))
+)(takes(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_slow))
 app.command(
     "facts",
     help="Show what each host reports about itself; outliers are marked.",

@@ -64,20 +64,20 @@ def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[...,
             for name, kind in groups.items()
         }
 
-        def filled(context: typer.Context, **values: Any) -> int:
-            given: dict[str, Any] = {"context": context} if "context" in signature.parameters else {}
+        def filled(caller: typer.Context, **values: Any) -> int:
+            given: dict[str, Any] = {"context": caller} if "context" in signature.parameters else {}
             for name, kind in groups.items():
                 of_it = {each.name: values[each.name] for _, each in chosen[name]}
                 given[name] = _fill(
-                    kind, of_it, **_typed_fields(context, chosen[name]) if kind is Request else {}
+                    kind, of_it, **_typed_fields(caller, chosen[name]) if kind is Request else {}
                 )
             return run(**given)
 
         own = sorted((each for some in chosen.values() for _, each in some), key=_place)
         own += [each for _, each in _parameters(LanguageWish)]
-        context = inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-        filled.__signature__ = inspect.Signature([context, *own])  # type: ignore[attr-defined]
-        filled.__annotations__ = {each.name: each.annotation for each in (context, *own)}
+        caller = inspect.Parameter("caller", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+        filled.__signature__ = inspect.Signature([caller, *own])  # type: ignore[attr-defined]
+        filled.__annotations__ = {each.name: each.annotation for each in (caller, *own)}
         return filled
 
     return command

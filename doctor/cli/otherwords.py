@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 _OPTIONS = {
-    "HOSTS": "-n -H -w -N --hosts --host --hostname --hostnames --host-list --hostlist --node --nodes "
+    "HOSTS": "-H -w -N --hosts --host --hostname --hostnames --host-list --hostlist --node --nodes "
     "--nodelist --node-list --nodeset --nnodes --num-nodes --servers --server --machines --machine --targets",
     "--hostfile": "-f --machinefile --machine-file --hosts-file --hostsfile --host-file --nodefile",
     "--ranks-per-host": "--nproc-per-node --nproc --np --ranks --ntasks-per-node --tasks-per-node --ppn "
@@ -15,7 +15,9 @@ _OPTIONS = {
     "--jump": "--proxy --bastion --proxy-jump --proxyjump --jump-host --jumphost --gateway",
     "--accept-new": "--insecure -k --yes -y --trust --no-host-key-checking",
     "--sudo": "--become -b --root --as-root",
-    "--enter": "--container --docker --pod --exec",
+    "--enter": "--docker --exec",
+    "--pods": "--pod --selector --label-selector",
+    "--namespace": "--kube-namespace --ns",
     "--local": "--localhost --this-host --self",
     "--exclude": "-x --without --skip-hosts --ignore",
     "--python": "--interpreter --venv --conda --env-python",

@@ -20,7 +20,7 @@ from doctor.text.announce import announce
 from doctor.text.printable import clean_line
 
 KNOWN = (
-    *("HOSTS", "--hostfile", "--local", "--exclude", "--only", "--skip", "--need-hosts"),
+    *("HOSTS", "--hostfile", "--pods", "--local", "--exclude", "--only", "--skip", "--need-hosts"),
     *("--shadow", "--per-host"),
 )
 """Options that the file replaces, or whose output is about all that a run looks at."""

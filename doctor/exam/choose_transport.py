@@ -16,12 +16,13 @@ from doctor.model import Host
 from doctor.targets.inputkind import refuse_other
 from doctor.targets.inventory import Targets
 from doctor.text.nodeset import check_jump, check_user, fold, unfold
-from doctor.text.textfile import read_text
+from doctor.text.textfile import read_text, shown
 from doctor.text.trace import begin_trace
 from doctor.transport.ssh.settings import SshSettings
 
 if TYPE_CHECKING:
     from doctor.transport import Transport
+    from doctor.transport.slurm.allocation import Allocation
 
 
 _PUBLIC_KEY = re.compile(r"(?:ssh|ecdsa|sk)-[\w@.-]+ AAAA")
@@ -57,13 +58,19 @@ def choose_transport(
         from doctor.transport.local import LocalTransport
 
         return LocalTransport()
+    if way.allocate and way.transport != "srun":
+        raise UsageError("--allocate takes nodes from Slurm, for srun.", "Type: --transport srun --allocate")
+    if targets.pods is not None:
+        return targets.pods(hosts, way.fanout)
     if way.transport == "srun" or (
         way.transport == "auto" and targets.source == SLURM and _by_srun(way, hosts, environ)
     ):
         from doctor.transport.slurm.transport import SlurmTransport
 
+        given = _allocated(way, hosts, environ) if way.allocate else None
+        environ = given.environ(environ) if given else environ
         _refuse_srun(hosts, environ)
-        return SlurmTransport(hosts, environ)
+        return SlurmTransport(hosts, environ, given)
     from doctor.transport.routing import RoutedTransport
 
     return RoutedTransport(
@@ -90,6 +97,16 @@ def _by_srun(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -
     )
 
 
+def _allocated(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -> Allocation:
+    """The nodes, taken from Slurm for this run."""
+    from doctor.transport.slurm.allocation import Allocation
+
+    if number := environ.get("SLURM_JOB_ID"):
+        hint = "Without --allocate its nodes are examined."
+        raise UsageError(f"--allocate: this is Slurm job {shown(number)} already.", hint)
+    return Allocation([host.name for host in hosts], way.deadline, environ)
+
+
 def _refuse_srun(hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
     """Refuse hosts outside the Slurm job: srun only reaches the nodes of its own job. If only the job is
     known, srun itself refuses them.
@@ -97,7 +114,7 @@ def _refuse_srun(hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
     if not environ.get("SLURM_JOB_ID"):
         hint = (
             "Run it in an sbatch script or in salloc's shell, put SLURM_JOB_ID=NUMBER before it, "
-            "or use --transport ssh."
+            "let --allocate take the nodes, or use --transport ssh."
         )
         raise UsageError("--transport srun works inside a Slurm allocation only.", hint)
     if not shutil.which("srun"):

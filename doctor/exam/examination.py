@@ -275,8 +275,17 @@ def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Tar
     it is not a training, because a script's list of hosts may have come out empty.
     """
     who = request.who
+    pods = None
+    if who.pods is None and (where := who.namespace or who.container or who.context):
+        named = f"Hosts are named without an option: doctor {request.command} {where}"
+        hint = f"Ranks: --ranks-per-host {where}." if where.isdigit() else named
+        raise UsageError("-n, --container and --context say where pods are, and --pods which.", hint)
+    if who.pods is not None:
+        from doctor.exam.pods import pods_of  # most runs have none
+
+        pods = pods_of(request)
     targets = read_targets(
-        who.hosts, who.hostfile, who.inventory, who.local, who.exclude, environ, who.rank_table
+        who.hosts, who.hostfile, who.inventory, who.local, who.exclude, environ, who.rank_table, pods
     )
     if targets.unnamed and request.way.transport != "local":
         outputs = request.outputs
@@ -284,7 +293,7 @@ def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Tar
             raise UsageError("No hosts are named.", NAME_THEM)
         (here,) = targets.hosts
         announce(f"no hosts are named: only this machine, {here.name}, is examined.")
-    return targets if request.way.logs_in else local_if_alone(targets)
+    return targets if request.way.logs_in or pods else local_if_alone(targets)
 
 
 def hosts_of(request: Request, targets: Targets) -> tuple[Host, ...]:

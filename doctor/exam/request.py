@@ -45,13 +45,17 @@ class HostFlags:
         "--rank-table FILE", "The job's rank table; its servers are the hosts."
     )
     slurm_job: str | None = host_option("--job ID", "The nodes of this Slurm job.")
+    pods: str | None = host_option("--pods SELECTOR", "Pods by label, or of a job: pytorchjob/NAME.")
+    namespace: str | None = host_option("-n, --namespace NAME", "The namespace of the pods.")
+    container: str | None = host_option("--container NAME", "The container of each pod.")
+    context: str | None = host_option("--context NAME", "The cluster of the pods, in the kubeconfig.")
     local: bool = host_option("--local", "This machine only.", default=False)
     exclude: tuple[str, ...] = host_option("--exclude NODESET", "Leave hosts out.", default=())
 
     @property
     def named(self) -> bool:
         """Whether an option names the hosts themselves; an inventory may only add to them."""
-        return bool(self.hosts or self.hostfile or self.local or self.rank_table)
+        return bool(self.hosts or self.hostfile or self.local or self.rank_table or self.pods is not None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +104,7 @@ class WayFlags:
     transport: str = host_option(
         "--transport NAME", "auto, ssh, openssh, srun or local.", default="auto", values=TRANSPORTS
     )
+    allocate: bool = host_option("--allocate", "With srun: take the nodes from Slurm.", default=False)
     fanout: int = any_option("--fanout N", "Connections made at once.", default=64, min=1, max=4096)
     connect_timeout: float | None = any_option(
         "--connect-timeout S", "Seconds to log in. Default: 10.", **SECONDS

@@ -17,10 +17,20 @@ from doctor.transport.way import Typed, Way
 if TYPE_CHECKING:
     from doctor.targets.inventory import Targets
 
-NAMED = ("--hostfile", "--exclude")
+NAMED = ("--hostfile", "--pods", "--exclude")
 REACHED = (
     *("--local", "--inventory", "--rank-table", "--user", "--port", "--identity", "--jump", "--ssh-config"),
-    *("--transport", "--enter", "--python", "--sudo", "--fanout", "--connect-timeout", "--timeout"),
+    *("--namespace", "--container", "--context"),
+    *(
+        "--transport",
+        "--allocate",
+        "--enter",
+        "--python",
+        "--sudo",
+        "--fanout",
+        "--connect-timeout",
+        "--timeout",
+    ),
 )
 """Options that reach hosts. --accept-new is left out: whether to trust a key is decided each time."""
 ASKED = (
@@ -62,7 +72,7 @@ def way_to(
     """The way to the hosts. It names files by absolute paths, so that its commands work in every folder. If
     `transport` is srun, `environ` names its job.
     """
-    if transport not in ("", "local", "ssh", "in-job"):  # SSH is the default for named hosts
+    if transport in ("openssh", "srun"):  # the others follow from the hosts
         request = replace(request, way=replace(request.way, transport=transport))
     given = dict(_given_options(request))
 

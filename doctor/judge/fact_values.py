@@ -118,7 +118,7 @@ def reached(seen: HostReading) -> Told | None:
     way = seen.reading.recording.transport
     more = f" through {seen.host.jump}" if seen.host.jump and way == "ssh" else ""
     more += ", in a container" if seen.host.enter else ""
-    words = {"ssh": "SSH", "local": "this machine", "in-job": "the job itself"}
+    words = {"ssh": "SSH", "local": "this machine", "in-job": "the job itself", "pods": "the API server"}
     return way + more, words.get(way, way) + more
 
 

@@ -49,6 +49,7 @@ class HostReport:
     product: str
     status: HostStatus
     reason: str | None
+    node: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -374,7 +375,8 @@ def host_reports(
         else:
             status = HostStatus.HEALTHY
         address = plan.data_address(host.name) or host.address
-        reports.append(HostReport(host.name, address, products.get(host.name, "unknown"), status, reason))
+        product = products.get(host.name, "unknown")
+        reports.append(HostReport(host.name, address, product, status, reason, host.node))
     return tuple(reports)
 
 

@@ -9,12 +9,15 @@ hostfile (user, slots) override the inventory. The order in which hosts are name
 host named twice counts once.
 """
 
+from __future__ import annotations
+
 import os
 import socket
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from ipaddress import ip_address
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.job.ranktable import read_table
@@ -35,6 +38,9 @@ from doctor.targets.inventoryfile import Inventory, read_inventory
 from doctor.text.nodeset import MOST_HOSTS, fold, is_host, is_ip, unfold, unfold_users
 from doctor.text.textfile import posix_cksum, read_bytes, refuse, shown, text_of
 
+if TYPE_CHECKING:
+    from doctor.transport import Transport
+
 COMMAND_LINE, LOCAL = "the command line", "local"
 
 
@@ -48,6 +54,8 @@ class Targets:
     wishes: JobWishes = field(default_factory=JobWishes)
     unnamed: bool = False
     """Whether no host was named, so that the only host is this machine."""
+    pods: Callable[[Sequence[Host], int], Transport] | None = None
+    """The way into the hosts, given --fanout, if they are pods that are entered from this process."""
 
 
 def read_targets(
@@ -58,8 +66,11 @@ def read_targets(
     exclude: Sequence[str],
     environ: Mapping[str, str],
     rank_table: Path | None = None,
+    found: Targets | None = None,
 ) -> Targets:
-    """The hosts of this run. Raises UsageError, or one InputErrors with the mistakes of all input files."""
+    """The hosts of this run; `found` are those that a cluster named. Raises UsageError, or one InputErrors
+    with the mistakes of all input files.
+    """
     _refuse_two_ways(nodesets, hostfile, local)
     refuse_other_words(nodesets, listed=inventory is not None)
     if hostfile is not None:
@@ -68,10 +79,11 @@ def read_targets(
     if rank_table is not None:
         file = table_file(rank_table, os.path.abspath(rank_table))
         stock = replace(stock, wishes=replace(stock.wishes, table=file))
-        if not (nodesets or listed or local):
+        if not (nodesets or listed or local or found):
             stock, listed = _of_table(file, stock)
-    named = _choose_hosts(nodesets, listed, local, stock, environ)
-    hosts = named.hosts if named.source.startswith("inventory ") else _with_settings(named, stock)
+    named = found or _choose_hosts(nodesets, listed, local, stock, environ)
+    whole = found or named.source.startswith("inventory ")
+    hosts = named.hosts if whole else _with_settings(named, stock)
     if len(hosts) > MOST_HOSTS:
         raise UsageError(f"{len(hosts):,} hosts are named, but at most {MOST_HOSTS:,} are supported")
     left = _without(hosts, exclude, stock)

@@ -15,7 +15,7 @@ from doctor.text.interpreter import to_type
 from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
 from doctor.text.option import LIVE
 from doctor.transport.advice import is_entry, is_number, is_whole_path, passes
-from doctor.transport.containers.command import HOST, PODS, tool_of
+from doctor.transport.containers.command import HOST, PODS, pod_entry, tool_of
 
 Typed = tuple[str, ...]
 """An option, followed by its value if it takes one."""
@@ -48,6 +48,10 @@ class Way:
     def local(self) -> bool:
         return ("--local",) in self.reached
 
+    @property
+    def of_pods(self) -> bool:
+        return any(option[0] == "--pods" for option in self.named)
+
     def typed(
         self,
         command: str,
@@ -68,7 +72,9 @@ class Way:
         words = ["doctor", *command.split()]
         if command == "ranktable check":
             words += [option[1] for option in self.reached if option[0] == "--rank-table"]
-        if not self.local and not (whole and any(o[0] == "--hostfile" for o in self.named)):
+        if self.of_pods and not whole and hosts:
+            words += ["--pods", f"pod/{self.node_set(hosts)}"]
+        elif not self.local and not (whole and any(o[0] in ("--hostfile", "--pods") for o in self.named)):
             words += [self.node_set(hosts)] if hosts else []
         line = shlex.join([*words, *(word for option in (*options, *more) for word in option)])
         return f"{IN_SLURM}{self.slurm_job} {line}" if self.slurm_job and BY_SRUN in more else line
@@ -78,8 +84,9 @@ class Way:
         machine. Empty if that cannot be known: process numbers inside a container differ from those outside.
         """
         given = {option[0]: option[1] for option in self.reached if len(option) == 2}
+        pod = pod_entry(*map(given.get, ("--namespace", "--context", "--container"))) if self.of_pods else ""
         try:
-            entry = shlex.split(given.get("--enter", "").replace(HOST, shlex.quote(host)))
+            entry = shlex.split(given.get("--enter", pod).replace(HOST, shlex.quote(host)))
         except ValueError:  # one of two quotes was hidden, together with a secret
             return ""
         if self.slurm_job and BY_SRUN in self.reached:
@@ -118,6 +125,7 @@ def _in_order(names: tuple[str, ...], login: str) -> str:
 _SSH = frozenset(
     {"--user", "--port", "--identity", "--jump", "--ssh-config", "--sudo", "--enter"}
     | {"--local", "--inventory", "--hostfile", "--connect-timeout", "--timeout"}
+    | {"--pods", "--namespace", "--container", "--context"}
 )
 _LETTERS = (("--ssh-config", "-F"), ("--user", "-l"), ("--jump", "-J"), ("--port", "-p"))
 _TRAINING = ("--steps", "--tp", "--smoke-timeout")
@@ -131,7 +139,14 @@ def _takes(command: str, option: str) -> bool:
     if command == "ranktable check":
         return option in _SSH
     if command in ("facts", "hang", "slow", "logs"):
-        return option in _SSH | {"--exclude", "--rank-table", "--transport", "--python", "--fanout"}
+        return option in _SSH | {
+            "--exclude",
+            "--rank-table",
+            "--transport",
+            "--allocate",
+            "--python",
+            "--fanout",
+        }
     if command in ("check", "smoke") and option in ("--no-smoke", *(_TRAINING if command == "check" else ())):
         return False
     return command in _EXAMINES
@@ -181,7 +196,7 @@ def _looks(pattern: str) -> Callable[[str], bool]:
 
 
 _FORMS: Mapping[str, Callable[[str], bool] | None] = {
-    **dict.fromkeys(("--local", "--sudo", "--strict", "--no-waivers", "--no-smoke", "--in-job")),
+    **dict.fromkeys(("--local", "--allocate", "--sudo", "--strict", "--no-waivers", "--no-smoke", "--in-job")),
     **dict.fromkeys(
         ("--hostfile", "--inventory", "--rank-table", "--waivers", "--ssh-config", "--identity"),
         is_whole_path,
@@ -195,6 +210,8 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     "--user": lambda text: passes(check_user, text),
     "--jump": lambda text: passes(check_jump, text),
     "--enter": is_entry,
+    "--pods": _looks(r"[A-Za-z0-9!(][\w.,/=!()\[\] -]{0,400}"),
+    **dict.fromkeys(("--namespace", "--container", "--context"), _looks(r"[A-Za-z0-9][\w.@:/+-]{0,200}")),
     "address": is_host,
     "--transport": _one_of("ssh", "openssh", "srun", "local"),
     "--python": lambda text: to_type(text) == text,

@@ -16,7 +16,10 @@ SHOWN = (
     *("--json", "--html", "--junit", "--markdown", "--prometheus"),
     *("--quiet", "--verbose", "--color", "--no-color"),
 )
-WAY = (*ranktable.SSH, "--transport", "--fanout", "--connect-timeout", "--timeout", "--deadline")
+WAY = (
+    *(*ranktable.SSH, "--transport", "--allocate", "--fanout"),
+    *("--connect-timeout", "--timeout", "--deadline"),
+)
 
 
 @takes("--rank-table", "--inventory", *WAY, "--checks", *SHOWN)

@@ -93,6 +93,8 @@ class HostEntry(msgspec.Struct, frozen=True, kw_only=True):
     """Why it is faulty or unexamined."""
     serial: str | None = None
     """The serial number of the machine; null if it was not read."""
+    node: str | None = None
+    """If it is a pod: the node on which it runs, as the cluster calls it."""
     facts: dict[str, str | int | float | list[str | int]] = {}
     """The facts that `doctor facts` shows about it, by key; facts that it did not report are left out."""
 

@@ -170,6 +170,7 @@ def _host(host: HostReport, report: Report) -> HostEntry:
         status=host.status,
         reason=host.reason,
         serial=known.serial or None if (known := report.seen.hardware.get(host.name)) else None,
+        node=host.node,
         facts=facts_of_host(report.seen.facts, host.name),
     )
 

@@ -96,10 +96,21 @@ def _about(report: Report) -> Iterator[tuple[str, str]]:
     if running:
         look = f"{again(report, 'hang', hosts=running)} says whether it hangs"
         yield "", f"a job runs on {fold(running)}: {look}"
+    if nodes := _nodes(report):
+        yield "", nodes
     if inside := seen_inside(report):
         yield "", inside
     if way and way.defaults:
         yield "", f"defaults from {way.defaults}"
+
+
+def _nodes(report: Report) -> str:
+    """Which pods are on which node of the cluster."""
+    on: dict[str, list[str]] = {}
+    for host in report.hosts:
+        if host.node:
+            on.setdefault(host.node, []).append(host.name)
+    return cut(", ".join(f"{fold(names)} on {node}" for node, names in on.items()), LONGEST)
 
 
 def _each(report: Report) -> tuple[str, ...]:

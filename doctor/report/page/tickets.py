@@ -45,6 +45,8 @@ def _rows(report: Report, host: HostReport, against: list[Finding]) -> Iterator[
         yield "Machine", known.model or NOT_READ
         yield "Serial number", known.serial or (HIDDEN if known.hidden else NOT_READ)
     yield "Address", host.address
+    if host.node:
+        yield "Node", host.node
     if known:
         yield "Network interface", known.interface or NOT_READ
         yield from ((part.name, _part(part)) for part in _parts(host.name, known, against))

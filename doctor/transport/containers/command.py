@@ -66,6 +66,13 @@ def entered(host: Host) -> str:
     return (host.enter or "").replace(HOST, shlex.quote(host.name))
 
 
+def pod_entry(namespace: str | None, context: str | None, container: str | None) -> str:
+    """The command that enters a pod, for each host of that name."""
+    given = (("--context", context), ("-n", namespace), ("-c", container))
+    options = [word for name, value in given if value for word in (name, shlex.quote(value))]
+    return " ".join(["kubectl", "exec", "-i", *options, HOST, "--"])
+
+
 def enter_all(hosts: Sequence[Host], text: str | None) -> tuple[Host, ...]:
     """`--enter` overrides the inventory. Raises UsageError if two hosts are the same container."""
     if text is not None:

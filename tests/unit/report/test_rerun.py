@@ -317,3 +317,19 @@ def test_recorded_options_fill_a_request(typed: list[Request], line: str) -> Non
     assert filled == replace(asked, who=replace(asked.who, hosts=()), typed=frozenset())
     kept = retyped(Request("check", typed=frozenset({"--sudo", "--user"})), found.reached)
     assert (kept.way.sudo, kept.way.user) == (False, None)
+
+
+def test_pods_are_reached_through_their_cluster_again(typed: list[Request]) -> None:
+    assert cli.run(shlex.split("check --pods app=train -n team --container main --context lab")) == 0
+    targets = read_targets(("node[1-4]",), None, None, False, (), {})
+    over = way_of(typed[-1], targets, "pods")
+    where = "--namespace team --container main --context lab"
+    assert again(sick(over), "hang") == f"doctor hang --pods app=train {where}"
+    seen = sick(over)
+    assert verify(seen, finding(seen)) == f"doctor check --pods pod/node2 --only shm-small {where}"
+    assert over.login("node2", ["kill", "7"]) == (
+        "kubectl exec -i --context lab -n team -c main node2 -- kill 7"
+    )
+    assert read_back(over) == over
+    wild = replace(over, named=(("--pods", "-x"),), reached=(("--context", "-o"), ("--namespace", "a b")))
+    assert (read_back(wild).named, read_back(wild).reached) == ((), ())

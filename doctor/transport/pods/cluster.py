@@ -1,0 +1,139 @@
+"""The API server of a cluster, by the package `kubernetes`: its pods, and commands started in them.
+
+No credential leaves this module: not in a sentence, not in a recording, not in a command line.
+"""
+
+import copy
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from doctor.errors import UsageError, suggest
+from doctor.text.textfile import shown
+from doctor.transport.pods.errors import message_of, not_entered, refused
+from doctor.transport.pods.podlist import Pod, read_pods
+
+PAGE = 500
+"""Pods in one answer."""
+SECONDS = (10.0, 30.0)
+"""To connect to the API server, and for an answer of it."""
+IN_POD = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+AWAY = "unreachable"
+STREAMS = {
+    **dict.fromkeys(("stdin", "stdout", "stderr", "binary"), True),
+    **dict.fromkeys(("tty", "_preload_content"), False),
+}
+
+
+class Cluster:
+    """Raises UsageError if nothing says which cluster is meant."""
+
+    def __init__(self, namespace: str | None, context: str | None) -> None:
+        from kubernetes import client, config
+
+        settings = client.Configuration()
+        try:
+            file = os.path.expanduser(config.KUBE_CONFIG_DEFAULT_LOCATION)
+            if context or not os.environ.get("KUBERNETES_SERVICE_HOST") or os.path.exists(file):
+                own = _namespace_of(config, context)
+                config.load_kube_config(context=context, client_configuration=settings, persist_config=False)
+            else:
+                config.load_incluster_config(client_configuration=settings)
+                own = Path(IN_POD).read_text()
+        except UsageError:
+            raise
+        except Exception as error:  # its words may quote the file, with its credentials
+            why = f"the kubeconfig names none, or cannot be used ({type(error).__name__})"
+            hint = "Name the file in KUBECONFIG, and choose by --context; kubectl config view shows both."
+            raise UsageError(f"--pods: which cluster is not known: {why}.", hint) from None
+        settings.retries = 0
+        self.namespace = namespace or own or "default"
+        self.kubectl = _kubectl(context, self.namespace)
+        self._api = client.CoreV1Api(client.ApiClient(settings))
+
+    def pods(self, labels: str) -> list[Pod]:
+        """All pods that have these labels. Raises UsageError."""
+        from kubernetes.client import ApiException
+
+        found: list[Pod] = []
+        ask = {"label_selector": labels, "limit": PAGE}
+        listed = partial(self._api.list_namespaced_pod, self.namespace, _request_timeout=SECONDS)
+        try:
+            while True:
+                page, more = read_pods(listed(_preload_content=False, **ask).data)
+                found += page
+                if not more:
+                    return found
+                ask["_continue"] = more
+        except ApiException as error:
+            raise refused(message_of(error.body or error.reason, error.status), self.kubectl) from None
+        except UsageError:
+            raise
+        except Exception as error:  # of the libraries below the package
+            raise refused(AWAY, self.kubectl, _innermost(error)) from None
+
+    def start(self, pod: str, container: str, command: str) -> Any:
+        """A WebSocket to a command in the pod, once it has begun. Raises CannotReach."""
+        from kubernetes.client import ApiException, CoreV1Api
+        from kubernetes.stream import stream
+
+        # `stream` changes the client of the call: each call has its own.
+        api = CoreV1Api(copy.copy(self._api.api_client))
+        try:
+            ask = partial(stream, api.connect_get_namespaced_pod_exec, pod, self.namespace, **STREAMS)
+            return ask(container=container, command=["sh", "-c", command]).sock
+        except ApiException as error:
+            cause = error.__context__ or error
+            if status := getattr(cause, "status_code", None):
+                said = message_of(getattr(cause, "resp_body", None) or "", status)
+                raise not_entered(said, self.kubectl) from None
+            raise not_entered(AWAY, self.kubectl, _innermost(cause)) from None
+
+
+class Kubectl:
+    """The same by kubectl, where the package is missing; it enters pods by itself."""
+
+    def __init__(self, namespace: str | None, context: str | None) -> None:
+        self.namespace, self.kubectl = namespace, _kubectl(context, namespace)
+
+    def pods(self, labels: str) -> Sequence[Pod]:
+        ask = [*shlex.split(self.kubectl), "get", "pods", "-o", "json", *(("-l", labels) if labels else ())]
+        try:
+            asked = subprocess.run(ask, stdin=subprocess.DEVNULL, capture_output=True, timeout=sum(SECONDS))
+        except FileNotFoundError:
+            hint = f"Type: {sys.executable} -m pip install kubernetes"
+            raise UsageError("--pods needs the package kubernetes, or kubectl.", hint) from None
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise refused(AWAY, self.kubectl, type(error).__name__) from None
+        if asked.returncode:
+            raise refused(message_of(asked.stderr), self.kubectl)
+        return read_pods(asked.stdout)[0]
+
+
+def _kubectl(context: str | None, namespace: str | None) -> str:
+    """How kubectl is called for this cluster and namespace."""
+    options = (("--context", context), ("-n", namespace))
+    return shlex.join(["kubectl", *(word for name, value in options if value for word in (name, value))])
+
+
+def _namespace_of(config: Any, context: str | None) -> str:
+    """The namespace that the kubeconfig names for the context. Raises UsageError if there is no such one."""
+    contexts, current = config.list_kube_config_contexts()
+    known = {each["name"]: each for each in contexts}
+    if context is not None and context not in known:
+        hint = f"{suggest(context, known)} kubectl config get-contexts lists them.".strip()
+        raise UsageError(f"--context: there is no context {shown(context)}.", hint)
+    chosen = known[context] if context is not None else current
+    return str(chosen["context"].get("namespace", ""))
+
+
+def _innermost(error: BaseException) -> str:
+    """The reason that is in the middle of nested errors of a connection."""
+    while (inner := getattr(error, "reason", None) or error.__context__) and isinstance(inner, BaseException):
+        error = inner
+    return str(getattr(error, "strerror", None) or error)

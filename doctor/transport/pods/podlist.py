@@ -1,0 +1,103 @@
+"""Pods as the API server lists them: what of them counts here. Pure; their names come from others."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct, field
+
+from doctor.errors import UsageError
+from doctor.text.nodeset import is_host
+from doctor.transport.errors import quoted
+
+DEFAULT_CONTAINER = "kubectl.kubernetes.io/default-container"
+
+
+class Owner(Struct):
+    kind: str = ""
+    name: str = ""
+    controller: bool | None = None
+
+
+class Metadata(Struct):
+    name: str
+    labels: Mapping[str, str] = {}
+    annotations: Mapping[str, str] = {}
+    owners: tuple[Owner, ...] = field(default=(), name="ownerReferences")
+    deleted: str = field(default="", name="deletionTimestamp")
+
+
+class Word(Struct):
+    """What the cluster says of a pod, or of a container."""
+
+    type: str = ""
+    status: str = ""
+    reason: str = ""
+    message: str = ""
+    code: int | None = field(default=None, name="exitCode")
+
+
+class Container(Struct):
+    name: str
+    state: Mapping[str, Word] = {}
+    """Under one of: waiting, running, terminated."""
+
+
+class Status(Struct):
+    phase: str = ""
+    reason: str = ""
+    message: str = ""
+    conditions: tuple[Word, ...] = ()
+    containers: tuple[Container, ...] = field(default=(), name="containerStatuses")
+    init: tuple[Container, ...] = field(default=(), name="initContainerStatuses")
+
+
+class Spec(Struct):
+    containers: tuple[Container, ...]
+    node: str = field(default="", name="nodeName")
+
+
+class Pod(Struct):
+    metadata: Metadata
+    spec: Spec
+    status: Status
+
+    @property
+    def name(self) -> str:
+        return self.metadata.name
+
+    @property
+    def leaves(self) -> bool:
+        return bool(self.metadata.deleted) or self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def owner(self) -> tuple[str, str]:
+        """The kind, in lower case, and the name of what made it; empty if nothing did."""
+        owners = ((each.kind.lower(), each.name) for each in self.metadata.owners if each.controller)
+        return next(owners, ("", ""))
+
+    def label(self, *names: str) -> str:
+        """The first of these labels, or annotations, that the pod has."""
+        known = {**self.metadata.annotations, **self.metadata.labels}
+        return next((known[name] for name in names if name in known), "")
+
+    def container(self, named: str | None) -> str:
+        """The container that is entered: the one that was named, else the one that kubectl takes."""
+        return named or self.label(DEFAULT_CONTAINER) or self.spec.containers[0].name
+
+
+class _PodList(Struct):
+    items: tuple[Pod, ...]
+    metadata: Mapping[str, object] = {}
+
+
+def read_pods(data: bytes) -> tuple[tuple[Pod, ...], str]:
+    """The pods of one page of the list, and where the next page begins. Raises UsageError."""
+    try:
+        page = msgspec.json.decode(data, type=_PodList)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f"--pods: the answer is no list of pods: {quoted(str(error))}.") from None
+    for pod in page.items:
+        names = (pod.name, pod.container(None), pod.spec.node or "none")
+        if strange := [name for name in names if not is_host(name)]:
+            raise UsageError(f"--pods: the cluster lists a name that none has there: {quoted(strange[0])}.")
+    return page.items, str(page.metadata.get("continue", ""))

@@ -1,0 +1,59 @@
+"""Scripts and sessions in pods, by the API server, in this process: a WebSocket and a thread each."""
+
+import threading
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import partial
+
+from doctor.model import Host
+from doctor.transport.containers import entered
+from doctor.transport.errors import CannotReach
+from doctor.transport.pods.cluster import Cluster
+from doctor.transport.pods.errors import not_entered
+from doctor.transport.pods.program import PodProgram
+from doctor.transport.threads import MOST_WAITING, ThreadedTransport, Turn
+
+
+class PodTransport(ThreadedTransport):
+    """See `Transport`. A script's command begins with `kubectl exec`, which is done here instead.
+
+    `containers`: which one is entered of each pod; `troubles`: why a pod cannot be entered.
+    """
+
+    name = "pods"
+    descriptors_each = 3
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        containers: Mapping[str, str],
+        troubles: Mapping[str, CannotReach],
+        hosts: Sequence[Host],
+        fanout: int = MOST_WAITING,
+    ) -> None:
+        super().__init__(len(hosts), fanout)
+        self._entries = {host.name: f"exec {entered(host)} " for host in hosts}
+        self._cluster, self._containers, self._troubles = cluster, containers, troubles
+        self._starts = threading.Semaphore(self.descriptors.starts)
+        self._running: defaultdict[str, list[PodProgram]] = defaultdict(list)
+
+    def program(self, host: str, command: str, turn: Turn) -> PodProgram:
+        if why := self._troubles.get(host):
+            raise why
+        entry = self._entries[host]
+        inside = f"exec {command.removeprefix(entry)}" if command.startswith(entry) else command
+        with self._starts:
+            turn.begin()
+            web = self._cluster.start(host, self._containers[host], inside)
+        begun = PodProgram(web, partial(not_entered, kubectl=self._cluster.kubectl))
+        self._running[host].append(begun)
+        return begun
+
+    def give_up(self, host: str) -> str:
+        for program in self._running.pop(host, ()):
+            program.stop()
+        return "its command ran in the pod"
+
+    def close(self) -> None:
+        for host in list(self._running):
+            self.give_up(host)

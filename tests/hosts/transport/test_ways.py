@@ -1,0 +1,104 @@
+"""Every command over every way that needs no scheduler: what it finds does not depend on the way.
+
+Slurm's ways are in slurm/, `docker exec` in containers/, ranks that lead themselves in ../exam/in_job/.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.hosts.hang.test_torchrun import step, torchrun, until
+from tests.lab import Lab
+from tests.support.commands import DOCTOR
+from tests.support.hang.named import culprits
+from tests.support.kubernetes import StandIn, pod, stand_in
+
+pytestmark = pytest.mark.slow
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+PYTHON = ("--python", sys.executable)
+LOG = "Traceback (most recent call last):\\n  File train.py, line 3\\nRuntimeError: the disk is gone\\n"
+
+
+@pytest.fixture(params=["ssh", "openssh", "pods"])
+def run(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Iterator[Run]:
+    """Runs a command on node1 and node2."""
+    if request.param != "pods":
+        way = ("node[1-2]", "--transport", request.param)
+
+        def by_ssh(*words: str) -> subprocess.CompletedProcess[str]:
+            config = ("--ssh-config", str(lab.ssh_config)) if words[0] == "run" else ()
+            return lab.doctor(*_with(words, *way, *config))
+
+        yield by_ssh
+        return
+    pytest.importorskip("kubernetes")
+    pods = [pod(name, {"app": "train"}, owner=("MSJob", "train")) for name in ("node1", "node2")]
+    with stand_in(StandIn(pods, enter=lambda name: lab[name].enter([]))) as server:
+        env = {**os.environ, "KUBECONFIG": str(server.config(tmp_path)), "COLUMNS": "200"}
+
+        def by_pods(*words: str) -> subprocess.CompletedProcess[str]:
+            argv = [*DOCTOR, *_with(words, "--pods", "msjob/train")]
+            return subprocess.run(argv, capture_output=True, text=True, env=env, timeout=200)
+
+        yield by_pods
+        assert not server.sessions, "all programs have ended"
+
+
+def _with(words: tuple[str, ...], *hosts: str) -> list[str]:
+    at = words.index("--") if "--" in words else len(words)
+    return [*words[:at], *hosts, *words[at:]]
+
+
+def test_hosts_are_examined(run: Run, lab: Lab) -> None:
+    lab["node2"].shm("16m")
+    done = run("check", "--only", "shm-small", "--json", "-")
+    assert done.returncode == 1, done.stdout + done.stderr
+    (fault,) = (each for each in json.loads(done.stdout)["findings"] if each["status"] == "fail")
+    assert fault["hosts"] == ["node2"]
+    facts = run("facts")
+    assert facts.returncode == 0, facts.stdout + facts.stderr
+    assert "2 hosts reported" in facts.stdout
+
+
+@pytest.mark.parametrize("command", ["smoke", "preflight"])
+def test_hosts_train(run: Run, command: str) -> None:
+    done = run(command, "--steps", "4", *PYTHON)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "4 ranks (2 hosts × 2)" in done.stdout
+
+
+def test_a_command_starts_behind_a_preflight(run: Run) -> None:
+    done = run("run", "--no-smoke", "--", "echo", "it has begun")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "it has begun" in done.stdout
+
+
+def test_logs_are_fetched(run: Run, lab: Lab) -> None:
+    lab["node2"].do(f"printf '{LOG}' >/tmp/train.log")
+    done = run("logs", "--path", "/tmp/train.log")
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert "the disk is gone" in " ".join(done.stdout.split())
+
+
+def test_a_job_that_moves_is_looked_at(run: Run, lab: Lab) -> None:
+    hosts = [lab["node1"], lab["node2"]]
+    with torchrun(hosts, 1, FAULT="") as job:
+        until(lambda: min(step(hosts, 0), step(hosts, 1)) >= 3, job)
+        slow = run("slow", "--for", "4", "--json", "-")
+    assert slow.returncode in (0, 3), slow.stdout + slow.stderr
+    assert json.loads(slow.stdout)["slow"]["job"]["ranks"] == 2
+
+
+def test_a_job_that_hangs_is_looked_at(run: Run, lab: Lab) -> None:
+    hosts = [lab["node1"], lab["node2"]]
+    with torchrun(hosts, 1, FAULT="stop", VICTIM="1") as job:
+        until(lambda: step(hosts, 1, "hit") == 1, job)
+        hang = run("hang", "--json", "-")
+    assert hang.returncode == 1, hang.stdout + hang.stderr
+    (culprit,) = culprits(json.loads(hang.stdout))
+    assert (culprit["rank"], culprit["host"], culprit["cause"]) == (1, "node2", "stopped")

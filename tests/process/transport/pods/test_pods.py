@@ -1,0 +1,295 @@
+"""Pods by the real client package, over a stand-in for the API server whose pods are shells here."""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from doctor.errors import UsageError
+from doctor.exam.pods import pods_of
+from doctor.exam.request import HostFlags, Request
+from doctor.model import Answer, UnreachedHost, UnreachedKind
+from doctor.transport import Line, Script, SessionEnd
+from doctor.transport.pods.transport import PodTransport
+from tests.support.cases import cases
+from tests.support.commands import DOCTOR
+from tests.support.kubernetes import TOKEN, V4, V5, StandIn, by_tls, pod, stand_in
+from tests.support.paths import ROOT
+
+pytest.importorskip("kubernetes")
+JOB = {"app": "train"}
+ECHO = Script("exec sh -c 'echo hi; echo oops >&2; read -r more; exit 3'", b"go\n", b"")
+
+
+@pytest.fixture(params=["plain"])
+def cluster(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[StandIn]:
+    pods = [pod(f"train-{n}", JOB, owner=("StatefulSet", "train"), node=f"gpu0{n}") for n in (1, 0)]
+    with stand_in(StandIn(pods)) as server, contextlib.ExitStack() as stack:
+        if request.param == "tls":
+            stack.enter_context(by_tls(server, tmp_path))
+        use(server, tmp_path, monkeypatch)
+        yield server
+
+
+def use(server: StandIn, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: str) -> None:
+    file = str(server.config(folder, **more))
+    monkeypatch.setenv("KUBECONFIG", file)
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", file)
+    monkeypatch.setattr("kubernetes.config.KUBE_CONFIG_DEFAULT_LOCATION", file)
+
+
+def transport() -> PodTransport:
+    targets = pods_of(Request("check", HostFlags(pods="app=train")))
+    assert targets.pods is not None
+    way = targets.pods(targets.hosts, 64)
+    assert isinstance(way, PodTransport)
+    return way
+
+
+@pytest.mark.parametrize("cluster", ["plain", "tls"], indirect=True)
+@pytest.mark.parametrize("speaks", [(V5, V4), (V4,)], ids=["v5", "v4"])
+def test_a_command_in_each_pod(cluster: StandIn, speaks: tuple[str, ...]) -> None:
+    cluster.speaks = speaks
+    way = transport()
+    found = {each.host: each for each in way.run(dict.fromkeys(("train-0", "train-1"), ECHO), 20)}
+    for each in found.values():
+        assert isinstance(each, Answer)
+        assert (each.stdout, each.stderr) == (b"hi\n", b"oops\n")
+        assert each.rc == 3
+    way.close()
+    assert [each.split()[:2] for each in cluster.asked] == [["list", "team"], *[["exec", "team"]] * 2]
+
+
+@pytest.mark.parametrize("cluster", ["plain", "tls"], indirect=True)
+@pytest.mark.parametrize("speaks", [(V5, V4), (V4,)], ids=["v5", "v4"])
+def test_a_session_speaks_in_lines_and_leaves_nothing(cluster: StandIn, speaks: tuple[str, ...]) -> None:
+    cluster.speaks = speaks
+    way = transport()
+    session = way.open({"train-0": Script("exec cat", b"first\n", b"")})
+    assert session.receive(10) == Line("train-0", b"first")
+    session.send("train-0", b"x" * 300_000)
+    assert session.receive(10) == Line("train-0", b"x" * 300_000)
+    session.close()
+    way.close()
+    gone(cluster)
+
+
+def gone(cluster: StandIn) -> None:
+    until = time.monotonic() + 10
+    while cluster.sessions and time.monotonic() < until:
+        time.sleep(0.02)
+    assert not cluster.sessions
+
+
+@pytest.mark.parametrize("cluster", ["plain", "tls"], indirect=True)
+@pytest.mark.usefixtures("cluster")
+def test_much_output_arrives_whole() -> None:
+    (got,) = transport().run({"train-0": Script("exec head -c 5000000 /dev/zero", b"", b"")}, 20)
+    assert isinstance(got, Answer)
+    assert got.stdout == bytes(5_000_000)
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_program_that_ends_by_itself() -> None:
+    session = transport().open({"train-0": Script("exec sh -c 'echo bye; exit 4'", b"", b"")})
+    assert session.receive(10) == Line("train-0", b"bye")
+    end = session.receive(10)
+    assert isinstance(end, SessionEnd)
+    assert (end.rc, end.unreached) == (4, None)
+    session.close()
+
+
+def test_a_cluster_that_breaks_off(cluster: StandIn) -> None:
+    session = transport().open({"train-0": Script("exec cat", b"a\n", b"")})
+    assert session.receive(10) == Line("train-0", b"a")
+    cluster.cut()
+    end = session.receive(10)
+    assert isinstance(end, SessionEnd)
+    assert end.unreached is not None
+    assert end.unreached.kind is UnreachedKind.LOST
+    session.close()
+
+
+def test_a_pod_that_does_not_run_is_not_asked(cluster: StandIn) -> None:
+    crashes = [{"name": "main", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}]
+    cluster.pods[0]["status"] = {"phase": "Running", "containerStatuses": crashes}
+    found = {each.host: each for each in transport().run(dict.fromkeys(("train-0", "train-1"), ECHO), 20)}
+    assert isinstance(found["train-0"], Answer)
+    why = found["train-1"]
+    assert isinstance(why, UnreachedHost)
+    assert why.commands == ("kubectl -n team logs train-1 --all-containers --previous",)
+
+
+def test_pages_of_a_long_list(cluster: StandIn) -> None:
+    cluster.pods[:] = [pod(f"train-{n}", JOB) for n in range(25)]
+    cluster.page = 10
+    targets = pods_of(Request("check", HostFlags(pods="app=train")))
+    assert [host.name for host in targets.hosts] == [f"train-{n}" for n in range(25)]
+
+
+@cases
+def test_the_cluster_refuses(
+    cluster: StandIn, kind: str, code: int, message: str, says: str, types: str
+) -> None:
+    if kind == "exec":
+        way = transport()
+        cluster.says[kind] = (code, message)
+        (why,) = way.run({"train-0": ECHO}, 20)
+        assert isinstance(why, UnreachedHost)
+        said, typed = why.summary, " ".join(why.commands)
+    else:
+        cluster.says[kind] = (code, message)
+        said = typed = refusal()
+    assert says in said
+    assert types in typed
+    assert TOKEN not in said + typed
+
+
+def refusal() -> str:
+    """Why pods are not listed."""
+    with pytest.raises(UsageError) as error:
+        transport()
+    return f"{error.value.message} {error.value.hint}"
+
+
+def test_a_token_that_has_expired(cluster: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    use(cluster, tmp_path, monkeypatch, token="old-4712")
+    said = refusal()
+    assert "its token has expired" in said
+    assert "old-4712" not in said
+
+
+def test_an_api_server_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    server = StandIn([])
+    with stand_in(server):
+        use(server, tmp_path, monkeypatch)
+    said = refusal()
+    assert "the cluster's API server cannot be reached" in said
+    assert "kubectl -n team config current-context" in said
+
+
+@cases
+@pytest.mark.usefixtures("cluster")
+def test_options_that_cannot_be_meant(options: str, says: str) -> None:
+    done = subprocess.run([*DOCTOR, "check", *options.split("|")], capture_output=True, text=True)
+    assert done.returncode == 2, done.stdout
+    assert says in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", f"users: [{{name: u, user: {{tokken: {TOKEN}}}}}]", f"{TOKEN}: [\n"]
+)
+def test_a_broken_kubeconfig_is_not_quoted(
+    text: str, cluster: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(cluster, tmp_path, monkeypatch)
+    Path(os.environ["KUBECONFIG"]).write_text(text)
+    said = refusal()
+    assert "which cluster is not known" in said
+    assert TOKEN not in said
+
+
+@pytest.mark.usefixtures("cluster")
+def test_the_whole_way_of_a_check(tmp_path: Path) -> None:
+    kept = tmp_path / "run.json"
+    ask = [*DOCTOR, "check", "--pods", "app=train", "--mesh", "none", "--json", "-", "--save", str(kept)]
+    done = subprocess.run(ask, capture_output=True, text=True)
+    assert done.returncode in (0, 1), done.stderr
+    said = json.loads(done.stdout)
+    assert said["run"]["transport"] == "pods"
+    assert [(each["name"], each["node"]) for each in said["hosts"]] == [
+        ("train-0", "gpu00"),
+        ("train-1", "gpu01"),
+    ]
+    assert {each["status"] for each in said["hosts"]} != {"unexamined"}
+    assert TOKEN not in done.stdout + done.stderr
+    assert TOKEN.encode() not in kept.read_bytes()
+    again = subprocess.run([*DOCTOR, "check", "--replay", str(kept)], capture_output=True, text=True)
+    assert again.returncode == done.returncode
+
+
+@pytest.mark.parametrize("after", [0.1, 0.6, 1.2])
+def test_a_killed_doctor_leaves_nothing_in_pods(cluster: StandIn, after: float) -> None:
+    ask = [*DOCTOR, "check", "--pods", "app=train"]
+    with subprocess.Popen(ask, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as running:
+        until = time.monotonic() + 30
+        while not cluster.sessions and running.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        time.sleep(after)
+        running.send_signal(signal.SIGKILL)
+    gone(cluster)
+
+
+KUBECTL = """#!/bin/sh
+echo "$*" >>{log}
+case " $* " in
+*' get pods '*) cat {pods} ;;
+*' exec '*) while [ "$1" != -- ]; do shift; done; shift; exec "$@" ;;
+esac
+"""
+
+
+def test_kubectl_where_the_package_is_missing(cluster: StandIn, tmp_path: Path) -> None:
+    absent = tmp_path / "python"
+    absent.mkdir()
+    (absent / "sitecustomize.py").write_text("import sys\nsys.modules['kubernetes'] = None\n")
+    tool, pods, log = tmp_path / "kubectl", tmp_path / "pods.json", tmp_path / "log"
+    pods.write_text(json.dumps({"items": cluster.pods}))
+    tool.write_text(KUBECTL.format(log=log, pods=pods))
+    tool.chmod(0o755)
+    env = {**os.environ, "PYTHONPATH": f"{absent}:{ROOT}", "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    ask = [*DOCTOR, "check", "--pods", "app=train", "-n", "team", "--only", "shm-small", "--json", "-"]
+    done = subprocess.run(ask, capture_output=True, text=True, env=env)
+    assert done.returncode in (0, 1), done.stderr
+    assert [each["status"] for each in json.loads(done.stdout)["hosts"]] != ["unexamined"] * 2
+    asked = log.read_text().splitlines()
+    assert asked[0] == "-n team get pods -o json -l app=train"
+    assert "exec -i -n team -c main train-0 -- sh -s" in asked
+    assert not cluster.asked
+    env["PATH"] = str(absent)
+    done = subprocess.run(ask, capture_output=True, text=True, env=env)
+    assert done.returncode == 2
+    assert "--pods needs the package kubernetes, or kubectl" in done.stderr
+
+
+MEASURE = """
+import sys
+from doctor.errors import UsageError
+from doctor.exam.pods import pods_of
+from doctor.exam.request import HostFlags, Request
+from doctor.transport import Line, Script
+
+def resident():
+    return int(open("/proc/self/statm").read().split()[1]) * 4096
+
+targets = pods_of(Request("check", HostFlags(pods="app=train")))
+way = targets.pods(targets.hosts, 64)
+names = [host.name for host in targets.hosts]
+few = way.open({name: Script("exec cat", b"a\\n", b"") for name in names[:8]})
+for _ in range(8):
+    assert isinstance(few.receive(60), Line)
+before = resident()
+many = way.open({name: Script("exec cat", b"a\\n", b"") for name in names[8:]})
+for _ in names[8:]:
+    assert isinstance(many.receive(60), Line)
+print((resident() - before) / len(names[8:]) / 1e6)
+"""
+
+
+@pytest.mark.parametrize("cluster", ["plain", "tls"], indirect=True)
+@pytest.mark.slow
+def test_memory_of_a_pod_is_small(cluster: StandIn) -> None:
+    cluster.pods[:] = [pod(f"train-{n}", JOB) for n in range(8 + 256)]
+    done = subprocess.run([sys.executable, "-c", MEASURE], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) < 1, f"{done.stdout} MB a pod"
+    gone(cluster)

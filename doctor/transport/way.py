@@ -196,7 +196,9 @@ def _looks(pattern: str) -> Callable[[str], bool]:
 
 
 _FORMS: Mapping[str, Callable[[str], bool] | None] = {
-    **dict.fromkeys(("--local", "--allocate", "--sudo", "--strict", "--no-waivers", "--no-smoke", "--in-job")),
+    **dict.fromkeys(
+        ("--local", "--allocate", "--sudo", "--strict", "--no-waivers", "--no-smoke", "--in-job")
+    ),
     **dict.fromkeys(
         ("--hostfile", "--inventory", "--rank-table", "--waivers", "--ssh-config", "--identity"),
         is_whole_path,

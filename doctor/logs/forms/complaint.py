@@ -43,6 +43,10 @@ TRIGGERS = (
     b"killed ",
     b"segmentation fault",
     b"terminated by signal",
+    b"exited with ",
+    b"terminated with ",
+    b"died with ",
+    b"died from ",
     b"panicked at",
     b": not found",
     b"  Exit ",
@@ -54,7 +58,7 @@ _NOT_ONE = re.compile(
     r"\b(?:attempts?|\w{0,40}warn(?:ing)?s?|retry(?:ing)?|retried|fall(?:ing)? ?back|ignor\w{1,4}|skip\w{0,5}"
     r"|optional|recovered|may fail|if .{1,80} fail\w{0,2}|no errors?|without errors?"
     r"|errors?[=: ]{1,3}0\b|0 errors?|0 failed"
-    r"|failed(?: \w{1,20})?[=: ]{1,3}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
+    r"|failed(?: \w{1,20})?[=: ]{1,9}0\b|DeprecationWarning|on_error|error_file|expected|suppress\w{0,4})\b",
     re.IGNORECASE,
 )
 _ADVICE = re.compile(
@@ -95,6 +99,7 @@ _FAILED = re.compile(
     r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed|(?:CUDA|NCCL|HIP|RCCL|HCCL|ACL|MPI) failure)\b"
     r"|(?:RESOURCE_EXHAUSTED|Resource exhausted|DEADLINE_EXCEEDED|UNAVAILABLE|DATA_LOSS): "
     r"|\bWTERMSIG [1-9]"
+    r"|\b(?:exited|terminated|died) (?:with|from) (?:a |an )?(?:(?:non-?zero )?(?:exit |return )?(?:code|status)|signal)[ :=(]{1,3}-?[1-9]"
     r"|(?:Network is unreachable|No route to host|Connection refused|Connection reset by peer"
     r"|No space left on device|Cannot allocate memory)\W{0,9}$"
 )

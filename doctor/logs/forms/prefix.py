@@ -46,8 +46,9 @@ _GREP = re.compile(
 )
 """What grep puts in front of a line: a file and a number, with colons or, for a neighbour, hyphens."""
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
-_OF_SRUN = re.compile(r" {0,4}\d{1,6}: srun: ")
+_NO_TASK = re.compile(r" {0,4}\d{1,6}: (?:srun: |Test command: |Working Directory: |Test timeout computed to be: )")
 """srun labels the lines of tasks, and never its own: the label is of another program, such as ctest."""
+_OWN_RANK = re.compile(r"\[rank(\d{1,6})\]|\(rank (\d{1,6}) in comm 0\)")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _NUMBERED_NAME = r"[A-Za-z][\w.-]{0,60}[-_]\d{1,4}"
 _AHEAD = re.compile(
@@ -110,11 +111,13 @@ def layout_of(lines: Iterable[str]) -> PrefixLayout:
     hosts = {each for each in ahead if rank_of(each) is not None or _is_host(each)}
     if sum(ahead[host] for host in hosts) < enough or len(hosts) * 2 > len(some):
         hosts = set()
+    labelled = len(labels) >= enough and not _counts(labels)
     return PrefixLayout(
-        label=len(labels) >= enough and not _counts(labels) and not any(map(_OF_SRUN.match, some)),
+        label=labelled and not _of_test(labels, some),
         bracket=len(brackets) >= enough and not _counts(brackets),
         hosts=frozenset(hosts),
         indent=min(len(line) - len(line.lstrip(" ")) for line in some),
+        learned=(_LABEL,) if labelled and _of_test(labels, some) else (),
         shapes=frozenset(map(_shape, hosts)),
     )
 
@@ -149,6 +152,13 @@ def _is_host(name: str) -> bool:
 def _counts(labels: list[int]) -> bool:
     """Whether the labels are line numbers, as `grep -n` writes them."""
     return labels[0] > 0 and all(before < label for before, label in pairwise(labels))
+
+
+def _of_test(labels: list[int], lines: Iterable[str]) -> bool:
+    """Whether the labels count tests, as those of ctest: all lines have the same, and name other ranks."""
+    owns = [int(own[own.lastindex or 0]) for own in map(_OWN_RANK.search, lines) if own]
+    other = len({*labels}) == 1 and any(own != labels[0] for own in owns)
+    return other or any(map(_NO_TASK.match, lines))
 
 
 def strip(text: str, layout: PrefixLayout, clock: Clock, facts: LineFacts, at: int = 0) -> None:

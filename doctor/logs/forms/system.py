@@ -26,13 +26,15 @@ _PART = (
     r"|epoch|tid|pid|proc\w{0,3}|thread)s?|[\w.-]{1,80}\.(?:py|cc?|cpp|h))"
 )
 """What stands before a number in brackets and is not a host."""
+_OWN_ERROR = late(r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): |PRUN: .{0,80}LOST_CONNECTION")
+"""An error that a library of Open MPI reports by its name."""
 _MPI = late(
     rf"\[(?!{_PART}:)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
     rf"|\[proxy:\d{{1,4}}:\d{{1,4}}@(?P<proxy>{_NODE})\] |\[(?:{_MPIRUN})@(?P<main>{_NODE})\] "
     r"|Abort\(-?\d{1,12}\) on node (?P<rank>\d{1,6}) "
     rf"|(?:{_MPIRUN})(?:\.real)?(?:: | noticed | detected | was | has )"
     r"|Primary job  terminated normally|a non-zero exit code\. Per user-direction"
-    r"|MPI_ABORT was invoked on rank|Fatal error in (?:internal_|P)?MPI_"
+    r"|MPI_ABORT was invoked on rank|In: PMI_Abort\(|Fatal error in (?:internal_|P)?MPI_"
     r"|(?:internal_)?PMPI_\w{3,40}\(|MPI[A-Z]{1,4}_\w{2,60}\("
     r"|(?:\w{2,8}: (?:line \d{1,4}: )?)?[\w./-]{0,80}\b(?:or|pr)ted: (?:command not|No such file)"
     r"|=   (?:BAD TERMINATION|EXIT CODE|KILLED BY|PID \d)|MPID_nem_|\.: gethostbyname failed|ORTE |PRTE "
@@ -50,8 +52,10 @@ _DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}
 _ISO = late(rf"{DATED} ")
 _HIDDEN = late(rf"{NAMED} \S{{1,80}} kernel: ")
 """A host whose name was replaced, as by dots."""
+_MONITOR = late(r"\s{0,8}(?:Warning|Normal) {1,9}\w{1,40} {1,9}\S.{0,40}? {2,20}kernel-monitor(?:, \S{1,80})? {2,20}")
+"""An event of Kubernetes with the line that its monitor found in the kernel's log."""
 _KERNEL_TEXT = late(
-    r"(?:kernel: | {8,20}(?=NVRM: ))?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
+    r"(?:kernel: | {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
     r"|nvidia-peermem |mce: |EDAC |EXT4-fs|XFS \(|BTRFS|md/raid|block nvme|nvme nvme\d"
     rf"|INFO: task \S{{1,40}}:\d{{1,9}} blocked for |nfs: server |{BEGINS})"
 )
@@ -129,6 +133,8 @@ def _mpi(text: str, facts: LineFacts) -> bool:
         facts.rank = int(found["rank"])
     if found["host"]:
         facts.start = found.end()
+    if _OWN_ERROR.match(text, facts.start):
+        facts.level = "ERROR"
     return True
 
 
@@ -145,7 +151,7 @@ def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
         elif SERVICES.match(found["tag"]):
             facts.level = "INFO"
         return True
-    for pattern in (_BARS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO, _HIDDEN):
+    for pattern in (_BARS, _MONITOR, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO, _HIDDEN):
         found = pattern.match(text, facts.start)
         if found:
             break

@@ -64,10 +64,9 @@ _LINK = (
     *("connect() timed out", "Software caused connection abort", "connectFullMesh failed"),
     *("failed : Invalid argument",),
 )
-_SCHEDULER = (
-    *("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE"),
-    *("PBS: job killed: walltime", "TERM_RUNLIMIT: job killed"),
-)
+_SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
+_BATCH_SYSTEMS = "schedulers"
+"""The family of symptoms of other schedulers: those that only confirm say that the scheduler ended the job."""
 _CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} (?:ON \S{1,80} )?CANCELLED AT (?!.{0,40}TASK FAILURE)")
 """A job is cancelled on request; a step also by srun, after one of its tasks failed."""
 _WAITING = {"wait", "waits", "timeout", "watchdog"}
@@ -82,8 +81,8 @@ _BY_SIGNAL = {
 """Signals that end a process through its own fault or kill it from outside, and those that launchers send."""
 _EXIT = re.compile(r"(?i)exit ?code *[:=]? *(-?\d{1,6})|exited with exit code (\d{1,6})")
 _SIGNAL = re.compile(r"(?i)signal[: ] *(\d{1,3})\b")
-_BY_SLURM = re.compile(r"srun: error: \S{1,80}: tasks? [\d,-]{1,100}: (Killed|Terminated)\b")
-_WORDS = {"Killed": 9, "Terminated": 15}
+_BY_SLURM = re.compile(r"srun: error: \S{1,80}: tasks? [\d,-]{1,100}: (Killed|Terminated|Aborted)\b")
+_WORDS = {"Killed": 9, "Terminated": 15, "Aborted": 6}
 
 
 def kind_of(sighting: Sighting) -> SuspectKind | None:
@@ -92,6 +91,8 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
     if role is Role.ADVICE or _ended_well(sighting):
         return None
     if any(each in text for each in _SCHEDULER) or (form is Form.SLURM and _CANCELLED.search(text)):
+        return SuspectKind.SCHEDULER
+    if sighting.symptom.family == _BATCH_SYSTEMS and role is Role.CONFIRMS:
         return SuspectKind.SCHEDULER
     if any(each in text for each in _ABSENT):
         return SuspectKind.ABSENT

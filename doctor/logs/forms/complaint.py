@@ -83,7 +83,7 @@ _STARTS = re.compile(
     rf"|zsh: {_ENDS}|fish: .{{1,300}} terminated by signal SIG|(?:.{{0,200}}\s)?\^C\s{{0,9}}$"
     r"|Exception in thread \"|thread '.{0,80}' (?:\(\d{1,9}\) )?panicked at "
     r"|[\w./-]{1,80}: (?:\d{1,6}: )?\S{1,80}: not found\s{0,9}$"
-    r"|(?:error|fatal(?: error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
+    r"|(?:error|fatal(?: error| python error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
     r"|Error executing job with overrides"
     r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"
     r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b"

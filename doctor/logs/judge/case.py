@@ -14,7 +14,7 @@ from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
 from doctor.logs.judge.recovery import Recovery, Steps, differing, forgiven, got_over, lacks_effect
-from doctor.logs.model import Form, LogLine, Logs, Party
+from doctor.logs.model import CUT, Form, LogLine, Logs, Party
 from doctor.logs.steps import says_trained
 
 INTERRUPTED = "python-interrupted"
@@ -124,7 +124,7 @@ class LogCase:
         stopped = {key[1] for key in self.stopped if key[0] == "rank"}
         loud |= {rank for each in self.of(*ends[1:]) for rank in each.ranks if rank not in stopped}
         loud -= {rank for each in self.of(SuspectKind.NAMES) for rank in each.ranks}
-        loud |= self.left_alone
+        loud |= self.left_alone | {party.rank for party, line in self.odd if CUT in line.text}
         return tuple(sorted(self.covered - loud))
 
 

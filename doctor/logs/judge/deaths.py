@@ -164,7 +164,7 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
     why they ended. If its entry is cut off, those with the same exit code count as one suspect.
     """
     first = {
-        _table(case.first_failures[r], each): each
+        _table(case, case.first_failures[r], each): each
         for each in deaths
         if (r := each.one.rank) in case.first_failures
     }
@@ -174,7 +174,7 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
         if each in first.values() or each.hard or each.exceptions or entry is None:
             found[id(each)] = each
             continue
-        table = _table(entry.line, each)
+        table = _table(case, entry.line, each)
         head = first.get(table) or found.setdefault((table, exit_of(entry.sighting)), each)
         if head is not each:
             head.events += each.events
@@ -185,8 +185,10 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
     return list(found.values())
 
 
-def _table(line: LogLine, death: Suspect) -> object:
-    return line.file, death.one.host
+def _table(case: LogCase, line: LogLine, death: Suspect) -> object:
+    """The table of an entry: it ends with the first failure, and a file may have several of one host."""
+    ends = (each.number for each in case.first_failures.values() if each.file == line.file)
+    return line.file, death.one.host, min((end for end in ends if end >= line.number), default=0)
 
 
 def raised(line: LogLine) -> str | None:

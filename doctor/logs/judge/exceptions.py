@@ -12,6 +12,8 @@ from doctor.logs.model import LogFile, LogLine, Party
 from doctor.logs.steps import says_success
 from doctor.model import Confidence
 
+FEW = 3
+"""The most lines of a file that is nothing but an exception."""
 _PLACE = re.compile(r" \((?P<file>[^()]{1,300}):\d{1,9}(?:, in \S{1,80})?\)$")
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: {0,8}\w")
 """torch writes the exception that ends a rank with its number in front."""
@@ -19,6 +21,8 @@ _LAUNCHER = re.compile(
     r"/(?:launcher|launch|commands|elastic)/|/distributed/(?:run|launch)\.py|/subprocess\.py"
 )
 """Where launchers raise: their exceptions follow from that of a rank."""
+_COMMAND = re.compile(r"[\w.]{0,40}CalledProcessError: Command (?!.{0,80}(?:run|exec|python|deepspeed|accelerate))")
+"""A command that failed and does not start ranks."""
 _OF_OTHERS = re.compile(
     r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
     r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt)\b"
@@ -31,9 +35,14 @@ def own_exception(case: LogCase) -> LogBlame | None:
     files = {file.name: file for file in case.logs.files}
     for party, line in case.odd:
         place, said = _PLACE.search(line.text), raised(line)
-        if said is None or _OF_OTHERS.match(said) or not (place or _UNCAUGHT.match(line.text)):
+        command = len(case.odd) == 1 and said is not None and _COMMAND.match(said)
+        if said is None or (_OF_OTHERS.match(said) and not command):
             continue
-        if (place and _LAUNCHER.search(place["file"])) or not _ends(party, line, files[line.file]):
+        if not (place or _UNCAUGHT.match(line.text) or _is_all(line, files[line.file])):
+            continue
+        if place and not command and _LAUNCHER.search(place["file"]):
+            continue
+        if not _ends(party, line, files[line.file]):
             continue
         named = (party,) if key(party)[0] != "file" else ()
         says = f"{who(named)} ended with an exception of the program: {said}"
@@ -42,6 +51,11 @@ def own_exception(case: LogCase) -> LogBlame | None:
             says, named, (), Confidence.SUSPECT, (), (line,), nameless=True, brief="exception of the program"
         )
     return None
+
+
+def _is_all(line: LogLine, file: LogFile) -> bool:
+    """Whether somebody handed in nothing but the exception."""
+    return file.lines <= FEW and file.last is not None and file.last.number == line.number
 
 
 def _ends(party: Party, line: LogLine, file: LogFile) -> bool:

@@ -11,13 +11,12 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from doctor.logs.judge.case import LogCase
-from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.model import CUT, Form, LogLine, Party
 
 NEAR_END = 30
 """This number of last lines counts as the end of a file."""
 MOST = 600
 """The most characters of a line that are weighed."""
-CUT = "the log ends here"
 _PASSES_ON = re.compile(
     r"\bchild(?:ren)?\b|sub-?process|background process|\bsee (?:the |above|stack|log)|root cause|\babove\b"
     r"|exception thrown from|user python code failed|user defined python|exit (?:status|code)|exitcode"

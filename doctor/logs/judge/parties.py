@@ -205,8 +205,10 @@ def bare(address: str) -> tuple[str, int | None]:
 
 
 def is_name(host: str) -> bool:
-    """Whether it is a name that the host can be reached by: not an address, not "localhost"."""
-    return not bare(host)[0] and host.partition(".")[0] != "localhost" and "*" not in host
+    """Whether it is a name that the host can be reached by: not an address, not "localhost", and not the
+    label of a process, such as `train_worker_3`: no name of a host has an underscore.
+    """
+    return not bare(host)[0] and host.partition(".")[0] != "localhost" and not {"*", "_"} & {*host}
 
 
 def key(party: Party, file: str = "") -> Key:

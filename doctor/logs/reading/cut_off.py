@@ -4,6 +4,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from doctor.logs.model import CUT
+
 BEGINS = "Traceback (most recent call last)"
 FRAME = re.compile(
     r'\s{2,4}File "(?P<file>[^"]{1,300})", line (?P<line>\d{1,9})(?:, in (?P<where>\S{1,80}))?'
@@ -39,7 +41,7 @@ def cut_tracebacks(lines: Sequence[tuple[int, str]]) -> list[CutTraceback]:
         if all(_continues(steady[each][len(prefix) :]) for each in own):
             frames = [frame for each in own if (frame := FRAME.search(lines[each][1]))]
             where = f" ({frames[-1]['file']}:{frames[-1]['line']})" if frames else ""
-            found[prefix] = CutTraceback(number, f"{text} the log ends here{where}", prefix)
+            found[prefix] = CutTraceback(number, f"{text} {CUT}{where}", prefix)
     return [*found.values()][-MOST:]
 
 

@@ -47,6 +47,8 @@ TRIGGERS = (
     b"terminated with ",
     b"died with ",
     b"died from ",
+    b"exit code",
+    b"exit status",
     b"panicked at",
     b": not found",
     b"  Exit ",
@@ -64,7 +66,7 @@ _NOT_ONE = re.compile(
 _ADVICE = re.compile(
     r"wandb: |can lead to|deprecated|acltdtSendTensor|you can ignore|can be (?:safely )?ignored"
     r"|not recommended|already (?:been )?registered|Unable to register cu\w{3,6} factory|CUDA_ERROR_NO_DEVICE"
-    r"|could not find cuda drivers|TF-TRT Warning"
+    r"|could not find cuda drivers|TF-TRT Warning|[Ff]ailed call to cu(?:Init|daGetRuntimeVersion)"
 )
 """Some programs write ERROR or WARN although nothing went wrong, for example at the end of a data queue."""
 GLOG = re.compile(
@@ -84,7 +86,7 @@ _STARTS = re.compile(
     r"|Exception in thread \"|thread '.{0,80}' (?:\(\d{1,9}\) )?panicked at "
     r"|[\w./-]{1,80}: (?:\d{1,6}: )?\S{1,80}: not found\s{0,9}$"
     r"|(?:error|fatal(?: error| python error)?|panic)\b ?[:!](?! *[-+.\d])|fatal error|segmentation fault|bus error"
-    r"|Error executing job with overrides"
+    r"|Error executing job with overrides|make(?:\[\d{1,3}\])?: \*\*\* "
     r"|.{0,100}\bcore dumped\b|错误 ?[:：](?! *[-+.\d])"
     r"|[\w./-]{1,80}: (?:error|fatal(?: error)?|[Cc]ommand not found|[Nn]o such file|[Pp]ermission denied)\b"
     r"(?! *[:=]? *[-+.\d])",
@@ -99,7 +101,8 @@ _FAILED = re.compile(
     r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed|(?:CUDA|NCCL|HIP|RCCL|HCCL|ACL|MPI) failure)\b"
     r"|(?:RESOURCE_EXHAUSTED|Resource exhausted|DEADLINE_EXCEEDED|UNAVAILABLE|DATA_LOSS): "
     r"|\bWTERMSIG [1-9]"
-    r"|\b(?:exited|terminated|died) (?:with|from) (?:a |an )?(?:(?:non-?zero )?(?:exit |return )?(?:code|status)|signal)[ :=(]{1,3}-?[1-9]"
+    r"|\b(?:exited|terminated|died) (?:with|from) (?:an? )?(?:non-?zero )?signal[ :=(]{1,3}-?[1-9]"
+    r"|\b(?:exit|return) (?:code|status)[ :=(]{1,3}-?[1-9]|\bexited with (?:code|status)[ :=(]{1,3}-?[1-9]"
     r"|(?:Network is unreachable|No route to host|Connection refused|Connection reset by peer"
     r"|No space left on device|Cannot allocate memory)\W{0,9}$"
 )

@@ -26,7 +26,7 @@ _PART = (
     r"|epoch|tid|pid|proc\w{0,3}|thread)s?|[\w.-]{1,80}\.(?:py|cc?|cpp|h))"
 )
 """What stands before a number in brackets and is not a host."""
-_OWN_ERROR = late(r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): |PRUN: .{0,80}LOST_CONNECTION")
+_OWN_ERROR = late(r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): (?!OUT-OF-RES|NOT-)|PRUN: .{0,80}LOST_CONNECTION")
 """An error that a library of Open MPI reports by its name."""
 _MPI = late(
     rf"\[(?!{_PART}:)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
@@ -47,6 +47,7 @@ _BARS = late(rf"{DATED}\|(?P<level>\w{{3,8}})\|kernel\[-?\]\|")
 _FACILITY = r"(?:kern|user|daemon) {0,4}:(?P<level>\w{3,6}) {0,4}: "
 _DECODED = late(rf"{_FACILITY}(?:\[?{DATED}\]? |{_KERNEL_TIME} |(?=VFS: |NVRM: ))")
 _DECODED_NAMED = late(rf"{_FACILITY}\[{NAMED}\] ")
+_TALOS = late(rf"(?:(?P<host>{_HOST}): )?kern: {{1,8}}(?P<level>\w{{3,8}}): \[{DATED}\]: ")
 _DMESG = late(rf"(?:<(?P<priority>\d{{1,3}})>)?(?:{_KERNEL_TIME}|\[{NAMED}\]) ")
 _DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}\]: segfault)")
 _ISO = late(rf"{DATED} ")
@@ -151,7 +152,7 @@ def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
         elif SERVICES.match(found["tag"]):
             facts.level = "INFO"
         return True
-    for pattern in (_BARS, _MONITOR, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO, _HIDDEN):
+    for pattern in (_BARS, _MONITOR, _TALOS, _DECODED, _DECODED_NAMED, _DMESG, _DMESG_ISO, _HIDDEN):
         found = pattern.match(text, facts.start)
         if found:
             break
@@ -164,6 +165,7 @@ def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
         return False
     facts.form, facts.headed = Form.KERNEL, True
     values = found.groupdict()
+    facts.host = values.get("host") or facts.host
     if values.get("level"):
         facts.level = level_of(values["level"])
     if values.get("priority"):

@@ -17,7 +17,7 @@ _NCCL_BARE = late(
     r"|nccl[A-Z]\w{2,40}: "
 )
 _GLOG = late(
-    rf"\[?(?P<level>[EWIFCDV])(?:{GLOG})? (?P<thread>\d{{1,20}} )?"
+    rf"\[?(?P<level>[EWIFCDV])(?:0000 00:00:(?P<epoch>\d{{9,11}}\.\d{{6}}) {{0,8}}|{GLOG})? (?P<thread>\d{{1,20}} )?"
     r"(?P<file>[\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6})\]"
 )
 _TSL = late(rf"(?:\[?{DATED}\]?: )(?P<level>[EWIF]) (?P<file>[\w./+-]{{1,250}}\.[a-z]{{1,3}}:\d{{1,6}})\] ")
@@ -93,6 +93,8 @@ def _logger(text: str, facts: LineFacts, clock: Clock) -> bool:
         facts.level = level_of(found["level"])
         if found["month"]:
             facts.at, facts.zoned = clock.at(found)
+        elif found["epoch"]:
+            facts.at, facts.zoned = float(found["epoch"]), True
         if source.startswith("torch/distributed/") or "/torch/distributed/" in source:
             facts.form = Form.ELASTIC
             facts.pid = int(found["thread"]) if found["thread"] else None

@@ -26,7 +26,7 @@ _PART = (
     r"|epoch|tid|pid|proc\w{0,3}|thread)s?|[\w.-]{1,80}\.(?:py|cc?|cpp|h))"
 )
 """What stands before a number in brackets and is not a host."""
-_OWN_ERROR = late(r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): (?!OUT-OF-RES|NOT-)|PRUN: .{0,80}LOST_CONNECTION")
+_OWN_ERROR = late(r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): (?!OUT-OF-RES|NOT-|ERROR in)|PRUN: .{0,80}LOST_CONNECTION")
 """An error that a library of Open MPI reports by its name."""
 _MPI = late(
     rf"\[(?!{_PART}:)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "

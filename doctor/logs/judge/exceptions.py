@@ -1,6 +1,7 @@
 """The exception that a program ended with, if that is all that is known."""
 
 import re
+from collections.abc import Sequence
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
@@ -39,7 +40,7 @@ def own_exception(case: LogCase) -> LogBlame | None:
         command = len(case.odd) == 1 and said is not None and _COMMAND.match(said)
         if said is None or (_OF_OTHERS.match(said) and not command):
             continue
-        if not (place or _UNCAUGHT.match(line.text) or _is_all(line, files[line.file])):
+        if not (place or _UNCAUGHT.match(line.text) or _is_all(line, case.logs.files)):
             continue
         if place and not command and _LAUNCHER.search(place["file"]):
             continue
@@ -54,9 +55,10 @@ def own_exception(case: LogCase) -> LogBlame | None:
     return None
 
 
-def _is_all(line: LogLine, file: LogFile) -> bool:
+def _is_all(line: LogLine, files: Sequence[LogFile]) -> bool:
     """Whether somebody handed in nothing but the exception."""
-    return file.lines <= FEW and file.last is not None and file.last.number == line.number
+    file, last = files[0], files[0].last
+    return len(files) == 1 and file.lines <= FEW and last is not None and last.number == line.number
 
 
 def _ends(party: Party, line: LogLine, file: LogFile) -> bool:

@@ -21,7 +21,7 @@ from doctor.logs.judge.summary import readout
 from doctor.logs.judge.unknowns import openings
 from doctor.logs.judge.words import aftermath, titled, told
 from doctor.logs.loss.judge import NAN
-from doctor.logs.model import Conclusion, Form, LogCause, LogOutcome, Logs, Role
+from doctor.logs.model import CUT, Conclusion, Form, LogCause, LogOutcome, Logs, Role
 from doctor.model import Confidence
 
 __all__ = ["JobFacts", "JobHost", "conclude", "known_of"]
@@ -59,7 +59,8 @@ def _conclude(logs: Logs, known: JobFacts, from_curves: Sequence[LogCause]) -> C
         files = (file.who.host for file in case.logs.files)
         complain = (each.by.host for blame in blames for each in blame.events)
         hosts = tuple(sorted(_names((*files, *case.places.host_of_rank.values(), *complain))))
-    odd = ranked(case)[:MOST_ODD]
+    cut = outcome is LogOutcome.UNKNOWN and bool(charges)  # they tell more than a traceback without its end
+    odd = [each for each in ranked(case) if not (cut and CUT in each.line.text)][:MOST_ODD]
     return Conclusion(
         outcome,
         tuple(charges),

@@ -137,7 +137,7 @@ def _by_end(sighting: Sighting, form: Form) -> SuspectKind | None:
     if "closing signal SIGTERM" in text or "Job step aborted" in text:
         return SuspectKind.STOPPED
     by_launcher = form in _LAUNCHERS or sighting.symptom.id.startswith(_SUPERVISORS)
-    if by_launcher and exit_of(sighting) not in (None, 0):
+    if by_launcher and sighting.symptom.role is not Role.ROOT and exit_of(sighting) not in (None, 0):
         return SuspectKind.LEFT
     return None
 

@@ -433,11 +433,19 @@ _PATH = re.compile(r"(?:/sys/bus/pci/devices/[0-9a-f:.]+)?[^:]*")
 """Only paths of PCI devices contain colons."""
 
 
-@lru_cache(4096)
+_LONG = 1000
+"""Longer lines are not cached: they are data, and rarely the same on two hosts."""
+
+
 def path_and_text(line: str) -> tuple[str, str]:
     """A line of a Read: the path of the file and, after a colon, a line of its text. Cached, because hosts of
     one cluster print mostly the same lines.
     """
+    return _split(line) if len(line) <= _LONG else _split.__wrapped__(line)
+
+
+@lru_cache(4096)
+def _split(line: str) -> tuple[str, str]:
     match = _PATH.match(line)
     path = match[0] if match else ""
     return path, line[len(path) + 1 :]

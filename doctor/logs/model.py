@@ -11,6 +11,7 @@ from doctor.model import Confidence, Remedy
 CUT = "the log ends here"
 """In the text of a line that begins a traceback without an end."""
 
+
 class Form(str, Enum):
     """Who wrote a line. A message counts only in its own form: a Python print of "Out of memory" is not the
     kernel's message."""

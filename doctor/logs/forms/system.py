@@ -26,7 +26,9 @@ _PART = (
     r"|epoch|tid|pid|proc\w{0,3}|thread)s?|[\w.-]{1,80}\.(?:py|cc?|cpp|h))"
 )
 """What stands before a number in brackets and is not a host."""
-_OWN_ERROR = late(r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): (?!OUT-OF-RES|NOT-|ERROR in)|PRUN: .{0,80}LOST_CONNECTION")
+_OWN_ERROR = late(
+    r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): (?!OUT-OF-RES|NOT-|ERROR in)|PRUN: .{0,80}LOST_CONNECTION"
+)
 """An error that a library of Open MPI reports by its name."""
 _MPI = late(
     rf"\[(?!{_PART}:)(?P<host>{_HOST}):(?P<pid>\d{{1,9}})\] "
@@ -53,7 +55,9 @@ _DMESG_ISO = late(rf"{DATED} (?=NVRM: |{BEGINS}|\[ascend\]|\w{{1,20}}\[\d{{1,9}}
 _ISO = late(rf"{DATED} ")
 _HIDDEN = late(rf"{NAMED} \S{{1,80}} kernel: ")
 """A host whose name was replaced, as by dots."""
-_MONITOR = late(r"\s{0,8}(?:Warning|Normal) {1,9}\w{1,40} {1,9}\S.{0,40}? {2,20}kernel-monitor(?:, \S{1,80})? {2,20}")
+_MONITOR = late(
+    r"\s{0,8}(?:Warning|Normal) {1,9}\w{1,40} {1,9}\S.{0,40}? {2,20}kernel-monitor(?:, \S{1,80})? {2,20}"
+)
 """An event of Kubernetes with the line that its monitor found in the kernel's log."""
 _KERNEL_TEXT = late(
     r"(?:kernel: | {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"

@@ -21,8 +21,15 @@ MOST_TRIED = 500
 """The most shapes of lines of one file whose numbers are tried."""
 ENOUGH = 10
 """The least number of lines of a shape for which the trials are worth it."""
-_NUMBER = re.compile(rb"\d+")
-_OTHERS = tuple(bytes.maketrans(b"0123456789", each) for each in (b"0" * 10, b"1234567891", b"4567891234"))
+_HEX = rb"(?<=0x)[0-9a-fA-F_]+|\b[0-9a-f]{8,16}\b|(?<=:)[0-9a-f]{2}(?=[:.])"
+"""Addresses of memory and of PCI devices: their letters are digits, too."""
+_NUMBER = re.compile(_HEX + rb"|\d+")
+_ADDRESSES = tuple(map(re.compile, (rb"0x[0-9a-fA-F_]+", rb" [0-9a-f]{8,16}\b", rb":[0-9a-f]{2}(?=[:.])")))
+"""The same, each beginning with a letter: so they are searched faster."""
+_DIGITS, _LETTERS = b"0123456789abcdefABCDEF", b"bcdefaBCDEFA"
+_OTHERS = tuple(
+    bytes.maketrans(_DIGITS, each + _LETTERS) for each in (b"0" * 10, b"1234567891", b"4567891234")
+)
 """Other digits for those of a number."""
 
 
@@ -81,8 +88,14 @@ class Repeats:
         find = re.compile(codes).findall if codes else _nothing
         examined, alone = list[int](), set[bytes]()
         more, ends = Counter[int](), dict[int, int]()
-        shapes = complaint.like(b"\n".join(written)).split(b"\n")
+        text = b"\n".join(written)
+        shapes = complaint.like(text).split(b"\n")
         many = Counter(shapes)
+        if len(many) > len(shapes) // ENOUGH:
+            for address in _ADDRESSES:
+                text = address.sub(_ones, text)
+            shapes = complaint.like(text).split(b"\n")
+            many = Counter(shapes)
         for raw, shape in zip(written, shapes, strict=True):
             spans = self._spans.get(shape)
             if spans is None:
@@ -124,6 +137,15 @@ class Repeats:
         self._tried += 1
         self._spans[shape] = [*filter(matters, numbers)]
         return self._spans[shape]
+
+
+def alike(words: bytes) -> bytes:
+    """A key of sentences: those that differ only in the letters of addresses have the same."""
+    return words.translate(None, _LETTERS)
+
+
+def _ones(address: re.Match[bytes]) -> bytes:
+    return address[0][:1] + b"1" * (len(address[0]) - 1)
 
 
 def _nothing(_: bytes) -> tuple[()]:

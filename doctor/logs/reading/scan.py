@@ -4,6 +4,7 @@ Most lines are never touched: only lines with a marked sentence (sentences.py) a
 """
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
@@ -33,7 +34,7 @@ from doctor.logs.reading.neighbours import values_around
 from doctor.logs.reading.pods import FAMILY as PODS
 from doctor.logs.reading.pods import FAR, pod_of
 from doctor.logs.reading.progress import PartProgress
-from doctor.logs.reading.repeats import FEW, Meaning, Repeat, Repeats
+from doctor.logs.reading.repeats import FEW, Meaning, Repeat, Repeats, alike
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
 from doctor.logs.reading.stacks import (
     INTERRUPTED,
@@ -182,6 +183,7 @@ class _Scanner:
             self._way = way
             self._repeats.forget()
         found, repeats = list[tuple[int, int]](), list[Repeat]()
+        together = defaultdict[tuple[bytes, int], tuple[list[bytes], list[int]]](lambda: ([], []))
         for words, places in lines.of(wanted).items():
             what = lines.marks[words] & wanted
             some = [place for place in places if place not in losses]
@@ -191,8 +193,14 @@ class _Scanner:
                 some = [place for place in some if self._table.may(words, lines.raw[place])]
             else:
                 continue
-            if len(some) >= FEW and not any(map(lines.window.data.__contains__, _TELLING)):
-                codes = self._matcher.numbered(words)
+            sentences, group = together[alike(words) if len(some) < FEW else words, what]
+            sentences.append(words)
+            group += some
+        told = any(map(lines.window.data.__contains__, _TELLING))
+        for (_, what), (sentences, some) in together.items():
+            if len(some) >= FEW and not told:
+                codes = self._matcher.numbered(sentences[0])
+                some.sort()
                 some, more = self._repeats.sort(lines.at(some), some, codes, lines.number(0))
                 repeats += more
             found += [(place, what) for place in some]

@@ -27,7 +27,8 @@ _PART = (
 )
 """What stands before a number in brackets and is not a host."""
 _OWN_ERROR = late(
-    r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): (?!OUT-OF-RES|NOT-|ERROR in)|PRUN: .{0,80}LOST_CONNECTION"
+    r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): "
+    r"(?!OUT-OF-RES|NOT-|ERROR in)|PRUN: .{0,80}LOST_CONNECTION"
 )
 """An error that a library of Open MPI reports by its name."""
 _MPI = late(
@@ -60,7 +61,8 @@ _MONITOR = late(
 )
 """An event of Kubernetes with the line that its monitor found in the kernel's log."""
 _KERNEL_TEXT = late(
-    r"(?:kernel: | {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
+    r"(?:kernel: | {8,20}(?=NVRM: )|\d\d:\d\d:\d\d(?:\.\d{1,6})? )?"
+    r"(?:NVRM: |nvidia-nvswitch|NVLink: |mlx5_core |amdgpu(?: [0-9a-f]{4}:|: )"
     r"|nvidia-peermem |mce: |EDAC |EXT4-fs|XFS \(|BTRFS|md/raid|block nvme|nvme nvme\d"
     rf"|INFO: task \S{{1,40}}:\d{{1,9}} blocked for |nfs: server |{BEGINS})"
 )

@@ -124,7 +124,8 @@ class LogCase:
         stopped = {key[1] for key in self.stopped if key[0] == "rank"}
         loud |= {rank for each in self.of(*ends[1:]) for rank in each.ranks if rank not in stopped}
         loud -= {rank for each in self.of(SuspectKind.NAMES) for rank in each.ranks}
-        loud |= self.left_alone | {party.rank for party, line in self.odd if CUT in line.text}
+        loud |= self.left_alone
+        loud |= {party.rank for party, line in self.odd if party.rank is not None and CUT in line.text}
         return tuple(sorted(self.covered - loud))
 
 

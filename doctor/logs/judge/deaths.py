@@ -186,8 +186,8 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
 
 
 def _table(case: LogCase, line: LogLine, death: Suspect) -> object:
-    """The table of an entry: it ends with the first failure, and a file may have several of one host. Those of
-    torch before 1.10 begin with it.
+    """The table of an entry: it ends with the first failure, and a file may have several of one host. Those
+    of torch before 1.10 begin with it.
     """
     firsts = [each.number for each in case.first_failures.values() if each.file == line.file]
     below = [each for each in firsts if each >= line.number]

@@ -66,7 +66,7 @@ _LINK = (
 )
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
 _BATCH_SYSTEMS = "schedulers"
-"""The family of symptoms of other schedulers: those that only confirm say that the scheduler ended the job."""
+"""The family of symptoms of other schedulers: those that only confirm say that it ended the job."""
 _CANCELLED = re.compile(r"\*\*\* JOB \d{1,12} (?:ON \S{1,80} )?CANCELLED AT (?!.{0,40}TASK FAILURE)")
 """A job is cancelled on request; a step also by srun, after one of its tasks failed."""
 _WAITING = {"wait", "waits", "timeout", "watchdog"}

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import msgspec
 
+from doctor.baseline import Baseline, nonsense
+from doctor.floors import MOST, Floor
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Capture, Host, UnreachedHost
@@ -72,6 +74,10 @@ class Recording:
     """The source of the host names, if it was not the command line."""
     way: ways.Way | None = None
     """How to reach the hosts, for commands to type; older recordings do not have it."""
+    baseline: Baseline | None = None
+    """What the hosts are compared with."""
+    floor: Floor | None = None
+    """What links must carry at least."""
 
 
 def _read(head: Mapping[str, msgspec.Raw]) -> Recording:
@@ -128,6 +134,10 @@ def _nonsense(recording: Recording) -> Iterator[str]:
         "its time is out of range": not 0 <= recording.seconds < 1e6,
     }
     yield from (words for words, wrong in faults.items() if wrong)
+    if recording.baseline and any(nonsense(recording.baseline)):
+        yield "its baseline does not add up"
+    if recording.floor and not 0 < recording.floor.value < MOST:
+        yield "its floor is out of range"
     for run in recording.smoke:
         yield from _nonsense_of_smoke(run, known)
 
@@ -165,6 +175,7 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
         or not 0 < plan.steps <= MOST_STEPS
         or not 0 <= plan.seed < MOST_SEED
         or not 0 <= plan.waver_tries <= MOST_TRIES
+        or not 0 <= plan.turns <= MOST_TRIES
         or len(seats) > MOST_RANKS
         or (run.end.cell is not None and not 0 <= run.end.cell < len(plan.cells))
         or any(each.rank not in ranks for each in plan.injected)

@@ -43,9 +43,11 @@ class SavedRun(Generic[T]):
         """The contents of its file."""
         return escaped(msgspec.json.encode(run).decode()).encode()
 
-    def load(self, path: Path) -> T:
-        """Read it back; a file of another kind is a UsageError with its path."""
-        raw = read_saved(path)
+    def load(self, path: Path, raw: bytes | None = None) -> T:
+        """Read it back; a file of another kind is a UsageError with its path. `raw` is its contents, if they
+        were read.
+        """
+        raw = read_saved(path) if raw is None else raw
         try:
             return self.decoded(raw, path)
         except UsageError:

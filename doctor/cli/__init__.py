@@ -14,8 +14,9 @@ import typer
 
 from doctor import __version__
 from doctor.cli import ranktable
+from doctor.cli.baseline import baseline
 from doctor.cli.diff import diff as compare_runs
-from doctor.cli.examine import ask_facts, ask_hang, ask_slow, check_hosts, examine
+from doctor.cli.examine import accept, ask_facts, ask_hang, ask_slow, check_hosts, examine
 from doctor.cli.explain import options as explain_command
 from doctor.cli.help import below, examples
 from doctor.cli.history import history
@@ -178,6 +179,15 @@ app.command(
         ("line=$(doctor preflight --print launch)", "the line that starts the job"),
     ),
 )(takes()(examine))
+app.command(
+    "accept",
+    help="Is a new rack or a repaired node as good as it should be?",
+    epilog=examples(
+        ("doctor accept 'node[1-8]' --floor accept.yaml", "as good as the contract says"),
+        ("doctor accept 'node[1-8]' --baseline good.yaml", "as good as before"),
+        ("doctor accept 'node[1-8]' --save run.json", "as good as each other"),
+    ),
+)(takes(without=("--no-smoke", "--inject", "--in-job"))(accept))
 
 app.command(
     "run",
@@ -231,6 +241,14 @@ app.command(
         ("doctor history runs1 runs2 --json -", "for a script"),
     ),
 )(history)
+app.command(
+    "baseline",
+    help="Write what good runs had in common, to compare others with.",
+    epilog=examples(
+        ("doctor baseline run.json --output good.yaml", "of a recording of --save"),
+        ("doctor preflight -F hosts --baseline good.yaml", "what has changed since?"),
+    ),
+)(baseline)
 app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
 
 

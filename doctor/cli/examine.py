@@ -11,7 +11,7 @@ from pathlib import Path
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
-from doctor.exam.request import HostFlags, Request
+from doctor.exam.request import ExamFlags, HostFlags, Request
 from doctor.hang.options import HangWishes
 from doctor.live.options import RunningJobWishes
 from doctor.report.out.formats import Outputs
@@ -67,6 +67,19 @@ class AgainWishes:
         not_with=(IN_JOB, REPLAY),
         panel=HostFlags.PANEL,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class AcceptWishes:
+    floor: Path | None = any_option(
+        "--floor FILE", "What links must carry at least, as YAML.", panel=ExamFlags.PANEL
+    )
+
+
+def accept(request: Request, wishes: AcceptWishes) -> int:
+    from doctor.floors import read_floor
+
+    return examine(replace(request, floor=read_floor(wishes.floor) if wishes.floor else None))
 
 
 def check_hosts(request: Request, wishes: AgainWishes) -> int:

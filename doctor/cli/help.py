@@ -18,6 +18,7 @@ BRIEF = "doctor.brief"
 USUAL = {
     "check": "--hostfile --local --only --again --html",
     "preflight": "--hostfile --python --launch --need-hosts --report-dir",
+    "accept": "--hostfile --python --floor --baseline --html",
     "smoke": "--hostfile --python --ranks-per-host --steps --html",
     "hang": "--hostfile --local --pid --watch --sudo",
     "slow": "--hostfile --local --pid --for --sudo",

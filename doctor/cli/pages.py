@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from doctor.judge.playbook import convert
 from doctor.text.language import Language
 from doctor.text.speech import spoken
 from doctor.text.wrap import unwrap
-from doctor.text.yamlfile import read_yaml
+from doctor.text.yamlfile import convert, read_yaml
 
 if TYPE_CHECKING:
     from doctor.api import Check

@@ -1,25 +1,16 @@
 """Two runs -> what is new, gone, still there or undecided, and the facts that changed. Pure."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from doctor.diff.envelope import ChangeKind, FactChangeEntry
 from doctor.diff.saved import Saved
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
-from doctor.judge.fact_table import COLUMNS, NEAR
-from doctor.judge.fact_values import NOT_INSTALLED, rate, sized
+from doctor.judge.fact_changes import OF_THE_MOMENT, TITLES, differ, is_worse, shown
 from doctor.model import Status
 from doctor.report.files.envelope import FindingEntry, PlaceEntry
 
 BAD = (Status.WARN, Status.FAIL)
-OF_THE_MOMENT = {"memory_free_bytes", "shm_free_bytes", "clock_offset_seconds", "clock_uncertainty_seconds"}
-"""Facts that differ from one moment to the next."""
-LESS_IS_WORSE = {column.key for column in COLUMNS if column.whole or column.kind == "near"} | {
-    *("devices", "speed_mbps", "device_link_mbps", "device_addresses_set")
-}
-TITLES = {column.key: column.title for column in COLUMNS}
-NOT_TOLD = "not reported"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,37 +144,10 @@ def _facts(before: Saved, after: Saved, both: Iterable[str]) -> Iterator[FactCha
     for host in both:
         heard = then[host] and now[host]  # a host that did not answer is a finding
         for key in TITLES if heard else ():
-            if key in asked - OF_THE_MOMENT and _differ(key, then[host].get(key), now[host].get(key)):
-                worse = _is_worse(key, then[host].get(key), now[host].get(key))
+            if key in asked - OF_THE_MOMENT and differ(key, then[host].get(key), now[host].get(key)):
+                worse = is_worse(key, then[host].get(key), now[host].get(key))
                 change = (key, shown(key, then[host]), shown(key, now[host]), worse)
                 rows.setdefault(change, []).append(host)
     place = list(TITLES)
     for (key, was, now_is, worse), hosts in sorted(rows.items(), key=lambda row: place.index(row[0][0])):
         yield FactChangeEntry(key=key, before=was, after=now_is, hosts=tuple(hosts), worse=worse)
-
-
-def _differ(key: str, was: Any, now: Any) -> bool:
-    near = any(column.key == key and column.kind == "near" for column in COLUMNS)
-    if near and isinstance(was, int | float) and isinstance(now, int | float):
-        return abs(was - now) > NEAR * max(abs(was), abs(now))
-    return bool(was != now)
-
-
-def _is_worse(key: str, was: Any, now: Any) -> bool:
-    """Whether the host has less of what it needs. A fact that it no longer reports is only a question."""
-    numbers = isinstance(was, int | float) and isinstance(now, int | float)
-    return key in LESS_IS_WORSE and numbers and now < was
-
-
-def shown(key: str, facts: Mapping[str, Any]) -> str:
-    """The value in words and units."""
-    value = facts.get(key)
-    if value is None:
-        return NOT_TOLD
-    if isinstance(value, list):
-        return ", ".join(map(str, value))
-    if key.endswith("_bytes") and isinstance(value, int | float):
-        return sized(value)[1]
-    if key.endswith("_mbps") and isinstance(value, int):
-        return rate(value)[1]
-    return str(value) or NOT_INSTALLED[1]

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from doctor.diff.compare import TITLES, Change, Difference
+from doctor.diff.compare import Change, Difference
 from doctor.diff.envelope import ChangeEntry, ChangeKind, DiffPart, DiffReport, RunEntry
 from doctor.diff.saved import Saved
+from doctor.judge.fact_changes import TITLES
 from doctor.model import Status
 from doctor.report.files.envelope import (
     EnvelopeRun,

@@ -18,7 +18,7 @@ from doctor.text.printable import clean_line
 
 FILES = "Files of --save, --json or --report-dir, of check, smoke, preflight and facts, or such a folder."
 OF_RUNS = ("*.run.json", "*.run.json.gz", "*.json")
-JUDGED = ("check", "smoke", "preflight", "facts", "")
+JUDGED = ("check", "smoke", "preflight", "accept", "facts", "")
 
 
 class _Run(msgspec.Struct, frozen=True):

@@ -14,12 +14,14 @@ from typing import Any
 
 from doctor import __version__
 from doctor.api import Ask, Fact
+from doctor.baseline import Baseline
 from doctor.exam.pauses import Pauses
 from doctor.exam.scripts import NamesToAsk, Scripts
 from doctor.exam.second_round import called_addresses, plan_name_round, plan_ping_round, plan_table_round
 from doctor.facts.network import ADDRESSES, LINKS, NAMES
 from doctor.facts.software import ENVIRONMENT
 from doctor.facts.tables import TABLE_FILES
+from doctor.floors import Floor
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.playbook import MeshMode
@@ -68,6 +70,10 @@ class Order:
     """How the hosts are to be reached."""
     pythons: tuple[str, ...] | None = None
     """The user's own interpreters, to look for on the hosts; None: use python3 there if none is named."""
+    baseline: Baseline | None = None
+    """What the hosts are compared with."""
+    floor: Floor | None = None
+    """What links must carry at least."""
 
 
 @dataclass(slots=True)
@@ -129,6 +135,8 @@ class Collection:
             transport=self.transport.name,
             hosts_from=redact(order.hosts_from),
             way=order.way,
+            baseline=order.baseline,
+            floor=order.floor,
             started=self.started,
             seconds=round(time.monotonic() - self.began, 2),
             hosts=self.hosts,

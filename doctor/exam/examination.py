@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 from doctor.api import Check, Fact
+from doctor.baseline import read_baseline
 from doctor.errors import UsageError
 from doctor.exam.choose_transport import choose_transport
 from doctor.exam.collect import Collection, Order
@@ -22,11 +24,13 @@ from doctor.exam.signals import signal_of, stop_on_signals
 from doctor.exam.slurm_job import of_slurm
 from doctor.exam.way import way_of
 from doctor.expect import Expect, amend
+from doctor.facts.baseline import FLOOR, SINCE
 from doctor.facts.run import MESH, OFFERED
 from doctor.facts.smoke import SMOKE
 from doctor.facts.software import ENVIRONMENT
 from doctor.job.launch.process_env import Launch
 from doctor.judge.examine import PreparedExam, build_report, facts_of
+from doctor.judge.fact_values import ASKED
 from doctor.judge.playbook import (
     Exam,
     MeshMode,
@@ -53,9 +57,11 @@ from doctor.text.announce import announce
 from doctor.text.interpreter import to_type
 from doctor.text.option import IN_JOB, options
 from doctor.transport.containers import enter_all
+from doctor.transport.way import Way
 
 DEFAULT_EXAM = "preflight"
-TRAINING = ("smoke", "preflight")
+ACCEPT = "accept"
+TRAINING = ("smoke", "preflight", ACCEPT)
 """The commands that include a smoke run."""
 UNJUDGED = "facts"
 """The command that only shows what hosts report and judges nothing, so that it never misses a training."""
@@ -93,11 +99,22 @@ def judge_again(request: Request, recorded: Recording) -> tuple[Reading, Report]
     if request.command == UNJUDGED:
         recorded = replace(recorded, smoke_wanted=False)
     expect = {**recorded.expect, **pairs(request.what.expect)}
+    if given := request.what.baseline:
+        recorded = replace(recorded, baseline=read_baseline(given), way=_compared_with(given, recorded.way))
+    recorded = replace(recorded, floor=request.floor or recorded.floor)
     what, wishes = request.what, recorded.wishes
     if what.waivers or what.no_waivers:  # else those of the recorded run
         wishes = with_waivers(what, replace(wishes, waivers=()))
     reading = read_recording(replace(recorded, expect=expect, wishes=wishes))
     return reading, build_report(reading, _syllabus(request, recorded), load_remedies(), replayed=True)
+
+
+def _compared_with(baseline: Path, way: Way | None) -> Way | None:
+    """The way, for commands that compare with the same baseline again."""
+    if way is None:
+        return None
+    others = (option for option in way.asked if option[0] != "--baseline")
+    return replace(way, asked=(*others, ("--baseline", os.path.abspath(baseline))))
 
 
 def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
@@ -121,7 +138,13 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
         refuse_skipped([id for id in ids if matches(id, widened("--skip", what.skip, ids)[0])], ids)
     only, taken = widened("--only", what.only, ids)
     skip, dropped = widened("--skip", what.skip, ids)
-    checks, left_out = select(found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted)
+    accepts = (recorded.command if recorded else request.command) == ACCEPT
+    compared = what.baseline or (recorded and recorded.baseline)
+    lacking = [*(() if compared else (SINCE,)), *(() if accepts else (FLOOR,))]
+    checks, left_out = select(
+        found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted, lacking=lacking
+    )
+    unused = what.baseline and not any(SINCE in check.wanted for check in checks)
     choices = tuple(_choices(request, found.checks, checks)) if request.typed & {"--only", "--skip"} else ()
     trains = recorded.command in TRAINING if recorded else training
     if not (exam.smoke and trains):  # this command never runs them, so nobody left them out
@@ -145,7 +168,7 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
                 f"{broken.origin}: its checks could not be loaded: {broken.reason}" for broken in found.broken
             ),
         ),
-        notes=(*taken, *dropped),
+        notes=(*taken, *dropped, *(["no check of this run compares with the baseline"] if unused else ())),
         smoke=wanted,
         no_smoke=no_smoke,
         choices=choices,
@@ -212,7 +235,9 @@ def _collect(
     """Ask the hosts; after an interruption, return what is known so far."""
     way, what = request.way, request.what
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
-    training = _training(request.smoke)
+    training = replace(_training(request.smoke), accept=request.command == ACCEPT)
+    baseline = read_baseline(what.baseline) if what.baseline else None
+    of_table = ASKED if baseline else ()
     request, environ, _ = of_slurm(request)
     targets = ready.targets if ready else targets_of(request, environ)
     hosts = hosts_of(request, targets)
@@ -232,7 +257,7 @@ def _collect(
             exam=syllabus.name,
             hosts=hosts,
             wishes=wishes,
-            facts=tuple(dict.fromkeys((*facts_of(syllabus.checks), *of_job, *more))),
+            facts=tuple(dict.fromkeys((*facts_of(syllabus.checks), *of_job, *of_table, *more))),
             sudo=way.sudo,
             timeout=way.timeout,
             until=until,
@@ -244,6 +269,8 @@ def _collect(
             hosts_from="" if targets.source in (COMMAND_LINE, LOCAL) else targets.source,
             way=way_of(request, targets, transport.name, environ),
             pythons=None if ready else own_interpreters(os.environ),
+            baseline=baseline,
+            floor=request.floor,
         ),
         transport,
         line,

@@ -6,7 +6,7 @@ from doctor.exam.request import Request
 from doctor.exam.way import retyped
 from doctor.recording import Recording
 
-EXAMINES = ("check", "smoke", "preflight")
+EXAMINES = ("check", "smoke", "preflight", "accept")
 """The commands whose options choose checks; others choose theirs by themselves."""
 CHOICE = ("--only", "--skip")
 STRICTNESS = ("--strict", "--need-hosts")

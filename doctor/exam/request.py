@@ -144,6 +144,7 @@ class ExamFlags:
     expect: tuple[str, ...] = any_option(
         "--expect KEY=VALUE", "What must be there: nofile=100000.", default=(), commas=True
     )
+    baseline: Path | None = any_option("--baseline FILE", "What has changed since (doctor baseline).")
     strict: bool = any_option("--strict", "A warning counts as a fault.", default=False)
     mesh: str | None = any_option(
         "--mesh SHAPE", "Who connects to whom: auto, full, ring, none.", values=SHAPES
@@ -216,6 +217,8 @@ class Request:
             "Options that say what is judged, how strictly, and what is written can be combined with it.",
         ),
     )
+    floor: Any = None
+    """The Floor that links are to reach; an option of `accept` alone."""
     outputs: Outputs = field(default_factory=Outputs)
     typed: frozenset[str] = frozenset()
     """The names of the options that were typed."""
@@ -232,6 +235,7 @@ class Request:
             "--replay": self.replay,
             "--exam": Path(exam) if exam else None,
             "--waivers": self.what.waivers,
+            "--baseline": self.what.baseline,
             "--ssh-config": Path(ssh_config) if ssh_config else None,
         }
         yield from ((option, path) for option, path in named.items() if path is not None)

@@ -42,6 +42,7 @@ ASKED = (
         "--no-waivers",
         "--checks",
         "--expect",
+        "--baseline",
         "--strict",
         "--mesh",
         "--on-busy",

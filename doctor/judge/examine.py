@@ -9,6 +9,7 @@ from typing import Any
 from doctor.api import EXPECTS, NEEDED, RANKS, Check, Fact, Need
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend, with_log_since
+from doctor.facts.baseline import FLOOR, SINCE, SinceBaseline
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
@@ -20,6 +21,7 @@ from doctor.job.launch.unknowns import not_understood
 from doctor.job.plan import RUNNING, JobPlan
 from doctor.job.wishes import SLURM
 from doctor.judge.alone import judge_alone, without_job
+from doctor.judge.baseline import since
 from doctor.judge.commands import fitting
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.fact_table import fact_table
@@ -46,7 +48,7 @@ from doctor.judge.verdict import (
     untrained,
 )
 from doctor.judge.waived import not_needed, waive
-from doctor.model import Finding, Result, View
+from doctor.model import Finding, MissingFact, Result, View
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
@@ -147,8 +149,16 @@ def _inputs(reading: Reading, prepared: PreparedExam, hung: HungTools) -> Inputs
             amend(own, recording.expect, "--expect"), recording.heard.get(host.name)
         )
     needed = prepared.rules.need_hosts or len(reading.plan.hosts)
-    givens = {**run_facts(reading, hung), EXPECTS.name: expects, NEEDED.name: needed}
+    beside = {SINCE.name: _since(reading, prepared), FLOOR.name: recording.floor}
+    givens = {**run_facts(reading, hung), **beside, EXPECTS.name: expects, NEEDED.name: needed}
     return Inputs(reading.plan, reading.facts, expects, common, givens, prepared.exam.severity)
+
+
+def _since(reading: Reading, prepared: PreparedExam) -> SinceBaseline | MissingFact:
+    baseline = reading.recording.baseline
+    if baseline is None or not prepared.asks(SINCE):
+        return MissingFact(SINCE.name, "no baseline was given", absent=True)
+    return since(reading, baseline)
 
 
 def _results(case: Inputs, reading: Reading, prepared: PreparedExam) -> tuple[Result, ...]:

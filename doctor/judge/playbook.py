@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -24,7 +24,7 @@ from doctor.expect import FIELDS
 from doctor.judge.registry import bundled
 from doctor.model import Remedy, Severity, Values
 from doctor.text.speech import learn
-from doctor.text.yamlfile import Document, plain, read_yaml, walk
+from doctor.text.yamlfile import Document, convert, read_yaml, walk
 
 if TYPE_CHECKING:
     from doctor.api import Check  # imports all that checks may use, which takes long
@@ -149,18 +149,6 @@ def load_exam(name: str, checks: Sequence[Check]) -> Exam:
     return exam
 
 
-def convert(document: Document, kind: type[Any], file: str) -> Any:
-    """The document as a value of that type; raises InputErrors with file and line."""
-    if document.mistakes:
-        raise InputErrors(document.mistakes)
-    try:
-        return msgspec.convert(plain(document.root), kind, strict=True)
-    except msgspec.ValidationError as error:
-        text, _, path = str(error).partition(" - at `")
-        lines = dict(walk(document.root))
-        raise InputErrors([Mistake(file, lines.get(path.rstrip("`"), 1), text)]) from None
-
-
 def _validate(exam: Exam, document: Document, file: str, checks: Sequence[Check]) -> None:
     """Every name in an exam must exist; a glob must match a check."""
     ids = [check.id for check in checks]
@@ -248,9 +236,11 @@ def select(
     *,
     mesh: bool = True,
     smoke: bool = True,
+    lacking: Collection[object] = (),
 ) -> tuple[tuple[Check, ...], tuple[str, ...]]:
     """The checks to run, and the ids that the user left out. Without a mesh or a smoke run, the checks that
-    need one are left out.
+    need one are left out. A check that needs a run value
+    of `lacking`, such as a baseline, is not one of this run.
 
     A glob that matches nothing is a mistake.
     """
@@ -261,7 +251,8 @@ def select(
         if not any(matches(id, [glob]) for id in ids):
             raise UsageError(no_such("check", glob, ids), "`doctor list` shows all.")
 
-    wanted = [c for c in checks if matches(c.id, exam.checks) and not matches(c.id, exam.skip)]
+    there = [c for c in checks if not any(need in lacking for need in c.needs)]
+    wanted = [c for c in there if matches(c.id, exam.checks) and not matches(c.id, exam.skip)]
     chosen = [
         c.id
         for c in wanted
@@ -271,7 +262,10 @@ def select(
         and (smoke or SMOKE not in c.needs)
     ]
     if not chosen:
-        raise UsageError("No check is left to run.", "--only, --skip and --mesh none leave nothing.")
+        raise UsageError(
+            "No check is left to run.",
+            "--only, --skip and --mesh none leave nothing.",
+        )
     kept = [c for c in checks if c.id in chosen or is_always_made(c)]
     return tuple(kept), tuple(check.id for check in wanted if check not in kept)
 

@@ -41,7 +41,7 @@ def read_recording(
     """`before` is an earlier reading of the same run, `drafted` its plan before any host answered."""
     entered = {(host.name, VIEW.name): View.CONTAINER for host in recording.hosts if host.enter}
     facts = Facts(recording.heard, {**(before.facts.kept(recording.heard) if before else {}), **entered})
-    meant = {"preflight", "smoke", "in-job"} & {recording.command, recording.transport}
+    meant = {"preflight", "smoke", "accept", "in-job"} & {recording.command, recording.transport}
     of_job = bool(meant) or recording.wishes.of_job
     sights = {host: _sight(host, facts, of_job=of_job) for host in facts.hosts}
     running = launch_of_processes(facts.all(PROCESSES_OF_JOBS)) if recording.wishes.live else ()

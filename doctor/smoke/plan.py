@@ -21,6 +21,8 @@ SEED = 20
 TENSOR_PARALLEL = (1, 2, 4)
 """The numbers of ranks over which the model's four heads can be split."""
 WAVER_TRIES = 3
+MANY_TURNS, FEW_TURNS, MANY_HOSTS = 7, 4, 8
+"""Few hosts have few pairs to compare, so each is measured more often."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +48,8 @@ class SmokeWishes:
     tp: int | None = None
     timeout: float | None = None
     inject: tuple[str, ...] = ()
+    accept: bool = False
+    """An acceptance test: all pairs of hosts are measured, each way by itself, so all are in one cell."""
 
 
 def check_wishes(wishes: SmokeWishes) -> None:
@@ -75,7 +79,8 @@ def plan_smoke(
     tp = _tensor_parallel(counts, wishes.tp)
     seats: list[SmokeSeat] = []
     cells: list[tuple[int, ...]] = []
-    for number, members in enumerate(_cells(taking_part, counts)):
+    groups = [taking_part] if wishes.accept else _cells(taking_part, counts)
+    for number, members in enumerate(groups):
         first = len(seats)
         for host in members:
             for local in range(counts[host]):
@@ -97,8 +102,14 @@ def plan_smoke(
         injected=tuple(parse_injection(text, len(seats), wishes.steps, replicas) for text in wishes.inject),
         waver_tries=WAVER_TRIES,
         framework=framework,
+        turns=_turns(len(taking_part)) if wishes.accept else 0,
     )
     return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
+
+
+def _turns(hosts: int) -> int:
+    """How often each pair sends each way: the last two turns only confirm (`judge/pairs.py`)."""
+    return MANY_TURNS if hosts < MANY_HOSTS else FEW_TURNS
 
 
 def _backend(backend: Backend, framework: Framework) -> SmokeBackend:

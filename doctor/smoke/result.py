@@ -64,6 +64,8 @@ class SmokePlan:
     waver_tries: int = 0
     """See `CellShape.waver_tries`."""
     framework: Framework = "torch"
+    turns: int = 0
+    """See `CellShape.turns`."""
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
@@ -85,6 +87,7 @@ class SmokePlan:
             dtypes=self.dtypes,
             dp_in_world=self.dp_in_world,
             waver_tries=self.waver_tries,
+            turns=self.turns,
         )
 
 

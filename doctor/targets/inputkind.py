@@ -27,6 +27,7 @@ class InputKind(Enum):
     HANG = ("a recording of `doctor hang`", "doctor hang --replay {}")
     SLOW = ("a recording of `doctor slow`", "doctor slow --replay {}")
     REPORT = ("a report as JSON", "doctor check --replay RUN.json, with the recording of --save")
+    BASELINE = ("a baseline", "doctor check HOSTS --baseline {}")
     ANSIBLE = (
         "an Ansible inventory",
         "doctor check -F <(ansible all -i {} --list-hosts | sed 1d), or give the names alone, one a line, "
@@ -83,6 +84,8 @@ def input_kind(text: str, name: str = "") -> InputKind | None:
     head = text[:MOST].lstrip(_BLANK)
     if head.startswith("{"):
         return _of_json(text.lstrip(_BLANK))
+    if re.search("^doctor: baseline$", head, re.MULTILINE):
+        return InputKind.BASELINE
     if _ANSIBLE_YAML.search(head) and not _LOG_LINE.search(head):
         return InputKind.ANSIBLE
     if _INVENTORY_KEY.search(head) and not _LOG_LINE.search(head):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import yaml
 
 from doctor.errors import InputErrors, Mistake
@@ -115,6 +116,20 @@ def walk(node: Node | None, path: str = "$") -> Iterator[tuple[str, int]]:
     elif isinstance(node, Listing):
         for index, item in enumerate(node.items):
             yield from walk(item, f"{path}[{index}]")
+
+
+def convert(document: Document, kind: type[Any], file: str) -> Any:
+    """The document as a value of that type; raises InputErrors with file and line."""
+    if document.mistakes:
+        raise InputErrors(document.mistakes)
+    try:
+        return msgspec.convert(plain(document.root), kind, strict=True)
+    except msgspec.ValidationError as error:
+        text, _, path = str(error).partition(" - at `")
+        lines = dict(walk(document.root))
+        place = path.rstrip("`")  # a value of a mapping with free keys is [...] in it
+        line = lines.get(place) or lines.get(place.partition("[...]")[0], 1)
+        raise InputErrors([Mistake(file, line, text)]) from None
 
 
 @dataclass(slots=True)

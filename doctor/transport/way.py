@@ -129,7 +129,7 @@ _SSH = frozenset(
 )
 _LETTERS = (("--ssh-config", "-F"), ("--user", "-l"), ("--jump", "-J"), ("--port", "-p"))
 _TRAINING = ("--steps", "--tp", "--smoke-timeout")
-_EXAMINES = ("check", "smoke", "preflight")
+_EXAMINES = ("check", "smoke", "preflight", "accept")
 
 
 def _takes(command: str, option: str) -> bool:
@@ -200,7 +200,15 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
         ("--local", "--allocate", "--sudo", "--strict", "--no-waivers", "--no-smoke", "--in-job")
     ),
     **dict.fromkeys(
-        ("--hostfile", "--inventory", "--rank-table", "--waivers", "--ssh-config", "--identity"),
+        (
+            "--hostfile",
+            "--inventory",
+            "--rank-table",
+            "--waivers",
+            "--ssh-config",
+            "--identity",
+            "--baseline",
+        ),
         is_whole_path,
     ),
     "--launch": lambda text: text == LIVE or is_whole_path(text),

@@ -14,7 +14,7 @@ from .warm import WARM, Started, Warm, suits
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("controller.sh")
-TOUCH_HOSTS = {"check", "facts", "hang", "slow", "smoke", "preflight", "logs", "fix", "ranktable"}
+TOUCH_HOSTS = {"accept", "check", "facts", "hang", "slow", "smoke", "preflight", "logs", "fix", "ranktable"}
 
 
 class Controller:

@@ -43,11 +43,12 @@ _GLOBS = (
             "cpu-*",
             "numa-*",
             "version-*",
+            "changed-since-*",
             "env-*",
             "torch-*",
         ),
     ),
-    ("training", ("smoke-*", "launch-*", "master-*", "plan-*", "rank-table-*")),
+    ("training", ("smoke-*", "accept-*", "launch-*", "master-*", "plan-*", "rank-table-*")),
 )
 """An area, and the checks that belong to it; the first match counts."""
 

@@ -51,7 +51,7 @@ def verify(report: Report, finding: Finding) -> str:
     what the kernel logged is there if it comes again. Empty if the run does not say how its hosts are
     reached, for a consequence of another finding, and if the remedy verifies itself.
     """
-    known = report.run.way is not None and not report.run.command.startswith("ranktable")
+    known = report.run.way is not None and not report.run.command.startswith(("ranktable", "accept"))
     itself = finding.remedy and finding.remedy.id in VERIFIES_ITSELF
     if not known or itself or finding.because is not None or finding.status in _ASIDE:
         return ""

@@ -18,7 +18,7 @@ from doctor.smoke.judge.link_charges import (
     way_charge,
 )
 from doctor.smoke.judge.link_stages import Pair, PairStage, Way, split, stages_of
-from doctor.smoke.judge.one_way import BROKEN, one_way_rates
+from doctor.smoke.judge.one_way import BROKEN, one_way_rates, rates_of_all
 from doctor.smoke.judge.speed import MAD, spread, waited
 from doctor.smoke.result import SmokeResult
 
@@ -51,20 +51,23 @@ def judge_links(result: SmokeResult) -> Iterator[SmokeCharge]:
 
 def _judge(seen: CellMeasurements, least: float) -> Iterator[SmokeCharge]:
     stages, one_way = seen.stages, seen.one_way
+    rated = not seen.plan.turns  # the rates of an acceptance test are judged by `accept-slow-link`
     noise = _repeat_noise(stages)
     trips = {pair: min(stage.trips[pair] for stage in stages) for pair in stages[0].trips}
     guilty = set()
     for host in seen.hosts:
-        slow = _is_slow_each_time(stages, host, noise) or (one_way is not None and one_way.names(host))
+        slow = rated and (
+            _is_slow_each_time(stages, host, noise) or (one_way is not None and one_way.names(host))
+        )
         late = _is_late(trips, host, least)
         if slow or late:
             guilty.add(host)
             broken = all(_is_below(stage.doubting(host), host, BROKEN) for stage in stages)
             yield host_charge(seen, host, slow, late, broken)
-    for way in one_way.slow_ways if one_way else ():
+    for way in one_way.slow_ways if one_way and rated else ():
         if one_way and guilty.isdisjoint(way):
             yield way_charge(seen, one_way, way)
-    if len(seen.hosts) >= LEAST_FOR_PAIR:
+    if rated and len(seen.hosts) >= LEAST_FOR_PAIR:
         for pair in sorted(stages[0].rates):
             if guilty.isdisjoint(pair) and all(
                 _pair_is_slow(stage.doubting(*pair), pair, noise, PAIR_FACTOR) for stage in stages
@@ -76,7 +79,8 @@ def _judge(seen: CellMeasurements, least: float) -> Iterator[SmokeCharge]:
 def measured_cells(result: SmokeResult) -> Iterator[CellMeasurements]:
     """The cells in which hosts can be compared: three or more, or two that sent one way at a time."""
     for cell in cells(result):
-        one_way = one_way_rates(result.plan, cell)
+        rates = rates_of_all if result.plan.turns else one_way_rates
+        one_way = rates(result.plan, cell)
         if stages := stages_of(result.plan, cell):
             seen = CellMeasurements(result, stages, one_way)
             if one_way or len(seen.hosts) >= LEAST_HOSTS:

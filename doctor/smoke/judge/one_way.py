@@ -105,16 +105,36 @@ def _slower(rates: Mapping[Way, Sequence[float]], way: Way) -> float:
 
 def one_way_rates(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
     """The rates; None if the cell did not send one way at a time, or some pair did not finish its turns."""
-    heard: dict[Way, dict[int, list[Transfer]]] = defaultdict(lambda: defaultdict(list))
-    for here, there, said in transfers(plan, cell):
-        if said.way != "both":
-            way = (here, there) if said.way == "out" else (there, here)
-            heard[way][said.stage].append(said)
+    heard = transfers_by_way(plan, cell)
     hosts = {plan.seat(rank).host for rank in cell.ranks}
     every = {(one, other) for one in hosts for other in hosts if one != other}
     if not every or set(heard) != every or any(len(turns) < TURNS for turns in heard.values()):
         return None
     turns = {way: [heard[way][turn] for turn in sorted(heard[way])] for way in sorted(heard)}
+    return rates_of(turns)
+
+
+def transfers_by_way(plan: SmokePlan, cell: Cell) -> dict[Way, dict[int, list[Transfer]]]:
+    """Way -> turn -> what both ends said; empty if hosts sent both ways at once."""
+    heard: dict[Way, dict[int, list[Transfer]]] = defaultdict(lambda: defaultdict(list))
+    for here, there, said in transfers(plan, cell):
+        if said.way != "both":
+            way = (here, there) if said.way == "out" else (there, here)
+            heard[way][said.stage].append(said)
+    return heard
+
+
+def rates_of_all(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
+    """The rates of all ways that had all their turns; None if there is none."""
+    heard = transfers_by_way(plan, cell)
+    most = max((len(turns) for turns in heard.values()), default=0)
+    whole = {
+        way: [own[turn] for turn in sorted(own)] for way, own in sorted(heard.items()) if len(own) == most
+    }
+    return rates_of(whole) if whole else None
+
+
+def rates_of(turns: Mapping[Way, Sequence[Sequence[Transfer]]]) -> OneWayRates:
     return OneWayRates(
         {way: [*map(rate, each)] for way, each in turns.items()},
         {way: _at_best(each) for way, each in turns.items()},

@@ -72,7 +72,8 @@ class _Transfers:
 
         The end that only receives sends notes of a few bytes.
         """
-        pace = TransferPace(LONG_ENOUGH if way == "both" else LONG_ENOUGH_ONE_WAY)
+        long = way == "both" or self.comm.shape.turns
+        pace = TransferPace(LONG_ENOUGH if long else LONG_ENOUGH_ONE_WAY)
 
         def send() -> None:
             mine = 0

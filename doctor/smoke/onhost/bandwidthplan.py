@@ -3,7 +3,7 @@
 Pure and without torch. One rank of each host takes part, so that hosts' links are measured and not the
 ranks' shares of them. Every pair of hosts meets twice: a link that is slow in both stages is slow. Two or
 three hosts have too few pairs to compare: they meet five times and send one way at a time, so that one
-direction can be compared with the other, and luck with itself.
+direction can be compared with the other, and luck with itself. In an acceptance test all do.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ LONG_ENOUGH, LONG_ENOUGH_ONE_WAY = 0.1, 0.05
 """Seconds that a transfer must last; shorter ones are off by a tenth. Of those one way there are five."""
 ONE_WAY_UP_TO = 3
 """The most hosts that send one way at a time."""
+MOST_WITH_ALL = 64
+"""The most hosts of an acceptance test of which all pairs meet."""
 _TURN = 0.02
 _MOST_ROUNDS = 15
 _MOST_TURNS = 512
@@ -59,12 +61,12 @@ def meetings(shape: CellShape, place: int) -> list[Meeting]:
     firsts = [sum(shape.hosts[:host]) for host in range(len(shape.hosts))]
     if place not in firsts:
         return []
-    plan = rounds(len(firsts))[:_MOST_ROUNDS]
+    plan = _few_rounds(len(firsts)) if shape.turns else rounds(len(firsts))[:_MOST_ROUNDS]
     own = firsts.index(place)
-    few = len(firsts) <= ONE_WAY_UP_TO
+    few = bool(shape.turns) or len(firsts) <= ONE_WAY_UP_TO
     return [
         Meeting(firsts[pair[0] + pair[1] - own], number, stage, way)
-        for stage in range(1, (5 if few else 2) + 1)
+        for stage in range(1, (shape.turns or (5 if few else 2)) + 1)
         for number, pairs in enumerate(plan)
         for pair in pairs
         if own in pair
@@ -88,6 +90,18 @@ def rounds(hosts: int) -> list[list[tuple[int, int]]]:
         found.append([(low, high) for low, high in facing if high < hosts])
         seats = [seats[0], seats[-1], *seats[1:-1]]
     return found
+
+
+def _few_rounds(hosts: int) -> list[list[tuple[int, int]]]:
+    """All rounds; of many hosts, those in which each meets others near and far: a slow switch shows as one of
+    them. Twice the logarithm of the number of hosts.
+    """
+    every = rounds(hosts)
+    if hosts <= MOST_WITH_ALL:
+        return every
+    bits = range((hosts - 1).bit_length())
+    near = [[(i, i ^ 1 << bit) for i in range(hosts) if i < i ^ 1 << bit < hosts] for bit in bits]
+    return near + every[:: len(every) // len(bits)][: len(bits)]
 
 
 class TransferPace:

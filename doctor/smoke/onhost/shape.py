@@ -21,6 +21,8 @@ class CellShape(NamedTuple):
     """HCCL cannot form groups of these replicas, so they sum their gradients in the world group, in slots."""
     waver_tries: int = 0
     """How often the training computes its first gradient, to see whether the devices give the same bits."""
+    turns: int = 0
+    """In an acceptance test: how often every pair of hosts sends, each way. 0 in a smoke run."""
 
     @property
     def groups(self) -> tuple[str, ...]:

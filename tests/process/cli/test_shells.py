@@ -99,7 +99,7 @@ def test_what_zsh_is_told(folder: Path) -> None:
     assert said.startswith("#compdef doctor\n")
     assert "'*--color=[Colours auto, always or never]:value:(auto always never)'" in said
     assert "'*--only=[Only these checks globs, or parts of names]:value:_values -s , value " in said
-    assert said.count("'*: :_hosts'") == 9, "all but explain, demo and list"
+    assert said.count("'*: :_hosts'") == 10, "all but explain, demo and list"
 
 
 @pytest.mark.parametrize("reader", [["groff", "-man", "-ww", "-Tutf8"], ["man", "--warnings", "-l"]])

@@ -1,24 +1,40 @@
 """Numbers in findings about several hosts: their names, clocks, interfaces, versions and connections."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import replace
 from ipaddress import IPv4Network
+from pathlib import Path
 
 from doctor.api import Expect, Here
+from doctor.facts.baseline import ChangedFact, SinceBaseline, SlowerLinks
 from doctor.facts.infiniband import InfinibandPort
 from doctor.facts.network import Counters, ResolvedNames, Route, Routes
 from doctor.facts.run import Offset
+from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.facts.system import Devices, Kernel
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Host, UnreachedHost, UnreachedKind
+from doctor.recording import decoded
+from tests.support.accept_runs import accepting, shares
 from tests.support.recordings import mesh
 from tests.support.shown_numbers import Row
 
 
 def cards(held: Iterable[str], odd: Counters, usual: Counters, number: int) -> dict[str, dict[str, Counters]]:
     return {host: {"eth0": odd if n <= number else usual} for n, host in enumerate(held, 1)}
+
+
+def slower(share: float, more: int) -> SlowerLinks:
+    return SlowerLinks("what it sends", dict.fromkeys(names(more + 3), ("some", "less")), share=share)
+
+
+def accepted(slow: dict[str, float]) -> SmokeRounds:
+    """An acceptance run."""
+    data = json.dumps(accepting(shares(slow), noise=0.0)).encode()
+    return SmokeRounds((JudgedRun(decoded(data, Path("run.json")).smoke[0], ()),))
 
 
 def names(number: int, letter: str = "h") -> list[str]:
@@ -166,6 +182,28 @@ ROWS: dict[str, Row] = {
             *({}, {}, {}),
         ),
         f"{others}",
+    ),
+    "changed-since-baseline": lambda more=4: (
+        (SinceBaseline("then", {("h1",): (ChangedFact("thing", {("a", "b"): ("h1",)}),) * (more + 3)}, {}),),
+        f"{more}",
+    ),
+    "changed-since-baseline: forms": lambda more=4: (
+        (
+            SinceBaseline(
+                "then",
+                {("h1",): (ChangedFact("thing", {(f"a{n}x", "b"): ("h1",) for n in range(more + 3)}),)},
+                {},
+            ),
+        ),
+        f"{more}",
+    ),
+    "smoke-slower-than-baseline": lambda share=0.25, more=4: (
+        (SmokeRounds(()), SinceBaseline("then", {}, {}, (slower(share, more),))),
+        f"{100 * share:.0f} {more}",
+    ),
+    "accept-slow-link": lambda part=0.04: (
+        (accepted({"node2": part}), None, None),
+        f"{8000 * part:.1f} {100 * part:.0f} 8.00! 8.00! {8000 * part:.1f} …",
     ),
     "version-drift: tie": lambda half=4: (
         (

@@ -35,6 +35,12 @@ REFUSED = [
 ALLOWED = [(first, other) for first, other in PAIRS if first not in ALL[other].not_with]
 
 
+BASELINE = (
+    "{doctor: baseline, schema: 1, made: 2026-11-12T05:40:00Z, tool: '1', runs: [], "
+    "kinds: {cpu: {hosts: 1}}, hosts: {node1: {kind: cpu}}}"
+)
+
+
 def typed(known: Option, folder: Path) -> list[str]:
     """The option with a valid value that differs from its default."""
     if known.metavar in ("FILE", "DIR"):
@@ -52,6 +58,7 @@ def preflight(
     save(recording(NAMES), tmp_path / "replay.out")
     (tmp_path / "more.py").write_text(PLUG_IN)
     (tmp_path / "waivers.out").write_text("waivers: []\n")
+    (tmp_path / "baseline.out").write_text(BASELINE)
 
     def call(*names: str) -> tuple[int, str, str]:
         code = run(["preflight", *(word for name in names for word in typed(ALL[name], tmp_path))])

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from doctor import cli
-from doctor.diff.compare import OF_THE_MOMENT, TITLES
 from doctor.exam.demo import FOLDER
+from doctor.judge.fact_changes import OF_THE_MOMENT, TITLES
 from tests.support.cases import cases
 from tests.support.envelopes import wrong
 

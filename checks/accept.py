@@ -1,0 +1,55 @@
+"""The links of a new rack or a repaired node, all pairs of it, one way at a time: `doctor accept`."""
+
+from collections.abc import Iterator
+
+from doctor.api import Damage, Problem, Scope, Severity, Undecided, check, maybe
+from doctor.facts.baseline import FLOOR, SINCE, SinceBaseline
+from doctor.facts.smoke import SMOKE, SmokeRounds
+from doctor.floors import Floor
+from doctor.rules.accept import below_floor, beside_peers, perhaps_below, rates_of_pairs, unjudged
+from doctor.rules.smoke import accused
+
+
+@check(
+    "accept-slow-link",
+    SMOKE,
+    FLOOR,
+    maybe(SINCE),
+    scope=Scope.CLUSTER,
+    damage=Damage.LOAD,
+    remedy="look-at-link",
+)
+def accept_slow_link(
+    seen: SmokeRounds, floor: Floor | None, since: SinceBaseline | None
+) -> Iterator[Problem]:
+    """A link carries less than its floor, or far less than those of the other hosts.
+
+    Why it matters: a ring is as fast as its slowest link. What is accepted with a slow port, cable or switch
+    stays slow for years.
+
+    How it is known: every pair of hosts sends, one way at a time, in rounds in which nobody is in two pairs;
+    up to seven hosts seven times, more hosts four times, above 64 hosts in a few rounds near and far. What
+    they carry is judged by the floor (`--floor`), then by the baseline (`--baseline`), then by the peers.
+    Below a floor is what is below it even in its best turn. Among four hosts and more, the smallest
+    explanation is named: two sides of a network, a host, what it sends or what it receives, or single
+    directions. Its limit is 80 % of the usual (70 % for single directions) and six times the noise of the
+    run, and it must be slow again in two turns that decided nothing before. Of two or three hosts, a
+    direction must be steadily below half of the other one, or a host below a quarter of the pair without it.
+    If a floor was met, what differs from the peers is a warning.
+
+    Numbers that nothing judged are no pass: two hosts without a floor and a baseline, or rates so uneven that
+    only a host below a tenth would be named, end with exit code 3.
+
+    What to do: check the speed and the error counters of the host's port and of the switch port at the other
+    end; exchange cable or optics with a fast host, and see whether the fault moves with them.
+    """
+    rates = rates_of_pairs(seen.runs)
+    if rates is not None:
+        yield from below_floor(rates, floor) if floor else ()
+        yield from beside_peers(rates, Severity.WARN if floor else Severity.FAIL)
+    yield from accused(seen, "accept-slow-link", "bandwidth")
+    compared = floor is not None or (since is not None and not since.not_compared)
+    if rates is None:
+        raise Undecided("no pair of hosts was measured", essential=True)
+    if why := perhaps_below(rates, floor) if floor else "" if compared else unjudged(rates):
+        raise Undecided(why, essential=True)

@@ -1,0 +1,155 @@
+"""What good runs had in common, in one file that people can read and change: `doctor baseline` writes it.
+
+A host's own part holds what differs from the hosts of its kind, and its serial number, by which it is known
+even under another name.
+"""
+
+import json
+import math
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from doctor.errors import InputErrors, Mistake, UsageError
+from doctor.expect import moment
+from doctor.targets.inputkind import refuse_other
+from doctor.text.nodeset import is_host
+from doctor.text.printable import clean_line
+from doctor.text.textfile import read_text
+from doctor.text.yamlfile import convert, parse_yaml, walk
+
+Value = str | int | float | bool | list[str | int | float] | None
+Facts = dict[str, Value]
+"""None: the hosts of its kind report it, and this host does not."""
+Measure = tuple[float, float, int]
+"""The median, how much one turn differs from the next (as a logarithm), and the number of turns."""
+SCHEMA = 1
+LINKS = ("out_gbit_s", "in_gbit_s", "both_gbit_s", "trip_us")
+"""What a host sends, receives, does both at once; its quickest round trip. 1 Gbit is 10^9 bits of payload."""
+WRITTEN_BY = "doctor baseline run.json, with the recording of --save, writes one."
+_PLAIN = re.compile(r"[A-Za-z_/][\w./+-]*")
+_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
+
+
+class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Hosts with the same product, model and number of devices."""
+
+    hosts: int
+    facts: Facts = {}
+    links: dict[str, Measure] = {}
+
+
+class OneHost(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    kind: str
+    serial: str = ""
+    facts: Facts = {}
+    links: dict[str, Measure] = {}
+
+
+class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`made` is when the newest of the runs began, `load` the most that ran and waited on a core."""
+
+    doctor: str
+    schema: int
+    made: str
+    tool: str
+    runs: list[str]
+    kinds: dict[str, Kind]
+    hosts: dict[str, OneHost]
+    backend: str = ""
+    load: float = 0.0
+
+    @property
+    def day(self) -> str:
+        return self.made[:10]
+
+    def facts(self, host: str) -> Facts:
+        own = self.hosts[host]
+        return {**self.kinds[own.kind].facts, **own.facts}
+
+    def links(self, host: str) -> Mapping[str, Measure]:
+        own = self.hosts[host]
+        return {**self.kinds[own.kind].links, **own.links}
+
+
+def read_baseline(path: Path) -> Baseline:
+    """Raises InputErrors and UsageError."""
+    text = read_text(path)
+    document = parse_yaml(text, str(path))
+    lines = dict(walk(document.root))
+    if "$.doctor" not in lines:
+        refuse_other(str(path), text)
+        raise UsageError(f"{path}: is not a baseline: it has no 'doctor: baseline'.", WRITTEN_BY)
+    found: Baseline = convert(document, Baseline, str(path))
+    mistakes = [Mistake(str(path), lines.get(place, 1), why) for place, why in nonsense(found)]
+    if mistakes:
+        raise InputErrors(mistakes)
+    return found
+
+
+def nonsense(found: Baseline) -> Iterator[tuple[str, str]]:
+    """What no baseline has: the place of each, and what is wrong."""
+    if found.doctor != "baseline":
+        yield "$.doctor", "is not 'baseline'"
+    if found.schema != SCHEMA:
+        yield "$.schema", f"this version reads form {SCHEMA}"
+    if moment(found.made) is None:
+        yield "$.made", "is not a time such as 2026-11-12T05:40:00Z"
+    if not found.hosts:
+        yield "$.hosts", "it has no hosts"
+    for name, host in found.hosts.items():
+        if not is_host(name):
+            yield f"$.hosts.{name}", f"{clean_line(name)!r} is not the name of a host"
+        if host.kind not in found.kinds:
+            yield f"$.hosts.{name}.kind", f"no kind is called {clean_line(host.kind)!r}"
+        yield from _nonsense_of(f"$.hosts.{name}", host.links)
+    for name, kind in found.kinds.items():
+        yield from _nonsense_of(f"$.kinds.{name}", kind.links)
+
+
+def _nonsense_of(place: str, links: Mapping[str, Measure]) -> Iterator[tuple[str, str]]:
+    for key, (middle, noise, turns) in links.items():
+        if key not in LINKS:
+            yield f"{place}.links.{key}", f"nothing that is measured is called {clean_line(key)!r}"
+        elif not (0 < middle < math.inf and 0 <= noise < math.inf and turns > 0):
+            yield f"{place}.links.{key}", "is not [median, noise, number], all above zero"
+
+
+def as_yaml(baseline: Baseline) -> str:
+    """A line for each value of a kind, and for each host."""
+    return "\n".join(_lines(msgspec.to_builtins(baseline))) + "\n"
+
+
+def _lines(content: Mapping[str, Any]) -> Iterator[str]:
+    for key, value in content.items():
+        if key == "kinds":
+            yield "kinds:"
+            for name, kind in value.items():
+                yield f"  {_scalar(name)}:"
+                for part, inner in kind.items():
+                    lines = inner if isinstance(inner, dict) and inner else {}
+                    yield f"    {part}:" if lines else f"    {part}: {_flow(inner)}"
+                    yield from (f"      {_scalar(name)}: {_flow(each)}" for name, each in lines.items())
+        elif key == "hosts":
+            yield "hosts:"
+            for name, host in value.items():
+                yield f"  {_scalar(name)}: {_flow({part: inner for part, inner in host.items() if inner})}"
+        else:
+            yield f"{key}: {_flow(value)}"
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{_scalar(key)}: {_flow(inner)}" for key, inner in value.items()) + "}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return _scalar(value) if isinstance(value, str) else json.dumps(value)
+
+
+def _scalar(text: str) -> str:
+    """Quoted unless every reader of YAML takes it for text."""
+    plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
+    return text if plain else json.dumps(text)

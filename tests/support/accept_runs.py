@@ -1,0 +1,70 @@
+"""Acceptance runs with given rates: the recording of a healthy smoke run, whose ranks measured these."""
+
+import gzip
+import json
+import math
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from doctor.exam.demo import FOLDER
+
+Run = dict[str, Any]
+RATE = 1e9
+"""Bytes a second."""
+
+
+def healthy() -> Run:
+    data: Run = json.loads(gzip.decompress((FOLDER / "healthy.run.json.gz").read_bytes()))
+    return data
+
+
+def accepting(
+    share: Callable[[str, str], float], *, turns: int = 7, noise: float = 0.01, hosts: int = 4, trip: str = ""
+) -> Run:
+    """Each way carries its share of RATE, with some noise. Round trips to the host `trip` take long."""
+    rng, data = random.Random(7), healthy()
+    data.update(command="accept", exam="accept")
+    (smoke,) = data["smoke"]
+    smoke["plan"]["turns"] = turns
+    firsts: dict[str, int] = {}
+    for seat in smoke["plan"]["seats"]:
+        firsts.setdefault(seat["host"], seat["rank"])
+    for host in smoke["hosts"]:
+        host["load"] = 0.0
+    for rank in smoke["ranks"]:
+        rank["pairs"] = []
+    names = list(firsts)[:hosts]
+    for turn in range(1, turns + 1):
+        for way in ((a, b) for a in names for b in names if a != b):
+            carried = int(0.1 * RATE * share(*way) * math.exp(rng.gauss(0, noise)))
+            for me, peer, end in ((*way, "out"), (*way[::-1], "in")):
+                told = {"peer": firsts[peer], "round": 0, "stage": turn, "way": end, "bytes": carried}
+                rtt = 0.02 if trip in way else 0.0002
+                smoke["ranks"][firsts[me]]["pairs"].append(
+                    {**told, "seconds": 0.1, "rtt": rtt, "queued": 0.0}
+                )
+    return data
+
+
+def shares(slow: Mapping[str, float]) -> Callable[[str, str], float]:
+    """`slow`: what "node2", "node2>" (sends), ">node2" (receives), "node1-node2", "node1>node2" or a side
+    "node1,node2" carries.
+    """
+
+    def share(sender: str, receiver: str) -> float:
+        return min((part for who, part in slow.items() if _is_of(who, sender, receiver)), default=1.0)
+
+    return share
+
+
+def _is_of(who: str, sender: str, receiver: str) -> bool:
+    if "," in who:
+        side = who.split(",")
+        return (sender in side) != (receiver in side)
+    if "-" in who:
+        return {*who.split("-")} == {sender, receiver}
+    out, sign, into = who.partition(">")
+    if not sign:
+        return who in (sender, receiver)
+    return (not out or out == sender) and (not into or into == receiver)

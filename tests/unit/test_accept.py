@@ -1,0 +1,116 @@
+"""`doctor accept`: judged by floor, baseline and peers in this order; what nothing judged is no pass."""
+
+import contextlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from doctor import cli
+from tests.support.accept_runs import Run, accepting, shares
+from tests.support.cases import cases
+from tests.support.envelopes import wrong
+
+CHECK = "accept-slow-link"
+
+
+def run(*words: str) -> tuple[int, str, str]:
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        code = cli.run(words)
+    return code, out.getvalue(), err.getvalue()
+
+
+def judged(tmp_path: Path, data: Run, *words: str) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code, and the findings about links."""
+    (tmp_path / "run.json").write_text(json.dumps(data))
+    code, out, err = run("accept", "--replay", str(tmp_path / "run.json"), *words, "--json", "-")
+    assert out, err
+    said = json.loads(out)
+    assert wrong(said) == []
+    return code, [each for each in said["findings"] if each["check"] in (CHECK, "smoke-slow-link")]
+
+
+@cases
+def test_the_smallest_explanation(
+    tmp_path: Path, slow: dict[str, float], floor: str, code: int, told: list[str]
+) -> None:
+    """Each finding as its status, the culprits, the place, and the summary."""
+    given = []
+    if floor:
+        (tmp_path / "accept.yaml").write_text(f"floors: [{floor}]")
+        given = ["--floor", str(tmp_path / "accept.yaml")]
+    found = judged(tmp_path, accepting(shares(slow), noise=0.0), *given)
+    lines = [f"{f['status']} {','.join(f['hosts'])} {f['subject'] or '-'}: {f['summary']}" for f in found[1]]
+    assert (found[0], lines) == (code, told)
+
+
+@pytest.mark.parametrize(
+    ("noise", "code", "why"), [(0.05, 0, ""), (1.2, 3, "rates varied too much: only a host below")]
+)
+def test_numbers_that_nothing_judged_are_no_pass(tmp_path: Path, noise: float, code: int, why: str) -> None:
+    found = judged(tmp_path, accepting(shares({}), noise=noise))
+    assert found[0] == code
+    assert [each["status"] for each in found[1]] == (["unknown"] if why else [])
+    assert all(why in each["summary"] for each in found[1])
+
+
+def test_a_floor_that_some_turns_meet_decides_nothing(tmp_path: Path) -> None:
+    (tmp_path / "accept.yaml").write_text("floors: [pair >= 8.03 Gbit/s]")
+    data = accepting(shares({}), noise=0.04)
+    code, (found,) = judged(tmp_path, data, "--floor", str(tmp_path / "accept.yaml"))
+    assert (code, found["status"]) == (3, "unknown")
+    assert "in most turns, but not in all" in found["summary"]
+
+
+def test_a_host_that_is_far_away_is_named(tmp_path: Path) -> None:
+    _, (found,) = judged(tmp_path, accepting(shares({}), trip="node3"))
+    assert (found["check"], found["hosts"]) == ("smoke-slow-link", ["node3"])
+
+
+def test_a_baseline_judges_what_peers_cannot(tmp_path: Path) -> None:
+    (tmp_path / "good.json").write_text(json.dumps(accepting(shares({}))))
+    good = str(tmp_path / "good.yaml")
+    assert run("baseline", str(tmp_path / "good.json"), "--output", good)[0] == 0
+    assert judged(tmp_path, accepting(shares({})), "--baseline", good) == (0, [])
+    later = accepting(shares({"node1": 0.7, "node2": 0.7, "node3": 0.7}))
+    (tmp_path / "run.json").write_text(json.dumps(later))
+    code, out, _ = run("accept", "--replay", str(tmp_path / "run.json"), "--baseline", good, "--json", "-")
+    worse = [each for each in json.loads(out)["findings"] if each["check"] == "smoke-slower-than-baseline"]
+    assert code == 1
+    assert {each["status"] for each in worse} == {"fail"}
+
+
+def test_two_hosts_can_have_a_baseline(tmp_path: Path) -> None:
+    """Nothing judges the links of the first test of two hosts; it makes what judges those of the next."""
+    (tmp_path / "good.json").write_text(json.dumps(accepting(shares({}), noise=1.2)))
+    assert judged(tmp_path, accepting(shares({}), noise=1.2))[0] == 3
+    code, out, err = run("baseline", str(tmp_path / "good.json"))
+    assert (code, err, out.count("kind: cpu-0")) == (0, "", 4)
+
+
+@cases
+def test_a_file_of_floors_that_is_none(tmp_path: Path, text: str, said: list[str]) -> None:
+    (tmp_path / "run.json").write_text(json.dumps(accepting(shares({}))))
+    (tmp_path / "f.yaml").write_text(text)
+    code, out, err = run(
+        "accept", "--replay", str(tmp_path / "run.json"), "--floor", str(tmp_path / "f.yaml")
+    )
+    assert (code, out) == (2, "")
+    assert [line for line in said if line not in err] == []
+
+
+def test_a_floor_in_a_recording_is_judged_again(tmp_path: Path) -> None:
+    data = {**accepting(shares({}), noise=0.0), "floor": {"value": 2e9, "text": "pair >= 2 GB/s"}}
+    code, (found,) = judged(tmp_path, data)
+    assert (code, found["hosts"]) == (1, ["node1", "node2", "node3", "node4"])
+    (tmp_path / "run.json").write_text(json.dumps({**data, "floor": {"value": -1.0, "text": "x"}}))
+    assert run("accept", "--replay", str(tmp_path / "run.json"))[0] == 2
+
+
+def test_other_commands_measure_no_pairs(tmp_path: Path) -> None:
+    data = {**accepting(shares({"node2": 0.1})), "command": "preflight", "exam": "preflight"}
+    (tmp_path / "run.json").write_text(json.dumps(data))
+    _, out, _ = run("preflight", "--replay", str(tmp_path / "run.json"), "--json", "-")
+    assert CHECK not in {row["check"] for row in json.loads(out)["results"]}

@@ -271,7 +271,6 @@ def _unhealthy(health: str, codes: tuple[str, ...], errors: tuple[str, ...], sic
         actual=f"{health} ({told})" if told else f"{health}, without an error code",
         severity=Severity.WARN if health.lower() == "warning" else None,
         commands=(
-            *(f"npu-smi info -t health -i {npu.card} -c {npu.chip}" for npu in sick[:SHOWN]),
             "sudo msnpureport",
             *(f"# With no job on it: npu-smi set -t reset -i {n.card} -c {n.chip}" for n in sick[:SHOWN]),
         ),

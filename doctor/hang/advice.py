@@ -62,10 +62,10 @@ def _about(judgement: Judgement, job: RunningJob) -> Advice:
     named, reach = judgement.named, judgement.reach
     unreached, sure = [host for host, _ in judgement.unreached], bool(judgement.culprits)
     timeless = judgement.verdict is HangState.UNKNOWN and judgement.stands.timeless
-    if all(rank.hidden for rank in job.ranks):
+    if job.first and all(rank.hidden for rank in job.ranks):
         owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
         said = f"look again as {owner}, or with --sudo" if owner else "look again with --sudo"
-        return Advice((said,), (reach.again(job),))
+        return Advice((said,), (reach.again(job.first.pid, ("--sudo",)),))
     if judgement.finding.do:
         return Advice(judgement.finding.do)
     if timeless and not (job.missing and unreached):
@@ -177,9 +177,11 @@ def _commands(
         unseen = f"sudo cat /proc/{each.pid}/stack"
         yield reach.on(each.host, "journalctl -k -n 50 --no-pager" if seen else unseen)
     elif each.cause is Cause.LAST and not each.frames:
-        yield reach.again(job)
+        yield reach.again(each.pid, ("--sudo",))
     else:
-        yield _stack_again(each, reach)
+        if reach.on(each.host, "true"):
+            pid = next(one.pid for one in named if one.pid is not None)
+            yield f"{reach.again(pid)}    # is it still there?"
         holder = each.held.holder if each.held else None
         own = {(member.host, member.pid) for member in (*job.ranks, *job.helpers)}
         foreign = holder is not None and (each.host, holder) not in own
@@ -187,12 +189,6 @@ def _commands(
             yield f"{end}    # ends the process that holds the lock"
         if sure and each.cause in _ENDLESS and (end := reach.on(each.host, f"kill -ABRT {each.pid}")):
             yield f"{end}    # ends the job, with an error in its log"
-
-
-def _stack_again(each: HangCulprit, reach: Reach) -> str:
-    """How to see whether it is still there. This neither stops the process nor needs it to run."""
-    typed = reach.on(each.host, f"py-spy dump --nonblocking --pid {each.by or each.pid}")
-    return f"{typed}    # is it still there?" if typed and each.frames else typed
 
 
 def _next_time(judgement: Judgement, job: RunningJob) -> tuple[str, ...]:

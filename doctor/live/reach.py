@@ -5,7 +5,6 @@ from collections.abc import Collection
 from dataclasses import dataclass, field, replace
 
 from doctor.live.evidence import LiveEvidence
-from doctor.live.jobs.job import RunningJob
 from doctor.text.nodeset import fold, is_host, unfold
 from doctor.transport.way import Way
 
@@ -24,10 +23,9 @@ class Reach:
         in_order = unfold(fold(hosts)) if all(map(is_host, hosts)) else list(hosts)
         return self.way.typed("check", in_order, (("--only", only),) if only else ())
 
-    def again(self, job: RunningJob) -> str:
-        """The command that repeats this look with --sudo."""
-        options = (("--pid", str(job.first.pid if job.first else 0)), ("--sudo",))
-        return self.way.typed("hang", self.nodes, options)
+    def again(self, pid: int, *more: tuple[str, ...]) -> str:
+        """The command that looks once more at the job of this process."""
+        return self.way.typed("hang", self.nodes, (("--pid", str(pid)), *more))
 
     def other(self, command: str) -> str:
         """The command that asks the same hosts another question about the job."""

@@ -66,6 +66,7 @@ _PLAIN = re.compile(r"""[^\s'"\\$`;&|()<>#]+""")
 _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _OPERATOR = re.compile(r";;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\||[()]")
 _REDIRECTION = re.compile(r"&?(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)")
+_QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
 _SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
 
 
@@ -255,9 +256,8 @@ class _TokenReader:
             char = self.text[at]
             if char == "\\":
                 at += 1
-            elif char in "'\"" and depth:
-                end = self.text.find(char, at + 1)
-                at = end if end > 0 else at
+            elif depth and (quoted := _QUOTED.match(self.text, at)):
+                at = quoted.end() - 1
             elif char == opening:
                 depth += 1
             elif char == closing:

@@ -241,10 +241,10 @@ def _typed(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
             there = ()  # a comment stays with the commands that it is about
         here = tuple(command for command in commands if command not in there)
         on = "each of them" if hosts == finding.hosts and are_counted(hosts) else named(hosts, report.called)
-        told = all(command.startswith("#") for command in here)  # nothing is typed
-        for where, lines in ((f"type on {on}:", there), ("" if told else "type here:", here)):
+        for lines, where, done in ((there, f"type on {on}:", f"on {on}:"), (here, "type here:", "")):
             if lines:
-                yield Row("do", lines, RowForm.TYPED, head=where)
+                in_words = all(line.startswith("#") for line in lines)
+                yield Row("do", lines, RowForm.TYPED, head=done if in_words else where)
     if len(typed) > 2:
         others = len(fault.findings) - len(next(iter(typed.values())))
         said = f"the other {others} likewise, each with values of its own (-v)"

@@ -40,6 +40,8 @@ BUSY = 0.5
 """The share of a processor from which on it is not called free."""
 NO_STACKS = "its stacks were not seen, so it is not known why"
 _LOADER = "torch/utils/data/"
+_FETCHES = "torch/utils/data/_utils/fetch.py"
+"""Where samples are read: in the rank itself only if its loader has no workers."""
 _GC = re.compile(r"\bgc\.collect\(")
 _SYNC = re.compile(r"\bfsync\(|\bflush\(|\bfdatasync\(")
 _SAVES = re.compile(r"save|checkpoint|ckpt|dump", re.I)
@@ -281,6 +283,8 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
     elif here.wrote > RATE and here.wrote > TIMES_MORE * median(each.wrote for each in rest):
         theirs = _rate(median(each.wrote for each in rest))
         yield LateReason.WRITES, f"it writes {_rate(here.wrote)} (others {theirs})"
+    elif _in_loader(seen, who, where.frame, _FETCHES):
+        yield LateReason.LOADER, "it loads its samples itself (num_workers=0)"
     elif _in_loader(seen, who, where.frame):
         yield LateReason.LOADER, "it waits for its data loader" + _worker(seen, who)
     elif where.others >= ALSO_THERE:
@@ -326,10 +330,10 @@ def _computes_more(here: _Rates, where: Where, rest: Sequence[_Rates]) -> bool:
     return here.awake_at(where, rest) >= AWAKE and here.ran >= TIMES_MORE * median(each.ran for each in rest)
 
 
-def _in_loader(seen: Sampled, who: Key, frame: Frame) -> bool:
+def _in_loader(seen: Sampled, who: Key, frame: Frame, part: str = _LOADER) -> bool:
     for profile in seen.profiles(who)[:1]:
         for stack, _ in stacks_of(profile):
-            if own_line(stack) == frame and any(_LOADER in each.file for each in stack):
+            if own_line(stack) == frame and any(part in each.file for each in stack):
                 return True
     return False
 

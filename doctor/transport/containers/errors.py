@@ -17,7 +17,7 @@ LONGEST = 160
 def not_entered(why: UnreachedHost, host: Host, said: str) -> UnreachedHost:
     """The host was reached, but the command that enters failed. `said` is everything that it printed."""
     entry = redact(entered(host))
-    here = host.enter_from == "controller" or host.name == "localhost"
+    here = host.enter_from == "controller" or "localhost" in (host.name, host.address)
     text = redact(said[:4000])
     refusal, caught = refusal_in(text)
     tool = tool_of(entered(host))

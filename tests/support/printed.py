@@ -1,0 +1,115 @@
+"""Commands that a report prints, as a shell would read them: which programs they start, whether they change
+something, and whether they only show again what the report already shows.
+"""
+
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatch
+from typing import Any
+
+import typer
+
+from doctor.cli import app
+from doctor.judge.registry import find_checks
+from tests.support.cases import from_cases
+
+ANYWHERE = {*from_cases(__file__, "ANYWHERE", str).split()}
+OF_A_VENDOR = from_cases(__file__, "OF_A_VENDOR", dict[str, str])
+IN_A_PACKAGE = from_cases(__file__, "IN_A_PACKAGE", dict[str, str])
+OF_A_FAMILY = from_cases(__file__, "OF_A_FAMILY", dict[str, str])
+READS = {*from_cases(__file__, "READS", str).split()}
+CHANGES = {*from_cases(__file__, "CHANGES", str).split()}
+LOOKS_AGAIN = from_cases(__file__, "LOOKS_AGAIN", dict[str, str])
+_OF_SHELL = {"do", "done", "then", "else", "fi", "{", "}", "!", "if", "while"}
+_WITH_VALUE = ("-F", "-l", "-J", "-p", "-i", "-o", "-u")
+_OPERATOR = re.compile(r"[();|&]+")
+Words = list[str]
+
+
+def parts(line: str) -> Iterator[Words]:
+    """The simple commands of a line, also those that another shell or host runs; without `sudo`."""
+    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer.whitespace_split = True
+    words: Words = []
+    for word in [*lexer, ";"]:
+        if not _OPERATOR.fullmatch(word):
+            words.append(word)
+            continue
+        yield from _simple(words)
+        words = []
+
+
+def _simple(words: Words) -> Iterator[Words]:
+    while words and (words[0] in _OF_SHELL or re.match(r"\w+=", words[0])):
+        words = words[1:]
+    while words and words[0] in ("sudo", "env", "timeout"):
+        words = _without_options(words[1:])
+        words = words[1:] if words and words[0].isdigit() else words
+    if not words or words[0] == "for":
+        return
+    if words[0] == "ssh":
+        yield ["ssh"]
+        yield from parts(" ".join(_without_options(words[1:])[1:]))
+    elif words[:2] in (["sh", "-c"], ["bash", "-c"]):
+        yield from parts(words[2])
+    else:
+        yield words
+
+
+def _without_options(words: Words) -> Words:
+    while words and (words[0].startswith("-") or re.match(r"\w+=", words[0])):
+        words = words[2 if words[0] in _WITH_VALUE else 1 :]
+    return words
+
+
+def missing(line: str, also: Iterable[str] = ()) -> list[str]:
+    """The programs of a line that the host where it is typed need not have."""
+    known = ANYWHERE | {*also} | {name for name, said in IN_A_PACKAGE.items() if said in line}
+    return [words[0] for words in parts(line) if words[0] not in known and not words[0].startswith("value")]
+
+
+def only_reads(line: str) -> bool:
+    return all(words[0] in READS and not CHANGES & {*words} for words in parts(line)) and ">" not in line
+
+
+def misread(line: str) -> str:
+    """Why `doctor` does not take a command line of its own; empty if it does."""
+    words = next(words for words in parts(line) if words[0] == "doctor")
+    command: Any = typer.main.get_command(app)
+    context, args = typer.Context(command, info_name="doctor"), words[1:]
+    try:
+        while hasattr(command, "commands"):
+            name, command, args = command.resolve_command(context, args)
+        command.make_context(name, [*args], parent=context)
+    except Exception as error:  # the classes of its errors are not public
+        return str(error) or type(error).__name__
+    ids = {check.id for check in find_checks().checks}
+    asked = [glob for at, word in enumerate(args) if word == "--only" for glob in args[at + 1].split(",")]
+    return "".join(f"no check is {glob} " for glob in asked if not any(fnmatch(own, glob) for own in ids))
+
+
+def seen_again(found: dict[str, Any]) -> list[str]:
+    """The commands of a finding that only read what its evidence shows."""
+    remedy = found["remedy"] or {"id": "", "commands": ()}
+    shown = [each["source"].partition(": ")[2] or each["source"] for each in found["evidence"]]
+    if remedy["id"] in LOOKS_AGAIN:
+        return []
+    return [
+        line
+        for line in remedy["commands"]
+        if (read := [words for words in parts(line) if words[0] not in ("ssh", "grep", "tail", "head")])
+        and only_reads(line)
+        and all(any(_same(words, source) for source in shown) for words in read)
+    ]
+
+
+def _same(words: Sequence[str], source: str) -> bool:
+    return _plain(words) == _plain(source.split()) or words[-1] == source or source in words[:1]
+
+
+def _plain(words: Sequence[str]) -> Words:
+    """Without the number of a device, and without options that only change the form."""
+    numbered = [at for at, word in enumerate(words) if word == "-i"]
+    kept = [word for at, word in enumerate(words) if not {at, at - 1} & {*numbered}]
+    return [word for word in kept if word not in ("-br", "-o", "-T", "show")]

@@ -47,7 +47,7 @@ def advice_of(judgement: Judgement) -> Advice:
         checks = (judgement.reach.check(job.hosts, _START),) if start.check else ()
         return Advice(start.do, (*start.commands, *checks))
     hung = judgement.verdict in (HangState.HANG, HangState.UNKNOWN)
-    told = _about(judgement, job) if hung else Advice()
+    told = _about(judgement, job) if hung else _not_yet(judgement)
     more = _next_time(judgement, job) if hung else ()
     pyspy = (f"fetch py-spy for {' and '.join(lacks)}, then look again with --pyspy FILE",) if lacks else ()
     return Advice((*told.do, *pyspy), (*told.commands, *map(fetch, lacks)), more)
@@ -56,6 +56,13 @@ def advice_of(judgement: Judgement) -> Advice:
 def slow_line(judgement: Judgement) -> str:
     """The command that says why a job that moves is slow."""
     return judgement.reach.other("slow") if judgement.verdict is HangState.MOVES else ""
+
+
+def _not_yet(judgement: Judgement) -> Advice:
+    """What decides whether a wait is a hang, and when."""
+    counts = f"it counts as a hang after {judgement.limit:.0f} s without progress (--limit S)"
+    watch = f"{judgement.reach.other('hang')} --watch    # until it hangs or ends"
+    return Advice(() if judgement.finding.works else (counts,), (watch,))
 
 
 def _about(judgement: Judgement, job: RunningJob) -> Advice:

@@ -144,14 +144,15 @@ def _has_rows(judgement: Judgement) -> bool:
 def _culprit_card(of: Sequence[HangCulprit], judgement: Judgement, id: str) -> Card:
     first = of[0]
     still = still_words(judgement) if judgement.culprits else ""
-    word = "HANG" if judgement.culprits else "WAITS" if judgement.verdict is HangState.WAITS else "SUSPECT"
+    waits = judgement.verdict is HangState.WAITS
+    word = "HANG" if judgement.culprits else "WAITS" if waits else "SUSPECT"
     return Card(
         word,
         _kind(judgement),
         who(of),
         _says(of),
         f"; since {still}" if still else "",
-        "" if judgement.confidence.value == word.lower() else judgement.confidence.value,
+        "" if waits or judgement.confidence.value == word.lower() else judgement.confidence.value,
         (Row("stack", tuple(map(frame_words, first.frames)), RowForm.QUOTED, Medium.ALWAYS),),
         ids=(id,),
     )

@@ -24,7 +24,7 @@ import pytest
 from doctor import cli
 from tests.lab import Host, Lab
 from tests.support.cases import from_cases, make, names_of
-from tests.support.verified import assert_red
+from tests.support.verified import assert_red, assert_typed
 
 HOSTS = "node[1-4]"
 HEAD = "node1"
@@ -311,6 +311,7 @@ def assert_judged(outcome: Outcome, faulty: Collection[str] | None) -> None:
     assert outcome.code == (0 if faulty is None else 1)
     assert replay(outcome, "--strict")[0] == 1
     if outcome.lab:
+        assert_typed(outcome.lab, outcome.report)
         assert_red(outcome.lab, outcome.report, outcome.text)
 
 

@@ -24,6 +24,7 @@ LOOKS_AGAIN = from_cases(__file__, "LOOKS_AGAIN", dict[str, str])
 _OF_SHELL = {"do", "done", "then", "else", "fi", "{", "}", "!", "if", "while"}
 _WITH_VALUE = ("-F", "-l", "-J", "-p", "-i", "-o", "-u")
 _OPERATOR = re.compile(r"[();|&]+")
+_REDIRECTION = re.compile(r"[|&]*[<>]+[|&]*")
 Words = list[str]
 
 
@@ -32,12 +33,15 @@ def parts(line: str) -> Iterator[Words]:
     lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     words: Words = []
-    for word in [*lexer, ";"]:
-        if not _OPERATOR.fullmatch(word):
+    read = iter([*lexer, ";"])
+    for word in read:
+        if _REDIRECTION.fullmatch(word):
+            next(read)
+        elif not _OPERATOR.fullmatch(word):
             words.append(word)
-            continue
-        yield from _simple(words)
-        words = []
+        else:
+            yield from _simple(words)
+            words = []
 
 
 def _simple(words: Words) -> Iterator[Words]:
@@ -70,7 +74,8 @@ def missing(line: str, also: Iterable[str] = ()) -> list[str]:
 
 
 def only_reads(line: str) -> bool:
-    return all(words[0] in READS and not CHANGES & {*words} for words in parts(line)) and ">" not in line
+    kept = ">" in line.replace("2>/dev/null", "")
+    return not kept and all(words[0] in READS and not CHANGES & {*words} for words in parts(line))
 
 
 def misread(line: str) -> str:

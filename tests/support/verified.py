@@ -1,5 +1,5 @@
 """The `verify` lines of a report, typed as they are printed: they fail while the fault is there, and pass
-once it is mended.
+once it is mended. The `do` lines that only look at something are typed too, on the host that they name.
 
 In `make test-all` each process types one line of each check and remedy; with --long every line is typed.
 """
@@ -7,12 +7,13 @@ In `make test-all` each process types one line of each check and remedy; with --
 import os
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
-from tests.lab import Lab
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, EXIT_USAGE
+from tests.lab import Host, Lab
+from tests.support.printed import ANYWHERE, OF_A_VENDOR, misread, missing, only_reads, parts, seen_again
 
 EVERY_LINE = "VERIFY_EVERY_LINE"
 """Set in the environment by --long."""
@@ -23,6 +24,10 @@ Kinds = set[tuple[str, str]]
 _red: Kinds = set()
 _green: Kinds = set()
 """The checks, with their remedies, of which a line was typed before and after the repair."""
+_looked: Kinds = set()
+"""The checks, with the `do` lines that were typed, but for numbers."""
+VENDORS = " ".join(OF_A_VENDOR.values()).split()
+MISTYPED = re.compile(r"(?i)syntax error|unexpected EOF|(?:invalid|unknown|unrecognized) option|usage:")
 
 
 def _to_type(report: dict[str, Any], text: str, typed: Kinds) -> list[str]:
@@ -41,6 +46,37 @@ def _to_type(report: dict[str, Any], text: str, typed: Kinds) -> list[str]:
             typed.add(kind)
             chosen.update(dict.fromkeys(own))
     return [*chosen]
+
+
+def assert_typed(lab: Lab, report: dict[str, Any]) -> None:
+    """Every line that a host takes is one that a shell there understands, whose programs need not be missing;
+    none shows again what the report shows.
+    """
+    for found in report["findings"]:
+        assert seen_again(found) == [], found["check"]
+        for line in (found["remedy"] or {"commands": ()})["commands"]:
+            kind = (found["check"], re.sub(r"\d+", "0", line))
+            if not line.startswith("#") and kind not in _looked:
+                _looked.add(kind)
+                refused = _refused(lab, [lab[name] for name in found["hosts"] if name in lab.names], line)
+                assert not refused, f"{found['check']}: {line}\n{refused}"
+
+
+def _refused(lab: Lab, hosts: Sequence[Host], line: str) -> str:
+    """Why a line cannot be typed; empty if it can. What takes long or changes something is only read."""
+    if any(words[0] == "doctor" for words in parts(line)):
+        if line.startswith("doctor smoke ") or not line.startswith("doctor "):
+            return misread(line)
+        done = lab.doctor(*shlex.split(line, comments=True)[1:])
+        return done.stderr if done.returncode == EXIT_USAGE else misread(line)
+    if absent := missing(line, VENDORS):
+        return f"{', '.join(absent)} need not be there"
+    for host in (each for each in hosts[:1] if each.running):
+        own = only_reads(line) and all(words[0] in ANYWHERE - {"ssh"} for words in parts(line))
+        done = host.ask(line) if own else host.ask("bash -n", stdin=line)
+        if MISTYPED.search(done.stderr):
+            return done.stderr
+    return ""
 
 
 def assert_red(lab: Lab, report: dict[str, Any], text: str) -> None:

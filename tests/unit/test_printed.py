@@ -1,0 +1,110 @@
+"""What a report says to type can be typed: its programs are there, doctor takes its own commands, and none
+only reads again what was read.
+"""
+
+import ast
+import json
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from doctor import cli
+from doctor.judge.playbook import load_remedies, placeholders
+from doctor.text.yamlfile import plain, read_yaml
+from tests.support.cases import cases
+from tests.support.each import each
+from tests.support.paths import ROOT
+from tests.support.printed import (
+    OF_A_FAMILY,
+    OF_A_VENDOR,
+    misread,
+    missing,
+    only_reads,
+    parts,
+    seen_again,
+)
+from tests.support.tampered import SAMPLES
+
+VENDORS = " ".join(OF_A_VENDOR.values()).split()
+SOURCES = [
+    path
+    for path in [*ROOT.glob("checks/*.py"), *ROOT.glob("doctor/**/*.py")]
+    if "commands=" in path.read_text()
+]
+SYMPTOMS = [path for path in ROOT.glob("playbooks/symptoms/*.yaml") if path.stem != "words"]
+RECORDED = sorted([*SAMPLES.glob("*.run.json.gz"), *ROOT.glob("doctor/demos/*.run.json.gz")])
+SCREENS = sorted(ROOT.glob("tests/golden/[hs]*/*.200.txt"))
+TYPED = re.compile(r"^ {6}(?:do  | {4}) {7}((?:\w+=\S+ )*(?:doctor|ssh|srun|sudo|kill|journalctl) .*)$", re.M)
+
+
+@cases
+def test_the_programs_of_a_line(line: str, found: list[str], reads: bool) -> None:
+    assert [words[0] for words in parts(line)] == found
+    assert only_reads(line) is reads
+
+
+@cases
+def test_what_only_reads_again(typed: str, source: str, again: bool) -> None:
+    remedy = {"id": "x", "commands": [typed]}
+    assert bool(seen_again({"remedy": remedy, "evidence": [{"source": source, "text": ""}]})) is again
+
+
+def refused(lines: Iterable[str], also: Iterable[str] = VENDORS) -> list[str]:
+    wrong = [(line, name) for line in lines for name in missing(line, also)]
+    own = [line for line in lines if any(words[0] == "doctor" for words in parts(line))]
+    no_such = [f"{line}: {name} need not be there" for line, name in wrong]
+    return no_such + [f"{line}: {why}" for line in own if (why := misread(line))]
+
+
+@each("name", load_remedies().recipes)
+def test_a_remedy(name: str) -> None:
+    playbook = load_remedies()
+    commands = playbook.recipes[name].on(tuple(OF_A_VENDOR))
+    holes = {hole: "value" for command in commands for hole in placeholders(command)}
+    filled = playbook.fill(name, holes, tuple(OF_A_VENDOR))
+    assert filled is not None
+    assert refused(filled.commands) == []
+
+
+@each("path", SYMPTOMS)
+def test_what_symptoms_say(path: Path) -> None:
+    said = [line for symptom in plain(read_yaml(path).root).values() for line in symptom.get("remedy", ())]
+    family = OF_A_FAMILY.get(path.name, "").split()
+    assert refused([re.sub(r"\{\w+\}", "value", line) for line in said], [*VENDORS, *family]) == []
+
+
+def commands_in(source: Path) -> Iterator[str]:
+    """The commands that a module writes itself, with a word in place of each value."""
+    for node in ast.walk(ast.parse(source.read_text())):
+        if isinstance(node, ast.keyword) and node.arg == "commands" and isinstance(node.value, ast.Tuple):
+            for one in node.value.elts:
+                of = one.values if isinstance(one, ast.JoinedStr) else [one]
+                yield "".join(str(part.value) if isinstance(part, ast.Constant) else "value" for part in of)
+
+
+@each("source", SOURCES)
+def test_what_a_module_writes(source: Path) -> None:
+    assert refused([*commands_in(source)]) == []
+
+
+@each("screen", SCREENS)
+def test_what_a_screen_of_a_running_job_shows(screen: Path) -> None:
+    assert refused(TYPED.findall(screen.read_text())) == []
+
+
+def test_screens_show_commands() -> None:
+    assert sum(len(TYPED.findall(screen.read_text())) for screen in SCREENS) > 15
+
+
+@pytest.mark.slow
+@each("recorded", RECORDED)
+def test_what_a_report_says(recorded: Path, tmp_path: Path) -> None:
+    """Also what verifies; and nothing that was read is a next step."""
+    report = tmp_path / "report.json"
+    cli.run(["check", "--replay", str(recorded), "-q", "--json", str(report)])
+    found = json.loads(report.read_bytes())["findings"]
+    typed = [line for each in found for line in (each["remedy"] or {"commands": ()})["commands"]]
+    assert refused([*typed, *(each["verify"] for each in found if each["verify"])]) == []
+    assert {each["check"]: again for each in found if (again := seen_again(each))} == {}

@@ -256,6 +256,7 @@ def _unresolved(
         for host, found in views.items()
         if found and all(map(is_loopback_name, found)) and host != owner and len(views) > 1
     ]
+    known = (each for found in views.values() for each in sorted(found) if not is_loopback_name(each))
     for hosts, how in (
         (lost, "cannot be resolved"),
         (itself, "is taken for the host's own loopback address"),
@@ -274,7 +275,7 @@ def _unresolved(
                     Evidence(f"getent ahosts {master.address}", f"{fold(hosts)}: {how}"),
                     *names.said(processes[:1], master.said),
                 ),
-                commands=(f"getent ahosts {quote(master.address)}",),
+                commands=_typed(names, master, next(known, "ADDRESS-OF-RANK-0")),
             )
 
 

@@ -277,7 +277,10 @@ def _stale(names: Mapping[str, tuple[str, tuple[str, ...]]]) -> Problem:
         severity=Severity.WARN,
         confidence=Confidence.STRONG,
         evidence=tuple(Evidence(f"getent ahosts {name}", answer) for name, (answer, _) in names.items())[:8],
-        commands=(f"getent ahosts {quote(first)}", f"ssh {quote(first)} ip -br addr"),
+        commands=(
+            f"ssh {quote(first)} ip -br addr",
+            "# Give the name one of these addresses: in DNS, or in /etc/hosts of each host.",
+        ),
     )
 
 

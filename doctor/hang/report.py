@@ -19,7 +19,7 @@ from doctor.hang.words import (
 )
 from doctor.live.jobs.job import RunningJob
 from doctor.live.words import frame_words, job_words, missing_words
-from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Step, Table
+from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Step, Table, Words
 from doctor.text.durations import duration
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -56,7 +56,7 @@ def page_of(judgement: Judgement, *, apart: bool = False) -> Page:
         tuple(_cards(judgement, judgement.named, apart)),
         "Who keeps it waiting",
         tuple(_job_pages(judgement)),
-        tuple(_ranks(judgement.stands.ranks)),
+        tuple(_ranks(judgement)),
         tuple(f"{note[:1].upper()}{note[1:]}." for note in _notes(judgement)),
         after=(
             *((Step(ONE_JOB),) if judgement.verdict is HangState.SEVERAL else ()),
@@ -90,7 +90,7 @@ def _job_pages(judgement: Judgement) -> Iterator[Page]:
             kind=_kind(one),
             says=one.sentence,
             cards=tuple(_cards(one, one.culprits, False, f"job{number}-")) if one.culprits else (),
-            parts=tuple(_ranks(one.stands.ranks)) if one.culprits else (),
+            parts=tuple(_ranks(one)) if one.culprits else (),
         )
 
 
@@ -177,13 +177,19 @@ def _words(label: str, words: str) -> Row:
     return Row(label, (words,) if words else ())
 
 
-def _ranks(ranks: Sequence[RankStanding]) -> Iterator[Table]:
-    """All ranks, or without -v those of one stack together if there are many."""
+def _ranks(judgement: Judgement) -> Iterator[Table]:
+    """All ranks, those that are named first, or without -v those of one stack together if there are many."""
+    named = {each.key for each in judgement.named}
+    ranks = sorted(judgement.stands.ranks, key=lambda each: each.key not in named)
     many = len(ranks) > ALONE
     heads = ("PID", "STATE", "STEP", "SINCE", "WHERE")
     if ranks:
         on = Medium.FULL if many else Medium.ALL
-        yield _filled(Table("Ranks", ("RANK", "HOST", *heads), tuple(map(_rank, ranks)), on))
+        table = _filled(Table("Ranks", ("RANK", "HOST", *heads), tuple(map(_rank, ranks)), on))
+        marked = sum(each.key in named for each in ranks)
+        kind = _kind(judgement)
+        rows = (tuple(Words(str(cell), kind) for cell in row) for row in table.rows[:marked])
+        yield replace(table, rows=(*rows, *table.rows[marked:]))
     if many:
         alike: dict[object, list[RankStanding]] = {}
         for each in ranks:

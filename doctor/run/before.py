@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from io import StringIO
 
 from doctor.errors import UsageError
 from doctor.exam.request import HostFlags, Request
@@ -27,6 +28,8 @@ class BeforeStart:
     """All hosts that were named."""
     report: bytes = b""
     """The pre-flight's report in JSON; empty if there was none."""
+    page: str = ""
+    """The report for a person, if hosts were left out and it was not shown."""
 
     @property
     def left_out(self) -> tuple[str, ...]:
@@ -72,6 +75,7 @@ def _examine(request: Request, words: tuple[str, ...]) -> BeforeStart:
     from doctor.report.start.go import go_line
     from doctor.text.terminal import tell
 
+    page = StringIO()
     reading, report = run_and_judge(request)
     go = going(report, reading, _form(words))
     outputs = request.outputs
@@ -79,11 +83,13 @@ def _examine(request: Request, words: tuple[str, ...]) -> BeforeStart:
         show(report, outputs, sys.stderr)
     elif not outputs.quiet:
         tell(go_line(report, go.hosts if go else report.healthy_hosts))
+        if report.other_hosts:
+            show(report, outputs, page)
     names = tuple(host.name for host in report.hosts)
     code, data = report.exit_code, as_json(check_report(report))
     if outputs.shadow:
         code, go = in_shadow(report, outputs.shadow), None
-    return BeforeStart(code, go, names, data)
+    return BeforeStart(code, go, names, data, page.getvalue())
 
 
 def _form(words: Sequence[str]) -> str:

@@ -33,6 +33,12 @@ class RunRecord:
         attempt, parent = len(self.attempts) + 1 if self._several else 0, self._outputs.report_dir
         return RunFolder(parent, _stamp(self._began), job_id(os.environ), os.getpid(), attempt)
 
+    def keep_preflight(self, page: str) -> None:
+        """The report of a pre-flight that left hosts out, beside those of the attempts."""
+        folder = RunFolder(self._outputs.report_dir, _stamp(self._began), job_id(os.environ), os.getpid())
+        if folder.write({"preflight.txt": page.encode()}):
+            announce(f"the whole pre-flight is in {folder.path}/preflight.txt")
+
     def end(self, code: int, whose: Whose, seconds: float | None = None) -> int:
         """Say whose the exit code is, and write the reports that were asked for. The code stays what it is if
         that fails.

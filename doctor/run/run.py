@@ -154,6 +154,8 @@ class LeadingRun(CommandRun):
             announce(f"{signal.Signals(stop.number).name} came before the command was started.")
             return 128 + stop.number
         self._record.parts += filter(None, (self._before.report,))
+        if self._before.page:
+            self._record.keep_preflight(self._before.page)
         left_out = self._left_out()
         if self._before.code or not left_out or self._goes_without():
             return self._before.code or None

@@ -98,7 +98,7 @@ def seen_again(found: dict[str, Any]) -> list[str]:
     """The commands of a finding that only read what its evidence shows."""
     remedy = found["remedy"] or {"id": "", "commands": ()}
     shown = [each["source"].partition(": ")[2] or each["source"] for each in found["evidence"]]
-    if remedy["id"] in LOOKS_AGAIN:
+    if {remedy["id"], found.get("check")} & LOOKS_AGAIN.keys():
         return []
     return [
         line

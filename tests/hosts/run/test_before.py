@@ -28,8 +28,11 @@ def test_healthy_hosts_that_are_not_needed_are_not_left_out(lab: Lab) -> None:
 
 def test_a_sick_host_does_not_take_part(lab: Lab, tmp_path: Path) -> None:
     lab["node2"].shm("64m")
-    enough = (*ALONE, "--need-hosts", "3")
+    enough = (*ALONE, "--need-hosts", "3", "--report-dir", str(tmp_path / "runs"))
     done = around(lab, *enough, "--", *PLACES)
+    (kept,) = (tmp_path / "runs").glob("*/preflight.txt")
+    assert f"doctor: the whole pre-flight is in {kept}" in done.stderr
+    assert "shm-small" in kept.read_text()
     assert (done.returncode, done.stdout) == (0, f"node1,node3,node4 3 {lab['node1'].address} {{other}}\n")
     assert done.stderr.splitlines()[-1].startswith("doctor: the exit code 0 is the job's")
 

@@ -40,6 +40,9 @@ from doctor.job.launch.rank_starts import file_of, world_said
 from doctor.job.launch.ranks import counted
 from doctor.rules.launch_names import LaunchNames, remark
 
+SHOWN = 4
+"""The most hosts whose own number is shown."""
+
 
 @check(
     "launch-hosts",
@@ -336,13 +339,15 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
         if not process.command:
             yield f"{process.source} has {number.said}={value}, which is right on one host only"
             return
+        each = [f"{host}: {number.said}={at}" for at, host in enumerate(plan.names[:SHOWN])]
+        each += ["…"] if plan.names[SHOWN:] else []
         yield _problem(
             names,
             [process],
             f"the script gives every host {number.said}={value}",
             f"a different {number.said} on each of {len(plan.hosts)} hosts",
             f"{number.said}={value}, for {fold(plan.names)}",
-            remark(f"{number.said}=$NODE_RANK, set on each host; or --launch with a script for each host"),
+            remark(f"{', '.join(each)}; or --launch with a script for each host"),
         )
     else:
         yield from _same_ranks(names, plan)

@@ -388,7 +388,7 @@ def _not_first(
     who = "the scheduler" if master.on == "scheduler" else "rank 0"
     place = f"the host of {who}" if first else "one of these hosts"
     own = sorted(names.directory.held.get(first or "", frozenset()))
-    usable = [address for address in own if not is_loopback_name(address)]
+    usable = [each for each in own if not is_loopback_name(each) and not each.startswith("fe80:")]
     whose = f"that of {owner}" if owner else "not that of any of these hosts"
     return Problem(
         f"the master's address is not that of {place}",

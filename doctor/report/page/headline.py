@@ -108,7 +108,7 @@ def _verdict_line(report: Report) -> str:
 
 
 def _looked_again(report: Report) -> str:
-    """ "Fixed: all 3 findings of run.json.", or "1 still there, 2 fixed, of 3 findings of run.json." """
+    """ "Fixed: all 3 faults of run.json.", or "1 still there, 2 fixed, of 3 faults of run.json." """
     counts = {
         now: sum(each.now is now for each in report.again)
         for now in (RecheckState.STILL, RecheckState.OPEN, RecheckState.WAIVED, RecheckState.FIXED)
@@ -117,7 +117,7 @@ def _looked_again(report: Report) -> str:
     new = [finding for finding in report.faults if finding.check not in known]
     more = f" New: {_culprits_with_areas(new, report.called)}." if new else ""
     number = len(report.again)
-    findings = f"{f'{number} findings' if number > 1 else 'finding'} of {report.again_from}"
+    findings = f"{f'{number} faults' if number > 1 else 'fault'} of {report.again_from}"
     if counts[RecheckState.FIXED] == number:
         return f"Fixed: {'all' if number > 1 else 'the'} {findings}.{more}"
     if number == 1:

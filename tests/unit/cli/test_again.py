@@ -144,7 +144,7 @@ def test_of_the_kernel_s_log_only_what_is_newer_counts(look: Look, as_json: bool
 def test_one_fixed_and_one_still_there(look: Look) -> None:
     seen = look(made(heard=SMALL | SHORT), made(heard=SHORT))
     assert (seen.code, sorted(seen.again)) == (1, ["fixed", "still there"])
-    assert "1 still there, 1 fixed, of 2 findings of run.json." in seen.out
+    assert "1 still there, 1 fixed, of 2 faults of run.json." in seen.out
 
 
 def test_every_format_says_what_has_become_of_it(look: Look, tmp_path: Path) -> None:

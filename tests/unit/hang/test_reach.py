@@ -1,6 +1,7 @@
 """Commands that a report suggests reach the hosts as the run did."""
 
 import json
+import shlex
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -19,13 +20,12 @@ SAVED = Path("hang.json")
 SLEEPS = evidence(["waits", "sleeps", "waits", "waits"], NODES)
 BELOW = evidence(["waits"] * 4, NODES)
 KILL = "kill -ABRT 4010    # ends the job, with an error in its log"
-AGAIN = "py-spy dump --nonblocking --pid 4010    # is it still there?"
 REACHED = from_cases(__file__, "REACHED", tuple[tuple[str, ...], ...])
 
 
-def look_and_end(login: str) -> tuple[str, str]:
-    """What is suggested for a rank that sleeps. `login`: what comes before both commands."""
-    return f"{login}{AGAIN}", f"{login}{KILL}"
+def look_and_end(login: str, reached: str = "", hosts: str = "'node[1-4]' ") -> tuple[str, str]:
+    """What is suggested for a rank that sleeps. `login`: what comes before the command that ends it."""
+    return f"doctor hang {hosts}--pid 4010{reached}    # is it still there?", f"{login}{KILL}"
 
 
 def commands(seen: LiveEvidence) -> tuple[str, ...]:
@@ -37,10 +37,10 @@ def commands(seen: LiveEvidence) -> tuple[str, ...]:
 
 def test_on_this_machine_alone_nothing_logs_in() -> None:
     here = evidence(["waits", "sleeps", "waits", "waits"], ("here",))
-    assert commands(here) == look_and_end("ssh here ")
-    assert commands(replace(here, local=True)) == look_and_end("")
+    assert commands(here) == look_and_end("ssh here ", "", "here ")
+    assert commands(replace(here, local=True)) == look_and_end("", "", "here ")
     way = Way(reached=(("--local",),))
-    assert commands(replace(here, local=True, way=way)) == look_and_end("")
+    assert commands(replace(here, local=True, way=way)) == look_and_end("", " --local", "")
     stuck = evidence(["waits", "stuck", "waits", "waits"], ("here",))
     assert commands(replace(stuck, local=True)) == ("sudo cat /proc/4010/stack",)
     below = replace(evidence(["waits"] * 4, ("here",)), local=True, way=way)
@@ -60,7 +60,9 @@ def test_options_of_the_login_are_repeated() -> None:
     way = Way(reached=REACHED)
     assert commands(replace(SLEEPS, way=way)) == look_and_end(
         "ssh -F /home/bob/ssh.conf -l bob -J gate1,gate2 -p 2222 -i '/home/bob/one key' -i /home/bob/two "
-        "node2 "
+        "node2 ",
+        " --user bob --port 2222 --identity '/home/bob/one key' --identity /home/bob/two"
+        " --jump gate1,gate2 --ssh-config /home/bob/ssh.conf",
     )
     (check,) = commands(replace(BELOW, way=way))
     assert check.startswith("doctor check 'node[1-4]' --only port-unreachable,")
@@ -70,7 +72,9 @@ def test_options_of_the_login_are_repeated() -> None:
 
 def test_a_user_in_front_of_a_host_is_its_own() -> None:
     way = Way(reached=(("--user", "bob"),), users={"node2": "carol"})
-    assert commands(replace(SLEEPS, way=way)) == look_and_end("ssh -l carol node2 ")
+    assert commands(replace(SLEEPS, way=way)) == look_and_end(
+        "ssh -l carol node2 ", " --user bob", "'node1,carol@node2,node[3-4]' "
+    )
 
 
 def test_hosts_that_did_not_answer_are_checked_the_same_way() -> None:
@@ -82,7 +86,9 @@ def test_hosts_that_did_not_answer_are_checked_the_same_way() -> None:
 
 @cases
 def test_numbers_of_processes_are_those_inside_the_container(entry: str, typed: str) -> None:
-    assert commands(replace(SLEEPS, way=Way(reached=(("--enter", entry),)))) == look_and_end(typed)
+    assert commands(replace(SLEEPS, way=Way(reached=(("--enter", entry),)))) == look_and_end(
+        typed, f" --enter {shlex.quote(entry)}"
+    )
 
 
 def test_an_entry_of_which_a_secret_was_hidden_is_no_command() -> None:
@@ -138,10 +144,10 @@ def test_an_inventory_says_how_to_log_in_to_a_host() -> None:
     own = {"node2": (("address", "10.0.0.2"), ("--user", "carol"), ("--port", "2200"))}
     way = Way(reached=(("--inventory", "/home/bob/hosts.yaml"),), logins=own)
     assert commands(replace(SLEEPS, way=way)) == look_and_end(
-        "ssh -l carol -p 2200 -o HostName=10.0.0.2 node2 "
+        "ssh -l carol -p 2200 -o HostName=10.0.0.2 node2 ", " --inventory /home/bob/hosts.yaml"
     )
     typed = Way(reached=(("--user", "bob"),), logins=own)
-    assert commands(replace(SLEEPS, way=typed))[0].startswith("ssh -l bob -p 2200 "), "what is typed wins"
+    assert commands(replace(SLEEPS, way=typed))[1].startswith("ssh -l bob -p 2200 "), "what is typed wins"
     kept = decoded(encoded(replace(SLEEPS, way=way)), SAVED).way
     assert kept
     assert kept.logins == own

@@ -29,6 +29,7 @@ from doctor.facts.network import ADDRESSES, LINKS, ROUTES, UNNAMED, Counters, Ro
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import DEVICES, Devices
 from doctor.rules.devices import odd_ones
+from doctor.rules.launch_names import remark
 from doctor.rules.login import START_FILES, environment_of
 from doctor.rules.machines import votes_of
 from doctor.rules.npu_segments import by_product
@@ -103,7 +104,7 @@ def _missing(
         severity=Severity.WARN if unread else None,
         evidence=(Evidence("ip -o addr show", shown),),
         commands=(
-            f"ssh {quote(here.name)} ip -br addr",
+            remark(f"name one of these on {here.name}: {shown}"),
             *((f"ssh {quote(here.name)} 'grep -rsn {what} {START_FILES}'",) if login_sets else ()),
         ),
     )

@@ -97,11 +97,6 @@ def spoken_end(signs: str) -> str:
     return "".join(sign(each) if each in ",;)" else each for each in signs)
 
 
-def in_sentences(*said: str) -> str:
-    """Sentences that are translated one by one."""
-    return sign(" ").join(map(t, filter(None, said)))
-
-
 def t_list(text: str) -> str:
     """A list whose items are translated one by one; several lists have semicolons between them."""
     if _spoken is Language.EN:

@@ -26,6 +26,7 @@ _WITH_VALUE = ("-F", "-l", "-J", "-p", "-i", "-o", "-u")
 _OPERATOR = re.compile(r"[();|&]+")
 _REDIRECTION = re.compile(r"[|&]*[<>]+[|&]*")
 Words = list[str]
+FILTERS = ("ssh", "grep", "tail", "head")
 
 
 def parts(line: str) -> Iterator[Words]:
@@ -70,7 +71,8 @@ def _without_options(words: Words) -> Words:
 def missing(line: str, also: Iterable[str] = ()) -> list[str]:
     """The programs of a line that the host where it is typed need not have."""
     known = ANYWHERE | {*also} | {name for name, said in IN_A_PACKAGE.items() if said in line}
-    return [words[0] for words in parts(line) if words[0] not in known and not words[0].startswith("value")]
+    typed = [words[0] for words in parts(line)]
+    return [name for name in typed if name not in known and not name.startswith(("value", "/"))]
 
 
 def only_reads(line: str) -> bool:
@@ -103,7 +105,7 @@ def seen_again(found: dict[str, Any]) -> list[str]:
     return [
         line
         for line in remedy["commands"]
-        if (read := [words for words in parts(line) if words[0] not in ("ssh", "grep", "tail", "head")])
+        if (read := [words for words in parts(line) if words[0] not in FILTERS or words[-1].startswith("/")])
         and only_reads(line)
         and all(any(_same(words, source) for source in shown) for words in read)
     ]

@@ -73,7 +73,7 @@ def _refused(lab: Lab, hosts: Sequence[Host], line: str) -> str:
         return f"{', '.join(absent)} need not be there"
     for host in (each for each in hosts[:1] if each.running):
         own = only_reads(line) and all(words[0] in ANYWHERE - {"ssh"} for words in parts(line))
-        done = host.ask(line) if own else host.ask("bash -n", stdin=line)
+        done = host.ask('timeout 10 bash -c "$1"', line) if own else host.ask("bash -n", stdin=line)
         if MISTYPED.search(done.stderr):
             return done.stderr
     return ""

@@ -31,7 +31,7 @@ VENDORS = " ".join(OF_A_VENDOR.values()).split()
 SOURCES = [
     path
     for path in [*ROOT.glob("checks/*.py"), *ROOT.glob("doctor/**/*.py")]
-    if "commands=" in path.read_text()
+    if "launchers" not in path.parts and "commands=" in path.read_text()
 ]
 SYMPTOMS = [path for path in ROOT.glob("playbooks/symptoms/*.yaml") if path.stem != "words"]
 RECORDED = sorted([*SAMPLES.glob("*.run.json.gz"), *ROOT.glob("doctor/demos/*.run.json.gz")])

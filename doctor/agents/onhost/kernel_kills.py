@@ -129,10 +129,6 @@ def own_limit(message: str) -> bool:
     return "Memory cgroup out of memory" in message or "CONSTRAINT_MEMCG" in message
 
 
-def reports_kill(message: str) -> bool:
-    return "Killed process" in message
-
-
 def killed_pid(message: str) -> "int | None":
     """The process that a message about a kill names."""
     found = _PID.search(message)

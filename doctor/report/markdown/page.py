@@ -4,7 +4,7 @@ It fits into one comment on GitHub, whatever the hosts reported and however many
 fit are counted and left to the other formats.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from doctor import __version__
 from doctor.report.markdown.text import block, cell, code, folded, inline, item, row, table, verbatim
@@ -163,10 +163,6 @@ def _part(part: Part, level: str) -> Iterator[str]:
         left = len(items) - MOST_LINES
         more = f"\n{t(f'{left} more did not fit here: see `--json`.')}\n" if left > 0 else ""
         yield title + _inside(part) + more
-
-
-def _items(part: Row | Pairs | Table | Ticks) -> Sequence[object]:
-    return part.pairs if isinstance(part, Pairs) else part.rows if isinstance(part, Table) else part.lines
 
 
 def _host_row(each: HostRow, part: HostTable) -> str:

@@ -104,7 +104,7 @@ def _missing(
         severity=Severity.WARN if unread else None,
         evidence=(Evidence("ip -o addr show", shown),),
         commands=(
-            remark(f"name one of these on {here.name}: {shown}"),
+            remark(f"name one of these: {shown}"),
             *((f"ssh {quote(here.name)} 'grep -rsn {what} {START_FILES}'",) if login_sets else ()),
         ),
     )

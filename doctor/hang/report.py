@@ -188,8 +188,8 @@ def _ranks(judgement: Judgement) -> Iterator[Table]:
         table = _filled(Table("Ranks", ("RANK", "HOST", *heads), tuple(map(_rank, ranks)), on))
         marked = sum(each.key in named for each in ranks)
         kind = _kind(judgement)
-        rows = (tuple(Words(str(cell), kind) for cell in row) for row in table.rows[:marked])
-        yield replace(table, rows=(*rows, *table.rows[marked:]))
+        guilty = (tuple(Words(str(cell), kind) for cell in row) for row in table.rows[:marked])
+        yield replace(table, rows=(*guilty, *table.rows[marked:]))
     if many:
         alike: dict[object, list[RankStanding]] = {}
         for each in ranks:

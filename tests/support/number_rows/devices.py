@@ -232,7 +232,7 @@ ROWS: dict[str, Row] = {
             "host",
             None,
         ),
-        f"0 0 0 {card} {chip} {card} {chip}",
+        f"0 0 0 {card} {chip}",
     ),
     "device-ip-not-applied": lambda number=16: (
         (segments(number), {"node1": {n: {"address": "10.99.0.1"} for n in range(number)}}, HCCL, {}, {}, {}),

@@ -166,7 +166,7 @@ ROWS: dict[str, Row] = {
     ),
     "launch-hosts: same": lambda hosts=16, node=2: (
         facts("launch-hosts", script(at(f"{node}", hosts)), hosts),
-        f"{node} {hosts} {node} …",
+        f"{node} {hosts} {node} 0! 1! 2! 3! …",
     ),
     "launch-hosts: ranks": lambda hosts=4, started=4, world=32: (
         facts(

@@ -124,7 +124,7 @@ def test_what_is_typed_now_counts(look: Look) -> None:
 def test_fixed(look: Look, as_json: bool) -> None:
     seen = look(made(heard=SMALL | SHORT), made(), as_json=as_json)
     assert (seen.code, seen.again, seen.report["verdict"]) == (0, ["fixed", "fixed"], "healthy")
-    assert "Fixed: all 2 findings of" in seen.out
+    assert "Fixed: all 2 faults of" in seen.out
 
 
 @pytest.mark.parametrize("as_json", [False, True], ids=["recording", "JSON"])
@@ -152,9 +152,9 @@ def test_every_format_says_what_has_become_of_it(look: Look, tmp_path: Path) -> 
     files = ("--html", str(page), "--markdown", str(markdown), "--junit", str(junit))
     look(made(heard=SMALL | SHORT), made(heard=SHORT), *files)
     for shown in (page.read_text(), markdown.read_text()):
-        for said in ("Looked at again", "still there", "fixed", "1 still there, 1 fixed, of 2 findings"):
+        for said in ("Looked at again", "still there", "fixed", "1 still there, 1 fixed, of 2 faults"):
             assert said in shown, said
-    assert "1 still there, 1 fixed, of 2 findings" in junit.read_text()
+    assert "1 still there, 1 fixed, of 2 faults" in junit.read_text()
 
 
 def test_a_host_that_does_not_answer_is_not_fixed(look: Look) -> None:

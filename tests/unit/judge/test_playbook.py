@@ -131,8 +131,8 @@ def test_a_fault_of_many_devices_has_a_short_remedy() -> None:
         if "-npu-" in name and name.startswith("look-at")
         if (remedy := REMEDIES.fill(name, {"device": numbers, "card": numbers}))
     }
-    assert loops["look-at-npu-gateway"][0] == (
-        f'for n in {" ".join(numbers)}; do sudo hccn_tool -i "$n" -gateway -g; done'
+    assert loops["look-at-npu-mtu"][0] == (
+        f'for n in {" ".join(numbers)}; do sudo hccn_tool -i "$n" -mtu -g; done'
     )
     assert max(map(len, loops.values())) <= 3
     remedy = REMEDIES.fill("apply-hccn-conf", {"device": numbers})

@@ -53,7 +53,8 @@ def assert_typed(lab: Lab, report: dict[str, Any]) -> None:
     none shows again what the report shows.
     """
     for found in report["findings"]:
-        assert seen_again(found) == [], found["check"]
+        again = seen_again(found)
+        assert not again, f"{found['check']} shows it already: {again}"
         for line in (found["remedy"] or {"commands": ()})["commands"]:
             kind = (found["check"], re.sub(r"\d+", "0", line))
             if not line.startswith("#") and kind not in _looked:

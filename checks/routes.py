@@ -173,7 +173,7 @@ def rule_diverts_traffic(
                 Evidence("ip rule", way.rule.text),
                 Evidence("ip route show table all", str(way.route)),
             ),
-            commands=("ip rule show", _delete(way.rule.text)),
+            commands=(_delete(way.rule.text),),
         )
 
 

@@ -112,8 +112,8 @@ def seen_again(found: dict[str, Any]) -> list[str]:
 
 
 def _same(words: Sequence[str], source: str) -> bool:
-    in_file = words[0] != "ls" and words[-1] == source
-    return in_file or _plain(words) == _plain(source.split()) or source in words[:1]
+    in_file = words[0] in ("cat", "grep", "head", "tail") and words[-1] == source
+    return in_file or _plain(words) == _plain(source.split()) or source == words[0] == "dmesg"
 
 
 def _plain(words: Sequence[str]) -> Words:

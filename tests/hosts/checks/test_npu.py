@@ -132,7 +132,7 @@ def test_a_certificate_that_has_expired(examine: NpuExaminer) -> None:
     examine.rack["node2"][4].certificate(days_left=-2)
     outcome = examine(*ALONE)
     found = assert_only(outcome, "device-tls-mismatch", ["node2"], devices=[("node2", 4)])
-    assert_says(found, "its certificate has expired", "ended ", "hccn_tool -i 4 -tls -g")
+    assert_says(found, "its certificate has expired", "ended ", "Replace the certificate")
 
 
 def test_odd_values_that_are_not_faults(examine: NpuExaminer) -> None:

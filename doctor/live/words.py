@@ -43,19 +43,12 @@ def missing_words(job: RunningJob) -> str:
     gone = [rank for rank, _ in job.gone]
     elsewhere = [rank for rank in job.missing if rank not in gone]
     hosts = fold({host for _, host in job.gone})
+    are, were = "is" if len(gone) == 1 else "are", "was" if len(elsewhere) == 1 else "were"
     said = (
-        f"{ranks_text(gone, most=MOST)} of {hosts} {_is(gone)} gone" if gone else "",
-        f"{ranks_text(elsewhere, most=MOST)} {_was(elsewhere)} not found" if elsewhere else "",
+        f"{ranks_text(gone, most=MOST)} of {hosts} {are} gone" if gone else "",
+        f"{ranks_text(elsewhere, most=MOST)} {were} not found" if elsewhere else "",
     )
     return "; ".join(filter(None, said))
-
-
-def _is(numbers: list[int]) -> str:
-    return "is" if len(numbers) == 1 else "are"
-
-
-def _was(numbers: list[int]) -> str:
-    return "was" if len(numbers) == 1 else "were"
 
 
 def frame_words(frame: Frame) -> str:

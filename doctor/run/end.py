@@ -168,11 +168,7 @@ class AttemptEnd:
 def lost_a_rank(output: Output) -> bool:
     """Whether a launcher says that it lost a rank, and the training does not go on below that."""
     ends = (LOST_A_RANK.split(both_ends(stream))[1:] for stream in output.streams.values())
-    return any(end and not any(map(says_step, _lines(end[-1]))) for end in ends)
-
-
-def _lines(text: bytes) -> list[str]:
-    return text.decode(errors="replace").splitlines()
+    return any(end and not any(map(says_step, end[-1].decode(errors="replace").splitlines())) for end in ends)
 
 
 def _explained(request: Request, output: Output, past: PastCommand) -> EndReason:

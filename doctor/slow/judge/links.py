@@ -121,7 +121,7 @@ def _flows(seen: Sampled) -> Iterator[Flow]:
                 homes.setdefault(_address(link.local), set()).add(host)
     for (host, _, peer), of in links.items():
         there = homes.get(_address(peer), set())
-        if len(there) == 1 and not _is_loopback(peer):
+        if len(there) == 1 and not peer.startswith(("127.", "[::1]")):
             yield _flow(host, next(iter(there)), of)
 
 
@@ -139,7 +139,3 @@ def _flow(host: str, to: str, of: list[tuple[float, RankLink]]) -> Flow:
 
 def _address(end: str) -> str:
     return end.rpartition(":")[0]
-
-
-def _is_loopback(end: str) -> bool:
-    return end.startswith(("127.", "[::1]"))

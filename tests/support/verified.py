@@ -13,7 +13,7 @@ from typing import Any
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, EXIT_USAGE
 from tests.lab import Host, Lab
-from tests.support.printed import ANYWHERE, OF_A_VENDOR, misread, missing, only_reads, parts, seen_again
+from tests.support.printed import ANYWHERE, misread, only_reads, parts, seen_again
 
 EVERY_LINE = "VERIFY_EVERY_LINE"
 """Set in the environment by --long."""
@@ -26,7 +26,6 @@ _green: Kinds = set()
 """The checks, with their remedies, of which a line was typed before and after the repair."""
 _looked: Kinds = set()
 """The checks, with the `do` lines that were typed, but for numbers."""
-VENDORS = " ".join(OF_A_VENDOR.values()).split()
 MISTYPED = re.compile(r"(?i)syntax error|unexpected EOF|(?:invalid|unknown|unrecognized) option|usage:")
 
 
@@ -49,7 +48,7 @@ def _to_type(report: dict[str, Any], text: str, typed: Kinds) -> list[str]:
 
 
 def assert_typed(lab: Lab, report: dict[str, Any]) -> None:
-    """Every line that a host takes is one that a shell there understands, whose programs need not be missing;
+    """Every line that a host takes is one that a shell there understands;
     none shows again what the report shows.
     """
     for found in report["findings"]:
@@ -70,8 +69,6 @@ def _refused(lab: Lab, hosts: Sequence[Host], line: str) -> str:
             return misread(line)
         done = lab.doctor(*shlex.split(line, comments=True)[1:])
         return done.stderr if done.returncode == EXIT_USAGE else misread(line)
-    if absent := missing(line, VENDORS):
-        return f"{', '.join(absent)} need not be there"
     for host in (each for each in hosts[:1] if each.running):
         own = only_reads(line) and all(words[0] in ANYWHERE - {"ssh"} for words in parts(line))
         done = host.ask('timeout 10 bash -c "$1"', line) if own else host.ask("bash -n", stdin=line)

@@ -95,7 +95,7 @@ def read_pods(data: bytes) -> tuple[tuple[Pod, ...], str]:
     try:
         page = msgspec.json.decode(data, type=_PodList)
     except msgspec.MsgspecError as error:
-        raise UsageError(f"--pods: the answer is no list of pods: {quoted(str(error))}.") from None
+        raise UsageError(f"--pods: the answer is not a list of pods: {quoted(str(error))}.") from None
     for pod in page.items:
         names = (pod.name, pod.container(None), pod.spec.node or "none")
         if strange := [name for name in names if not is_host(name)]:

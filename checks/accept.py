@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from doctor.api import Damage, Problem, Scope, Severity, Undecided, check, maybe
-from doctor.facts.baseline import FLOOR, SINCE, SinceBaseline
+from doctor.facts.baseline import FLOOR, SINCE, Floor, SinceBaseline
 from doctor.facts.smoke import SMOKE, SmokeRounds
-from doctor.floors import Floor
 from doctor.rules.accept import below_floor, beside_peers, perhaps_below, rates_of_pairs, unjudged
 from doctor.rules.smoke import accused
 

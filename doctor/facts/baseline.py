@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.api import RunValue
-from doctor.floors import Floor
+from doctor.floors import Floor as Floor
 
 
 @dataclass(frozen=True, slots=True)

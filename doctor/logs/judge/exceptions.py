@@ -22,9 +22,7 @@ _LAUNCHER = re.compile(
     r"/(?:launcher|launch|commands|elastic)/|/distributed/(?:run|launch)\.py|/subprocess\.py"
 )
 """Where launchers raise: their exceptions follow from that of a rank."""
-_COMMAND = re.compile(
-    r"[\w.]{0,40}CalledProcessError: Command (?!.{0,80}(?:run|exec|python|deepspeed|accelerate))"
-)
+_COMMAND = re.compile(r"[\w.]{0,40}CalledProcessError: Command (?!.{0,80}(?:run|exec|python|launch|speed))")
 """A command that failed and does not start ranks."""
 _OF_OTHERS = re.compile(
     r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"

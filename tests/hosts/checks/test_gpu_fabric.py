@@ -127,7 +127,7 @@ def test_a_port_is_down(name: str, examine: GpuExaminer) -> None:
         cards(host, states if host is bad else UP, roce=name == "RoCE")
     found = assert_only(examine(*CARDS), "ib-port-down", [bad.host.name], devices=())
     for each, pattern in zip(sorted(found, key=lambda each: each["subject"]), says, strict=True):
-        assert_says([each], pattern, r"ibstat mlx5_\d", "mlxlink")
+        assert_says([each], pattern, "mlxlink")
 
 
 RATES = from_cases(__file__, "RATES", dict[str, tuple[Mapping[int, str], str]])

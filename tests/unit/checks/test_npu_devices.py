@@ -161,7 +161,7 @@ def test_a_device_that_is_not_healthy(health: str, severity: Severity | None) ->
     assert (problem.subject, problem.severity) == ("device 3", severity)
     assert [place.device for place in problem.where] == [3]
     assert problem.actual == f"{health} (80E01801; HBM ECC)"
-    assert problem.commands[0] == "npu-smi info -t health -i 1 -c 0"
+    assert problem.commands[0] == "sudo msnpureport"
     assert problem.commands[-1] == "# With no job on it: npu-smi set -t reset -i 1 -c 0"
 
 

@@ -13,6 +13,7 @@ import pytest
 
 from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
 from doctor.expect import Expect
+from doctor.facts.baseline import FLOOR, SINCE
 from doctor.facts.smoke import SMOKE, JudgedRun, SmokeRounds
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings
@@ -30,7 +31,10 @@ from tests.support.recordings import heard, recording
 from tests.support.smoke.results import changed, healthy, plan_of, with_host, with_rank, with_steps
 
 CHECKS = {check.id: check for check in find_checks().checks}
-SMOKE_CHECKS = [id for id, check in CHECKS.items() if SMOKE in check.needs]
+SMOKE_CHECKS = [
+    id for id, check in CHECKS.items() if SMOKE in check.needs and not {FLOOR, SINCE} & {*check.needs}
+]
+"""Those that judge the run alone, without what it is compared with."""
 FAULTS = from_cases(__file__, "FAULTS", tuple[str, ...])
 WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 NAMES = ["n1", "n2", "n3", "n4"]

@@ -93,9 +93,10 @@ def launch_hosts(
         names = LaunchNames(launch, book)
         numbers = _number_of_hosts(names, plan, needed, in_pods)
         uneven, same = _uneven(names, plan), _same_on_every_host(names, plan, needed)
-        for found in (*numbers, *uneven, *same, *_others(names, plan), *_too_few_slots(names)):
+        for found in (*numbers, *uneven, *same, *_others(names, plan, in_pods), *_too_few_slots(names)):
             if isinstance(found, Problem):
-                yield found
+                unsure = any(each.hosts and each.hosts_change for each in launch.told)
+                yield replace(found, severity=Severity.WARN) if unsure else found
             else:
                 doubts.append(found)
     if doubts:
@@ -213,17 +214,17 @@ def _may_be_configured(process: ProcessEnv) -> bool:
     return agent.nodes is None and not agent.unknown("nnodes")
 
 
-def _others(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
+def _others(names: LaunchNames, plan: JobPlan, in_pods: bool) -> Iterator[Problem | str]:
     """The problem of a launch that lists other hosts than were named; a text if they may have other names."""
     for process in names.launch.told:
         listed = sorted(process.hosts)
         if len(listed) > len(plan.hosts):
             continue  # a larger number of hosts is reported as such
         strange = [name for name in listed if not names.directory.owners(name) and not is_loopback_name(name)]
-        seen = set(plan.names) <= names.directory.held.keys()
-        others = all(_is_another_host(name, names.directory) for name in strange)
+        seen = not in_pods and set(plan.names) <= names.directory.held.keys()
+        elsewhere = all(_leads_elsewhere(name, names.directory) for name in strange)
         alone = len(strange) == len(listed) and all(map(as_address, strange))
-        if strange and seen and (len(strange) < len(listed) or alone or others):
+        if strange and seen and (len(strange) < len(listed) or alone or elsewhere):
             yield _problem(
                 names,
                 [process],
@@ -231,16 +232,16 @@ def _others(names: LaunchNames, plan: JobPlan) -> Iterator[Problem | str]:
                 "the hosts that the launch names",
                 f"{fold(plan.names)} were named; the launch is for {', '.join(listed[:8])}",
                 remark("name the hosts of the launch, or start it on these"),
-                severity=None if alone or others else Severity.WARN,
+                severity=None if alone else Severity.WARN,
             )
         elif strange:
             yield f"whether {', '.join(strange[:4])} in {process.source} are among these hosts is not known"
 
 
-def _is_another_host(name: str, book: Directory) -> bool:
-    """Whether a name is that of a host near these, of whose addresses they have none."""
-    meant = book.meant(name)
-    return not as_address(name) and bool(meant) and not any(ip_address(each).is_global for each in meant)
+def _leads_elsewhere(name: str, book: Directory) -> bool:
+    """Whether a name has only addresses of a network near these hosts, and they have none of them."""
+    meant = [ip_address(each) for each in book.meant(name)]
+    return bool(meant) and not any(each.is_global or each.is_link_local for each in meant)
 
 
 def _too_few_slots(names: LaunchNames) -> Iterator[Problem]:

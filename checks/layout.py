@@ -73,8 +73,8 @@ def plan_invalid(
     evenly; whether tp divides the attention heads, and those for keys and values (of which several devices
     may hold a copy: a warning), and these the hidden size; whether pp divides the layers, and whether the
     replicas share the global batch evenly, or make it up: train_batch_size = train_micro_batch_size_per_gpu x
-    gradient_accumulation_steps x replicas. If the program may divide the model among ranks, and was not read,
-    that is a warning. MindSpore's parallel mode, whether PyNative mode runs it, and
+    gradient_accumulation_steps x replicas. That is a warning if the program was not read, or may get other
+    values than those of the configuration. MindSpore's parallel mode, whether PyNative mode runs it, and
     the strategy of an operator. Whether HCCL reduces the data type on this product. As warnings: tensor
     parallel groups that span hosts, stand-alone mode on several devices, and a learning rate that does not
     follow the global batch. Values that could be compared with nothing are listed as not judged, and
@@ -392,15 +392,14 @@ def _batch(job: ParallelJob) -> Iterator[Problem]:
     if not layout.global_batch or not replicas or _fits(layout, replicas):
         return
     at_once, times = layout.micro_batch or 1, layout.accumulation or 1
-    step, divisors = at_once * times * replicas, (n for n in range(1, replicas) if replicas % n == 0)
-    may_fit = job.source == IF_REPLICAS and any(_fits(layout, fewer) for fewer in divisors)
+    step = at_once * times * replicas
     wanted = f"{step}: {at_once} at once on each of {replicas} replicas" + (
         f", {times} times" if times > 1 else ""
     )
     summary = "the global batch is not the sum of its micro batches"
     if layout.global_batch % step:
         summary, wanted = "the replicas cannot share the global batch evenly", f"a multiple of {wanted}"
-    severity = Severity.WARN if may_fit else None
+    severity = Severity.WARN if job.source == IF_REPLICAS else None
     yield job.wrong(summary, wanted, f"{layout.global_batch}", severity=severity)
 
 

@@ -1,6 +1,7 @@
 """What the flags, and the files that they name, say about the job; they override the inventory."""
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ from doctor.targets.allocation import is_allocated
 from doctor.targets.hostfile import read_hostfile
 from doctor.targets.inventory import table_file
 from doctor.text.option import LIVE
+from doctor.text.textfile import read_text
 
 _ONE = "Give one of them; a file of that name is ./live."
 
@@ -54,8 +56,10 @@ def _who(request: Request) -> str:
 
 
 def _slots(hostfile: Path) -> dict[str, int]:
+    """The slots of each host; 0 where a larger number may count."""
     try:
-        return {host.address: host.ranks or 0 for host in read_hostfile(hostfile)}
+        more = re.search(r"max[-_]slots|slots[-_]max", read_text(hostfile))
+        return {host.address: 0 if more else host.ranks or 0 for host in read_hostfile(hostfile)}
     except InputErrors:
         return {}
 

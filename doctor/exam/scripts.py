@@ -39,8 +39,8 @@ class NamesToAsk:
     def __init__(self, names: Sequence[str], plan: JobPlan) -> None:
         self._names = names
         self._place = {name: place for place, name in enumerate(names)}
-        others = [name for name in plan.listed if name not in self._place]
-        self._told = [*([plan.master.value] if plan.master else []), *others[:MOST_TOLD]]
+        self._listed = [name for name in plan.listed if name not in self._place][:MOST_TOLD]
+        self._master = [plan.master.value] if plan.master else []
         self._head = plan.head.value
 
     def of(self, host: str) -> tuple[str, ...]:
@@ -48,9 +48,9 @@ class NamesToAsk:
 
     def _names_for(self, host: str) -> list[str]:
         if len(self._names) == 1:
-            return self._told
+            return [*self._master, *self._listed]
         if len(self._names) <= ALL_NAMES:
-            return [*self._names, *self._told]
+            return [*self._names, *self._master, *self._listed]
         near = (self._place[host] + step for step in (1, -1, 2, -2, 4, -4, 8, -8))
         others = (self._names[place % len(self._names)] for place in near)
-        return [host, self._head, *self._told, *others]
+        return [host, self._head, *self._master, *others, *self._listed]

@@ -14,13 +14,14 @@ from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.endpoint_mentions import EndpointMention, mentioned, own_values, starter
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
+from doctor.job.launch.given_files import changes_no_files, is_only_given
 from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
-from doctor.job.launch.shares import Slots, hosts_of, is_only_given, lacks_hosts, share_of
+from doctor.job.launch.shares import Slots, hosts_of, lacks_hosts, share_of
 from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
@@ -193,7 +194,7 @@ def _of_script(
         unread,
         mentions,
         slips=[] if scheduled else slips,
-        sizes=[sizes_in(one.words, partial(_read_of, one, script.text)) for one in lines],
+        sizes=[sizes_in(one.words, script.text, partial(_read_of, one, script.text)) for one in lines],
         needs=script.needs if lines and not scheduled else (),
     )
 
@@ -281,8 +282,11 @@ def _processes(
         env = kept(script.env)
         return [ProcessEnv(name, None, env, whole=False, folder=home)] if env else []
 
-    def told(hostfile: Path) -> Mapping[str, int]:
-        return slots(hostfile) if is_only_given(str(hostfile), script.text) else {}
+    def told(one: ShellCommand, hostfile: Path) -> Mapping[str, int]:
+        given = one.folder and not one.apart and is_only_given(str(hostfile), script.text)
+        return slots(Path(one.folder or "", hostfile)) if given else {}
+
+    sure = changes_no_files(script.text)
 
     return [
         ProcessEnv(
@@ -297,8 +301,9 @@ def _processes(
             behind=one.behind,
             chosen=bool(one.branches) or one.one_of_hosts or ":" in one.words,
             apart=one.apart,
-            share=share_of(one.words, one.command, home, told),
-            hosts=hosts_of(one.words, one.command, script.text, home, told),
+            share=share_of(one.words, one.command, partial(told, one)),
+            hosts=hosts_of(one.words, one.command, script.text, partial(told, one)),
+            hosts_change=not sure and "hosts" not in one.command.options,
             hostless=lacks_hosts(one.command, script.text, slots),
         )
         for one in lines

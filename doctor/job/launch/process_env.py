@@ -32,11 +32,12 @@ class ProcessEnv:
     place on the hosts. `unknown` are variables that the script sets to unknown values; `seat` is known only
     after the rank table has been read. `share` is how many ranks its launcher starts on a host, according to
     the hosts it is given; 0 if these are in a file that is not here, or differ. `hosts` are those that its
-    options or its hostfile name, each with the most ranks that it starts there, 0 if that is not known.
-    `hostless`: it needs hosts, and nothing that was read gives it any. `apart`: it may run in a container or
-    on another host than its script. `behind`: its script starts it only after another rank has ended.
-    `chosen`: its script starts it in one branch of a choice only, or has a line, a part of its line or a task
-    of an array for each host. `marks` are the words of its script that mean accelerators of one vendor.
+    options or its hostfile name, each with the most ranks that it starts there, 0 if that is not known;
+    `hosts_change`: what its script runs before may write this file. `hostless`: it needs hosts, and nothing
+    that was read gives it any. `apart`: it may run in a container or on another host than its script.
+    `behind`: its script starts it only after another rank has ended. `chosen`: its script starts it in one
+    branch of a choice only, or has a line, a part of its line or a task of an array for each host. `marks`
+    are the words of its script that mean accelerators of one vendor.
     """
 
     source: str
@@ -53,6 +54,7 @@ class ProcessEnv:
     unknown: tuple[str, ...] = ()
     share: int | None = None
     hosts: Mapping[str, int] = field(default_factory=dict)
+    hosts_change: bool = False
     hostless: bool = False
     behind: bool = False
     chosen: bool = False

@@ -1,6 +1,5 @@
 """The hosts that a launcher is given on its command line or in a hostfile, and its ranks on each."""
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice, pairwise, takewhile
@@ -9,7 +8,6 @@ from pathlib import Path
 from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import only_looks
 from doctor.job.launch.launcher import LaunchCommand
-from doctor.job.launch.launchers.deepspeed import CONFIGS
 from doctor.job.launch.wrappers import program_name
 
 Slots = Callable[[Path], Mapping[str, int]]
@@ -17,81 +15,75 @@ Slots = Callable[[Path], Mapping[str, int]]
 _LIST_OR_FILE = {"-H": "--hostfile"}
 """A list of hosts for a launcher of any program, and a file for others."""
 _HOSTFILE = re.compile(r"--?(?:hostfile|machinefile|machine-file|f)(?:=(.+))?")
-_TAKES = (
-    rf"--?(?:hostfile|machine-?file|f|H|{'|'.join(CONFIGS)})(?:=|\s+)"
-    r"|(?m:^)\s*(?:export\s+)?\w+="
-)
-"""What stands before the name of a file that is not written there."""
+_NAMES_HOSTS = re.compile(r"--?(?:H|hosts?|hostfile|machine-?file|f)(?:=.*)?")
+_MORE = re.compile(r"--?(?:(?:min|max)[-_]np|add[-_]host\w*|tune|am|app|configfile|rf|rankfile)(?:=.*)?")
+"""Options that may add hosts or slots to those that others name, or select some of these."""
+_MORE_SLOTS = re.compile(r"(?i)oversub|:over|hwthread")
 
 
-def is_only_given(path: str, text: str) -> bool:
-    """Whether a script names a file only to give it to what it starts; else it may write it, too."""
-    code, name = re.sub(r"(?m)(?:^|\s)#.*", " ", text), re.escape(os.path.basename(path))
-    holders = re.findall(rf"(?m)^\s*(?:export\s+)?(\w+)=\S*{name}", code)
-    named = "|".join((rf"(?<![\w-]){name}(?![\w-])", *(rf"\$\{{?{holder}\b" for holder in holders)))
-    left = re.sub(rf"(?:{_TAKES})[^\s;|&]*(?:{named})", " ", code)
-    return re.search(name, code) is not None and re.search(named, left) is None
-
-
-def share_of(words: Sequence[str], command: LaunchCommand, home: str, read: Slots) -> int | None:
-    """The ranks per host; None if no hosts are given, 0 if they do not say. Paths start from `home`."""
+def share_of(words: Sequence[str], command: LaunchCommand, read: Slots) -> int | None:
+    """The ranks per host; None if no hosts are given, 0 if they do not say."""
     if command.launcher is None or command.option("nproc_per_node"):
         return None
     file = _hostfile(_own_words(words, command))
     if not command.launcher.outer:
-        each_host = set(read(Path(home, file)).values()) if file else set()
+        each_host = set(read(Path(file)).values()) if file else set()
         return None if not file else each_host.pop() if len(each_host) == 1 else 0
-    ranks, hosts, nodes = (command.option(name) or "" for name in ("ranks", "hosts", "nnodes"))
-    if (ranks + nodes).isdecimal() and ranks and nodes and int(nodes) and int(ranks) % int(nodes) == 0:
-        return int(ranks) // int(nodes)
-    if (each := command.option("each")) and each.isdecimal():
-        return int(each)
+    ranks, nodes, each = (_number(command, name) for name in ("ranks", "nnodes", "each"))
+    hosts = command.option("hosts") or ""
+    if ranks is not None and nodes and ranks % nodes == 0:
+        return ranks // nodes
+    if each is not None:
+        return each
     devices = command.option("gpus") or "1"
     if not {"ranks", "each"} & command.options.keys() and not command.partly and devices != "1":
         return int(devices)  # one rank for each device that the job asks for
-    if file:
-        slots = list(read(Path(home, file)).values())
-    elif hosts:
-        slots = list(_listed(hosts).values())
-    else:
+    if not file and not hosts:
         return None
-    if not ranks.isdecimal() or not slots or len(set(slots)) > 1:
+    slots = list((read(Path(file)) if file else _listed(hosts)).values())
+    if ranks is None or not slots or len(set(slots)) > 1:
         return 0
     if slots[0]:
-        return slots[0] if slots[0] * len(slots) == int(ranks) else 0
-    return int(ranks) // len(slots) if int(ranks) % len(slots) == 0 else 0
+        return slots[0] if slots[0] * len(slots) == ranks else 0
+    return ranks // len(slots) if ranks % len(slots) == 0 else 0
 
 
-def hosts_of(
-    words: Sequence[str], command: LaunchCommand, text: str, home: str, read: Slots
-) -> Mapping[str, int]:
+def hosts_of(words: Sequence[str], command: LaunchCommand, text: str, read: Slots) -> Mapping[str, int]:
     """Host -> its slots, of all hosts on which it certainly starts ranks; empty if they are not known.
 
     The slots are 0 if they are not given, or if it may start more ranks than that. `text` is its script.
     """
-    if command.launcher is None or {"include", "exclude"} & command.options.keys():
+    own = _own_words(words, command)
+    several = sum(map(bool, map(_NAMES_HOSTS.fullmatch, own))) > 1 or any(map(_MORE.fullmatch, own))
+    chosen = {"include", "exclude", "elastic_training"} & command.options.keys()
+    if command.launcher is None or command.partly or several or chosen:
         return {}
-    own, listed = _own_words(words, command), command.option("hosts")
     file = "" if "hosts" in command.options else _hostfile(own)
-    found = dict(read(Path(home, file))) if file else _listed(listed or "")
-    ranks, nodes, each = (command.option(name) or "" for name in ("ranks", "nnodes", "nproc_per_node"))
+    found = dict(read(Path(file))) if file else _listed(command.option("hosts") or "")
+    ranks, nodes, each = (_number(command, name) for name in ("ranks", "nnodes", "nproc_per_node"))
     if not command.launcher.outer:
-        found = dict(islice(found.items(), int(nodes) if nodes.isdecimal() else None))
-        return dict.fromkeys(found, int(each)) if each.isdecimal() else found
+        found = dict(islice(found.items(), nodes)) if nodes or "nnodes" not in command.options else {}
+        return dict.fromkeys(found, each) if each is not None else found
     slots = list(found.values())
-    if ranks.isdecimal() and (int(ranks) <= sum(slots[:-1]) if all(slots) else file):
+    if ranks is not None and (ranks <= sum(slots[:-1]) if all(slots) else file):
         return {}  # the last one may not be needed
-    known = command.launcher.keeps_to_slots
-    strict = known and not command.partly and "oversubscribe" not in text.lower()
-    return found if strict and any(re.fullmatch(known, word) for word in own) else dict.fromkeys(found, 0)
+    known = command.launcher.keeps_to_slots if not _MORE_SLOTS.search(text) else ""
+    return found if known and any(re.fullmatch(known, word) for word in own) else dict.fromkeys(found, 0)
+
+
+def _number(command: LaunchCommand, name: str) -> int | None:
+    text = command.option(name) or ""
+    return int(text) if re.fullmatch("[0-9]{1,6}", text) else None
 
 
 def _listed(text: str) -> dict[str, int]:
-    """Host -> its slots, in a list such as `node1:8,node2:8`."""
+    """Host -> its slots, in a list such as `node1:8,node2:8`; those of a host that is named again add up."""
     found: dict[str, int] = {}
     for word in text.split(",") if "[" not in text else ():
-        host, _, slots = word.rpartition(":") if re.search(r":\d*$", word) else (word, "", "")
-        found |= {host: int(slots or 0)} if host else {}
+        match = re.fullmatch(r"(.+?)(?::([0-9]{0,6}))?", word)
+        if match:
+            slots, before = int(match[2] or 0), found.get(match[1])
+            found[match[1]] = slots if before is None else before and slots and before + slots
     return found
 
 

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 
+from doctor.job.launch.given_files import changes_no_files
 from doctor.job.launch.launchers.deepspeed import BATCH, CONFIGS, DEEPSPEED, READS_CONFIG
 
 _DIVIDES = {"tp": "tensor_model", "pp": "pipeline_model", "cp": "context", "ep": "expert_model"}
@@ -23,33 +24,35 @@ _NOT_MEANT: Mapping[str, str] = {
     "layers": rf"{DEEPSPEED.name}|decoder_(?:first|last)\w*|account_for\w+|pipeline_model_parallel_layout"
     r"|standalone_\w+|num_layer_list|noop_layers|mtp_num_layers|num_virtual_\w+",
     "global_batch": r"rampup_batch_size|decrease_batch_size_if_needed",
-    "hidden": r"kv_channels|multi_\w*latent_attention|qk_\w*head_dim\w*",
+    "hidden": r"kv_channels|multi_\w*latent_attention|(?:\w+_)?head_(?:dim|size)\w*",
 }
 """Size -> options with which its rule is another one."""
 _ELSEWHERE = r"use_checkpoint_args|yaml_cfg|encoder_\w*(?:layers|parallel_size)"
 """Options which say that sizes come from a file, or that parts of the model have their own."""
 _DIVIDES_MODEL = re.compile(
-    r"(?i)parallel|pipe|ulysses|mesh|elastic|autotun|num_stages|\bmpu\b"
-    r"|(?:^|[_-])[mtpsc]p(?:[_-]?(?:size|degree|num))?$|^p$"
+    r"(?i)(?<!tokenizers_)parallel|pipe|ulysses|mesh|elastic|auto_?t[pu]|num_stages|\bmpu\b|ring_?attn"
+    r"|(?:^|[_-])[mtpsc]p(?:[_-]?(?:world[_-]?)?(?:size|degree|num))?$|^p$"
 )
-"""Names of options and of parts of a configuration with which a rank may not be a replica."""
+"""Names of options, variables and parts of a configuration with which a rank may not be a replica."""
 _DIVIDES_ITSELF = re.compile(
     r"(?i)(?:model|tensor|pipeline|sequence|expert|context)_?parallel|PipelineModule|\bmpu\b|mesh|ulysses"
 )
-_CHANGES = re.compile(r"batch_size(?:_per_gpu)?[\"']\]|json\.load")
+_CHANGES = re.compile(r"batch_size(?:_per_gpu)?[\"']\]|json\.load|\b(?:update|pop)\(|\bdel\b")
 """Words of a program that may divide the model, and of one that may change its configuration."""
+_TRAINER = rf"\b(?:Seq2Seq)?Trainer\(|{READS_CONFIG}"
+"""What hands the configuration to DeepSpeed as it is, if it is an option of the Trainer."""
 
 
-def sizes_in(words: Sequence[str], read: Callable[[str], str | None]) -> dict[str, int]:
-    """The sizes that these words state, or a configuration that they name. `read` returns a file.
+def sizes_in(words: Sequence[str], text: str, read: Callable[[str], str | None]) -> dict[str, int]:
+    """The sizes that these words of a script state, or a configuration that they name. `read` returns a file.
 
     Groups that they do not divide count as 1 if no word is unknown.
     """
-    return _of_megatron(words) or _of_deepspeed(words, read)
+    return _of_megatron(words) or _of_deepspeed(words, text, read)
 
 
-def _of_deepspeed(words: Sequence[str], read: Callable[[str], str | None]) -> dict[str, int]:
-    """The sizes of the batch; without groups if the program may divide the model and no option says so."""
+def _of_deepspeed(words: Sequence[str], text: str, read: Callable[[str], str | None]) -> dict[str, int]:
+    """The sizes of the batch; without groups if the model may be divided, or the configuration changed."""
     given = _options(words)
     option, file = next(
         ((name, given[name]) for name in CONFIGS if given.get(name, "")[-5:] == ".json"), ("", "")
@@ -59,14 +62,17 @@ def _of_deepspeed(words: Sequence[str], read: Callable[[str], str | None]) -> di
     except (ValueError, RecursionError):
         return {}
     place = _program(words)
-    names = [re.sub(r"^-+|=.*", "", word) for word in words[place:] if word.startswith("-")]
     program = read(words[place]) or ""
+    names = [re.sub(r"^-+|=.*", "", word) for word in words if word.startswith("-")]
+    names += re.findall(r"\b(\w{1,60})=", text)
     if not isinstance(config, dict) or any(map(_DIVIDES_MODEL.search, (*names, *map(str, config)))):
         return {}
-    if _DIVIDES_ITSELF.search(program) or (option != CONFIGS[0] and _CHANGES.search(program)):
+    if _DIVIDES_ITSELF.search(program) or _CHANGES.search(program):
         return {}
     sizes = {key: size for key, name in BATCH.items() if (size := _number(str(config.get(name))))}
-    replicas = _is_whole(words) and (option == CONFIGS[0] or READS_CONFIG in program)
+    more = any(re.search(r"\.(?:ya?ml|json|py)$", word) and file not in word for word in words[place + 1 :])
+    reads = re.search(_TRAINER if option == CONFIGS[0] else re.escape(READS_CONFIG), program)
+    replicas = reads and not more and _is_whole(words) and changes_no_files(text)
     groups = {"tp": 1, "pp": 1, "cp": 1} if replicas else {}
     return groups | sizes if "global_batch" in sizes else {}
 

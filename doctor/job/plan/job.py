@@ -82,10 +82,10 @@ class JobPlan:
     told_tables: tuple[TableReference, ...] = ()
     """The rank tables that the launch names, or else the inventory."""
     table_paths: tuple[str, ...] = ()
+    """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""
     needed_paths: tuple[str, ...] = ()
     listed: tuple[str, ...] = ()
     """The hosts that the launch names."""
-    """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""
     framework: SourcedValue[Framework] | None = None
     """What the job trains with; None as long as neither a file nor the hosts say so."""
     frameworks_differ: str = ""

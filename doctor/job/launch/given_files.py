@@ -1,0 +1,63 @@
+"""Files that a script gives to its launcher or its ranks: whether they are the same when these start."""
+
+import os
+import re
+from functools import lru_cache
+
+from doctor.job.launch.command import only_looks, read_command
+from doctor.job.launch.launchers.deepspeed import CONFIGS
+
+_TAKES = rf"--?(?:hostfile|machine-?file|f|H|{'|'.join(CONFIGS)})(?:=|\s+)"
+"""What stands before the name of a file that is only read."""
+_SETS = r"(?:export\s+)?(\w+)\+?=(?:\"[^\"`(]*\"|'[^']*'|\([^()`]*\)?|[^\s\"'`()]*)\s*"
+_PART = r"-.*"
+"""A line of a list of words."""
+_MOST_HOLDERS = 20
+_BEGINS = r"(?:\s|\b(?:if|then|else|do|time)\s|[!{(])*"
+_WRITES = r">(?!\s*&|\s*/dev/null)|`|\$\((?!dirname|basename|realpath|cd|pwd|hostname|date|which|seq|\()"
+_KNOWN = re.compile(
+    rf"(?!.*(?:{_WRITES}))(?:\W*$|{_SETS}$|{_PART}|\[|for\s+\w+\s+in\s|(?:cd|conda|date|done|echo|exit|export|fi"
+    r"|hostname|mkdir|module|pwd|set|sleep|source\s\S*(?:activate|set_env\.sh)|ulimit|unset|wait)\b)"
+)
+"""Commands that write no file, or only folders."""
+
+
+def is_only_given(path: str, text: str) -> bool:
+    """Whether a script names a file only to give it to what it launches; else it may write it, too."""
+    named = rf"(?<![\w-]){re.escape(os.path.basename(path))}(?![\w-])"
+    holders: set[str] = set()
+    given = False
+    for command in _commands(text):
+        if not re.search(named, command):
+            continue
+        held = re.fullmatch(_SETS, command)
+        if not held and not re.fullmatch(_PART, command) and not _launched(command):
+            return False
+        given = True
+        if not re.search(named, re.sub(rf"(?:{_TAKES})[^\s;|&]{{0,300}}(?:{named})", " ", command)):
+            continue
+        if not held or len(holders) == _MOST_HOLDERS:
+            return False
+        named += "" if held[1] in holders else rf"|\$\{{?{held[1]}\b"
+        holders.add(held[1])
+    return given
+
+
+@lru_cache(16)
+def changes_no_files(text: str) -> bool:
+    """Whether a script runs only commands that write no files, besides the one program that it launches."""
+    programs = {_launched(command) for command in _commands(text) if not _KNOWN.match(command)}
+    return len(programs) == 1 and "" not in programs
+
+
+@lru_cache(16)
+def _commands(text: str) -> tuple[str, ...]:
+    code = re.sub(r"(?m)(?:^|[ \t])#.*", "", text.replace("\\\n", " "))
+    return tuple(re.sub(rf"^{_BEGINS}", "", each).rstrip() for each in re.split(r"[;|\n]|(?<!>)&(?!>)", code))
+
+
+def _launched(command: str) -> str:
+    """The program that a launcher starts there."""
+    words = re.sub(r"^(?:\w+=\S*\s+)*|[\"']", "", command).split()
+    read = read_command(tuple(words))
+    return read.program if read and read.launcher and not only_looks(read) else ""

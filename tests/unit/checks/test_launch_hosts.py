@@ -101,11 +101,26 @@ def hostfile(folder: Path, hosts: str, line: str) -> Launch:
 def test_hosts_of_a_file(
     hosts: str, line: str, problems: list[tuple[str, Severity | None]], doubt: str, tmp_path: Path
 ) -> None:
-    facts = the_facts(names={"far1": "192.168.7.99", "far2": "192.168.7.98"})
+    names = {"far1": "192.168.7.99", "far2": "192.168.7.98", "lo1": "fe80::1%eth0", "lo2": "fe80::2%eth0"}
+    facts = the_facts(names=names)
     found, why = judged(CHECK, [hostfile(tmp_path, hosts, line)], facts=facts)
     assert [problem.severity for problem in found] == [severity for _, severity in problems]
     assert all(says in problem.summary for (says, _), problem in zip(problems, found, strict=True))
     assert doubt in why
+
+
+def test_hosts_of_a_script_with_many_empty_lines(tmp_path: Path) -> None:
+    launch = hostfile(
+        tmp_path, "node1 slots=8\nnode2 slots=8", "\n" * 20_000 + "deepspeed --hostfile hosts t.py"
+    )
+    assert judged(CHECK, [launch]) == ([], "")
+
+
+def test_names_of_services_in_a_container(tmp_path: Path) -> None:
+    launch = hostfile(tmp_path, "", "mpirun -np 16 -H far1:8,far2:8 python t.py")
+    names = the_facts(names={"far1": "192.168.7.99", "far2": "192.168.7.98"})
+    problems, doubt = judged(CHECK, [launch], facts={**names, "view": {"node1": View.CONTAINER}})
+    assert (problems, "whether far1, far2 in" in doubt) == ([], True)
 
 
 FITS = {

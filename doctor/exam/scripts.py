@@ -8,8 +8,6 @@ from doctor.transport import Script
 
 ALL_NAMES = 16
 """Up to this many hosts, each resolves all names; beyond, only those of the head and a few others."""
-
-
 MOST_TOLD = 4
 """The most hosts that the launch names and that are asked for: a name that nobody knows takes its time."""
 

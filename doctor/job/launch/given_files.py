@@ -7,39 +7,33 @@ from functools import lru_cache
 from doctor.job.launch.command import only_looks, read_command
 from doctor.job.launch.launchers.deepspeed import CONFIGS
 
-_TAKES = rf"--?(?:hostfile|machine-?file|f|H|{'|'.join(CONFIGS)})(?:=|\s+)"
+_TAKES = rf"--?(?:hostfile|machine-?file|f|H|{'|'.join(CONFIGS)})(?:=|\s+)[^\s;|&]{{0,300}}"
 """What stands before the name of a file that is only read."""
-_SETS = r"(?:export\s+)?(\w+)\+?=(?:\"[^\"`(]*\"|'[^']*'|\([^()`]*\)?|[^\s\"'`()]*)\s*"
-_PART = r"-.*"
-"""A line of a list of words."""
-_MOST_HOLDERS = 20
+_SETS = r"(?:export\s+)?(\w+)\+?=(?:\"[^\"`(]*\"|'[^']*'|\([^()`]*\)?|[^\s\"'`()]*)\s*$"
 _BEGINS = r"(?:\s|\b(?:if|then|else|do|time)\s|[!{(])*"
 _WRITES = r">(?!\s*&|\s*/dev/null)|`|\$\((?!dirname|basename|realpath|cd|pwd|hostname|date|which|seq|\()"
 _KNOWN = re.compile(
-    rf"(?!.*(?:{_WRITES}))(?:\W*$|{_SETS}$|{_PART}|\[|for\s+\w+\s+in\s|(?:cd|conda|date|done|echo|exit|export|fi"
-    r"|hostname|mkdir|module|pwd|set|sleep|source\s\S*(?:activate|set_env\.sh)|ulimit|unset|wait)\b)"
+    rf"(?!.*(?:{_WRITES}))(?:\W*$|-|\[|{_SETS}|for\s+\w+\s+in\s|(?:cd|conda|date|done|echo|exit|export|fi|mkdir"
+    r"|hostname|module|pwd|set|sleep|source\s\S*(?:activate|set_env\.sh)|ulimit|unset|wait)\b)"
 )
-"""Commands that write no file, or only folders."""
+"""Commands that write no file."""
 
 
+@lru_cache(64)
 def is_only_given(path: str, text: str) -> bool:
     """Whether a script names a file only to give it to what it launches; else it may write it, too."""
-    named = rf"(?<![\w-]){re.escape(os.path.basename(path))}(?![\w-])"
-    holders: set[str] = set()
-    given = False
+    named, given = rf"(?<![\w-]){re.escape(os.path.basename(path))}(?![\w-])", False
     for command in _commands(text):
         if not re.search(named, command):
             continue
-        held = re.fullmatch(_SETS, command)
-        if not held and not re.fullmatch(_PART, command) and not _launched(command):
+        held = re.match(_SETS, command)
+        if not held and not command.startswith("-") and not _launched(command):
             return False
-        given = True
-        if not re.search(named, re.sub(rf"(?:{_TAKES})[^\s;|&]{{0,300}}(?:{named})", " ", command)):
+        if given := re.search(named, re.sub(rf"{_TAKES}(?:{named})", " ", command)) is None:
             continue
-        if not held or len(holders) == _MOST_HOLDERS:
+        if not held or len(named) > 1000:
             return False
-        named += "" if held[1] in holders else rf"|\$\{{?{held[1]}\b"
-        holders.add(held[1])
+        named, given = rf"{named}|\$\{{?{held[1]}\b", True
     return given
 
 
@@ -51,13 +45,12 @@ def changes_no_files(text: str) -> bool:
 
 
 @lru_cache(16)
-def _commands(text: str) -> tuple[str, ...]:
+def _commands(text: str) -> list[str]:
     code = re.sub(r"(?m)(?:^|[ \t])#.*", "", text.replace("\\\n", " "))
-    return tuple(re.sub(rf"^{_BEGINS}", "", each).rstrip() for each in re.split(r"[;|\n]|(?<!>)&(?!>)", code))
+    return [re.sub(f"^{_BEGINS}", "", each).rstrip() for each in re.split(r"[;|\n]|(?<!>)&(?!>)", code)]
 
 
 def _launched(command: str) -> str:
     """The program that a launcher starts there."""
-    words = re.sub(r"^(?:\w+=\S*\s+)*|[\"']", "", command).split()
-    read = read_command(tuple(words))
+    read = read_command(tuple(re.sub(r"^(?:\w+=\S*\s+)*|[\"']", "", command).split()))
     return read.program if read and read.launcher and not only_looks(read) else ""

@@ -5,6 +5,7 @@ or in the configuration of DeepSpeed.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 
 from doctor.job.launch.given_files import changes_no_files
 from doctor.job.launch.launchers.deepspeed import BATCH, CONFIGS, DEEPSPEED, READS_CONFIG
@@ -34,11 +35,11 @@ _DIVIDES_MODEL = re.compile(
     r"|(?:^|[_-])[mtpsc]p(?:[_-]?(?:world[_-]?)?(?:size|degree|num))?$|^p$"
 )
 """Names of options, variables and parts of a configuration with which a rank may not be a replica."""
-_DIVIDES_ITSELF = re.compile(
+_DIFFERS = re.compile(
     r"(?i)(?:model|tensor|pipeline|sequence|expert|context)_?parallel|PipelineModule|\bmpu\b|mesh|ulysses"
+    r"|batch_size(?:_per_gpu)?[\"']\]|json\.load|\b(?:update|pop)\(|\bdel\b"
 )
-_CHANGES = re.compile(r"batch_size(?:_per_gpu)?[\"']\]|json\.load|\b(?:update|pop)\(|\bdel\b")
-"""Words of a program that may divide the model, and of one that may change its configuration."""
+"""Words of a program that may divide the model, or change its configuration."""
 _TRAINER = rf"\b(?:Seq2Seq)?Trainer\(|{READS_CONFIG}"
 """What hands the configuration to DeepSpeed as it is, if it is an option of the Trainer."""
 
@@ -63,11 +64,10 @@ def _of_deepspeed(words: Sequence[str], text: str, read: Callable[[str], str | N
         return {}
     place = _program(words)
     program = read(words[place]) or ""
-    names = [re.sub(r"^-+|=.*", "", word) for word in words if word.startswith("-")]
-    names += re.findall(r"\b(\w{1,60})=", text)
+    names = {re.sub(r"^-+|=.*", "", word) for word in words if word.startswith("-")} | _variables(text)
     if not isinstance(config, dict) or any(map(_DIVIDES_MODEL.search, (*names, *map(str, config)))):
         return {}
-    if _DIVIDES_ITSELF.search(program) or _CHANGES.search(program):
+    if _DIFFERS.search(program):
         return {}
     sizes = {key: size for key, name in BATCH.items() if (size := _number(str(config.get(name))))}
     more = any(re.search(r"\.(?:ya?ml|json|py)$", word) and file not in word for word in words[place + 1 :])
@@ -75,6 +75,11 @@ def _of_deepspeed(words: Sequence[str], text: str, read: Callable[[str], str | N
     replicas = reads and not more and _is_whole(words) and changes_no_files(text)
     groups = {"tp": 1, "pp": 1, "cp": 1} if replicas else {}
     return groups | sizes if "global_batch" in sizes else {}
+
+
+@lru_cache(16)
+def _variables(text: str) -> set[str]:
+    return set(re.findall(r"\b(\w{1,60})=", text))
 
 
 def _program(words: Sequence[str]) -> int:

@@ -74,7 +74,8 @@ def launch_hosts(
     and horovodrun start nothing if there are more ranks than slots.
 
     How it is known: from the scripts and env files of --launch, and from the hosts that were named. The hosts
-    of a launcher are in its options, or in a hostfile that is here and that the script does not write. A
+    of a launcher are in its options, or in a hostfile that is here and that the script does not write. What
+    is wrong is a warning if another program may write it before, or if a name may be that of a service. A
     range (--nnodes=1:4) fits any number in it. With --need-hosts, hosts that the launch does not need are
     spare ones. A script with a word of a scheduler, or one that is examined in a job of Slurm, PBS or LSF,
     gets its hosts from the allocation; a script may also name a default hostfile. What `accelerate config`
@@ -240,7 +241,7 @@ def _others(names: LaunchNames, plan: JobPlan, in_pods: bool) -> Iterator[Proble
 
 def _leads_elsewhere(name: str, book: Directory) -> bool:
     """Whether a name has only addresses of a network near these hosts, and they have none of them."""
-    meant = [ip_address(each) for each in book.meant(name)]
+    meant = [ip_address(known) for each in book.meant(name) if (known := as_address(each))]
     return bool(meant) and not any(each.is_global or each.is_link_local for each in meant)
 
 

@@ -400,7 +400,8 @@ def _batch(job: ParallelJob) -> Iterator[Problem]:
     if layout.global_batch % step:
         summary, wanted = "the replicas cannot share the global batch evenly", f"a multiple of {wanted}"
     severity = Severity.WARN if job.source == IF_REPLICAS else None
-    yield job.wrong(summary, wanted, f"{layout.global_batch}", severity=severity)
+    named = " (train_batch_size / --global-batch-size)" if job.source.startswith(OF_LAUNCH) else ""
+    yield job.wrong(summary, wanted, f"{layout.global_batch}{named}", severity=severity)
 
 
 def _fits(layout: Layout, replicas: int) -> bool:

@@ -145,7 +145,7 @@ def _variables(told: ProcessEnv) -> RankVariables | None:
 
 def _slots_of(told: ProcessEnv) -> LaunchNumber | None:
     """One rank for each slot of its hosts."""
-    slots = told.hosts.values()
+    slots = () if told.hosts_change else told.hosts.values()
     return LaunchNumber("slots of the hosts", str(sum(slots))) if slots and all(slots) else None
 
 

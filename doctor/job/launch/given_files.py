@@ -13,7 +13,7 @@ _SETS = r"(?:export\s+)?(\w+)\+?=(?:\"[^\"`(]*\"|'[^']*'|\([^()`]*\)?|[^\s\"'`()
 _BEGINS = r"(?:\s|\b(?:if|then|else|do|time)\s|[!{(])*"
 _WRITES = r">(?!\s*&|\s*/dev/null)|`|\$\((?!dirname|basename|realpath|cd|pwd|hostname|date|which|seq|\()"
 _KNOWN = re.compile(
-    rf"(?!.*(?:{_WRITES}))(?:\W*$|-|\[|{_SETS}|for\s+\w+\s+in\s|(?:cd|conda|date|done|echo|exit|export|fi|mkdir"
+    rf"(?!.*(?:{_WRITES}))(?:[^\w$]*$|-|\[|{_SETS}|for\s+\w+\s+in\s|(?:cd|conda\sactivate|date|done|echo|exit|export|fi|mkdir"
     r"|hostname|module|pwd|set|sleep|source\s\S*(?:activate|set_env\.sh)|ulimit|unset|wait)\b)"
 )
 """Commands that write no file."""

@@ -540,7 +540,7 @@ def _at_one_port(names: LaunchNames) -> Iterator[Problem]:
                 expected="a port of its own for each job of a host",
                 actual=f"{text} ({port.said}) for {names.labels(processes)}",
                 evidence=names.command_lines(processes[:4]),
-                commands=(remark(f"start each with another port, such as {port.value + 1}"),),
+                commands=(remark("start each with a port of its own"),),
             )
 
 
@@ -552,7 +552,8 @@ def _opens_its_port(process: ProcessEnv) -> bool:
     looks_for_another = agent.launcher.configured is not None
     if looks_for_another or process.loop or process.behind or process.chosen or process.apart or process.host:
         return False
-    if agent.given("rdzv_backend") not in (None, "static") or agent.unknown("rdzv_backend", "rdzv_endpoint"):
+    doubted = ("rdzv_backend", "rdzv_endpoint", "nnodes", "master_addr", "standalone", "include")
+    if agent.given("rdzv_backend") not in (None, "static") or agent.unknown(*doubted):
         return False
     here, world = agent.local_world, agent.world
     sizes = {number.value for number in (here, world) if number}

@@ -200,7 +200,7 @@ class LauncherAgent:
 
     @property
     def standalone(self) -> bool:
-        return self.command.options.get("standalone") == "true"
+        return self.given("standalone") in ("true", "1")
 
     @property
     def nodes(self) -> tuple[int, int] | None:

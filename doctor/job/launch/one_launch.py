@@ -6,7 +6,9 @@ from dataclasses import replace
 from doctor.job.launch.command import only_looks
 from doctor.job.launch.launcher import LauncherAgent
 from doctor.job.launch.launchers import PORTS, RANK_NAMES
-from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.shell_flow import SHORT, ShellCommand
+
+_HOSTS = ("include", "hostfile", "master_addr")
 
 
 def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[ShellCommand]]:
@@ -55,7 +57,7 @@ def _of_several_hosts(launchers: Sequence[ShellCommand]) -> list[ShellCommand]:
     """Those that say that they are for several hosts, if all others are for one: what is trained is evaluated
     there afterwards. None if a choice is between the two, or if others may be for several hosts as well.
     """
-    wide = [line for line in launchers if line.command.options.get("nnodes", "1") not in ("", "1")]
+    wide = [line for line in launchers if _given(line, "nnodes") not in ("", "1")]
     narrow = [line for line in launchers if line not in wide]
     kinds = {line.command.launcher for line in launchers}
     open_choice = any(line.excludes(other) for line in narrow for other in wide)
@@ -84,13 +86,23 @@ def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
 
 
 def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:
-    """Whether it starts the same rank, or a launcher for one host, but meets the others elsewhere."""
-    nodes = {each.command.options.get("node_rank") for each in (line, rank)}
+    """Whether it starts the same rank, or a launcher for one host, but elsewhere or maybe at another time."""
+    nodes = {_given(each, "node_rank") for each in (line, rank)}
     alone = line.command.launcher is not None and len(nodes) == 1 and not _of_several_hosts([line, rank])
     elsewhere = any(
         one and other and one != other for one, other in zip(_ports(line), _ports(rank), strict=False)
     )
+    hosts = [[_given(each, name).partition(":")[0] for name in _HOSTS] for each in (line, rank)]
+    after = not line.apart and rank.passed - line.passed > SHORT
+    elsewhere |= alone and (after or hosts[0] != hosts[1])
     return (alone or bool(_numbers(line))) and _numbers(line) == _numbers(rank) and elsewhere
+
+
+def _given(line: ShellCommand, name: str) -> str:
+    """An option, or the variable in its place, as it is written; "" if neither is given."""
+    prefix = line.command.launcher.options.variables if line.command.launcher else ""
+    variable = f"{prefix}{name.upper()}" if prefix else ""
+    return line.command.options.get(name) or line.env.get(variable, "$" if variable in line.names else "")
 
 
 def _ports(line: ShellCommand) -> list[str | None]:

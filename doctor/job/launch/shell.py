@@ -25,13 +25,13 @@ from doctor.job.launch.launchers.deepspeed import DEEPSPEED
 from doctor.job.launch.launchers.plain import PLAIN
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.shell_blocks import Blocks, blocks
-from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.shell_flow import LONG, ShellCommand
 from doctor.job.launch.shell_scripts import ShellWithScripts, parsed
 from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import Word, tokens
 from doctor.job.launch.slips import Slip, SlipsOf
 from doctor.job.launch.variables import is_kept, is_setting
-from doctor.job.launch.wrappers import InnerCommand, is_known, unwrapped
+from doctor.job.launch.wrappers import InnerCommand, is_known, program_name, unwrapped
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
@@ -177,6 +177,7 @@ class _Shell(ShellWithScripts):
             self._shift(words[1].plain if len(words) > 1 else "1")
         elif name in _LEAVES:
             self.leaving = name if self.decided(_LEAVES[name]) else ""
+            self.passed += 0 if self.leaving else LONG
         elif name in _ENDS:
             self.waits += 1
         elif name == "let" or is_arithmetic(words[0]):
@@ -193,6 +194,8 @@ class _Shell(ShellWithScripts):
         line = tuple(fields(words, self.values))
         if not line:
             return
+        limited = {"timeout", "flock", "sbatch", "salloc"} & set(map(program_name, line))
+        self.passed += LONG if limited else 0
         wrapped = unwrapped(line)
         if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):
             return
@@ -271,6 +274,7 @@ class _Shell(ShellWithScripts):
         programs = [word for word in line if word.endswith(".py")]
         goes_out = command.launcher is not None and command.launcher.hosts_besides
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else ""]
+        self.passed += LONG if self.backgrounds and self.lines and not self.lines[-1].background else 0
         pairs = pairwise(word for each in line for word in each.split("=", 1))
         self._need([*here, *programs[:1], *(value for name, value in pairs if _READ.fullmatch(name))])
         self.lines.append(
@@ -285,6 +289,7 @@ class _Shell(ShellWithScripts):
                 folder=self.placed(folder) if isinstance(folder, str) else None,
                 wave=self.waits,
                 branches=tuple((f.number, f.branch) for f in self.frames if f.kind in ("if", "case", "list")),
+                passed=self.passed,
                 bare=bare,
                 one_of_hosts=self.directives.apart,
                 apart=self.elsewhere,

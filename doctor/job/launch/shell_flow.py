@@ -6,9 +6,11 @@ where it is called. A branch that may not be taken decides nothing.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from doctor.job.launch.arithmetic import evaluate
 from doctor.job.launch.expand import MOST_TURNS
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_blocks import Blocks
@@ -23,6 +25,15 @@ _MOST_LINES = 2000
 _MOST_REPEATED = 100_000
 """How many commands may be read again in loops and functions."""
 _DEEPEST_CALL = 10
+SHORT, LONG = 10, 10**6
+"""Seconds in which no job ends, and those of what may wait for jobs, end them, or leave some out."""
+_AT_ONCE = re.compile(
+    r"(?!.*(?:`|\$\((?!\(|\s*(?:date|seq|expr|pwd|basename|dirname|hostname|echo)\b)))"
+    r"(?:[A-Za-z_]\w*(?:\[\S*\])?\+?=(?:\(.*\)list$|\S*)(?:\s|$))*"
+    r"(?:$|\(\(|sleep (\d)$|(?:\[\[?|test|let|true|:|false|echo|printf|cd|mkdir|rm|touch|tee|date|disown|trap"
+    r"|(?:un)?set|shift|break|continue|return|exit|export|declare|typeset|local|readonly)(?:\s|$))",
+    re.DOTALL,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +43,10 @@ class ShellCommand:
     `loop`: it stands for several, in a loop with unknown bounds; if the loop was run turn by turn, `turn`
     names the value. Commands of one `background` (0: none) run one after the other. `folder` is where it is
     started. `wave`: how often the script has waited before it, or ended what ran. Of two commands in
-    different branches of one choice, only one is started. `bare`: it starts neither a launcher nor Python.
-    `behind`: it is started after another rank has ended. `one_of_hosts`: another line or another task of a
-    job array starts the same on another host. `apart`: it may run in a container or on another host.
+    different branches of one choice, only one is started. `passed`: how many seconds the script has spent
+    before it at the most. `bare`: it starts neither a launcher nor Python. `behind`: it is started after
+    another rank has ended. `one_of_hosts`: another line or another task of a job array starts the same on
+    another host. `apart`: it may run in a container or on another host.
     """
 
     line: int
@@ -48,6 +60,7 @@ class ShellCommand:
     folder: str | None = None
     wave: int = 0
     branches: tuple[tuple[int, int], ...] = ()
+    passed: int = 0
     bare: bool = False
     behind: bool = False
     one_of_hosts: bool = False
@@ -69,10 +82,11 @@ class ShellFlow(ShellState):
         self.functions: dict[str, tuple[Blocks, int]] = {}
         self.called: set[str] = set()
         self.turns: list[str] = []
-        self.braces: list[int] = []
+        self.braces: list[tuple[int, int]] = []
         self.repeats = _MOST_REPEATED
         self.waits = 0
         self.backgrounds = 0
+        self.passed = 0
         self.leaving = ""
         self.negated = False
 
@@ -85,33 +99,34 @@ class ShellFlow(ShellState):
 
         `words` are those of the first command, if it is on the line of its block's head.
         """
-        groups: list[int] = []
-        first, place = len(self.lines), start
+        groups: list[tuple[int, int]] = []
+        first, place = (len(self.lines), self.passed), start
         while place < stop and not self.leaving:
             command = self.blocks.commands[place]
             if len(self.lines) >= _MOST_LINES or len(self.values) > _MOST_VARIABLES:
                 line = command.words[0].line if command.words else 1
                 raise ShellError(line, "it is too long for a launch script")
             if command.end == "(":
-                groups.append(len(self.lines))
+                groups.append((len(self.lines), self.passed))
             if command.words and command.words[0].plain == "}" and self.braces:
                 first = self.braces.pop()
             place = self._at(place) if words is None else self._words(words, place)
             words = None
             end = self.blocks.commands[place - 1].end
             if end == ")":
-                first = groups.pop() if groups else len(self.lines)
-            elif end != "|":
+                first = groups.pop() if groups else (len(self.lines), self.passed)
+            elif end not in ("|", "&&", "||"):
                 if end == "&":
-                    self.put_in_background(first)
-                first = len(self.lines)
+                    self.put_in_background(*first)
+                first = (len(self.lines), self.passed)
 
-    def put_in_background(self, first: int) -> None:
+    def put_in_background(self, first: int, passed: int) -> None:
         """What has started since then, except what is in a background already."""
         self.backgrounds += 1
-        for number in range(first, len(self.lines)):
-            one = self.lines[number]
-            self.lines[number] = replace(one, background=one.background or self.backgrounds)
+        group = [n for n in range(first, len(self.lines)) if not self.lines[n].background]
+        self.passed += LONG if len(group) > 1 else self.passed - passed  # what follows does not wait for it
+        for number in group:
+            self.lines[number] = replace(self.lines[number], background=self.backgrounds)
 
     def _at(self, place: int) -> int:
         """Read the command or the whole loop there; return the next position."""
@@ -211,7 +226,13 @@ class ShellFlow(ShellState):
         if end == "(" and not words:
             self.enter("(")
         if not self.skipping():
+            before, text = len(self.lines), " ".join("".join(word.raw.split()) for word in words)
             self.perform(words)
+            if len(self.lines) == before and text.partition(" ")[0] not in self.functions:
+                self.passed += int(quick[1] or 0) if (quick := _AT_ONCE.match(text)) else LONG
+            for part in (part for word in words for part in word.parts if end not in ("&", "|")):
+                if part.raw.startswith(("$((", "$[", "${")):
+                    evaluate(part.raw, self.values)  # so that what `$((n++))` counts is not known
         self._list(words, end)
 
     def _list(self, words: list[Word], end: str) -> None:
@@ -258,7 +279,7 @@ class ShellFlow(ShellState):
             elif word == "function":
                 words = words[1:]  # its name goes as well
             elif word == "{":
-                self.braces.append(len(self.lines))
+                self.braces.append((len(self.lines), self.passed))
                 if self.frames and self.frames[-1].kind in ("list", "{"):
                     self.enter("{", taken=True)
             elif word == "}":
@@ -292,6 +313,7 @@ class ShellFlow(ShellState):
         for name in carried(self.blocks.commands[place : done or place]):
             self.values[name] = None
         if words[0].plain in ("while", "until"):
+            self.passed += LONG
             return rest, None
         if len(words) > 1 and words[1].plain:
             self.values[words[1].plain] = None

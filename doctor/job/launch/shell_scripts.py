@@ -81,7 +81,10 @@ class ShellWithScripts(ShellFlow):
 
     def _child(self, found: Blocks, line: int, wrapped: InnerCommand = ITSELF) -> bool:
         """Whether another shell that reads these commands starts ranks. What it sets stays in it."""
-        before, lines = (self.values, self.exported, self.functions, self.prefix), len(self.lines)
+        before, lines = (
+            (self.values, self.exported, self.functions, self.prefix),
+            (len(self.lines), self.passed),
+        )
         known, exported = dict(self.values), set(self.exported)
         if not wrapped.passes:
             known, exported = {name: known.get(name) for name in ("0", "BASH_SOURCE")}, set()
@@ -94,8 +97,8 @@ class ShellWithScripts(ShellFlow):
         self.values, self.exported, self.functions, self.prefix = before
         self.leaving = ""
         if wrapped.detached:
-            self.put_in_background(lines)
-        return len(self.lines) > lines
+            self.put_in_background(*lines)
+        return len(self.lines) > lines[0]
 
     def starts_inside(self, wrapped: InnerCommand, line: int) -> bool:
         """Whether what a wrapper starts can be read and starts ranks."""

@@ -453,6 +453,12 @@ def test_jobs_that_do_not_share_a_port(text: str, tmp_path: Path) -> None:
     assert side_by_side(read(tmp_path, text)) == []
 
 
+@cases
+def test_two_hosts_that_meet_at_two_ports(text: str, tmp_path: Path) -> None:
+    (problem,) = side_by_side(read(tmp_path, text))
+    assert "--master_port is not the same" in problem.summary
+
+
 def test_msrun_numbers_the_ranks_itself(tmp_path: Path) -> None:
     silent([read(tmp_path, MSRUN.format(node=-1), MSRUN.format(node=-1))])
     one_host = MSRUN.format(node=0).replace("worker_num=16", "worker_num=8")

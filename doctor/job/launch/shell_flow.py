@@ -306,6 +306,7 @@ class ShellFlow(ShellState):
         tested = words[0].plain in ("while", "until") and done is not None and end in (";", "\n")
         if tested and self._while(words[1:], words[0].plain == "until", place):
             return [], _GONE_THROUGH
+        self.passed += 0 if words[0].plain == "for" else LONG
         loop, rest = turns_of(words, self.values)
         if loop is not None and done is not None and self.afford(len(loop.values) * (done - place)):
             return rest, loop
@@ -313,7 +314,6 @@ class ShellFlow(ShellState):
         for name in carried(self.blocks.commands[place : done or place]):
             self.values[name] = None
         if words[0].plain in ("while", "until"):
-            self.passed += LONG
             return rest, None
         if len(words) > 1 and words[1].plain:
             self.values[words[1].plain] = None

@@ -162,7 +162,7 @@ ROWS: dict[str, Row] = {
             script(f"torchrun --nproc_per_node=1 --master_port={port} t.py &\n" * jobs + "wait\n"),
             hosts=1,
         ),
-        f"{jobs} {port} {f'{jobs - 4} ' if jobs > 4 else ''}{port} {port + 1} …",
+        f"{jobs} {port} {f'{jobs - 4} ' if jobs > 4 else ''}{port} …",
     ),
     "launch-hosts: same": lambda hosts=16, node=2: (
         facts("launch-hosts", script(at(f"{node}", hosts)), hosts),

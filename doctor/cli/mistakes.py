@@ -14,6 +14,7 @@ import typer
 from doctor.cli.help import below
 from doctor.cli.otherwords import COMMANDS, LOGS, OPTIONS, SAID
 from doctor.errors import UsageError, suggest
+from doctor.exam.request import Request
 from doctor.report.out.formats import FORMATS
 
 _TO_STDOUT = {form.option for form in FORMATS if form.stdout}
@@ -117,6 +118,20 @@ def _of_option(typed: _Typed, context: Any) -> str:
     if ours and (takers := _takers(ours, context)):
         return f"Here it is {ours}, an option of {', '.join(takers)}."
     return suggest(typed.name, own)
+
+
+def refuse_places_of_no_pods(request: Request, context: Any) -> None:
+    """Raises UsageError for options that say where pods are, if --pods does not say which."""
+    who = request.who
+    if who.pods is not None or not request.typed & {"--namespace", "--container", "--context"}:
+        return
+    hint = "Such as --pods app=train."
+    if "--namespace" in request.typed:
+        own = [name for param in _shown(context.command) for name in param.opts]
+        hint = _as_ours("HOSTS", _Typed("-n", who.namespace or ""), context, own) or hint
+    elif who.container:
+        hint = f"A container on hosts: --enter {shlex.quote(f'docker exec -i {shlex.quote(who.container)}')}."
+    raise UsageError("-n, --container and --context say where pods are, and --pods which.", hint)
 
 
 def _names_something(command: Any, what: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 import typer
 
 from doctor.cli.help import CliCommand, CliCommands
-from doctor.cli.mistakes import WrongValue
+from doctor.cli.mistakes import WrongValue, refuse_places_of_no_pods
 from doctor.cli.otherwords import VALUES
 from doctor.cli.whichlanguage import LanguageWish
 from doctor.errors import suggest
@@ -71,6 +71,8 @@ def takes(*names: str, without: Collection[str] = ()) -> Callable[[Callable[...,
                 given[name] = _fill(
                     kind, of_it, **_typed_fields(caller, chosen[name]) if kind is Request else {}
                 )
+                if kind is Request:
+                    refuse_places_of_no_pods(given[name], caller)
             return run(**given)
 
         own = sorted((each for some in chosen.values() for _, each in some), key=_place)

@@ -303,10 +303,6 @@ def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Tar
     """
     who = request.who
     pods = None
-    if who.pods is None and (where := who.namespace or who.container or who.context):
-        named = f"Hosts are named without an option: doctor {request.command} {where}"
-        hint = f"Ranks: --ranks-per-host {where}." if where.isdigit() else named
-        raise UsageError("-n, --container and --context say where pods are, and --pods which.", hint)
     if who.pods is not None:
         from doctor.exam.pods import pods_of  # most runs have none
 

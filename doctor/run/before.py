@@ -42,7 +42,7 @@ def with_hosts(request: Request, words: Sequence[str]) -> Request:
     from doctor.targets.allocation import NAME_THEM, allocation
 
     who = request.who
-    if who.hosts or who.hostfile or who.inventory or who.rank_table or who.local:
+    if who.named or who.inventory:
         return request
     agent = agent_of(words)
     listed, file = named_hosts(agent)

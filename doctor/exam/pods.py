@@ -34,8 +34,6 @@ def pods_of(request: Request) -> Targets:
     at = who.namespace, who.context
     cluster: Cluster | Kubectl = Cluster(*at) if find_spec("kubernetes") else Kubectl(*at)
     pods, notes = choose_pods(cluster.pods(chosen.labels), chosen, cluster.kubectl)
-    for note in notes:
-        announce(note)
     containers = {pod.name: pod.container(who.container) for pod in pods}
     hosts = []
     for pod in pods:
@@ -45,7 +43,9 @@ def pods_of(request: Request) -> Targets:
         )
     found = Targets(tuple(hosts), f"--pods {chosen.text}")
     if isinstance(cluster, Kubectl):
+        for note in notes:
+            announce(note)
         return found
     troubles = {pod.name: trouble_of(pod, containers[pod.name], cluster.kubectl) for pod in pods}
     stopped = {name: why for name, why in troubles.items() if why is not None}
-    return replace(found, pods=partial(PodTransport, cluster, containers, stopped))
+    return replace(found, pods=partial(PodTransport, cluster, containers, stopped, notes))

@@ -77,7 +77,7 @@ def choose_pods(listed: Sequence[Pod], chosen: PodSelection, kubectl: str) -> tu
         hint = f"Choose one: --pods {next(filter(None, jobs))}"
         raise UsageError(f"{said}: pods of {len(jobs)} jobs fit: {few}.", hint)
     working = [pod for pod in pods if _role(pod) not in _TRAINS_NOT] or pods
-    staying = [pod for pod in working if not _is_replaced(pod, working)]
+    staying = [pod for pod in working if not _is_through(pod, working)]
     if not staying:
         raise UsageError(f"{said}: all its pods have ended.", "Start the job again.")
     idle = [pod.name for pod in pods if pod not in working]
@@ -94,14 +94,21 @@ def _named(listed: Sequence[Pod], names: Sequence[str]) -> list[Pod]:
     return [known[name] for name in names]
 
 
-def _is_replaced(pod: Pod, others: Sequence[Pod]) -> bool:
-    """It did what it had to, or another one has its place."""
-    if pod.status.phase == "Succeeded" or not pod.leaves:
-        return pod.status.phase == "Succeeded"
-    live = [each for each in others if not each.leaves]
-    if pod.label(*_INDEX):
-        return any(_place(each)[:3] == _place(pod)[:3] for each in live)
-    return any(each.owner == pod.owner != ("", "") for each in live)
+def _is_through(pod: Pod, others: Sequence[Pod]) -> bool:
+    """It is no host of the job any more: another one has its place, or its part of the job is done."""
+    if not pod.leaves:
+        return False
+    peers = [each for each in others if not each.leaves and _part(each) == _part(pod)]
+    index, (kind, _) = pod.label(*_INDEX), pod.owner
+    if kind == "replicaset" or index in [each.label(*_INDEX) for each in peers if index]:
+        return bool(peers)
+    is_rank = bool(index) or kind != "job"  # others of a Job are pieces of work
+    return pod.status.phase == "Succeeded" and not (is_rank and peers)
+
+
+def _part(pod: Pod) -> tuple[tuple[str, str], str, str]:
+    """What pods of the same part of a job have in common."""
+    return pod.owner, pod.label(_GROUP), _role(pod)
 
 
 def _job(pod: Pod) -> str:

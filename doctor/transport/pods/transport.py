@@ -17,7 +17,7 @@ from doctor.transport.threads import MOST_WAITING, ThreadedTransport, Turn
 class PodTransport(ThreadedTransport):
     """See `Transport`. A script's command begins with `kubectl exec`, which is done here instead.
 
-    `containers`: which one is entered of each pod; `troubles`: why a pod cannot be entered.
+    `containers`: which one is entered of each pod; `troubles`: why one cannot be entered; `notes`: warnings.
     """
 
     name = "pods"
@@ -28,10 +28,12 @@ class PodTransport(ThreadedTransport):
         cluster: Cluster,
         containers: Mapping[str, str],
         troubles: Mapping[str, CannotReach],
+        notes: Sequence[str],
         hosts: Sequence[Host],
         fanout: int = MOST_WAITING,
     ) -> None:
         super().__init__(len(hosts), fanout)
+        self._warnings += notes
         self._entries = {host.name: f"exec {entered(host)} " for host in hosts}
         self._cluster, self._containers, self._troubles = cluster, containers, troubles
         self._starts = threading.Semaphore(self.descriptors.starts)

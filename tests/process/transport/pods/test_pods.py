@@ -198,8 +198,8 @@ def test_a_broken_kubeconfig_is_not_quoted(
     assert TOKEN not in said
 
 
-@pytest.mark.usefixtures("cluster")
-def test_the_whole_way_of_a_check(tmp_path: Path) -> None:
+def test_the_whole_way_of_a_check(cluster: StandIn, tmp_path: Path) -> None:
+    cluster.pods.append(pod("train-5", {**JOB, "replica-type": "ps"}, owner=("StatefulSet", "train")))
     kept = tmp_path / "run.json"
     ask = [*DOCTOR, "check", "--pods", "app=train", "--mesh", "none", "--json", "-", "--save", str(kept)]
     done = subprocess.run(ask, capture_output=True, text=True)
@@ -215,6 +215,7 @@ def test_the_whole_way_of_a_check(tmp_path: Path) -> None:
     assert TOKEN.encode() not in kept.read_bytes()
     again = subprocess.run([*DOCTOR, "check", "--replay", str(kept)], capture_output=True, text=True)
     assert again.returncode == done.returncode
+    assert "train-5 trains nothing: not examined." in again.stdout
 
 
 @pytest.mark.parametrize("after", [0.1, 0.6, 1.2])

@@ -4,18 +4,21 @@ No credential leaves this module: not in a sentence, not in a recording, not in 
 """
 
 import copy
+import logging
 import os
 import shlex
 import subprocess
 import sys
 from collections.abc import Sequence
 from functools import partial
+from logging.handlers import BufferingHandler
 from pathlib import Path
 from typing import Any
 
 from doctor.errors import UsageError, suggest
 from doctor.text.textfile import shown
-from doctor.transport.pods.errors import message_of, not_entered, refused
+from doctor.transport.errors import quoted
+from doctor.transport.pods.errors import LONGEST, message_of, not_entered, refused
 from doctor.transport.pods.podlist import Pod, read_pods
 
 PAGE = 500
@@ -36,7 +39,9 @@ class Cluster:
     def __init__(self, namespace: str | None, context: str | None) -> None:
         from kubernetes import client, config
 
-        settings = client.Configuration()
+        settings, heard = client.Configuration(), BufferingHandler(100)
+        heard.setLevel(logging.ERROR)
+        logging.getLogger().addHandler(heard)  # a plugin may say what must not be printed
         try:
             file = os.path.expanduser(config.KUBE_CONFIG_DEFAULT_LOCATION)
             if context or not os.environ.get("KUBERNETES_SERVICE_HOST") or os.path.exists(file):
@@ -51,6 +56,11 @@ class Cluster:
             why = f"the kubeconfig names none, or cannot be used ({type(error).__name__})"
             hint = "Name the file in KUBECONFIG, and choose by --context; kubectl config view shows both."
             raise UsageError(f"--pods: which cluster is not known: {why}.", hint) from None
+        if heard.buffer:
+            why = quoted(heard.buffer[-1].getMessage().removeprefix("exec: "), LONGEST).rstrip(".")
+            why = "it says why above" if "NoneType" in why else why  # it printed to the terminal itself
+            said = f"--pods: the credential plugin of the kubeconfig failed: {why}."
+            raise UsageError(said, "Log in to the cluster again.")
         settings.retries = 0
         self.namespace = namespace or own or "default"
         self.kubectl = _kubectl(context, self.namespace)

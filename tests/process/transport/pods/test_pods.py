@@ -91,6 +91,33 @@ def gone(cluster: StandIn) -> None:
 
 
 @pytest.mark.parametrize("cluster", ["plain", "tls"], indirect=True)
+def with_user(cluster: StandIn, folder: Path, **user: object) -> dict[str, str]:
+    """The environment of a program with a kubeconfig that logs in like this."""
+    file = cluster.config(folder)
+    config = json.loads(file.read_text())
+    config["users"][0]["user"] = user
+    file.write_text(json.dumps(config))
+    return {**os.environ, "KUBECONFIG": str(file)}
+
+
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        ("sh", "process returned 1. log in first, token=[hidden]"),
+        ("none-such", "failed: [Errno 2] No such file or directory: 'none-such'."),
+    ],
+)
+def test_a_credential_plugin_that_fails(command: str, says: str, cluster: StandIn, tmp_path: Path) -> None:
+    words = ["-c", f"echo log in first, token={TOKEN} >&2; exit 1"]
+    plugin = {"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": words}
+    env = with_user(cluster, tmp_path, exec=plugin)
+    ask = [*DOCTOR, "check", "--pods", "app=train"]
+    done = subprocess.run(ask, capture_output=True, text=True, env=env)
+    assert done.returncode == 2
+    assert says in " ".join(done.stderr.split())
+    assert TOKEN not in done.stderr
+
+
 @pytest.mark.usefixtures("cluster")
 def test_much_output_arrives_whole() -> None:
     (got,) = transport().run({"train-0": Script("exec head -c 5000000 /dev/zero", b"", b"")}, 20)

@@ -39,6 +39,7 @@ class Cluster:
     def __init__(self, namespace: str | None, context: str | None) -> None:
         from kubernetes import client, config
 
+        config.kube_config._create_temp_file_with_content = _in_memory  # nothing else keeps keys off the disk
         settings, heard = client.Configuration(), BufferingHandler(100)
         heard.setLevel(logging.ERROR)
         logging.getLogger().addHandler(heard)  # a plugin may say what must not be printed
@@ -123,6 +124,13 @@ class Kubectl:
         if asked.returncode:
             raise refused(message_of(asked.stderr), self.kubectl)
         return read_pods(asked.stdout)[0]
+
+
+def _in_memory(content: str | bytes, *_: object, **__: object) -> str:
+    """The path of a file with a certificate or key that stood in the kubeconfig; it ends with the process."""
+    with open(os.memfd_create("kubeconfig"), "wb", closefd=False) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+        return f"/proc/self/fd/{file.fileno()}"
 
 
 def _kubectl(context: str | None, namespace: str | None) -> str:

@@ -1,5 +1,6 @@
 """Pods by the real client package, over a stand-in for the API server whose pods are shells here."""
 
+import base64
 import contextlib
 import json
 import os
@@ -98,6 +99,26 @@ def with_user(cluster: StandIn, folder: Path, **user: object) -> dict[str, str]:
     config["users"][0]["user"] = user
     file.write_text(json.dumps(config))
     return {**os.environ, "KUBECONFIG": str(file)}
+
+
+@pytest.mark.parametrize("cluster", ["tls"], indirect=True)
+def test_keys_of_the_kubeconfig_are_on_no_disk(cluster: StandIn, tmp_path: Path) -> None:
+    assert cluster.authority is not None
+    key = base64.b64encode(cluster.authority.with_suffix(".key").read_bytes()).decode()
+    crt = base64.b64encode(cluster.authority.read_bytes()).decode()
+    data = {"client-certificate-data": crt, "client-key-data": key, "token": TOKEN}
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    env = {**with_user(cluster, tmp_path, **data), "TMPDIR": str(temporary)}
+    ask = [*DOCTOR, "check", "--pods", "app=train", "--mesh", "none"]
+    with subprocess.Popen(ask, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=env) as running:
+        until = time.monotonic() + 30
+        while not cluster.sessions and running.poll() is None and time.monotonic() < until:
+            time.sleep(0.01)
+        assert cluster.sessions, "the pods were entered with them"
+        running.kill()
+    assert not [*temporary.iterdir()]
+    gone(cluster)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 from dataclasses import replace
 from functools import partial
-from importlib.util import find_spec
 
 from doctor.errors import UsageError
 from doctor.exam.request import Request
@@ -32,7 +31,11 @@ def pods_of(request: Request) -> Targets:
         )
     chosen = read_selection(who.pods or "")
     at = who.namespace, who.context
-    cluster: Cluster | Kubectl = Cluster(*at) if find_spec("kubernetes") else Kubectl(*at)
+    cluster: Cluster | Kubectl
+    try:
+        cluster = Cluster(*at)
+    except ImportError:
+        cluster = Kubectl(*at)
     pods, notes = choose_pods(cluster.pods(chosen.labels), chosen, cluster.kubectl)
     containers = {pod.name: pod.container(who.container) for pod in pods}
     hosts = []

@@ -34,11 +34,14 @@ STREAMS = {
 
 
 class Cluster:
-    """Raises UsageError if nothing says which cluster is meant."""
+    """Raises UsageError if nothing says which cluster is meant, and ImportError without the package."""
 
     def __init__(self, namespace: str | None, context: str | None) -> None:
-        from kubernetes import client, config
+        from kubernetes import __version__, client, config
 
+        if int(__version__.partition(".")[0]) < 30:  # those decode what programs print
+            hint = f"Type: {shlex.quote(sys.executable)} -m pip install --upgrade kubernetes"
+            raise UsageError(f"--pods: the package kubernetes {__version__} is too old.", hint)
         config.kube_config._create_temp_file_with_content = _in_memory  # nothing else keeps keys off the disk
         settings, heard = client.Configuration(), BufferingHandler(100)
         heard.setLevel(logging.ERROR)

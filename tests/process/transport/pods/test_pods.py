@@ -287,10 +287,22 @@ esac
 """
 
 
+HIDES = """
+import sys, types
+sys.modules["kubernetes"] = types.ModuleType("kubernetes")  # as a folder of manifests is
+"""
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_package_that_is_too_old(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kubernetes.__version__", "29.0.0")
+    assert "the package kubernetes 29.0.0 is too old" in refusal()
+
+
 def test_kubectl_where_the_package_is_missing(cluster: StandIn, tmp_path: Path) -> None:
     absent = tmp_path / "python"
     absent.mkdir()
-    (absent / "sitecustomize.py").write_text("import sys\nsys.modules['kubernetes'] = None\n")
+    (absent / "sitecustomize.py").write_text(HIDES)
     tool, pods, log = tmp_path / "kubectl", tmp_path / "pods.json", tmp_path / "log"
     pods.write_text(json.dumps({"items": cluster.pods}))
     tool.write_text(KUBECTL.format(log=log, pods=pods))

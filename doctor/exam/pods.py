@@ -9,7 +9,7 @@ from doctor.model import Host
 from doctor.targets.inventory import Targets
 from doctor.text.announce import announce
 from doctor.transport.containers.command import pod_entry
-from doctor.transport.pods.cluster import Cluster, Kubectl
+from doctor.transport.pods.cluster import SECONDS, Cluster, Kubectl
 from doctor.transport.pods.errors import trouble_of
 from doctor.transport.pods.roster import choose_pods, read_selection
 from doctor.transport.pods.transport import PodTransport
@@ -33,7 +33,7 @@ def pods_of(request: Request) -> Targets:
     at = who.namespace, who.context
     cluster: Cluster | Kubectl
     try:
-        cluster = Cluster(*at)
+        cluster = Cluster(*at, min(request.way.connect_timeout or SECONDS[1], request.way.timeout))
     except ImportError:
         cluster = Kubectl(*at)
     pods, notes = choose_pods(cluster.pods(chosen.labels), chosen, cluster.kubectl)

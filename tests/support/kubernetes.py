@@ -54,6 +54,8 @@ class StandIn:
     says: dict[str, tuple[int, str]] = field(default_factory=dict)
     """list, or exec -> an answer instead: the code and the message."""
     asked: list[str] = field(default_factory=list)
+    silent: str = ""
+    """A pod that is never entered, as behind a node that is away."""
     port: int = 0
     authority: Path | None = None
     """The certificate of the server, if it speaks TLS."""
@@ -175,6 +177,9 @@ class _Handler(BaseHTTPRequestHandler):
     def _exec(self, name: str, asked: Mapping[str, Words]) -> None:
         if name not in [each["metadata"]["name"] for each in self.it.pods]:
             self._refuse(404, f'pods "{name}" not found')
+            return
+        if name == self.it.silent:
+            self.rfile.read()
             return
         offered = [each.strip() for each in (self.headers["sec-websocket-protocol"] or "").split(",")]
         version = next(each for each in self.it.speaks if each in offered)

@@ -26,7 +26,7 @@ PAGE = 500
 SECONDS = (10.0, 30.0)
 """To connect to the API server, and for an answer of it."""
 IN_POD = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
-AWAY = "unreachable"
+AWAY, SILENT = "unreachable", "silent"
 STREAMS = {
     **dict.fromkeys(("stdin", "stdout", "stderr", "binary"), True),
     **dict.fromkeys(("tty", "_preload_content"), False),
@@ -36,12 +36,15 @@ STREAMS = {
 class Cluster:
     """Raises UsageError if nothing says which cluster is meant, and ImportError without the package."""
 
-    def __init__(self, namespace: str | None, context: str | None) -> None:
+    def __init__(self, namespace: str | None, context: str | None, seconds: float) -> None:
+        """`seconds`: how long the entry into a pod may be silent."""
         from kubernetes import __version__, client, config
+        from kubernetes.stream import ws_client
 
         if int(__version__.partition(".")[0]) < 30:  # those decode what programs print
             hint = f"Type: {shlex.quote(sys.executable)} -m pip install --upgrade kubernetes"
             raise UsageError(f"--pods: the package kubernetes {__version__} is too old.", hint)
+        ws_client.WebSocket = partial(_impatient, seconds)
         config.kube_config._create_temp_file_with_content = _in_memory  # nothing else keeps keys off the disk
         settings, heard = client.Configuration(), BufferingHandler(100)
         heard.setLevel(logging.ERROR)
@@ -106,6 +109,8 @@ class Cluster:
             if status := getattr(cause, "status_code", None):
                 said = message_of(getattr(cause, "resp_body", None) or "", status)
                 raise not_entered(said, self.kubectl) from None
+            if type(cause).__name__ == "WebSocketTimeoutException" or isinstance(cause, TimeoutError):
+                raise not_entered(SILENT, self.kubectl) from None
             raise not_entered(AWAY, self.kubectl, _innermost(cause)) from None
 
 
@@ -127,6 +132,15 @@ class Kubectl:
         if asked.returncode:
             raise refused(message_of(asked.stderr), self.kubectl)
         return read_pods(asked.stdout)[0]
+
+
+def _impatient(seconds: float, **options: Any) -> Any:
+    """A WebSocket that does not wait for ever."""
+    from websocket import WebSocket
+
+    web = WebSocket(**options)
+    web.settimeout(seconds)
+    return web
 
 
 def _in_memory(content: str | bytes, *_: object, **__: object) -> str:

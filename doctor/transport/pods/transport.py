@@ -52,9 +52,10 @@ class PodTransport(ThreadedTransport):
         return begun
 
     def give_up(self, host: str) -> str:
-        for program in self._running.pop(host, ()):
+        programs = self._running.pop(host, ())
+        for program in programs:
             program.stop()
-        return "its command ran in the pod"
+        return "its command ran in the pod" if programs else "the pod was being entered"
 
     def close(self) -> None:
         for host in list(self._running):

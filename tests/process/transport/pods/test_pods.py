@@ -15,7 +15,7 @@ import pytest
 
 from doctor.errors import UsageError
 from doctor.exam.pods import pods_of
-from doctor.exam.request import HostFlags, Request
+from doctor.exam.request import HostFlags, Request, WayFlags
 from doctor.model import Answer, UnreachedHost, UnreachedKind
 from doctor.transport import Line, Script, SessionEnd
 from doctor.transport.pods.transport import PodTransport
@@ -48,10 +48,10 @@ def use(server: StandIn, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: 
     monkeypatch.setattr("kubernetes.config.KUBE_CONFIG_DEFAULT_LOCATION", file)
 
 
-def transport() -> PodTransport:
-    targets = pods_of(Request("check", HostFlags(pods="app=train")))
+def transport(flags: WayFlags = WayFlags()) -> PodTransport:  # noqa: B008
+    targets = pods_of(Request("check", HostFlags(pods="app=train"), way=flags))
     assert targets.pods is not None
-    way = targets.pods(targets.hosts, 64)
+    way = targets.pods(targets.hosts, flags.fanout)
     assert isinstance(way, PodTransport)
     return way
 
@@ -175,6 +175,24 @@ def test_a_pod_that_does_not_run_is_not_asked(cluster: StandIn) -> None:
     why = found["train-1"]
     assert isinstance(why, UnreachedHost)
     assert why.commands == ("kubectl -n team logs train-1 --all-containers --previous",)
+
+
+@pytest.mark.parametrize("seconds", [1.0, 30.0])
+def test_a_pod_that_is_silent_delays_no_other(cluster: StandIn, seconds: float) -> None:
+    cluster.silent = "train-0"
+    way = transport(WayFlags(connect_timeout=seconds, timeout=10 if seconds == 1 else 2, fanout=1))
+    found = {each.host: each for each in way.run(dict.fromkeys(("train-0", "train-1"), ECHO), 10)}
+    assert isinstance(found["train-1"], Answer)
+    why = found["train-0"]
+    assert isinstance(why, UnreachedHost)
+    assert why.summary == "The pod was not entered: nothing has answered from the pod in time."
+
+
+def test_a_pod_that_is_being_entered(cluster: StandIn) -> None:
+    cluster.silent = "train-0"
+    (why,) = transport().run({"train-0": ECHO}, 1)
+    assert isinstance(why, UnreachedHost)
+    assert "the pod was being entered" in why.summary + why.detail
 
 
 def test_pages_of_a_long_list(cluster: StandIn) -> None:

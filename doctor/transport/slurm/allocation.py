@@ -5,11 +5,13 @@ salloc keeps the nodes as long as its command runs, and that command ends with i
 
 import contextlib
 import math
+import select
 import subprocess
 from collections.abc import Mapping, Sequence
 
 from doctor.errors import UsageError
 from doctor.text import nodeset
+from doctor.text.announce import announce
 from doctor.transport.errors import quoted
 from doctor.transport.slurm.output import down_nodes
 from doctor.transport.slurm.squeue import scontrol
@@ -19,7 +21,9 @@ PATIENCE = 10
 """Seconds that Slurm has to find the nodes free."""
 CLOSE_SECONDS = 5.0
 LONGEST = 30 * 60
-"""Seconds after which Slurm takes the nodes back by itself."""
+"""Seconds after which Slurm takes the nodes back by itself, without --deadline."""
+ANSWER_SECONDS = 60.0
+"""Seconds that Slurm has to say something, however busy it is."""
 HOLD = 'echo "$SLURM_JOB_ID"; exec cat'
 
 
@@ -35,7 +39,7 @@ class Allocation:
         words = (
             *("salloc", f"--nodelist={','.join(wanted)}", f"--nodes={len(wanted)}", "--ntasks-per-node=1"),
             *("--exclusive", "--mem=0", "--no-kill", f"--immediate={PATIENCE}", "--job-name=doctor"),
-            *(f"--time={math.ceil(min(seconds or LONGEST, LONGEST) / 60) + 1}", "sh", "-c", HOLD),
+            *(f"--time={math.ceil((seconds or LONGEST) / 60) + 1}", "sh", "-c", HOLD),
         )
         pipe, own = subprocess.PIPE, own_environment(environ)
         try:
@@ -45,15 +49,19 @@ class Allocation:
         except OSError:
             missing = "--allocate: there is no salloc on the PATH."
             raise UsageError(missing, "--transport ssh needs none.") from None
+        announce(f"waiting for Slurm, which is asked for {nodeset.fold(wanted)}.")
         try:
-            self._number = self._granted(wanted)
+            self._number = self._granted(wanted, min(seconds or ANSWER_SECONDS, ANSWER_SECONDS))
         except BaseException:
             self.close()
             raise
 
-    def _granted(self, wanted: Sequence[str]) -> str:
+    def _granted(self, wanted: Sequence[str], seconds: float) -> str:
         """The number of the job that holds the nodes."""
         out, err = self._process.stdout, self._process.stderr
+        if out is not None and not select.select([out], [], [], seconds)[0]:
+            silent = f"--allocate: Slurm has not answered within {seconds:.0f} s."
+            raise UsageError(silent, "Type: sdiag")
         if out is not None and (number := out.readline().decode("ascii", "replace").strip()):
             return number
         said = err.read().decode("utf-8", "replace").splitlines() if err is not None else []

@@ -134,7 +134,7 @@ def _expected(why: UnreachedHost) -> str:
         return "a shell in the container"
     if why.kind in SLURM:
         return "a node on which Slurm runs a step"
-    return "every rank of the job" if why.ranks else "a shell that answers over SSH"
+    return "every rank of the job" if why.ranks else "a shell that answers"
 
 
 def _subject(ranks: Sequence[int]) -> str | None:

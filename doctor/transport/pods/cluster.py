@@ -50,8 +50,8 @@ class Cluster:
         heard.setLevel(logging.ERROR)
         logging.getLogger().addHandler(heard)  # a plugin may say what must not be printed
         try:
-            file = os.path.expanduser(config.KUBE_CONFIG_DEFAULT_LOCATION)
-            if context or not os.environ.get("KUBERNETES_SERVICE_HOST") or os.path.exists(file):
+            files = map(os.path.expanduser, config.KUBE_CONFIG_DEFAULT_LOCATION.split(os.pathsep))
+            if context or not os.environ.get("KUBERNETES_SERVICE_HOST") or any(map(os.path.exists, files)):
                 own = _namespace_of(config, context)
                 config.load_kube_config(context=context, client_configuration=settings, persist_config=False)
             else:

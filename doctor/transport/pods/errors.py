@@ -55,7 +55,7 @@ def trouble_of(pod: Pod, container: str, kubectl: str) -> CannotReach | None:
 
 def _state(pod: Pod, container: str) -> tuple[str, str]:
     """The state of a pod that cannot be entered, in a word as kubectl shows it, and its details."""
-    status, names = pod.status, [each.name for each in pod.spec.containers]
+    status, names = pod.status, [each.name for each in (*pod.spec.containers, *pod.spec.init)]
     if container not in names:
         return "WithoutContainer", f"{container}; it has {', '.join(names)}"
     if pod.metadata.deleted or (pod.leaves and status.reason):
@@ -63,7 +63,7 @@ def _state(pod: Pod, container: str) -> tuple[str, str]:
     for each in status.conditions:
         if each.type == "PodScheduled" and each.status == "False":
             return "Unschedulable", each.message
-    state = next((each.state for each in status.containers if each.name == container), {})
+    state = next((each.state for each in (*status.containers, *status.init) if each.name == container), {})
     if "running" in state:
         return "", ""
     for init in status.init:

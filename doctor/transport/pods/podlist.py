@@ -53,6 +53,7 @@ class Status(Struct):
 
 class Spec(Struct):
     containers: tuple[Container, ...]
+    init: tuple[Container, ...] = field(default=(), name="initContainers")
     node: str = field(default="", name="nodeName")
 
 

@@ -227,6 +227,18 @@ def refusal() -> str:
     return f"{error.value.message} {error.value.hint}"
 
 
+def test_several_kubeconfigs_in_a_pod(
+    cluster: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use(cluster, tmp_path, monkeypatch)
+    files = f"{tmp_path}/none{os.pathsep}{os.environ['KUBECONFIG']}"
+    monkeypatch.setattr("kubernetes.config.kube_config.KUBE_CONFIG_DEFAULT_LOCATION", files)
+    monkeypatch.setattr("kubernetes.config.KUBE_CONFIG_DEFAULT_LOCATION", files)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+    transport()
+    assert cluster.asked[0].startswith("list team ")
+
+
 def test_a_token_that_has_expired(cluster: StandIn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     use(cluster, tmp_path, monkeypatch, token="old-4712")
     said = refusal()

@@ -47,19 +47,23 @@ def test_a_pod_that_does_not_run(pod_: dict[str, Any], says: str, types: str) ->
     assert why.commands == (f"{KUBECTL} {types}",)
 
 
-@pytest.mark.parametrize("container", ["main", "proxy", "none-such"])
+@pytest.mark.parametrize("container", ["main", "proxy", "agent", "none-such"])
 def test_another_container_of_the_pod(container: str) -> None:
     """Its neighbour crashes: that is not its fault."""
     broken = {"name": "proxy", "state": {"waiting": {"reason": "CrashLoopBackOff"}}}
     states = [{"name": "main", "state": {"running": {}}}, broken]
-    (found,) = listed([pod("train-0", status={"phase": "Running", "containerStatuses": states})])
+    sidecar = [{"name": "agent", "state": {"running": {}}}]
+    status = {"phase": "Running", "containerStatuses": states, "initContainerStatuses": sidecar}
+    made = pod("train-0", status=status)
+    made["spec"]["initContainers"] = [{"name": "agent", "restartPolicy": "Always"}]
+    (found,) = listed([made])
     why = trouble_of(found, found.container(container), KUBECTL)
     said = {
         "main": None,
         "proxy": "again and again",
-        "none-such": "no such container: none-such; it has main, proxy",
+        "none-such": "no such container: none-such; it has main, proxy, agent",
     }
-    assert (why is None) == (container == "main")
+    assert (why is None) == (container in ("main", "agent"))
     assert why is None or str(said[container]) in why.summary
 
 

@@ -73,6 +73,8 @@ def unjudged(rates: OneWayRates) -> str:
         return "rates varied too much to compare three hosts" if rates.doubtful_ways else ""
     if peers.too_many:
         return "so many hosts are slow that who is usual cannot be told"
+    if peers.quick:
+        return "some links carry far more than most: who is usual cannot be told"
     unseen = f"rates varied too much: only a host below {peers.limit:.0%} of the usual would be named"
     return unseen if peers.limit < BLIND else ""
 

@@ -45,6 +45,8 @@ class SlowLinks:
     ways: Collection[Way] = ()
     sides: tuple[tuple[str, ...], ...] = ()
     too_many: bool = False
+    quick: Collection[Way] = ()
+    """Ways as far above the usual as a slow host is below it: perhaps most hosts are slow."""
 
 
 def slow_links(rates: OneWayRates) -> SlowLinks | None:
@@ -73,13 +75,16 @@ def slow_links(rates: OneWayRates) -> SlowLinks | None:
     if len(guilty) >= most:
         return replace(known, too_many=True)
     rest = {way: own for way, own in value.items() if guilty.isdisjoint(way)}
-    ways = _slow_ways(rest, again, noise)
+    ways = _slow_ways(rest, again, noise, SLOWER_PAIR)
+    again = {way: -math.log(min(own[-AGAIN:])) for way, own in turns.items()}
+    quick = _slow_ways({way: -own for way, own in rest.items()}, again, noise, SLOWER)
     usual = median((rest or value).values())
     return replace(
         known,
         usual=math.exp(usual),
         hosts={host: ((host, 0) in named, (host, 1) in named) for host in sorted(guilty)},
         ways=ways,
+        quick=quick,
     )
 
 
@@ -131,13 +136,15 @@ def _fitted(hosts: Sequence[str], value: Mapping[Way, float]) -> dict[End, float
     return effects
 
 
-def _slow_ways(value: Mapping[Way, float], again: Mapping[Way, float], noise: float) -> tuple[Way, ...]:
-    """Those that are slow, and are so again."""
+def _slow_ways(
+    value: Mapping[Way, float], again: Mapping[Way, float], noise: float, least: float
+) -> tuple[Way, ...]:
+    """Those that are slow by this and by the noise, and are so again."""
     if len(value) < 2 * LEAST_HOSTS:
         return ()
     usual = median(value.values())
     spread = max(noise, MAD * median(abs(own - usual) for own in value.values()))
-    limit = usual + min(SLOWER_PAIR, -TIMES * spread)
+    limit = usual + min(least, -TIMES * spread)
     return tuple(way for way, own in value.items() if max(own, again[way]) < limit)
 
 

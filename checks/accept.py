@@ -52,3 +52,6 @@ def accept_slow_link(
         raise Undecided("no pair of hosts was measured", essential=True)
     if why := perhaps_below(rates, floor) if floor else "" if compared else unjudged(rates):
         raise Undecided(why, essential=True)
+    if rates.missing:
+        hosts = tuple(sorted({host for way in rates.missing for host in way}))
+        raise Undecided("not all pairs of hosts were measured in all turns", hosts, essential=True)

@@ -68,10 +68,13 @@ def _good_run(path: Path, request: Request) -> GoodRun:
         )
     own = as_recorded(replace(request, command=recorded.command), recorded)
     reading, report = judge_again(own, recorded)
-    if any(each.check == LINKS and each.status is Status.UNKNOWN for each in report.findings):
+    of_links = [each for each in report.findings if each.check == LINKS]
+    if any(each.status is Status.UNKNOWN for each in of_links):
         rest = replace(own, what=replace(own.what, skip=(*own.what.skip, LINKS)))
         reading, report = judge_again(rest, recorded)
-    good = frozenset(report.healthy_hosts)
+    everybody = tuple(host.name for host in recorded.hosts)
+    slow = (each.hosts or everybody for each in of_links if each.status is Status.FAIL)
+    good = frozenset(report.healthy_hosts).difference(*slow)
     left_out = [host.name for host in recorded.hosts if host.name not in good]
     if left_out and not request.outputs.quiet:
         announce(f"{path}: {fold(left_out)} left out: not healthy in that run.")

@@ -34,7 +34,8 @@ def _of_host(seen: CellMeasurements, host: str, at_best: bool) -> Iterator[tuple
         rates = one_way.at_best if at_best else one_way.turns
         for key, end in (("out_gbit_s", 0), ("in_gbit_s", 1)):
             own = [way for way in rates if way[end] == host]
-            yield key, _measure([rates[way] for way in own], [one_way.turns[way] for way in own])
+            if own:
+                yield key, _measure([rates[way] for way in own], [one_way.turns[way] for way in own])
     else:
         turns = _by_pair([stage.rates for stage in seen.stages], host)
         best = _by_pair([stage.at_best for stage in seen.stages], host)

@@ -54,6 +54,28 @@ def test_numbers_that_nothing_judged_are_no_pass(
     assert all(why in each["summary"] for each in found[1])
 
 
+@cases
+def test_pairs_that_were_not_measured_are_no_pass(
+    tmp_path: Path, way: tuple[str, str], both: bool, turns: int, hosts: list[str]
+) -> None:
+    """Only so many turns of this way, or of both ways of the pair, came to their end."""
+    data = accepting(shares({}))
+    names = {seat["rank"]: seat["host"] for seat in data["smoke"][0]["plan"]["seats"]}
+    for rank in data["smoke"][0]["ranks"]:
+        own = names[rank["rank"]]
+        rank["pairs"] = [
+            told
+            for told in rank["pairs"]
+            for ends in [(own, names[told["peer"]])[:: 1 if told["way"] == "out" else -1]]
+            if told["stage"] <= turns or not (ends == way or (both and ends == way[::-1]))
+        ]
+    floor = tmp_path / "accept.yaml"
+    floor.write_text("floors: [pair >= 1 Gbit/s]")
+    for words in ((), ("--floor", str(floor))):
+        code, (found,) = judged(tmp_path, data, *words)
+        assert (code, found["status"], found["hosts"]) == (3, "unknown", hosts)
+
+
 def test_a_floor_that_some_turns_meet_decides_nothing(tmp_path: Path) -> None:
     (tmp_path / "accept.yaml").write_text("floors: [pair >= 8.03 Gbit/s]")
     data = accepting(shares({}), noise=0.04)
@@ -86,6 +108,18 @@ def test_two_hosts_can_have_a_baseline(tmp_path: Path) -> None:
     assert judged(tmp_path, accepting(shares({}), noise=1.2))[0] == 3
     code, out, err = run("baseline", str(tmp_path / "good.json"))
     assert (code, err, out.count("kind: cpu-0")) == (0, "", 4)
+
+
+def test_what_is_undecided_keeps_no_slow_host_in_a_baseline(tmp_path: Path) -> None:
+    data = accepting(shares({"node2": 0.3}), noise=0.0)
+    data["floor"] = {"value": 7e9 / 8, "text": "pair >= 7 Gbit/s"}
+    for rank in data["smoke"][0]["ranks"]:
+        for told in rank["pairs"] if rank["rank"] in (4, 6) else ():
+            if {rank["rank"], told["peer"]} == {4, 6} and told["stage"] <= 4:
+                told["bytes"] = int(told["bytes"] * 0.8)
+    assert {each["status"] for each in judged(tmp_path, data)[1]} == {"fail", "unknown"}
+    code, out, err = run("baseline", str(tmp_path / "run.json"))
+    assert (code, "node2: {" in out, "node2 left out" in err) == (0, False, True)
 
 
 @cases

@@ -32,6 +32,7 @@ from doctor.report.page.tickets import tickets
 from doctor.report.page.training import training_sections
 from doctor.report.start.go import table_note
 from doctor.rules.smoke import not_made
+from doctor.smoke.onhost.bandwidthplan import pairs_apart
 from doctor.text.nodeset import cut, fold
 
 LONGEST = 400
@@ -273,6 +274,8 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
             f"the collectives {', '.join(lacking)}",
             f"{first.plan.backend} does not have them",
         )
+    if first and first.plan.turns and (apart := pairs_apart(len(first.plan.hosts))):
+        yield f"links between {apart} pairs of hosts", "of so many hosts, each meets only some"
     if rates := unjudged_rates(report):
         yield RATES, f"not judged: {rates}"
     untrained: dict[str, list[str]] = {}

@@ -11,14 +11,15 @@ these programs, the first was wrong in 0.002 % and the second never.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
 from doctor.smoke.events import Transfer
 from doctor.smoke.judge.cells import Cell
 from doctor.smoke.judge.link_stages import Way, rate, rate_at_best, transfers
+from doctor.smoke.onhost.bandwidthplan import few_rounds
 from doctor.smoke.result import SmokePlan
 
 TURNS = 5
@@ -39,6 +40,8 @@ class OneWayRates:
     turns: Mapping[Way, Sequence[float]]
     at_best: Mapping[Way, Sequence[float]]
     """Of turns without a wait for a processor if those are enough, else of all, as if without waits."""
+    missing: Collection[Way] = ()
+    """Ways that were to be measured and were not, or not as often."""
 
     @cached_property
     def middle(self) -> Mapping[Way, float]:
@@ -72,9 +75,9 @@ class OneWayRates:
         return best[-1] < part * other[1] and best[-1] <= STEADY * best[-ALIKE]
 
     def _of_the_third(self, host: str) -> float:
-        if len(self.hosts) != 3:
-            return 1.0
         pairs = {frozenset(way): way for way in self.turns}
+        if len(self.hosts) != 3 or len(pairs) < 3:
+            return 1.0
         (third,) = (_slower(self.turns, way) for pair, way in pairs.items() if host not in pair)
         own = (way for pair, way in pairs.items() if host in pair)
         return max(min(median(self.at_best[way]), median(self.at_best[way[::-1]])) for way in own) / third
@@ -125,13 +128,19 @@ def transfers_by_way(plan: SmokePlan, cell: Cell) -> dict[Way, dict[int, list[Tr
 
 
 def rates_of_all(plan: SmokePlan, cell: Cell) -> OneWayRates | None:
-    """The rates of all ways that had all their turns; None if there is none."""
+    """The rates of all ways of pairs that had all their turns both ways; None if there is none."""
     heard = transfers_by_way(plan, cell)
     most = max((len(turns) for turns in heard.values()), default=0)
-    whole = {
-        way: [own[turn] for turn in sorted(own)] for way, own in sorted(heard.items()) if len(own) == most
-    }
-    return rates_of(whole) if whole else None
+    whole = {way for way, own in heard.items() if len(own) == most and len(heard.get(way[::-1], ())) == most}
+    rates = rates_of({way: [heard[way][turn] for turn in sorted(heard[way])] for way in sorted(whole)})
+    return replace(rates, missing=planned_ways(plan, cell) - whole) if whole else None
+
+
+def planned_ways(plan: SmokePlan, cell: Cell) -> set[Way]:
+    """What an acceptance test measures in this cell."""
+    hosts = list(dict.fromkeys(plan.seat(rank).host for rank in cell.ranks))
+    pairs = [(hosts[one], hosts[other]) for met in few_rounds(len(hosts)) for one, other in met]
+    return {*pairs, *(pair[::-1] for pair in pairs)}
 
 
 def rates_of(turns: Mapping[Way, Sequence[Sequence[Transfer]]]) -> OneWayRates:

@@ -61,7 +61,7 @@ def meetings(shape: CellShape, place: int) -> list[Meeting]:
     firsts = [sum(shape.hosts[:host]) for host in range(len(shape.hosts))]
     if place not in firsts:
         return []
-    plan = _few_rounds(len(firsts)) if shape.turns else rounds(len(firsts))[:_MOST_ROUNDS]
+    plan = few_rounds(len(firsts)) if shape.turns else rounds(len(firsts))[:_MOST_ROUNDS]
     own = firsts.index(place)
     few = bool(shape.turns) or len(firsts) <= ONE_WAY_UP_TO
     return [
@@ -92,7 +92,7 @@ def rounds(hosts: int) -> list[list[tuple[int, int]]]:
     return found
 
 
-def _few_rounds(hosts: int) -> list[list[tuple[int, int]]]:
+def few_rounds(hosts: int) -> list[list[tuple[int, int]]]:
     """All rounds; of many hosts, those in which each meets others near and far: a slow switch shows as one of
     them. Twice the logarithm of the number of hosts.
     """
@@ -101,7 +101,14 @@ def _few_rounds(hosts: int) -> list[list[tuple[int, int]]]:
         return every
     bits = range((hosts - 1).bit_length())
     near = [[(i, i ^ 1 << bit) for i in range(hosts) if i < i ^ 1 << bit < hosts] for bit in bits]
-    return near + every[:: len(every) // len(bits)][: len(bits)]
+    met = {pair for pairs in near for pair in pairs}
+    far = every[:: len(every) // len(bits)][: len(bits)]
+    return near + [[pair for pair in pairs if pair not in met] for pairs in far]
+
+
+def pairs_apart(hosts: int) -> int:
+    """How many pairs of hosts of an acceptance test do not meet."""
+    return hosts * (hosts - 1) // 2 - sum(map(len, few_rounds(hosts)))
 
 
 class TransferPace:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from doctor.api import Damage, Problem, Scope, Severity, Undecided, check, maybe
+from doctor.api import Damage, Problem, Scope, Undecided, check, maybe
 from doctor.facts.baseline import FLOOR, SINCE, Floor, SinceBaseline
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.rules.accept import below_floor, beside_peers, perhaps_below, rates_of_pairs, unjudged
@@ -43,13 +43,17 @@ def accept_slow_link(
     end; exchange cable or optics with a fast host, and see whether the fault moves with them.
     """
     rates = rates_of_pairs(seen.runs)
+    steady = {end for end, own in since.steady.items() if own} if since else set()
     if rates is not None:
-        yield from below_floor(rates, floor) if floor else ()
-        yield from beside_peers(rates, Severity.WARN if floor else Severity.FAIL)
+        below = [*below_floor(rates, floor)] if floor else []
+        named = [(each.hosts, each.subject) for each in below]
+        peers = beside_peers(rates, steady, floor_met=floor is not None)
+        yield from below
+        yield from (each for each in peers if (each.hosts, each.subject) not in named)
     yield from accused(seen, "accept-slow-link", "bandwidth")
-    compared = floor is not None or (since is not None and not since.not_compared)
     if rates is None:
         raise Undecided("no pair of hosts was measured", essential=True)
+    compared = all((way[0], 0) in steady or (way[1], 1) in steady for way in rates.turns)
     if why := perhaps_below(rates, floor) if floor else "" if compared else unjudged(rates):
         raise Undecided(why, essential=True)
     if rates.missing:

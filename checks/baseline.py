@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 
 from doctor.api import Damage, Evidence, Problem, Scope, Severity, Skip, Undecided, check, fold
-from doctor.facts.baseline import SINCE, ChangedFact, SinceBaseline, SlowerLinks
+from doctor.facts.baseline import SINCE, UNSTEADY, ChangedFact, SinceBaseline, SlowerLinks
 from doctor.facts.smoke import SMOKE, SmokeRounds
 
 FEW = 3
@@ -97,6 +97,9 @@ def smoke_slower_than_baseline(_: SmokeRounds, seen: SinceBaseline) -> Iterator[
         )
     if seen.not_compared:
         raise Skip(seen.not_compared)
+    named = {host for slow in seen.slower for host in slow.hosts}
+    if unsteady := {host for (host, _), steady in seen.steady.items() if not steady and host not in named}:
+        raise Undecided(UNSTEADY, tuple(sorted(unsteady)))
 
 
 def _slower(day: str, slow: SlowerLinks) -> str:

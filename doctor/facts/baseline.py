@@ -1,7 +1,7 @@
 """What a run is compared with: a floor, and what has changed on its hosts since a baseline was made."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from doctor.api import RunValue
 from doctor.floors import Floor as Floor
@@ -32,7 +32,8 @@ class SlowerLinks:
 @dataclass(frozen=True, slots=True)
 class SinceBaseline:
     """`changed`: hosts -> the facts that changed on exactly these. `strangers`: host -> why the baseline says
-    nothing of it. `not_compared`: why the links could not be compared; empty if they were.
+    nothing of it. `not_compared`: why the links could not be compared; empty if they were. `steady`: a host,
+    and what it sends (0), receives (1) or both (2) -> whether these rates vary little enough.
     """
 
     day: str
@@ -40,7 +41,10 @@ class SinceBaseline:
     strangers: Mapping[str, str]
     slower: tuple[SlowerLinks, ...] = ()
     not_compared: str = ""
+    steady: Mapping[tuple[str, int], bool] = field(default_factory=dict)
 
+
+UNSTEADY = "rates differed too much from one time to the next"
 
 SINCE: RunValue[SinceBaseline] = RunValue("baseline", of_hosts=True)
 """Missing if no baseline was given."""

@@ -15,7 +15,7 @@ from statistics import median, median_low
 
 from doctor import __version__
 from doctor.baseline import LINKS, SCHEMA, Baseline, Facts, Kind, Measure, OneHost, Value
-from doctor.facts.baseline import ChangedFact, SinceBaseline, SlowerLinks
+from doctor.facts.baseline import UNSTEADY, ChangedFact, SinceBaseline, SlowerLinks
 from doctor.facts.smoke import JudgedRun
 from doctor.facts.system import NAMEPLATE
 from doctor.judge.fact_changes import OF_THE_MOMENT, SIZES, TITLES, differ, shown
@@ -42,6 +42,7 @@ WHAT = {
     "both_gbit_s": "what it sends and receives at once",
     "trip_us": "its round trips",
 }
+OTHERWISE = "the baseline has no rates of links that were measured in the same way"
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +223,8 @@ def since(reading: Reading, baseline: Baseline) -> SinceBaseline:
         was, serial = baseline.hosts[entry].serial if entry else "", serials.get(host, "")
         if was and serial and was != serial:
             changes["serial number"][was, serial].append(host)
-    slower, why = _links(reading, baseline, entries)
-    return SinceBaseline(baseline.day, _by_hosts(changes, list(facts)), strangers, tuple(slower), why)
+    links = _links(reading, baseline, entries)
+    return SinceBaseline(baseline.day, _by_hosts(changes, list(facts)), strangers, *links)
 
 
 def _entries(facts: Iterable[str], serials: Mapping[str, str], baseline: Baseline) -> dict[str, str]:
@@ -255,11 +256,13 @@ def _by_hosts(
     return {hosts: tuple(facts) for hosts, facts in found.items()}
 
 
-def _links(reading: Reading, baseline: Baseline, entries: Mapping[str, str]) -> tuple[list[SlowerLinks], str]:
-    """The links that are slower, and why nothing could be compared."""
+def _links(
+    reading: Reading, baseline: Baseline, entries: Mapping[str, str]
+) -> tuple[Sequence[SlowerLinks], str, Mapping[tuple[str, int], bool]]:
+    """The links that are slower, why nothing could be compared, and which ends are steady."""
     whole = _whole_run(reading)
     if whole is None:
-        return [], "no smoke run came to its end, so the rates of links are not known"
+        return (), "no smoke run came to its end, so the rates of links are not known", {}
     now = {host: own for host, own in link_rates(whole.result, at_best=True).items() if host in entries}
     then = {host: baseline.links(entries[host]) for host in now}
     both = {
@@ -267,20 +270,27 @@ def _links(reading: Reading, baseline: Baseline, entries: Mapping[str, str]) -> 
         for key in LINKS
     }
     if not any(both.values()):
-        return [], "the baseline has no rates of links that were measured in the same way"
+        return (), OTHERWISE, {}
     if whole.plan.backend != baseline.backend:
-        return [], f"the rates of the baseline are those of {baseline.backend or 'several backends'}"
+        return (), f"the rates of the baseline are those of {baseline.backend or 'several backends'}", {}
     busy = load(whole.result)
     if busy > baseline.load + BUSIER:
-        return [], f"the processors are busier than then: a load of {busy:g} a core, {baseline.load:g} then"
+        return (
+            (),
+            f"the processors are busier than then: a load of {busy:g} a core, {baseline.load:g} then",
+            {},
+        )
     pair = whole.plan.hosts if len(whole.plan.hosts) == 2 else ()
     found: list[SlowerLinks] = []
     for key, own in both.items():
         found += _of_pair(key, own, pair) if pair else _slower_by_kind(key, own, baseline, entries)
-    rates = [own for key in LINKS[:-1] for own in both[key].values()]
-    compared = any(max(was[1], is_now[1]) <= NOISY for was, is_now in rates)
-    why = "" if found or compared else "rates differed too much from one time to the next"
-    return found, why
+    steady = {
+        (host, end): max(was[1], is_now[1]) <= NOISY
+        for end, key in enumerate(LINKS[:-1])
+        for host, (was, is_now) in both[key].items()
+    }
+    why = "" if found or any(steady.values()) else UNSTEADY if steady else OTHERWISE
+    return found, why, steady
 
 
 def _slower_by_kind(

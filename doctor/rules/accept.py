@@ -14,7 +14,7 @@ from doctor.floors import Floor
 from doctor.smoke.judge.link_stages import Way
 from doctor.smoke.judge.links import SLOWER_THAN_NETWORKS, measured_cells
 from doctor.smoke.judge.one_way import OneWayRates
-from doctor.smoke.judge.pairs import SlowLinks, slow_links
+from doctor.smoke.judge.pairs import End, SlowLinks, slow_links
 
 BLIND = 0.1
 """If only a host below this share of the usual rate would have been named, peers have judged nothing."""
@@ -55,12 +55,18 @@ def perhaps_below(rates: OneWayRates, floor: Floor) -> str:
     return f"{share} are below the floor {floor.text} in most turns, but not in all" if near else ""
 
 
-def beside_peers(rates: OneWayRates, severity: Severity) -> Iterator[Problem]:
+def beside_peers(
+    rates: OneWayRates, compared: Collection[End], *, floor_met: bool = False
+) -> Iterator[Problem]:
+    """A warning about a host of which the floor or the baseline judged what it sends or receives (0, 1)."""
     peers = slow_links(rates)
     culprits = _by_peers(rates, peers) if peers else _of_few(rates)
     for culprit, usual in culprits:
         own = median(rates.middle[way] for way in culprit.ways)
         words = f"{culprit.words} {rate(own)}, {own / usual:.0%} of {rate(usual)}"
+        ends = {(host, way.index(host)) for host in culprit.hosts for way in culprit.ways}
+        judged = floor_met or (not culprit.subject and ends <= {*compared})
+        severity = Severity.WARN if judged else Severity.FAIL
         yield _problem(rates, culprit, words, f"about {rate(usual)}", severity)
 
 

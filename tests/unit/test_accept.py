@@ -102,6 +102,29 @@ def test_a_baseline_judges_what_peers_cannot(tmp_path: Path) -> None:
     assert {each["status"] for each in worse} == {"fail"}
 
 
+@cases
+def test_what_the_baseline_judges(
+    tmp_path: Path, then: dict[str, float], now: dict[str, float], swings: str, code: int, told: list[str]
+) -> None:
+    """`swings`: what this host sends carries a little or a lot."""
+    floor = {"value": 1e8, "text": "pair >= 0.8 Gbit/s"}
+    (tmp_path / "good.json").write_text(json.dumps({**accepting(shares(then)), "floor": floor}))
+    good = str(tmp_path / "good.yaml")
+    assert run("baseline", str(tmp_path / "good.json"), "--output", good)[0] == 0
+    data = accepting(shares(now))
+    names = {seat["rank"]: seat["host"] for seat in data["smoke"][0]["plan"]["seats"]}
+    for rank in data["smoke"][0]["ranks"]:
+        for each in rank["pairs"]:
+            if names[rank["rank"] if each["way"] == "out" else each["peer"]] == swings:
+                each["bytes"] = int(
+                    each["bytes"] * (0.02, 0.10, 0.03, 0.06, 0.12, 0.04, 0.08)[each["stage"] - 1]
+                )
+    (tmp_path / "run.json").write_text(json.dumps(data))
+    got, out, _ = run("accept", "--replay", str(tmp_path / "run.json"), "--baseline", good, "--json", "-")
+    found = [f"{f['status']} {f['check']} {f['nodeset']}" for f in json.loads(out)["findings"]]
+    assert (got, found) == (code, told)
+
+
 def test_two_hosts_can_have_a_baseline(tmp_path: Path) -> None:
     """Nothing judges the links of the first test of two hosts; it makes what judges those of the next."""
     (tmp_path / "good.json").write_text(json.dumps(accepting(shares({}), noise=1.2)))

@@ -144,6 +144,13 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     checks, left_out = select(
         found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted, lacking=lacking
     )
+    judges = {check.id for check in found.checks if FLOOR in check.wanted}
+    there = {check.id for check in checks}.union(() if request.floor else left_out)
+    if (request.floor or request.command == ACCEPT) and judges.isdisjoint(there):
+        raise UsageError(
+            "No check of this run judges links by a floor or by their peers.",
+            "accept-slow-link does, in runs of doctor accept and in exams that have it.",
+        )
     unused = what.baseline and not any(SINCE in check.wanted for check in checks)
     choices = tuple(_choices(request, found.checks, checks)) if request.typed & {"--only", "--skip"} else ()
     trains = recorded.command in TRAINING if recorded else training

@@ -164,6 +164,18 @@ def test_a_floor_in_a_recording_is_judged_again(tmp_path: Path) -> None:
     assert run("accept", "--replay", str(tmp_path / "run.json"))[0] == 2
 
 
+@cases
+def test_who_asks_for_a_judgement_of_links_gets_one(
+    tmp_path: Path, recorded: str, words: list[str], floor: bool, code: int
+) -> None:
+    data = {**accepting(shares({})), "command": recorded, "exam": recorded}
+    (tmp_path / "run.json").write_text(json.dumps(data))
+    (tmp_path / "accept.yaml").write_text("floors: [pair >= 1 Gbit/s]")
+    given = ["--floor", str(tmp_path / "accept.yaml")] if floor else []
+    got, _, err = run("accept", "--replay", str(tmp_path / "run.json"), *words, *given)
+    assert (got, "judges links" in err) == (code, code == 2)
+
+
 def test_other_commands_measure_no_pairs(tmp_path: Path) -> None:
     data = {**accepting(shares({"node2": 0.1})), "command": "preflight", "exam": "preflight"}
     (tmp_path / "run.json").write_text(json.dumps(data))

@@ -59,8 +59,9 @@ class Baseline(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     runs: list[str]
     kinds: dict[str, Kind]
     hosts: dict[str, OneHost]
-    backend: str = ""
-    load: float = 0.0
+    backend: str
+    load: float
+    """Last in the file, and always there: a file that was cut off lacks it."""
 
     @property
     def day(self) -> str:
@@ -152,4 +153,5 @@ def _flow(value: Any) -> str:
 def _scalar(text: str) -> str:
     """Quoted unless every reader of YAML takes it for text."""
     plain = _PLAIN.fullmatch(text) and text.lower() not in _WORDS
-    return text if plain else json.dumps(text)
+    told = "".join(each if ord(each) > 0xFFFF else json.dumps(each)[1:-1] for each in text)
+    return text if plain else f'"{told}"'

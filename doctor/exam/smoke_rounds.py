@@ -33,15 +33,17 @@ from doctor.text.interpreter import to_type
 from doctor.text.nodeset import fold
 
 REPEATS = 2
+JOB_RUNS = "a job runs on it, which the test of its links would slow; --on-busy run tests it all the same"
 NETWORK = ("port-unreachable", "large-packets-lost")
 
 
 def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> None:
     """Train on the healthy hosts. `before` is the report of everything found without a smoke run."""
     job = collection.read().plan
-    fit, left_out = _fit_hosts(before, collection)
+    busy = before.seen.running if wishes.accept and not collection.order.also_busy else ()
+    fit, left_out = _fit_hosts(before, collection, busy)
     late = "the deadline came before it" if collection.left() <= 0 else ""
-    collection.no_smoke = no_common_framework(job) or _obstacle(before, fit) or late
+    collection.no_smoke = no_common_framework(job) or _obstacle(before, fit, busy) or late
     if collection.no_smoke:
         return
     for repeat in range(REPEATS + 1):
@@ -68,7 +70,9 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
                 await_release(collection, fit)
 
 
-def _fit_hosts(report: Report, collection: Collection) -> tuple[list[str], list[OmittedSmokeHost]]:
+def _fit_hosts(
+    report: Report, collection: Collection, busy: Sequence[str]
+) -> tuple[list[str], list[OmittedSmokeHost]]:
     """The hosts that take part, and the others: another interpreter than the job's proves nothing."""
     reading, fit, others = collection.read(), [], []
     pythons = reading.facts.all(PYTHON)
@@ -78,6 +82,8 @@ def _fit_hosts(report: Report, collection: Collection) -> tuple[list[str], list[
             why = ": ".join(filter(None, (host.status.value, host.reason)))
         elif python and other_framework(python, reading.plan):
             why = "its interpreter is not the job's, see torch-missing"
+        elif host.name in busy:
+            why = JOB_RUNS
         else:
             fit.append(host.name)
             continue
@@ -85,12 +91,12 @@ def _fit_hosts(report: Report, collection: Collection) -> tuple[list[str], list[
     return fit, others
 
 
-def _obstacle(report: Report, fit: Sequence[str]) -> str:
+def _obstacle(report: Report, fit: Sequence[str], busy: Sequence[str]) -> str:
     """Why no smoke run can be made; empty if one can."""
     if report.run.stopped_by is not None:
         return "the run was interrupted before it"
     if not fit:
-        return "no host passed the checks"
+        return JOB_RUNS if busy else "no host passed the checks"
     for finding in report.findings:
         if finding.check in NETWORK and report.rules.faults(finding) and not finding.hosts:
             return f"the hosts do not reach each other, see {finding.check}"

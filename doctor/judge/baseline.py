@@ -30,7 +30,11 @@ OF_THE_RUN = {"reached_by", "rank_address"}
 OWN = {column.key for column in COLUMNS if column.kind == "own"}
 OF_PYTHON = {"python", "torch", "torch_npu", "mindspore"}
 """What another interpreter has otherwise."""
-NO_SERIAL = re.compile(r"|0+|none|n/a|default string|not specified|.*serial number|.*o\.e\.m.*", re.I)
+NO_SERIAL = re.compile(
+    r"|(.)\1*|none|n/?a|unknown|invalid|empty|not (applicable|available|specified)|default string"
+    r"|0?123456789|.*\bserial\b.*|.*o\.e\.m.*",
+    re.I,
+)
 SAME_RATE = 0.02
 LEAST, TIMES_NOISE, ENOUGH_HOSTS = 0.1, 6, 3
 OF_THE_LEAST = 0.25
@@ -66,6 +70,8 @@ def baseline_of(runs: Sequence[GoodRun]) -> Baseline:
     loads, backends = [0.0], {""}
     for run in runs:
         serials |= {host: own for host, own in _serials(run.reading).items() if host in run.hosts}
+    serials = _unlike(serials)
+    for run in runs:
         for host, own in _facts_by_host(run.reading).items():
             if host in run.hosts:
                 facts[host].append(own)
@@ -122,9 +128,12 @@ def _facts_by_host(reading: Reading) -> dict[str, Facts]:
 def _serials(reading: Reading) -> dict[str, str]:
     """Host -> the serial number of the machine, if it is one, and nobody else's."""
     plates = reading.facts.all(NAMEPLATE).items()
-    told = {host: plate.serial.strip() for host, plate in plates if not plate.virtual}
-    often = Counter(told.values())
-    return {host: own for host, own in told.items() if often[own] == 1 and not NO_SERIAL.fullmatch(own)}
+    return _unlike({host: plate.serial.strip() for host, plate in plates if not plate.virtual})
+
+
+def _unlike(serials: Mapping[str, str]) -> dict[str, str]:
+    often = Counter(serials.values())
+    return {host: own for host, own in serials.items() if often[own] == 1 and not NO_SERIAL.fullmatch(own)}
 
 
 def _common(runs: Sequence[Facts]) -> Facts:
@@ -229,7 +238,8 @@ def since(reading: Reading, baseline: Baseline) -> SinceBaseline:
 
 def _entries(facts: Iterable[str], serials: Mapping[str, str], baseline: Baseline) -> dict[str, str]:
     """Host -> its name in the baseline: the same machine, else the same name, if its machine is not here."""
-    by_serial = {host.serial: name for name, host in baseline.hosts.items() if host.serial}
+    told = _unlike({name: host.serial for name, host in baseline.hosts.items()})
+    by_serial = {serial: name for name, serial in told.items()}
     machines = {host: by_serial[own] for host, own in serials.items() if own in by_serial}
     free = baseline.hosts.keys() - machines.values()
     return {**{host: host for host in facts if host in free}, **machines}

@@ -165,6 +165,23 @@ def test_a_machine_is_known_by_its_serial_number(tmp_path: Path, healthy: Run, g
     assert found(tmp_path, data, repaired)[0] == set()
 
 
+@cases
+def test_what_is_no_serial_number(
+    tmp_path: Path, healthy: Run, good: Baseline, serial: str, written: bool
+) -> None:
+    data = copy.deepcopy(healthy)
+    told = f"/sys/class/dmi/id/sys_vendor:Dell\n/sys/class/dmi/id/product_serial:{serial}\n"
+    data["heard"]["node2"]["captures"]["nameplate"] = {"fact": "nameplate", "rc": 0, "stdout": told}
+    (tmp_path / "run.json").write_text(json.dumps(data))
+    assert run("baseline", str(tmp_path / "run.json"), "--output", str(tmp_path / "good.yaml"))[0] == 0
+    made = read_baseline(tmp_path / "good.yaml").hosts
+    assert made["node2"].serial == (serial if written else "")
+    twice = changed(good, "node3", {"nofile": 5}, serial="7KX1")
+    both = changed(twice, "node4", {}, serial="7KX1")
+    data["heard"]["node2"]["captures"]["nameplate"]["stdout"] = told.replace(serial, "7KX1")
+    assert found(tmp_path, data, both)[0] == {(CHANGED, "node3")}
+
+
 def test_a_host_that_the_baseline_does_not_have(tmp_path: Path, healthy: Run, good: Baseline) -> None:
     other: Run = msgspec.to_builtins(good)
     del other["hosts"]["node4"]

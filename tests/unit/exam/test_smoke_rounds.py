@@ -156,6 +156,21 @@ def test_hosts_that_did_not_pass_are_left_out_with_the_reason(monkeypatch: pytes
 SMALL = from_cases(__file__, "SMALL", str)
 
 
+@pytest.mark.parametrize(
+    ("accept", "asked", "busy"), [(True, False, NAMES[1:2]), (True, True, ()), (False, False, ())]
+)
+def test_a_job_is_not_slowed_by_an_acceptance_test(
+    monkeypatch: pytest.MonkeyPatch, accept: bool, asked: bool, busy: Sequence[str]
+) -> None:
+    stage = Stage([well])
+    stage.collection.order = replace(stage.collection.order, also_busy=asked)
+    sound = report(recording(list(NAMES)))
+    seen = replace(sound.seen, running=("node2",))
+    (result,) = stage.rehearse(monkeypatch, replace(sound, seen=seen), accept=accept)
+    assert [left.host for left in result.left_out] == [*busy]
+    assert stage.took_part == [without(*busy)]
+
+
 def test_a_host_that_is_named_is_left_out_of_the_next_run(monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage([hangs("node3"), well])
     first, second = stage.rehearse(monkeypatch, inject=("stuck@4:5",))

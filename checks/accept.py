@@ -34,10 +34,11 @@ def accept_slow_link(
     directions. Its limit is 80 % of the usual (70 % for single directions) and six times the noise of the
     run, and it must be slow again in two turns that decided nothing before. Of two or three hosts, a
     direction must be steadily below half of the other one, or a host below a quarter of the pair without it.
-    If a floor was met, what differs from the peers is a warning.
+    If a floor was met, or a host carries what it did in the baseline, what differs from peers is a warning.
 
-    Numbers that nothing judged are no pass: two hosts without a floor and a baseline, or rates so uneven that
-    only a host below a tenth would be named, end with exit code 3.
+    Numbers that nothing judged are no pass: two hosts without a floor and a baseline, rates so uneven that
+    only a host below a tenth would be named, links of which some carry far more than most, or a pair that was
+    not measured, end with exit code 3.
 
     What to do: check the speed and the error counters of the host's port and of the switch port at the other
     end; exchange cable or optics with a fast host, and see whether the fault moves with them.

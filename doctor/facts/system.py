@@ -278,6 +278,9 @@ def _nameplate(capture: Capture) -> Nameplate:
     )
 
 
+_EMPTY = r"|(.)\1*|none|n/?a|unknown|invalid|empty|not (applicable|available|specified)|default string"
+NO_SERIAL = re.compile(_EMPTY + r"|0?123456789|.*\bserial\b.*|.*o\.e\.m.*", re.I)
+"""What a maker leaves in place of a serial number."""
 NAMEPLATE = Fact(
     "nameplate",
     Read(

@@ -6,7 +6,6 @@ least that was likely. Nothing is said while the processors are busier than they
 """
 
 import math
-import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,7 +16,7 @@ from doctor import __version__
 from doctor.baseline import LINKS, SCHEMA, Baseline, Facts, Kind, Measure, OneHost, Value
 from doctor.facts.baseline import UNSTEADY, ChangedFact, SinceBaseline, SlowerLinks
 from doctor.facts.smoke import JudgedRun
-from doctor.facts.system import NAMEPLATE
+from doctor.facts.system import NAMEPLATE, NO_SERIAL
 from doctor.judge.fact_changes import OF_THE_MOMENT, SIZES, TITLES, differ, shown
 from doctor.judge.fact_table import COLUMNS, fact_table
 from doctor.judge.link_rates import link_rates, load
@@ -30,11 +29,6 @@ OF_THE_RUN = {"reached_by", "rank_address"}
 OWN = {column.key for column in COLUMNS if column.kind == "own"}
 OF_PYTHON = {"python", "torch", "torch_npu", "mindspore"}
 """What another interpreter has otherwise."""
-NO_SERIAL = re.compile(
-    r"|(.)\1*|none|n/?a|unknown|invalid|empty|not (applicable|available|specified)|default string"
-    r"|0?123456789|.*\bserial\b.*|.*o\.e\.m.*",
-    re.I,
-)
 SAME_RATE = 0.02
 LEAST, TIMES_NOISE, ENOUGH_HOSTS = 0.1, 6, 3
 OF_THE_LEAST = 0.25
@@ -70,8 +64,6 @@ def baseline_of(runs: Sequence[GoodRun]) -> Baseline:
     loads, backends = [0.0], {""}
     for run in runs:
         serials |= {host: own for host, own in _serials(run.reading).items() if host in run.hosts}
-    serials = _unlike(serials)
-    for run in runs:
         for host, own in _facts_by_host(run.reading).items():
             if host in run.hosts:
                 facts[host].append(own)
@@ -82,7 +74,7 @@ def baseline_of(runs: Sequence[GoodRun]) -> Baseline:
                 if host in run.hosts:
                     links[host].append(measures)
     known = {host: _common(own) for host, own in facts.items()}
-    alike = len(backends) == 2
+    alone, alike = _unlike(serials), len(backends) == 2
     rates = {host: _together(own) for host, own in links.items()} if alike else {}
     kinds = _kinds(known)
     shared = {
@@ -100,7 +92,7 @@ def baseline_of(runs: Sequence[GoodRun]) -> Baseline:
         hosts={
             host: OneHost(
                 of_kind[host],
-                serials.get(host, ""),
+                alone.get(host, ""),
                 _own_facts(known[host], shared[of_kind[host]].facts),
                 _own_rates(rates.get(host, {}), shared[of_kind[host]].links),
             )
@@ -266,9 +258,10 @@ def _by_hosts(
     return {hosts: tuple(facts) for hosts, facts in found.items()}
 
 
-def _links(
-    reading: Reading, baseline: Baseline, entries: Mapping[str, str]
-) -> tuple[Sequence[SlowerLinks], str, Mapping[tuple[str, int], bool]]:
+Links = tuple[tuple[SlowerLinks, ...], str, Mapping[tuple[str, int], bool]]
+
+
+def _links(reading: Reading, baseline: Baseline, entries: Mapping[str, str]) -> Links:
     """The links that are slower, why nothing could be compared, and which ends are steady."""
     whole = _whole_run(reading)
     if whole is None:
@@ -279,17 +272,12 @@ def _links(
         key: {h: (then[h][key], own[key]) for h, own in now.items() if key in own and key in then[h]}
         for key in LINKS
     }
-    if not any(both.values()):
-        return (), OTHERWISE, {}
     if whole.plan.backend != baseline.backend:
         return (), f"the rates of the baseline are those of {baseline.backend or 'several backends'}", {}
     busy = load(whole.result)
     if busy > baseline.load + BUSIER:
-        return (
-            (),
-            f"the processors are busier than then: a load of {busy:g} a core, {baseline.load:g} then",
-            {},
-        )
+        why = f"the processors are busier than then: a load of {busy:g} a core, {baseline.load:g} then"
+        return (), why, {}
     pair = whole.plan.hosts if len(whole.plan.hosts) == 2 else ()
     found: list[SlowerLinks] = []
     for key, own in both.items():
@@ -300,7 +288,7 @@ def _links(
         for host, (was, is_now) in both[key].items()
     }
     why = "" if found or any(steady.values()) else UNSTEADY if steady else OTHERWISE
-    return found, why, steady
+    return tuple(found), why, steady
 
 
 def _slower_by_kind(

@@ -118,8 +118,9 @@ def _explained(bad: Collection[Way], every: Collection[Way], hosts: Sequence[str
         yield Culprit("all links carry", tuple(hosts), bad)
         return
     left = {*bad}
+    suspects = sorted({host for way in bad for host in way})
     for words, ends in ((CARRY, (0, 1)), (SENDS, (0,)), (RECEIVES, (1,))):
-        for host in hosts if len(hosts) > 2 else ():
+        for host in suspects if len(hosts) > 2 else ():
             own = [way for way in every if any(way[end] == host for end in ends)]
             if left.intersection(own) and all(way in bad for way in own):
                 yield Culprit(words, (host,), own)

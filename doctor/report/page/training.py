@@ -161,8 +161,9 @@ def _judged(report: Report) -> Iterator[Words]:
         ("smoke-straggler", "no rank is slow", "slow ranks"),
         ("smoke-slow-link", "no link is slow" if compared else "", "slow links"),
     ):
-        statuses = {result.status for result in report.results if result.check == check}
-        if check in blamed or (check == "smoke-straggler" and "smoke-contention" in blamed):
+        both = (check, "accept-slow-link") if check == "smoke-slow-link" else (check,)
+        statuses = {result.status for result in report.results if result.check in both}
+        if blamed.intersection(both) or (check == "smoke-straggler" and "smoke-contention" in blamed):
             yield Words(bad, BAD)
         elif statuses == {Status.PASS} and good:
             yield Words(good, GOOD)

@@ -123,7 +123,10 @@ def _fitted(hosts: Sequence[str], value: Mapping[Way, float]) -> dict[End, float
     """What each sender and receiver adds to the usual, by sweeps of medians."""
     ends = [(host, end) for end in (0, 1) for host in hosts]
     effects = dict.fromkeys(ends, 0.0)
-    own = {end: [way for way in value if way[end[1]] == end[0]] for end in ends}
+    own: dict[End, list[Way]] = {end: [] for end in ends}
+    for way in value:
+        own[way[0], 0].append(way)
+        own[way[1], 1].append(way)
     for _ in range(SWEEPS):
         for side in (0, 1):
             usual = median(value[way] - effects[way[0], 0] - effects[way[1], 1] for way in value)

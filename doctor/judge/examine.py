@@ -47,7 +47,7 @@ from doctor.judge.verdict import (
     host_reports,
     untrained,
 )
-from doctor.judge.waived import not_needed, waive
+from doctor.judge.waived import not_needed, waiving
 from doctor.model import Finding, MissingFact, Result, View
 from doctor.probe import HostAnswer
 from doctor.recording import Recording
@@ -113,8 +113,7 @@ def build_report(
     recording = replace(reading.recording, way=_with_ranks(reading.recording.way, plan))
     hung = _reported_hung_tools(prepared.checks, recording)
     case = _inputs(reading, prepared, hung)
-    results = _results(case, reading, prepared)
-    found = _findings(results, recording, prepared, playbook, facts)
+    found, results = _judged(_results(case, reading, prepared), recording, prepared, playbook, facts)
     products = {host: str(getattr(facts.get(host, DEVICES), "product", "unknown")) for host in facts.hosts}
     unread = frozenset() if tentative else to_be_read(plan, products, reading.runs)
     rules = replace(prepared.rules, npu_network=unread)
@@ -161,20 +160,21 @@ def _since(reading: Reading, prepared: PreparedExam) -> SinceBaseline | MissingF
     return since(reading, baseline)
 
 
-def _results(case: Inputs, reading: Reading, prepared: PreparedExam) -> tuple[Result, ...]:
+def _results(case: Inputs, reading: Reading, prepared: PreparedExam) -> list[Result]:
     exam, hosts = prepared.exam, reading.recording.hosts
     needed = needed_on(hosts, case.facts, case.expect, case.givens[LAUNCHES.name], reading.runs)
     judged = judge_alone(prepared.checks, case, reading, exam) if exam.alone else judge(prepared.checks, case)
-    weighed_results = [weighed(result, needed) for result in judged]
-    return waive(weighed_results, reading.recording.wishes.waivers, reading.recording.started[:10])
+    return [weighed(result, needed) for result in judged]
 
 
-def _findings(
+def _judged(
     results: Sequence[Result], recording: Recording, prepared: PreparedExam, playbook: Playbook, facts: Facts
-) -> tuple[Finding, ...]:
+) -> tuple[tuple[Finding, ...], tuple[Result, ...]]:
+    """The findings, and the results as they are waived."""
     checks = {check.id: check for check in prepared.checks}
-    folded = fold_findings(results, checks, _views(facts), playbook.fill, _vendors(facts))
-    return fitting(folded, recording, prepared.name, checks, facts)
+    waive = waiving(recording.wishes.waivers, recording.started[:10])
+    found, waived = fold_findings(results, checks, _views(facts), playbook.fill, _vendors(facts), waive)
+    return fitting(found, recording, prepared.name, checks, facts), waived
 
 
 def _run_info(recording: Recording, prepared: PreparedExam, *, replayed: bool) -> RunInfo:

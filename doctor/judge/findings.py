@@ -1,12 +1,13 @@
 """Results -> findings: equal ones folded over hosts, symptoms linked to causes, the most damage first."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from doctor.api import Check, grouped
 from doctor.judge.causes import link_causes
+from doctor.judge.waived import Waive
 from doctor.model import (
     Damage,
     Finding,
@@ -61,17 +62,54 @@ def fold_findings(
     sights: Views,
     fill: FillRemedy,
     vendors: Vendors = MappingProxyType({}),
-) -> tuple[Finding, ...]:
-    """`fill` makes the commands from a remedy's name, values and vendors of devices."""
+    waive: Waive = lambda result: [result],
+) -> tuple[tuple[Finding, ...], tuple[Result, ...]]:
+    """The findings and the results, as they are waived. Causes are linked before: whom a cause clears is not
+    accused because the cause is known. `fill` makes the commands from a remedy's name, values and vendors of
+    devices.
+    """
     folder = _Folder(checks, sights, fill, vendors)
     groups: dict[object, list[Result]] = {}
     for number, result in enumerate(results):
         if result.status not in (Status.PASS, Status.SKIP):
             groups.setdefault(folder.key(result) or number, []).append(result)
-    made = [folder.finding(str(number), group) for number, group in enumerate(groups.values())]
-    ordered = _order(link_causes(made, checks), checks)
+    numbered = {str(number): group for number, group in enumerate(groups.values())}
+    linked = link_causes([folder.finding(id, group) for id, group in numbered.items()], checks)
+    parts = {id(own): [*waive(_narrowed(own, each))] for each in linked for own in numbered[each.id]}
+    made: dict[str, list[Finding]] = defaultdict(list)
+    for each in linked:
+        by_waiver = grouped((part.waiver, part) for own in numbered[each.id] for part in parts[id(own)])
+        for n, alike in enumerate(by_waiver.values()):
+            made[each.id].append(replace(folder.finding(f"{each.id}/{n}", alike), because=each.because))
+    apart = [
+        replace(f, because=_part_of(made[f.because], f)) if f.because else f
+        for several in made.values()
+        for f in several
+    ]
+    ordered = _order(apart, checks)
     numbers = {finding.id: f"f{n}" for n, finding in enumerate(ordered, 1)}
-    return tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
+    found = tuple(replace(f, id=numbers[f.id], because=numbers.get(f.because or "")) for f in ordered)
+    return found, tuple(row for result in results for row in _rows(result, parts.get(id(result), ())))
+
+
+def _narrowed(result: Result, finding: Finding) -> Result:
+    """The result, without the suspects whom the cause of its finding clears."""
+    problem = result.problem
+    if problem is None or problem.confidence is finding.confidence:
+        return result
+    own = replace(problem, summary=finding.summary, confidence=finding.confidence, hosts=finding.hosts)
+    return replace(result, hosts=finding.hosts, problem=own)
+
+
+def _rows(result: Result, parts: Sequence[Result]) -> Sequence[Result]:
+    """The result as it is waived. It also keeps cleared suspects: they were looked at."""
+    whole = len(parts) == 1
+    return [replace(result, status=parts[0].status, waiver=parts[0].waiver)] if whole else parts or [result]
+
+
+def _part_of(cause: Sequence[Finding], symptom: Finding) -> str:
+    """The part of the cause that is on the hosts of the symptom."""
+    return next((each for each in cause if {*each.hosts} >= {*symptom.hosts}), cause[0]).id
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +130,7 @@ class _Folder:
             return None
         words = (problem.summary, problem.subject, problem.expected, problem.actual, problem.confidence)
         view = (self.sights.seen_from(result), self.sights.whose(result, self.checks.get(result.check)))
-        rest = (tuple(sorted(problem.values.items())), result.waiver)
-        return (result.check, result.status, view, words, *rest)
+        return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
 
     def finding(self, id: str, group: Sequence[Result]) -> Finding:
         first = group[0]
@@ -161,7 +198,8 @@ def _order(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Findin
         return _ORDER[finding.status], damage, bool(finding.hosts), -number, -len(finding.hosts)
 
     ranked = sorted(found, key=place)
-    known = {finding.id for finding in found}
+    # A fault does not stand behind what is waived.
+    known = {finding.id for finding in found if finding.status is not Status.WAIVED}
     behind = grouped((finding.because, finding) for finding in ranked if finding.because in known)
     ordered: list[Finding] = []
 

@@ -2,41 +2,51 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
-from doctor.model import Problem, Result, Status, Waiver
+from doctor.model import Confidence, Problem, Result, Status, Waiver
 from doctor.text.nodeset import fold
 
 _NUMBERED = re.compile(r"(device|port|rank)s? +([0-9]{1,6}(?: *, *[0-9]{1,6})*)")
 _BAD = (Status.FAIL, Status.WARN)
 _Waivers = Mapping[tuple[str, str], Sequence[Waiver]]
+Waive = Callable[[Result], Iterable[Result]]
+"""Makes of a result its parts, by what waives them."""
 
 
-def waive(results: Sequence[Result], waivers: Sequence[Waiver], day: str) -> tuple[Result, ...]:
-    """`day` is that of the run, in UTC. A result that names several culprits is waived for each by itself."""
+def waiving(waivers: Sequence[Waiver], day: str) -> Waive:
+    """`day` is that of the run, in UTC."""
     known: dict[tuple[str, str], list[Waiver]] = defaultdict(list)
     for each in waivers:
         for host in each.hosts:
             known[each.check, host].append(each)
-    return tuple(part for result in results for part in _parts(result, known, day))
+    return partial(_parts, known=known, day=day)
 
 
 def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
-    """The result, split by what waives it."""
+    """Each culprit is waived by itself; suspects only together, since one of them is at fault. A waiver that
+    has expired is told and changes nothing else.
+    """
     problem = result.problem
     if result.status not in _BAD or problem is None or not result.hosts:
         yield result
         return
+    told = {host: _waiver_of(known.get((result.check, host), ()), problem, host) for host in result.hosts}
+    held = {host: waiver for host, waiver in told.items() if waiver and waiver.until >= day}
+    if problem.confidence is Confidence.SUSPECT:
+        least = min(held.values(), key=lambda each: each.until, default=None)
+        held = dict.fromkeys(held, least) if least and len(held) == len(told) else {}
     groups: dict[Waiver | None, list[str]] = {}
     for host in result.hosts:
-        waiver = _waiver_of(known.get((result.check, host), ()), problem, host)
-        groups.setdefault(waiver, []).append(host)
+        groups.setdefault(held.get(host), []).append(host)
     for waiver, hosts in groups.items():
         where = tuple(place for place in problem.where if len(groups) == 1 or place.host in (None, *hosts))
         own = replace(problem, where=where, hosts=tuple(hosts) if problem.hosts else ())
-        status = Status.WAIVED if waiver and waiver.until >= day else result.status
-        yield replace(result, hosts=tuple(hosts), status=status, problem=own, waiver=waiver)
+        status = Status.WAIVED if waiver else result.status
+        over = next(filter(None, (told[host] for host in hosts if host not in held)), None)
+        yield replace(result, hosts=tuple(hosts), status=status, problem=own, waiver=waiver or over)
 
 
 def _waiver_of(waivers: Iterable[Waiver], problem: Problem, host: str) -> Waiver | None:

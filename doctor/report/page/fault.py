@@ -151,7 +151,8 @@ def _card(fault: Fault, report: Report) -> Card:
     finding = fault.first
     kind, who, view = word(finding), culprit(finding, report.called), seen_from(finding)
     more = [*rows(fault, finding, report.called), *_evidence(fault, report)]
-    if fault.cause is None and finding.status is not Status.WAIVED:  # fixing the cause fixes the symptom
+    leads = fault.cause is None or fault.cause.status is Status.WAIVED  # fixing the cause fixes the symptom
+    if leads and finding.status is not Status.WAIVED:
         more += [*_typed(fault, finding, report), *_verify(fault, finding, report)]
     return Card(
         kind,
@@ -162,7 +163,7 @@ def _card(fault: Fault, report: Report) -> Card:
         finding.check,
         tuple(more),
         ids=tuple(each.id for each in fault.findings),
-        follows=fault.cause is not None,
+        follows=not leads,
     )
 
 

@@ -74,7 +74,7 @@ def told(results: Iterable[Result], *others: tuple[str, str, Status]) -> dict[st
         Result(check, (host,), status, problem=Problem("ill", where=(Place(host=host),)))
         for check, host, status in others
     ]
-    found = fold_findings([*results, *made], CHECKS, Views({}), load_remedies().fill)
+    found = fold_findings([*results, *made], CHECKS, Views({}), load_remedies().fill)[0]
     return {finding.check: finding for finding in found}
 
 

@@ -41,7 +41,7 @@ def fill_remedy(name: str, values: Values, vendors: Container[str]) -> Remedy | 
 
 
 def folded(results: Iterable[Result], views: Mapping[str, View] | None = None) -> tuple[Finding, ...]:
-    return fold_findings(list(results), CHECKS, Views(views or {}), fill_remedy)
+    return fold_findings(list(results), CHECKS, Views(views or {}), fill_remedy)[0]
 
 
 def shown(found: Iterable[Finding]) -> list[tuple[str, str, str | None]]:
@@ -125,7 +125,7 @@ def test_faults_of_one_check_count_together() -> None:
     alike = [Result("load", (host,), FAIL, problem=Problem("sad")) for host in ("n1", "n2")]
     own = [Result("shm", (host,), FAIL, problem=Problem(f"{host} MB")) for host in ("n3", "n4", "n5")]
     known = {**CHECKS, "shm": made("shm", damage=Damage.LOAD)}
-    found = fold_findings([*alike, *own], known, Views({}), fill_remedy)
+    found = fold_findings([*alike, *own], known, Views({}), fill_remedy)[0]
     assert [f.check for f in found] == ["shm", "shm", "shm", "load"]
 
 
@@ -178,7 +178,7 @@ def test_a_sure_cause_clears_the_other_suspects() -> None:
 
 def test_checks_that_explain_each_other_are_all_kept() -> None:
     circle = {"x": made("x", "y"), "y": made("y", "x")}
-    found = fold_findings([result("x", "a"), result("y", "a")], circle, Views({}), fill_remedy)
+    found = fold_findings([result("x", "a"), result("y", "a")], circle, Views({}), fill_remedy)[0]
     assert sorted(f.check for f in found) == ["x", "y"]
 
 

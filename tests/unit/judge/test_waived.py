@@ -1,13 +1,27 @@
 """What a waiver covers, what it leaves alone, and what every output says of it."""
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from doctor.api import Check
+from doctor.judge.findings import Views, fold_findings
 from doctor.judge.verdict import Report
-from doctor.judge.waived import not_needed, waive
-from doctor.model import HostStatus, Place, Problem, Result, Status, Verdict, Waiver
+from doctor.judge.waived import not_needed, waiving
+from doctor.model import (
+    UNDECIDED,
+    Confidence,
+    HostStatus,
+    Place,
+    Problem,
+    Result,
+    Scope,
+    Status,
+    Verdict,
+    Waiver,
+)
 from doctor.report.out.formats import check_html, check_markdown, json_of
 from doctor.report.start.go import go_line
 from tests.support.cases import cases
@@ -18,6 +32,11 @@ from tests.support.reports import NAMES, SMALL_SHM, report, text
 DAY = "2026-11-20"
 LATER, BEFORE = "2027-01-31", "2026-01-31"
 
+CHECKS = {
+    id: Check(id, id, (), Scope.CLUSTER, lambda: iter(()), "", "", causes=causes)
+    for id, causes in (("cause", ()), ("symptom", ("cause",)))
+}
+
 
 def waiver(hosts: str = "a", subject: str = "", until: str = LATER, check: str = "x") -> Waiver:
     return Waiver(check, tuple(hosts), "a cable is on its way", "ops", until, subject, "w.yaml:2:3")
@@ -27,6 +46,10 @@ def failed(hosts: str, *where: Place, subject: str | None = None, status: Status
     return Result(
         "x", tuple(hosts), status, None, Problem("s", subject=subject, hosts=tuple(hosts), where=where)
     )
+
+
+def waive(results: Sequence[Result], waivers: Sequence[Waiver], day: str) -> tuple[Result, ...]:
+    return tuple(part for each in results for part in waiving(waivers, day)(each))
 
 
 def states(*results: Result) -> dict[str, str]:
@@ -74,6 +97,26 @@ def test_what_is_no_longer_there_is_said_once_and_only_if_it_is_decided() -> Non
     (note,) = not_needed([waiver("abcd")], [passed, Result("x", ("c",), Status.UNKNOWN, "?")])
     assert note == "x passes on a,b: the waiver of ops until 2027-01-31 is no longer needed there"
     assert not [*not_needed([waiver()], [failed("a")])]
+
+
+@cases
+def test_a_known_cause_accuses_nobody_whom_it_clears(
+    causes: tuple[str, ...], waivers: tuple[tuple[str, str, str], ...], found: tuple[str, ...]
+) -> None:
+    """Nothing from `a` reaches `b`; `causes` are results of what explains that."""
+    link = Problem(f"no answer{UNDECIDED}", where=(Place("b", peer="a"),), confidence=Confidence.SUSPECT)
+    results = [
+        *(Result("cause", tuple(hosts), Status.FAIL, None, Problem("drops")) for hosts in causes),
+        Result("symptom", ("a", "b"), Status.FAIL, None, link),
+    ]
+    held = [waiver(hosts, until=until, check=check) for check, hosts, until in waivers]
+    made, rows = fold_findings(results, CHECKS, Views({}), lambda *_: None, waive=waiving(held, DAY))
+    known = {each.id: each.check for each in made}
+    assert [
+        f"{each.check} {each.nodeset} {each.status.value} {known.get(each.because or '', '-')}"
+        for each in made
+    ] == list(found)
+    assert {each.status for each in made} == {each.status for each in rows}
 
 
 def shm(*waivers: Waiver) -> Report:

@@ -32,6 +32,7 @@ from doctor.facts.routing import POLICY, Policy
 from doctor.facts.run import ANSWERED, MESH
 from doctor.firewall import Decision, Ruleset, opening
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, unproved
+from doctor.model import MOST_PLACES
 from doctor.rules.policy import lost_by_rules
 from doctor.rules.ways import MANY, between, by_firewalls, is_guessed, peers_in, proved_blames
 
@@ -144,7 +145,9 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan, severity: Severi
         actual=_actual(blame, mesh),
         hosts=blame.hosts,
         subject=subject,
-        where=tuple(Place(host=link.target, port=link.port, peer=link.source) for link in blame.links[:64]),
+        where=tuple(
+            Place(host=link.target, port=link.port, peer=link.source) for link in blame.links[:MOST_PLACES]
+        ),
         confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         severity=severity,
         evidence=tuple(_evidence(link) for link in blame.links[:8]),

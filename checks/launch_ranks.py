@@ -58,6 +58,7 @@ from doctor.job.launch.ranks import (
     visible_devices,
     world_of_launch,
 )
+from doctor.model import MOST_PLACES
 from doctor.rules.launch_names import LaunchNames, remark, some
 from doctor.rules.launch_tables import another_size, not_in_table
 
@@ -272,7 +273,7 @@ def _missing(names: LaunchNames, absent: MissingRanks) -> Problem:
                 rank=None if absent.by_device else rank,
                 device=devices.get(rank),
             )
-            for rank in absent.ranks[:64]
+            for rank in absent.ranks[:MOST_PLACES]
         ),
         confidence=Confidence.STRONG,
         evidence=(

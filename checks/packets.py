@@ -19,6 +19,7 @@ from doctor.api import (
 )
 from doctor.facts.run import MESH
 from doctor.mesh import Link, MeshBlame, MeshResult, culprits, not_carried
+from doctor.model import MOST_PLACES
 from doctor.rules.ways import between, is_guessed
 
 SHOWN = 4
@@ -78,7 +79,9 @@ def _problem(blame: MeshBlame, mesh: MeshResult, plan: JobPlan) -> Problem:
         actual=f"{len(lost)} of {len(lost) + len(arrived)} ways lost what they carried",
         hosts=blame.hosts,
         subject=between(blame.links),
-        where=tuple(Place(host=way.target, port=way.port, peer=way.source) for way in blame.links[:64]),
+        where=tuple(
+            Place(host=way.target, port=way.port, peer=way.source) for way in blame.links[:MOST_PLACES]
+        ),
         confidence=Confidence.CERTAIN if decided else Confidence.SUSPECT,
         severity=Severity.WARN if guessed else None,
         evidence=tuple(_evidence(way, mesh) for way in list(lost.values())[:8]),

@@ -21,14 +21,13 @@ from doctor.api import (
     probably,
 )
 from doctor.facts.run import CUT_OFF, UNREACHED, PartialAnswer
-from doctor.model import UnreachedHost, UnreachedKind
+from doctor.model import MOST_PLACES, UnreachedHost, UnreachedKind
 
 NEARLY_ALL = 0.9
 UNKNOWN = (UnreachedKind.DEADLINE, UnreachedKind.ASTRAY)
 UNRESOLVED = (UnreachedKind.NAME, UnreachedKind.DEADLINE, UnreachedKind.CONTROLLER)
 """Failures before or instead of a name that was resolved."""
 SLURM = (UnreachedKind.NODE, UnreachedKind.STEP)
-MOST_PLACES = 64
 MOST_KEYS = 16
 OWN_KEYS = "for key in /etc/ssh/ssh_host_*_key.pub; do ssh-keygen -lf $key; done"
 _KEY = re.compile(r"[!-~]{1,300} ([a-z0-9@.-]{1,64}) (SHA256:[A-Za-z0-9+/]{43})")

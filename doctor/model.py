@@ -57,6 +57,8 @@ class Confidence(str, Enum):
     SUSPECT = "suspect"
 
 
+MOST_PLACES = 64
+"""The most places of a problem: of so many, others may be left out."""
 UNDECIDED = "; undecided which of them is at fault"
 _FACT = re.compile(r"^[\w-]+: ")
 """Ends the summary of a fault that names every suspect; it is removed if a cause decides."""

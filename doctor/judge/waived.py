@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from doctor.model import Confidence, Problem, Result, Status, Waiver
+from doctor.model import MOST_PLACES, Confidence, Problem, Result, Status, Waiver
 from doctor.text.nodeset import fold
 
-_NUMBERED = re.compile(r"(device|port|rank)s? +([0-9]{1,6}(?: *, *[0-9]{1,6})*)")
+_SPAN = "[0-9]{1,6}(?:-[0-9]{1,6})?"
+_NUMBERED = re.compile(rf"(device|port|rank)s? +({_SPAN}(?: *, *{_SPAN})*)")
 _BAD = (Status.FAIL, Status.WARN)
 _Waivers = Mapping[tuple[str, str], Sequence[Waiver]]
 Waive = Callable[[Result], Iterable[Result]]
@@ -59,10 +60,17 @@ def _covers(subject: str, problem: Problem, host: str) -> bool:
     """Whether nothing but the subject is at fault: a waiver of device 3 does not cover devices 3 and 5."""
     if not subject or subject == problem.subject:
         return True
-    if not (found := _NUMBERED.fullmatch(subject.lower())):
+    if not (found := _NUMBERED.fullmatch(subject.lower())) or len(problem.where) >= MOST_PLACES:
         return False
     own = {getattr(place, found[1]) for place in problem.where if place.host in (None, host)}
-    return bool(own) and own <= {int(each) for each in found[2].split(",")}
+    if (said := (problem.subject or "").lower()).startswith(found[1]):  # `where` may begin a range only
+        own |= _numbers(named) if (named := _NUMBERED.fullmatch(said)) else {None}
+    return bool(own) and own <= _numbers(found)
+
+
+def _numbers(named: re.Match[str]) -> set[int]:
+    spans = (each.partition("-") for each in named[2].split(","))
+    return {n for first, _, last in spans for n in range(int(first), int(last or first) + 1)}
 
 
 def not_needed(waivers: Iterable[Waiver], results: Iterable[Result]) -> Iterator[str]:

@@ -100,6 +100,15 @@ def test_what_is_no_longer_there_is_said_once_and_only_if_it_is_decided() -> Non
 
 
 @cases
+def test_a_numbered_subject_covers_only_what_is_told_whole(
+    said: str | None, ports: tuple[int, ...], times: int, waived: bool
+) -> None:
+    found = failed("a", *(Place("a", port=each) for each in ports * times), subject=said)
+    (done,) = waive([found], [waiver(subject="ports 60000,60001")], DAY)
+    assert (done.status is Status.WAIVED) == waived
+
+
+@cases
 def test_a_known_cause_accuses_nobody_whom_it_clears(
     causes: tuple[str, ...], waivers: tuple[tuple[str, str, str], ...], found: tuple[str, ...]
 ) -> None:

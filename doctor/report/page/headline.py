@@ -42,8 +42,9 @@ def verdict_word(report: Report) -> tuple[str, CardKind]:
     name, kind = VERDICTS[report.verdict]
     if report.run.stopped_by is not None:
         return "Interrupted", kind if report.verdict is Verdict.FAULTY else CardKind.OPEN
-    if report.again and all(each.now is RecheckState.FIXED for each in report.again):
-        return "Fixed", kind
+    if report.again and report.verdict is Verdict.HEALTHY:
+        fixed = all(each.now is RecheckState.FIXED for each in report.again)
+        return ("Fixed", kind) if fixed else ("Waived", CardKind.WARN)
     if report.verdict is Verdict.HEALTHY and report.trouble:
         return name, CardKind.WARN
     return name, kind
@@ -87,7 +88,8 @@ def _cut(names: Sequence[str]) -> str:
 
 def last_line(report: Report) -> str:
     """The verdict, with every culprit: "5 of 8 hosts are faulty: node2 NPU 3 (device network), ..."."""
-    return _verdict_line(report) + (f" Waived: {said}." if (said := waived(report)) else "")
+    said = "" if report.again else waived(report)  # which says that itself
+    return _verdict_line(report) + (f" Waived: {said}." if said else "")
 
 
 def _verdict_line(report: Report) -> str:

@@ -22,7 +22,7 @@ from doctor.model import (
     View,
 )
 from doctor.report.page.card import CardKind
-from doctor.report.page.headline import verdict_word
+from doctor.report.page.headline import last_line, verdict_word
 from tests.support.cases import cases
 
 FAIL, WARN, UNKNOWN, CRASH = Status.FAIL, Status.WARN, Status.UNKNOWN, Status.CRASH
@@ -138,6 +138,16 @@ def test_what_was_looked_at_again_decides_although_other_hosts_are_not_proved() 
     assert (made(untrained="b").verdict.value, fixed.verdict.value) == ("inconclusive", "healthy")
     cut = replace(made(stopped_by=2, untrained="b"), again=fixed.again)
     assert cut.verdict.value == "inconclusive"
+
+
+@cases
+def test_what_is_said_of_a_run_that_looked_again(
+    now: tuple[RecheckState, ...], found: tuple[Status, ...], word: str, line: str
+) -> None:
+    before = EarlierFinding("f1", "x", ("a",), (), "x")
+    again = tuple(Recheck(before, each) for each in now)
+    of = replace(made(*(finding("x", each, "b") for each in found)), again=again, again_from="r.json")
+    assert (verdict_word(of)[0], last_line(of)) == (word, line)
 
 
 def test_the_word_of_a_cut_run_is_red_only_if_something_is_faulty() -> None:

@@ -3,7 +3,7 @@
 A machine is known by its serial number where a run says it, since names move; else by its name. A run decides
 about a machine if it was faulty there, or healthy and everything that was last wrong was looked at again. A
 host that did not answer is not decided, and a consequence of another fault is nobody's. A check that is
-waived was looked at, and is no fault.
+waived is no fault, but what was open stays open until it passes.
 """
 
 from collections import Counter, defaultdict
@@ -17,9 +17,6 @@ from doctor.model import HostStatus, Status
 
 SOON = 7
 """Days within which a fault that comes back was never gone for long."""
-_LOOKED = (Status.PASS, Status.WAIVED)
-
-
 Faults = Mapping[str, None]
 """The checks that failed, in the order of the findings."""
 
@@ -147,7 +144,7 @@ def _passed(report: KeptReport, wanted: Collection[str]) -> Mapping[str, set[str
     """Host -> the wanted checks that passed there."""
     passed: dict[str, set[str]] = defaultdict(set)
     for result in report.results:
-        if result.check and result.status in _LOOKED and result.check in wanted:
+        if result.check and result.status is Status.PASS and result.check in wanted:
             for host in result.hosts:
                 passed[host].add(result.check)
     return passed

@@ -134,11 +134,18 @@ def test_a_host_that_did_not_answer_and_a_consequence_are_no_faults() -> None:
     assert (one([victim]).faulty, one([victim], "b").faulty) == (0, 1)
 
 
-def test_a_waived_fault_was_looked_at_and_is_none() -> None:
-    waived = run(1, ["a"], {}, looked=["shm-small"])
-    waived["results"].append({"check": "gpu-xid", "status": "waived", "hosts": ["a"]})
-    found = one([run(0, ["a"], {"a": "gpu-xid"}), waived])
-    assert (found.runs, found.faulty) == (2, 1)
+def test_a_waived_fault_is_none_and_was_not_repaired() -> None:
+    def waived(day: float) -> dict[str, Any]:
+        made = run(day, ["a", "b"], {}, looked=["shm-small"])
+        made["results"].append({"check": "gpu-xid", "status": "waived", "hosts": ["a"]})
+        return made
+
+    assert (one([waived(0)]).runs, one([waived(0)]).faulty) == (1, 0)
+    days = range(12)
+    both = [each for day in days for each in (run(day, ["a", "b"], {"a": "gpu-xid"}), waived(day + 0.5))]
+    found = one(both)
+    assert (found.faulty, found.undecided, found.fell) == (12, 12, {"gpu-xid": 1})
+    assert found.checks["gpu-xid"].returns == 0
 
 
 def test_a_machine_keeps_its_history_under_a_new_name() -> None:

@@ -126,7 +126,7 @@ def _part(finding: FindingEntry, host: str) -> set[PlaceEntry]:
 def _undecided(finding: FindingEntry, host: str, other: Saved) -> str:
     """Why the other run does not say whether the host has this fault; empty if it does."""
     rows = [row for row in other.results if row.check == finding.check and (not host or host in row.hosts)]
-    if any(row.status in (Status.PASS, *BAD) for row in rows):
+    if any(row.status in (Status.PASS, Status.WAIVED, *BAD) for row in rows):
         return ""
     silent = next((each for each in other.hosts if each.name == host and each.status == "unexamined"), None)
     if silent is not None:

@@ -145,6 +145,33 @@ def test_another_device_of_the_host_is_another_fault(tmp_path: Path, report: dic
     }
 
 
+def waived(report: dict[str, Any], check: str, device: int | None = None) -> dict[str, Any]:
+    """The report as if the findings of a check were waived, and of another device if one is given."""
+    later = copy.deepcopy(report)
+    for each in (*later["findings"], *later["results"]):
+        if each["check"] == check and each["status"] in ("fail", "waived"):
+            each["status"] = "waived"
+            for place in each.get("where", ()) if device is not None else ():
+                place["device"] = device
+    return later
+
+
+@cases
+def test_a_waived_fault_is_still_there_and_hides_no_other(
+    device: int | None,
+    forth: tuple[str, ...],
+    back: tuple[str, ...],
+    codes: tuple[int, int],
+    tmp_path: Path,
+    report: dict[str, Any],
+) -> None:
+    other, check = waived(report, "device-link-down", device), "device-link-down"
+    for two, wanted, code in (((report, other), forth, codes[0]), ((other, report), back, codes[1])):
+        found, said = compared(tmp_path, *two)
+        own = [each for each in said["diff"]["changes"] if each["check"] == check]
+        assert (found, [f"{each['state']} {each['why']}" for each in own]) == (code, list(wanted))
+
+
 def test_a_warning_that_became_a_fault_is_new(tmp_path: Path, report: dict[str, Any]) -> None:
     before = copy.deepcopy(report)
     for each in before["findings"]:

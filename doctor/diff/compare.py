@@ -72,7 +72,7 @@ def _changes(before: Saved, after: Saved, both: set[str]) -> Iterator[Change]:
             found[kind].append(Change(kind, finding, hosts, why))
     for finding in before.findings:
         for kind, hosts, why in _split(finding, after, both, ChangeKind.GONE, ChangeKind.OPEN):
-            if kind is not ChangeKind.STILL:
+            if kind is not ChangeKind.STILL or why:
                 found[kind].append(Change(kind, finding, hosts, why))
     order = (ChangeKind.NEW, ChangeKind.ALONE, ChangeKind.OPEN, ChangeKind.STILL, ChangeKind.GONE)
     for kind in order:
@@ -92,8 +92,8 @@ def _split(
         if host and host not in both:
             continue
         why = ""
-        if _has(finding, host, other.findings):
-            kind = ChangeKind.STILL
+        if same := {each.status for each in _same(finding, host, other.findings)}:
+            kind, why = ChangeKind.STILL, "the other run waives it" if same == {Status.WAIVED} else ""
         elif why := _undecided(finding, host, other):
             kind = undecided
         else:
@@ -103,16 +103,17 @@ def _split(
         yield kind, tuple(filter(None, hosts)), why
 
 
-def _has(finding: FindingEntry, host: str, others: Iterable[FindingEntry]) -> bool:
-    """Whether one of them is the same fault of the same part of the host, and not less severe."""
+def _same(finding: FindingEntry, host: str, others: Iterable[FindingEntry]) -> Iterator[FindingEntry]:
+    """Those that are the same fault of the same part of the host, and not less severe."""
     part = _part(finding, host)
-    return any(
-        each.check == finding.check
+    return (
+        each
+        for each in others
+        if each.check == finding.check
         and each.status in (*BAD, Status.WAIVED)
         and (not host or host in each.hosts)
         and (each.status is Status.WAIVED or BAD.index(each.status) >= BAD.index(finding.status))
         and (part <= _part(each, host) or not (part and _part(each, host)))
-        for each in others
     )
 
 

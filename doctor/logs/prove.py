@@ -28,7 +28,8 @@ MASTER = "master-not-here"
 """The check of the master's address."""
 _KEEPS_THE_STORE = "torch-clients-not-joined"
 """The symptom that only rank 0 writes."""
-FAILS = (Status.FAIL, Status.WARN)
+FAILS = (Status.FAIL, Status.WARN, Status.WAIVED)
+"""A waived fault may have ended the job as well."""
 RISKS = {"ports-not-reserved"}
 """Checks that show only how it may have come about."""
 KERNEL_LOG, MEMORY = "kernel-log", "memory-low"

@@ -40,6 +40,13 @@ def test_a_check_that_fails_on_the_host_that_the_log_names_proves_it() -> None:
     assert proof(("shm-small",), "node2").says.startswith("shm-small fails on node2: ")
 
 
+def test_a_waived_fault_proves_it_as_well() -> None:
+    on = reports()["sick-hosts"]
+    known = tuple(replace(each, status=Status.WAIVED) for each in on.findings)
+    waived = replace(on, findings=known)
+    assert proof(("shm-small",), "node2", waived) == proof(("shm-small",), "node2", on)
+
+
 def test_a_fault_of_another_host_proves_nothing() -> None:
     made = proof(("shm-small",), "node1")
     assert made.proved is ProofState.GONE

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from doctor.facts.system import NO_SERIAL
 from doctor.history.envelope import CheckHistory, Machine
 from doctor.history.kept import ENDED, EXAMINES, KeptFinding, KeptReport
 from doctor.model import HostStatus, Status
@@ -101,7 +102,8 @@ class Fleet:
         passed = _passed(report, self._found | self.accusing)
         serials = Counter(host.serial for host in report.hosts)
         for host in report.hosts:
-            tracked = self._track(host.name, host.serial if serials[host.serial] == 1 else None)
+            own_serial = serials[host.serial] == 1 and not NO_SERIAL.fullmatch((host.serial or "").strip())
+            tracked = self._track(host.name, host.serial if own_serial else None)
             answered, well = host.status is not HostStatus.UNEXAMINED, host.status is HostStatus.HEALTHY
             own = found.get(host.name, {}) if answered else {}
             tracked.note(when, own, passed.get(host.name, set()), self.accusing, well=well)

@@ -162,6 +162,12 @@ def test_a_machine_keeps_its_history_under_a_new_name() -> None:
     assert [each.serial for each in twins] == [None, None]
 
 
+@cases
+def test_what_is_no_serial_number_makes_no_two_hosts_one(serial: str, machines: int) -> None:
+    runs = [run(day, [host], {}, serials={host: serial}) for day, host in enumerate("abab")]
+    assert len(fleet(runs).machines) == machines
+
+
 def kept(folder: Path, name: str, content: Any) -> Path:
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)

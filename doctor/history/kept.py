@@ -9,6 +9,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Literal
@@ -87,16 +88,22 @@ class Kept:
         for _, path in sorted(self.files):
             try:
                 report = msgspec.json.decode(_beginning(path, MOST_BYTES), type=KeptReport)
+                datetime.strptime(report.run.started, "%Y-%m-%dT%H:%M:%SZ")
             except (OSError, ValueError, RecursionError) as error:  # a DecodeError is a ValueError
-                self.passed_over[path] = _words(error)
+                self.passed_over[_shown(path)] = _words(error)
                 continue
             names = [host.name for host in report.hosts]
             named = {*names, *(host for each in report.findings for host in each.hosts)}
             if len({*names}) < len(names) or not all(map(_is_host, named)):
-                self.passed_over[path] = "is damaged: its hosts do not add up"
+                self.passed_over[_shown(path)] = "is damaged: its hosts do not add up"
             elif (key := hash((report.run, report.hosts, report.findings))) not in seen:
                 seen.add(key)
                 yield report
+
+
+def _shown(path: str) -> str:
+    """The path as text, whatever bytes it has."""
+    return os.fsencode(path).decode(errors="backslashreplace")
 
 
 def find_runs(folders: Iterable[Path]) -> Kept:
@@ -114,7 +121,7 @@ def find_runs(folders: Iterable[Path]) -> Kept:
                             raise ValueError("is not a report of doctor")
                         kept.files.append((found[1].decode(), path))
                     except (OSError, ValueError) as error:
-                        kept.passed_over[path] = _words(error)
+                        kept.passed_over[_shown(path)] = _words(error)
         if why := why_not_ours(folder):
             kept.open_to_others.append(f"{folder}: {why}; its runs are those of {', '.join(sorted(owners))}")
     return kept

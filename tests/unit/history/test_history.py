@@ -218,6 +218,15 @@ def test_what_is_no_run_is_named_and_passed_over(tmp_path: Path, text: str, why:
     assert why in said["passed_over"][str(bad)]
 
 
+def test_a_day_that_no_calendar_has_and_a_name_that_is_no_text(tmp_path: Path) -> None:
+    kept(tmp_path, "good.json", run(0, ["a"], {}))
+    kept(tmp_path, "day.json", json.dumps(run(0, ["a"], {})).replace("2026-01-01T", "2026-13-45T"))
+    kept(tmp_path, os.fsdecode(b"bad\xff.json"), "{}")
+    code, _, said = history(str(tmp_path))
+    assert (code, said["history"]["runs"]) == (0, 1)
+    assert {*said["history"]["passed_over"]} == {f"{tmp_path}/day.json", f"{tmp_path}/bad\\xff.json"}
+
+
 @cases
 def test_a_name_or_a_check_that_no_host_and_no_doctor_has(tmp_path: Path, name: str, check: str) -> None:
     bad = kept(tmp_path, "bad.json", run(0, [name], {name: check}))

@@ -45,7 +45,7 @@ class _Tracked:
             known = machine.checks.setdefault(check, CheckHistory(first=when, last=when))
             known.returns += check not in before and known.runs > 0 and _soon(known.last, when)
             known.last, known.runs = when, known.runs + 1
-        if not before:
+        if not before.intersection(accusing):
             self._note_fall(day, found, passed, accusing)
         if found or (well and not self.open):
             machine.runs, machine.faulty = machine.runs + 1, machine.faulty + bool(found)
@@ -134,19 +134,23 @@ class Fleet:
                 _count(self._track(host, None).machine.ended, finding.cause or finding.check or "unknown")
 
 
+def _failing(report: KeptReport) -> tuple[Status, ...]:
+    return (Status.FAIL, Status.WARN) if report.run.strict else (Status.FAIL,)
+
+
 def _roots(report: KeptReport) -> list[KeptFinding]:
     """The faults that no other one explains."""
-    failing = (Status.FAIL, Status.WARN) if report.run.strict else (Status.FAIL,)
-    failed = [each for each in report.findings if each.status in failing]
+    failed = [each for each in report.findings if each.status in _failing(report)]
     causes = {each.id for each in failed}
     return [each for each in failed if each.because not in causes]
 
 
 def _passed(report: KeptReport, wanted: Collection[str]) -> Mapping[str, set[str]]:
-    """Host -> the wanted checks that passed there."""
+    """Host -> the wanted checks that found no fault there; a warning is one only if the run is strict."""
+    good = {Status.PASS, Status.WARN}.difference(_failing(report))
     passed: dict[str, set[str]] = defaultdict(set)
     for result in report.results:
-        if result.check and result.status is Status.PASS and result.check in wanted:
+        if result.check and result.status in good and result.check in wanted:
             for host in result.hosts:
                 passed[host].add(result.check)
     return passed

@@ -111,7 +111,8 @@ def find_runs(folders: Iterable[Path]) -> Kept:
     kept = Kept()
     for folder in folders:
         owners: set[str] = set()
-        for top, _, names in os.walk(folder):  # it follows no links to folders
+        failed: list[OSError] = []
+        for top, _, names in os.walk(folder, onerror=failed.append):  # it follows no links to folders
             for name in sorted(names):
                 if name.endswith(".json") and not name.endswith(BESIDE) and not name.startswith("."):
                     path = os.path.join(top, name)
@@ -122,6 +123,7 @@ def find_runs(folders: Iterable[Path]) -> Kept:
                         kept.files.append((found[1].decode(), path))
                     except (OSError, ValueError) as error:
                         kept.passed_over[_shown(path)] = _words(error)
+        kept.passed_over |= {_shown(error.filename): _words(error) for error in failed}
         if why := why_not_ours(folder):
             kept.open_to_others.append(f"{folder}: {why}; its runs are those of {', '.join(sorted(owners))}")
     return kept

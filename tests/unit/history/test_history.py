@@ -218,6 +218,35 @@ def test_what_is_no_run_is_named_and_passed_over(tmp_path: Path, text: str, why:
     assert why in said["passed_over"][str(bad)]
 
 
+def warned(made: dict[str, Any], **more: Any) -> dict[str, Any]:
+    """The run, and a check that warns on `a`."""
+    own = {"check": "swap-active", "status": "warn", "hosts": ["a"]}
+    rows = {"findings": [*made["findings"], {"id": "w", **own}], "results": [*made["results"], own]}
+    return {**made, **rows, "run": {**made["run"], **more}}
+
+
+def test_a_strict_run_that_warns_hides_no_later_fault() -> None:
+    days = [run(day, ["a", "b"], {"a": "gpu-xid"} if day % 4 == 0 else {}) for day in range(1, 20)]
+    found = one([warned(run(0, ["a", "b"], {}), strict=True), *map(warned, days)])
+    assert (found.undecided, found.faulty, found.fell) == (0, 5, {"gpu-xid": 4})
+    open_still = [run(0, ["a"], {"a": "shm-small"}), run(1, ["a"], {"a": "gpu-xid"}, looked=ACCUSING)]
+    assert one(open_still).fell == {"gpu-xid": 1}
+
+
+def test_a_folder_that_cannot_be_read_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    closed = kept(tmp_path, "closed/run.json", run(0, ["a"], {})).parent
+    scan = os.scandir
+
+    def refusing(path: str) -> Any:
+        if str(path) == str(closed):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    said = history(str(tmp_path))[2]["history"]
+    assert said["passed_over"] == {str(closed): "cannot be read: Permission denied"}
+
+
 def test_a_day_that_no_calendar_has_and_a_name_that_is_no_text(tmp_path: Path) -> None:
     kept(tmp_path, "good.json", run(0, ["a"], {}))
     kept(tmp_path, "day.json", json.dumps(run(0, ["a"], {})).replace("2026-01-01T", "2026-13-45T"))

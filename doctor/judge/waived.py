@@ -11,6 +11,7 @@ from doctor.text.nodeset import fold
 
 _SPAN = "[0-9]{1,6}(?:-[0-9]{1,6})?"
 _NUMBERED = re.compile(rf"(device|port|rank)s? +({_SPAN}(?: *, *{_SPAN})*)")
+_DAY = re.compile("[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _BAD = (Status.FAIL, Status.WARN)
 _Waivers = Mapping[tuple[str, str], Sequence[Waiver]]
 Waive = Callable[[Result], Iterable[Result]]
@@ -18,7 +19,7 @@ Waive = Callable[[Result], Iterable[Result]]
 
 
 def waiving(waivers: Sequence[Waiver], day: str) -> Waive:
-    """`day` is that of the run, in UTC."""
+    """`day` is that of the run, in UTC; on a day that is none, nothing is waived."""
     known: dict[tuple[str, str], list[Waiver]] = defaultdict(list)
     for each in waivers:
         for host in each.hosts:
@@ -35,7 +36,7 @@ def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
         yield result
         return
     told = {host: _waiver_of(known.get((result.check, host), ()), problem, host) for host in result.hosts}
-    held = {host: waiver for host, waiver in told.items() if waiver and waiver.until >= day}
+    held = {host: waiver for host, waiver in told.items() if waiver and _holds(waiver, day)}
     if problem.confidence is Confidence.SUSPECT:
         least = min(held.values(), key=lambda each: each.until, default=None)
         held = dict.fromkeys(held, least) if least and len(held) == len(told) else {}
@@ -48,6 +49,10 @@ def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
         status = Status.WAIVED if waiver else result.status
         over = next(filter(None, (told[host] for host in hosts if host not in held)), None)
         yield replace(result, hosts=tuple(hosts), status=status, problem=own, waiver=waiver or over)
+
+
+def _holds(waiver: Waiver, day: str) -> bool:
+    return all(map(_DAY.fullmatch, (waiver.until, day))) and waiver.until >= day
 
 
 def _waiver_of(waivers: Iterable[Waiver], problem: Problem, host: str) -> Waiver | None:

@@ -7,6 +7,7 @@ from types import MappingProxyType
 
 from doctor.model import Finding, Status, Waiver
 from doctor.text.nodeset import fold
+from doctor.text.printable import clean_line
 from doctor.text.ranks import ranges, ranks_text
 
 WORDS = {
@@ -131,4 +132,4 @@ def waiver_words(waiver: Waiver | None, status: Status) -> str:
     if waiver is None:
         return ""
     expired = "" if status is Status.WAIVED else "expired: "
-    return f"{expired}accepted until {waiver.until} by {waiver.owner}: {waiver.reason}"
+    return clean_line(f"{expired}accepted until {waiver.until} by {waiver.owner}: {waiver.reason}")

@@ -23,6 +23,7 @@ from doctor.model import (
     Waiver,
 )
 from doctor.report.out.formats import check_html, check_markdown, json_of
+from doctor.report.page.names import waiver_words
 from doctor.report.start.go import go_line
 from tests.support.cases import cases
 from tests.support.envelopes import as_junit, as_prometheus
@@ -76,6 +77,17 @@ def test_a_waiver_holds_through_its_last_day(day: str) -> None:
     (done,) = waive([failed("a")], [waiver(until=DAY)], day)
     assert (done.status is Status.WAIVED) == (day <= DAY)
     assert done.waiver
+
+
+@cases
+def test_a_day_that_is_none_waives_nothing(until: str, day: str) -> None:
+    (done,) = waive([failed("a")], [waiver(until=until)], day)
+    assert done.status is Status.FAIL
+
+
+def test_who_waives_it_is_one_line() -> None:
+    said = waiver_words(replace(waiver(), owner="ops\nFAIL  node1"), Status.WAIVED)
+    assert len(said.splitlines()) == 1
 
 
 def test_of_two_waivers_the_one_that_holds_counts() -> None:

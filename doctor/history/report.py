@@ -46,7 +46,7 @@ def _by_faults(fleet: Fleet) -> list[Machine]:
 
 def page_of(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> Page:
     empty, suspects = exit_code_of(fleet) != EXIT_OK, _suspects(fleet)
-    read = f" {fleet.runs} runs of {len(fleet.machines)} machines"
+    read = f" runs: {fleet.runs}, machines: {len(fleet.machines)}"
     return Page(
         "history",
         fleet.last,
@@ -67,12 +67,10 @@ def page_of(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> Page:
 
 def _card(machine: Machine, machines: int) -> Card:
     days = sum(machine.fell.values())
+    odds = f"1 in {1 / machine.chance:,.0f}" if machine.chance > 1e-6 else "less than 1 in a million"
     rows = (
-        Row("found", tuple(f"{check} on {number} days" for check, number in machine.fell.items())),
-        Row(
-            "chance",
-            (f"it gives one of {machines} machines so many with a probability of {machine.chance:.1g}",),
-        ),
+        Row("found", tuple(f"{check}: {number} of {days} days" for check, number in machine.fell.items())),
+        Row("chance", (f"that any of {machines} machines has so many: {odds}",)),
         Row("serial number", (machine.serial,) if machine.serial else ()),
         Row("names", tuple(machine.names) if len(machine.names) > 1 else ()),
     )

@@ -43,12 +43,6 @@ TRIGGERS = (
     b"killed ",
     b"segmentation fault",
     b"terminated by signal",
-    b"exited with ",
-    b"terminated with ",
-    b"died with ",
-    b"died from ",
-    b"exit code",
-    b"exit status",
     b"panicked at",
     b": not found",
     b"  Exit ",
@@ -66,7 +60,8 @@ _NOT_ONE = re.compile(
 _ADVICE = re.compile(
     r"wandb: |can lead to|deprecated|acltdtSendTensor|you can ignore|can be (?:safely )?ignored"
     r"|not recommended|already (?:been )?registered|Unable to register cu\w{3,6} factory|CUDA_ERROR_NO_DEVICE"
-    r"|could not find cuda drivers|TF-TRT Warning|[Ff]ailed call to cu(?:Init|daGetRuntimeVersion)"
+    r"|could not find cuda drivers|TF-TRT Warning"
+    r"|cuda_executor\.cc:\d{1,5}\] failed call to cuInit: UNKNOWN ERROR \(303\)"
 )
 """Some programs write ERROR or WARN although nothing went wrong, for example at the end of a data queue."""
 GLOG = re.compile(
@@ -102,8 +97,6 @@ _FAILED = re.compile(
     r"(?:^|[\s:\]!.])(?:FAILED|[Ff]ailed|(?:CUDA|NCCL|HIP|RCCL|HCCL|ACL|MPI) failure)\b"
     r"|(?:RESOURCE_EXHAUSTED|Resource exhausted|DEADLINE_EXCEEDED|UNAVAILABLE|DATA_LOSS): "
     r"|\bWTERMSIG [1-9]"
-    r"|\b(?:exited|terminated|died) (?:with|from) (?:an? )?(?:non-?zero )?signal[ :=(]{1,3}-?[1-9]"
-    r"|\b(?:exit|return) (?:code|status)[ :=(]{1,3}-?[1-9]|\bexited with (?:code|status)[ :=(]{1,3}-?[1-9]"
     r"|(?:Network is unreachable|No route to host|Connection refused|Connection reset by peer"
     r"|No space left on device|Cannot allocate memory)\W{0,9}$"
 )

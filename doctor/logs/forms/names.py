@@ -14,9 +14,9 @@ _RANK = re.compile(
 _PLOG = re.compile(r"^(?:plog|device)-(?P<pid>\d{1,9})_\d{8,20}\.log")
 _DEVICE = re.compile(r"^device-(?P<device>\d{1,3})$")
 _ATTEMPT = re.compile(r"^attempt_\d{1,4}$")
-_STEMS = "node|host|gpu|npu|server|compute|master|worker|cn|gn|dgx|hgx|atlas|ecs|pod|vm"
+_STEMS = "node|host|gpu|npu|server|compute|master|worker|cn|gn|dgx|hgx|atlas|ecs|pod|vm|h|n"
 _HOST = re.compile(
-    rf"^(?:(?:{_STEMS})[a-z]{{0,8}}|nid|[hn])[_-]?\d{{1,6}}(?:[.-][a-z0-9.-]{{1,60}})?$|^ip-\d{{1,3}}(?:-\d{{1,3}}){{3}}$"
+    rf"^(?:{_STEMS})[a-z]{{0,8}}[_-]?\d{{1,6}}(?:[.-][a-z0-9.-]{{1,60}})?$|^ip-\d{{1,3}}(?:-\d{{1,3}}){{3}}$"
 )
 _ADDRESS = re.compile(r"^\d{1,3}(?:\.\d{1,3}){3}$")
 _TOKEN = re.compile(r"(?:^|[._])((?:node|host|gpu|npu|server|compute|cn|gn|dgx)-?\d{1,6})(?=[._-]|$)")

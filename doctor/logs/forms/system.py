@@ -28,7 +28,7 @@ _PART = (
 """What stands before a number in brackets and is not a host."""
 _OWN_ERROR = late(
     r"(?:\[[\w.@,:-]{1,120}\] )?(?:\[[^\s\]]{1,300}\] )?(?:PMIX|PMIx|PRTE|ORTE|OPAL|OMPI) (?:ERROR|Error): "
-    r"(?!OUT-OF-RES|NOT-|ERROR in)|PRUN: .{0,80}LOST_CONNECTION"
+    r"(?!OUT-OF-RES|NOT-|ERROR in)"
 )
 """An error that a library of Open MPI reports by its name."""
 _MPI = late(

@@ -26,8 +26,7 @@ _COMMAND = re.compile(r"[\w.]{0,40}CalledProcessError: Command (?!.{0,80}(?:run|
 """A command that failed and does not start ranks."""
 _OF_OTHERS = re.compile(
     r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
-    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt"
-    r"|UnavailableError|DeadlineExceededError|AbortedError)\b"
+    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt)\b"
 )
 """Exceptions that others cause."""
 

@@ -74,8 +74,6 @@ _WAITING = {"wait", "waits", "timeout", "watchdog"}
 _LAUNCHERS = {Form.ELASTIC, Form.MPI, Form.SLURM}
 _SUPERVISORS = ("msrun-worker-ended", "supervisor-", "kubernetes-exit-code", "kubernetes-container-ended")
 """What supervisors say of those they watch, in lines that any program may write."""
-_HEADINGS = ("kubernetes-exit-code", "supervisor-lsf-exited")
-"""Those of them in which a line below says how it ended."""
 _BY_SIGNAL = {
     **dict.fromkeys((4, 7, 8, 9, 11), SuspectKind.DIED),
     **dict.fromkeys((1, 2, 15), SuspectKind.STOPPED),
@@ -123,7 +121,7 @@ def _ended_well(sighting: Sighting) -> bool:
     """Whether a supervisor speaks of an end that was none of an error, or does not say which."""
     id, code = sighting.symptom.id, exit_of(sighting)
     return id.startswith(_SUPERVISORS) and (
-        code == 0 or (id in _HEADINGS and code is None and "signal" not in sighting.taken)
+        code == 0 or (id == "kubernetes-exit-code" and code is None and "signal" not in sighting.taken)
     )
 
 

@@ -30,7 +30,7 @@ _OVER = {
     "nccl-ofi-setup": "nccl-ready",
     "scheduler-preempted": "scheduler-done",
     "scheduler-host-lost": "scheduler-done",
-    "scheduler-held": "scheduler-done",
+    "scheduler-cancelled": "scheduler-done",
 }
 """Symptoms, and what a file says, above or below, if they are over or were wanted: kubectl does not list
 events in their order, so only what one rank said is compared by its place."""

@@ -52,6 +52,8 @@ def device_link_down(
     Why it matters: no other host reaches the device; HCCL waits for its connection until the timeout, and the
     error names the ranks that waited (EI0006).
 
+    How it is known: `hccn_tool -i 0 -link -g` of each device.
+
     What to do: check the cable, the optical module and the switch port; plug them in again. On Atlas 950 a
     device is down when none of its ports is up. It is a warning if the job does not need it: on one host,
     whose devices reach each other inside the server (on Atlas training servers only if all links are down),

@@ -6,6 +6,7 @@ from typing import Any
 
 from doctor.api import Check
 from doctor.expect import Expect
+from doctor.facts.baseline import FLOOR, SINCE
 from doctor.facts.smoke import SMOKE
 from doctor.job.wishes import JobWishes
 from doctor.judge.examine import PreparedExam, build_report
@@ -82,9 +83,12 @@ def recording(names: Sequence[str], /, **changed: Any) -> Recording:
 def syllabus(
     checks: Sequence[Check] | None = None, exam: Exam | None = None, *, smoke: bool = False, **rules: Any
 ) -> PreparedExam:
-    """The preflight exam, by default over all bundled checks, with or without a smoke run."""
+    """The preflight exam without floor or baseline, by default over all bundled checks, with or without a
+    smoke run.
+    """
     bundled = find_checks().checks if checks is None else tuple(checks)
-    chosen = tuple(check for check in bundled if smoke or SMOKE not in check.needs)
+    lacking = {FLOOR, SINCE} if smoke else {FLOOR, SINCE, SMOKE}
+    chosen = tuple(check for check in bundled if not lacking & {*check.needs})
     exam = exam or (load_exam("preflight", bundled) if checks is None else Exam("test"))
     rules = {"essential": essential_ids((check.id for check in chosen), exam.essential)} | rules
     return PreparedExam("preflight", exam, chosen, (), Expect(), Rules(**rules))

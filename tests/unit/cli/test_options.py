@@ -29,15 +29,20 @@ VALUES = from_cases(__file__, "VALUES", dict[str, str])
 """Values for options that do not accept any name, number or path."""
 PLUG_IN = from_cases(__file__, "PLUG_IN", str)
 PAIRS = [(first, other) for first in (IN_JOB, REPLAY) for other in ALL if other != first]
+OF_PODS = {"--namespace", "--container", "--context"}
+"""Without --pods they are refused beside anything."""
 REFUSED = [
-    (first, other) for first in (IN_JOB, REPLAY, NO_SMOKE) for other in ALL if first in ALL[other].not_with
+    (first, other)
+    for first in (IN_JOB, REPLAY, NO_SMOKE)
+    for other in ALL
+    if first in ALL[other].not_with and other not in OF_PODS
 ]
 ALLOWED = [(first, other) for first, other in PAIRS if first not in ALL[other].not_with]
 
 
 BASELINE = (
     "{doctor: baseline, schema: 1, made: 2026-11-12T05:40:00Z, tool: '1', runs: [], "
-    "kinds: {cpu: {hosts: 1}}, hosts: {node1: {kind: cpu}}}"
+    "kinds: {cpu: {hosts: 1}}, hosts: {node1: {kind: cpu}}, backend: '', load: 0.1}"
 )
 
 

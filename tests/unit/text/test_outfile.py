@@ -140,7 +140,7 @@ def test_a_folder_that_the_own_group_of_a_user_can_write_is_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tmp_path.chmod(0o775)
-    monkeypatch.setattr("doctor.text.outfile._user", lambda _: "ada")
+    monkeypatch.setattr("doctor.text.outfile.user_name", lambda _: "ada")
     monkeypatch.setattr("doctor.text.outfile._group", lambda _: "ada")
     assert why_not_ours(tmp_path) == ""
     monkeypatch.setattr("doctor.text.outfile._group", lambda _: "team")

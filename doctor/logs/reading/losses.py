@@ -4,6 +4,7 @@ import re
 from collections import defaultdict
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from doctor.logs.forms import complaint
 from doctor.logs.forms.line import writer_of
@@ -27,7 +28,7 @@ MOST_TRIES = 200
 TRIED = 8
 """The most lines of a sentence in a window from which a pattern is tried to be made."""
 MOST_OTHERS = 10_000
-MOST_WRITERS = 10_000
+MOST_KNOWN = 10_000
 _DIGITS = bytes.maketrans(b"0123456789", b"0" * 10)
 Runs = defaultdict[Party, list[LossRun]]
 
@@ -39,8 +40,10 @@ class Losses:
         self._patterns: dict[tuple[bytes, Header | None], LossPattern] = {}
         """The patterns of sentences, and of rows below the header of a table."""
         self._tries = 0
-        self._writers: dict[tuple[bytes, ...], Party] = {}
+        self._writers: dict[tuple[LossPattern, tuple[bytes, ...]], LineFacts] = {}
         """Writers by the launcher's prefix, before and after a time in it."""
+        self._times: dict[bytes, float | None] = {}
+        """Times by their text: the ranks of a job print many lines in one second."""
         self._others: set[bytes] = set()
         """Lines, without their digits, that mention a loss but do not print one."""
 
@@ -90,14 +93,16 @@ class Losses:
                 alike[groups[:2]].append((place, groups))
         for front, rows in alike.items():
             some, every = zip(*rows, strict=True)
-            at = partial(self._at, lines, some) if pattern.timed else _never
+            if (facts := self._writers.get((pattern, front))) is None:
+                _keep_few(self._writers)
+                facts = self._writers[pattern, front] = self._writer(lines.raw[some[0]])
+            at = (
+                partial(self._at, lines, some, _time_of(lines.raw[some[0]], facts))
+                if pattern.timed
+                else _never
+            )
             run = pattern.run(at, [lines.window.number + place for place in some], every)
-            who = self._writers.get(front)
-            if who is None:
-                if len(self._writers) >= MOST_WRITERS:
-                    self._writers.clear()
-                who = self._writers[front] = self._writer(lines.raw[some[0]]).party
-            found[party_of(run.like, who)].append(run)
+            found[party_of(run.like, facts.party)].append(run)
         return rest
 
     def _read_alone(self, lines: Lines, place: int, found: Runs) -> bool:
@@ -119,11 +124,27 @@ class Losses:
     def _is_other(self, raw: bytes) -> bool:
         return self._loss.header is None and _key(raw) in self._others
 
-    def _at(self, lines: Lines, places: Sequence[int], number: int) -> float | None:
-        return self._writer(lines.raw[places[number]]).at
+    def _at(self, lines: Lines, places: Sequence[int], time: slice, number: int) -> float | None:
+        raw = lines.raw[places[number]]
+        if raw[time] not in self._times:
+            _keep_few(self._times)
+            self._times[raw[time]] = self._writer(raw).at
+        return self._times[raw[time]]
 
     def _writer(self, raw: bytes) -> LineFacts:
         return writer_of(_text(raw), self._layout, self._clock)
+
+
+def _time_of(raw: bytes, facts: LineFacts) -> slice:
+    """Where the time stands in lines like this one; the whole line if that is not known."""
+    begin = facts.stamp[0] if facts.stamp[1] else facts.prefix
+    known = begin < facts.start and raw[: facts.start].isascii() and not raw.startswith(b"\r")
+    return slice(begin, facts.start) if known else slice(None)
+
+
+def _keep_few(known: dict[Any, Any]) -> None:
+    if len(known) >= MOST_KNOWN:
+        known.clear()
 
 
 def _never(_: int) -> None:

@@ -4,6 +4,7 @@
 """
 
 import fnmatch
+import json
 import os
 import re
 import shlex
@@ -11,8 +12,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -20,7 +23,8 @@ import pytest
 from doctor.recording import save
 from tests.lab import Lab, Rack
 from tests.lab.demo import examine
-from tests.support.commands import ALONE
+from tests.support.accept_runs import accepting, shares
+from tests.support.commands import ALONE, doctor
 from tests.support.hang.programs import AARCH64, elf, wheel
 from tests.support.paths import ROOT
 from tests.support.recordings import heard, recording
@@ -85,6 +89,19 @@ TABLE = """{"version": "1.0", "status": "completed", "server_count": "1", "serve
 "10.0.0.1", "device": [{"device_id": "0", "device_ip": "192.168.1.1", "rank_id": "0"}]}]}"""
 
 
+@cache
+def kept_runs() -> dict[str, str]:
+    """A run of `doctor accept`, its baseline, and its report in two folders."""
+    with TemporaryDirectory() as folder:
+        good, baseline, report = (Path(folder) / name for name in ("good.json", "good.yaml", "report.json"))
+        good.write_text(json.dumps(accepting(shares({}))))
+        doctor("baseline", str(good), "--output", str(baseline))
+        doctor("accept", "--replay", str(good), "--json", str(report))
+        kept = {path.name: path.read_text() for path in (good, baseline)}
+        seen = report.read_text().replace('"command": "accept"', '"command": "check"')
+        return kept | dict.fromkeys(("runs/one.json", "doctor-runs/one.json"), seen)
+
+
 @pytest.fixture
 def desk(tmp_path: Path) -> Path:
     """A folder with the files that the docs mention."""
@@ -100,6 +117,13 @@ def desk(tmp_path: Path) -> Path:
     sick = {"node2": heard(2, NAMES, spaces=SMALL_SHM)}
     for name in ("run", "monday", "today"):
         save(recording(NAMES, command="check", heard=sick), tmp_path / f"{name}.json")
+    (tmp_path / "hosts.yaml").write_text("hosts: ['node[1-4]']")
+    (waivers,) = [text for text in blocks(ROOT / "docs/fleet.md", "yaml") if "waivers:" in text]
+    (tmp_path / "waivers.yaml").write_text(waivers)
+    (tmp_path / "accept.yaml").write_text("floors: [pair >= 1 Mbit/s]")
+    for name, text in kept_runs().items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
     (tmp_path / "py_spy-0.4.3-py2.py3-none-manylinux2014_aarch64.whl").write_bytes(wheel(elf(AARCH64)))
     return tmp_path
 
@@ -112,7 +136,7 @@ def spread(words: list[str], folder: Path) -> list[str]:
 
 def with_torch(words: list[str]) -> list[str]:
     """The command; if it starts a smoke run, with the interpreter that has torch and few ranks."""
-    if words[1] not in ("smoke", "preflight"):
+    if words[1] not in ("smoke", "preflight", "accept"):
         return words
     words = [sys.executable if word == "/opt/train/bin/python" else word for word in words]
     few = () if "--ranks-per-host" in words else ("--ranks-per-host", "1")
@@ -132,6 +156,9 @@ def test_a_command_of_the_docs_runs(command: str, desk: Path, lab4: Lab) -> None
     # The strict exam requires more than the lab's kernel settings, and an injected fault is found.
     expected = 1 if "strict-rack" in command or "--inject" in command else 0
     expected = 3 if words[1] in ("hang", "slow") else expected  # no job runs there
+    if words[1] == "accept":  # the hosts share few cores: their links may be too uneven to be judged
+        assert done.returncode in (0, 3), done.stdout + done.stderr
+        return
     if words[1] == "logs":  # the messages of this machine's kernel do not matter here
         assert done.returncode in (0, 1, 3), done.stdout + done.stderr
         return

@@ -85,7 +85,7 @@ def test_a_log_is_not_overwritten_by_its_report(log: Path) -> None:
 
 def test_what_nobody_knows_is_shown_and_not_guessed(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
-    path.write_text("fine\nRuntimeError: the flux of bank 3 is negative\n")
+    path.write_text("fine\nERROR: the flux of bank 3 is negative\n")
     ran = doctor("explain", str(path))
     assert ran.returncode == 3
     assert "Something is wrong that doctor does not know" in ran.stdout

@@ -53,6 +53,8 @@ class JobAttempt:
     why_not: int = 0
     signals: list[SentSignal] = field(default_factory=list)
     """Those to end that somebody sent or typed shortly before its end."""
+    late: list[int] = field(default_factory=list)
+    """Those to end that came after its end."""
     looks: list[JobLook] = field(default_factory=list)
     """What was told about standstills."""
     losses: list[str] = field(default_factory=list)
@@ -67,8 +69,9 @@ class JobAttempt:
     @property
     def by_signal(self) -> int:
         """The signal with which somebody ended the command; 0 if nobody did."""
-        own = [os.WTERMSIG(self.status)] if os.WIFSIGNALED(self.status) else []
-        sent = [*(each.number for each in self.signals), *(number for number in own if number in ENDS)]
+        own = os.WTERMSIG(self.status) if os.WIFSIGNALED(self.status) else 0
+        passed_up = os.WEXITSTATUS(self.status) - 128 if self.late and os.WIFEXITED(self.status) else 0
+        sent = [*(each.number for each in self.signals), *(each for each in (own, passed_up) if each in ENDS)]
         return sent[0] if sent and self.status else 0
 
     @property
@@ -126,7 +129,7 @@ class Watched:
             if self._curves is not None:
                 self._curves.end()
         attempt.seconds = time.monotonic() - began
-        attempt.status, attempt.why_not = command.status or 0, command.why_not
+        attempt.status, attempt.why_not, attempt.late = command.status or 0, command.why_not, command.late
         now = time.monotonic()
         attempt.signals = [
             each for each in command.signals if each.number in ENDS and now - each.at < TAKES_TO_END

@@ -1,11 +1,13 @@
 """The guide to writing a check is true: its example is the real code, and a check costs three files."""
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,6 +16,7 @@ from tests.support.paths import ROOT
 
 PAGE = ROOT / "docs/writing-a-check.md"
 LEFT = shutil.ignore_patterns(".*", "build", "dist", "*.egg-info")
+KERNEL_FAULTS = from_cases(str(ROOT / "tests/hosts/checks/test_kernel.py"), "FAULTS", dict[str, Any])
 AFFECTED = from_cases(__file__, "AFFECTED", tuple[str, ...])
 """Tests that look at all checks and facts, or compare the output of all checks with a file."""
 ALSO = ("tests/unit/cli", "tests/unit/facts", "tests/unit/report", "tests/unit/exam")
@@ -34,7 +37,10 @@ def test_the_example_is_copied_from_the_code() -> None:
     assert check[check.index("@check(") :] in (ROOT / "checks/kernel.py").read_text()
     of_kernel = (ROOT / "tests/hosts/checks/test_kernel.py").read_text()
     assert test[test.index("def swapping") : test.index("\n\n\ndef test_")] in of_kernel
-    assert re.findall(r"Fault\(.*\)$", test, re.MULTILINE)[0] in of_kernel
+    (row,) = re.findall(r"Fault(\(.*\))$", test, re.MULTILINE)
+    real = KERNEL_FAULTS["swap in use"]
+    shown = ast.literal_eval(row.replace("swapping", "'swapping'"))
+    assert shown == (real["check"], *real["inject"], real["status"], tuple(real["says"]))
     (fact,) = re.findall(r"`(SWAP = [^`]+)`", PAGE.read_text())
     assert fact in (ROOT / "doctor/facts/memory.py").read_text()
 

@@ -6,3 +6,8 @@ from pathlib import Path
 def host_program(module: str, name: str) -> str:
     """The text of the program `name` beside a module."""
     return Path(module).with_name(name).read_text(encoding="utf-8")
+
+
+def table(module: str, name: str) -> list[list[str]]:
+    """The rows of the table `name` beside a module: the lines of each block, after a first block about it."""
+    return [row.split("\n") for row in host_program(module, name).strip("\n").split("\n\n")[1:]]

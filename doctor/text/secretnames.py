@@ -12,22 +12,8 @@ _ALWAYS = (
     *("token", "password", "passwd", "passphrase", "passcode", "secret", "secrets"),
     *("secretid", "credential", "credentials", "passwort", "kennwort"),
 )
-_KEYS = tuple(
-    f"{kind}key{plural}"
-    for kind in (
-        "api",
-        "access",
-        "private",
-        "secret",
-        "account",
-        "shared",
-        "signing",
-        "auth",
-        "ssh",
-        "master",
-    )
-    for plural in ("", "s", "id")
-)
+_KINDS = ("api", "access", "private", "secret", "account", "shared", "signing", "auth", "ssh", "master")
+_KEYS = tuple(f"{kind}key{plural}" for kind in _KINDS for plural in ("", "s", "id"))
 _SHORT = frozenset({"creds", "pass", "pw", "pwd", "auth", "sig", "signature"})
 _JOINED = ("sshpass", "dbpass", "userpass", "rootpass", "storepass", "keypass", "userpw", "dbpw")
 _CODES = frozenset({"otp", "totp", "psk"})
@@ -89,56 +75,10 @@ _SIGNED = late(r"""["']?[\w%+/=.-]{16}""")
 _LATIN = late(r"""["'“‘「]?[!-~]""")
 
 HINTS = (
-    *(
-        "token",
-        "pass",
-        "pw",
-        "secret",
-        "credential",
-        "creds",
-        "key",
-        "auth",
-        "sig",
-        "otp",
-        "kennwort",
-        "-data",
-        "_data",
-    ),
-    *(
-        "ak=",
-        "sk=",
-        "ak:",
-        "sk:",
-        "ak：",
-        "sk：",
-        "ak＝",
-        "sk＝",
-        "ak>",
-        "sk>",
-        'ak"',
-        'sk"',
-        "ak'",
-        "sk'",
-        "ak ",
-        "sk ",
-    ),
-    *(
-        "ak\t",
-        "sk\t",
-        "ak\\",
-        "sk\\",
-        "密",
-        "秘",
-        "私",
-        "金",
-        "口令",
-        "令牌",
-        "權杖",
-        "凭",
-        "憑",
-        "授权码",
-        "验证码",
-    ),
+    *("token", "pass", "pw", "secret", "credential", "creds", "key", "auth", "sig", "otp", "kennwort"),
+    *("-data", "_data"),
+    *(pair + sign for pair in ("ak", "sk") for sign in "=:：＝>\"' \t\\"),
+    *("密", "秘", "私", "金", "口令", "令牌", "權杖", "凭", "憑", "授权码", "验证码"),
     *("パスワード", "비밀번호", "пароль", "contraseña"),
 )
 """Every text with the name of a secret contains one of these, in lower case."""

@@ -143,7 +143,7 @@ def test_facts_and_the_job_judge_nothing(folder: str) -> None:
 
 def test_the_lowest_modules_import_only_the_standard_library() -> None:
     standard = sys.stdlib_module_names
-    for name in ("model", "errors", "text/late", "text/secretshapes", "text/secretnames"):
+    for name in ("model", "errors", "text/late", "text/hostprogram", "text/secretnames"):
         used = {found for found, _ in imported(ROOT / f"{name}.py")} - {"doctor.text.late.late"}
         assert {found.split(".")[0] for found in used} <= standard, name
 

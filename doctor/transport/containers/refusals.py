@@ -6,7 +6,7 @@ The texts of docker, podman and kubectl, as printed and as quoted by public repo
 import re
 from dataclasses import dataclass
 
-from doctor.text.hostprogram import host_program
+from doctor.text.hostprogram import table
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +23,7 @@ class Refusal:
         return " ".join(self.summary.replace("{}", caught).split()).replace("()", "")
 
 
-_TABLE = host_program(__file__, "refusals.txt")
-REFUSALS = tuple(Refusal(*row.strip().split("\n")) for row in _TABLE.split("\n\n")[1:])
+REFUSALS = tuple(Refusal(*row) for row in table(__file__, "refusals.txt"))
 
 
 def refusal_in(text: str) -> tuple[Refusal | None, str]:

@@ -281,19 +281,12 @@ class Waiver:
     """A fault that is known and accepted for a while."""
 
     check: str
-    """The check that finds it."""
     hosts: tuple[str, ...]
-    """The hosts on which it is accepted."""
     reason: str
-    """Why it is accepted."""
     owner: str
-    """Who answers for it."""
     until: str
-    """Its last day, in UTC: 2026-12-31."""
     subject: str = ""
-    """The part of the host, such as `device 3`; empty for whatever the check finds there."""
     place: str = ""
-    """Where it is written: file, line and column."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,9 +309,7 @@ class Remedy:
     """What to type."""
 
     id: str
-    """The id of the remedy; `by-hand` if it is not one of those in `doctor list`."""
     commands: tuple[str, ...]
-    """Ready to copy, with values filled in and quoted; a line that begins with # is for a person."""
 
 
 @dataclass(frozen=True, slots=True)

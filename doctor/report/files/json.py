@@ -30,84 +30,57 @@ class SourcedWord(msgspec.Struct, frozen=True):
     """A word of the plan."""
 
     value: str
-    """The word."""
     source: str
-    """Where it comes from."""
 
 
 class SourcedPort(msgspec.Struct, frozen=True):
     """A port of the plan."""
 
     value: int
-    """The port."""
     source: str
-    """Where it comes from."""
 
 
 class PlanEntry(msgspec.Struct, frozen=True, kw_only=True):
     """The job that the hosts are examined for."""
 
     hosts: int
-    """The number of hosts."""
     ranks: int
-    """The number of ranks."""
     backend: SourcedWord
-    """`gloo`, `nccl` or `hccl`."""
     framework: SourcedWord | None
-    """`torch` or `mindspore`; null if neither a file nor the hosts say which."""
     head: SourcedWord
-    """The host of rank 0."""
     master_port: SourcedPort
-    """The port at which the ranks meet."""
 
 
 class WayEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What was typed, without secrets: `doctor check --again` repeats it. Each option is a list of words."""
 
     named: tuple[tuple[str, ...], ...]
-    """The options that name all hosts, such as `["--hostfile", "/etc/nodes"]`; empty if each was named."""
     reached: tuple[tuple[str, ...], ...]
-    """The options that reach the hosts."""
     asked: tuple[tuple[str, ...], ...]
-    """The options about the job and about what to examine."""
     users: dict[str, str] = {}
-    """The users in front of the names of hosts."""
 
 
 class LookedAgainEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What has become of a finding of an earlier run."""
 
     id: str
-    """Its `id` in that run."""
     check: str
-    """The check that found it."""
     hosts: tuple[str, ...]
-    """Its culprits."""
     headline: str
-    """The culprit and the fault, in a few words."""
     now: RecheckState
-    """What has become of it."""
     still: tuple[str, ...]
-    """The culprits on which it is still there."""
     open: tuple[str, ...]
-    """The culprits on which it could not be decided."""
     reason: str
-    """Why it could not be decided, if so."""
 
 
 class CheckReport(Envelope, frozen=True, kw_only=True):
     """The report of `doctor check`, `smoke` and `preflight`."""
 
     plan: PlanEntry
-    """The job that the hosts are examined for."""
     smoke: SmokeEntry | None
-    """The short training; null if none was asked for."""
     unloaded: tuple[str, ...]
-    """Files of checks that could not be loaded, and why."""
     way: WayEntry | None = None
-    """What was typed; null if an older recording does not say."""
     again: tuple[LookedAgainEntry, ...] | None = None
-    """What has become of each finding of an earlier run; null without `--again`."""
 
 
 def check_report(report: Report) -> CheckReport:

@@ -13,81 +13,53 @@ class SmokeRank(msgspec.Struct, frozen=True):
     """A rank of a smoke run."""
 
     rank: int
-    """Its number."""
     host: str
-    """Its host."""
     device: int | None
-    """Its device; null without one."""
 
 
 class SmokeLayout(msgspec.Struct, frozen=True):
     """How the ranks share the training."""
 
     dp: int
-    """Replicas of a cell."""
     tp: int
-    """Ranks of a replica."""
     cells: int
-    """Groups of ranks that train together."""
 
 
 class SmokeLink(msgspec.Struct, frozen=True):
     """How fast two hosts exchanged data: both sent at once, or one at a time if they were two or three."""
 
     hosts: tuple[str, str]
-    """The two hosts."""
     bytes_per_second: int
-    """The rate each way; the lower one if they differ."""
     round_trip_ms: float
-    """The round trip in milliseconds."""
     sent_again: float = 0.0
-    """The share of TCP segments that the worse of the two had to send again."""
 
 
 class SmokeRunEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One short training."""
 
     status: Outcome
-    """`skipped` if it could not be started, or if it was interrupted before anything was wrong."""
     reason: str | None
-    """Why it was skipped."""
     backend: str
-    """The backend of the collectives: `gloo`, `nccl`, `hccl` or MindSpore's `mccl`."""
     framework: str = "torch"
-    """What trained: `torch` or `mindspore`; `versions` has its version."""
     not_made: tuple[str, ...] = ()
-    """The collectives that were not tried, because the backend does not have them."""
     ranks: tuple[SmokeRank, ...] = ()
-    """Each rank."""
     layout: SmokeLayout | None = None
-    """How they share the training."""
     phases: tuple[PhaseLine, ...] = ()
-    """Its phases, in order."""
     loss: LossSummary | None = None
-    """The loss of the cell that learned the least; null before the first step."""
     bandwidth: tuple[SmokeLink, ...] = ()
-    """Each pair of hosts that met, the slowest first."""
     versions: dict[str, str] = {}
-    """The versions that the ranks imported; if they differ, each version with its hosts."""
     comparison: str | None = None
-    """How results were compared; null if bit by bit."""
     injected: str | None = None
-    """The faults that `--inject` asked for."""
     hosts: tuple[str, ...] = ()
-    """The hosts that took part."""
     left_out: dict[str, str] = {}
-    """The hosts that did not, and why."""
     seconds: float = 0.0
-    """How long it took."""
     latency: float | None = None
-    """Seconds from an injected fault until it was noticed."""
 
 
 class SmokeEntry(SmokeRunEntry, frozen=True, kw_only=True):
     """The first smoke run, and the runs that repeat it without the hosts that it named."""
 
     runs: tuple[SmokeRunEntry, ...] = ()
-    """The repeated runs."""
 
 
 def smoke_entry(report: Report) -> SmokeEntry | None:

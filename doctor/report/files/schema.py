@@ -1,15 +1,13 @@
-"""The JSON Schema of reports, generated from their types: each field with the sentence below it."""
+"""The JSON Schema of reports, generated from their types: each field with its sentence in fields.txt."""
 
-import ast
-import inspect
-import sys
 from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import pairwise
 from typing import Any
 
 import msgspec
 from msgspec.inspect import DataclassType, Field, StructType, multi_type_info
+
+from doctor.text.hostprogram import table
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _INSIDE = ("type", "types", "item_type", "item_types", "key_type", "value_type", "fields")
@@ -43,28 +41,13 @@ def _with_fields(found: Any) -> Iterator[StructType | DataclassType]:
 
 def _sentences(kind: type) -> dict[str, str]:
     """The sentence of each field, inherited ones included."""
-    found: dict[str, str] = {}
-    for each in reversed(kind.__mro__[:-1]):
-        found |= _sentences_in(each.__module__).get(each.__name__, {})
-    return found
+    told = _told()
+    return {
+        name: says for each in reversed(kind.__mro__) for name, says in told.get(each.__name__, {}).items()
+    }
 
 
 @cache
-def _sentences_in(module: str) -> dict[str, dict[str, str]]:
-    """The docstring below each field, by class and field."""
-    classes = [each for each in ast.parse(_source(module)).body if isinstance(each, ast.ClassDef)]
-    return {each.name: dict(_below(each.body)) for each in classes}
-
-
-def _source(module: str) -> str:
-    try:
-        return inspect.getsource(sys.modules[module])
-    except OSError:  # a library's, without its source
-        return ""
-
-
-def _below(body: list[ast.stmt]) -> Iterator[tuple[str, str]]:
-    for field, text in pairwise(body):
-        match field, text:
-            case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(says))):
-                yield name, " ".join(says.split())
+def _told() -> dict[str, dict[str, str]]:
+    rows = table(__file__, "fields.txt")
+    return {kind: dict(field.split(": ", 1) for field in fields) for kind, *fields in rows}

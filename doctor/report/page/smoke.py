@@ -33,11 +33,8 @@ class PhaseLine:
     """One phase of a smoke run."""
 
     name: str
-    """`net`, `start`, `join`, `collectives`, `train`, `audit`, `bandwidth`."""
     status: Outcome
-    """`skipped` if the run did not get that far, or was interrupted there."""
     seconds: float
-    """How long it took."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,17 +42,11 @@ class LossSummary:
     """How the loss of one cell went."""
 
     steps: int
-    """Steps that all ranks finished."""
     curve: tuple[float | None, ...]
-    """The mean loss of each step; null if a loss was NaN or infinite."""
     drop: float | None
-    """The part of the way to the floor; null with too few steps to tell, or if a loss was NaN or infinite."""
     limit: float | None
-    """The part of the way that is needed; null with too few steps to tell."""
     floor: float
-    """The lowest possible loss."""
     replica_gap: float | None
-    """How far the worst replica is above the median of the others."""
 
 
 def loss_summary(result: SmokeResult, cell: int = 0) -> LossSummary:

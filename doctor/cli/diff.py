@@ -15,14 +15,7 @@ if TYPE_CHECKING:
     from doctor.recording import Recording
 
 SHOWN = (
-    "--json",
-    "--html",
-    "--junit",
-    "--markdown",
-    "--quiet",
-    "--verbose",
-    "--color",
-    "--no-color",
+    *("--json", "--html", "--junit", "--markdown", "--quiet", "--verbose", "--color", "--no-color"),
     "--checks",
 )
 

@@ -20,34 +20,13 @@ if TYPE_CHECKING:
 NAMED = ("--hostfile", "--pods", "--exclude")
 REACHED = (
     *("--local", "--inventory", "--rank-table", "--user", "--port", "--identity", "--jump", "--ssh-config"),
-    *("--namespace", "--container", "--context"),
-    *(
-        "--transport",
-        "--allocate",
-        "--enter",
-        "--python",
-        "--sudo",
-        "--fanout",
-        "--connect-timeout",
-        "--timeout",
-    ),
+    *("--namespace", "--container", "--context", "--transport", "--allocate", "--enter", "--python"),
+    *("--sudo", "--fanout", "--connect-timeout", "--timeout"),
 )
 """Options that reach hosts. --accept-new is left out: whether to trust a key is decided each time."""
 ASKED = (
-    *(
-        "--exam",
-        "--only",
-        "--skip",
-        "--waivers",
-        "--no-waivers",
-        "--checks",
-        "--expect",
-        "--baseline",
-        "--strict",
-        "--mesh",
-        "--on-busy",
-        "--need-hosts",
-    ),
+    *("--exam", "--only", "--skip", "--waivers", "--no-waivers", "--checks", "--expect", "--baseline"),
+    *("--strict", "--mesh", "--on-busy", "--need-hosts"),
     *("--backend", "--framework", "--master-port", "--ranks-per-host", "--launch", "--plan"),
     *("--steps", "--tp", "--smoke-timeout", NO_SMOKE, IN_JOB),
 )

@@ -31,14 +31,8 @@ if TYPE_CHECKING:
 
 MeshMode = Literal["auto", "full", "ring", "none"]
 ESSENTIAL = (
-    "host-unreachable",
-    "probe-incomplete",
-    "port-unreachable",
-    "large-packets-lost",
-    "shm-small",
-    "device-missing",
-    "gpu-missing",
-    "smoke-*",
+    *("host-unreachable", "probe-incomplete", "port-unreachable", "large-packets-lost", "shm-small"),
+    *("device-missing", "gpu-missing", "smoke-*"),
 )
 """Globs of the checks that must be decided in every exam that includes them; an exam can only add to them."""
 NPU_NETWORK = ("device-ip-missing", "device-link-down")

@@ -52,22 +52,10 @@ _OPEN = " && echo open"
 _COMPARED = re.compile(r"(ssh-keyscan .*) >> (\S+|'[^'\n]*')   # compare it first")
 _PROSE = re.compile(r"[A-Za-z][^|<>$&\\\n]{0,300}")
 _ENTRY_WORD = re.compile(r"[\w.@:/=,+-]+")
-_ENTRY_OPTIONS = frozenset(
-    {
-        "-i",
-        "-n",
-        "-c",
-        "-u",
-        "-w",
-        "-T",
-        "--interactive",
-        "--stdin",
-        "--namespace",
-        "--container",
-        "--context",
-    }
-    | {"--user", "--workdir"}
-)
+_ENTRY_OPTIONS = {
+    *("-i", "-n", "-c", "-u", "-w", "-T", "--interactive", "--stdin", "--namespace", "--container"),
+    *("--context", "--user", "--workdir"),
+}
 _LOOKS = tuple(tuple(refusal.look.replace("{}", "NAME").split()) for refusal in REFUSALS if refusal.look)
 
 

@@ -201,12 +201,7 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
     ),
     **dict.fromkeys(
         (
-            "--hostfile",
-            "--inventory",
-            "--rank-table",
-            "--waivers",
-            "--ssh-config",
-            "--identity",
+            *("--hostfile", "--inventory", "--rank-table", "--waivers", "--ssh-config", "--identity"),
             "--baseline",
         ),
         is_whole_path,

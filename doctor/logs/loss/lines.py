@@ -35,13 +35,7 @@ _SKIPPED = re.compile(r"number of skipped iterations:[ \t]{1,20}(?P<skipped>\d{1
 _NAN_STEPS = re.compile(r"number of nan iterations:[ \t]{1,20}[1-9]")
 _NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
 _STEPS = (
-    "global_step",
-    "num_updates",
-    "current_steps",
-    "step",
-    "steps",
-    "_step",
-    "trainer/global_step",
+    *("global_step", "num_updates", "current_steps", "step", "steps", "_step", "trainer/global_step"),
     "iteration",
 )
 _STEP_NAMES = (*_STEPS, "iter", "update", "batch", "batch_idx")

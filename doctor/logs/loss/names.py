@@ -21,22 +21,11 @@ _TRAINING = re.compile(r"(?<![a-z])train", re.IGNORECASE)
 _RANKED = (
     ("loss", "lm loss", "lm_loss", "mlm loss", "mlm_loss"),
     (
-        "train_loss_step",
-        "loss_step",
-        "step_loss",
-        "train_loss",
-        "train loss",
-        "training loss",
+        *("train_loss_step", "loss_step", "step_loss", "train_loss", "train loss", "training loss"),
         "training_loss",
     ),
     (
-        "train/loss",
-        "loss/train",
-        "loss_train",
-        "trainloss",
-        "total_loss",
-        "total loss",
-        "loss_total",
+        *("train/loss", "loss/train", "loss_train", "trainloss", "total_loss", "total loss", "loss_total"),
         "batch_loss",
     ),
     ("train_loss_epoch", "loss_epoch", "loss_avg", "avg_loss", "average_loss", "mean_loss", "running_loss"),
@@ -46,20 +35,8 @@ NAMES = {name: rank for rank, names in enumerate(_RANKED) for name in names}
 """A lower rank is more likely the loss that the optimizer sees at each step."""
 _QUALIFIERS = {
     *("lm", "mlm", "train", "training", "total"),
-    *(
-        "avg",
-        "average",
-        "mean",
-        "running",
-        "batch",
-        "step",
-        "iter",
-        "iteration",
-        "current",
-        "global",
-        "reduced",
-    ),
-    *("the", "info", "debug", "epoch", "and", "rank", "minibatch", "worker", "local", "smoothed"),
+    *("avg", "average", "mean", "running", "batch", "step", "iter", "iteration", "current", "global"),
+    *("the", "info", "debug", "epoch", "and", "rank", "minibatch", "worker", "local", "smoothed", "reduced"),
 }
 _SEPARATE = {"lm", "mlm", "train", "training", "total"}
 """Words that are part of the name: "lm loss"."""

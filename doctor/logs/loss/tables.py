@@ -12,15 +12,7 @@ MOST_COLUMNS = 200
 _TITLE = re.compile(r"[\"']?[A-Za-z_#][\w /.\-()%#]{0,60}[\"']?")
 _CELL = re.compile(rf"[\"']?((?i:{NO_NUMBER})|{NUMBER})[\"']?")
 _STEPS = (
-    "global_step",
-    "step",
-    "steps",
-    "iteration",
-    "iter",
-    "num_updates",
-    "update",
-    "batch",
-    "batch_idx",
+    *("global_step", "step", "steps", "iteration", "iter", "num_updates", "update", "batch", "batch_idx"),
     "it",
 )
 

@@ -32,22 +32,8 @@ _GLOBS = (
     ("firewall", ("firewall-*",)),
     ("network", ("port-unreachable", "data-address-*", "interface-*", "route-*", "neighbour-*")),
     ("network", ("arp-*", "large-packets-*", "mtu-*", "link-*", "nic-*", "loopback-*", "rule-*", "mac-*")),
-    (
-        "software",
-        (
-            "python-*",
-            "preload-*",
-            "time-zone-*",
-            "kernel-*",
-            "stuck-*",
-            "cpu-*",
-            "numa-*",
-            "version-*",
-            "changed-since-*",
-            "env-*",
-            "torch-*",
-        ),
-    ),
+    ("software", ("python-*", "preload-*", "time-zone-*", "kernel-*", "stuck-*", "cpu-*", "numa-*")),
+    ("software", ("version-*", "changed-since-*", "env-*", "torch-*")),
     ("training", ("smoke-*", "accept-*", "launch-*", "master-*", "plan-*", "rank-table-*")),
 )
 """An area, and the checks that belong to it; the first match counts."""

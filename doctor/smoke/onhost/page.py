@@ -15,30 +15,12 @@ JOINING = ("connecting to the store", "meeting its peers", "forming its groups",
 """The steps of the join phase."""
 GROUPS = ("none", "world", "tp", "dp", "pair")
 OPS = (
-    "none",
-    "all_reduce",
-    "all_reduce_max",
-    "broadcast",
-    "reduce",
-    "all_gather",
-    "reduce_scatter",
-    "all_to_all",
-    "exchange",
-    "barrier",
+    *("none", "all_reduce", "all_reduce_max", "broadcast", "reduce", "all_gather", "reduce_scatter"),
+    *("all_to_all", "exchange", "barrier"),
 )
 DTYPES = (
-    "none",
-    "float32",
-    "float64",
-    "float16",
-    "bfloat16",
-    "int64",
-    "int32",
-    "int16",
-    "int8",
-    "uint8",
-    "bool",
-    "complex64",
+    *("none", "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8"),
+    *("bool", "complex64"),
 )
 SIZE = 256
 _FORM = struct.Struct("<QiiiIIIIIQIdd")

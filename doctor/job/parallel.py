@@ -25,35 +25,6 @@ IF_REPLICAS = f"{OF_LAUNCH}, if every rank is a replica"
 OF_A_WORLD = frozenset({"ep", "experts", "global_batch", "micro_batch", "accumulation"})
 """The keys that mean nothing if the number of devices is not known."""
 
-KEYS: Mapping[str, str] = {
-    "dp": "replicas of the model (data parallel); if it is given, a factor that is not given counts as 1",
-    "tp": "devices that share one layer (tensor or model parallel)",
-    "pp": "stages of the pipeline",
-    "cp": "devices that share one sequence (context or sequence parallel)",
-    "ep": "groups of experts (expert parallel); they lie within the devices of one stage",
-    "heads": "attention heads of the model, which tp must divide",
-    "kv_heads": "heads for keys and values, if there are fewer (grouped-query attention)",
-    "hidden": "hidden size of the model, if that of a head follows from it; heads must divide it",
-    "layers": "layers of the model, which pp must divide",
-    "experts": "experts of a layer, which ep must divide",
-    "global_batch": "samples of one step of the whole job, which its replicas share evenly",
-    "micro_batch": "samples that a replica computes at once; default: 1",
-    "accumulation": "micro batches that a replica adds up for one step",
-    "world": "devices of the whole job; default: the ranks of the plan",
-    "framework": "torch or mindspore",
-    "mode": "graph or pynative (MindSpore)",
-    "parallel_mode": "MindSpore's parallel_mode: semi_auto_parallel, ParallelMode.DATA_PARALLEL, …",
-    "strategy": "how an operator is split (MindSpore), such as ((4,2),(2,1))",
-    "dtype": "data type in which the ranks reduce the gradients, such as bfloat16",
-    "batch": "batch size",
-    "batch_before": "batch size that was used with devices_before; default: batch",
-    "batch_per": "device or global: what batch and batch_before count; default: device",
-    "lr": "learning rate",
-    "lr_before": "learning rate that was used with devices_before; default: lr",
-    "devices_before": "devices that batch size and learning rate were tuned for",
-}
-"""What each key of a plan means."""
-
 DTYPES: Mapping[str, tuple[str, ...]] = {
     "float16": ("fp16", "half"),
     "bfloat16": ("bf16", "bfp16"),
@@ -132,6 +103,10 @@ class Layout:
         """The plan as it is written after --plan."""
         given = ((field.name, getattr(self, field.name), field.default) for field in fields(self))
         return ",".join(f"{name}={_as_text(value)}" for name, value, default in given if value != default)
+
+
+KEYS = tuple(field.name for field in fields(Layout))
+"""What each means: docs/ranks.md."""
 
 
 def read_layout(texts: Sequence[str]) -> Layout:

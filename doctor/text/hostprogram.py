@@ -11,3 +11,8 @@ def host_program(module: str, name: str) -> str:
 def table(module: str, name: str) -> list[list[str]]:
     """The rows of the table `name` beside a module: the lines of each block, after a first block about it."""
     return [row.split("\n") for row in host_program(module, name).strip("\n").split("\n\n")[1:]]
+
+
+def sections(module: str, name: str) -> dict[str, dict[str, str]]:
+    """The blocks of a table by their first lines; each further line is a key and, after a colon, its words."""
+    return {head: dict(row.split(": ", 1) for row in rows) for head, *rows in table(module, name)}

@@ -5,10 +5,12 @@ titles, causes and remedies of the playbooks.
 import ast
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import yaml
 
-from tests.support.paths import REFUSALS, ROOT
+from doctor.text.hostprogram import sections
+from tests.support.paths import INJECTIONS, REFUSALS, ROOT, SAID
 
 Sentence = tuple[str, str]
 """Where it is, and its template: `{}` is a hole, `{a|b}` a choice of words."""
@@ -43,13 +45,20 @@ _NO_PROSE = (
 
 
 def sentences() -> list[Sentence]:
-    return [*_of_code(), *_of_playbooks(), *_of_refusals()]
+    return [*_of_code(), *_of_playbooks(), *_of_entries(), *_of_tables()]
 
 
-def _of_refusals() -> Iterator[Sentence]:
+def _of_entries() -> Iterator[Sentence]:
     """The second and the third line of each entry."""
-    for row in REFUSALS.read_text().split("\n\n")[1:]:
-        yield from ((REFUSALS.name, each) for each in row.splitlines()[1:3] if is_prose(each))
+    for path in (REFUSALS, INJECTIONS):
+        for row in path.read_text().split("\n\n")[1:]:
+            yield from ((path.name, each) for each in row.splitlines()[1:3] if is_prose(each))
+
+
+def _of_tables() -> Iterator[Sentence]:
+    for name in SAID:
+        told = sections(str(ROOT / "doctor" / name), Path(name).name)
+        yield from ((name, words) for each in told.values() for words in each.values() if is_prose(words))
 
 
 def _of_code() -> Iterator[Sentence]:

@@ -12,43 +12,13 @@ from dataclasses import dataclass
 
 from doctor.facts.gpus import bus_id
 from doctor.facts.processes import KernelLine
+from doctor.text.hostprogram import sections
 
 LOST = 79
-FATAL = {
-    46: "the GPU stopped processing",
-    48: "a memory error that could not be corrected (double-bit ECC)",
-    62: "the GPU's microcontroller halted",
-    64: "a bad memory row or page could not be retired",
-    LOST: "the GPU has fallen off the bus",
-    95: "a memory error that could not be contained",
-    109: "a context switch timed out",
-    110: "a security fault",
-    119: "the GPU's firmware (GSP) did not answer",
-    120: "the GPU's firmware (GSP) failed",
-    136: "an NVLink could not be trained",
-    140: "memory errors that could not be corrected",
-    143: "the GPU could not be initialised",
-    155: "an NVLink failed",
-    156: "parts of the GPU were retired",
-    158: "the GPU timed out for good",
-}
+_TOLD = sections(__file__, "xid.txt")
+FATAL, SERIOUS = ({int(number): told for number, told in _TOLD[kind].items()} for kind in _TOLD)
 NVLINK5 = range(144, 151)
 """NVLink errors on Blackwell; the line itself says Fatal or Nonfatal."""
-SERIOUS = {
-    54: "auxiliary power is not connected",
-    63: "a bad memory row or page was marked",
-    74: "an NVLink error",
-    92: "many memory errors were corrected",
-    94: "a memory error was contained",
-    121: "an error of the link between chips (C2C)",
-    137: "an NVLink privilege error",
-    157: "parts of the GPU could not be retired",
-    **dict.fromkeys(NVLINK5, "an NVLink error"),
-    167: "the PCIe link timed out",
-    168: "part of the GPU's memory is lost",
-    171: "a DRAM error that could not be corrected",
-    172: "an SRAM error that could not be corrected",
-}
 
 
 @dataclass(frozen=True, slots=True)

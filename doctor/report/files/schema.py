@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from msgspec.inspect import DataclassType, Field, StructType, multi_type_info
 
-from doctor.text.hostprogram import table
+from doctor.text.hostprogram import sections
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 _INSIDE = ("type", "types", "item_type", "item_types", "key_type", "value_type", "fields")
@@ -49,5 +49,4 @@ def _sentences(kind: type) -> dict[str, str]:
 
 @cache
 def _told() -> dict[str, dict[str, str]]:
-    rows = table(__file__, "fields.txt")
-    return {kind: dict(field.split(": ", 1) for field in fields) for kind, *fields in rows}
+    return sections(__file__, "fields.txt")

@@ -6,6 +6,7 @@ from typing import Literal
 
 from doctor.agents.onhost.kernel_kills import LACK
 from doctor.smoke.result import RankOutcome
+from doctor.text.hostprogram import sections
 from doctor.text.signalname import signal_name
 
 Death = Literal["killed", "left", "exception", "aborted", "connection"]
@@ -23,20 +24,7 @@ _NO_ROOM = re.compile(
     r"|EL0004|Too many open files",
     re.IGNORECASE,
 )
-_SIGNALS = {
-    1: "was ended by SIGHUP: its session was closed",
-    2: "was ended by SIGINT: somebody pressed Ctrl-C, or a program sent the same",
-    4: "crashed with SIGILL: a library was built for another CPU",
-    6: "aborted itself (SIGABRT): a check in native code failed",
-    7: "crashed with SIGBUS: nearly always a full /dev/shm, or a file whose disk is gone",
-    8: "crashed with SIGFPE: a division by zero in native code",
-    9: "was killed by SIGKILL: the kernel's out-of-memory killer, a limit of the scheduler, or a person",
-    11: "crashed with SIGSEGV: a bad memory access in native code",
-    15: "was ended by SIGTERM: a scheduler, systemd or a person",
-    24: "was ended by SIGXCPU: a limit of CPU time (ulimit -t)",
-    25: "was ended by SIGXFSZ: a limit of file size (ulimit -f)",
-    31: "was killed by SIGSYS: a sandbox (seccomp) forbids a system call",
-}
+_SIGNALS = sections(__file__, "exits.txt")["signals"]
 LOG = "dmesg -T | tail -50"
 IN_KERNEL = ("ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'", LOG)
 """Commands for a rank that hung in the kernel: they show what else hangs there."""
@@ -80,7 +68,7 @@ def ending_words(seen: RankOutcome) -> str:
     """How its process ended, to follow the words "its process"."""
     number = signal_of(seen)
     if number is not None:
-        return _SIGNALS.get(number, f"was killed by {signal_name(number)}")
+        return _SIGNALS.get(str(number), f"was killed by {signal_name(number)}")
     code = seen.exit.code if seen.exit else None
     return f"ended by itself with exit status {'?' if code is None else code} and no exception"
 

@@ -10,33 +10,10 @@ from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.exits import said
 from doctor.smoke.judge.phrases import one_line
 from doctor.smoke.judge.stopped_cell import EndedCell, only_host
+from doctor.text.hostprogram import sections
 
-_SEEN = {
-    "dropped": "get no answer (dropped)",
-    "refused": "are refused",
-    "no-route": "are answered with no route",
-    "reset": "are reset",
-    "silent": "are accepted and never answered",
-    "wrong-answer": "are answered by something else",
-    "error": "fail",
-    "lost": "loses large packets, although connections are made",
-}
-_CONNECTIONS = {
-    "common": "nearly all connections between all hosts",
-    "split": "connections between these hosts and the rest",
-    "pair": "connections between these hosts",
-    "inbound": "connections of other hosts to it",
-    "outbound": "its own connections to other hosts",
-    "both": "connections from it and to it",
-}
-_WAYS = {
-    "common": "the network between nearly all hosts",
-    "split": "the network between these hosts and the rest",
-    "pair": "the network between these hosts",
-    "inbound": "the way from other hosts to it",
-    "outbound": "the way from it to other hosts",
-    "both": "the way from it and to it",
-}
+_SAID = sections(__file__, "network.txt")
+_SEEN, _CONNECTIONS, _WAYS = _SAID["how"], _SAID["whose"], _SAID["way"]
 _SHOWN = 6
 COMMANDS = (
     "ip -br link",

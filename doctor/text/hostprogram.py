@@ -14,5 +14,5 @@ def table(module: str, name: str) -> list[list[str]]:
 
 
 def sections(module: str, name: str) -> dict[str, dict[str, str]]:
-    """The blocks of a table by their first lines; each further line is a key and, after a colon, its words."""
+    """The blocks of a table by their first lines; each further line is a key and, after a colon, words."""
     return {head: dict(row.split(": ", 1) for row in rows) for head, *rows in table(module, name)}

@@ -13,6 +13,7 @@ from doctor.report.files.envelope import (
     EnvelopeRun,
     FindingEntry,
     counts,
+    entry_of,
     host_entries,
     result_entries,
     verdict_of,
@@ -123,13 +124,12 @@ def diff_report(found: Difference) -> DiffReport:
         hosts=hosts,
         findings=findings,
         results=results,
-        diff=DiffPart(
+        diff=entry_of(
+            DiffPart,
+            found,
             before=_run(found.before),
             after=_run(found.after),
             changes=tuple(map(_change, found.changes)),
-            facts=found.facts,
-            added=found.added,
-            removed=found.removed,
         ),
     )
 
@@ -155,16 +155,8 @@ def _finding(id: str, change: Change) -> FindingEntry:
 
 
 def _change(change: Change) -> ChangeEntry:
-    own = change.finding
-    return ChangeEntry(
-        state=change.kind,
-        check=own.check,
-        status=own.status,
-        subject=own.subject,
-        hosts=change.hosts,
-        summary=own.summary,
-        why=change.why or None,
-    )
+    own, why = change.finding, change.why or None
+    return entry_of(ChangeEntry, own, state=change.kind, hosts=change.hosts, why=why)
 
 
 def _run(run: Saved) -> RunEntry:

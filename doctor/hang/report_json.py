@@ -34,6 +34,7 @@ from doctor.report.files.envelope import (
     EvidenceEntry,
     PlaceEntry,
     counts,
+    entry_of,
     host_entries,
     result_entries,
     verdict_of,
@@ -157,15 +158,13 @@ def _jobs(judgement: Judgement) -> Iterator[HangJobEntry]:
 
 def job_entry(job: RunningJob, one: Judgement | None = None) -> HangJobEntry:
     first = job.first
-    return HangJobEntry(
-        name=job.name,
+    return entry_of(
+        HangJobEntry,
+        job,
         launcher=job.launcher or None,
         ranks=job.expected,
         found=len(job.ranks),
-        missing=job.missing,
         gone=tuple(GoneRank(rank, host) for rank, host in job.gone),
-        hosts=job.hosts,
-        started=job.started,
         master=(first.master if first else "") or (job.name if job.starters else None),
         user=job.owner or None,
         command=(first.command if first else "") or None,
@@ -210,13 +209,7 @@ def _rank(each: RankStanding) -> HangRankEntry:
 
 def _library(heard: WeighedOpinion) -> LibraryEntry:
     said = heard.opinion
-    return LibraryEntry(
-        source=said.source,
-        trust=said.trust,
-        kind=said.kind,
-        says=said.words,
-        ranks=tuple(sorted(said.ranks)),
-        confirms=heard.confirms,
-        against=heard.against,
-        evidence=said.evidence,
+    ranks, against = tuple(sorted(said.ranks)), heard.against
+    return entry_of(
+        LibraryEntry, said, says=said.words, ranks=ranks, confirms=heard.confirms, against=against
     )

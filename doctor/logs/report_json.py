@@ -25,6 +25,7 @@ from doctor.report.files.envelope import (
     EvidenceEntry,
     PlaceEntry,
     counts,
+    entry_of,
     host_entries,
     only,
     result_entries,
@@ -64,19 +65,17 @@ def _part(explained: Explanation) -> LogsPart:
     found, logs = explained.conclusion, explained.logs
     roots = [found.charges[root] for root in explained.roots]
     only_victims = bool(roots) and all(each.role is Role.CONSEQUENCE and not each.who for each in roots)
-    return LogsPart(
+    return entry_of(
+        LogsPart,
+        found,
         outcome=LogOutcome.UNKNOWN if only_victims else found.outcome,
-        read=found.read,
         folder=explained.folder or None,
-        hosts=found.hosts,
-        checks=found.checks,
         commands=explained.proves(),
         ranks=tuple(sorted({rank for file in logs.files for rank in file.ranks})),
         timeline=tuple(TimelineEntry(at, says) for at, says in found.story),
         odd=tuple(map(_line, found.odd)),
         telling=found.telling or None,
         progress=tuple(map(_line, explained.progress)),
-        beside=found.beside,
         open=(*found.open, *explained.not_found),
         unread=explained.unread,
         files=tuple(map(_file, logs.files)),
@@ -112,13 +111,10 @@ def _finding(explained: Explanation, place: int) -> LogFindingEntry:
         evidence=tuple(EvidenceEntry(place_of(line), line.text, line.who.host) for line in charge.lines),
         remedy=charge.remedy,
         because=None if charge.because is None else f"f{charge.because + 1}",
-        logs=LogsOfFinding(
-            symptom=charge.symptom,
-            role=charge.role,
+        logs=entry_of(
+            LogsOfFinding,
+            charge,
             known_by=charge.how,
-            causes=charge.causes,
-            checks=charge.checks,
-            count=charge.count,
             proved=ProofEntry(proof.proved, proof.says) if proof else None,
         ),
     )

@@ -9,6 +9,7 @@ from doctor.report.files.envelope import (
     EvidenceEntry,
     PlaceEntry,
     counts,
+    entry_of,
     host_entries,
     result_entries,
     verdict_of,
@@ -40,22 +41,18 @@ def slow_report(judgement: SlowJudgement, evidence: SlowEvidence) -> SlowReport:
 
 
 def _part(judgement: SlowJudgement) -> SlowPart:
-    return SlowPart(
-        state=judgement.state,
+    return entry_of(
+        SlowPart,
+        judgement,
         hang=judgement.hang.verdict,
         job=job_entry(judgement.job) if judgement.job else None,
         jobs=tuple(map(job_entry, judgement.jobs)),
         sampled_seconds=round(judgement.seconds, 3),
-        samples=judgement.samples,
         known_by=judgement.by or None,
-        steps=judgement.steps,
-        step_seconds=judgement.step_seconds,
-        smallest=judgement.smallest,
         maybe=judgement.maybe or None,
         ranks=tuple(map(_pace, judgement.ranks)),
         unreached=unreached_entries(judgement.hang),
         rights=rights_entry(judgement.hang),
-        notes=judgement.notes,
         commands=tuple(line for each in judgement.late for line in advice(each, judgement.hang.reach)),
     )
 
@@ -96,18 +93,12 @@ def _finding(id: str, late: SlowCulprit) -> SlowFindingEntry:
 
 def _of_finding(late: SlowCulprit) -> SlowOfFinding:
     frame = late.where.frame if late.where else None
-    return SlowOfFinding(
-        lag=late.lag,
-        ranks=late.ranks,
+    return entry_of(
+        SlowOfFinding,
+        late,
         share=round(late.share, 4),
         share_least=round(late.least, 4),
-        waits=late.waits,
-        others=late.others,
-        t=late.t,
         line=FrameEntry(frame.name, frame.file, frame.line, frame.source or None) if frame else None,
         line_share=late.where.share if late.where else None,
         line_others=late.where.others if late.where else None,
-        reason=late.reason,
-        why=late.why,
-        peers=late.peers,
     )

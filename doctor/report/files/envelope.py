@@ -6,7 +6,7 @@ own. Each field has a sentence in fields.txt, which docs/reference and `doctor l
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from doctor import __version__
 from doctor.errors import EXIT_FAULT, EXIT_OK
 from doctor.model import Confidence, HostStatus, Remedy, Status, Verdict, View, Waiver
 from doctor.text.printable import escaped
+
+E = TypeVar("E", bound=msgspec.Struct)
 
 
 class ToolName(msgspec.Struct, frozen=True):
@@ -197,6 +199,12 @@ def result_entries(hosts: Iterable[HostEntry], findings: Iterable[FindingEntry])
     well = tuple(host.name for host in hosts if host.status is HostStatus.HEALTHY)
     passed = (ResultEntry(hosts=well, status=Status.PASS),) if well else ()
     return (*passed, *(ResultEntry(hosts=f.hosts, status=f.status, reason=f.summary) for f in findings))
+
+
+def entry_of(kind: type[E], source: object, **others: object) -> E:
+    """An entry with these values; its other fields are those that the source has by the same names."""
+    alike = {name: getattr(source, name) for name in kind.__struct_fields__ if hasattr(source, name)}
+    return kind(**(alike | others))
 
 
 def counts(hosts: Sequence[HostEntry], results: Iterable[ResultEntry]) -> Counts:

@@ -18,6 +18,7 @@ from doctor.report.files.envelope import (
     PlaceEntry,
     ResultEntry,
     counted,
+    entry_of,
     only,
 )
 from doctor.report.files.json_smoke import SmokeEntry, smoke_entry
@@ -86,15 +87,7 @@ class CheckReport(Envelope, frozen=True, kw_only=True):
 def check_report(report: Report) -> CheckReport:
     hosts = tuple(_host(host, report) for host in report.hosts)
     return CheckReport(
-        run=EnvelopeRun(
-            command=report.run.command,
-            exam=report.run.exam,
-            exam_version=report.run.exam_version,
-            started=report.run.started,
-            seconds=report.run.seconds,
-            transport=report.run.transport,
-            strict=report.rules.strict,
-        ),
+        run=entry_of(EnvelopeRun, report.run, strict=report.rules.strict),
         plan=_plan(report.plan),
         verdict=report.verdict,
         exit_code=report.exit_code,
@@ -111,17 +104,8 @@ def check_report(report: Report) -> CheckReport:
 
 
 def _looked_again(found: Recheck) -> LookedAgainEntry:
-    before = found.before
-    return LookedAgainEntry(
-        id=before.id,
-        check=before.check,
-        hosts=before.hosts,
-        headline=before.headline,
-        now=found.now,
-        still=found.still,
-        open=found.open,
-        reason=found.why,
-    )
+    became = {"now": found.now, "still": found.still, "open": found.open, "reason": found.why}
+    return entry_of(LookedAgainEntry, found.before, **became)
 
 
 def _plan(plan: JobPlan) -> PlanEntry:
@@ -136,14 +120,10 @@ def _plan(plan: JobPlan) -> PlanEntry:
 
 
 def _host(host: HostReport, report: Report) -> HostEntry:
-    return HostEntry(
-        name=host.name,
-        address=host.address,
-        product=host.product,
-        status=host.status,
-        reason=host.reason,
+    return entry_of(
+        HostEntry,
+        host,
         serial=known.serial or None if (known := report.seen.hardware.get(host.name)) else None,
-        node=host.node,
         facts=facts_of_host(report.seen.facts, host.name),
     )
 
@@ -153,30 +133,17 @@ def _finding(found: Finding, report: Report) -> FindingEntry:
     at = only(where)
     of_one = report.checks.scopes.get(found.check) is Scope.HOST and found.hosts
     seen_on = found.hosts[0] if of_one else None
-    return FindingEntry(
-        id=found.id,
-        check=found.check,
-        status=found.status,
-        hosts=found.hosts,
-        nodeset=found.nodeset,
-        subject=found.subject,
+    return entry_of(
+        FindingEntry,
+        found,
         where=where,
         rank=at.rank,
         host=found.hosts[0] if len(found.hosts) == 1 else None,
         pid=at.pid,
         device=at.device,
-        view=found.view,
-        seen_from=found.seen_from,
-        confidence=found.confidence,
         headline=f"{culprit(found, report.called)}: {title(found)}",
-        summary=found.summary,
-        expected=found.expected,
-        actual=found.actual,
         evidence=tuple(EvidenceEntry(each.source, each.text, seen_on) for each in found.evidence),
-        remedy=found.remedy,
         verify=verify(report, found) or None,
-        because=found.because,
-        waiver=found.waiver,
         open=report.rules.open(found),
     )
 

@@ -9,24 +9,14 @@ from typing import Any
 from typer.core import TyperCommand, TyperGroup
 
 from doctor.cli.typed_value import OwnValues
+from doctor.text.hostprogram import sections
 from doctor.text.speech import sign, t
 from doctor.text.wrap import cells, padded, wrap
 
 ARGUMENTS, OTHERS = "Arguments", "Options"
 BRIEF = "doctor.brief"
 """Whether -h was typed, in the context: typer has one option for -h and --help, and does not say which."""
-USUAL = {
-    "check": "--hostfile --local --only --again --html",
-    "preflight": "--hostfile --python --launch --need-hosts --report-dir",
-    "accept": "--hostfile --python --floor --baseline --html",
-    "smoke": "--hostfile --python --ranks-per-host --steps --html",
-    "hang": "--hostfile --local --pid --watch --sudo",
-    "slow": "--hostfile --local --pid --for --sudo",
-    "logs": "--hostfile --local --path --since --save",
-    "explain": "--check --symptoms --html --json",
-    "facts": "--hostfile --local --csv --html --save",
-    "run": "--need-hosts --restarts --on-hang --stall --notify",
-}
+USUAL = sections(__file__, "help.txt")["usual"]
 """The options that most people need, of the commands that have many."""
 WIDEST = 24
 """The most columns for an option with its metavar."""

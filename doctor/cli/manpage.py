@@ -5,23 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from doctor.cli.help import OTHERS, below, entries
-
-EXITS = (
-    ("0", "Healthy; a go."),
-    ("1", "A fault, such as a host that cannot be reached; a no-go."),
-    ("2", "The command line or an input file is wrong."),
-    ("3", "Inconclusive: something essential could not be examined."),
-    ("70", "doctor itself broke, or a report could not be written."),
-    ("130", "Interrupted by SIGINT; 128 plus the number of the signal for others."),
-)
-ENVIRONMENT = (
-    ("NO_COLOR", "If set, no colours and no escape sequences; it overrides the variables below."),
-    ("FORCE_COLOR, CLICOLOR_FORCE", "If set, colours even without a terminal."),
-    ("CLICOLOR", "0: no colours."),
-    ("TERM", "dumb: no colours, and no lines that redraw themselves."),
-    ("COLUMNS", "The width of reports and pages."),
-    ("DOCTOR_TRACEBACK", "1: print a traceback if doctor breaks."),
-)
+from doctor.text.hostprogram import sections
 
 
 def manual(root: Any, version: str) -> str:
@@ -42,9 +26,9 @@ def _lines(root: Any, version: str) -> Iterator[str]:
         yield from _examples(context.command)
     yield ".SH OPTIONS"
     yield from _options(root)
-    for title, rows in (("EXIT STATUS", EXITS), ("ENVIRONMENT", ENVIRONMENT)):
+    for title, rows in sections(__file__, "manpage.txt").items():
         yield f'.SH "{title}"'
-        for name, what in rows:
+        for name, what in rows.items():
             yield from (".TP", rf"\fB{_text(name)}\fR", _text(what))
     yield from (".SH SEE ALSO", _text("doctor list for all checks; doctor explain ID for the page of one."))
 

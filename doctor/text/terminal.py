@@ -10,6 +10,7 @@ import sys
 import termios
 from typing import TextIO
 
+from doctor.text.hostprogram import sections
 from doctor.text.printable import clean
 
 WIDTH = 100
@@ -39,27 +40,7 @@ def prepare() -> None:
             stream.reconfigure(errors="replace")
 
 
-_PLAIN = str.maketrans(
-    {
-        "×": "x",
-        "→": "->",
-        "·": "|",
-        "└": "`",
-        "…": "~",
-        "━": "=",
-        "╸": "-",
-        "╺": "-",
-        "│": "|",
-        "┤": "|",
-        "─": "-",
-        "┄": ".",
-        "┊": ":",
-        "▲": "^",
-        "✓": "ok",
-        "–": "-",
-        **dict(zip("▁▂▃▄▅▆▇█", "_.,-=+*#", strict=True)),
-    }
-)
+_PLAIN = str.maketrans(sections(__file__, "terminal.txt")["characters"])
 """Replacements for our own characters that an encoding may lack."""
 
 

@@ -8,46 +8,23 @@ TALKS = READS | {"recvfrom", "recvmsg", "sendto", "sendmsg"}
 """Those that need one descriptor, which is their first argument."""
 EPOLLS = frozenset(("epoll_wait", "epoll_pwait", "epoll_pwait2"))
 POLLS = frozenset(("poll", "ppoll", "select", "pselect6", *EPOLLS))
-_GENERIC = {
-    "22": "epoll_pwait",
-    "63": "read",
-    "64": "write",
-    "65": "readv",
-    "66": "writev",
-    "67": "pread64",
-    "68": "pwrite64",
-    "72": "pselect6",
-    "73": "ppoll",
-    "98": "futex",
-    "128": "restart_syscall",
-    "206": "sendto",
-    "207": "recvfrom",
-    "211": "sendmsg",
-    "212": "recvmsg",
-    "441": "epoll_pwait2",
-}
+
+
+def _numbers(text: str) -> "dict[str, str]":
+    return dict(each.split() for each in text.split(", "))
+
+
+_GENERIC = _numbers(
+    "22 epoll_pwait, 63 read, 64 write, 65 readv, 66 writev, 67 pread64, 68 pwrite64, 72 pselect6, "
+    "73 ppoll, 98 futex, 128 restart_syscall, 206 sendto, 207 recvfrom, 211 sendmsg, 212 recvmsg, "
+    "441 epoll_pwait2"
+)
 NAMES = {
-    "x86_64": {
-        "0": "read",
-        "1": "write",
-        "7": "poll",
-        "17": "pread64",
-        "18": "pwrite64",
-        "19": "readv",
-        "20": "writev",
-        "23": "select",
-        "44": "sendto",
-        "45": "recvfrom",
-        "46": "sendmsg",
-        "47": "recvmsg",
-        "202": "futex",
-        "219": "restart_syscall",
-        "232": "epoll_wait",
-        "270": "pselect6",
-        "271": "ppoll",
-        "281": "epoll_pwait",
-        "441": "epoll_pwait2",
-    },
+    "x86_64": _numbers(
+        "0 read, 1 write, 7 poll, 17 pread64, 18 pwrite64, 19 readv, 20 writev, 23 select, 44 sendto, "
+        "45 recvfrom, 46 sendmsg, 47 recvmsg, 202 futex, 219 restart_syscall, 232 epoll_wait, "
+        "270 pselect6, 271 ppoll, 281 epoll_pwait, 441 epoll_pwait2"
+    ),
     "aarch64": _GENERIC,
     "loongarch64": _GENERIC,
     "riscv64": _GENERIC,

@@ -6,20 +6,9 @@ import re
 from dataclasses import dataclass, field
 
 TRIGGERS = (
-    b"nranks ",
-    b"rankNum[",
-    b"need connect rankNum is [",
-    b"rankSize[",
-    b"ranks[",
-    b"serrank[",
-    b" rank[",
-    b"(local_rank: ",
-    b"[Gloo] Rank ",
-    b"WORLD_SIZE",
-    b"world_size",
-    b"world size",
-    b" RankID:",
-    b"GLOBAL_RANK: ",
+    *(b"nranks ", b"rankNum[", b"need connect rankNum is [", b"rankSize[", b"ranks[", b"serrank["),
+    *(b" rank[", b"(local_rank: ", b"[Gloo] Rank ", b"WORLD_SIZE", b"world_size", b"world size"),
+    *(b" RankID:", b"GLOBAL_RANK: "),
 )
 """At least one of these is in every such line."""
 MOST_PIDS = 4096

@@ -10,7 +10,7 @@ from pathlib import Path
 import yaml
 
 from doctor.text.hostprogram import sections
-from tests.support.paths import INJECTIONS, REFUSALS, ROOT, SAID
+from tests.support.paths import INJECTIONS, REASONS, REFUSALS, ROOT, SAID
 
 Sentence = tuple[str, str]
 """Where it is, and its template: `{}` is a hole, `{a|b}` a choice of words."""
@@ -49,10 +49,11 @@ def sentences() -> list[Sentence]:
 
 
 def _of_entries() -> Iterator[Sentence]:
-    """The second and the third line of each entry."""
-    for path in (REFUSALS, INJECTIONS):
+    """Two lines of each entry: what is said, and what to do."""
+    for path, at in ((REFUSALS, 1), (INJECTIONS, 1), (REASONS, 2)):
         for row in path.read_text().split("\n\n")[1:]:
-            yield from ((path.name, each) for each in row.splitlines()[1:3] if is_prose(each))
+            said = (re.sub(r"\{\w+\}", "{}", each) for each in row.splitlines()[at : at + 2])
+            yield from ((path.name, each) for each in said if is_prose(each))
 
 
 def _of_tables() -> Iterator[Sentence]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from doctor.model import UnreachedKind
-from doctor.transport.errors import CannotReach, Destination, knock, quoted, rounded
+from doctor.transport.errors import CannotReach, Destination, cannot, knock, quoted, rounded
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,24 +16,17 @@ class PresentedKey:
     fingerprint: str
     known_as: str
 
+    def __str__(self) -> str:
+        return f"{self.known_as} {self.kind} {self.fingerprint}"
+
 
 def ssh_refused(to: Destination, kind: UnreachedKind, said: str) -> CannotReach:
     """`ssh` itself does not get there."""
-    return CannotReach(
-        kind,
-        f"ssh does not log in: {quoted(said)}.",
-        "Make this command work without a question first; it shows what ssh tries.",
-        [to.ssh("-v")],
-        quoted(said),
-    )
+    return cannot("ssh does not log in", quoted(said), to, kind=kind.name, words=quoted(said))
 
 
 def command_hung(command: str, seconds: float) -> CannotReach:
-    return CannotReach(
-        UnreachedKind.OTHER,
-        f"ssh_config: Match exec did not end within {rounded(seconds)} s: {quoted(command, 80)}.",
-        "Run the command by hand, or name another file with --ssh-config.",
-    )
+    return cannot("command of ssh_config", seconds=rounded(seconds), words=quoted(command, 80))
 
 
 def login_refused(
@@ -111,7 +104,7 @@ def key_unknown(
         + "Compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), "
         "then accept it: connect once by hand, or --accept-new.",
         [*([] if others else [to.ssh()]), _scan(to, known_hosts)],
-        f"{key.known_as} {key.kind} {key.fingerprint}",
+        str(key),
         [*others, *(["@cert-authority"] if only_authority else [])],
     )
 
@@ -119,62 +112,31 @@ def key_unknown(
 def key_changed(
     to: Destination, key: PresentedKey, old: str, file: str, line: int, default: bool
 ) -> CannotReach:
-    where = "" if default else f"-f {shlex.quote(file)} "
-    return CannotReach(
-        UnreachedKind.KEY_CHANGED,
-        f"The host key has changed: it is {key.kind} {key.fingerprint}, but {file}:{line} has {old}.",
-        "Find out why: a reinstalled host has a new key, but so has an impostor. If it is right, remove the "
-        "old key and connect again.",
-        [f"ssh-keygen {where}-R {shlex.quote(key.known_as)}", to.ssh()],
-        f"{key.known_as} {key.kind} {key.fingerprint}",
-    )
+    told = {"kind": key.kind, "fingerprint": key.fingerprint, "file": file, "line": line, "old": old}
+    where, name = "" if default else f"-f {shlex.quote(file)} ", shlex.quote(key.known_as)
+    return cannot("key changed", str(key), where=where, known_as=name, login=to.ssh(), **told)
 
 
 def key_revoked(to: Destination, key: PresentedKey, file: str, line: int) -> CannotReach:
-    return CannotReach(
-        UnreachedKind.KEY_CHANGED,
-        f"The host shows a key that is marked @revoked at {file}:{line}.",
-        "Somebody withdrew this key. Do not connect before it is clear why; give the host a new key.",
-        [f"sed -n {line}p {shlex.quote(file)}", to.ssh("-v")],
-        f"{key.known_as} {key.kind} {key.fingerprint}",
-    )
+    return cannot("key revoked", str(key), to, file=file, line=line, path=shlex.quote(file))
 
 
 def tunnel_refused(to: Destination, jump: str, code: int, words: str, seconds: float) -> CannotReach:
     """The jump host is fine, but did not connect us to the next host. Its own words say why."""
-    low = words.lower()
+    low, said, there = words.lower(), quoted(words), shlex.quote(jump)
     if code == 1:
-        return CannotReach(
-            UnreachedKind.JUMP,
-            f"The jump host {jump} does not forward connections: {quoted(words) or 'prohibited'}.",
-            "Allow it there (AllowTcpForwarding yes in sshd_config), or use another jump host.",
-            [f"ssh {shlex.quote(jump)} grep -ri AllowTcpForwarding /etc/ssh"],
-            quoted(words),
-        )
-    seen = f" (seen from the jump host {jump})"
-    look = f"ssh {shlex.quote(jump)} {shlex.quote(knock(to))}"
+        return cannot("not forwarded", said, jump=jump, there=there, words=said or "prohibited")
     if "name" in low or "resol" in low or "not known" in low:
-        return CannotReach(
-            UnreachedKind.NAME,
-            f"The name cannot be resolved{seen}.",
-            "Correct the name, or give an address that the jump host can use.",
-            [f"ssh {shlex.quote(jump)} getent ahosts {shlex.quote(to.address)}"],
-            quoted(words),
-        )
-    if "refused" in low:
-        kind, what = UnreachedKind.REFUSED, f"Connection refused: nothing listens on port {to.port}{seen}."
-        remedy = "Start the SSH server on the host, or give the port that it listens on."
+        name = "no name"
+    elif "refused" in low:
+        name = "refused"
     elif "route" in low or "unreachable" in low:
-        kind, what = UnreachedKind.NO_ROUTE, f"No route to the host{seen}."
-        remedy = "Check the address and the routes of the jump host."
-    elif "timed out" in low or not words:
-        kind = UnreachedKind.TIMEOUT
-        what = f"No answer from port {to.port} within {rounded(seconds)} s{seen}."
-        remedy = "Check that the host is powered on and that no firewall stands between it and the jump host."
+        name = "no route"
     else:
-        kind, what = UnreachedKind.OTHER, f"Cannot connect to port {to.port}{seen}: {quoted(words)}."
-        remedy = "Try the same connection by hand from the jump host."
-    return CannotReach(kind, what, remedy, [look], quoted(words))
+        name = "no answer" if "timed out" in low or not words else "not connected"
+    values = {"words": said, "seconds": rounded(seconds), "there": there}
+    seen, look = f" (seen from the jump host {jump})", f"ssh {there} {shlex.quote(knock(to))}"
+    return cannot(f"{name} behind a jump host", said, to, seen=seen, look=look, **values)
 
 
 def jump_failed(jump: str, why: CannotReach) -> CannotReach:
@@ -185,18 +147,8 @@ def jump_failed(jump: str, why: CannotReach) -> CannotReach:
 
 def proxy_failed(to: Destination, command: str, said: str) -> CannotReach:
     because = f": {quoted(said)}" if said else " before an SSH server answered"
-    return CannotReach(
-        UnreachedKind.OTHER,
-        f"The ProxyCommand ended{because}.",
-        "Run the ProxyCommand by hand; it must print an SSH banner.",
-        [to.ssh("-v")],
-        quoted(command, 400),
-    )
+    return cannot("proxy command", quoted(command, 400), to, because=because)
 
 
 def jump_loop(depth: int) -> CannotReach:
-    return CannotReach(
-        UnreachedKind.JUMP,
-        f"Its own ProxyJump leads through more than {depth} jump hosts, or in a circle.",
-        "Correct ProxyJump in ~/.ssh/config.",
-    )
+    return cannot("circle of jump hosts", depth=depth)

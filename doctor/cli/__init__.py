@@ -18,7 +18,7 @@ from doctor.cli.baseline import baseline
 from doctor.cli.diff import diff as compare_runs
 from doctor.cli.examine import accept, ask_facts, ask_hang, ask_slow, check_hosts, examine
 from doctor.cli.explain import options as explain_command
-from doctor.cli.help import below, examples
+from doctor.cli.help import below
 from doctor.cli.history import history
 from doctor.cli.mistakes import mistake
 from doctor.cli.options import group, takes
@@ -27,19 +27,28 @@ from doctor.cli.whichlanguage import LANGUAGE_HELP, chosen
 from doctor.errors import EXIT_USAGE, DoctorError, UsageError, suggest
 from doctor.exam.request import ExamFlags, Request
 from doctor.report.out.formats import FORMATS, Outputs
+from doctor.text.hostprogram import table
 from doctor.text.language import Language
 from doctor.text.option import any_option
 from doctor.text.speech import speak, t
 from doctor.text.terminal import prepare, put, tell
 
-app = group(
-    "Examine a training cluster: which host, device or rank is at fault, the evidence, and what to type.",
-    examples(
-        ("doctor check 'node[1-4]'", "why does a job not start?"),
-        ("doctor hang 'node[1-4]'", "a job hangs: on which rank?"),
-        ("doctor explain train.log logs/", "a job died: because of which rank?"),
-    ),
-)
+_PAGES = {name: lines for name, *lines in table(__file__, "commands.txt")}
+"""What each command is for, and its examples."""
+
+
+def _page(name: str) -> tuple[str, str]:
+    said, *examples = _PAGES[name]
+    return said, "\n".join(examples)
+
+
+app = group(*_page("doctor"))
+
+
+def _command(name: str) -> Callable[..., Any]:
+    """Makes a function a command, with its page."""
+    said, examples = _page(name)
+    return app.command(name, help=said, epilog=examples or None)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -152,103 +161,22 @@ NOT_AROUND = (
 """The options of a pre-flight that say nothing about a command, or are not for it."""
 HANG = (*FACTS, "--junit", "--prometheus")
 
-app.command(
-    "check",
-    help="Examine every host and report what is wrong.",
-    epilog=examples(
-        ("doctor check 'node[1-4]' --sudo", "also what only root may read"),
-        ("doctor check -F hostfile --save run.json", "keep what the hosts reported"),
-        ("doctor check --again run.json", "is what failed there fixed?"),
-    ),
-)(takes(without=(*TRAINING, "--no-smoke"))(check_hosts))
-app.command(
-    "smoke",
-    help="Train for a few seconds and report what is wrong.",
-    epilog=examples(
-        ("doctor smoke 'node[1-4]'", "with python3 of the hosts"),
-        ("doctor smoke node1..4 --python /opt/bin/python", "with another one"),
-        ("doctor smoke --local --inject stuck@1:12", "see a fault being found"),
-    ),
-)(takes(without=("--no-smoke",))(examine))
-app.command(
-    "preflight",
-    help="For job scripts: check, then smoke on the hosts that passed.",
-    epilog=examples(
-        ("doctor preflight -q || exit 1", "inside a Slurm allocation"),
-        ("doctor preflight -F hosts --report-dir runs", "keep each report"),
-        ("line=$(doctor preflight --print launch)", "the line that starts the job"),
-    ),
-)(takes()(examine))
-app.command(
-    "accept",
-    help="Is a new rack or a repaired node as good as it should be?",
-    epilog=examples(
-        ("doctor accept 'node[1-8]' --floor accept.yaml", "as good as the contract says"),
-        ("doctor accept 'node[1-8]' --baseline good.yaml", "as good as before"),
-        ("doctor accept 'node[1-8]' --save run.json", "as good as each other"),
-    ),
-)(takes(without=("--no-smoke", "--inject", "--in-job"))(accept))
+_command("check")(takes(without=(*TRAINING, "--no-smoke"))(check_hosts))
+_command("smoke")(takes(without=("--no-smoke",))(examine))
+_command("preflight")(takes()(examine))
+_command("accept")(takes(without=("--no-smoke", "--inject", "--in-job"))(accept))
 
-app.command(
-    "run",
-    help="Start a job behind a pre-flight: doctor run -- COMMAND.",
-    epilog=examples(
-        ("doctor run -- python train.py", "on this machine"),
-        ("doctor run 'node[1-4]' -- ./start {hosts}", "on the healthy hosts"),
-    ),
-)(takes(without=NOT_AROUND)(run_command))
-app.command(
-    "hang",
-    help="Find the rank that a hanging job waits for.",
-    epilog=examples(
-        ("doctor hang 'node[1-4]'", "look at the job that runs there"),
-        ("doctor hang --job 4711 --watch", "wait until this Slurm job hangs"),
-        ("doctor hang --replay hang.json -v", "judge it again, with stacks"),
-    ),
-)(takes(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang))
-app.command(
-    "slow",
-    help="Find the rank or link that makes a running job slow.",
-    epilog=examples(
-        ("doctor slow 'node[1-4]'", "look at the job that runs there"),
-        ("doctor slow --local --for 30", "on this machine, for longer"),
-        ("doctor slow --replay slow.json -v", "judge it again, with all ranks"),
-    ),
-)(takes(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_slow))
-app.command(
-    "facts",
-    help="Show what each host reports about itself; outliers are marked.",
-    epilog=examples(
-        ("doctor facts 'node[1-64]' --sudo", "a rack at a glance"),
-        ("doctor facts -F hostfile --csv facts.csv", "for a spreadsheet"),
-        ("doctor facts --replay run.json", "from a recording"),
-    ),
-)(takes(*ranktable.BY_JOB, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)(ask_facts))
-app.command(
-    "diff",
-    help="Compare two runs: what is new, what is gone, what has changed.",
-    epilog=examples(
-        ("doctor diff monday.json today.json", "two files of --save or --json"),
-        ("doctor diff runs/old runs/new --json -", "folders of --report-dir, for a script"),
-    ),
-)(compare_runs)
-app.command(
-    "history",
-    help="Read the runs of folders: who was faulty when, and the usual suspects.",
-    epilog=examples(
-        ("doctor history /var/lib/doctor/runs", "folders of --report-dir or doctor run"),
-        ("doctor history runs --html history.html", "host by day, for a browser"),
-        ("doctor history runs1 runs2 --json -", "for a script"),
-    ),
-)(history)
-app.command(
-    "baseline",
-    help="Write what good runs had in common, to compare others with.",
-    epilog=examples(
-        ("doctor baseline run.json --output good.yaml", "of a recording of --save"),
-        ("doctor preflight -F hosts --baseline good.yaml", "what has changed since?"),
-    ),
-)(baseline)
+_command("run")(takes(without=NOT_AROUND)(run_command))
+_command("hang")(
+    takes(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang)
+)
+_command("slow")(
+    takes(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_slow)
+)
+_command("facts")(takes(*ranktable.BY_JOB, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)(ask_facts))
+_command("diff")(compare_runs)
+_command("history")(history)
+_command("baseline")(baseline)
 app.add_typer(ranktable.app, name="ranktable", help="Make or check a rank table.")
 
 
@@ -257,7 +185,7 @@ class DemoWishes:
     name: str | None = any_option("NAME", "gpus, npus, hang, healthy, loader, slow or run.")
 
 
-@app.command("demo", help="Replay a bundled recording; needs no hosts.")
+@_command("demo")
 @takes(*DEMO_OPTIONS)
 def _demo(request: Request, wishes: DemoWishes) -> int:
     from doctor.cli.demo import demo
@@ -280,7 +208,7 @@ class ListWishes:
     )
 
 
-@app.command("list", help="List checks and exams, remedies, symptoms, or the schema.")
+@_command("list")
 @takes("--checks", "--color", "--no-color")
 def _list(request: Request, wishes: ListWishes) -> int:
     from doctor.cli.catalogue import print_list, print_remedies, print_schema, print_symptoms
@@ -297,24 +225,8 @@ def _list(request: Request, wishes: ListWishes) -> int:
     return print_symptoms(wishes.symptoms, colours)
 
 
-app.command(
-    "explain",
-    help="Find what ended a job by its logs, or explain a code.",
-    epilog=examples(
-        ("doctor explain train.log ~/ascend/log", "which rank ended the job, and why"),
-        ("doctor explain EI0006", "a code, or a message in quotes"),
-        ("doctor explain shm-small", "a check or a remedy"),
-    ),
-)(explain_command.explain)
-app.command(
-    "logs",
-    help="Fetch the logs of a job from its hosts and explain them.",
-    epilog=examples(
-        ("doctor logs 'node[1-4]'", "the usual places"),
-        ("doctor logs -F hosts --path '/data/*.log'", "another place"),
-        ("doctor logs 'node[1-4]' --since 2h --save logs", "and keep them"),
-    ),
-)(explain_command.logs)
+_command("explain")(explain_command.explain)
+_command("logs")(explain_command.logs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,15 +235,7 @@ class HelpWishes:
     man: bool = any_option("--man", "The manual page, for man(1).", default=False)
 
 
-@app.command(
-    "help",
-    help="Show help on a command, or the manual page of doctor.",
-    epilog=examples(
-        ("doctor help check", "the same as doctor check --help"),
-        ("doctor help ranktable make", "a subcommand"),
-        ("doctor help --man | man -l -", "the manual page"),
-    ),
-)
+@_command("help")
 @takes()
 def _help(context: typer.Context, wishes: HelpWishes) -> int:
     root = context.find_root()
@@ -356,15 +260,7 @@ class CompletionWishes:
     )
 
 
-@app.command(
-    "completion",
-    help="Let a shell complete commands, options and names.",
-    epilog=examples(
-        ('eval "$(doctor completion bash)"', "in ~/.bashrc"),
-        ("doctor completion zsh > ~/.zfunc/_doctor", "in a folder of fpath"),
-        ("doctor completion fish | source", "in config.fish"),
-    ),
-)
+@_command("completion")
 @takes()
 def _completion(context: typer.Context, wishes: CompletionWishes) -> int:
     from doctor.cli.completion import SHELLS, script

@@ -73,12 +73,6 @@ def below(context: Any) -> Iterator[Any]:
             yield from below(inner)
 
 
-def examples(*rows: tuple[str, str]) -> str:
-    """The examples at the end of a help page: a command and what it does, one per line."""
-    room = max(len(command) for command, _ in rows)
-    return "\n".join(f"{command:<{room}}  {what}" for command, what in rows)
-
-
 class _SpokenHelp:
     """The parts of a help page that typer writes itself, in the language that is spoken."""
 

@@ -26,6 +26,7 @@ from doctor.probe.frames import (
     SLOW_LANE_SECONDS,
     THERE,
 )
+from doctor.text.hostprogram import table
 from doctor.text.redact import redact
 
 
@@ -242,34 +243,11 @@ def _no_answer(answer: Answer) -> UnreachedHost:
     first = redact((answer.stderr or answer.stdout)[:4000].decode("utf-8", "replace")).strip()
     detail = first.splitlines()[0][:400] if first else ""
     ended = f" (it ended with {answer.rc})" if answer.rc is not None else ""
-    kind, problem, advice, login = _NO_ANSWER.get(answer.end) or (
-        UnreachedKind.NO_SHELL,
-        f"the login works, but no POSIX shell ran there{ended}",
-        "The account needs a login shell that can start sh.",
-        "ssh {} 'sh -c true'",
-    )
+    kind, problem, advice, login = _NO_ANSWER.get(answer.end.name, _NO_ANSWER["ANYTHING ELSE"])
+    command = login.format(shlex.quote(answer.host))
     return UnreachedHost(
-        answer.host, kind, problem, advice, (login.format(shlex.quote(answer.host)),), detail
+        answer.host, UnreachedKind[kind], problem.format(ended=ended), advice, (command,), detail
     )
 
 
-_NO_ANSWER = {
-    AnswerEnd.TIMEOUT: (
-        UnreachedKind.SILENT,
-        "the login works, but its shell never answers",
-        "Log in by hand: a start file of the shell may wait for a prompt or for a hung network home.",
-        "ssh {} true",
-    ),
-    AnswerEnd.FLOOD: (
-        UnreachedKind.FLOOD,
-        "the login shell prints without end instead of running the probe",
-        "Look at the start files of the shell (.profile, .bashrc) on that host.",
-        "ssh {} true",
-    ),
-    AnswerEnd.LOST: (
-        UnreachedKind.LOST,
-        "the connection was lost before the host answered",
-        "Look at the SSH server's log on that host and at the network in between.",
-        "ssh -v {} true",
-    ),
-}
+_NO_ANSWER = {end: words for end, *words in table(__file__, "no_answer.txt")}

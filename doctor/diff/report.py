@@ -9,15 +9,7 @@ from doctor.diff.envelope import ChangeEntry, ChangeKind, DiffPart, DiffReport, 
 from doctor.diff.saved import Saved
 from doctor.judge.fact_changes import TITLES
 from doctor.model import Status
-from doctor.report.files.envelope import (
-    EnvelopeRun,
-    FindingEntry,
-    counts,
-    entry_of,
-    host_entries,
-    result_entries,
-    verdict_of,
-)
+from doctor.report.files.envelope import EnvelopeRun, FindingEntry, entry_of, outcome_of
 from doctor.report.page.card import Card, CardKind, Page, Row, RowForm, Table
 from doctor.text.nodeset import fold
 
@@ -112,18 +104,9 @@ def _notes(found: Difference) -> Iterator[str]:
 
 def diff_report(found: Difference) -> DiffReport:
     findings = tuple(_finding(f"f{n}", each) for n, each in enumerate(found.of(ChangeKind.NEW), 1))
-    verdict = verdict_of(found.exit_code)
-    hosts = host_entries(found.both, {}, findings, verdict)
-    results = result_entries(hosts, findings)
     return DiffReport(
         run=EnvelopeRun(command="diff", started=found.after.started),
-        verdict=verdict,
-        exit_code=found.exit_code,
-        headline=headline(found),
-        summary=counts(hosts, results),
-        hosts=hosts,
-        findings=findings,
-        results=results,
+        **outcome_of(found.exit_code, headline(found), found.both, {}, findings),
         diff=entry_of(
             DiffPart,
             found,

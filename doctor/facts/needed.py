@@ -4,6 +4,9 @@ import shlex
 from collections.abc import Mapping
 
 from doctor.api import Ask, Capture, Fact, Run, UnreadableOutput
+from doctor.text.hostprogram import host_program
+
+_LOOK = host_program(__file__, "needed.sh")
 
 
 def _ask_needed(ask: Ask) -> str:
@@ -11,18 +14,7 @@ def _ask_needed(ask: Ask) -> str:
     if not ask.paths:
         return ""
     looks = "\n".join(f"l {shlex.quote(path)}" for path in ask.paths)
-    return f"""l() {{ h=
-  if ! [ -e "$1" ]; then printf '%s\\n' "$1"
-  elif [ -d "$1" ]; then h='a folder'; [ -x "$1" ] || h='not readable'
-  elif ! [ -r "$1" ] && ! [ -x "$1" ]; then h='not readable'
-  elif [ -f "$1" ] && ! [ -s "$1" ]; then case "$1" in /proc/*|/sys/*) ;; *) h=empty;; esac; fi
-  [ -z "$h" ] || printf '%s %s\\n' "$h" "$1"
-}}
-( {{
-echo look
-{looks}
-echo looked
-}} 2>/dev/null 5>&- & ) | cat"""
+    return _LOOK.replace("@looks@", looks)
 
 
 def _states(capture: Capture) -> Mapping[str, str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from doctor.api import Ask, Capture, Fact, Read, Run, RunValue
 from doctor.job.ranktable import Flaw, RankTable
+from doctor.text.hostprogram import host_program
 
 MOST = 1 << 20
 """How many bytes of a table are read; larger ones are compared by checksum."""
@@ -22,14 +23,7 @@ class HostFile:
     trouble: str = ""
 
 
-_LOOK = f"""l() {{
-  [ -h "$1" ] && k=link || k=file
-  if [ ! -e "$1" ]; then printf '@ 0 0 %s missing\\n' "$1"; return; fi
-  if [ ! -f "$1" ] || [ ! -r "$1" ]; then printf '@ 0 0 %s unreadable\\n' "$1"; return; fi
-  c=$(cksum <"$1") && printf '@ %s %s %s\\n' "$c" "$1" "$k"
-  [ "${{c#* }}" -gt {MOST} ] || {{ cat "$1"; echo; }}
-}}
-"""
+_LOOK = host_program(__file__, "tables.sh", most=MOST)
 
 
 def _ask_tables(ask: Ask) -> str:

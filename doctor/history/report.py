@@ -8,8 +8,7 @@ from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK
 from doctor.history.envelope import HistoryPart, HistoryReport, Machine
 from doctor.history.fleet import Fleet
 from doctor.history.kept import Kept
-from doctor.model import Verdict
-from doctor.report.files.envelope import EnvelopeRun, counts, host_entries, verdict_of
+from doctor.report.files.envelope import EnvelopeRun, outcome_of
 from doctor.report.page.card import Card, CardKind, Grid, Medium, Page, Pairs, Part, Row, Square, Table
 from doctor.text.nodeset import fold
 
@@ -130,16 +129,9 @@ def _days(machines: Sequence[Machine], days: Sequence[str]) -> Grid:
 
 def history_report(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> HistoryReport:
     names = dict.fromkeys(each.name for each in fleet.machines)
-    hosts = host_entries(names, {}, (), Verdict.INCONCLUSIVE)  # it examines none
     return HistoryReport(
         run=EnvelopeRun(command="history", started=fleet.last),
-        verdict=verdict_of(exit_code_of(fleet)),
-        exit_code=exit_code_of(fleet),
-        headline=headline(fleet),
-        summary=counts(hosts, ()),
-        hosts=hosts,
-        findings=(),
-        results=(),
+        **outcome_of(exit_code_of(fleet), headline(fleet), names, {}, (), proves=False),  # it examines none
         history=HistoryPart(
             folders=tuple(map(str, folders)),
             runs=fleet.runs,

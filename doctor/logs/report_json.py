@@ -19,29 +19,18 @@ from doctor.logs.envelope import (
 )
 from doctor.logs.explanation import Explanation, headline, last_words, place_of, whom
 from doctor.logs.model import Curve, LogFile, LogLine, LogOutcome, Role
-from doctor.model import Status, Verdict
-from doctor.report.files.envelope import (
-    EnvelopeRun,
-    EvidenceEntry,
-    PlaceEntry,
-    counts,
-    entry_of,
-    host_entries,
-    only,
-    result_entries,
-    verdict_of,
-)
+from doctor.model import Status
+from doctor.report.files.envelope import EnvelopeRun, EvidenceEntry, PlaceEntry, entry_of, only, outcome_of
 from doctor.report.files.json import check_report
 from doctor.text.nodeset import fold
 
 
 def logs_report(explained: Explanation, checked: Report | None = None) -> LogsReport:
     """`checked` is the report of `--check`, if it was requested."""
-    verdict = verdict_of(explained.exit_code)
     findings = tuple(_finding(explained, place) for place in range(len(explained.conclusion.charges)))
     seen = (*explained.fetched, *(file.who.host for file in explained.logs.files if file.who.host))
-    hosts = host_entries(seen, explained.silent, findings, Verdict.INCONCLUSIVE)  # no log proves health
-    results = result_entries(hosts, findings)
+    said = last_words(explained)  # no log proves health
+    outcome = outcome_of(explained.exit_code, said, seen, explained.silent, findings, proves=False)
     return LogsReport(
         run=EnvelopeRun(
             command=explained.command,
@@ -49,15 +38,9 @@ def logs_report(explained: Explanation, checked: Report | None = None) -> LogsRe
             seconds=explained.seconds,
             transport=explained.transport or None,
         ),
-        verdict=verdict,
-        exit_code=explained.exit_code,
-        headline=last_words(explained),
-        summary=counts(hosts, results),
-        hosts=hosts,
-        findings=findings,
-        results=results,
         logs=_part(explained),
         check=check_report(checked) if checked else UNSET,
+        **outcome,
     )
 
 

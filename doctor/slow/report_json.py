@@ -5,15 +5,7 @@ from msgspec import convert
 from doctor.hang.envelope import FrameEntry
 from doctor.hang.report_json import envelope_run, job_entry, rights_entry, unreached_entries, unseen
 from doctor.model import Confidence, Status
-from doctor.report.files.envelope import (
-    EvidenceEntry,
-    PlaceEntry,
-    counts,
-    entry_of,
-    host_entries,
-    result_entries,
-    verdict_of,
-)
+from doctor.report.files.envelope import EvidenceEntry, PlaceEntry, entry_of, outcome_of
 from doctor.slow.advice import advice
 from doctor.slow.envelope import DeviceEntry, PaceEntry, SlowFindingEntry, SlowOfFinding, SlowPart, SlowReport
 from doctor.slow.evidence import SlowEvidence
@@ -24,20 +16,9 @@ from doctor.text.nodeset import fold
 
 def slow_report(judgement: SlowJudgement, evidence: SlowEvidence) -> SlowReport:
     findings = tuple(_finding(f"f{number}", each) for number, each in enumerate(judgement.late, 1))
-    verdict = verdict_of(judgement.exit_code)
-    hosts = host_entries(evidence.asked, unseen(judgement.hang, evidence), findings, verdict)
-    results = result_entries(hosts, findings)
-    return SlowReport(
-        run=envelope_run("slow", evidence),
-        verdict=verdict,
-        exit_code=judgement.exit_code,
-        headline=judgement.sentence,
-        summary=counts(hosts, results),
-        hosts=hosts,
-        findings=findings,
-        results=results,
-        slow=_part(judgement),
-    )
+    silent = unseen(judgement.hang, evidence)
+    outcome = outcome_of(judgement.exit_code, judgement.sentence, evidence.asked, silent, findings)
+    return SlowReport(run=envelope_run("slow", evidence), slow=_part(judgement), **outcome)
 
 
 def _part(judgement: SlowJudgement) -> SlowPart:

@@ -3,9 +3,12 @@
 from pathlib import Path
 
 
-def host_program(module: str, name: str) -> str:
-    """The text of the program `name` beside a module."""
-    return Path(module).with_name(name).read_text(encoding="utf-8")
+def host_program(module: str, name: str, **values: object) -> str:
+    """The text of the program `name` beside a module, with the values in the places of their @names@."""
+    text = Path(module).with_name(name).read_text(encoding="utf-8")
+    for key, value in values.items():
+        text = text.replace(f"@{key}@", str(value))
+    return text
 
 
 def table(module: str, name: str) -> list[list[str]]:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.devices import AMD
 from doctor.facts.device_tools import ToolCall, calls, complaint, defining
+from doctor.text.hostprogram import host_program
 
 T = TypeVar("T")
 AMD_SMI, ROCM_SMI = "amd-smi", "rocm-smi"
@@ -39,23 +40,10 @@ def asked(
 
     rocm-smi is not called if amd-smi hung: in that case the driver itself does not answer.
     """
-    script = f"""\
-{before}
-{defining(seconds, _MOST_BYTES)}
-L={seconds - 3} a=
-for n in {AMD_SMI} {ROCM_SMI}; do
-  t=$(command -v $n) || t={_HOME}/$n
-  [ -x "$t" ] || continue
-  a=1 r=
-  case $n in
-  {AMD_SMI}) q $n {amd} --json ;;
-  *) q $n {rocm} --json ;;
-  esac
-  case $r in 0|hung|stuck|'') break ;; esac
-done
-[ "$a" ] || {{ echo "there is neither {AMD_SMI} nor {ROCM_SMI}" >&2; exit 127; }}
-[ "$n$r" = {AMD_SMI}0 ] || exit 0
-{after}"""
+    names = {"amd_smi": AMD_SMI, "rocm_smi": ROCM_SMI, "home": _HOME}
+    words = {"amd": amd, "rocm": rocm, "before": before, "after": after, "left": seconds - 3}
+    defined = defining(seconds, _MOST_BYTES)
+    script = host_program(__file__, "smi.sh", defining=defined, **names, **words)
     return Fact(name, Run(script), parse, timeout=seconds, cap=900_000, partial=partial, group=GROUP)
 
 

@@ -6,7 +6,7 @@ own. Each field has a sentence in fields.txt, which docs/reference and `doctor l
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
 
@@ -192,6 +192,31 @@ def host_entries(
             reason = "no fault names it, and nothing proves it healthy: doctor check examines it"
         entries.append(HostEntry(name=name, status=status, reason=reason))
     return tuple(entries)
+
+
+def outcome_of(
+    exit_code: int,
+    headline: str,
+    names: Iterable[str],
+    unseen: Mapping[str, str],
+    findings: tuple[FindingEntry, ...],
+    *,
+    proves: bool = True,
+) -> dict[str, Any]:
+    """The parts of a report that mean the same whichever command wrote it. `proves`: whether a good verdict
+    proves hosts healthy.
+    """
+    verdict = verdict_of(exit_code)
+    hosts = host_entries(names, unseen, findings, verdict if proves else Verdict.INCONCLUSIVE)
+    results = result_entries(hosts, findings)
+    alike = {"exit_code": exit_code, "headline": headline, "findings": findings}
+    return {
+        **alike,
+        "verdict": verdict,
+        "summary": counts(hosts, results),
+        "hosts": hosts,
+        "results": results,
+    }
 
 
 def result_entries(hosts: Iterable[HostEntry], findings: Iterable[FindingEntry]) -> tuple[ResultEntry, ...]:

@@ -17,7 +17,7 @@ import typer
 import yaml
 
 from doctor.text.catalogue import HOLE
-from tests.support.paths import REFUSALS, ROOT
+from tests.support.paths import ROOT
 
 _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_'-]*|[^\sA-Za-z0-9]")
 _PARTS = re.compile(r"\{[^{}]*\}|%[sd]|\n")
@@ -99,7 +99,10 @@ def _strings() -> Iterator[tuple[str, bool]]:
         for node in ast.walk(tree):
             if isinstance(node, ast.Constant) and isinstance(node.value, str):
                 yield node.value, id(node) in parts
-    yield from ((text, False) for text in REFUSALS.read_text().splitlines())
+    for table in (ROOT / "doctor").rglob("*.txt"):
+        for line in table.read_text().splitlines():
+            whole, words, what = line, line.partition(": ")[2], line.rpartition("  ")[2]
+            yield from ((text, "{" in line) for text in (whole, words, what) if text)
     for path in (ROOT / "playbooks").rglob("*.yaml"):
         yield from ((text, False) for text in _texts(yaml.safe_load(path.read_text())))
     yield from ((os.strerror(number), False) for number in range(1, 134))

@@ -17,38 +17,24 @@ class ShadowFault(msgspec.Struct, frozen=True):
     """A check that decided the verdict."""
 
     check: str
-    """Its id."""
     hosts: str
-    """The culprits, folded: `node[1-4]`; empty if no host is guilty."""
 
 
 class ShadowLine(msgspec.Struct, frozen=True, kw_only=True):
     """A line of the file of `--shadow`: one run."""
 
     shadow: Literal[1] = 1
-    """The version of these fields."""
     time: str
-    """When the run began, in UTC: `2026-11-20T09:00:00Z`."""
     host: str
-    """The machine on which doctor ran."""
     version: str = __version__
-    """The version of doctor."""
     command: str
-    """`check`, `preflight` or `smoke`."""
     exam: str
-    """The exam."""
     exam_version: int | None
-    """The version of its closed list of checks; null if its list is open."""
     hosts: str
-    """The hosts that were to be examined, folded."""
     verdict: Verdict
-    """The verdict of the report."""
     exit_code: int
-    """The exit code without `--shadow`."""
     headline: str
-    """The last line of the report."""
     failed: tuple[ShadowFault, ...]
-    """The checks that decided the verdict."""
 
 
 def shadow_line(report: Report) -> bytes:

@@ -58,7 +58,8 @@ NAMES |= {"known_hosts": ("/root/.ssh/known_hosts", "~/x y/known_hosts2")}
 def sentences(module: ModuleType) -> Iterator[CannotReach]:
     """The results of all functions of a module that explain why a host was not reached."""
     for function in vars(module).values():
-        kinds = inspect.get_annotations(function, eval_str=True) if inspect.isfunction(function) else {}
+        explains = inspect.isfunction(function) and function is not errors.cannot
+        kinds = inspect.get_annotations(function, eval_str=True) if explains else {}
         if kinds.pop("return", None) is CannotReach:
             choices = [NAMES.get(name) or EXAMPLES[kind] for name, kind in kinds.items()]
             for values in itertools.islice(itertools.product(*choices), 400):

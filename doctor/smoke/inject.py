@@ -32,6 +32,9 @@ class InjectionKind:
     steps: int = 1
     reach: Literal["rank", "replica", "everybody"] = "rank"
 
+    def first_step(self, steps: int) -> int | None:
+        return {"never": None, "start": 0, "third": steps // 3}[self.first]
+
 
 KINDS = {
     name: msgspec.convert(
@@ -59,7 +62,7 @@ def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = No
     if missing := _missing(kind, ranks, replicas, steps):
         raise UsageError(f"{shown} would change nothing visible", f"it needs {missing}; this run has fewer")
     if match[3] is None:
-        return Injection(name, rank, {"never": None, "start": 0, "third": steps // 3}[kind.first])
+        return Injection(name, rank, kind.first_step(steps))
     if not kind.takes_step:
         raise UsageError(f"{shown}: {name} happens at no particular step", f"give it as {name}@{rank}")
     if int(match[3]) >= steps:

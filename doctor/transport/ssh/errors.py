@@ -114,7 +114,7 @@ def key_changed(
 ) -> CannotReach:
     told = {"kind": key.kind, "fingerprint": key.fingerprint, "file": file, "line": line, "old": old}
     where, name = "" if default else f"-f {shlex.quote(file)} ", shlex.quote(key.known_as)
-    return cannot("key changed", str(key), where=where, known_as=name, login=to.ssh(), **told)
+    return cannot("key changed", str(key), to, where=where, known_as=name, login=to.ssh(), **told)
 
 
 def key_revoked(to: Destination, key: PresentedKey, file: str, line: int) -> CannotReach:

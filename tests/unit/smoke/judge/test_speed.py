@@ -77,9 +77,10 @@ def test_a_slow_rank_shows_from_as_many_ranks_and_steps_on_as_its_injection_take
 ) -> None:
     kind = KINDS["slow"]
     steps = kind.steps - fewer_steps
-    assert kind.first is not None
+    first = kind.first_step(steps)
+    assert first is not None
     result = healthy(plan_of(kind.ranks - fewer_ranks, steps=steps))
-    charges = list(judge_speed(computing(result, 2, 1.5, first=int(kind.first * steps))))
+    charges = list(judge_speed(computing(result, 2, 1.5, first=first)))
     assert named(charges) == ([(STRAGGLER, (2,), ())] if found else [])
 
 

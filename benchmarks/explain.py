@@ -6,6 +6,8 @@ symptoms" also shows which symptoms each line holds. `doctor explain` is the who
 which also reads forms, times, ranks and losses, and judges them.
 """
 
+from __future__ import annotations
+
 import argparse
 import random
 import shutil
@@ -16,13 +18,15 @@ from functools import partial
 from itertools import count, islice
 from pathlib import Path
 from statistics import median
+from typing import TYPE_CHECKING
 
-from benchmarks.meter import Timed, timed
-from benchmarks.table import MEGA, columns
 from doctor.logs.reading.sentences import SYMPTOM, Sentences
 from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.logs.symptoms.match import Matcher
+
+if TYPE_CHECKING:
+    from benchmarks.meter import Timed
 
 MEGABYTES = 60
 PIECE = 1 << 20
@@ -41,6 +45,8 @@ def main() -> int:
     if args.scan:
         print(scan(args.scan))
         return 0
+    from benchmarks.table import columns  # the lab behind it costs more to import than the scan itself
+
     if not shutil.which("grep"):
         print("No benchmark: there is no grep.", file=sys.stderr)
         return 2
@@ -82,6 +88,8 @@ def _explain(log: Path) -> list[str]:
 
 
 def _row(name: str, runs: Sequence[Timed], megabytes: int, base: float) -> list[str]:
+    from benchmarks.table import MEGA
+
     wall, cpu = median(each.wall for each in runs), median(each.cpu for each in runs)
     return [
         name,
@@ -122,6 +130,8 @@ def _found(text: bytes, matcher: Matcher, table: Sentences) -> int:
 
 
 def run(argv: Sequence[str]) -> Timed:
+    from benchmarks.meter import timed
+
     ran = timed(argv)
     if ran.rc not in (0, 1, 3):
         raise SystemExit(f"{' '.join(argv)} ended with {ran.rc}:\n{ran.output[-2000:]}")

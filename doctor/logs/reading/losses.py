@@ -126,10 +126,11 @@ class Losses:
 
     def _at(self, lines: Lines, places: Sequence[int], time: slice, number: int) -> float | None:
         raw = lines.raw[places[number]]
-        if raw[time] not in self._times:
+        text = raw[time]
+        if text not in self._times:
             _keep_few(self._times)
-            self._times[raw[time]] = self._writer(raw).at
-        return self._times[raw[time]]
+            self._times[text] = self._writer(raw).at
+        return self._times[text]
 
     def _writer(self, raw: bytes) -> LineFacts:
         return writer_of(_text(raw), self._layout, self._clock)

@@ -23,7 +23,8 @@ each_vendor = pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vend
 
 
 def sources() -> list[Path]:
-    found = [*ROOT.glob("doctor/**/*.py"), *ROOT.glob("checks/*.py"), *ROOT.glob("playbooks/**/*.yaml")]
+    kinds = ("doctor/**/*.py", "doctor/**/*.txt", "checks/*.py", "playbooks/**/*.yaml")
+    found = [path for kind in kinds for path in ROOT.glob(kind)]
     return [path for path in found if "_bundled" not in path.parts]
 
 

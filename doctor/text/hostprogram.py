@@ -12,7 +12,7 @@ def host_program(module: str, name: str, **values: object) -> str:
 
 
 def table(module: str, name: str) -> list[list[str]]:
-    """The rows of the table `name` beside a module: the lines of each block, after a first block about it."""
+    """The rows of a table beside a module: its blocks of lines, without the first, which is about it."""
     return [row.split("\n") for row in host_program(module, name).strip("\n").split("\n\n")[1:]]
 
 

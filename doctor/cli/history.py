@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass
+from functools import partial
 from pathlib import Path
 
 from doctor.cli.diff import SHOWN
@@ -20,19 +21,43 @@ class HistoryWishes:
     folders: tuple[Path, ...] = any_option(
         "DIR...", "Folders of --report-dir or of doctor run.", default=MISSING
     )
+    fail_after: int = any_option(
+        "--fail-after N", "Call a machine faulty after so many faulty runs in a row.", default=2, min=1
+    )
+    clear_after: int = any_option(
+        "--clear-after N", "Clear it after so many runs in a row that found it repaired.", default=3, min=1
+    )
+    most_drained: str | None = any_option(
+        "--most-drained N|N%", "List no more machines than these as faulty; if there are more, exit with 1."
+    )
+    as_: str | None = any_option(
+        "--as slurm|kubernetes|plain",
+        "Print the lines that drain what is faulty and resume what is cleared; nothing is run.",
+        values=("slurm", "kubernetes", "plain"),
+    )
+    notify: str | None = any_option(
+        "--notify COMMAND",
+        "Run this if the last run changed what a machine is called; the page is its stdin.",
+    )
 
 
 @takes(*SHOWN)
 def history(request: Request, wishes: HistoryWishes) -> int:
+    from doctor.exam.notify import notified
+    from doctor.history.drain import drained, lines_as, most_of
     from doctor.history.fleet import Fleet
     from doctor.history.kept import find_runs
-    from doctor.history.report import exit_code_of, history_report, page_of
+    from doctor.history.report import beyond, exit_code_of, history_report, new_of, page_of
     from doctor.history.suspects import suspect
     from doctor.judge.playbook import load_exam
     from doctor.judge.registry import find_checks
     from doctor.model import Severity
     from doctor.report.out.outputs import refuse_unwritable
-    from doctor.report.out.pages import show_page, write_page
+    from doctor.report.out.pages import show_page, terminal_of, write_page
+    from doctor.report.terminal.cards import print_page
+    from doctor.text.announce import announce
+    from doctor.text.console import drawn
+    from doctor.text.terminal import WIDTH
 
     refuse_unwritable(request.outputs, {}, [("DIR", each) for each in wishes.folders])
     for folder in wishes.folders:
@@ -42,11 +67,20 @@ def history(request: Request, wishes: HistoryWishes) -> int:
     checks = (check for check in find_checks(request.what.checks).checks if check.id in exam.checks)
     of_node = [each.id for each in checks if exam.severity.get(each.id, each.severity) is Severity.FAIL]
     kept = find_runs(wishes.folders)
-    fleet = Fleet(frozenset((*of_node, *TRAINED)))
+    fleet = Fleet(frozenset((*of_node, *TRAINED)), (wishes.fail_after, wishes.clear_after))
     for report in kept.runs():
         fleet.add(report)
     suspect(fleet.machines)
-    page = page_of(wishes.folders, kept, fleet)
-    show_page(page, request.outputs)
-    write_page(page, request.outputs, history_report(wishes.folders, kept, fleet))
-    return exit_code_of(fleet)
+    current = fleet.current()
+    found = drained(current, most_of(wishes.most_drained, len(current)))
+    page = page_of(wishes.folders, kept, fleet, found)
+    if wishes.as_ is None:
+        show_page(page, request.outputs)
+    else:
+        terminal_of(request.outputs).writelines(f"{line}\n" for line in lines_as(wishes.as_, found))
+    if found.withheld:
+        announce(beyond(found))
+    write_page(page, request.outputs, history_report(wishes.folders, kept, fleet, found))
+    if wishes.notify and (news := new_of(found, fleet.examined)):
+        notified(wishes.notify, news, drawn(partial(print_page, page), WIDTH, colour=False))
+    return exit_code_of(fleet, found)

@@ -16,6 +16,14 @@ class CheckHistory(msgspec.Struct, kw_only=True):
     returns: int = 0
 
 
+class Called(msgspec.Struct, kw_only=True, frozen=True):
+    """What a machine is called after enough runs in a row that say the same."""
+
+    faulty: bool
+    since: str
+    checks: tuple[str, ...]
+
+
 class Machine(msgspec.Struct, kw_only=True):
     """A machine that a run examined, or because of which a job ended."""
 
@@ -33,6 +41,7 @@ class Machine(msgspec.Struct, kw_only=True):
     expected: float = 0.0
     chance: float = 1.0
     suspect: bool = False
+    called: Called | None = None
 
 
 class HistoryPart(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,6 +55,9 @@ class HistoryPart(msgspec.Struct, frozen=True, kw_only=True):
     machines: tuple[Machine, ...]
     passed_over: dict[str, str]
     open_to_others: tuple[str, ...]
+    fail_after: int
+    clear_after: int
+    withheld: tuple[str, ...]
 
 
 class HistoryReport(Envelope, frozen=True, kw_only=True):

@@ -11,8 +11,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 
+from msgspec import structs
+
 from doctor.facts.system import NO_SERIAL
-from doctor.history.envelope import CheckHistory, Machine
+from doctor.history.envelope import Called, CheckHistory, Machine
 from doctor.history.kept import ENDED, EXAMINES, KeptFinding, KeptReport
 from doctor.model import HostStatus, Status
 
@@ -34,6 +36,31 @@ class _Tracked:
     """The checks that could have made it faulty today."""
     fell: bool = False
     """Whether one of them did."""
+    wrong: dict[str, None] = field(default_factory=dict)
+    """The checks that accuse it, until enough runs say otherwise."""
+    row: int = 0
+    """The runs in a row that speak against what it is called."""
+    seen: str = ""
+    """The last run that asked it."""
+
+    def call(
+        self, when: str, found: Faults, passed: set[str], accusing: Collection[str], enough: tuple[int, int]
+    ) -> None:
+        """Call it faulty, or clear it, if enough runs in a row say so. A run that found nothing and did not
+        look at all that was wrong says nothing.
+        """
+        machine, accused = self.machine, [check for check in found if check in accusing]
+        if not accused and not (self.wrong and self.wrong.keys() <= passed):
+            return
+        faulty = _faulty(self)
+        self.wrong |= dict.fromkeys(accused)
+        self.row = self.row + 1 if bool(accused) != faulty else 0
+        if self.row >= enough[faulty]:
+            machine.called, self.row = Called(faulty=not faulty, since=when, checks=(*self.wrong,)), 0
+        elif machine.called and faulty and accused:
+            machine.called = structs.replace(machine.called, checks=(*self.wrong,))
+        if not accused and not _faulty(self):
+            self.wrong = {}
 
     def note(
         self, when: str, found: Faults, passed: set[str], accusing: Collection[str], *, well: bool
@@ -72,11 +99,15 @@ class Fleet:
     """`accusing`: the checks whose faults are a machine's own, whatever runs there."""
 
     accusing: frozenset[str]
+    enough: tuple[int, int] = (2, 3)
+    """The runs in a row after which a machine is called faulty, and cleared."""
     runs: int = 0
     jobs: int = 0
     """Jobs whose end is explained."""
     first: str = ""
     last: str = ""
+    examined: str = ""
+    """The last run that examined hosts."""
     machines: list[Machine] = field(default_factory=list)
     _by_name: dict[str, _Tracked] = field(default_factory=dict)
     _by_serial: dict[str, _Tracked] = field(default_factory=dict)
@@ -93,7 +124,7 @@ class Fleet:
             self._note_end(report)
 
     def _note_run(self, report: KeptReport, when: str) -> None:
-        self.runs += 1
+        self.runs, self.examined = self.runs + 1, when
         found: dict[str, dict[str, None]] = defaultdict(dict)
         for finding in _roots(report):
             for name in finding.hosts:
@@ -106,7 +137,19 @@ class Fleet:
             tracked = self._track(host.name, host.serial if own_serial else None)
             answered, well = host.status is not HostStatus.UNEXAMINED, host.status is HostStatus.HEALTHY
             own = found.get(host.name, {}) if answered else {}
-            tracked.note(when, own, passed.get(host.name, set()), self.accusing, well=well)
+            good, tracked.seen = passed.get(host.name, set()), when
+            tracked.note(when, own, good, self.accusing, well=well)
+            tracked.call(when, own, good, self.accusing, self.enough)
+
+    def current(self) -> list[Machine]:
+        """The machines that are there now: the latest of each name that was asked lately. One that was
+        cleared and found faulty again is called nothing.
+        """
+        return [
+            structs.replace(each.machine, called=None) if each.row and not _faulty(each) else each.machine
+            for name, each in self._by_name.items()
+            if each.machine.name == name and each.seen and _soon(each.seen, self.examined)
+        ]
 
     def _track(self, name: str, serial: str | None) -> _Tracked:
         under = self._by_name.get(name)
@@ -132,6 +175,11 @@ class Fleet:
         for finding in guilty:
             for host in finding.hosts:
                 _count(self._track(host, None).machine.ended, finding.cause or finding.check or "unknown")
+
+
+def _faulty(tracked: _Tracked) -> bool:
+    called = tracked.machine.called
+    return called is not None and called.faulty
 
 
 def _failing(report: KeptReport) -> tuple[Status, ...]:

@@ -4,7 +4,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from doctor.errors import EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK
+from doctor.history.drain import Drained
 from doctor.history.envelope import HistoryPart, HistoryReport, Machine
 from doctor.history.fleet import Fleet
 from doctor.history.kept import Kept
@@ -22,13 +23,38 @@ _DAYS = "✗ faulty on that day, ✓ examined and not faulty. Without a sign: no
 _MARKS = {True: Square("✗", CardKind.FAIL, "faulty"), False: Square("✓", CardKind.GOOD, "not faulty")}
 
 
-def exit_code_of(fleet: Fleet) -> int:
-    """A history proves no fault of today: it only says whether there was anything to read."""
-    return EXIT_OK if fleet.runs or fleet.jobs else EXIT_INCONCLUSIVE
+def exit_code_of(fleet: Fleet, found: Drained) -> int:
+    """A history proves no fault of today: it says whether there was anything to read, and whether more are
+    called faulty than may be drained.
+    """
+    if not fleet.runs and not fleet.jobs:
+        return EXIT_INCONCLUSIVE
+    return EXIT_FAULT if found.withheld else EXIT_OK
+
+
+def beyond(found: Drained) -> str:
+    """What is said loudly if the budget does not reach."""
+    listed, withheld = len(found.faulty), fold(each.name for each in found.withheld)
+    return (
+        f"called faulty: {listed + len(found.withheld)}; --most-drained lets {listed} be drained:"
+        f" {withheld} not listed. If so many fail, look for what they share."
+    )
+
+
+def new_of(found: Drained, last: str) -> str:
+    """What the last run changed; empty if nothing."""
+    new = [
+        (fold(each.name for each in machines if each.called and each.called.since == last), said)
+        for machines, said in (
+            ((*found.faulty, *found.withheld), "called faulty"),
+            (found.cleared, "cleared"),
+        )
+    ]
+    return ", ".join(f"{hosts} {said}" for hosts, said in new if hosts)
 
 
 def headline(fleet: Fleet) -> str:
-    if exit_code_of(fleet) != EXIT_OK:
+    if not fleet.runs and not fleet.jobs:
         return "No run was found"
     if suspects := _suspects(fleet):
         return f"Usual suspects: {fold(each.name for each in suspects)}"
@@ -43,8 +69,8 @@ def _by_faults(fleet: Fleet) -> list[Machine]:
     return sorted(fleet.machines, key=lambda one: (-one.faulty, -sum(one.ended.values()), one.name))
 
 
-def page_of(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> Page:
-    empty, suspects = exit_code_of(fleet) != EXIT_OK, _suspects(fleet)
+def page_of(folders: Sequence[Path], kept: Kept, fleet: Fleet, found: Drained) -> Page:
+    empty, suspects = not fleet.runs and not fleet.jobs, _suspects(fleet)
     read = f" runs: {fleet.runs}, machines: {len(fleet.machines)}"
     return Page(
         "history",
@@ -59,7 +85,7 @@ def page_of(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> Page:
         ),
         tuple(_card(machine, len(fleet.machines)) for machine in suspects),
         "Usual suspects",
-        parts=tuple(_parts(kept, _by_faults(fleet))),
+        parts=(*_called(fleet, found), *_parts(kept, _by_faults(fleet))),
         notes=tuple(f"{said}." for said in kept.open_to_others),
     )
 
@@ -82,6 +108,20 @@ def _card(machine: Machine, machines: int) -> Card:
         tag=next(iter(machine.fell)),
         rows=tuple(row for row in rows if row.lines),
     )
+
+
+def _called(fleet: Fleet, found: Drained) -> Iterator[Part]:
+    failed, cleared = fleet.enough
+    for label, machines in (
+        (f"Called faulty: {failed} faulty runs in a row", (*found.faulty, *found.withheld)),
+        (f"Cleared: {cleared} runs in a row found it repaired", found.cleared),
+    ):
+        rows = [
+            (each.name, each.called.since[:10], ", ".join(each.called.checks))
+            for each in machines
+            if each.called
+        ]
+        yield from _table(label, ("HOST", "SINCE", "CHECKS"), rows)
 
 
 def _parts(kept: Kept, machines: Sequence[Machine]) -> Iterator[Part]:
@@ -127,11 +167,13 @@ def _days(machines: Sequence[Machine], days: Sequence[str]) -> Grid:
     return Grid("Days", _DAYS, tuple(named), squares, Medium.HTML, tuple(days[-MOST_DAYS:]))
 
 
-def history_report(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> HistoryReport:
+def history_report(folders: Sequence[Path], kept: Kept, fleet: Fleet, found: Drained) -> HistoryReport:
     names = dict.fromkeys(each.name for each in fleet.machines)
     return HistoryReport(
         run=EnvelopeRun(command="history", started=fleet.last),
-        **outcome_of(exit_code_of(fleet), headline(fleet), names, {}, (), proves=False),  # it examines none
+        **outcome_of(
+            exit_code_of(fleet, found), headline(fleet), names, {}, (), proves=False
+        ),  # it examines none
         history=HistoryPart(
             folders=tuple(map(str, folders)),
             runs=fleet.runs,
@@ -141,5 +183,8 @@ def history_report(folders: Sequence[Path], kept: Kept, fleet: Fleet) -> History
             machines=tuple(_by_faults(fleet)),
             passed_over=kept.passed_over,
             open_to_others=tuple(kept.open_to_others),
+            fail_after=fleet.enough[0],
+            clear_after=fleet.enough[1],
+            withheld=tuple(each.name for each in found.withheld),
         ),
     )

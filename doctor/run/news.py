@@ -1,23 +1,19 @@
 """Tells people what was found while the command runs: on stderr, in files, and by their own command."""
 
 import contextlib
-import os
-import subprocess
 import sys
 from collections.abc import Mapping
 
 from doctor.errors import DoctorError
+from doctor.exam.notify import PATIENCE, notified
 from doctor.run.apart import Apart
 from doctor.run.folder import RunFolder
 from doctor.run.output import Output
 from doctor.text.announce import announce
-from doctor.text.printable import clean_line
 from doctor.text.terminal import tell
 
-SUMMARY = "DOCTOR_SUMMARY"
-"""The variable that has the news in one line."""
-NOTIFIES = 60
-"""Seconds that the command of --notify may take."""
+NOTIFIES = PATIENCE + 5
+"""Seconds after which a command of --notify is ended from outside."""
 
 
 class Newsroom:
@@ -55,7 +51,7 @@ class Newsroom:
         if kept:
             announce(f"the report is in {self._folder.path}", self.tell)
         if self._notify:
-            self._running.append(Apart(lambda: _notified(self._notify or "", headline, text)))
+            self._running.append(Apart(lambda: notified(self._notify or "", headline, text, grouped=True)))
 
     def reap(self, seconds: float = 0.0) -> None:
         """Leave no process of a command of --notify that has ended. Waits at most so long for each."""
@@ -69,20 +65,3 @@ class Newsroom:
         self.reap(NOTIFIES)
         while self._running:
             self._running.pop().end()
-
-
-def _notified(command: str, headline: str, text: str) -> None:
-    environment = {**os.environ, SUMMARY: clean_line(headline)}
-    try:
-        done = subprocess.run(
-            ["sh", "-c", command],
-            input=text.encode(errors="replace"),
-            env=environment,
-            timeout=NOTIFIES - 5,
-            check=False,
-        )
-        why = f"its exit code is {done.returncode}" if done.returncode else ""
-    except subprocess.TimeoutExpired:
-        why = "it did not end"
-    if why:
-        announce(f"the command of --notify failed: {why}.")

@@ -14,6 +14,7 @@ import msgspec
 import pytest
 
 from doctor import cli
+from doctor.exam import notify
 from doctor.history.envelope import Machine
 from doctor.history.fleet import Fleet
 from doctor.history.kept import KeptReport
@@ -22,6 +23,7 @@ from tests.support.cases import cases
 from tests.support.envelopes import wrong
 
 ACCUSING = ("gpu-xid", "gpu-missing")
+ALL = (*ACCUSING, "shm-small")
 BEGIN = datetime(2026, 1, 1)
 Faults = Mapping[str, str]
 """Host -> the check that fails there."""
@@ -31,7 +33,7 @@ def run(
     number: float,
     hosts: Iterable[str],
     faults: Faults,
-    looked: Iterable[str] = (*ACCUSING, "shm-small"),
+    looked: Iterable[str] = ALL,
     serials: Mapping[str, str] | None = None,
     **more: Any,
 ) -> dict[str, Any]:
@@ -306,6 +308,89 @@ def test_a_check_that_comes_and_goes_flaps(tmp_path: Path) -> None:
     _, text, said = history(str(tmp_path))
     assert said["history"]["machines"][0]["checks"]["shm-small"]["returns"] == 2
     assert "Checks that flap" in text
+
+
+@cases
+def test_what_a_machine_is_called_after_runs_in_a_row(
+    runs: str, called: str | None, checks: tuple[str, ...]
+) -> None:
+    """A letter is a run. x, m: two faults of machines; s: what a job asks for; o: sound; w: the fault is
+    waived; u: nothing that was wrong was looked at; -: the host did not answer.
+    """
+    faults = {"x": {"a": "gpu-xid"}, "m": {"a": "gpu-missing"}, "s": {"a": "shm-small"}}
+    made = [
+        run(day, ["a", "b"], faults.get(letter, {}), looked=["shm-small"] if letter in "wu-" else ALL)
+        for day, letter in enumerate(runs)
+    ]
+    for letter, each in zip(runs, made, strict=True):
+        if letter == "-":
+            each["hosts"][0]["status"] = "unexamined"
+        if letter == "w":
+            each["results"].append({"check": "gpu-xid", "status": "waived", "hosts": ["a"]})
+    found = one(made).called
+    assert (found and f"{'faulty' if found.faulty else 'cleared'} {found.since[8:10]}") == called
+    assert (found.checks if found else ()) == checks
+    assert one(made, "b").called is None
+
+
+@cases
+def test_the_words_of_a_scheduler(tmp_path: Path, words: str, lines: str) -> None:
+    """n1 is faulty, n2 was repaired, n3 failed once."""
+    faults = [
+        {"n1": "gpu-xid", "n2": "gpu-xid"},
+        {"n1": "gpu-xid", "n2": "gpu-xid"},
+        *[{"n1": "gpu-xid"}] * 2,
+    ]
+    for day, found in enumerate([*faults, {"n1": "gpu-missing", "n3": "gpu-xid"}]):
+        kept(tmp_path, f"{day}.json", run(day, ["n1", "n2", "n3"], found))
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        assert cli.run(["history", str(tmp_path), "--as", *words.split()]) == 0
+    assert (out.getvalue(), err.getvalue()) == (lines, "")
+
+
+def test_a_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[str, ...]] = []
+    monkeypatch.setattr(notify, "notified", lambda *words: told.append(words))
+    for day, letter in enumerate("xxxoooo"):
+        kept(tmp_path, f"{day}.json", run(day, ["a", "b"], {"a": "gpu-xid"} if letter == "x" else {}))
+        assert history(str(tmp_path), "--notify", "mail ops")[0] == 0
+    assert [each[:2] for each in told] == [("mail ops", "a called faulty"), ("mail ops", "a cleared")]
+    assert "Called faulty: 2 faulty runs in a row" in told[0][2]
+
+
+def test_only_what_is_there_now_is_drained_or_resumed(tmp_path: Path) -> None:
+    def lines(*runs: dict[str, Any]) -> list[str]:
+        for old in tmp_path.glob("*.json"):
+            old.unlink()
+        for number, each in enumerate(runs):
+            kept(tmp_path, f"{number}.json", each)
+        with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()):
+            cli.run(["history", str(tmp_path), "--as", "plain", "--most-drained", "1%"])
+        return [line.rsplit(" ", 2)[0] for line in out.getvalue().splitlines()]
+
+    sick = [run(day, ["a", "b"], {"a": "gpu-xid"}, serials={"a": "S1", "b": "S2"}) for day in (0, 1)]
+    assert lines(*sick) == ["a faulty"], "a percentage is rounded up"
+    swapped = [run(day, ["a", "b"], {}, serials={"a": "S3", "b": "S2"}) for day in (2, 3)]
+    assert lines(*sick, *swapped) == [], "another machine has the name now"
+    left = [run(day, ["b"], {"b": "gpu-xid"} if day > 10 else {}) for day in range(2, 13)]
+    assert lines(*sick, *left) == ["b faulty"], "one that left uses up no budget"
+    again = [run(2 + day, ["a", "b"], {"a": "gpu-xid"} if day == 3 else {}) for day in range(4)]
+    assert lines(*sick, *again[:3]) == ["a cleared"]
+    assert lines(*sick, *again) == [], "found faulty again: it is not resumed"
+
+
+def test_no_more_are_listed_than_the_budget_lets(tmp_path: Path) -> None:
+    hosts = [f"n{number}" for number in range(40)]
+    for day in range(4):
+        sick = hosts[: 3 if day else 1]
+        kept(tmp_path, f"{day}.json", run(day, hosts, dict.fromkeys(sick, "gpu-xid")))
+    code, text, said = history(str(tmp_path), "--most-drained", "5%")
+    assert (code, said["history"]["withheld"]) == (1, ["n2"])
+    assert "called faulty: 3; --most-drained lets 2 be drained: n2 not listed." in text
+    assert history(str(tmp_path), "--most-drained", "3")[0] == 0
+    for wrong_number in ("x", "101%", "-1", "5 %", ""):
+        code, text, _ = history(str(tmp_path), "--most-drained", wrong_number)
+        assert (code, "neither a number of machines nor a percentage" in text) == (2, True)
 
 
 @pytest.mark.slow

@@ -217,3 +217,10 @@ def test_the_parser_refuses_what_is_wrong(wrong: str) -> None:
 def test_the_parser_reads_what_is_right() -> None:
     text = '# HELP a x\n# TYPE a gauge\na{b="\\\\\\"\\n"} 1.5\n'
     assert parsed(text) == {("a", (("b", '\\"\n'),)): 1.5}
+
+
+def test_the_alert_rules_ask_for_gauges_that_exist() -> None:
+    rules = (ROOT / "examples/prometheus/alerts.yaml").read_text()
+    made = parsed(as_prometheus(reports()["healthy"]).decode())
+    every = {name for name, _ in made}
+    assert {*re.findall(rf"\b{PREFIX}\w+", rules)} <= every

@@ -1,8 +1,9 @@
 """Software: the same versions and variables everywhere, and versions that fit each other."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from shlex import quote
 
 from doctor.api import (
@@ -21,6 +22,8 @@ from doctor.api import (
     Skip,
     Undecided,
     check,
+    fold,
+    grouped,
     maybe,
 )
 from doctor.facts.amd.gpus import AMD_GPUS
@@ -44,6 +47,29 @@ from doctor.rules.interpreter import frameworks_of, no_common_framework, other_f
 from doctor.rules.machines import votes_of
 
 NOT_THERE = "not installed"
+FEW = 4
+"""The packages that a finding names."""
+MOST_LISTED = 40
+"""Those that its evidence names."""
+INSTALLERS = {"pip", "uv", "wheel"}
+"""They install packages, and no rank imports them."""
+OURS = (
+    "cluster-doctor",
+    *(
+        "annotated-doc",
+        "annotated-types",
+        "bcrypt",
+        "cffi",
+        "click",
+        "clustershell",
+        "cryptography",
+        "invoke",
+    ),
+    *("markdown-it-py", "mdurl", "msgspec", "paramiko", "psutil", "py-spy", "pycparser", "pydantic"),
+    *("pydantic-core", "pygments", "pynacl", "pyyaml", "rich", "shellingham", "tomli", "typer"),
+    *("typing-extensions", "typing-inspection"),
+)
+"""What an installation of doctor brings: somebody has it on one host and not on the others."""
 
 
 @check(
@@ -74,8 +100,12 @@ def version_drift(
     """Hosts differ in the model of their accelerators, or in a version: kernel, system, drivers, packages.
 
     Why it matters: a host that missed an upgrade is the usual reason why one node of many is slower or fails;
-    HCCL and NCCL refuse or misbehave between different versions (EI0008). The slower model holds up the
-    ranks on the faster one, and its memory is often smaller.
+    HCCL and NCCL refuse or misbehave between different versions (EI0008). A package that one host lacks ends
+    its ranks at an import. The slower model holds up the ranks on the faster one, and its memory is often
+    smaller.
+
+    How it is known: each host lists the packages that the job's interpreter finds, with the commit of those
+    that were installed from a repository or stay in one. Packages of the system's own tools are left out.
 
     What to do: bring the hosts that differ to the version of the majority. Without a majority both sides are
     shown. Only hosts with the same product (the same kind of accelerator) are compared. If some have only
@@ -143,6 +173,7 @@ def _drift(
     for group in groups:
         for thing, values in _packages_by_name(group).items():
             yield from _outliers(thing, values, "version")
+        yield from _other_packages(group)
 
 
 def _packages_by_name(pythons: Mapping[str, Python]) -> Mapping[str, Mapping[str, str]]:
@@ -159,6 +190,68 @@ def _packages_by_name(pythons: Mapping[str, Python]) -> Mapping[str, Mapping[str
             for name in names
         },
     }
+
+
+def _other_packages(pythons: Mapping[str, Python]) -> Iterator[Problem]:
+    """All that no row of its own compares. What most hosts lack accuses none that has it."""
+    found = {
+        host: {
+            _plain(name): version for name, version in own.others.items() if name not in (own.system or ())
+        }
+        for host, own in pythons.items()
+        if own.version and own.system is not None
+    }
+    if len({frozenset(own.items()) for own in found.values()}) < 2:
+        return
+    left_out = {_plain(name) for own in pythons.values() for name in own.system or ()} | INSTALLERS
+    if len({OURS[0] in own for own in found.values()}) > 1:
+        left_out |= {*OURS}
+    odd: dict[str, list[tuple[str, str, str]]] = defaultdict(list)
+    tied: list[tuple[str, Sequence[tuple[str, Sequence[str]]]]] = []
+    for name in sorted({name for own in found.values() for name in own if name[0] != "~"} - left_out):
+        votes, tie = votes_of({host: own.get(name, NOT_THERE) for host, own in found.items()})
+        usual = votes[0][0]
+        if tie and NOT_THERE not in (value for value, _ in votes):
+            tied.append((name, votes))
+        elif not tie and usual != NOT_THERE:
+            for value, hosts in votes[1:]:
+                for host in hosts:
+                    odd[host].append((name, value, usual))
+    for rows, alike in grouped((tuple(rows), host) for host, rows in odd.items()).items():
+        yield Problem(
+            "packages of the job's interpreter differ from the other hosts'",
+            expected=_few([f"{name} {usual}" for name, _, usual in rows]),
+            actual=_few([f"{name} {value}" for name, value, _ in rows]),
+            hosts=tuple(alike),
+            subject="packages",
+            evidence=(Evidence("packages", ", ".join(f"{row[0]} {row[1]}" for row in rows[:MOST_LISTED])),),
+        )
+    if tied:
+        lines = [
+            f"{name} " + " and ".join(f"{value} on {fold(hosts)}" for value, hosts in votes)
+            for name, votes in tied[:8]
+        ]
+        yield Problem(
+            "packages: hosts differ, and no majority says which are right",
+            expected="the same packages on every host",
+            actual=_few(lines, len(tied)),
+            hosts=tuple(found),
+            subject="packages",
+            confidence=Confidence.SUSPECT,
+            evidence=tuple(Evidence("packages", line) for line in lines),
+        )
+
+
+@lru_cache(maxsize=10_000)
+def _plain(name: str) -> str:
+    """A name as an index knows it: tools write metadata of one package in several ways."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _few(packages: Sequence[str], number: int = 0) -> str:
+    left = max(number, len(packages)) - FEW
+    more = [f"and {left} more"] if left > 0 else []
+    return ", ".join([*packages[:FEW], *more])
 
 
 def _can_tell(name: str, devices: Devices) -> bool:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, T
 from doctor.devices import AMD, ASCEND, NVIDIA, VENDORS, Vendor
 from doctor.errors import UnreadableOutput
 from doctor.expect import Expect
+from doctor.job.needs import FolderNeed
 from doctor.job.plan import (
     ASSUMED,
     GUESSES,
@@ -74,6 +75,7 @@ __all__ = [
     "Evidence",
     "Expect",
     "Fact",
+    "FolderNeed",
     "Framework",
     "Group",
     "Here",
@@ -146,6 +148,8 @@ class Ask:
     """Paths of rank tables."""
     paths: tuple[str, ...] = ()
     """Paths that the launch names."""
+    folders: tuple[str, ...] = ()
+    """Folders that the job needs."""
     pings: tuple[tuple[int, str], ...] = ()
     """For each ping: this host's NPU and the address of another host's NPU."""
     framework: Framework | None = None

@@ -183,6 +183,7 @@ class Collection:
                 hosts[host].python,
                 plan.table_paths,
                 plan.needed_paths,
+                folders=tuple(need.path for need in plan.needs),
                 pythons=order.pythons,
                 framework=plan.framework.value if plan.framework else None,
             )

@@ -11,6 +11,7 @@ from doctor.errors import InputErrors, UsageError
 from doctor.exam.request import Request
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.table_reference import told_tables
+from doctor.job.needs import FolderNeed, read_needs
 from doctor.job.parallel import read_layout
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Framework, SourcedValue, TableFile
@@ -47,7 +48,16 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
         wishes = replace(wishes, framework=SourcedValue(named, "--framework"))
     if job.plan:
         wishes = replace(wishes, layout=SourcedValue(read_layout(job.plan), "--plan"))
+    if job.needs:
+        wishes = replace(wishes, needs=_needs(job.needs))
     return wishes
+
+
+def _needs(texts: tuple[str, ...]) -> tuple[FolderNeed, ...]:
+    try:
+        return read_needs(texts)
+    except UsageError as error:
+        raise UsageError(f"--needs: {error.message}.", error.hint) from None
 
 
 def _who(request: Request) -> str:

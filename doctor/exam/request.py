@@ -80,6 +80,10 @@ class JobFlags:
         "--plan KEY=VALUE,...", "How the model is spread: dp=4,tp=2,pp=1,...", default=()
     )
 
+    needs: tuple[str, ...] = live_option(
+        "--needs PATH[:rw][:SIZE]", "A folder that ranks need on every host.", default=()
+    )
+
     @property
     def launch_files(self) -> tuple[Path, ...]:
         return tuple(Path(each) for each in self.launch if each != LIVE)

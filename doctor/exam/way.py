@@ -27,7 +27,7 @@ REACHED = (
 ASKED = (
     *("--exam", "--only", "--skip", "--waivers", "--no-waivers", "--checks", "--expect", "--baseline"),
     *("--strict", "--mesh", "--on-busy", "--need-hosts"),
-    *("--backend", "--framework", "--master-port", "--ranks-per-host", "--launch", "--plan"),
+    *("--backend", "--framework", "--master-port", "--ranks-per-host", "--launch", "--plan", "--needs"),
     *("--steps", "--tp", "--smoke-timeout", NO_SMOKE, IN_JOB),
 )
 

@@ -35,16 +35,55 @@ def listed(folder: str, most: int = 9999) -> "list[str]":
 
 def packages(paths: "list[str]") -> "Iterator[tuple[str, str]]":
     """Name and version, "?" if only the folder is there; the first of each name counts."""
-    for name in (name for path in paths for name in names_in(path) if name.endswith("-info")):
-        package, _, rest = name.partition("-")
-        version, _, kind = rest.rpartition(".")
-        if version and kind in ("dist-info", "egg-info"):
-            yield package.replace("_", "-"), version
+    for package, version, _ in distributions(paths):
+        yield package, version
     for package, folder in known(paths):
         for line in head(folder + "/version.py").split("\n"):
             if line.startswith("__version__ ="):
                 yield package.replace("_", "-"), line[13:].strip(" '\"")
         yield package.replace("_", "-"), "?"
+
+
+def distributions(paths: "list[str]") -> "Iterator[tuple[str, str, str]]":
+    """Name, version and folder of each package with metadata."""
+    for path in paths:
+        for name in names_in(path):
+            package, _, rest = name.partition("-")
+            version, _, kind = rest.rpartition(".")
+            if version and kind in ("dist-info", "egg-info"):
+                yield package.replace("_", "-"), version, os.path.join(path, name)
+
+
+def source_of(folder: str) -> str:
+    """The commit from which a package was installed, or the folder in which it stays: equal versions of it
+    may be different code. Empty for one from an index.
+    """
+    said = head(folder + "/direct_url.json").replace('": ', '":')
+    commit = said.partition('"commit_id":"')[2].partition('"')[0]
+    place = said.partition('"file://')[2].partition('"')[0]
+    stays = '"editable":true' in said and place.isprintable()
+    return commit if is_commit(commit) else (commit_of(place) or place) if stays else ""
+
+
+def is_commit(text: str) -> bool:
+    return len(text) in (40, 64) and not text.strip("0123456789abcdef")
+
+
+def commit_of(folder: str) -> str:
+    """The commit that is checked out there; empty if git's files do not show it."""
+    at = head(folder + "/.git/HEAD").strip()
+    name = at.partition("ref: ")[2]
+    if name[:5] == "refs/" and ".." not in name:
+        lines = (line.partition(" ") for line in head(folder + "/.git/packed-refs").split("\n"))
+        packed = [commit for commit, _, of in lines if of == name]
+        at = head(folder + "/.git/" + name).strip() or "".join(packed[:1])
+    return at if is_commit(at) else ""
+
+
+def of_system(folder: str) -> bool:
+    """Whether the package belongs to the system's own tools, which may differ."""
+    of_os = folder.startswith("/usr/lib") and "/local/" not in folder
+    return of_os and head(folder + "/INSTALLER").strip() in ("", "debian", "rpm")
 
 
 def known(paths: "list[str]") -> "Iterator[tuple[str, str]]":
@@ -127,6 +166,13 @@ def print_own(own: "list[tuple[str, str]]") -> None:
     print("python", sys.version.split()[0], sys.executable)
     for name, version in own:
         print("package", name, version)
+    print("distributions")
+    for name, _, folder in distributions(sys.path):
+        if of_system(folder):
+            print("system", name)
+        source = source_of(folder)
+        if source:
+            print("source", name, source)
     for line in built(sys.path):
         print("built", line)
     for name, file in unfit(sys.path):

@@ -13,11 +13,14 @@ from doctor.facts.groups import LOOK, GroupLimit, group_limits
 from doctor.job.launch.variables import GIVEN, HOW_MANY_HERE, JOB_VARIABLES, PER_PROCESS, SECRET, is_kept
 from doctor.text.hostprogram import host_program
 from doctor.text.interpreter import to_type
+from doctor.text.printable import clean_line
 
 MOST = 8
 """How many interpreters a host may report."""
 JUDGED = ("torch", "torch-npu", "mindspore", "numpy")
 MOST_OTHERS = 2000
+MOST_OF_SOURCE = 100
+"""Characters of a commit or a folder."""
 PLAIN = ("python3", "python")
 
 
@@ -38,7 +41,9 @@ class Python:
     chosen: bool = False
     """Whether it was found by its framework: nobody named it, and it is not what the login calls python3."""
     others: Mapping[str, str] = field(default_factory=dict)
-    """Its other packages; hosts are compared by them in a table, and no check judges them."""
+    """Its other packages; the version of one that was not taken from an index says from where."""
+    system: frozenset[str] | None = None
+    """Those of them that came with the system, for tools of its own; older recordings do not say it."""
     unfit: Mapping[str, str] = field(default_factory=dict)
     """The frameworks that are compiled for other interpreters -> the file that shows it."""
     built: tuple[Vendor, str] | None = None
@@ -72,6 +77,9 @@ def _python(capture: Capture) -> Python:
     there = re.findall(r"^package (\S+) (\S+)$", capture.stdout, re.MULTILINE)
     found = {name: version for name, version in reversed(there) if version != "?"}  # the first counts
     packages = {name: found.pop(name) for name in JUDGED if name in found}
+    for name, source in reversed(re.findall(r"^source (\S+) (\S.*)$", capture.stdout, re.MULTILINE)):
+        if name in found:
+            found[name] = f"{found[name].partition(' ')[0]} ({clean_line(source)[:MOST_OF_SOURCE]})"
     built = dict(re.findall(r"^built (\w+) (\d[\w.+-]{0,30})$", capture.stdout, re.MULTILINE))
     hccl = re.search(r"^hccl (True|False)$", capture.stdout, re.MULTILINE)
     return Python(
@@ -82,6 +90,9 @@ def _python(capture: Capture) -> Python:
         hccl and hccl[1] == "True",
         re.search(r"^chosen$", capture.stdout, re.MULTILINE) is not None,
         dict(sorted(found.items())[:MOST_OTHERS]),
+        frozenset(re.findall(r"^system (\S+)$", capture.stdout, re.MULTILINE)) & found.keys()
+        if re.search(r"^distributions$", capture.stdout, re.MULTILINE)
+        else None,
         dict(re.findall(r"^unfit (\S+) (.+)$", capture.stdout, re.MULTILINE)[:MOST]),
         next(((v, f"{v.torch} {built[v.torch]}") for v in VENDORS if v.torch in built), None),
         elsewhere,

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from doctor.job.launch.process_env import Launch
+from doctor.job.needs import FolderNeed
 from doctor.job.parallel import Layout
 from doctor.model import Backend, Framework, SourcedValue, TableFile, Waiver
 
@@ -31,6 +32,7 @@ class JobWishes:
     expect: Mapping[str, str] = field(default_factory=dict)
     launch: Launch | None = None
     table: TableFile | None = None
+    needs: tuple[FolderNeed, ...] = ()
     layout: SourcedValue[Layout] | None = None
     framework: SourcedValue[Framework] | None = None
     live: bool = False

@@ -12,6 +12,7 @@
     launch: {HCCL_SOCKET_IFNAME: eth0}      # the environment of the job
     plan: {dp: 4, tp: 2, framework: mindspore}      # how the model is divided; like --plan
     expect: {shm_mb: 1024}
+    needs: [/data, '/ckpt:rw:500G']         # folders that ranks need on every host; like --needs
     waivers: []                 # faults that are accepted until a date: doctor/waivers.py
 
 Every key is optional. Settings of a host: address (what SSH dials), data (what ranks connect to), user,
@@ -30,6 +31,8 @@ from typing import Any, TypeVar
 
 from doctor.errors import InputErrors, Mistake, UsageError, suggest
 from doctor.expect import read_value
+from doctor.job.needs import MOST as MOST_NEEDS
+from doctor.job.needs import FolderNeed, read_need
 from doctor.job.parallel import Layout, layout_of
 from doctor.job.wishes import JobWishes
 from doctor.model import Host, SourcedValue, Waiver
@@ -78,7 +81,7 @@ def read_inventory(path: Path) -> Inventory:
 
 _TOP_KEYS = (
     "hosts", "groups", "defaults", "backend", "head", "master_port", "ranks_per_host", "launch", "plan",
-    "expect", "waivers",
+    "expect", "needs", "waivers",
 )  # fmt: skip
 _GROUP = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
@@ -114,6 +117,7 @@ class _InventoryReader:
             env=self._texts(top.get("launch"), _VARIABLE, "the name of a variable"),
             expect=self._expectations(top.get("expect")),
             layout=self._layout(top.get("plan")),
+            needs=self._needs(top.get("needs")),
             waivers=self._waivers(top.get("waivers"), groups, hosts),
         )
         return Inventory(self.file, hosts, groups, defaults, wishes)
@@ -174,6 +178,13 @@ class _InventoryReader:
         except UsageError as error:
             self._report(node.line, f"plan: {said(error)}")
             return None
+
+    def _needs(self, node: Node | None) -> tuple[FolderNeed, ...]:
+        items = node.items if isinstance(node, Listing) else () if node is None or _is_null(node) else (node,)
+        found = [self._value("needs", item, read_need) for item in items]
+        if len(found) > MOST_NEEDS and node:
+            self._report(node.line, f"needs: {len(found)} folders are named; {MOST_NEEDS} are the most")
+        return tuple({need.path: need for need in found if need}.values())
 
     def _waivers(
         self, node: Node | None, groups: Mapping[str, tuple[str, ...]], hosts: Collection[str]

@@ -10,7 +10,6 @@ import sys
 import termios
 from typing import TextIO
 
-from doctor.text.hostprogram import sections
 from doctor.text.printable import clean
 
 WIDTH = 100
@@ -40,7 +39,9 @@ def prepare() -> None:
             stream.reconfigure(errors="replace")
 
 
-_PLAIN = str.maketrans(sections(__file__, "terminal.txt")["characters"])
+_PLAIN = str.maketrans(
+    dict(zip("×·└…━╸╺│┤─┄┊▲–▁▂▃▄▅▆▇█", "x|`~=--||-.:^-_.,-=+*#", strict=True)) | {"→": "->", "✓": "ok"}
+)
 """Replacements for our own characters that an encoding may lack."""
 
 

@@ -69,8 +69,8 @@ class CannotReach(Exception):
 def cannot(name: str, detail: str = "", to: Destination | None = None, **values: object) -> CannotReach:
     """The failure of this name in reasons.txt, with its values."""
     if to is not None:
-        values |= {"address": shlex.quote(to.address), "port": to.port, "user": to.user}
-        values |= {"ssh": to.ssh("-v"), "knock": knock(to)}
+        of_it = {"address": shlex.quote(to.address), "port": to.port, "user": to.user}
+        values = of_it | {"ssh": to.ssh("-v"), "knock": knock(to)} | values
     kind, summary, remedy, *commands = (line.format(**values) for line in REASONS[name])
     return CannotReach(UnreachedKind[kind], summary, remedy, commands, detail)
 

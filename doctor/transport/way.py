@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import groupby
 
+from doctor.job.needs import read_need
 from doctor.text.interpreter import to_type
 from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
 from doctor.text.option import LIVE
@@ -206,6 +207,7 @@ _FORMS: Mapping[str, Callable[[str], bool] | None] = {
         ),
         is_whole_path,
     ),
+    "--needs": lambda text: text.isprintable() and passes(read_need, text),
     "--launch": lambda text: text == LIVE or is_whole_path(text),
     **dict.fromkeys(
         ("--port", "--fanout", "--master-port", "--ranks-per-host", "--need-hosts", "--steps", "--tp"),

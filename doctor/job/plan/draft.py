@@ -75,6 +75,7 @@ def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
         told_tables=tables,
         table_paths=tuple(dict.fromkeys(filter(None, (*(table.path for table in tables), own)))),
         needed_paths=wishes.launch.needs if wishes.launch else (),
+        needs=wishes.needs,
         listed=tuple({name: None for told in wishes.launch.told for name in told.hosts})
         if wishes.launch
         else (),

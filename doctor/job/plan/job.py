@@ -6,6 +6,7 @@ from functools import cached_property
 
 from doctor.devices import Vendor
 from doctor.job.launch.table_reference import TableReference
+from doctor.job.needs import FolderNeed
 from doctor.job.parallel import Layout
 from doctor.job.plan.interfaces import INTERFACE_VARIABLES, is_loopback
 from doctor.job.ranktable import Server
@@ -84,6 +85,8 @@ class JobPlan:
     table_paths: tuple[str, ...] = ()
     """The paths at which a rank table may be on the hosts; the one that the launch names comes first."""
     needed_paths: tuple[str, ...] = ()
+    needs: tuple[FolderNeed, ...] = ()
+    """The folders that a person says the job needs on every host."""
     listed: tuple[str, ...] = ()
     """The hosts that the launch names."""
     framework: SourcedValue[Framework] | None = None

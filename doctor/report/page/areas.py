@@ -27,7 +27,10 @@ _GLOBS = (
     ("device network", ("device-unreachable", "device-optical", "nvlink-*", "fabric-*", "ib-*")),
     ("devices", ("devices-*", *(f"{vendor.prefix}*" for vendor in VENDORS))),
     ("ports", ("somaxconn-*", "syn-backlog-*", "ports-*", "ephemeral-*", "port-in-use")),
-    ("memory", ("shm-*", "memory-*", "swap-*", "disk-*", "tmp-*", "nofile-*", "nproc-*", "memlock-*")),
+    (
+        "memory",
+        ("shm-*", "memory-*", "swap-*", "disk-*", "folder-*", "tmp-*", "nofile-*", "nproc-*", "memlock-*"),
+    ),
     ("memory", ("address-space-*", "file-size-*", "group-*")),
     ("firewall", ("firewall-*",)),
     ("network", ("port-unreachable", "data-address-*", "interface-*", "route-*", "neighbour-*")),

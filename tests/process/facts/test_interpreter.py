@@ -1,5 +1,6 @@
 """The interpreter that has torch is found on the host, in one process."""
 
+import json
 import os
 import subprocess
 import sys
@@ -149,4 +150,39 @@ def test_one_that_was_named_stays_and_the_others_are_told(machine: Machine, name
 def test_with_torch_nothing_else_is_told(machine: Machine) -> None:
     machine.environment("miniconda3", "2.7.0")
     own = str(machine.environment("own", "2.6.0"))
-    assert machine.look(python=own).python == Python(own, sys.version.split()[0], {"torch": "2.6.0"})
+    expected = Python(own, sys.version.split()[0], {"torch": "2.6.0"}, system=frozenset())
+    assert machine.look(python=own).python == expected
+
+
+def test_a_package_that_was_not_taken_from_an_index_says_from_where(machine: Machine) -> None:
+    (site,) = (machine.home / "plain").glob("lib/python3*/site-packages")
+    clone, packed, plain = (machine.home / name for name in ("clone", "packed", "no-clone"))
+    for folder, files in (
+        (clone, {"HEAD": "ref: refs/heads/main\n", "refs/heads/main": f"{'c' * 40}\n"}),
+        (packed, {"HEAD": "ref: refs/heads/x\n", "packed-refs": f"# pack\n{'d' * 40} refs/heads/x\n"}),
+    ):
+        for name, text in files.items():
+            (folder / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
+            (folder / ".git" / name).write_text(text)
+    sources = {
+        "index": None,
+        "pinned": {"url": "https://u:secret@h/x.git", "vcs_info": {"vcs": "git", "commit_id": "e" * 40}},
+        "own": {"url": f"file://{clone}", "dir_info": {"editable": True}},
+        "old": {"url": f"file://{packed}", "dir_info": {"editable": True}},
+        "bare": {"url": f"file://{plain}", "dir_info": {"editable": True}},
+        "copied": {"url": f"file://{clone}", "dir_info": {}},
+    }
+    for name, source in sources.items():
+        info = site / f"{name}-1.0.dist-info"
+        info.mkdir()
+        if source:
+            (info / "direct_url.json").write_text(json.dumps(source))
+    others = machine.look("python3").python.others
+    assert {name: others[name] for name in sources} == {
+        "index": "1.0",
+        "pinned": f"1.0 ({'e' * 40})",
+        "own": f"1.0 ({'c' * 40})",
+        "old": f"1.0 ({'d' * 40})",
+        "bare": f"1.0 ({plain})",
+        "copied": "1.0",
+    }

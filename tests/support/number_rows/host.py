@@ -3,12 +3,14 @@
 from dataclasses import replace
 
 from doctor.api import Expect, Here, JobPlan
+from doctor.facts.folders import Folder
 from doctor.facts.groups import GroupLimit
 from doctor.facts.limits import CPUS, LIMITS, PACE, PORTS, Limits, Ports
 from doctor.facts.memory import MEMORY, SEGMENTS, SPACES, SWAP, Spaces
 from doctor.facts.network import BoundPort
 from doctor.facts.processes import KERNEL_LOG, PROCESSES
 from doctor.facts.software import Environment
+from doctor.job.needs import FolderNeed
 from doctor.job.plan import draft
 from doctor.job.wishes import JobWishes
 from doctor.mesh import Listener, MeshResult
@@ -95,6 +97,33 @@ def pids(number: int) -> str:
 MB = 1 << 20
 
 ROWS: dict[str, Row] = {
+    "folder-unfit": lambda want=400, have=100: (
+        (
+            plan(needs=(FolderNeed("/data", False, want * 1024),)),
+            {1: Folder("folder", True, source="srv:/data", type="nfs", mount="/data", free=have * 1024)},
+        ),
+        f"{want} {have}",
+    ),
+    "folder-differs": lambda usual=8, odd=3: (
+        (
+            plan(needs=(FolderNeed("/data"),)),
+            {
+                h: {1: Folder("folder", source="/dev/sda1", mount="/", entries=n, names=str(n))}
+                for h, n in {"h1": usual, "h2": usual, "h3": odd}.items()
+            },
+        ),
+        f"{usual} {odd}",
+    ),
+    "folder-differs: not mounted": lambda entries=6: (
+        (
+            plan(needs=(FolderNeed("/data"),)),
+            {
+                h: {1: Folder("folder", source=source, mount="/", entries=n, names=str(n))}
+                for h, source, n in (("h1", "s:/d", 90), ("h2", "s:/d", 90), ("h3", "/dev/sda1", entries))
+            },
+        ),
+        f"{entries}",
+    ),
     "group-limited": lambda room=40, ranks=8: (
         (Environment({}, groups=(GroupLimit("pids", "pids.max", "/a", room),)), ranks, Expect()),
         f"{128 * ranks} {ranks} {room} {room}",

@@ -12,6 +12,7 @@ from doctor.facts.infiniband import InfinibandPort
 from doctor.facts.network import Counters, ResolvedNames, Route, Routes
 from doctor.facts.run import Offset
 from doctor.facts.smoke import JudgedRun, SmokeRounds
+from doctor.facts.software import Python
 from doctor.facts.system import Devices, Kernel
 from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
@@ -218,5 +219,25 @@ ROWS: dict[str, Row] = {
             *({}, {}, {}),
         ),
         f"{half} {half}",
+    ),
+    "version-drift: packages": lambda differing=20: (
+        (
+            {},
+            {},
+            {
+                h: Python(
+                    "/opt/python",
+                    "3.11",
+                    {},
+                    others={f"p{n}": v for n in range(differing)},
+                    system=frozenset(),
+                )
+                for h, v in {"h1": "old", "h2": "new", "h3": "new"}.items()
+            },
+            dict.fromkeys(names(3), Devices({}, "cpu")),
+            made(1)[0],
+            *({}, {}, {}),
+        ),
+        f"{differing - 4} {differing - 4} …",
     ),
 }

@@ -1,10 +1,12 @@
 """Parsers of versions, Python, environment, processes and the kernel log, on real output."""
 
+import re
 from dataclasses import replace
+from importlib.metadata import requires
 
 import pytest
 
-from checks.software import torch_npu_unusable, version_drift
+from checks.software import OURS, torch_npu_unusable, version_drift
 from doctor.api import Expect, Skip
 from doctor.devices import AMD, NVIDIA, Vendor
 from doctor.devices import ASCEND as ASCEND_ROW
@@ -145,6 +147,32 @@ def test_a_torch_of_unknown_version_is_not_called_another_one() -> None:
         },
     )
     assert not {finding.check for finding in report(made).findings} & {"torch-missing", "version-drift"}
+
+
+@cases
+def test_packages_that_differ(said: list[str], found: list[str]) -> None:
+    """A string is what an interpreter has on node1, node2 and so on; "-p" came with the system."""
+
+    def line(word: str) -> str:
+        name, _, version = word.lstrip("-").partition("=")
+        version, _, source = version.partition("@")
+        more = f"system {name}\n" if word.startswith("-") else ""
+        return f"package {name} {version}\n{more}" + (f"source {name} {source}\n" if source else "")
+
+    names = [f"node{number}" for number in range(1, len(said) + 1)]
+    pythons = {
+        name: printed(PYTHON, "python 3.11.2 /opt/python\ndistributions\n" + "".join(map(line, own.split())))
+        for name, own in zip(names, said, strict=True)
+    }
+    devices = {name: Devices({}, "") for name in names}
+    told = version_drift.run({}, {}, pythons, devices, PLAN, {}, {}, {})
+    assert [f"{' '.join(each.hosts)}: {each.actual} | {each.expected}" for each in told] == found
+
+
+def test_what_doctor_needs_may_lie_beside_the_packages_of_the_job() -> None:
+    wanted = [each for each in requires(OURS[0]) or () if "extra ==" not in each]
+    assert wanted
+    assert {re.split(r"[^\w.-]", each, maxsplit=1)[0].lower() for each in wanted} <= {*OURS}
 
 
 def test_interpreters_of_different_frameworks_are_told_once() -> None:

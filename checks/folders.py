@@ -1,0 +1,187 @@
+"""The folders that ranks need: on every host, the same ones, with what a job wants of them."""
+
+from collections.abc import Iterator, Mapping
+from shlex import quote
+
+from doctor.api import (
+    PLAN,
+    Confidence,
+    Damage,
+    Evidence,
+    FolderNeed,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Skip,
+    Undecided,
+    check,
+    fold,
+    maybe,
+)
+from doctor.facts.folders import FOLDERS, PATIENCE, Folder
+from doctor.rules.machines import votes_of
+
+UNITS = ("KB", "MB", "GB", "TB", "PB")
+_KINDS = ("", "missing", "file", "closed", "folder")
+
+
+@check("folder-unfit", PLAN, maybe(FOLDERS), damage=Damage.BLOCKED)
+def folder_unfit(plan: JobPlan, folders: Mapping[int, Folder] | None) -> Iterator[Problem]:
+    """A folder that the job needs is missing, closed, full, read-only, or does not answer.
+
+    Why it matters: the ranks of this host end at the first file that they open or write, hours after the
+    start if it is a checkpoint, and the others wait for them. A file system that does not answer stops every
+    process that touches it, and such a process cannot be killed.
+
+    How it is known: each folder of `--needs PATH[:rw][:SIZE]`, or of `needs:` in the inventory, is looked at
+    by a process of its own, which is given up after 3 seconds. Nothing in it is read or written: whether this
+    user may write is what the system says about the folder.
+
+    What to do: mount it, make room, or give this user the right.
+    """
+    if not plan.needs:
+        raise Skip("no folder was named (--needs)")
+    for number, need in enumerate(plan.needs, 1):
+        found = (folders or {}).get(number)
+        if found is None or found.kind not in _KINDS:
+            raise Undecided(f"the host said nothing about {need.path}", essential=True)
+        if why := _unfit(need, found):
+            summary, expected, actual, command = why
+            yield Problem(
+                summary,
+                expected=f"{need.path}: {expected}",
+                actual=actual,
+                subject=need.path,
+                evidence=(
+                    Evidence("mount", f"{found.source or '?'} on {found.mount or '?'} ({found.type})"),
+                ),
+                commands=(command,),
+            )
+        elif need.free and found.free is None:
+            raise Undecided(f"the host did not say how much of {need.path} is free", essential=True)
+
+
+def _unfit(need: FolderNeed, found: Folder) -> tuple[str, str, str, str] | None:
+    """What is wrong, what should be, what is, and what to type."""
+    path, mount = quote(need.path), quote(found.mount)
+    if not found.kind:
+        actual = f"no answer in {PATIENCE} s from {found.source or 'it'}"
+        line = "ps -eo pid,stat,wchan:32,args | awk '$2 ~ /^D/'"
+        if found.is_shared and found.mount.startswith("/") and found.mount != "/":
+            line = f"sudo umount -f -l {mount} && sudo mount {mount}"
+        return "a folder that the job needs does not answer", "an answer", actual, line
+    if found.kind == "missing":
+        return "a folder that the job needs is not there", "a folder", "no such folder", "sudo mount -a"
+    if found.kind == "file":
+        return "a folder that the job needs is a file", "a folder", "a file", f"ls -l {path}"
+    if found.kind == "closed":
+        summary = "a folder that the job needs is closed to this user"
+        return summary, "open to this user", "not open to this user", f"ls -ld {path}; id"
+    if need.writable and (found.read_only or not found.writable):
+        actual = "mounted read-only" if found.read_only else "not writable by this user"
+        line = f"sudo mount -o remount,rw {mount}" if found.read_only else f"ls -ld {path}; id"
+        return "a folder that ranks write to is not writable", "writable", actual, line
+    if need.free and found.free is not None and found.free < need.free:
+        line = f"du -xhd1 {path} | sort -h | tail"
+        actual, expected = f"{_size(found.free)} free", f"{_size(need.free)} free"
+        return "a folder that the job needs has too little room", expected, actual, line
+    if need.writable and found.inodes == 0:
+        line = f"du --inodes -xd1 {path} | sort -n | tail"
+        return "a folder that ranks write to has no inodes left", "free inodes", "0 free inodes", line
+    return None
+
+
+def _size(kilobytes: int) -> str:
+    value, unit = float(kilobytes), 0
+    while value >= 1024 and unit < len(UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{value:.4g} {UNITS[unit]}"
+
+
+@check(
+    "folder-differs",
+    PLAN,
+    maybe(FOLDERS),
+    damage=Damage.WRONG,
+    scope=Scope.CLUSTER,
+    severity=Severity.WARN,
+    several_hosts=True,
+)
+def folder_differs(plan: JobPlan, folders: Mapping[str, Mapping[int, Folder]]) -> Iterator[Problem]:
+    """A folder that the job needs is another one on some hosts.
+
+    Why it matters: where a shared file system is not mounted, its empty mount point is there in its place:
+    ranks find no data, or write their checkpoints where nobody looks for them. Copies that are not complete
+    give ranks other samples.
+
+    How it is known: hosts say from where the folder is mounted, how large that file system is, and which
+    names are in it, up to 20,000 of them. What has the same names or the same size is the same folder: the
+    server itself, one server under two names, a whole copy. A fault: on most hosts the folder is a server's,
+    and here it is an empty one of the host alone. A warning: it is of the host alone and not proved to be the
+    same; servers differ, and the names in it, too; or copies that ranks only read have other names.
+
+    What to do: mount it, or complete the copy, on the hosts that the finding names.
+    """
+    if not plan.needs:
+        raise Skip("no folder was named (--needs)")
+    for number, need in enumerate(plan.needs, 1):
+        there = {h: own[number] for h, own in folders.items() if number in own}
+        there = {host: found for host, found in there.items() if found.kind == "folder"}
+        shared = {host: found for host, found in there.items() if found.is_shared}
+        alone = {host: found for host, found in there.items() if host not in shared}
+        if shared:
+            yield from _not_mounted(need, shared, alone)
+            yield from _unlike(need, {h: (each.source, each.names) for h, each in shared.items()}, there)
+        elif not need.writable:
+            yield from _unlike(need, {h: ("", each.names) for h, each in alone.items()}, there)
+
+
+def _not_mounted(
+    need: FolderNeed, shared: Mapping[str, Folder], alone: Mapping[str, Folder]
+) -> Iterator[Problem]:
+    usual = votes_of({host: found.source for host, found in shared.items()})[0][0]
+    first = shared[usual[1][0]]
+    names = {found.names for found in shared.values() if found.entries}
+    sizes = {found.total for found in shared.values() if found.total}
+    for host, found in alone.items():
+        if found.names in names or found.total in sizes:
+            continue
+        certain = found.entries == 0 and bool(names) and len(shared) > len(alone)
+        yield Problem(
+            "a folder that the job needs is not mounted",
+            expected=f"{need.path} from {usual[0]}, as on {fold(shared)}",
+            actual=f"a folder of the host itself, with {found.entries} entries",
+            subject=need.path,
+            hosts=(host,),
+            severity=Severity.FAIL if certain else None,
+            confidence=Confidence.CERTAIN if certain else Confidence.SUSPECT,
+            evidence=(Evidence("mount", f"{found.source} on {found.mount}"),),
+            commands=(f"sudo mount {quote(first.mount)}",),
+        )
+
+
+def _unlike(
+    need: FolderNeed, sides: Mapping[str, tuple[str, str]], there: Mapping[str, Folder]
+) -> Iterator[Problem]:
+    """Hosts whose folder has other names, if servers are known: from another one, too."""
+    known = {host: side for host, side in sides.items() if side[1]}
+    servers, names = ({side[at] for side in known.values()} for at in (0, 1))
+    if len(names) < 2 or (len(servers) < 2 and servers != {""}):
+        return
+    votes, tie = votes_of(known)
+    sizes = {there[host].total for host in votes[0][1]} - {None}
+    for (source, _), hosts in votes if tie else votes[1:]:
+        first = there[hosts[0]]
+        if source and not tie and first.total in sizes:
+            continue  # one server under two names, and its names changed meanwhile
+        yield Problem(
+            "a folder that the job needs has other entries than on the other hosts",
+            expected=f"{need.path} as on {fold(votes[0][1])}: {there[votes[0][1][0]].entries} entries",
+            actual=f"{first.entries} entries" + (f", from {source}" if source else ""),
+            subject=need.path,
+            hosts=hosts,
+            confidence=Confidence.SUSPECT if tie else Confidence.STRONG,
+            evidence=(Evidence("mount", f"{first.source} on {first.mount}"),),
+            commands=(f"ls -A {quote(need.path)} | sort | cksum",),
+        )

@@ -141,7 +141,7 @@ def test_without_descriptors_the_oldest_stranger_goes(seat: JobRank, came: Simpl
         await_true(lambda: len(os.listdir("/proc/self/fd")) >= taken + 40)
         stranger = stack.enter_context(socket.socket())  # which gets the lowest number that is free
         resource.setrlimit(resource.RLIMIT_NOFILE, (stranger.fileno() + 1, hard))
-        stranger.settimeout(5)
+        stranger.settimeout(60)
         stranger.connect(("127.0.0.1", seat.ports[0]))
         assert stranger.recv(7) == b"cluster"
     assert came.empty()

@@ -19,7 +19,7 @@ from doctor.api import (
     fold,
     maybe,
 )
-from doctor.facts.folders import FOLDERS, PATIENCE, Folder
+from doctor.facts.folders import FOLDERS, MANY, MOST_NAMES, PATIENCE, Folder
 from doctor.rules.machines import votes_of
 
 UNITS = ("KB", "MB", "GB", "TB", "PB")
@@ -151,7 +151,7 @@ def _not_mounted(
         yield Problem(
             "a folder that the job needs is not mounted",
             expected=f"{need.path} from {usual[0]}, as on {fold(shared)}",
-            actual=f"a folder of the host itself, with {found.entries} entries",
+            actual=f"a folder of the host itself, with {_entries(found)}",
             subject=need.path,
             hosts=(host,),
             severity=Severity.FAIL if certain else None,
@@ -167,7 +167,9 @@ def _unlike(
     """Hosts whose folder has other names, if servers are known: from another one, too."""
     known = {host: side for host, side in sides.items() if side[1]}
     servers, names = ({side[at] for side in known.values()} for at in (0, 1))
-    if len(names) < 2 or (len(servers) < 2 and servers != {""}):
+    all_sizes = {there[host].total for host in known}
+    one_server = servers != {""} and (len(servers) < 2 or (len(all_sizes) == 1 and None not in all_sizes))
+    if len(names) < 2 or one_server:
         return
     votes, tie = votes_of(known)
     sizes = {there[host].total for host in votes[0][1]} - {None}
@@ -177,11 +179,17 @@ def _unlike(
             continue  # one server under two names, and its names changed meanwhile
         yield Problem(
             "a folder that the job needs has other entries than on the other hosts",
-            expected=f"{need.path} as on {fold(votes[0][1])}: {there[votes[0][1][0]].entries} entries",
-            actual=f"{first.entries} entries" + (f", from {source}" if source else ""),
+            expected=f"{need.path} as on {fold(votes[0][1])}: {_entries(there[votes[0][1][0]])}",
+            actual=_entries(first) + (f", from {source}" if source else ""),
             subject=need.path,
             hosts=hosts,
             confidence=Confidence.SUSPECT if tie else Confidence.STRONG,
             evidence=(Evidence("mount", f"{first.source} on {first.mount}"),),
             commands=(f"ls -A {quote(need.path)} | sort | cksum",),
         )
+
+
+def _entries(found: Folder) -> str:
+    if found.names == MANY:
+        return f"over {MOST_NAMES:,} entries"
+    return "entries that could not be listed" if found.entries is None else f"{found.entries} entries"

@@ -14,8 +14,8 @@ MOST_NAMES = 20_000
 MANY = "many"
 """The names of a folder with more entries: such folders count as alike."""
 _LOOK = host_program(__file__, "folders.sh")
-"""The mount is looked up first, because touching a path may hang; a process of its own touches each. What df
-names as the mount is the real one, if a link leads there.
+"""The mount is looked up first, because touching a path may hang; a process of its own touches each. A folder
+of a dead server may exist in the cache, but df asks the server, and names the mount to which a link leads.
 """
 _ROW = re.compile(r"(.*?) +(\d{1,20}|-) +(\d{1,20}|-) +(-?\d{1,20}|-) +\S+ +/")
 _SHARED = re.compile(

@@ -15,12 +15,15 @@ for p; do
     elif [ -e "$p" ]; then kind=file
     fi
     [ ! -w "$p" ] || access=rw
+    space=
+    [ $kind != folder ] || space=$(df -kP -- "$p" | tail -n 1)
     echo "look $n $kind $access"
-    if [ $kind = folder ]; then
-      space=$(df -kP -- "$p" | tail -n 1)
+    if [ "$space" ]; then
       printf 'space %s %s\n' $n "$space"
       place "/${space#*% /}"
       printf 'real %s %s\n' $n "$at"
+    fi
+    if [ $kind = folder ]; then
       printf 'inodes %s %s\n' $n "$(df -iP -- "$p" | tail -n 1)"
       if names=$(LC_ALL=C ls -A -- "$p"); then
         names=$(printf '%s\n' "$names" | awk '$0 != "lost+found" && n++ < 20001')

@@ -45,7 +45,7 @@ class HistoryWishes:
 def history(request: Request, wishes: HistoryWishes) -> int:
     from doctor.exam.notify import notified
     from doctor.history.drain import drained, lines_as, most_of
-    from doctor.history.fleet import Fleet
+    from doctor.history.fleet import OF_NODE, Fleet
     from doctor.history.kept import find_runs
     from doctor.history.report import beyond, exit_code_of, history_report, new_of, page_of
     from doctor.history.suspects import suspect
@@ -57,16 +57,18 @@ def history(request: Request, wishes: HistoryWishes) -> int:
     from doctor.report.terminal.cards import print_page
     from doctor.text.announce import announce
     from doctor.text.console import drawn
-    from doctor.text.terminal import WIDTH
+    from doctor.text.terminal import WIDTH, put
 
     refuse_unwritable(request.outputs, {}, [("DIR", each) for each in wishes.folders])
     for folder in wishes.folders:
         if not folder.is_dir():
             raise UsageError(f"{folder}: is not a folder.", "Name folders of --report-dir or of doctor run.")
-    exam = load_exam("node", find_checks(request.what.checks).checks)
+    exam = load_exam(OF_NODE, find_checks(request.what.checks).checks)
     checks = (check for check in find_checks(request.what.checks).checks if check.id in exam.checks)
     of_node = [each.id for each in checks if exam.severity.get(each.id, each.severity) is Severity.FAIL]
     kept = find_runs(wishes.folders)
+    if wishes.as_ is not None and kept.open_to_others:
+        raise UsageError(f"{kept.open_to_others[0]}, and --as drains by them.", "Close it: chmod go-w DIR.")
     fleet = Fleet(frozenset((*of_node, *TRAINED)), (wishes.fail_after, wishes.clear_after))
     for report in kept.runs():
         fleet.add(report)
@@ -77,7 +79,7 @@ def history(request: Request, wishes: HistoryWishes) -> int:
     if wishes.as_ is None:
         show_page(page, request.outputs)
     else:
-        terminal_of(request.outputs).writelines(f"{line}\n" for line in lines_as(wishes.as_, found))
+        put("".join(f"{line}\n" for line in lines_as(wishes.as_, found)), terminal_of(request.outputs))
     if found.withheld:
         announce(beyond(found))
     write_page(page, request.outputs, history_report(wishes.folders, kept, fleet, found))

@@ -18,6 +18,8 @@ from doctor.history.envelope import Called, CheckHistory, Machine
 from doctor.history.kept import ENDED, EXAMINES, KeptFinding, KeptReport
 from doctor.model import HostStatus, Status
 
+OF_NODE = "node"
+"""The exam of what is certain about a node. Others ask about a job, maybe from inside its container."""
 SOON = 7
 """Days within which a fault that comes back was never gone for long."""
 Faults = Mapping[str, None]
@@ -139,7 +141,8 @@ class Fleet:
             own = found.get(host.name, {}) if answered else {}
             good, tracked.seen = passed.get(host.name, set()), when
             tracked.note(when, own, good, self.accusing, well=well)
-            tracked.call(when, own, good, self.accusing, self.enough)
+            if report.run.exam == OF_NODE:
+                tracked.call(when, own, good, self.accusing, self.enough)
 
     def current(self) -> list[Machine]:
         """The machines that are there now: the latest of each name that was asked lately. One that was

@@ -39,6 +39,7 @@ class KeptRun(msgspec.Struct, frozen=True):
     command: str
     started: Annotated[str, msgspec.Meta(pattern=rf"\A{_TIME}\Z")]
     strict: bool = False
+    exam: str | None = None
 
 
 class KeptHost(msgspec.Struct, frozen=True):

@@ -50,7 +50,11 @@ def run(
     status = {host: "faulty" if host in faults else "healthy" for host in names}
     return {
         "schema": 2,
-        "run": {"command": "check", "started": f"{BEGIN + timedelta(days=number):%Y-%m-%dT%H:%M:%SZ}"},
+        "run": {
+            "command": "check",
+            "exam": "node",
+            "started": f"{BEGIN + timedelta(days=number):%Y-%m-%dT%H:%M:%SZ}",
+        },
         "hosts": [{"name": n, "status": status[n], "serial": (serials or {}).get(n)} for n in names],
         "findings": findings,
         "results": passed,
@@ -346,6 +350,26 @@ def test_the_words_of_a_scheduler(tmp_path: Path, words: str, lines: str) -> Non
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         assert cli.run(["history", str(tmp_path), "--as", *words.split()]) == 0
     assert (out.getvalue(), err.getvalue()) == (lines, "")
+
+
+def test_what_a_job_found_drains_nothing() -> None:
+    """A pod that was given no GPUs says nothing about its node."""
+    asked = [run(day, ["a"], {"a": "gpu-missing"}) for day in range(4)]
+    for each in asked:
+        each["run"] |= {"command": "preflight", "exam": "preflight"}
+    assert one(asked).called is None
+    assert one([*asked, *(run(day, ["a"], {"a": "gpu-missing"}) for day in (4, 5))]).called is not None
+
+
+def test_whoever_may_add_runs_would_decide_what_is_drained(tmp_path: Path) -> None:
+    for day in range(3):
+        kept(tmp_path, f"{day}.json", run(day, ["a"], {"a": "gpu-xid"}))
+    tmp_path.chmod(0o777)
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
+        assert cli.run(["history", str(tmp_path), "--as", "slurm"]) == 2
+    assert out.getvalue() == ""
+    assert "others can write to it" in " ".join(err.getvalue().split())
+    assert history(str(tmp_path))[0] == 0, "the page says whose runs they are"
 
 
 def test_a_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

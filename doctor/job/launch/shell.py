@@ -272,6 +272,7 @@ class _Shell(ShellWithScripts):
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
         folder = self.values.get(FOLDER)
         programs = [word for word in line if word.endswith(".py")]
+        choices = [f for f in self.frames if f.kind in ("if", "case", "list")]
         goes_out = command.launcher is not None and command.launcher.hosts_besides
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else ""]
         self.passed += LONG if self.backgrounds and self.lines and not self.lines[-1].background else 0
@@ -288,7 +289,10 @@ class _Shell(ShellWithScripts):
                 turn=", ".join(self.turns),
                 folder=self.placed(folder) if isinstance(folder, str) else None,
                 wave=self.waits,
-                branches=tuple((f.number, f.branch) for f in self.frames if f.kind in ("if", "case", "list")),
+                branches=(
+                    *((f.number, f.branch) for f in choices),
+                    *(each for f in choices for each in f.stated),
+                ),
                 passed=self.passed,
                 bare=bare,
                 one_of_hosts=self.directives.apart,

@@ -16,7 +16,7 @@ from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.shell_blocks import Blocks
 from doctor.job.launch.shell_loops import LoopTurns, carried, counter_of, turns_of
 from doctor.job.launch.shell_state import ShellState
-from doctor.job.launch.shell_tests import TESTS, holds
+from doctor.job.launch.shell_tests import TESTS, holds, stated
 from doctor.job.launch.shell_tokens import ShellError, Word
 
 _GONE_THROUGH = LoopTurns("", (), None)
@@ -59,7 +59,7 @@ class ShellCommand:
     turn: str = ""
     folder: str | None = None
     wave: int = 0
-    branches: tuple[tuple[int, int], ...] = ()
+    branches: tuple[tuple[int | str, int | str], ...] = ()
     passed: int = 0
     bare: bool = False
     behind: bool = False
@@ -253,9 +253,15 @@ class ShellFlow(ShellState):
             held = None if behind or self.negated else holds(words, self.values)
             if held is None and (end == "||" or (words and words[0].plain in TESTS)):
                 self.enter("list")
+                self._state(words, end == "&&")
             elif held is not None and held is not (end == "&&"):
                 self.enter("list", taken=False)
                 self.frames[-1].mark = end
+
+    def _state(self, words: Sequence[Word], whole: bool = False) -> None:
+        """Keep what the test of the branch says that begins here."""
+        if self.frames:
+            self.frames[-1].stated = stated(words) if whole else ()
 
     def _blocks(self, words: list[Word], end: str, place: int) -> tuple[list[Word], LoopTurns | None]:
         """Strip the leading reserved words, and track the blocks that they open and close."""
@@ -267,8 +273,10 @@ class ShellFlow(ShellState):
                     self.enter("if", None if self.skipping() else held)
                 else:
                     self.other_branch("if", held)
+                self._state(words[1:], end in (";", "\n"))
             elif word == "else":
                 self.other_branch("if", True)
+                self._state(())
             elif word in ("fi", "done", "esac"):
                 self.close({"fi": "if", "done": "loop", "esac": "case"}[word])
             elif word in ("for", "select", "while", "until"):

@@ -32,7 +32,7 @@ class _Frame:
     """A block that is being read, with the values from before it.
 
     `skip`: it certainly does not run. `taken`: whether one of its branches has run, or None if that is
-    undecided. `mark`: the `&&` or `||` before the list.
+    undecided. `mark`: the `&&` or `||` before the list. `stated`: what holds in this branch.
     """
 
     kind: str
@@ -43,6 +43,7 @@ class _Frame:
     skip: bool = False
     taken: bool | None = None
     mark: str = ""
+    stated: tuple[tuple[str, str], ...] = ()
 
     @property
     def decided(self) -> bool:

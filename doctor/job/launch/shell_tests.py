@@ -18,6 +18,8 @@ _NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
     "-eq": operator.eq,
     "-ne": operator.ne,
 }
+_TURNED = {"!=": "==", "-ne": "==", "-ge": "-lt", "-gt": "-le", "-n": "-z"}
+"""Signs, and those that say the opposite."""
 _ASSIGNS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 
 
@@ -59,3 +61,19 @@ def _compare(texts: Sequence[str], patterns: bool) -> bool | None:
     if sign in ("=", "==", "!=") and not (patterns and re.search(r"[*?\[]", right)):
         return (left == right) == (sign != "!=")
     return None
+
+
+def stated(words: Sequence[Word]) -> tuple[tuple[str, str], ...]:
+    """What a test says of something unknown, as keys and values. Of two tests that have another value for one
+    key, such as `[ $# -eq 2 ]` and `[ $# -eq 3 ]`, only one can hold.
+    """
+    if not words or words[0].plain not in TESTS:
+        return ()
+    texts = [word.raw.strip("\"'") for word in words[1 : None if words[0].plain == "test" else -1]]
+    yes = texts[:1] != ["!"]
+    *of, sign, to = ["", "", *(texts if yes else texts[1:])]
+    left = "".join(of)
+    sign, yes = (_TURNED[sign], not yes) if sign in _TURNED else (sign, yes)
+    sign, equal = ("==", True) if sign in ("=", "==", "-eq") else (sign, False)
+    fact = (f"{left} {sign} {to}", str(yes))
+    return (fact, (left, to)) if equal and yes and re.fullmatch(r"[\w./:+-]*", to) else (fact,)

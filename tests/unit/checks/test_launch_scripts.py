@@ -55,6 +55,17 @@ def test_a_test_that_is_not_decided_leaves_nothing_out(test: str, tmp_path: Path
     assert faults(offline(tmp_path, JOB + loop)) == {}
 
 
+@cases
+def test_of_two_tests_only_one_can_hold(one: str, other: str, both: bool, tmp_path: Path) -> None:
+    """A script that asks how it was called starts each rank once; if both tests may hold, twice."""
+    for form in ("if {}; then {} fi\n", "{} && {}\n"):
+        starts = form.format(one, START) + form.format(other, START)
+        of = offline(tmp_path, f"{JOB}for i in {{0..7}}; do {starts}done\nwait\n")
+        twice = {finding.summary for finding in of.findings if finding.status is Status.FAIL}
+        assert ("RANK=0 is given 2 times" in twice) is both, form
+        assert both or not twice
+
+
 def test_a_loop_whose_end_is_not_known_is_said(tmp_path: Path) -> None:
     of = offline(tmp_path, JOB + "i=0\nwhile [ $i -lt $1 ]; do " + START + " let i++; done\n")
     assert faults(of) == {}

@@ -287,6 +287,8 @@ class Waiver:
     until: str
     subject: str = ""
     place: str = ""
+    status: Status = Status.FAIL
+    """What the result would be without it: a fault or a warning."""
 
 
 @dataclass(frozen=True, slots=True)

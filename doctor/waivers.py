@@ -77,10 +77,11 @@ class WaiverReader:
             self.report(node, f"this waiver has no {', '.join(missing)}")
             return None
         texts = {key: self._text(key, given[key]) for key in KEYS if key in given}
-        hosts = self._hosts(given["hosts"], texts.pop("hosts"))
+        hosts = self._hosts(given["hosts"], texts["hosts"])
         if not hosts or not all(texts.values()):
             return None
-        return Waiver(hosts=hosts, place=f"{self.file}:{node.line}:{node.column}", **texts)
+        words = (texts["reason"], texts["owner"], texts["until"], texts.get("subject", ""))
+        return Waiver(texts["check"], hosts, *words, place=f"{self.file}:{node.line}:{node.column}")
 
     def _text(self, key: str, node: Node) -> str:
         """The value, or an empty text with a mistake."""

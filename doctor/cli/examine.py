@@ -67,6 +67,13 @@ class AgainWishes:
         not_with=(IN_JOB, REPLAY),
         panel=HostFlags.PANEL,
     )
+    notify: str = option(
+        "--notify COMMAND",
+        "Run this if something fails or passes that did not in the last runs of --report-dir.",
+        not_with=(IN_JOB, REPLAY),
+        default="",
+        panel=Outputs.PANEL,
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +90,16 @@ def accept(request: Request, wishes: AcceptWishes) -> int:
 
 
 def check_hosts(request: Request, wishes: AgainWishes) -> int:
+    if wishes.notify:
+        refuse_conflicts(request, wishes)
+        if request.outputs.report_dir is None:
+            raise UsageError(
+                "--notify tells what changed since the earlier runs of --report-dir.", "Name it."
+            )
+        from doctor.history.changes import kept_and_told  # most runs tell nobody
+
+        keep = partial(kept_and_told, wishes.notify)
+        request = replace(request, outputs=replace(request.outputs, keep=keep))
     if wishes.again is None:
         return examine(request)
     from doctor.cli.defaults import with_defaults

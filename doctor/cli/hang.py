@@ -9,8 +9,9 @@ from typing import TextIO
 from msgspec import structs
 
 from doctor.cli.defaults import with_defaults
-from doctor.errors import DoctorError
+from doctor.errors import DoctorError, UsageError
 from doctor.exam.host_session import HostSession, open_session
+from doctor.exam.notify import notified
 from doctor.exam.request import Request
 from doctor.exam.slurm_job import of_slurm
 from doctor.hang.below import sentence, with_checks
@@ -30,13 +31,15 @@ from doctor.model import UnreachedHost, UnreachedKind
 from doctor.report.out.outputs import refuse_unwritable
 from doctor.report.out.outputs import show as show_report
 from doctor.report.out.pages import show_page, terminal_of, write_page
+from doctor.report.terminal.cards import print_page
 from doctor.text.announce import announce
+from doctor.text.console import drawn
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line
 from doctor.text.speech import spoken_command
 from doctor.text.spelling import probably
-from doctor.text.terminal import put, tell
+from doctor.text.terminal import WIDTH, put, tell
 
 
 def hang(request: Request, wishes: HangWishes) -> int:
@@ -44,6 +47,8 @@ def hang(request: Request, wishes: HangWishes) -> int:
     given = (("--pyspy", path) for path in wishes.pyspy)
     refuse_unwritable(request.outputs, {"--save": request.save}, (*request.inputs(), *given))
     check_given(wishes.pyspy)
+    if wishes.notify and not wishes.watch:
+        raise UsageError("--notify tells that a watched job hangs or has ended.", "Type --watch too.")
     request = with_defaults(request, in_report=False)
     if request.replay:
         evidence = load(request.replay)
@@ -53,21 +58,25 @@ def hang(request: Request, wishes: HangWishes) -> int:
     wishes = replace(wishes, slurm_job=number)
     session = open_session(request, environ)
     try:
-        sight, judgement = _look(session, wishes)
+        sight, judgement, changed = _look(session, wishes)
         if not wishes.check:
             session.close()
-        return _report(sight, judgement, request, session if wishes.check else None)
+        code = _report(sight, judgement, request, session if wishes.check else None)
+        if wishes.notify and changed:
+            page = partial(print_page, page_of(judgement))
+            notified(wishes.notify, judgement.sentence, drawn(page, WIDTH, colour=False))
+        return code
     finally:
         session.close()
 
 
-def _look(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement]:
+def _look(session: HostSession, wishes: HangWishes) -> tuple[Sight, Judgement, bool]:
     look = partial(look_at, session, wishes, apart=wishes.apart)
     if wishes.watch:
         quiet = session.request.outputs.quiet
         return watch(look, wishes, session.line, quiet=quiet, until=session.until)
     sight = look()
-    return sight, judged(sight.evidence)
+    return sight, judged(sight.evidence), False
 
 
 def _report(sight: Sight, judgement: Judgement, request: Request, session: HostSession | None) -> int:

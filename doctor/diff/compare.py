@@ -110,11 +110,18 @@ def _same(finding: FindingEntry, host: str, others: Iterable[FindingEntry]) -> I
         each
         for each in others
         if each.check == finding.check
-        and each.status in (*BAD, Status.WAIVED)
         and (not host or host in each.hosts)
-        and (each.status is Status.WAIVED or BAD.index(each.status) >= BAD.index(finding.status))
+        and _severity(each) >= _severity(finding)
         and (part <= _part(each, host) or not (part and _part(each, host)))
     )
+
+
+def _severity(finding: FindingEntry) -> int:
+    """That of a waived finding is what it would be without its waiver; -1 if it is neither."""
+    status = finding.status
+    if status is Status.WAIVED:
+        status = finding.waiver.status if finding.waiver else Status.FAIL
+    return BAD.index(status) if status in BAD else -1
 
 
 def _part(finding: FindingEntry, host: str) -> set[PlaceEntry]:

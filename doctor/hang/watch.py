@@ -30,8 +30,10 @@ def watch(
     quiet: bool = False,
     until: float = math.inf,
     every: float = EVERY,
-) -> tuple[Sight, Judgement]:
-    """Look again and again. Returns the last look and its judgement, even if an interrupt ended the watch."""
+) -> tuple[Sight, Judgement, bool]:
+    """Look again and again. Returns the last look and its judgement, even if an interrupt ended the watch;
+    and whether the job hangs now or has ended.
+    """
     last: tuple[Sight, Judgement] | None = None
     job: RunningJob | None = None
     number = absent = 0
@@ -51,17 +53,17 @@ def watch(
                 announce(f"{sight.evidence.started[11:19]} UTC, {text}")
             ends = number == 1 or (absent > 1 and not found.unreached)
             if any(one.verdict is HangState.HANG for one in (found, *found.each)) or (absent and ends):
-                return last
+                return *last, number > 1 or not absent
             again = max(began + every, time.monotonic() + min(LEAST, every))
             if again + wishes.apart >= until:
-                return last
+                return *last, False
             while (left := again - time.monotonic()) > 0:
                 line(Stage("watch", f"{text} Next look in {math.ceil(left)} s."))
                 time.sleep(min(left, 1.0))
     except KeyboardInterrupt:
         if last is None:
             raise
-        return last
+        return *last, False
 
 
 def _of_the_same(before: RunningJob | None, sight: Sight, wishes: HangWishes) -> Judgement:

@@ -128,18 +128,18 @@ class Fleet:
     def _note_run(self, report: KeptReport, when: str) -> None:
         self.runs, self.examined = self.runs + 1, when
         found: dict[str, dict[str, None]] = defaultdict(dict)
-        for finding in _roots(report):
+        for finding in roots(report):
             for name in finding.hosts:
                 found[name][finding.check or ""] = None
         self._found.update(*found.values())
-        passed = _passed(report, self._found | self.accusing)
+        good_of = passed(report, self._found | self.accusing)
         serials = Counter(host.serial for host in report.hosts)
         for host in report.hosts:
             own_serial = serials[host.serial] == 1 and not NO_SERIAL.fullmatch((host.serial or "").strip())
             tracked = self._track(host.name, host.serial if own_serial else None)
             answered, well = host.status is not HostStatus.UNEXAMINED, host.status is HostStatus.HEALTHY
             own = found.get(host.name, {}) if answered else {}
-            good, tracked.seen = passed.get(host.name, set()), when
+            good, tracked.seen = good_of.get(host.name, set()), when
             tracked.note(when, own, good, self.accusing, well=well)
             if report.run.exam == OF_NODE:
                 tracked.call(when, own, good, self.accusing, self.enough)
@@ -173,7 +173,7 @@ class Fleet:
         return tracked
 
     def _note_end(self, report: KeptReport) -> None:
-        guilty = _roots(report)
+        guilty = roots(report)
         self.jobs += bool(guilty)
         for finding in guilty:
             for host in finding.hosts:
@@ -189,22 +189,24 @@ def _failing(report: KeptReport) -> tuple[Status, ...]:
     return (Status.FAIL, Status.WARN) if report.run.strict else (Status.FAIL,)
 
 
-def _roots(report: KeptReport) -> list[KeptFinding]:
+def roots(report: KeptReport) -> list[KeptFinding]:
     """The faults that no other one explains."""
     failed = [each for each in report.findings if each.status in _failing(report)]
     causes = {each.id for each in failed}
     return [each for each in failed if each.because not in causes]
 
 
-def _passed(report: KeptReport, wanted: Collection[str]) -> Mapping[str, set[str]]:
-    """Host -> the wanted checks that found no fault there; a warning is one only if the run is strict."""
+def passed(report: KeptReport, wanted: Collection[str]) -> Mapping[str, set[str]]:
+    """Host -> the wanted checks that found no fault there (of "": anywhere); a warning is one only if the run
+    is strict.
+    """
     good = {Status.PASS, Status.WARN}.difference(_failing(report))
-    passed: dict[str, set[str]] = defaultdict(set)
+    found: dict[str, set[str]] = defaultdict(set)
     for result in report.results:
         if result.check and result.status in good and result.check in wanted:
-            for host in result.hosts:
-                passed[host].add(result.check)
-    return passed
+            for host in (*result.hosts, ""):
+                found[host].add(result.check)
+    return found
 
 
 def _soon(last: str, when: str) -> bool:

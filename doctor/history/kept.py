@@ -83,10 +83,10 @@ class Kept:
     open_to_others: list[str] = field(default_factory=list)
     """Sentences about folders into which others could have put runs."""
 
-    def runs(self) -> Iterator[KeptReport]:
-        """Each run, in the order in which they began; copies count once."""
+    def runs(self, *, newest: bool = False) -> Iterator[KeptReport]:
+        """Each run, in the order in which they began, or the newest first; copies count once."""
         seen: set[int] = set()
-        for _, path in sorted(self.files):
+        for _, path in sorted(self.files, reverse=newest):
             try:
                 report = msgspec.json.decode(_beginning(path, MOST_BYTES), type=KeptReport)
                 datetime.strptime(report.run.started, "%Y-%m-%dT%H:%M:%SZ")

@@ -48,7 +48,8 @@ def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
         own = replace(problem, where=where, hosts=tuple(hosts) if problem.hosts else ())
         status = Status.WAIVED if waiver else result.status
         over = next(filter(None, (told[host] for host in hosts if host not in held)), None)
-        yield replace(result, hosts=tuple(hosts), status=status, problem=own, waiver=waiver or over)
+        said = replace(waiver, status=result.status) if waiver else over
+        yield replace(result, hosts=tuple(hosts), status=status, problem=own, waiver=said)
 
 
 def _holds(waiver: Waiver, day: str) -> bool:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from doctor.report.files.envelope import Envelope
     from doctor.report.page.card import Page
 
+Keep = Callable[..., dict[str, Path]]
 STDOUT = Path("-")
 FORMAT = "format"
 
@@ -166,6 +167,8 @@ class Outputs:
         "--color WHEN", "Colours: auto, always or never.", not_with=(), default=AUTO, values=WHEN
     )
     no_color: bool = option("--no-color", "The same as --color never.", not_with=(), default=False)
+    keep: Keep | None = None
+    """Writes the files of `report_dir` in place of `add_files`: `check --notify` tells then what is new."""
 
     @property
     def colours(self) -> str:

@@ -181,7 +181,8 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
     kept: dict[str, Path] = {}
     if (folder := outputs.report_dir) is not None:
         files = _files(report, reading, outputs, go)
-        attempt(folder, lambda: kept.update(add_files(folder.absolute(), _name(report), files)))
+        keep = outputs.keep or add_files
+        attempt(folder, lambda: kept.update(keep(folder.absolute(), _name(report), files)))
     if said := _in_a_log(report, outputs, kept.get(".txt"), go):
         tell(said)
     if go and outputs.launch is not None and not attempt.failed:

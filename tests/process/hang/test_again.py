@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -19,17 +20,18 @@ __all__ = ["make_job"]
 pytestmark = pytest.mark.slow
 
 
-def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., RunningJob]) -> None:
+def test_a_job_is_watched_until_it_stands_still(make_job: Callable[..., RunningJob], tmp_path: Path) -> None:
     job = make_job(FAULT="sleep")
     job.hangs()
     limits = ("--for", "1", "--limit", "1")
-    done = doctor(
-        "hang", "--local", "--watch", "--check", "--master-port", str(job.port), *limits, "--json", "-"
-    )
+    told = ("--notify", f'echo "$DOCTOR_SUMMARY" >{tmp_path}/told')
+    chosen = ("--master-port", str(job.port), *limits, *told)
+    done = doctor("hang", "--local", "--watch", "--check", *chosen, "--json", "-")
     said = json.loads(done.stdout)
     assert (done.returncode, said["hang"]["state"], "check" in said) == (1, "hang", False)
     lines = done.stderr.splitlines()
     assert any(" UTC, look " in line for line in lines)
+    assert (tmp_path / "told").read_text().splitlines()[0] == said["headline"]
     assert lines[-1] == "doctor: no check applies: what was seen does not point below Python."
 
 

@@ -145,6 +145,15 @@ def test_another_device_of_the_host_is_another_fault(tmp_path: Path, report: dic
     }
 
 
+WAIVER = {
+    "check": "device-link-down",
+    "hosts": ["node2"],
+    "reason": "r",
+    "owner": "o",
+    "until": "2030-01-01",
+}
+
+
 def waived(report: dict[str, Any], check: str, device: int | None = None) -> dict[str, Any]:
     """The report as if the findings of a check were waived, and of another device if one is given."""
     later = copy.deepcopy(report)
@@ -178,6 +187,17 @@ def test_a_warning_that_became_a_fault_is_new(tmp_path: Path, report: dict[str, 
         if each["check"] == "device-link-down":
             each["status"] = "warn"
     assert compared(tmp_path, before, report)[0] == 1
+
+
+def test_a_waived_warning_that_became_a_fault_is_new(tmp_path: Path, report: dict[str, Any]) -> None:
+    """Also if the fault is waived no longer; the waived warning itself is still there."""
+    for before, after, code in (("warn", report, 1), ("fail", report, 0)):
+        earlier = waived(report, "device-link-down")
+        for each in earlier["findings"]:
+            if each["check"] == "device-link-down":
+                each["waiver"] = {**WAIVER, "status": before}
+        assert compared(tmp_path, earlier, after)[0] == code
+        assert compared(tmp_path, after, earlier)[0] == 0
 
 
 def test_runs_without_a_common_host_cannot_be_compared(tmp_path: Path, report: dict[str, Any]) -> None:

@@ -41,6 +41,24 @@ class Looks:
         return Sight(one)
 
 
+@pytest.mark.parametrize(
+    ("seen", "news"),
+    [
+        ((MOVES, HANGS), True),
+        ((HANGS,), True),
+        ((MOVES, ENDED, ENDED), True),
+        ((ENDED,), False),
+        ((AWAY,), False),
+        ((MOVES, KeyboardInterrupt()), False),
+        ((MOVES, ENDED, KeyboardInterrupt()), False),
+    ],
+)
+def test_only_a_hang_or_the_end_of_a_job_is_news(
+    seen: tuple[LiveEvidence | BaseException, ...], news: bool
+) -> None:
+    assert watch(Looks(*seen), WISHES, ProgressLine(False), every=0.0)[2] == news
+
+
 def watched(looks: Callable[[], Sight], **more: Any) -> Judgement:
     return watch(looks, WISHES, ProgressLine(False), every=0.0, **more)[1]
 

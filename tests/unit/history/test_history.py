@@ -1,10 +1,12 @@
 """`doctor history`: who was faulty when, who is a usual suspect, who is none, and which files are no runs."""
 
 import contextlib
+import fcntl
 import io
 import json
 import os
 import random
+import threading
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -15,6 +17,7 @@ import pytest
 
 from doctor import cli
 from doctor.exam import notify
+from doctor.history import changes
 from doctor.history.envelope import Machine
 from doctor.history.fleet import Fleet
 from doctor.history.kept import KeptReport
@@ -424,3 +427,85 @@ def test_memory_does_not_grow_with_the_runs() -> None:
     )
     sizes = [len(msgspec.json.encode(made.machines)) for made in (few, many)]
     assert sizes[1] < sizes[0] * 3
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The news that a command of --notify would get."""
+    said: list[str] = []
+    monkeypatch.setattr(changes, "notified", lambda *words: said.append(words[1]))
+    return said
+
+
+def keep(folder: Path, made: dict[str, Any]) -> None:
+    changes.kept_and_told("mail", folder, "doctor-1", {".json": json.dumps(made).encode(), ".txt": b"page"})
+
+
+@cases
+def test_a_run_tells_what_it_changed(tmp_path: Path, told: list[str], runs: str, news: list[str]) -> None:
+    """A letter is a run, as above; k: the whole run is at fault; c: the fault is a consequence."""
+    faults = {"x": {"a": "gpu-xid"}, "m": {"a": "gpu-missing"}, "c": {"b": "gpu-missing", "a": "gpu-xid"}}
+    for day, letter in enumerate(runs):
+        looked = ["shm-small"] if letter in "wu-" else ALL
+        made = run(day, ["a", "b"], faults.get(letter, {}), looked)
+        if letter == "k":
+            made["findings"] = [{"id": "f1", "check": "shm-small", "status": "fail", "hosts": []}]
+            made["results"] = [row for row in made["results"] if row["check"] != "shm-small"]
+        if letter == "c":
+            made["findings"][1]["because"] = "f1"
+        if letter == "w":
+            made["results"].append({"check": "gpu-xid", "status": "waived", "hosts": ["a"]})
+        before = len(told)
+        keep(tmp_path, made)
+        told[before:] = [f"{day + 1} {each}" for each in told[before:]]
+    assert told == news
+
+
+def test_what_others_found_or_a_clock_that_was_wrong_is_not_the_run_before(
+    tmp_path: Path, told: list[str]
+) -> None:
+    sick = {"a": "gpu-xid"}
+    asked = run(0, ["a"], sick)
+    asked["run"]["command"] = "preflight"
+    kept(tmp_path, "asked.json", asked)
+    kept(tmp_path, "broken.json", json.dumps(run(1, ["a"], sick))[:-9])
+    kept(tmp_path, "ahead.json", run(900, ["a"], {"a": "gpu-missing"}))
+    for day in (2, 3, 4, 5):
+        keep(tmp_path, run(day, ["a"], sick if day < 4 else {}))
+    assert told == ["a: gpu-xid", "no longer a: gpu-xid"]
+
+
+def test_two_runs_that_end_at_once_tell_it_once(tmp_path: Path, told: list[str]) -> None:
+    both = [
+        threading.Thread(target=keep, args=(tmp_path, run(n / 9, ["a"], {"a": "gpu-xid"}))) for n in (2, 1)
+    ]
+    for each in both:
+        each.start()
+    for each in both:
+        each.join()
+    assert told == ["a: gpu-xid"]
+    assert len([*tmp_path.iterdir()]) == 4, "the files of both, and nothing else"
+
+
+def test_neither_a_full_disk_nor_somebody_who_holds_the_folder_hides_the_news(
+    tmp_path: Path, told: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(changes, "PATIENCE", 0.1)
+    held = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_SH)
+
+    def full(*_: object) -> dict[str, Path]:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(changes, "add_files", full)
+    with pytest.raises(OSError, match="No space"):
+        keep(tmp_path, run(0, ["a"], {"a": "gpu-xid"}))
+    os.close(held)
+    assert told == ["a: gpu-xid"]
+
+
+def test_news_needs_a_folder_of_earlier_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["check", "--local", "--notify", "mail"]) == 2
+    assert "the earlier runs of --report-dir" in capsys.readouterr().err
+    assert cli.run(["hang", "--notify", "mail"]) == 2
+    assert "Type --watch too" in capsys.readouterr().err

@@ -1,5 +1,6 @@
 """The launch: whether every rank exists exactly once and has its own device."""
 
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from shlex import quote
@@ -112,6 +113,7 @@ def launch_ranks(
         yield from _wrong_roles(names)
         yield from _node_ranks(names)
         yield from _at_one_port(names)
+        yield from _not_numbers(names)
         yield from not_in_table(names)
         yield from another_size(names)
         yield from _on_devices(names, plan, devices)
@@ -525,6 +527,27 @@ def _node_ranks(names: LaunchNames) -> Iterator[Problem]:
             evidence=names.said([process], number.said),
             commands=(remark(f"give each host a different {number.said} from 0 to {size - 1}"),),
         )
+
+
+_REFUSED = {"nnodes": r"(?!\d+(?::\d+)?$).*", "nproc_per_node": r"0+|-.*|\d+\D.*"}
+"""Options of torchrun, and the values that are no number of hosts or ranks for it."""
+
+
+def _not_numbers(names: LaunchNames) -> Iterator[Problem]:
+    for process in names.launch.told:
+        agent = launcher(process)
+        for name, refused in _REFUSED.items() if agent and agent.launcher.options.variables else ():
+            number = agent.setting(name) if agent else None
+            if number and re.fullmatch(refused, number.text):
+                yield names.problem(
+                    [process],
+                    number.said,
+                    f"{number.said} is not a number of {'hosts' if name == 'nnodes' else 'ranks'}",
+                    expected="a number from 1 on" + (", or a range such as 1:4" if name == "nnodes" else ""),
+                    actual=f"{number.said}={number.text[:100]}, for {process.source}",
+                    evidence=names.said([process], number.said),
+                    commands=(remark(f"correct {number.said}"),),
+                )
 
 
 def _at_one_port(names: LaunchNames) -> Iterator[Problem]:

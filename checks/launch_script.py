@@ -32,7 +32,9 @@ def launch_variables(
     How it is known: from the scripts of --launch, as a shell reads them. A blank before or after the `=` sets
     nothing. A variable that is set, used nowhere and not exported stays in the shell: if the ranks need it,
     this is a fault, and for a setting of what is logged a warning. A variable that nothing sets while one of
-    a similar name is set and used nowhere is misspelled. Scripts with a word of a scheduler and containers,
+    a similar name is set and used nowhere is misspelled, and so is an option that a launcher does not have if
+    it has a similar one about ranks. A comment between the lines of a command ends it: its launcher may be
+    left without a program. Scripts with a word of a scheduler and containers,
     which are given variables from outside, are not judged, nor is a variable that a login sets.
 
     What to do: correct the line that the finding shows.
@@ -63,6 +65,16 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
             f"{name} is used and nothing sets it, but {slip.like} is set and not used",
             f"one name for both: {name} or {slip.like}",
             f"${name} is empty",
+        ),
+        "option": (
+            f"the launcher has no option {name}: it stops with its usage",
+            slip.like,
+            f"{slip.like} in place of {name}",
+        ),
+        "program": (
+            f"{name} is given no program: it stops with its usage",
+            "the program of the ranks behind the options",
+            "no comment or blank may follow a \\ at the end of a line, nor stand between two such lines",
         ),
     }[slip.kind]
     return Problem(

@@ -140,7 +140,9 @@ def _launcher(known: Launcher, words: Sequence[str], begin: int, depth: int) -> 
         return replace(inner, sets=sets, shown=shown, inside=True)
     program = inner.program if inner else program_name("".join(given.rest[:1]))
     partly = given.partly or (inner is None and any(map(is_open, given.rest[:1])))
-    return LaunchCommand(known, known.derived(given.values), program, given.sets, partly, shown)
+    return LaunchCommand(
+        known, known.derived(given.values), program, given.sets, partly, shown, strange=given.strange
+    )
 
 
 def _python(words: Sequence[str], depth: int) -> LaunchCommand | None:

@@ -141,7 +141,7 @@ class LaunchCommand:
 
     `program` is the script or module, without its folder. `partly`: unknown words may contain more options.
     `shown` is the part that may be shown: nothing after the program. `inside`: another launcher starts this
-    one.
+    one. `strange` are the names of options that are not known.
     """
 
     launcher: Launcher | None
@@ -151,6 +151,7 @@ class LaunchCommand:
     partly: bool = False
     shown: tuple[str, ...] = ()
     inside: bool = False
+    strange: tuple[str, ...] = ()
 
     def option(self, name: str) -> str | None:
         """The value of an option; None if it is absent or unknown."""

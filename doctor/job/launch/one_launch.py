@@ -81,8 +81,9 @@ def _is_of_another_host(line: ShellCommand, other: ShellCommand) -> bool:
 
 
 def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
-    """Whether a loop starts a rank only after the one before it has ended."""
-    return not before.background and before.line == rank.line and _numbers(before) != _numbers(rank)
+    """Whether a rank is started only after another one has ended."""
+    certain = before.line == rank.line or not (before.branches or rank.branches or before.apart)
+    return not before.background and certain and _numbers(before) != _numbers(rank)
 
 
 def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:

@@ -21,7 +21,7 @@ class GivenOptions:
     """The options before the program, and where the program begins. `sets` are variables for every rank.
 
     `shown` are the words that concern the ranks. Others may contain a secret; if they were unknown, a mark
-    shows that they were there. `partly`: unknown words may contain more options.
+    shows that they were there. `partly`: unknown words may contain more options; `strange`: unknown options.
     """
 
     values: Mapping[str, str]
@@ -29,6 +29,7 @@ class GivenOptions:
     rest: tuple[str, ...]
     shown: tuple[str, ...]
     partly: bool = False
+    strange: tuple[str, ...] = ()
 
 
 def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
@@ -36,6 +37,7 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
     values: dict[str, str] = {}
     sets: dict[str, str] = {}
     shown: list[str] = []
+    strange: list[str] = []
     position, partly = 0, False
     while position < len(words):
         word = words[position]
@@ -74,14 +76,16 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
             elif known.values[full]:
                 values[known.values[full]] = value
                 says = known.values[full] not in NOT_SHOWN
-        elif not equals and _is_value(words, position):
-            partly |= is_open(words[position])
-            position += 1
+        else:
+            strange += [name] if name not in known.flags else []
+            if not equals and _is_value(words, position):
+                partly |= is_open(words[position])
+                position += 1
         if says:
             shown += (word, *words[begin:position])
         elif any(map(is_open, words[begin:position])):
             shown += (option, *(NOT_KNOWN for _ in words[begin:position]))
-    return GivenOptions(values, sets, tuple(words[position:]), tuple(shown), partly)
+    return GivenOptions(values, sets, tuple(words[position:]), tuple(shown), partly, tuple(strange))
 
 
 def is_open(word: str) -> bool:

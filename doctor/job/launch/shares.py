@@ -55,10 +55,13 @@ def hosts_of(words: Sequence[str], command: LaunchCommand, text: str, read: Slot
     """
     own = _own_words(words, command)
     several = sum(map(bool, map(_NAMES_HOSTS.fullmatch, own))) > 1 or any(map(_MORE.fullmatch, own))
-    chosen = {"include", "exclude", "elastic_training"} & command.options.keys()
+    chosen = {"exclude", "elastic_training"} & command.options.keys()
     if command.launcher is None or command.partly or several or chosen:
         return {}
     file = "" if "hosts" in command.options else _hostfile(own)
+    if "include" in command.options:
+        named = [part.partition(":")[0] for part in (command.option("include") or "").split("@")]
+        return dict.fromkeys(named, 0) if all(named) else {}
     found = dict(read(Path(file))) if file else _listed(command.option("hosts") or "")
     ranks, nodes, each = (_number(command, name) for name in ("ranks", "nnodes", "nproc_per_node"))
     if not command.launcher.outer:

@@ -141,6 +141,7 @@ class _Shell(ShellWithScripts):
         names = sorted(name for name in self.values.keys() - given if name in needed or is_setting(name))
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
         yield from found.not_set(word for one in self.lines for word in one.words)
+        yield from found.refused(one.command for one in one_launch(self.lines)[0])
 
     def perform(self, words: list[Word]) -> None:
         self.notice_blank(words)

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Literal
 
+from doctor.job.launch.launcher import LaunchCommand
+
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 _SET = re.compile(r"(?m)(?:^|[\s;&(])([A-Za-z_]\w{2,80})\+?=")
 _USED = re.compile(r"\$(?:([A-Za-z_]\w{2,80})\b|\{([A-Za-z_]\w{2,80})\})")
-_ALIKE = 0.8
+_ALIKE, _ALIKE_OPTION = 0.8, 0.85
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,11 +19,12 @@ class Slip:
     """A variable of a script, in `line` of `file`.
 
     `kind`: "blank" if blanks around its = keep the shell from setting it; "kept" if it is set, never used and
-    not exported; "unset" if it is used and nothing sets it, but `like` is set and never used. `needed`: the
-    ranks cannot do without it.
+    not exported; "unset" if it is used and nothing sets it, but `like` is set and never used; "option" if its
+    launcher has only one that is `like` it; "program" if its launcher, of this name, is given none. `needed`:
+    the ranks cannot do without it.
     """
 
-    kind: Literal["blank", "kept", "unset"]
+    kind: Literal["blank", "kept", "unset", "option", "program"]
     name: str
     line: int
     words: str
@@ -50,6 +53,22 @@ class SlipsOf:
         for name in used:
             if re.search(rf"(?<![$\w{{-]){name}\b", self._text) is None and (like := self._like(name)):
                 yield Slip("unset", name, *self._place(rf"\$\{{?{name}\b"), like=like)
+
+    def refused(self, commands: Iterable[LaunchCommand]) -> Iterator[Slip]:
+        """The options about ranks that a launcher does not have, and no program: it stops with its usage."""
+        for command in commands:
+            known = command.launcher
+            if known is None or known.outer or not known.options.abbreviated or command.inside:
+                continue
+            if command.options and not (command.program or command.partly or command.strange):
+                yield Slip("program", known.name, *self._place(rf"\b{known.name}\b"))
+            own = {full: called for full, called in known.options.values.items() if called}
+            for name in command.strange:
+                close = ((SequenceMatcher(None, name, full).ratio(), full) for full in own)
+                ratio, like = max(close, default=(0.0, ""))
+                if ratio >= _ALIKE_OPTION and own[like] not in command.options:
+                    place = self._place(rf"--{name}\b".replace("_", "[_-]"))
+                    yield Slip("option", f"--{name}", *place, like=f"--{like}")
 
     def _like(self, name: str) -> str:
         close = ((SequenceMatcher(None, name, each).ratio(), each) for each in self._set)

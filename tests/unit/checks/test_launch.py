@@ -442,6 +442,13 @@ def side_by_side(launch: Launch) -> list[Problem]:
 
 
 @cases
+def test_a_number_that_torchrun_takes_or_refuses(words: str, says: str, tmp_path: Path) -> None:
+    launch = read(tmp_path, f"torchrun {words} train.py\n")
+    problems = [each.summary for each in judged(RANKS, [launch])[0] if "is not a number" in each.summary]
+    assert problems == [says] * bool(says)
+
+
+@cases
 def test_jobs_side_by_side_at_one_port(text: str, says: str, tmp_path: Path) -> None:
     (problem,) = side_by_side(read(tmp_path, text))
     assert says in problem.summary

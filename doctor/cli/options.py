@@ -129,7 +129,7 @@ def _parameter(each: Field[Any], kind: Any, panel: str, alias: str = "") -> insp
     option: Option = each.metadata[KEY]
     several = get_origin(kind) is tuple
     accepted: Any = GenericAlias(list, get_args(kind)[:1]) if several else kind
-    optional = several or bool(alias)
+    optional = bool(alias) or (several and each.default is not MISSING)
     shown = (typer.Option if option.names else typer.Argument)(
         *((alias,) if alias else option.names),
         metavar=option.metavar,

@@ -19,7 +19,7 @@ from doctor.hang.words import (
 )
 from doctor.live.jobs.job import RunningJob
 from doctor.live.words import frame_words, job_words, missing_words
-from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Step, Table, Words
+from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Step, Table
 from doctor.text.durations import duration
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -186,10 +186,7 @@ def _ranks(judgement: Judgement) -> Iterator[Table]:
     if ranks:
         on = Medium.FULL if many else Medium.ALL
         table = _filled(Table("Ranks", ("RANK", "HOST", *heads), tuple(map(_rank, ranks)), on))
-        marked = sum(each.key in named for each in ranks)
-        kind = _kind(judgement)
-        guilty = (tuple(Words(str(cell), kind) for cell in row) for row in table.rows[:marked])
-        yield replace(table, rows=(*guilty, *table.rows[marked:]))
+        yield table.marked(sum(each.key in named for each in ranks), _kind(judgement))
     if many:
         alike: dict[object, list[RankStanding]] = {}
         for each in ranks:

@@ -17,6 +17,7 @@ from doctor.transport.way import Way
 _AT_THE_PORT = {"port-in-use", "port-unreachable", "master-not-here"}
 _MEETS = ("torch", "mindspore")
 """Families of symptoms whose port is the port of the rendezvous."""
+ALONE = "no check of a single host can show it"
 NO_TIME = "time not known"
 HOSTS = "HOSTS"
 """Placeholder in a command if no log names a host."""
@@ -95,8 +96,10 @@ class Explanation:
         return next((each for each in self.proofs if each.charge == charge), None)
 
     def proves(self) -> tuple[str, ...]:
-        """The commands that show the cause on the live hosts."""
-        return commands(self.conclusion.hosts, self.conclusion.checks, self.way, self.master_port)
+        """The commands that show the cause on the live hosts, but for those that were tried and cannot."""
+        alone = any(proof.says == ALONE for proof in self.proofs)
+        checks = [id for id in self.conclusion.checks if not alone or id.startswith("smoke-")]
+        return commands(self.conclusion.hosts, checks, self.way, self.master_port)
 
     @property
     def master_port(self) -> int | None:

@@ -16,7 +16,7 @@ from doctor.job.launch.process_env import Launch, ProcessEnv
 from doctor.judge.engine import SEVERAL
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
-from doctor.logs.explanation import Explanation, Proof, ProofState
+from doctor.logs.explanation import ALONE, Explanation, Proof, ProofState
 from doctor.logs.judge.parties import bare
 from doctor.logs.model import LogCause, LogLine, Logs
 from doctor.model import Confidence, Finding, Host, Status
@@ -166,7 +166,7 @@ def _shown(explained: Explanation, charge: LogCause, seen: ProofExam | None) -> 
         return ProofState.OPEN, f"{fold(named)} is not among the hosts that were examined"
     asked = [id for id in asked if not _needs_several(report, id)]
     if not asked:
-        return ProofState.OPEN, "no check of a single host can show it"
+        return ProofState.OPEN, ALONE
     failing = [f for f in report.findings if f.check in asked and f.status in FAILS]
     here = [f for f in failing if _is_here(f, there) and _is_about(f, asked, charge)]
     if here and all(f.check in RISKS for f in here):

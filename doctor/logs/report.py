@@ -200,12 +200,13 @@ def _where_raised(charge: LogCause) -> Iterator[Row]:
         hosts = sorted({who.host for who in charge.who if who.host})
         where = f"type on {hosts[0]}:" if hosts else "type where the program is:"
         command = f"sed -n '{max(1, number - AROUND)},{number + AROUND}p' {shlex.quote(file)}"
-        yield Row("do", (command,), RowForm.TYPED, Medium.HTML, head=where)
+        yield Row("do", (command,), RowForm.TYPED, head=where)
 
 
 def _raised(charge: LogCause) -> LogLine | None:
-    """The exception of a charge, if its traceback is known."""
-    return next((line for line in charge.lines if line.frames), None)
+    """The exception of those who are charged, if its traceback is known: others show where they waited."""
+    ranks = {None, *(each.rank for each in charge.who)}
+    return next((line for line in charge.lines if line.frames and line.who.rank in ranks), None)
 
 
 def _consequence(charge: LogCause) -> str:
@@ -224,7 +225,7 @@ def _parts(explained: Explanation, quotes: _Quotes) -> Iterator[Part]:
         yield Row("Other attempts and jobs", found.beside)
     if timed := sum(at is not None for at, _ in found.story):
         on = Medium.ALL if timed > 1 else Medium.FULL
-        yield Pairs("What happened when", (*told_at(found.story),), on, FEW, "moments", aligned=True)
+        yield Pairs("What happened when", (*_story(explained),), on, FEW, "moments", aligned=True)
     if losses := drawing(explained.logs.curves, found.charges):
         yield Chart("Loss", losses, Medium.ALL if _draws_losses(explained) else Medium.FULL)
     if commands := explained.proves():
@@ -237,6 +238,17 @@ def _parts(explained: Explanation, quotes: _Quotes) -> Iterator[Part]:
     if files := explained.logs.files:
         heads = ("File", "Lines", "Written by", "Ranks and hosts")
         yield Table("What was read", heads, tuple(map(_file, files)), Medium.HTML | Medium.VERBOSE)
+
+
+def _story(explained: Explanation) -> Iterator[tuple[str, str]]:
+    """The time line. What all else followed from is its first line, also if the time of that is not known."""
+    found = explained.conclusion
+    roots = explained.roots if found.outcome is LogOutcome.NAMED else ()
+    causes = (headline(found.charges[root]).split("; ")[0] for root in roots)
+    timed = [says for at, says in found.story if at is not None]
+    first = [cause for cause in causes if not any(says.startswith(cause) for says in timed)]
+    yield from (("first", cause) for cause in first)
+    yield from told_at([moment for moment in found.story if not moment[1].startswith((*first,))])
 
 
 def _draws_losses(explained: Explanation) -> bool:

@@ -23,12 +23,11 @@ _PLACES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class LogSearch:
-    """A search for logs on hosts. `named`: the user named the places of the job's logs."""
+    """A search for logs on hosts."""
 
     patterns: tuple[str, ...]
     since: str = ""
     """When a file must have been written, in words; empty: at any time."""
-    named: bool = False
     outputs: frozenset[str] = frozenset()
     """Files of the job itself, as its scheduler says, by the names that they have in the logs."""
 
@@ -39,8 +38,8 @@ def in_folders(paths: Sequence[str]) -> LogSearch | None:
 
 
 def read_a_job(logs: Logs, search: LogSearch) -> bool:
-    """Whether a log of a job was read: by its name, its lines, or because the user named it."""
-    if search.named or logs.earlier or logs.jobs:
+    """Whether a log of a job was read: by its name, or its lines."""
+    if logs.earlier or logs.jobs:
         return bool(logs.files)
     known = {curve.file for curve in logs.curves} | search.outputs
     return any(_is_of_a_job(file) or file.name in known for file in logs.files if not _is_system(file))

@@ -129,6 +129,9 @@ def _after(judgement: SlowJudgement) -> Iterator[Step]:
 
 
 def _ranks(judgement: SlowJudgement) -> Iterator[Table]:
+    """All ranks, those for which the others wait first."""
+    late = {rank for each in judgement.late for rank in each.ranks}
+    ranks = sorted(judgement.ranks, key=lambda each: each.rank not in late)
     rows = tuple(
         (
             "?" if each.rank is None else str(each.rank),
@@ -137,10 +140,12 @@ def _ranks(judgement: SlowJudgement) -> Iterator[Table]:
             "?" if each.waits is None else percent(each.waits),
             each.place,
         )
-        for each in judgement.ranks
+        for each in ranks
     )
     if rows:
-        yield Table("Ranks", ("RANK", "HOST", "PID", "WAITS", "OUTSIDE MOST OFTEN AT"), rows, Medium.FULL)
+        heads = ("RANK", "HOST", "PID", "WAITS", "OUTSIDE MOST OFTEN AT")
+        table = Table("Ranks", heads, rows, Medium.FULL)
+        yield table.marked(sum(each.rank in late for each in ranks), CardKind.WARN)
     devices = tuple(
         ("?" if each.rank is None else str(each.rank), fold((each.key[0],)), *_device(each.device))
         for each in judgement.ranks

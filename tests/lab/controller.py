@@ -7,6 +7,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tests.support.printed import ON_PAGES_OF_LOGS, assert_typable
+
 from . import found
 from .errors import LabError
 from .spec import CONTROLLER, CONTROLLER6, Cable
@@ -117,6 +119,7 @@ class Controller:
         if self._holder is None or not suits(env):
             done = self.run(argv, timeout=timeout, cwd=cwd, env=env)
             found.keep(args, done.returncode, cwd, done.stdout)
+            assert_typable(done.stdout, ON_PAGES_OF_LOGS)
             return done
         inside = self._holder.pid
         return WARM.run(argv[3:], env=self.environment(env), cwd=cwd, timeout=timeout, inside=inside)

@@ -24,6 +24,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
+from tests.support.printed import ON_PAGES_OF_LOGS, assert_typable
+
 from . import found
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -150,8 +152,9 @@ class Started:
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
         """Wait for its end; returns what it printed."""
         self.wait(timeout)
-        out, err = self._said
-        return out.text(), err.text()
+        out, err = (reader.text() for reader in self._said)
+        assert_typable(out, ON_PAGES_OF_LOGS)
+        return out, err
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:

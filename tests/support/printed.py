@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from fnmatch import fnmatch
+from functools import cache
 from typing import Any
 
 import typer
@@ -27,6 +28,17 @@ _OPERATOR = re.compile(r"[();|&]+")
 _REDIRECTION = re.compile(r"[|&]*[<>]+[|&]*")
 Words = list[str]
 FILTERS = ("ssh", "grep", "tail", "head")
+VENDORS = (*" ".join(OF_A_VENDOR.values()).split(),)
+ON_PAGES_OF_LOGS = (*VENDORS, *" ".join(OF_A_FAMILY.values()).split())
+_WORDS = (
+    "doctor|ssh|srun|sudo|kill|journalctl|cat|ls|grep|py-spy|gdb|strace|iostat|kubectl|docker|apt|yum|dnf"
+)
+_ON_A_CARD = re.compile(
+    rf"^ ?(?: {{6}}(?:do {{4}}|verify) {{5}}| {{17}})((?:\w+=\S+ )*(?:{_WORDS}|[a-z]+[-_](?:smi|tool)) .*)$",
+    re.M,
+)
+_OF_A_REMEDY = re.compile(r"^ {6}do {9}[^\n]*:\n((?: {8}\S.*\n)+)", re.M)
+_PROVES = re.compile(r"^ ?Prove it on the hosts:\n((?: {2,3}doctor .*\n)+)", re.M)
 
 
 def parts(line: str) -> Iterator[Words]:
@@ -73,6 +85,33 @@ def missing(line: str, also: Iterable[str] = ()) -> list[str]:
     known = ANYWHERE | {*also} | {name for name, said in IN_A_PACKAGE.items() if said in line}
     typed = [words[0] for words in parts(line)]
     return [name for name in typed if name not in known and not name.startswith(("value", "/"))]
+
+
+def typed_in(text: str) -> list[str]:
+    """The commands that a page says to type."""
+    blocks = [*_OF_A_REMEDY.findall(text), *_PROVES.findall(text)]
+    return [*_ON_A_CARD.findall(text), *(line.strip() for block in blocks for line in block.splitlines())]
+
+
+def refused(lines: Iterable[str], also: Iterable[str] = VENDORS) -> list[str]:
+    """What cannot be typed where it is printed, with the reason."""
+    told = [f"{line}: {name} need not be there" for line in lines for name in missing(line, also)]
+    own = [line for line in lines if any(words[0] == "doctor" for words in parts(line))]
+    return told + [f"{line}: {why}" for line in own if (why := misread(line))]
+
+
+def assert_typable(text: str, also: tuple[str, ...] = VENDORS) -> None:
+    """Of lines that differ in numbers, one is read."""
+    wrong = [why for line in typed_in(text) if (why := _why_not(re.sub(r"\d+", "7", line), also))]
+    assert not wrong, "\n".join(wrong)
+
+
+@cache
+def _why_not(line: str, also: tuple[str, ...]) -> str:
+    try:
+        return "; ".join(refused([line], also))
+    except ValueError as error:  # the shell would wait for more
+        return f"{line}: {error}"
 
 
 def only_reads(line: str) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, EXIT_USAGE
 from tests.lab import Host, Lab
-from tests.support.printed import ANYWHERE, misread, only_reads, parts
+from tests.support.printed import ANYWHERE, misread, only_reads, parts, seen_again
 
 EVERY_LINE = "VERIFY_EVERY_LINE"
 """Set in the environment by --long."""
@@ -50,6 +50,7 @@ def _to_type(report: dict[str, Any], text: str, typed: Kinds) -> list[str]:
 def assert_typed(lab: Lab, report: dict[str, Any]) -> None:
     """Every line that a host takes is one that a shell there understands."""
     for found in report["findings"]:
+        assert not seen_again(found), found
         for line in (found["remedy"] or {"commands": ()})["commands"]:
             kind = (found["check"], re.sub(r"\d+", "0", line))
             if not line.startswith("#") and kind not in _looked:

@@ -110,7 +110,6 @@ def fetched_logs(
     search = LogSearch(
         (*output.files, *wanted.globs()),
         _since(wanted.minutes),
-        named=bool(wanted.paths),
         outputs=frozenset(redact(_shown_name(each, output.host, local)) for each in output.files),
     )
     asked = tuple(host.name for host in session.hosts)

@@ -7,7 +7,7 @@ writes them to a terminal, to HTML or to Markdown makes them harmless there.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, Flag, auto
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -122,6 +122,11 @@ class Table:
     """What the table does not show, as a sentence below it."""
     short: bool = False
     """Whether no cell is long: a terminal leaves out the last columns if it is too narrow."""
+
+    def marked(self, first: int, kind: CardKind) -> Table:
+        """With so many rows in a colour, from the first on."""
+        rows = (tuple(Words(str(cell), kind) for cell in row) for row in self.rows[:first])
+        return replace(self, rows=(*rows, *self.rows[first:]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,8 @@ DEFAULT_EXAM = "preflight"
 _ASIDE = (Status.UNKNOWN, Status.WAIVED)
 """Findings that are not to be fixed."""
 _SINCE = re.compile(r"(?:^|,)kernel_log_since=[^,]*")
+_MEANT = re.compile(r"Did you mean (\S+)\?$")
+"""A name that no host has, beside one that a host has."""
 VERIFIES_ITSELF = ("name-torch",)
 """Remedies that run doctor in a different way; running it as before would only show the same again."""
 
@@ -62,10 +64,12 @@ def verify(report: Report, finding: Finding) -> str:
         return way.typed("smoke", report.plan.names, strict, whole=True, job=True)
     alone = finding.check in report.checks.of_one_host and finding.hosts
     hosts = [name for name in report.plan.names if not alone or name in finding.hosts]
+    meant = _MEANT.search(finding.summary)
+    hosts = list(dict.fromkeys(meant[1] if meant and name in finding.hosts else name for name in hosts))
     named = report.run.exam == DEFAULT_EXAM or any(option[0] == "--exam" for option in way.asked)
     exam = () if named else (("--exam", report.run.exam),)
     options = (("--only", finding.check), *exam, *strict)
-    return way.typed("check", hosts, options, whole=not alone, job=True)
+    return way.typed("check", hosts, options, whole=not (alone or meant), job=True)
 
 
 def for_one_more_host(report: Report, named: Sequence[str]) -> str:

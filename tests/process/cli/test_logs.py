@@ -84,8 +84,8 @@ def test_a_packed_log_is_not_cut_into_nonsense(tmp_path: Path) -> None:
 
 
 def test_without_a_log_of_a_job_there_is_no_all_clear(tmp_path: Path) -> None:
-    """Other files do not complain of anything either; a file with steps, or one that was named, is a log of a
-    job. The kernel of this machine may have killed something today, so it is not asked.
+    """Other files do not complain of anything either, also if they were named; a file with steps is a log of
+    a job. The kernel of this machine may have killed something today, so it is not asked.
     """
     silent = tmp_path / "bin" / "dmesg"
     silent.parent.mkdir()
@@ -101,6 +101,7 @@ def test_without_a_log_of_a_job_there_is_no_all_clear(tmp_path: Path) -> None:
     assert "doctor logs --path '/data/run7/*.log' --local" in said
     assert "setup.log" in said.partition("What was read")[2].replace(" ", "")
     named = doctor("logs", "--local", "--path", f"{tmp_path}/*.log", env=env)
-    assert named.returncode == 0, named.stdout
+    assert named.returncode == 3, named.stdout
+    assert "setup.log: 1 line nothing there complains" in " ".join(named.stdout.split())
     (tmp_path / "train.log").write_text("".join(f"step {n} loss {3 / n:.3f}\n" for n in range(1, 30)))
     assert doctor("logs", "--local", cwd=tmp_path, env=env).returncode == 0

@@ -3,6 +3,7 @@
 from collections import Counter
 
 from tests.exam.jobs import FOLDER, job_answerer, job_cases, read_jobs
+from tests.support.printed import assert_typable
 
 BAR, WRONG = {"seen": 136, "unseen": 139}, {"seen": 0, "unseen": 1}
 """How many are right, and may be wrong or false. Raise the one with each rule that answers more of them."""
@@ -13,6 +14,7 @@ def test_the_answers_are_not_worse() -> None:
     read, sums = read_jobs(asked), Counter[tuple[str, str]]()
     for case in asked:
         given = answer(read[case.name])
+        assert_typable(given.text)
         sums[case.half, case.worth(given.code, given.text)] += 1
     for half, bar in BAR.items():
         assert sums[half, "right"] >= bar, sums

@@ -6,6 +6,7 @@ import pytest
 
 from tests.exam.answers import answerer, read_all
 from tests.exam.cases import cases
+from tests.support.printed import ON_PAGES_OF_LOGS, assert_typable
 
 BAR = {"seen": {"right": 136, "false": 2}, "unseen": {"right": 136, "false": 2}}
 """Raise it with each rule that answers more of them."""
@@ -17,6 +18,7 @@ def test_the_answers_are_not_worse() -> None:
     logs, sums = read_all(asked), Counter[tuple[str, str]]()
     for case in asked:
         given = answer(logs[case.name])
+        assert_typable(given.text, ON_PAGES_OF_LOGS)
         sums[case.half, case.worth(given.code, given.text)] += 1
     for half, bar in BAR.items():
         assert sums[half, "right"] >= bar["right"], sums

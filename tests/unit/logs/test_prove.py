@@ -87,6 +87,9 @@ def test_a_single_host_has_no_connections_to_other_hosts() -> None:
     alone = reports()["one-host"]
     made = proof(("port-unreachable",), None, on=alone)
     assert made == Proof(0, ProofState.OPEN, "no check of a single host can show it")
+    found = Conclusion(LogOutcome.NAMED, checks=("port-unreachable", "smoke-hang"))
+    assert Explanation(found, proofs=(made,)).proves() == ("doctor smoke HOSTS",)
+    assert len(Explanation(found).proves()) == 2
     assert "port-unreachable" not in proof(("port-unreachable", "shm-small"), None, on=alone).says
     assert "port-unreachable" in proof(("port-unreachable",), None).says
 

@@ -12,7 +12,7 @@ import pytest
 
 from doctor import cli
 from doctor.logs.explanation import Explanation, last_words, told_at
-from doctor.logs.model import Conclusion, LogCause, LogFile, LogLine, LogOutcome, Logs
+from doctor.logs.model import Conclusion, LogCause, LogFile, LogLine, LogOutcome, Logs, Party
 from doctor.logs.reading.stacks import own_frame, traceback_above
 from doctor.logs.report import page_of
 from doctor.logs.report_json import logs_report
@@ -74,6 +74,31 @@ def test_what_has_no_time_is_not_said_to_be_last() -> None:
     assert "  time not known  three" in said
     assert re.search("^ +four$", said, re.MULTILINE)
     assert list(told_at(story[2:])) == [("", "three"), ("", "four")]
+
+
+def test_what_the_others_followed_from_comes_first() -> None:
+    story = (
+        (NOON, "rank 0 fell"),
+        (NOON, "rank 3 fell"),
+        (None, "rank 1 burst (2 lines)"),
+        (None, "rank 2 fell"),
+    )
+    charge = LogCause("x-y", "rank 1 burst; ranks 0, 2 lost their connection")
+    found = Conclusion(LogOutcome.NAMED, (charge,), story=story)
+    lines = text(Explanation(found), 80).partition("What happened when\n")[2].splitlines()
+    assert lines[0].split() == ["first", "rank", "1", "burst"]
+    assert [line.split()[-2:] for line in lines[1:4]] == [[rank, "fell"] for rank in "032"]
+    timed = replace(found, story=((NOON, "rank 0 fell"), (NOON + 1, "rank 1 burst (2 lines)")))
+    assert "first" not in text(Explanation(timed), 80)
+
+
+def test_only_the_place_of_whoever_is_accused_is_to_be_looked_at() -> None:
+    frames = ("Traceback (most recent call last):", '  File "/job/train.py", line 25, in main')
+    waits = LogLine("a.log", 3, "Timed out waiting", who=Party(rank=0), frames=frames)
+    for rank, looks in ((1, False), (0, True)):
+        charge = LogCause("x-y", "it did not join", (Party(rank=rank),), lines=(waits,))
+        said = text(Explanation(Conclusion(LogOutcome.NAMED, (charge,))), 80)
+        assert ("sed -n '20,30p' /job/train.py" in said) is looks
 
 
 def test_verbose_quotes_every_line() -> None:
@@ -196,7 +221,7 @@ def test_the_page_shows_the_traceback_and_where_to_look(
     )
     assert quotes[2] == "sed -n '51,61p' /home/user/job/train.py"
     assert "type on node2:" in card.text
-    assert "sed -n" not in capsys.readouterr().out
+    assert f"type on node2:\n        {quotes[2]}\n" in capsys.readouterr().out
 
 
 def test_a_traceback_is_read_up_to_its_heading() -> None:

@@ -38,11 +38,9 @@ def test_what_is_of_a_job(file: LogFile) -> None:
     assert read_a_job(Logs((KERNEL, file)), SEARCH)
 
 
-def test_losses_and_what_the_user_names_are_of_a_job() -> None:
+def test_losses_are_of_a_job() -> None:
     losses = Curve(PIP.name, Party(), (1, 2), (2.0, 1.9))
     assert read_a_job(Logs((PIP,), curves=(losses,)), SEARCH)
-    assert read_a_job(Logs((PIP,)), replace(SEARCH, named=True))
-    assert not read_a_job(Logs(), replace(SEARCH, named=True))
 
 
 def test_the_report_says_where_it_looked_what_it_read_and_what_to_type() -> None:

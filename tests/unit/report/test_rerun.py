@@ -180,6 +180,14 @@ def test_a_check_is_verified_with_what_was_asked_of_the_job(typed: list[Request]
     )
 
 
+def test_a_host_that_was_misspelt_is_verified_by_its_name(typed: list[Request]) -> None:
+    found = sick(way(typed, "check node1,nodd2,node3"))
+    wrong = replace(finding(found), check="host-unreachable", hosts=("node2",))
+    meant = verify(found, replace(wrong, summary="No such name. Did you mean node3?"))
+    assert meant == "doctor check 'node[1,3-4]' --only host-unreachable"
+    assert verify(found, wrong) == "doctor check 'node[1-4]' --only host-unreachable"
+
+
 def test_a_warning_is_verified_strictly(typed: list[Request]) -> None:
     """Otherwise the command would succeed while the warning is still there."""
     found = sick(way(typed, "check 'node[1-4]'"))

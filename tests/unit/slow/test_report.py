@@ -24,5 +24,8 @@ def test_golden(width: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_the_title_says_who_is_late_and_what_that_costs(tmp_path: Path) -> None:
     told = tmp_path / "slow.html"
     assert cli.run(["slow", "--replay", str(SAMPLE), "--html", str(told)]) == 1
-    title = parsed(told.read_bytes()).one("h1").text
-    assert title.startswith("Late rank 5 on node3 (pid 57): the others wait for it ")
+    page = parsed(told.read_bytes())
+    assert page.one("h1").text.startswith("Late rank 5 on node3 (pid 57): the others wait for it ")
+    rows = page.one("tbody").all("tr")
+    assert [row.one("th").text for row in rows] == ["5", *"0123467"]
+    assert ["warn" in row.one("th").attributes["class"] for row in rows] == [True] + [False] * 7

@@ -28,4 +28,4 @@ def test_the_title_says_who_is_late_and_what_that_costs(tmp_path: Path) -> None:
     assert page.one("h1").text.startswith("Late rank 5 on node3 (pid 57): the others wait for it ")
     rows = page.one("tbody").all("tr")
     assert [row.one("th").text for row in rows] == ["5", *"0123467"]
-    assert ["warn" in row.one("th").attributes["class"] for row in rows] == [True] + [False] * 7
+    assert ["warn" in str(row.one("th").attributes["class"]) for row in rows] == [True] + [False] * 7

@@ -18,6 +18,7 @@ BY_REASON = {
     LateReason.UNEVEN: "Compare what the ranks get at this line: size of a batch, length of a sample.",
     LateReason.ELSEWHERE: "Take this line out of the step, or make what it waits for faster.",
     LateReason.QUOTA: "Raise the CPU quota of its group (cpu.max), or ask the scheduler for more processors.",
+    LateReason.STOPPED: "Find what stops it: a script (kill -STOP), a debugger, a scheduler that suspends.",
     LateReason.HOGS: "End or move what runs beside it, or ask the scheduler for processors of its own.",
     LateReason.GIL: "Move the work of that thread into a process of its own.",
     LateReason.CLOCK: "Look at the cooling and the power of its host: something holds the clock down.",
@@ -32,11 +33,11 @@ def advice(late: SlowCulprit, reach: Reach) -> Iterator[str]:
         yield "# Look for errors, drops and the speed of the interface at each end."
         yield from (reach.on(host, "ip -s link") for host in (late.host, *late.peers))
     elif late.reason is LateReason.EVERYTHING:
-        yield "# Compare its host with the others: clocks, memory, what else runs there."
+        yield "# Compare the size of its batch with the others'; if it is equal, its host: clocks, memory."
         yield reach.check(late.hosts)
     elif late.reason is None:
         yield f"# Look at its lines for longer: {reach.other('slow')} --for {LONGER}"
-    elif late.lag is Lag.STAGE:
+    elif late.lag is Lag.STAGE and late.reason in (LateReason.UNEVEN, LateReason.COMPUTES):
         yield "# Give this stage fewer layers, if it is not so by design."
     else:
         yield f"# {BY_REASON[late.reason]}"

@@ -92,7 +92,8 @@ def job_answerer() -> Callable[[Any], Answer]:
 
     def slow(seen: SlowEvidence) -> tuple[int, str, list[str], Page]:
         found = judge_slow(seen)
-        lines = [_line("accused", rank, each.sentence) for each in found.late for rank in each.ranks]
+        said = [(each, "; ".join((each.sentence, *each.why))) for each in found.late]
+        lines = [_line("accused", rank, words) for each, words in said for rank in each.ranks]
         return found.exit_code, found.sentence, lines, page_of_slow(found)
 
     def hang(seen: LiveEvidence) -> tuple[int, str, list[str], Page]:

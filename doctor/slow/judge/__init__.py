@@ -157,7 +157,7 @@ def _said_of(late: SlowCulprit) -> str:
 def _of_ranks(
     made: SlowJudgement, seen: Sampled, found: Series | None, steps: int | None, link: SlowCulprit | None
 ) -> SlowJudgement:
-    few = steps is not None and steps < STEPS
+    few = steps is not None and steps < STEPS and not (found and _nobody_waits(found))
     made = replace(made, few=few or (found is None and bool(made.by)))
     links = [link] if link else []
     if found is None:
@@ -180,6 +180,12 @@ def _of_ranks(
         )
         return replace(made, sentence=said, notes=need, more=True)
     return _nobody(made, seen, found, one)
+
+
+def _nobody_waits(found: Series) -> bool:
+    """Whether all wait, in nearly all parts of the time, too little for anybody to be late."""
+    most = max(found.shares.values(), key=mean, default=())
+    return bool(most) and mean(most) < LEAST and sum(map(bool, most)) >= len(most) - 2
 
 
 def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:

@@ -49,6 +49,7 @@ class LateReason(str, Enum):
     UNEVEN = "takes longer at the same line"
     ELSEWHERE = "is at a line of its own"
     QUOTA = "CPU quota"
+    STOPPED = "is stopped"
     HOGS = "other processes"
     GIL = "GIL"
     EVERYTHING = "everything takes longer"

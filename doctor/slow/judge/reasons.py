@@ -11,9 +11,9 @@ from statistics import median
 
 from doctor.live.collectives import in_backward
 from doctor.live.evidence import Frame, JobMember
-from doctor.live.places import place_of
+from doctor.live.places import is_library, place_of
 from doctor.live.wires import Key
-from doctor.slow.evidence import RankSamples
+from doctor.slow.evidence import Profile
 from doctor.slow.judge.judgement import Lag, LateReason, Where
 from doctor.slow.judge.series import Sampled, own_line, stacks_of, waited_in
 from doctor.slow.judge.words import percent
@@ -57,20 +57,26 @@ ALIKE = 0.15
 """By how much of what a rank does a line's part may differ, if each line takes longer in proportion."""
 ONE = 0.7
 """The part of what a rank does from which on a line is all that takes longer."""
-_KERNEL = (
-    (("locks_lock_inode", "fcntl_setlk", "posix_lock", "flock_lock"), "it waits for a lock on a file there"),
-    (("pipe_write",), "it writes to a pipe or a terminal there that nobody reads fast enough"),
-    (("n_tty_write", "tty_write"), "it writes to a terminal there that does not take it"),
-    (("pipe_read", "pipe_wait"), "it waits for what another process writes into a pipe there"),
-    (("do_wait", "wait4"), "it waits for a child process there"),
-    (("nanosleep",), "it sleeps there"),
-    (("sk_wait", "tcp_recv", "wait_woken", "inet_csk", "skb_wait", "unix_"), "it waits for an answer there"),
-    (
-        ("folio", "io_schedule", "wait_on_page", "lock_page", "nfs", "fuse_", "jbd2"),
-        "it waits for storage there",
-    ),
+THREAD = "it waits for another thread of its own there"
+_STOPS = "signal_stop|ptrace_stop|refrigerator|freezer"
+_WAITS = (
+    ("locks_lock_inode|fcntl_setlk|(posix|flock)_lock", "it waits for a lock on a file there"),
+    ("pipe_write", "it writes to a pipe or a terminal there that nobody reads fast enough"),
+    ("tty_write", "it writes to a terminal there that does not take it"),
+    ("^do_wait|wait4", "it waits for a child process there"),
+    ("futex", THREAD),
+    ("sk_wait|tcp_recv|wait_woken|inet_csk|skb_wait|unix_", "it waits for an answer there"),
 )
-"""Functions of the kernel in which a main thread sleeps, and what it does there."""
+"""Functions of the kernel in which a main thread sleeps, and what it does there. Before them: in which it is
+stopped, wherever it is.
+"""
+_RESTS = (
+    ("pipe_read|pipe_wait", "it waits for what another process writes into a pipe there"),
+    ("poll_schedule|ep_poll", "it waits for an answer there, or for what another process writes"),
+    ("nanosleep", "it sleeps there"),
+    ("folio|io_schedule|wait_on_page|lock_page|nfs|fuse_|jbd2", "it waits for storage there"),
+)
+"""The same of what may be a part of reading, or the work itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +92,8 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     used = {each: _Rates(seen, each) for each in (who, *others)}
     here, rest = used[who], [used[each] for each in others]
     where, alike = _where(seen, who, others)
-    at_line = [*_at_line(where, here, rest, seen, who, lag)] if where is not None else []
-    limits = [*_throttled(here, rest), *_underserved(here, rest, seen, who)]
+    at_line = [*_at_line(where, here, rest, seen, lag)] if where is not None else []
+    limits = [*_throttled(here, rest), *_stopped(seen, who, others), *_underserved(here, rest, seen, who)]
     short = limits or [*_gil(seen, who)] or [*_starved(here, rest, seen, who)]
     weak = not at_line or at_line[0][0] in (_WEAK, _LIMITED)[bool(limits)]
     said = [*short, *at_line] if weak else [*at_line, *short]
@@ -96,7 +102,7 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     if not said and not alike:
         return Reasons(where, None, ("no line of it stands out",))
     if not said:
-        everything = "everything takes longer there: its host, the clock of its processors, memory"
+        everything = "everything takes longer there, in proportion: it has more to do, or its host is slower"
         said = [(LateReason.EVERYTHING, everything)]
     return Reasons(where, said[0][0], tuple(words for _, words in said))
 
@@ -113,7 +119,7 @@ class _Rates:
     """What a rank used, a second."""
 
     def __init__(self, seen: Sampled, of: Key) -> None:
-        rounds: list[RankSamples] = seen.ranks(of)
+        self.of, rounds = of, seen.ranks(of)
         seconds = seen.seconds or 1.0
 
         def total(name: str) -> float:
@@ -146,6 +152,12 @@ def _throttled(here: _Rates, rest: Sequence[_Rates]) -> Said:
     if here.short >= THROTTLED and here.short >= 2 * median(each.short for each in rest):
         of = f"{here.throttled:.0f} of {here.periods:.0f} periods"
         yield LateReason.QUOTA, f"the CPU quota of its group is used up: throttled in {of}"
+
+
+def _stopped(seen: Sampled, who: Key, others: Sequence[Key]) -> Said:
+    share = _slept(seen, who, _STOPS)
+    if share - median(_slept(seen, each, _STOPS) for each in others) >= STANDS_OUT:
+        yield LateReason.STOPPED, f"a signal, a debugger or a freezer stops it {percent(share)} of the time"
 
 
 def _underserved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:
@@ -225,29 +237,46 @@ def _where(seen: Sampled, who: Key, others: Sequence[Key]) -> tuple[Where | None
     )
     if more[line] < STANDS_OUT or (alike and here[line][0] < ONE * mine):
         return None, alike and mine - theirs >= STANDS_OUT
-    return Where(here[line][1], here[line][0], usual(line)), False
+    where = Where(here[line][1], here[line][0], usual(line))
+    return _caller(where, seen, who, others) or where, False
 
 
-def _lines(seen: Sampled, of: Key) -> dict[Line, tuple[float, Frame]]:
-    """The share of samples outside collectives at each line of the user's code. What a rank waits inside its
-    backward, which its threads show and its stack does not, is not work there.
+def _caller(where: Where, seen: Sampled, who: Key, others: Sequence[Key]) -> Where | None:
+    """The line that calls for what it does more than the others, which are never there, if it comes there by
+    other lines, too: an evaluation beside the training.
+    """
+    if where.others < ALSO_THERE:
+        return None
+    known = [found for each in others if (found := _lines(seen, each, callers=True))]
+    least, most = MOSTLY * (where.share - where.others), where.share - ALSO_THERE
+    own = [
+        Where(frame, share, 0.0)
+        for line, (share, frame) in _lines(seen, who, callers=True).items()
+        if least <= share <= most and max(each.get(line, _NOWHERE)[0] for each in known) < ALSO_THERE
+    ]
+    return max(own, key=lambda each: each.share, default=None)
+
+
+def _lines(seen: Sampled, of: Key, *, callers: bool = False) -> dict[Line, tuple[float, Frame]]:
+    """The share of samples outside collectives at each line of the user's code, or at what it calls. What a
+    rank waits inside its backward, which its threads show and its stack does not, is not work there.
     """
     profile = next(iter(seen.profiles(of)), None)
     if profile is None:
         return {}
-    whole, waited = max(1, sum(profile.main)), 0
+    whole, waited, inside = max(1, sum(profile.main)), 0, 0
     counts: Counter[Line] = Counter()
     gradients: Counter[Line] = Counter()
     frames: dict[Line, Frame] = {}
     for stack, parts in stacks_of(profile):
-        own = own_line(stack)
         if waited_in(stack, seen.has_devices):
             waited += sum(parts)
-        elif own is not None:
-            line = own.file, own.name, own.line
+            continue
+        own = {(each.file, each.name, each.line): each for each in stack if not is_library(each.file)}
+        inside += sum(parts) if own and in_backward(stack) else 0
+        for line in own if callers else [*own][:1]:
             (gradients if in_backward(stack) else counts)[line] += sum(parts)
-            frames.setdefault(line, own)
-    inside = gradients.total()
+            frames.setdefault(line, own[line])
     hidden = min(1.0, max(0.0, seen.inside(of) * whole - waited) / inside) if inside else 0.0
     return {
         line: ((counts[line] + (1 - hidden) * gradients[line]) / whole, own) for line, own in frames.items()
@@ -263,8 +292,10 @@ def places(seen: Sampled) -> Mapping[Key, str]:
     return found
 
 
-def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key, lag: Lag) -> Said:
-    source, name = where.frame.source, where.frame.name
+def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, lag: Lag) -> Said:
+    source, name, who = where.frame.source, where.frame.name, here.of
+    loads = _loads(seen, who, where.frame)
+    waits = "" if loads else _asleep(where, here, rest, seen, _WAITS)
     if _GC.search(source):
         yield LateReason.GC, "it collects garbage there"
     elif _SYNC.search(source) and here.written > RATE / 10:
@@ -273,6 +304,8 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.CHECKPOINT, f"it saves a checkpoint, {_rate(max(here.written, here.wrote))}"
     elif lag is Lag.PAUSES and _EVALUATES.search(name + source):
         yield LateReason.EVALUATION, "it evaluates while the others wait"
+    elif waits:
+        yield LateReason.ELSEWHERE, waits
     elif here.read > RATE and here.read > TIMES_MORE * median(each.read for each in rest):
         files = _files(seen, who)
         of = f" from {files[0]}" if len(files) == 1 else ""
@@ -283,10 +316,8 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
     elif here.wrote > RATE and here.wrote > TIMES_MORE * median(each.wrote for each in rest):
         theirs = _rate(median(each.wrote for each in rest))
         yield LateReason.WRITES, f"it writes {_rate(here.wrote)} (others {theirs})"
-    elif _in_loader(seen, who, where.frame, _FETCHES):
-        yield LateReason.LOADER, "it loads its samples itself (num_workers=0)"
-    elif _in_loader(seen, who, where.frame):
-        yield LateReason.LOADER, "it waits for its data loader" + _worker(seen, who)
+    elif loads:
+        yield LateReason.LOADER, loads
     elif where.others >= ALSO_THERE:
         yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
     elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
@@ -297,7 +328,7 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
             LateReason.COMPUTES,
             f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
         )
-    elif words := _kernel_wait(seen, who, where):
+    elif words := _asleep(where, here, rest, seen, _RESTS):
         yield LateReason.ELSEWHERE, words
     else:
         asleep = here.awake_at(where, rest) < 1 - AWAKE if _spin(rest) else here.cpu < BUSY
@@ -305,21 +336,22 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.ELSEWHERE, f"it is there{free}"
 
 
-def _kernel_wait(seen: Sampled, who: Key, where: Where) -> str:
+def _asleep(
+    where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, known: Sequence[tuple[str, str]]
+) -> str:
     """What it sleeps in at that line, if it does so more than the others for most of its time there."""
-    for names, words in _KERNEL:
-        usual = median(_slept(seen, each, names) for each in seen.keys if each != who)
-        if _slept(seen, who, names) - usual > where.share * MOSTLY:
-            return words
+    for names, words in known:
+        usual = median(_slept(seen, each.of, names) for each in rest)
+        if _slept(seen, here.of, names) - usual > (where.share - where.others) * MOSTLY:
+            threads = _threads(next(iter(seen.profiles(here.of)), None)) if words == THREAD else ()
+            return words + "".join(f"; one is in {place}" for place, _ in threads)
     return ""
 
 
-def _slept(seen: Sampled, who: Key, names: Sequence[str]) -> float:
+def _slept(seen: Sampled, who: Key, names: str) -> float:
     """Its share of the time outside collectives and asleep in such functions of the kernel."""
     ranks = seen.ranks(who)
-    slept = sum(
-        n for each in ranks for name, n in each.outside.items() if any(part in name for part in names)
-    )
+    slept = sum(n for each in ranks for name, n in each.outside.items() if re.search(names, name))
     return slept / max(sum(sum(each.samples) for each in ranks), 1)
 
 
@@ -330,12 +362,14 @@ def _computes_more(here: _Rates, where: Where, rest: Sequence[_Rates]) -> bool:
     return here.awake_at(where, rest) >= AWAKE and here.ran >= TIMES_MORE * median(each.ran for each in rest)
 
 
-def _in_loader(seen: Sampled, who: Key, frame: Frame, part: str = _LOADER) -> bool:
-    for profile in seen.profiles(who)[:1]:
-        for stack, _ in stacks_of(profile):
-            if own_line(stack) == frame and any(part in each.file for each in stack):
-                return True
-    return False
+def _loads(seen: Sampled, who: Key, frame: Frame) -> str:
+    """How it gets its samples at that line; empty if it gets none there."""
+    stacks = (stack for profile in seen.profiles(who)[:1] for stack, _ in stacks_of(profile))
+    files = {each.file for stack in stacks if own_line(stack) == frame for each in stack}
+    if any(_FETCHES in file for file in files):
+        return "it loads its samples itself (num_workers=0)"
+    loader = any(_LOADER in file for file in files)
+    return "it waits for its data loader" + _worker(seen, who) if loader else ""
 
 
 def _worker(seen: Sampled, who: Key) -> str:
@@ -364,21 +398,21 @@ def _files(seen: Sampled, who: Key) -> list[str]:
 def _gil(seen: Sampled, who: Key) -> Said:
     """Who holds the GIL, if that is often another thread than the main one."""
     profile = next(iter(seen.profiles(who, gil=True)), None)
-    if profile is None or not profile.asked:
-        return
-    held: Counter[tuple[str, str]] = Counter()
-    frames: dict[tuple[str, str], Frame] = {}
-    for stack, parts in stacks_of(profile, main=False):
-        if own := own_line(stack):
-            held[own.file, own.name] += sum(parts)
-            frames.setdefault((own.file, own.name), own)
-    for line, number in held.most_common(1):
-        if number >= HOLDS * profile.asked:
+    for place, number in _threads(profile)[:1]:
+        if profile and number >= HOLDS * profile.asked > 0:
             often = f"{number} of {profile.asked} samples"
-            yield (
-                LateReason.GIL,
-                f"another thread holds the GIL: {line[1]}, {place_of(frames[line])}, in {often}",
-            )
+            yield LateReason.GIL, f"another thread holds the GIL: {place}, in {often}"
+
+
+def _threads(profile: Profile | None) -> list[tuple[str, int]]:
+    """The functions of the user's code in which other threads than the main one were, and how often."""
+    found: Counter[tuple[str, str]] = Counter()
+    frames: dict[tuple[str, str], Frame] = {}
+    for stack, parts in stacks_of(profile, main=False) if profile else ():
+        if own := own_line(stack):
+            found[own.file, own.name] += sum(parts)
+            frames.setdefault((own.file, own.name), own)
+    return [(f"{of[1]}, {place_of(frames[of])}", number) for of, number in found.most_common(2)]
 
 
 def _rate(bytes_a_second: float) -> str:

@@ -14,9 +14,12 @@ from doctor.slow.evidence import HostSamples, Profile, SampleRound, SlowEvidence
 from doctor.slow.evidence_file import load
 from doctor.slow.judge import judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowCulprit, SlowState
+from tests.exam.jobs import FOLDER
 from tests.support.cases import from_cases
 from tests.support.slow.recorded import SAMPLES, recorded, with_rounds
 
+STRANGERS = from_cases(__file__, "STRANGERS", dict[str, tuple[int, LateReason, str]])
+"""Jobs of the exam: who is late, and why."""
 LINES = from_cases(__file__, "LINES", dict[str, tuple[int, LateReason, str]])
 
 
@@ -32,6 +35,21 @@ def test_the_line_that_costs_the_time_is_named_and_no_host(kind: str) -> None:
     assert "host" not in late.why[0]
     (do,) = advice(late, made.hang.reach)
     assert do.startswith("# ")
+
+
+@pytest.mark.parametrize("name", STRANGERS)
+def test_what_it_waits_for_is_named_by_the_kernel_and_by_the_lines_that_call(name: str) -> None:
+    """A thread of its own is no child, and a lock is the reason also if the others take it at this line."""
+    rank, reason, words = STRANGERS[name]
+    late, *_ = judge(load(FOLDER / f"{name}.json.gz")).late
+    assert (late.ranks, late.reason, late.why[0]) == ((rank,), reason, words)
+
+
+def test_what_a_line_of_its_own_calls_is_not_compared_with_the_same_function_of_the_others() -> None:
+    """Rank 0 samples with the model that all train."""
+    (late,) = judge(load(FOLDER / "slow-probe-0-slow.json.gz")).late
+    assert late.where is not None
+    assert (late.where.frame.line, late.where.others) == (13, 0.0)
 
 
 def with_shares(
@@ -63,7 +81,10 @@ def with_shares(
 def test_everything_takes_longer_only_if_each_line_does_in_proportion() -> None:
     (alike,) = judge(with_shares((32, 18), (13, 7))).late
     assert (alike.where, alike.reason) == (None, LateReason.EVERYTHING)
-    assert alike.why == ("everything takes longer there: its host, the clock of its processors, memory",)
+    assert alike.why == (
+        "everything takes longer there, in proportion: it has more to do, or its host is slower",
+    )
+    assert next(advice(alike, Reach())).startswith("# Compare the size of its batch")
     (one,) = judge(with_shares((43, 7), (13, 7))).late
     assert one.where is not None
     assert (one.where.frame.line, one.reason) == (25, LateReason.UNEVEN)

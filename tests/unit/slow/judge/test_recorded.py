@@ -101,6 +101,22 @@ def test_few_steps_name_nobody_and_it_looks_on() -> None:
     assert plan.seconds > WISHES.seconds
 
 
+@pytest.mark.parametrize(("parts", "state"), [(1, SlowState.EVEN), (64, SlowState.UNKNOWN)])
+def test_few_collectives_are_enough_if_nobody_waits_in_any_part_of_the_time(
+    parts: int, state: SlowState
+) -> None:
+    """Samples miss most collectives in which nobody waits. Those of one part may be of one step."""
+
+    def change(_: str, rank: RankSamples) -> RankSamples:
+        inside = tuple(int(at % parts == 0) for at in range(len(rank.samples)))
+        return replace(rank, inside=inside, samples=(40,) * len(inside), entries=5, long=())
+
+    seen = with_ranks(recorded("nobody"), change)
+    hosts = (replace(host, members=tuple(map(_without_steps, host.members))) for host in seen.hosts)
+    made = judge(replace(seen, hosts=tuple(hosts)))
+    assert (made.state, made.few, made.late) == (state, state is SlowState.UNKNOWN, ())
+
+
 def test_too_few_samples_are_not_called_unseen_and_it_looks_on() -> None:
     """As on a very busy host, where a round holds only some."""
 

@@ -79,6 +79,7 @@ bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.run
 	$(BIN)/python -m benchmarks.explain
 	$(BIN)/python -m benchmarks.replay
+	$(BIN)/python -m benchmarks.history
 
 # Every fault of the smoke run, many times, in the lab. It takes an hour or two, and goes on where it was cut short;
 # TRIALS_ARGS selects a part.

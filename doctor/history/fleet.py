@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import date
+from sys import intern
 
 from msgspec import structs
 
@@ -68,7 +69,7 @@ class _Tracked:
         self, when: str, found: Faults, passed: set[str], accusing: Collection[str], *, well: bool
     ) -> None:
         """One run. `passed` has the checks that were looked at and found nothing."""
-        machine, before, day = self.machine, self.open, when[:10]
+        machine, before, day = self.machine, self.open, intern(when[:10])
         self.open = (before - passed) | found.keys()
         for check in found:
             known = machine.checks.setdefault(check, CheckHistory(first=when, last=when))

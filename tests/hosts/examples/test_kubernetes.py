@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 import yaml
@@ -18,6 +19,8 @@ DAEMON_SET = yaml.safe_load((FOLDER / "node.yaml").read_text())
     container["readinessProbe"]["exec"]["command"]
     for container in DAEMON_SET["spec"]["template"]["spec"]["containers"]
 )
+*_, WRITER = yaml.safe_load_all((FOLDER / "condition.yaml").read_text())
+(WRITING,) = WRITER["spec"]["template"]["spec"]["containers"]
 DETECTOR = json.loads((FOLDER / "node-problem-detector.json").read_text())
 (RULE,) = DETECTOR["rules"]
 
@@ -64,6 +67,37 @@ def test_node_problem_detector_in_a_pod_examines_the_node(node: Host) -> None:
     node.do("umount /tmp")
     alone = node.ask("KUBERNETES_SERVICE_HOST=10.96.0.1 exec $1", plugin)
     assert (alone.returncode, "needs hostPID: true" in alone.stdout) == (2, True)
+
+
+def test_the_condition_of_the_node_is_written(node: Host) -> None:
+    """By a program that stands for kubectl: it keeps what it was given."""
+    node.do("mkdir -p /opt/pod")
+    node.write("/opt/pod/kubectl", '#!/bin/sh\nfor word; do echo "$word"; done >/opt/pod/given\n', 0o755)
+
+    def written(said: str = "") -> dict[str, Any]:
+        if said:
+            node.write(RULE["path"], said, 0o755)
+        done = node.ask('PATH=/opt/pod:$PATH NODE=gpu-7 EVERY=0 exec "$@"', *WRITING["command"])
+        assert done.returncode == 0, done.stderr
+        *words, patch = node.ask("cat /opt/pod/given").stdout.split("\n", 6)
+        assert words == ["patch", "node", "gpu-7", "--subresource=status", "--type=strategic", "-p"]
+        (condition,) = json.loads(patch)["status"]["conditions"]
+        assert condition["type"] == "ClusterDoctorFault"
+        return dict(condition)
+
+    assert (written()["status"], written()["reason"]) == ("False", "NoCertainFault")
+    node.do("mount -o remount,ro /tmp")
+    sick = written()
+    assert (sick["status"], "/tmp cannot be written" in sick["message"]) == ("True", True)
+    node.do("mount -o remount,rw /tmp")
+    broken = written("#!/bin/sh\nexit 2\n")
+    assert (broken["status"], broken["reason"]) == ("Unknown", "NotExamined")
+    hostile = written(f"#!/bin/sh\ncat <<'END'\n{HOSTILE}\nEND\nexit 1\n")
+    assert (hostile["status"], hostile["reason"]) == ("True", "CertainFault")
+
+
+HOSTILE = """node: x", "status": "False"}, {"a": "$(touch /tmp/evil)` \\
+second line \x1b[31m"""
 
 
 def test_a_doctor_that_breaks_is_not_a_fault_of_the_node(node: Host) -> None:

@@ -29,7 +29,7 @@ GATE = ("prolog.sh", "healthcheck.sh")
 
 def install(host: Host) -> None:
     """The scripts, and doctor where they look for it."""
-    host.do("mkdir -p /opt/cluster-doctor/bin")
+    host.do("mkdir -p /opt/cluster-doctor/bin; rm -rf /run/cluster-doctor.row")
     host.write(
         "/opt/cluster-doctor/bin/doctor",
         f'#!/bin/sh\nPYTHONPATH={REPOSITORY} exec {sys.executable} -m doctor "$@"\n',
@@ -59,15 +59,30 @@ def test_a_sick_node_is_drained_with_its_reason_and_resumed_when_it_is_well(
     host.do(fault)
     sick = gate(slurm, "prolog.sh")
     assert (sick.returncode, check in sick.stdout) == (1, True)
-    for _ in range(2):  # a second look keeps the first reason
+    for run, wanted in enumerate(("idle", "drained", "drained")):  # a later look keeps the first reason
         assert gate(slurm, "healthcheck.sh").returncode == 0
-        assert state(slurm) == "drained"
-        assert check in slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout
+        assert state(slurm) == wanted, run
+        assert (check in slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout) == (wanted == "drained")
     repair = {"tmp-not-writable": "mount -o remount,rw /tmp", "loopback-down": "ip link set lo up"}
     host.do(repair[check])
     assert gate(slurm, "prolog.sh").returncode == 0
+    for wanted in ("drained", "drained", "idle"):
+        gate(slurm, "healthcheck.sh")
+        assert state(slurm) == wanted
+
+
+def test_a_node_that_fails_every_second_time_is_left_alone(slurm: Slurm) -> None:
+    """And one whose runs cannot be counted is drained by the first."""
+    host = slurm.lab["node2"]
+    install(host)
+    for mode in ("ro", "rw") * 2:
+        host.do(f"mount -o remount,{mode} /tmp")
+        gate(slurm, "healthcheck.sh")
+        assert state(slurm) == "idle"
+    host.do("mount -o remount,ro /tmp; rm -f /run/cluster-doctor.row; mkdir /run/cluster-doctor.row")
     gate(slurm, "healthcheck.sh")
-    assert state(slurm) == "idle"
+    host.do("mount -o remount,rw /tmp; rmdir /run/cluster-doctor.row")
+    assert state(slurm) == "drained"
 
 
 def test_a_node_that_somebody_else_drained_stays_drained(slurm: Slurm) -> None:
@@ -76,7 +91,8 @@ def test_a_node_that_somebody_else_drained_stays_drained(slurm: Slurm) -> None:
     host = slurm.lab["node2"]
     for fault in ("true", "mount -o remount,ro /tmp", "mount -o remount,rw /tmp"):
         host.do(fault)
-        gate(slurm, "healthcheck.sh")
+        for _ in range(3):
+            gate(slurm, "healthcheck.sh")
         assert state(slurm) == "drained"
         assert slurm.run(["sinfo", "-h", "-R", "-o", "%E"]).stdout.strip() == "a disk is exchanged"
 

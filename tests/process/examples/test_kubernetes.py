@@ -14,7 +14,11 @@ from doctor import cli
 from tests.support.paths import ROOT
 
 FOLDER = ROOT / "examples" / "kubernetes"
-MANIFESTS = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+MANIFESTS = {
+    path.stem: manifest
+    for path in sorted(FOLDER.glob("*.yaml"))
+    for manifest in yaml.safe_load_all(path.read_text())
+}
 FIRST = [name for name, manifest in MANIFESTS.items() if "initContainers" in str(manifest)]
 """Those with a container that runs first; tests/unit/examples looks at the others."""
 

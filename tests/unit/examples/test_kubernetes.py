@@ -13,7 +13,11 @@ from tests.support.paths import ROOT
 from tests.support.schemas import misfits
 
 FOLDER = ROOT / "examples" / "kubernetes"
-ALL = {path.stem: yaml.safe_load(path.read_text()) for path in sorted(FOLDER.glob("*.yaml"))}
+ALL = {
+    path.stem: manifest
+    for path in sorted(FOLDER.glob("*.yaml"))
+    for manifest in yaml.safe_load_all(path.read_text())
+}
 MANIFESTS = {name: manifest for name, manifest in ALL.items() if manifest["kind"] != "DaemonSet"}
 """Those of a job."""
 SCHEMAS = {path.stem: json.loads(path.read_text()) for path in (SAMPLES / "crd").glob("*.json")}

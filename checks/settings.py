@@ -22,7 +22,7 @@ from doctor.api import (
 from doctor.facts.network import ADDRESSES, UNNAMED
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.job.plan.interfaces import fitting
-from doctor.rules.hccl_values import RANGES
+from doctor.rules.hccl_values import OF_TORCH, RANGES
 from doctor.rules.login import environment_of, wrong_value
 
 PORTS = ("HCCL_HOST_SOCKET_PORT_RANGE", "HCCL_NPU_SOCKET_PORT_RANGE")
@@ -40,9 +40,10 @@ def env_invalid(
 ) -> Iterator[Problem]:
     """A variable that the login hands to every rank has a value that its library does not take.
 
-    Why it matters: HCCL refuses a value out of range when it makes its first communicator (EI0001), and the
-    job ends. Ranks inherit the variables of the login unless the launch sets others: the line may be in a
-    start file that nobody has looked at for years, on all hosts alike.
+    Why it matters: HCCL refuses a value out of range when it makes its first communicator (EI0001), torch a
+    word that it does not know when ranks meet, and the job ends. Ranks inherit the variables of the login
+    unless the launch sets others: the line may be in a start file that nobody has looked at for years, on all
+    hosts alike.
 
     How it is known: from the variables of the login that the launch does not set. A family of addresses,
     whoever sets it, is compared with the addresses of the interfaces that ranks take: NCCL needs one, and so
@@ -54,27 +55,29 @@ def env_invalid(
     of_login = {name: value for name, value in env.items() if name not in plan.env}
     known = addresses if addresses and UNNAMED not in addresses else {}
     for name, said, wanted in (*_refused(of_login, plan), *_families(env, plan, known)):
-        ours, library = name in of_login, name.partition("_")[0]
+        ours, library = name in of_login, _library(name)
         lax = name == "HCCL_SOCKET_FAMILY" and said in FAMILIES and not env.get("HCCL_SOCKET_IFNAME")
         summary = f"{name}{' of the login' if ours else ''} is not a value that {library} takes here"
         severity = Severity.WARN if lax else None
         yield wrong_value(name, said, summary, wanted, here.name if ours else "", severity)
 
 
-@check("launch-values", PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED, backends=(Backend.HCCL,))
+@check("launch-values", PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED)
 def launch_values(plan: JobPlan) -> Iterator[Problem]:
-    """The launch sets a variable to a value that HCCL does not take, or a port that HCCL needs itself.
+    """The launch sets a variable to a value that its library does not take, or a port that HCCL needs itself.
 
-    Why it matters: HCCL refuses it when it makes its first communicator (EI0001), and the job ends. If the
+    Why it matters: torch refuses it when ranks meet, HCCL when it makes its first communicator (EI0001), and
+    the job ends. If the
     master's port is one of those on which HCCL listens, one of the two cannot listen on the head.
 
-    How it is known: from the values that all ranks are given alike, by the launch or the inventory, and the
-    ranges of HCCL's own documentation. HCCL listens on 32 ports from HCCL_IF_BASE_PORT on.
+    How it is known: from the values that all ranks are given alike, by the launch or the inventory, the
+    ranges of HCCL's own documentation, and what torch takes. HCCL listens on 32 ports from HCCL_IF_BASE_PORT
+    on.
 
     What to do: set the variable to a value in the range that the finding names, or leave it out.
     """
     port, own = plan.master_port, plan.hccl_ports
-    if port.value in own:
+    if plan.backend.value is Backend.HCCL and port.value in own:
         yield Problem(
             "the master's port is one of those on which HCCL listens",
             expected=f"a port that is not one of {own[0]}-{own[-1]}",
@@ -84,11 +87,16 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
             commands=("# Give the master another port, or HCCL another HCCL_IF_BASE_PORT.",),
         )
     for name, said, wanted in _refused(plan.env, plan):
-        yield wrong_value(name, said, f"{name} is not a value that HCCL takes", wanted)
+        yield wrong_value(name, said, f"{name} is not a value that {_library(name)} takes", wanted)
 
 
 def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, str]]:
-    """Name, value and what would be taken, for each variable that HCCL refuses."""
+    """Name, value and what would be taken, for each variable that torch or HCCL refuses."""
+    backend, trains = plan.backend.value, plan.framework.value if plan.framework else "torch"
+    for name, (taken, words) in OF_TORCH.items() if trains == "torch" else ():
+        read = name.split("_")[1] in ("DISTRIBUTED", backend.value.upper())
+        if read and (said := env.get(name)) is not None and not re.fullmatch(taken, said):
+            yield name, said, words
     if plan.backend.value is not Backend.HCCL:
         return
     for name, (least, most) in RANGES.items():
@@ -99,6 +107,10 @@ def _refused(env: Mapping[str, str], plan: JobPlan) -> Iterator[tuple[str, str, 
             yield name, said, "auto, or ports and ranges of 1 to 65535 that do not overlap: 60000-60050"
     if (said := env.get("HCCL_SOCKET_FAMILY")) is not None and said not in FAMILIES:
         yield "HCCL_SOCKET_FAMILY", said, "AF_INET or AF_INET6"
+
+
+def _library(variable: str) -> str:
+    return variable.partition("_")[0].replace("TORCH", "torch")
 
 
 def _families(

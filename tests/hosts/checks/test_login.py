@@ -27,7 +27,7 @@ def test_found(names: list[str], examine: Examiner) -> None:
 
 def test_what_looks_alike_and_is_sound(lab: Lab, examine: Examiner) -> None:
     """The same on all hosts, so that nothing differs; and a task that its launcher has bound to CPUs."""
-    alike = "PYTHONHOME=/usr LD_PRELOAD=libc.so.6 TZ=Asia/Shanghai"
+    alike = "PYTHONHOME=/usr LD_PRELOAD=libc.so.6 TZ=Asia/Shanghai TORCH_DISTRIBUTED_DEBUG=detail"
     for host in lab:
         host.sshd(SetEnv=alike)
     lab["node2"].limits(**{"as": 1 << 40, "fsize": 1 << 40, "cpu": 30 * 86400})

@@ -53,15 +53,15 @@ def verify(report: Report, finding: Finding) -> str:
     what the kernel logged is there if it comes again. Empty if the run does not say how its hosts are
     reached, for a consequence of another finding, and if the remedy verifies itself.
     """
-    known = report.run.way is not None and not report.run.command.startswith(("ranktable", "accept"))
-    itself = finding.remedy and finding.remedy.id in VERIFIES_ITSELF
+    known = report.run.way is not None and not report.run.command.startswith("ranktable")
+    itself = (finding.remedy and finding.remedy.id in VERIFIES_ITSELF) or "; the floor is " in finding.summary
     if not known or itself or finding.because is not None or finding.status in _ASIDE:
         return ""
     since = end_of(report.run.started, report.run.seconds) if finding.check in report.checks.logged else ""
     way = of_check(_way(report), report.run.command, [finding.check], since)
     strict = (("--strict",),) if finding.status is Status.WARN else ()
-    if finding.check.startswith("smoke-"):
-        return way.typed("smoke", report.plan.names, strict, whole=True, job=True)
+    if (training := finding.check.partition("-")[0]) in ("smoke", "accept"):
+        return way.typed(training, report.plan.names, strict, whole=True, job=True)
     alone = finding.check in report.checks.of_one_host and finding.hosts
     hosts = [name for name in report.plan.names if not alone or name in finding.hosts]
     meant = _MEANT.search(finding.summary)

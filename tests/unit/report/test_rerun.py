@@ -20,6 +20,7 @@ from doctor.targets.inventory import read_targets
 from doctor.text.option import options
 from doctor.transport.way import _FORMS, Way, read_back
 from tests.support.cases import cases
+from tests.support.printed import misread
 from tests.support.recordings import heard, recording
 from tests.support.reports import NAMES, SMALL_SHM, report
 
@@ -186,6 +187,15 @@ def test_a_host_that_was_misspelt_is_verified_by_its_name(typed: list[Request]) 
     meant = verify(found, replace(wrong, summary="No such name. Did you mean node3?"))
     assert meant == "doctor check 'node[1,3-4]' --only host-unreachable"
     assert verify(found, wrong) == "doctor check 'node[1-4]' --only host-unreachable"
+
+
+def test_a_slow_link_is_verified_by_another_acceptance(typed: list[Request]) -> None:
+    """But for one that is below a floor, whose file is not known."""
+    found = sick(way(typed, "accept 'node[1-4]'"), command="accept", exam="accept")
+    slow = replace(finding(found), check="accept-slow-link")
+    assert verify(found, slow) == "doctor accept 'node[1-4]'"
+    assert verify(found, replace(slow, summary="it carries 1 Gbit/s at most; the floor is 9 Gbit/s")) == ""
+    assert misread(verify(found, replace(slow, check="shm-small"))) == ""
 
 
 def test_a_warning_is_verified_strictly(typed: list[Request]) -> None:

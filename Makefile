@@ -12,7 +12,7 @@ MUTATE_ARGS ?= --draw 200 --seed 1
 WEIGH_ARGS ?=
 PYTHON ?= python3
 
-.PHONY: demo demos quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof docs clean
+.PHONY: demo demos quick touched test test-rest test-all test-long test-mindspore lint check lab bench trials hang-trials slow-trials run-trials node-trials mutate weigh weigh-some gpu-proof docs release clean
 
 demo: $(VENV)/.installed
 	@scripts/demo $(VENV)
@@ -137,6 +137,16 @@ docs: .venv-docs/.installed
 	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/mkdocs build --strict
 	(printf 'var __index = '; cat site/search/search_index.json) >site/search/search_index.js
 
+# Everything of a version, in release/VERSION/ (docs/releasing.md): wheel, sdist, single files, checksums, the list of what
+# is inside, the manual page, completions and the site. It refuses a tree that is not ready, and leaves nothing half-made.
+release: $(VENV)/.ready .venv-release/.installed
+	.venv-release/bin/python scripts/release.py $(BIN)/python
+
+.venv-release/.installed: pyproject.toml scripts/venv
+	scripts/venv .venv-release
+	.venv-release/bin/python -m pip install -q -e '.[release]'
+	touch $@
+
 .venv-docs/.installed: pyproject.toml scripts/venv
 	scripts/venv .venv-docs
 	.venv-docs/bin/python -m pip install -q -e '.[docs]'
@@ -158,4 +168,4 @@ $(VENV)/.ready: $(VENV)/.tested constraints.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) .venv-mindspore .venv-frameworks .venv-docs build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .venv-mindspore .venv-frameworks .venv-docs .venv-release build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,7 +1,7 @@
 """`make release`: everything that belongs to a version, in release/VERSION/. It is all there, or nothing is.
 
 `release.py PYTHON`: that Python runs the tests of demos and docs. The version is that of doctor/__init__.py.
-Wheel, sdist and single files are built twice and must be the same to the byte. Whoever releases makes the tag:
+Wheel, sdist and single files are built twice and must be the same to the byte. The tag is made by hand:
 docs/releasing.md.
 """
 

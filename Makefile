@@ -38,7 +38,7 @@ test: $(VENV)/.ready
 	@scripts/test $(BIN)/python main $(PYTEST_ARGS)
 
 # What `make test` leaves out; after both, every check has found its fault.
-test-rest: $(VENV)/.ready
+test-rest: $(VENV)/.ready .venv-release/.installed
 	@scripts/system-packages
 	@scripts/test $(BIN)/python rest $(PYTEST_ARGS)
 

@@ -1,0 +1,42 @@
+"""docs/dependencies.md names what comes with an installation, with the licence that each package states."""
+
+import importlib.metadata
+import re
+
+from packaging.utils import canonicalize_name as canonical
+
+from tests.support.paths import ROOT
+
+BUILD = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "tomlkit", "trove-classifiers"}
+"""They make the wheel, and are in the lock for `make`."""
+ELSEWHERE = {"colorama"}
+"""On Windows only."""
+STATED = {
+    "Apache Software License": "Apache-2.0",
+    "MIT License": "MIT",
+    "ISC License": "ISC",
+    "LGPLv2+": "LGPL-2.1-or-later",
+}
+
+
+def table() -> dict[str, str]:
+    """Package -> its licence."""
+    page = (ROOT / "docs/dependencies.md").read_text()
+    rows = re.findall(r"^\| ([\w, -]+) \| ([\w. -]+) \|", page, re.M)
+    return {name: licence for names, licence in rows if names != "package" for name in names.split(", ")}
+
+
+def stated(name: str) -> str:
+    about = importlib.metadata.metadata(name)
+    classes = [each.rpartition(" :: ")[2] for each in about.get_all("Classifier") or ()]
+    said = about["License-Expression"] or about["License"] or next(each for each in classes if "MIT" in each)
+    return STATED.get(said, said)
+
+
+def test_each_package_is_named_with_its_licence() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    locked = {canonical(name) for name in re.findall(r"^([A-Za-z][\w-]*)==", lock, re.M)}
+    named = table()
+    assert locked - BUILD - ELSEWHERE == named.keys()
+    here = [name for name in named if name != "tomli"]
+    assert {name: stated(name) for name in here} == {name: named[name] for name in here}

@@ -67,7 +67,7 @@ def behind(_: Path) -> None:
 def test_it_refuses_and_leaves_nothing(spoil: Callable[[Path], None], says: str, tree: Path) -> None:
     spoil(tree)
     before = {path: path.stat().st_mtime_ns for path in (tree / "release").glob("*")}
-    release = [sys.executable, tree / "scripts/release.py", sys.executable]
+    release = (sys.executable, str(tree / "scripts/release.py"), sys.executable)
     done = subprocess.run(release, cwd=tree, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith(f"No release: {says}"), done.stderr

@@ -21,7 +21,7 @@ from doctor.model import Waiver
 from doctor.text.nodeset import Groups, unfold
 from doctor.text.redact import redact
 from doctor.text.textfile import said, shown
-from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable
+from doctor.text.yamlfile import NULLS, Listing, Node, Scalar, YamlTable
 
 KEYS = ("check", "hosts", "subject", "reason", "owner", "until")
 REQUIRED = ("check", "hosts", "reason", "owner", "until")
@@ -85,7 +85,9 @@ class WaiverReader:
 
     def _text(self, key: str, node: Node) -> str:
         """The value, or an empty text with a mistake."""
-        text = node.text.strip() if isinstance(node, Scalar) and node.value is not None else ""
+        text = ""
+        if isinstance(node, Scalar) and (node.quoted or node.text not in NULLS):
+            text = node.text.strip()
         if not text or not text.isprintable() or (len(text) > LONGEST and key != "hosts"):
             self.report(node, f"{key}: a text of 1 to {LONGEST} characters is expected")
             return ""

@@ -40,6 +40,7 @@ from doctor.judge.playbook import (
     load_exam,
     load_remedies,
     matches,
+    meets,
     select,
     widened,
 )
@@ -134,8 +135,6 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     shape = what.mesh or (recorded.mesh_mode if recorded else exam.mesh)
     training = request.command in TRAINING
     wanted = recorded.smoke_wanted if recorded else training and not request.smoke.refused
-    if recorded is None and what.skip:
-        refuse_skipped([id for id in ids if matches(id, widened("--skip", what.skip, ids)[0])], ids)
     only, taken = widened("--only", what.only, ids)
     skip, dropped = widened("--skip", what.skip, ids)
     accepts = (recorded.command if recorded else request.command) == ACCEPT
@@ -144,6 +143,9 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     checks, left_out = select(
         found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted, lacking=lacking
     )
+    if recorded is None and (what.skip or request.smoke.refused or what.mesh == "none"):
+        away = () if what.only else left_out  # also those that a command never makes
+        refuse_skipped([c.id for c in found.checks if _opted_out(c, request, skip, away)], ids)
     judges = {check.id for check in found.checks if FLOOR in check.wanted}
     there = {check.id for check in checks}.union(() if request.floor else left_out)
     if (request.floor or request.command == ACCEPT) and judges.isdisjoint(there):
@@ -179,6 +181,13 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
         smoke=wanted,
         no_smoke=no_smoke,
         choices=choices,
+    )
+
+
+def _opted_out(check: Check, request: Request, skip: Sequence[str], away: Sequence[str]) -> bool:
+    trains = request.smoke.refused and SMOKE in check.needs
+    return matches(check.id, skip) or (
+        check.id in away and (trains or (request.what.mesh == "none" and meets(check)))
     )
 
 

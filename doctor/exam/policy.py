@@ -60,10 +60,13 @@ def _refuse_others(about: os.stat_result) -> None:
 
 
 def refuse_skipped(skipped: Iterable[str], ids: Sequence[str]) -> None:
-    """Raises UsageError if --skip leaves out what the policy demands."""
+    """Raises UsageError if an option leaves out what the policy demands."""
     demanded = site_policy(ids).never_skipped
     if kept := [id for id in skipped if matches(id, demanded)]:
-        raise UsageError(f"--skip: the policy of this site ({POLICY}) demands {', '.join(kept)}.")
+        raise UsageError(
+            f"The policy of this site ({POLICY}) demands {', '.join(kept)}.",
+            "Leave --skip, --no-smoke or --mesh none out.",
+        )
 
 
 def with_waivers(what: ExamFlags, wishes: JobWishes) -> JobWishes:

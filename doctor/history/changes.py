@@ -39,9 +39,11 @@ def kept_and_told(command: str, folder: Path, name: str, files: Mapping[str, byt
 
 
 def _news(folder: Path, now: KeptReport) -> str:
+    kept = find_runs([folder])
+    kept.files = [each for each in kept.files if os.path.dirname(each[1]) == str(folder)]  # it is ours
     runs = (
         each
-        for each in find_runs([folder]).runs(newest=True)
+        for each in kept.runs(newest=True)
         if (each.run.command, each.run.exam) == (now.run.command, now.run.exam)
         and each.run.started[:10] <= now.run.started[:10]  # a clock that was wrong once decides nothing
     )

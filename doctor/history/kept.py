@@ -112,8 +112,11 @@ def find_runs(folders: Iterable[Path]) -> Kept:
     kept = Kept()
     for folder in folders:
         owners: set[str] = set()
+        opened = ""
         failed: list[OSError] = []
         for top, _, names in os.walk(folder, onerror=failed.append):  # it follows no links to folders
+            if not opened and (why := why_not_ours(Path(top))):
+                opened = f"{top}: {why}"
             for name in sorted(names):
                 if name.endswith(".json") and not name.endswith(BESIDE) and not name.startswith("."):
                     path = os.path.join(top, name)
@@ -125,8 +128,8 @@ def find_runs(folders: Iterable[Path]) -> Kept:
                     except (OSError, ValueError) as error:
                         kept.passed_over[_shown(path)] = _words(error)
         kept.passed_over |= {_shown(error.filename): _words(error) for error in failed}
-        if why := why_not_ours(folder):
-            kept.open_to_others.append(f"{folder}: {why}; its runs are those of {', '.join(sorted(owners))}")
+        if opened:
+            kept.open_to_others.append(f"{opened}; its runs are those of {', '.join(sorted(owners))}")
     return kept
 
 

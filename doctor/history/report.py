@@ -155,7 +155,7 @@ def _table(label: str, heads: tuple[str, ...], rows: Sequence[tuple[str, ...]]) 
 
 
 def _days(machines: Sequence[Machine], days: Sequence[str]) -> Grid:
-    """Host × day. Machines that had one name after the other are told apart by their numbers."""
+    """Host × day, newest first. Machines that had one name in turn are told apart by their numbers."""
     often = Counter(each.name for each in machines)
     named = {
         each.name if often[each.name] == 1 else f"{each.name} ({each.serial or '?'})": each
@@ -164,7 +164,7 @@ def _days(machines: Sequence[Machine], days: Sequence[str]) -> Grid:
     squares = {
         (name, day): _MARKS[faulty] for name, each in named.items() for day, faulty in each.days.items()
     }
-    return Grid("Days", _DAYS, tuple(named), squares, Medium.HTML, tuple(days[-MOST_DAYS:]))
+    return Grid("Days", _DAYS, tuple(named), squares, Medium.HTML, tuple(days[: -MOST_DAYS - 1 : -1]))
 
 
 def history_report(folders: Sequence[Path], kept: Kept, fleet: Fleet, found: Drained) -> HistoryReport:

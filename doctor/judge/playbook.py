@@ -252,7 +252,7 @@ def select(
         for c in wanted
         if (not only or matches(c.id, only))
         and not matches(c.id, skip)
-        and (mesh or not _meets(c))
+        and (mesh or not meets(c))
         and (smoke or SMOKE not in c.needs)
     ]
     if not chosen:
@@ -271,7 +271,7 @@ def is_always_made(check: Check) -> bool:
     return bool({UNREACHED, CUT_OFF} & set(check.needs))
 
 
-def _meets(check: Check) -> bool:
+def meets(check: Check) -> bool:
     """Whether it needs hosts to reach each other, in the mesh or in a second round."""
     from doctor.api import Fact
     from doctor.facts.run import MESH

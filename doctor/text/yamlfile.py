@@ -27,7 +27,7 @@ _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the C loader is 
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
 _DECIMAL = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,18})?(?:[eE][-+]?[0-9]{1,2})?")
 _WORDS = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NULLS = ("", "~", "null", "Null", "NULL")
+NULLS = ("", "~", "null", "Null", "NULL")
 
 
 class Scalar(NamedTuple):
@@ -42,7 +42,7 @@ class Scalar(NamedTuple):
     def value(self) -> str | int | float | bool | None:
         if self.quoted:
             return self.text
-        if self.text in _NULLS:
+        if self.text in NULLS:
             return None
         if _INTEGER.fullmatch(self.text):
             return int(self.text)
@@ -154,7 +154,8 @@ class _Builder:
         self._documents = 0
 
     def take(self, event: Any) -> None:
-        line, column = event.start_mark.line + 1, event.start_mark.column + 1
+        mark = event.start_mark
+        line, column = mark.line + 1, mark.column + 1
         if isinstance(event, yaml.ScalarEvent):
             self._check(event, line)
             self._add(Scalar(line, event.value, bool(event.style), column))

@@ -3,14 +3,15 @@
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from doctor import cli
 from doctor.errors import InputErrors, UsageError
-from doctor.exam import policy
+from doctor.exam import examination, policy
 from doctor.exam.policy import refuse_skipped, with_waivers
-from doctor.exam.request import ExamFlags
+from doctor.exam.request import ExamFlags, Request, SmokeFlags
 from doctor.job.wishes import JobWishes
 from doctor.model import Waiver
 from doctor.targets.inventoryfile import read_inventory
@@ -54,6 +55,15 @@ def test_a_whole_file(write: Write) -> None:
 def test_a_file_that_cannot_be_used(write: Write, text: str, said: tuple[str, ...]) -> None:
     found = mistakes(lambda: given(write(text.replace("WHOLE", WHOLE))))
     assert [each.removeprefix("w.yaml") for each in found] == list(said)
+
+
+@cases
+def test_more_files_that_cannot_be_used(write: Write, text: str, said: tuple[str, ...]) -> None:
+    path = write(text.replace("WHOLE", WHOLE))
+    found = mistakes(lambda: given(path))
+    assert len(found) == len(said)
+    for each, wanted in zip(found, said, strict=True):
+        assert each.startswith(f"w.yaml{wanted.replace('FILE', str(path))}")
 
 
 def test_an_inventory_has_them_too(write: Write) -> None:
@@ -104,6 +114,25 @@ def test_a_policy_forbids_what_it_names(site: Site, write: Write) -> None:
     assert "shm-small cannot be waived: the policy of this site (" in said
     site("")
     refuse_skipped(["shm-small"], IDS)
+
+
+@cases
+def test_whatever_leaves_a_demanded_check_out_is_refused(
+    site: Site, words: str, demanded: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    site(f'never-skipped = ["{demanded}"]\n')
+    assert cli.run(words.split()) == 2
+    said = capsys.readouterr().err
+    assert f"demands {demanded.replace('*', '')}" in said
+
+
+@cases
+def test_what_a_run_does_not_leave_out_is_no_matter_of_the_policy(
+    site: Site, command: str, what: dict[str, Any], smoke: dict[str, Any], demanded: str
+) -> None:
+    site(f'never-skipped = ["{demanded}"]\n')
+    request = Request(command, what=ExamFlags(**what), smoke=SmokeFlags(**smoke))
+    assert examination._syllabus(request, None).checks
 
 
 @cases

@@ -306,6 +306,7 @@ def test_the_page_shows_hosts_by_day_and_the_suspects(tmp_path: Path) -> None:
     assert "became faulty on 10 days; chance gives it 0.3" in text
     page = (tmp_path / "page.html").read_text()
     assert "2026-01-01" in page
+    assert page.index("2026-03-01") < page.index("2026-01-01"), "the newest day is first"
     assert page.count("✗") >= 10
 
 
@@ -364,10 +365,14 @@ def test_what_a_job_found_drains_nothing() -> None:
     assert one([*asked, *(run(day, ["a"], {"a": "gpu-missing"}) for day in (4, 5))]).called is not None
 
 
-def test_whoever_may_add_runs_would_decide_what_is_drained(tmp_path: Path) -> None:
+@pytest.mark.parametrize("below", [False, True])
+def test_whoever_may_add_runs_would_decide_what_is_drained(tmp_path: Path, below: bool) -> None:
     for day in range(3):
         kept(tmp_path, f"{day}.json", run(day, ["a"], {"a": "gpu-xid"}))
-    tmp_path.chmod(0o777)
+    if below:  # a folder of somebody else inside
+        kept(tmp_path, "below/run.json", run(3, ["a"], {"a": "gpu-xid"})).parent.chmod(0o777)
+    else:
+        tmp_path.chmod(0o777)
     with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as err:
         assert cli.run(["history", str(tmp_path), "--as", "slurm"]) == 2
     assert out.getvalue() == ""
@@ -469,6 +474,7 @@ def test_what_others_found_or_a_clock_that_was_wrong_is_not_the_run_before(
     asked["run"]["command"] = "preflight"
     kept(tmp_path, "asked.json", asked)
     kept(tmp_path, "broken.json", json.dumps(run(1, ["a"], sick))[:-9])
+    kept(tmp_path, "others/run.json", run(1, ["a"], sick))
     kept(tmp_path, "ahead.json", run(900, ["a"], {"a": "gpu-missing"}))
     for day in (2, 3, 4, 5):
         keep(tmp_path, run(day, ["a"], sick if day < 4 else {}))

@@ -16,42 +16,28 @@ from doctor.recording import Recording, decoded
 from doctor.smoke.headway import SMOKE, training
 from doctor.smoke.result import SmokeResult
 from doctor.stage import Stage
+from doctor.text.hostprogram import table
 from doctor.text.language import Language
 
 FOLDER = Path(__file__).parent.parent / "demos"
-TRAIN = "doctor preflight 'node[1-4]' --ranks-per-host 2 --python /opt/train/bin/python"
 
 
 @dataclass(frozen=True, slots=True)
 class Demo:
+    kind: str
+    """What its file holds: a `run`, what `hang` or `slow` saw, or what a terminal showed (`cast`)."""
     title: str
     command: str
     """The command that made the recording."""
 
 
-DEMOS: Mapping[str, Demo] = {
-    "gpus": Demo("eight servers with NVIDIA GPUs, four of them sick", "doctor check 'node[1-8]' --exam full"),
-    "npus": Demo("a rack of Ascend NPUs, one of them without a link", "doctor check 'node[1-8]' --exam full"),
-    "hang": Demo("a training in which a rank hangs (on purpose)", f"{TRAIN} --inject stuck@3:12"),
-    "healthy": Demo("four healthy hosts, and their training", TRAIN),
-}
+def _of_kind(kind: str) -> dict[str, Demo]:
+    return {name: demo for name, demo in ALL_DEMOS.items() if demo.kind == kind}
+
+
+ALL_DEMOS: Mapping[str, Demo] = {name: Demo(*row) for name, *row in table(__file__, "demos.txt")}
 """The first one is shown if none is named."""
-HANGS: Mapping[str, Demo] = {
-    "loader": Demo("a job that hangs, and the rank for which it waits", "doctor hang 'node[1-4]'"),
-}
-"""Demos of `doctor hang`."""
-SLOWS: Mapping[str, Demo] = {
-    "slow": Demo("a slow job, and the rank for which the others wait", "doctor slow 'node[1-4]'"),
-}
-"""Demos of `doctor slow`."""
-TRANSCRIPTS: Mapping[str, Demo] = {
-    "run": Demo(
-        "a job that hangs behind doctor run, with shorter pauses",
-        "doctor run --local --stall 12 -- torchrun --nproc-per-node 3 train.py",
-    ),
-}
-"""What a terminal showed."""
-ALL_DEMOS: Mapping[str, Demo] = {**DEMOS, **HANGS, **SLOWS, **TRANSCRIPTS}
+DEMOS, HANGS, SLOWS, TRANSCRIPTS = map(_of_kind, ("run", "hang", "slow", "cast"))
 LASTS, TRANSCRIPT_LASTS = 4.0, 16.0
 """Seconds that a demo plays if somebody watches."""
 LONGEST_PAUSE = 3.0
@@ -71,7 +57,7 @@ def load_demo(name: str) -> Recording:
 
 def evidence_of(name: str) -> Path:
     """The file with what `doctor hang` or `doctor slow` saw."""
-    return FOLDER / f"{name}.{'slow' if name in SLOWS else 'hang'}.json.gz"
+    return FOLDER / f"{name}.{ALL_DEMOS[name].kind}.json.gz"
 
 
 def transcript_of(name: str, lang: Language) -> Path:

@@ -17,8 +17,6 @@ from doctor.job.launch.launchers.srun import SRUN
 PACKAGE = Path(doctor.__file__).parent
 ROOT = PACKAGE.parent
 TABLE = Path(launchers.__file__).parent
-DEMOS = PACKAGE / "exam" / "demo.py"
-"""It shows the command of a recording."""
 REACHES_HOSTS = SRUN.commands
 """It is also a way to reach hosts, and is named wherever that is meant."""
 ALL = sorted({*COMMANDS, *MODULES} - {*REACHES_HOSTS})
@@ -45,7 +43,7 @@ def literals(path: Path) -> Iterator[tuple[int, str]]:
 def test_no_launcher_is_named_outside_its_file() -> None:
     found = {}
     for path in (*PACKAGE.rglob("*.py"), *(ROOT / "checks").rglob("*.py")):
-        if TABLE not in path.parents and "_bundled" not in path.parts and path != DEMOS:
+        if TABLE not in path.parents and "_bundled" not in path.parts:
             lines = [line for line, text in literals(path) if NAMES.search(text)]
             if lines:
                 found[str(path.relative_to(ROOT))] = lines

@@ -22,7 +22,7 @@ from doctor.api import (
 )
 from doctor.facts.memory import MB, MEMORY, SEGMENTS, SPACES, Memory, Segment, Space, Spaces
 
-SHM = "/dev/shm"
+SHM, NULL = "/dev/shm", "/dev/null"
 DOCKER_DEFAULT = 64 * MB
 CONNECTIONS_PER_RANK = 4
 """Sending and receiving, with two neighbours."""
@@ -208,10 +208,11 @@ def _no_inodes(space: Space) -> Problem:
 
 @check("tmp-not-writable", SPACES, PLAN, damage=Damage.BLOCKED)
 def tmp_not_writable(spaces: Spaces, plan: JobPlan) -> Iterator[Problem]:
-    """The login cannot write to /tmp, its home directory or /dev/shm, or the kernel made a disk read-only.
+    """The login cannot write to /tmp, its home, /dev/shm or /dev/null, or the kernel made a disk read-only.
 
     Why it matters: Python, compilers and communication libraries put locks, sockets and compiled kernels
-    there, and fail at start when they cannot.
+    there, and fail at start when they cannot. A program of root that removes or replaces /dev/null leaves a
+    file there: it grows, what reads from it gets text, and others cannot write to it.
 
     How it is known: by asking as the login. Root may write anywhere, so for a node the mode of /tmp and
     /dev/shm counts, too. A disk that the kernel stopped writing to after an error has a mount for reading and
@@ -222,7 +223,9 @@ def tmp_not_writable(spaces: Spaces, plan: JobPlan) -> Iterator[Problem]:
     says why: check it (fsck) and its disk before it is mounted for writing again.
     """
     for path in spaces.gone:
-        if path != SHM or plan.of_node:  # shm-small has it for a job
+        if path == NULL:
+            yield _no_null()
+        elif path != SHM or plan.of_node:  # shm-small has it for a job
             yield _unwritable(path, "it does not exist")
     for mount in spaces.forced:
         yield _forced(mount)
@@ -233,6 +236,18 @@ def tmp_not_writable(spaces: Spaces, plan: JobPlan) -> Iterator[Problem]:
             yield _unwritable(space.path, "its mode lets nobody but its owner and group write there")
     if spaces.remote:
         raise Undecided(f"{', '.join(spaces.remote)} is on a network file system, which is not looked at")
+
+
+def _no_null() -> Problem:
+    actual = "it is missing or a file, or this login cannot write to it"
+    return Problem(
+        "/dev/null is not the device that it should be",
+        expected="a character device, mode 0666",
+        actual=actual,
+        subject=NULL,
+        evidence=(Evidence("test -c /dev/null -a -w /dev/null", actual),),
+        commands=("sudo sh -c 'rm -f /dev/null; mknod -m 666 /dev/null c 1 3'",),
+    )
 
 
 def _forced(mount: str) -> Problem:

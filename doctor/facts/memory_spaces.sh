@@ -23,7 +23,7 @@ exec awk 'BEGIN {
       print "remote", type[best], path
     else { local = local " \"$" name[k] "\""; if (k != 2 || path == "/dev/shm") modes = " " path modes } }
   fflush()
-  exit system("m=; " (modes ? "m=$(exec ls -ld" modes " 2>/dev/null)" : "") "\n" \
+  exit system("[ -c /dev/null ] && [ -w /dev/null ] || echo gone /dev/null; m=; " (modes ? "m=$(exec ls -ld" modes " 2>/dev/null)" : "") "\n" \
     local "; for p; do shift; if [ -d \"$p\" ]; then w=no; [ ! -w \"$p\" ] || w=yes\n" \
     "case $p in /dev/shm) l=${m%%\n*};; /tmp) l=${m##*\n};; *) l=; esac\n" \
     "case $w:$l in yes:????????[!w]?[!+]*) w=closed; esac\n" \

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 BEFORE = "it had failed before that:"
 HIDDEN = "a launcher lost a rank, but the exit code is 0 (as behind a pipe without pipefail):"
+CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGABRT)
 LOST_A_RANK = re.compile(
     rb"ChildFailedError|noticed that process rank|processes exited with non-zero status|srun: error: "
 )
@@ -156,7 +157,10 @@ class AttemptEnd:
             return
         if not reason.named and os.WIFSIGNALED(attempt.status):
             name = signal.Signals(os.WTERMSIG(attempt.status)).name
-            reason = replace(reason, says=f"{name} ended the command; nothing says who sent it.")
+            who = (
+                "as when it crashes" if os.WTERMSIG(attempt.status) in CRASHES else "nothing says who sent it"
+            )
+            reason = replace(reason, says=f"{name} ended the command; {who}.")
         self.reason = reason
         self._news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         self._look_back(reason.text)

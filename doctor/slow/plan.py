@@ -5,7 +5,7 @@ from collections.abc import Collection
 from doctor.live.wires import Key, key
 from doctor.slow.agents import RoundPlan
 from doctor.slow.evidence import SlowEvidence
-from doctor.slow.judge import SlowJudgement, SlowState, judge, lowest
+from doctor.slow.judge import SlowJudgement, SlowState, judge
 from doctor.slow.judge.series import Sampled, sampled
 from doctor.slow.options import SlowWishes
 
@@ -87,7 +87,8 @@ def _late(made: SlowJudgement) -> list[Key]:
             ]
             keys.sort(key=lambda each: waits[each])
             found += keys[: 1 if late.whole_host else FEW]
-    return [*dict.fromkeys(found)][:FEW] or [*lowest(made)]
+    known = sorted((each.waits, each.key) for each in made.ranks if each.waits is not None)
+    return [*dict.fromkeys(found)][:FEW] or [key for _, key in known[:1]]
 
 
 def _interesting(made: SlowJudgement, seen: Sampled) -> tuple[list[Key], list[Key]]:

@@ -25,7 +25,10 @@ DUMP = ("dump", "--nonblocking", "--json", "--locals")
 """Never without --nonblocking: py-spy would stop the process, or wait forever if it cannot be stopped."""
 STEPS = ("step", "global_step", "iteration", "iter_num", "step_idx", "batch_idx", "batch_id", "it", "itr")
 WEAK = ("i", "idx")
-"""Counters of any loop: they count only if exactly one function of the user's code has one."""
+"""Counters of any loop: they count only if exactly one function of the user's code has one, and it is no
+comprehension.
+"""
+INLINE = ("comp>", "genexpr>")
 NUMBERS = {"rank": ("global_rank", "rank"), "local": ("local_rank",), "world": ("world_size", "world")}
 SPAWNED = ("_wrap", "/torch/multiprocessing/spawn.py", "i")
 """The function that runs a process of mp.spawn, its file, and the variable with the number on this host."""
@@ -124,7 +127,8 @@ def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
     step = _number(users, STEPS)
     if step is None:
         loops = [each for each in users if _number([each], WEAK) is not None]
-        step = _number(loops, WEAK) if len(loops) == 1 else None
+        alone = len(loops) == 1 and not str(loops[0].get("name")).endswith(INLINE)
+        step = _number(loops, WEAK) if alone else None
     if step is not None:
         thread["step"] = step
     for key, names in NUMBERS.items():

@@ -5,7 +5,7 @@ called a culprit.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from statistics import mean, median_high
 
@@ -141,17 +141,21 @@ def _named(made: SlowJudgement, *late: SlowCulprit) -> SlowJudgement:
     )
 
 
+_SAID = {
+    Lag.STARVED: "is short of a processor",
+    Lag.PAUSES: "stops the job again and again",
+    Lag.STAGE: "is the slowest stage of the pipeline: {}",
+    Lag.DEVICE: "may be late: {}",
+    Lag.LATE: "is late: {}",
+}
+
+
 def _said_of(late: SlowCulprit) -> str:
-    verb = {Lag.STARVED: "is short of a processor", Lag.PAUSES: "stops the job again and again"}
-    many = len(late.ranks) > 1 and not late.whole_host
-    how = f"are late: {late.sentence}" if many else f"is late: {late.sentence}"
-    words = verb.get(late.lag, late.sentence if late.is_link else how)
-    if late.lag is Lag.STAGE:
-        words = f"is the slowest stage of the pipeline: {late.sentence}"
-    if late.lag is Lag.DEVICE:
-        words = f"may be late: {late.sentence}"
+    words = _SAID.get(late.lag, "{}")
+    if late.lag is Lag.LATE and len(late.ranks) > 1 and not late.whole_host:
+        words = "are late: {}"
     named = who(late)
-    return f"{named[:1].upper()}{named[1:]} {words}."
+    return f"{named[:1].upper()}{named[1:]} {words.format(late.sentence)}."
 
 
 def _of_ranks(
@@ -262,9 +266,3 @@ def _unseen(seen: Sampled) -> str:
             return "Nothing shows who is late: the ranks of another user share hosts, and may not be read."
         return "Nothing shows who is late: ranks of others may not be read, and their sockets were not seen."
     return "Nothing shows when the ranks wait for each other: neither threads of gloo nor their stacks."
-
-
-def lowest(made: SlowJudgement) -> Collection[Key]:
-    """The rank that waits least; nothing if that is unknown."""
-    known = [each for each in made.ranks if each.waits is not None]
-    return [min(known, key=lambda each: each.waits or 0.0).key] if known else []

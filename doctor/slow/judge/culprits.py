@@ -11,7 +11,7 @@ from doctor.slow.judge.lateness import LEAST, Lateness, Shares, lateness, latest
 from doctor.slow.judge.pauses import StepPauses
 from doctor.slow.judge.reasons import blur, reasons
 from doctor.slow.judge.series import Sampled, Series, is_pipeline
-from doctor.slow.judge.words import behind_words, lateness_words, milliseconds, percent
+from doctor.slow.judge.words import lateness_words, milliseconds, percent
 
 PAUSED = 0.5
 """The share of the lost time from which on pauses explain it."""
@@ -66,12 +66,8 @@ def _late(
         behind += _one_by_one(seen, others, following, step) if following.sure else ()
     saves = first.least - max((each.share for each in behind), default=0.0)
     yield replace(first, saves=max(0.0, saves))
-    yield from (_behind(each, step) for each in behind)
-
-
-def _behind(late: SlowCulprit, step: float | None) -> SlowCulprit:
-    said = behind_words(late.share, late.least, step)
-    return replace(late, sentence=said if len(late.ranks) < 2 else said.replace("for it", "for them"))
+    for each in behind:
+        yield replace(each, sentence=f"behind that, {each.sentence.replace('wait', 'would wait')}")
 
 
 def _one_by_one(

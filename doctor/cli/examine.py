@@ -67,11 +67,10 @@ class AgainWishes:
         not_with=(IN_JOB, REPLAY),
         panel=HostFlags.PANEL,
     )
-    notify: str = option(
+    notify: str | None = option(
         "--notify COMMAND",
         "Run this if something fails or passes that did not in the last runs of --report-dir.",
         not_with=(IN_JOB, REPLAY),
-        default="",
         panel=Outputs.PANEL,
     )
 
@@ -94,7 +93,8 @@ def check_hosts(request: Request, wishes: AgainWishes) -> int:
         refuse_conflicts(request, wishes)
         if request.outputs.report_dir is None:
             raise UsageError(
-                "--notify tells what changed since the earlier runs of --report-dir.", "Name it."
+                "--notify tells what changed since the earlier runs of --report-dir.",
+                "Type --report-dir DIR too.",
             )
         from doctor.history.changes import kept_and_told  # most runs tell nobody
 

@@ -10,7 +10,7 @@ from doctor.text.option import live_option
 class HangWishes(RunningJobWishes):
     apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
     watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
-    notify: str = live_option(
-        "--notify COMMAND", "With --watch: run this if the job hangs or has ended.", default=""
+    notify: str | None = live_option(
+        "--notify COMMAND", "With --watch: run this if the job hangs or has ended."
     )
     check: bool = live_option("--check", "Run the check that the report suggests.", default=False)

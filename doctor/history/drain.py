@@ -56,17 +56,17 @@ def lines_as(scheduler: str, found: Drained) -> Iterator[str]:
 
 
 def _slurm(name: str, called: Called) -> str:
-    """An administrator's own reason stays."""
+    """An administrator's own reason stays. A name that means several nodes, as ALL does, is none of them."""
     reason = f"doctor: {' '.join(called.checks)} since {called.since[:10]}"
     return (
-        f"scontrol show node {name} -o | grep -q ' Reason=' ||"
+        f"scontrol show node {name} -o | grep '^NodeName={name} ' | grep -qv ' Reason=' &&"
         f" scontrol update nodename={name} state=drain reason='{reason}'"
     )
 
 
 def _slurm_again(name: str, _called: Called) -> str:
     return (
-        f"scontrol show node {name} -o | grep -q ' Reason=doctor:' &&"
+        f"scontrol show node {name} -o | grep -q '^NodeName={name} .* Reason=doctor:' &&"
         f" scontrol update nodename={name} state=resume"
     )
 

@@ -30,6 +30,16 @@ def test_what_is_sick_is_drained_and_what_was_repaired_is_resumed(slurm: Slurm, 
     assert idle(slurm) == {FLAPPING, REPAIRED}
 
 
+def test_a_machine_that_is_called_all_is_not_every_node(slurm: Slurm, tmp_path: Path) -> None:
+    for number in range(2):
+        report = check(slurm.lab[SICK], broken=True)
+        (tmp_path / f"{number}.json").write_text(report.replace(f'"{SICK}"', '"ALL"'))
+    said = type_lines(slurm, tmp_path)
+    slurm.lab[SICK].do("mount -o remount,rw /tmp")
+    assert "nodename=ALL" in said
+    assert reasons(slurm) == {}
+
+
 def check(host: Host, broken: bool) -> str:
     """The report of a run on the host itself."""
     host.do(f"mount -o remount,{'ro' if broken else 'rw'} /tmp")
@@ -37,10 +47,11 @@ def check(host: Host, broken: bool) -> str:
     return host.ask(f"cd /; {doctor} check --local --exam node -q --json - 2>/dev/null").stdout
 
 
-def type_lines(slurm: Slurm, runs: Path) -> None:
+def type_lines(slurm: Slurm, runs: Path) -> str:
     with redirect_stdout(io.StringIO()) as out:
         assert cli.run(["history", str(runs), "--as", "slurm"]) == 0
     slurm.run(["sh", "-c", out.getvalue()])
+    return out.getvalue()
 
 
 def reasons(slurm: Slurm) -> dict[str, str]:

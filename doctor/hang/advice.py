@@ -24,6 +24,7 @@ _OWN = {
 """Causes inside the rank itself."""
 _ENDLESS = _OWN - {Cause.COMPUTES}
 """Causes that do not pass by themselves. A computation may end."""
+_COMPARE = "compare what each rank gives to that call: sizes, types, src, group"
 _OF_HOST = {Cause.KERNEL, Cause.STORAGE, Cause.GONE}
 """Causes that may be of the host, whatever runs there."""
 _AGAIN = "look again with --for 60: a rank that is still at the same line then is the one to look at"
@@ -84,14 +85,17 @@ def _about(judgement: Judgement, job: RunningJob) -> Advice:
         if not named:
             return Advice(("name all hosts of the job, so that its other ranks are seen too",))
     if judgement.finding.below:
+        if len(job.hosts) == 1 and not any(threads.uses_device(rank.b) for rank in job.ranks):
+            return Advice((_COMPARE,))
         return Advice(
-            ("look below Python, at the devices and the network between them",), (_check(job, reach),)
+            (_COMPARE, "look below Python, at the devices and the network between them"),
+            (_check(job, reach),),
         )
     if not named:
         return Advice((_AGAIN,))
+    commands = (command for each in named[:MOST] for command in _commands(each, job, named, reach, sure))
     return Advice(
-        (*_sentences(named, sure), *_without(job, named)),
-        tuple(dict.fromkeys(filter(None, _all_commands(job, named, reach, sure)))),
+        (*_sentences(named, sure), *_without(job, named)), tuple(dict.fromkeys(filter(None, commands)))
     )
 
 
@@ -111,11 +115,6 @@ def _of_lock(held: HeldLock) -> str:
     if held.holder is not None:
         return f"if nobody needs process {held.holder} any more, end it: it holds the lock {path}"
     return f"look for who holds {path} on the other hosts, if they share it; if nobody does, remove it"
-
-
-def _all_commands(job: RunningJob, named: Sequence[HangCulprit], reach: Reach, sure: bool) -> Iterator[str]:
-    for each in named[:MOST]:
-        yield from _commands(each, job, named, reach, sure)
 
 
 def _without(job: RunningJob, named: Sequence[HangCulprit]) -> Iterator[str]:
@@ -140,7 +139,7 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
     who = ranks_text(ranks, most=MOST) if ranks else one
     which = f"process {of[0].by}" if of[0].by else who
     at = f" at {place}" if place else ""
-    innocent = "; the network is not the cause" if sure and cause in _OWN else ""
+    innocent = "; the network between the ranks is not the cause" if sure and cause in _OWN else ""
     return {
         Cause.ENDED: f"read the log of {who}, then start the job again",
         Cause.GONE: f"read the log of {who}, then end the job and start it again",
@@ -150,6 +149,7 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
         Cause.KERNEL: f"look at what keeps {which} in the kernel: storage or a driver",
         Cause.STORAGE: f"look at the file system that keeps {who} waiting{at}",
         Cause.TERMINAL: f"type Ctrl-Q in the terminal of {who}: Ctrl-S, or a program there, has stopped it",
+        Cause.TYPES: f"type what {who} waits for where the job was started, or remove the question{at}",
         Cause.LINK: "look at the network between these hosts",
         Cause.FORK: f"have {who} start its processes by spawn in place of fork, or before its threads"
         f" (tokenizers: TOKENIZERS_PARALLELISM=false){innocent}",
@@ -157,7 +157,8 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
         f"{innocent}",
         Cause.MISMATCH: "compare the order of collectives on these ranks",
         Cause.LAST: f"look at {who}{at or ' with more rights'}",
-    }.get(cause, f"look at {who}{at}{innocent}")
+        Cause.LOADER: f"look at {who}{at}{innocent}",
+    }.get(cause, f"look at {which}{at}{innocent}")
 
 
 def _commands(

@@ -54,12 +54,17 @@ def meets(member: JobMember) -> bool:
     return any(frame.name == MEETING and "torch/distributed/" in frame.file for frame in frames)
 
 
+def started_beside(frames: Sequence[Frame]) -> bool:
+    """Whether multiprocessing started it, as it may have started other ranks, with locks for all of them."""
+    return any("/multiprocessing/process.py" in frame.file for frame in frames)
+
+
 def waits_in(frames: Sequence[Frame], *, device: bool = True) -> str:
     """The operation in which a stack waits for other ranks or for its device, by the stack alone; empty if it
     shows none. `device`: whether the job has devices that a line of Python may wait for.
     """
     cut = user_index(frames)
-    if operation := collective_of(frames[:cut]) or synchronises(frames[:cut]):
+    if operation := collective_of(frames) or synchronises(frames[:cut]):
         return operation
     source = frames[0].source if cut == 0 and frames else ""
     found = WAITS.search(source) or (NOTICES.search(source) if device else None)
@@ -71,10 +76,15 @@ def called_by(found: re.Match[str]) -> str:
     return found[0].strip(".(").rpartition(".")[2]
 
 
-def collective_of(library: Sequence[Frame]) -> str:
-    """The outermost function of a collective, which is the one that the user called."""
-    named = ""
+def collective_of(frames: Sequence[Frame]) -> str:
+    """The outermost function of a collective, which is the one that the user called, or a barrier of
+    multiprocessing, at which ranks of one parent wait for each other.
+    """
+    named, library = "", frames[: user_index(frames)]
     for frame in library:
+        shared = "/multiprocessing/" in library[0].file + frame.file and started_beside(frames)
+        if shared and frame.name in ("Barrier.wait", "BarrierProxy.wait"):
+            return frame.name
         if any(part in frame.file for part in _COLLECTIVES):
             name = frame.name.rpartition(".")[2]
             if RPC_CALLS in frame.file:

@@ -54,13 +54,9 @@ def whole(timeout: float, apart: float, age: float | None = None) -> float:
     half of it. `age`: seconds since this program was started. Writing the report takes about half as long as
     the start. An age above --timeout is not that of a start alone, so it does not count.
     """
-    age = _age() if age is None else age
+    age = max(0.0, time.time() - psutil.Process().create_time()) if age is None else age
     startup = age if age < timeout else 0.0
     return max(timeout - 1.5 * startup - apart - PATIENCE.stop, timeout / 2)
-
-
-def _age() -> float:
-    return max(0.0, time.time() - psutil.Process().create_time())
 
 
 def narrowed(evidence: LiveEvidence, wishes: RunningJobWishes) -> Mapping[str, Collection[int]] | None:

@@ -100,11 +100,6 @@ def shown_frames(frames: Sequence[Frame]) -> tuple[Frame, ...]:
     return tuple((own or list(frames))[:FRAMES])
 
 
-def chain_of(frames: Sequence[Frame]) -> tuple[tuple[str, str], ...]:
-    """The functions of a stack without their lines."""
-    return tuple((frame.name, frame.file) for frame in frames)
-
-
 def lines_of(frames: Sequence[Frame]) -> tuple[object, ...]:
     """The functions and lines of a stack, to compare it with another."""
-    return (chain_of(frames), tuple(frame.line for frame in frames))
+    return tuple((frame.name, frame.file, frame.line) for frame in frames)

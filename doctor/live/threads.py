@@ -4,6 +4,7 @@ For each group, in order of creation, gloo starts one `gloo_tcp_loop` and then t
 waits with a time limit if and only if its rank is inside a collective of that group.
 """
 
+import re
 from collections.abc import Sequence
 
 from doctor.live.evidence import JobMember, Look, Thread
@@ -13,6 +14,8 @@ from doctor.live.places import main_thread
 _LOOP, _WORKER = "gloo_tcp_loop", "pt_gloo_runloop"
 _DEVICE = ("cuda", "nccl", "pt_nccl", "hccl", "pt_hccl", "acl_", "npu")
 _NPU = ("hccl", "pt_hccl", "acl_", "npu")
+PRIVATE = 0x80
+"""The flag of a futex that no other process uses."""
 IDLE = 2
 """Ticks that a waiting process may use between the looks."""
 
@@ -100,6 +103,12 @@ def in_futex(thread: Thread | None) -> bool:
     if thread is None:
         return False
     return thread.waits.startswith("futex") or _call(thread) == "futex"
+
+
+def shares(thread: Thread | None) -> bool | None:
+    """Whether other processes can use the lock that it waits for; None if unknown."""
+    found = re.match(r"0x([0-9a-f]+)\Z", "".join(thread.syscall[2:3])) if thread else None
+    return not int(found[1], 16) & PRIVATE if found else None
 
 
 def waits_with_limit(thread: Thread | None) -> bool:

@@ -89,13 +89,16 @@ def _for_a_child(
     if any(_state_of(each.a) != _state_of(each.b) == "" or each.a is None for each in children):
         return Activity(Cause.CHILD, "waits for a child process, and one started or ended", unproved=True)
     waited = _waited_for(member, children) if own.cause is Cause.CHILD else None
+    if own.cause is Cause.INPUT and own.unproved and not asked(member, ranks):
+        stuck = [child for child, activity in does if activity.cause not in (Cause.INPUT, Cause.PIPE)]
+        waited = stuck[0] if len(stuck) == 1 else None
     stands = next((activity for child, activity in does if child is waited), None)
-    return _of_child(waited, stands, member) if waited and stands else None
+    return _of_child(waited, stands, member, own) if waited and stands else None
 
 
 def _of_helper(helper: JobMember, apart: float, ranks: Ends) -> Activity:
     frames = frames_of(helper.b) or frames_of(helper.a)
-    if operation := collective_of(frames[: user_index(frames)]):
+    if operation := collective_of(frames):
         words = f"waits in {operation} for ranks of its own: RANK and WORLD_SIZE came from its parent"
         return Activity(Cause.CHILD, words)
     return _own(helper, apart, ranks)
@@ -115,17 +118,22 @@ def _waited_for(member: JobMember, children: Sequence[JobMember]) -> JobMember |
     return by_call or (children[0] if len(children) == 1 else None)
 
 
-def _of_child(child: JobMember, does: Activity, parent: JobMember) -> Activity:
-    """The activity of a rank whose child stands still."""
+def _of_child(child: JobMember, does: Activity, parent: JobMember, own: Activity) -> Activity:
+    """The activity of a rank whose child stands still. `own`: what the rank itself waits for."""
     frames = frames_of(child.b) or frames_of(child.a)
     at = user_frame(frames)
     where = f" in {short(at.name)}, {place_of(at)}" if at else ""
     if does.cause is Cause.LOCK and not does.held and forked_with_lock(child, parent):
         does = replace(does, cause=Cause.FORK, words=FORKED)
+    says = f"waits for its child {child.pid}, which {does.words}{where}"
+    if own.cause is Cause.INPUT:  # perhaps for another process
+        says = f"{own.words}; its child {child.pid} {does.words}{where}"
     return replace(
         does,
         cause=Cause.FORK if does.cause is Cause.FORK else Cause.CHILD,
-        words=f"waits for its child {child.pid}, which {does.words}{where}",
+        words=says,
+        unproved=does.unproved or own.unproved,
+        certain=does.certain and not own.unproved,
         place=place_of(at),
         frames=shown_frames(frames),
         pid=child.pid,

@@ -113,16 +113,22 @@ class HangCase:
         if does and does.cause is Cause.CHILD and main:
             pid = "".join(main.syscall[1:2])
         here = (one for one in self.standings if one.member.host == each.member.host)
-        rank = next((one for one in here if hex(one.member.pid) == pid), None)
+        rank = next((one for one in here if hex(one.member.pid) == pid), None) or self._due_from(each)
         if does is None or rank is None:
             return each
         where = f"waits in {rank.operation or 'a collective'}" if rank.inside else "is outside as well"
         at = f", {rank.place}" if rank.place else ""
         who = f"rank {rank.rank}" if rank.rank is not None else "another rank"
-        words = f"{does.words}; that is {who}, which {where}{at}"
+        words = f"{does.words}; {'that is' if pid else 'it is due from'} {who}, which {where}{at}"
         held = replace(does.held, by_rank=True) if does.held else None
         found = replace(does, words=words, held=held, place=does.place or each.place)
         return replace(each, doing=replace(found, frames=does.frames or each.frames))
+
+    def _due_from(self, each: RankStanding) -> RankStanding | None:
+        """The rank whose answer its main thread waits for."""
+        due = [wire for wire in wires(self.job.ranks) if wire.of == each.key and wire.here.awaited]
+        asks = each.doing is not None and each.doing.cause is Cause.INPUT
+        return next((one for one in self.standings for wire in due if asks and one.key == wire.to), None)
 
 
 def case_of(evidence: LiveEvidence, job: RunningJob) -> HangCase:

@@ -271,7 +271,8 @@ def _outside(case: HangCase, limit: float) -> HangFinding | None:
     if not case.inside and not over:
         return None
     if not outside and len(case.unseen) == 1:  # it may wait for a store or its data loader
-        outside = tuple(each for each in case.unseen if _polls(each))
+        polls = threads.polls(threads.main(case.unseen[0].member.b))
+        outside = case.unseen if polls and not case.unseen[0].frames else ()
     if not outside:
         return None
     told = case.told(outside)
@@ -314,8 +315,9 @@ def _may_wait_for(each: RankStanding, others: Sequence[RankStanding]) -> bool:
     held = each.doing.held if each.doing else None
     if held is not None and held.holder is not None:
         return any(one is not each and one.key == (each.member.host, held.holder) for one in others)
-    works = [one for one in others if one.doing and (one.doing.works or one.doing.unproved)]
-    return each.doing is not None and each.doing.polls and any(one is not each for one in works)
+    others = [one for one in others if one is not each]
+    works = any(do.works or (do.unproved and not do.polls) for one in others if (do := one.doing))
+    return works and each.doing is not None and each.doing.polls
 
 
 def _outside_as_well(standings: Sequence[RankStanding]) -> tuple[str, ...]:
@@ -337,10 +339,6 @@ def _perhaps_outside(case: HangCase, chosen: Sequence[RankStanding]) -> tuple[st
     wait = "it waits" if len(ranks) == 1 else "they wait"
     said = f"{ranks_text(ranks, most=4)} may be outside as well: no stack shows what {wait} for"
     return (said,) if ranks else ()
-
-
-def _polls(each: RankStanding) -> bool:
-    return not each.frames and threads.polls(threads.main(each.member.b))
 
 
 def _culprit(each: RankStanding) -> HangCulprit:
@@ -413,7 +411,8 @@ def _below(case: HangCase) -> HangFinding:
     if case.job.missing or case.away:
         said = "Every rank that was found waits in the same operation."
         return HangFinding(sentence=said, notes=tuple(_away(case)))
-    what = "the devices or the network between them" if _on_device(case) else "the network or the library"
+    what = "the network or the library" if len(case.job.hosts) > 1 else "the library"
+    what = "the devices or the network between them" if _on_device(case) else what
     said = f"Every rank waits in the same operation: the fault is below Python, in {what}"
     return HangFinding(sentence=f"{said}, unless their arguments differ.", below=True)
 
@@ -439,12 +438,15 @@ def _by_connections(case: HangCase) -> HangFinding | None:
     if inside and len(ends) == 1:  # as with a mismatch: those that wait for it may be wrong as well
         ends = [*ends, *(of for of, to in case.edges if to in ends)]
         words = "waits for another rank, or is waited for"
-    named = tuple(each.named(Cause.LAST, words) for each in case.upright if each.key in ends)
+    told = {each.key: each for each in case.told(case.outside)}
+    of = [each for each in case.upright if each.key in ends]
+    named = tuple(_culprit(told[e.key]) if e.key in told else e.named(Cause.LAST, words) for e in of)
     if not named:
         return None
+    works = all(e.key in told and (do := told[e.key].doing) and do.works for e in of)
     sure = HangConfidence.UNDECIDED if cycle or inside or len(named) > 1 else HangConfidence.SUSPECT
     said = "Only the connections show who waits for whom."
-    return HangFinding(named, sure, accuses=False, sentence=said)
+    return HangFinding(named, sure, works=works, accuses=False, sentence=said, standings=(*told.values(),))
 
 
 def _nobody(case: HangCase, limit: float) -> HangFinding:

@@ -52,6 +52,7 @@ class Cause(str, Enum):
     FORK = "waits for a lock held over a fork"
     LEFT = "has left and cannot exit"
     INPUT = "waits for input"
+    TYPES = "waits for somebody to type"
     TERMINAL = "waits for its terminal"
     WRITES = "moves data"
     IMPORTS = "imports"

@@ -22,8 +22,6 @@ _EXITS = {
     "_exit_function": "/multiprocessing/util.py",
 }
 """Functions that Python calls when the program is over, with their files."""
-PRIVATE = 0x80
-"""The flag of a futex that no other process uses."""
 
 
 def leaves(frames: Sequence[Frame]) -> bool:
@@ -67,6 +65,4 @@ def forked_with_lock(child: JobMember, parent: JobMember) -> bool:
     if child.command != parent.command or len(calls) != 1 or not all(looks):
         return False
     main = threads.main(child.b)
-    call = next(iter(calls))
-    private = len(call) > 2 and call[2].startswith("0x") and int(call[2], 16) & PRIVATE
-    return threads.in_futex(main) and not threads.waits_with_limit(main) and bool(private)
+    return threads.in_futex(main) and not threads.waits_with_limit(main) and threads.shares(main) is False

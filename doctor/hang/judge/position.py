@@ -121,7 +121,7 @@ def _by_stack(look: Look, member: JobMember, frames: Sequence[Frame]) -> LookPos
     library = frames[:cut]
     if any(frame.file.startswith("<frozen importlib") for frame in library):
         return LookPosition(False, "stack")
-    if operation := collective_of(library):
+    if operation := collective_of(frames):
         return LookPosition(True, "stack", operation)
     if in_backward(library):
         return _ask(look, member, "backward")

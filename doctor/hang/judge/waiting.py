@@ -8,6 +8,7 @@ from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.locks import waits_for_lock
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
 from doctor.live import threads
+from doctor.live.collectives import started_beside
 from doctor.live.evidence import Connection, Frame, JobMember, Look, Thread
 from doctor.live.onhost.descriptors import OF_COLLECTIVES
 from doctor.live.places import frames_of, main_thread, place_of, user_frame, user_index
@@ -65,7 +66,7 @@ def waits_for(
         return locked
     found = _waits_for(member, frames, ranks)
     if found.cause is Cause.SLEEPS and did.woken:
-        found = replace(found, polls=True)
+        found = replace(found, words="sleeps again and again", polls=True)
     doubt = "" if found.unproved else _doubt(found, member, did, apart, ranks)
     return doubted(found, doubt) if doubt else found
 
@@ -87,7 +88,8 @@ def _doubt(found: Activity, member: JobMember, did: Progress, apart: float, rank
         return ", and goes from line to line"
     if did.other_thread and found.cause is not Cause.GIL:
         return "; another thread of it works"
-    if found.cause is Cause.STORAGE and (did.woken or _flushes(member)):
+    flushes = threads.in_kernel(member.b, _FLUSHES) and not threads.in_kernel(member.b, _DEAD_STORAGE)
+    if found.cause is Cause.STORAGE and (did.woken or flushes):
         return SLOW
     if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
         return ", and runs now and then"
@@ -109,7 +111,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     waits = main.waits if main else ""
     gil = _holds_gil(member)
     if _debugs(frames):
-        return Activity(Cause.INPUT, "waits in a Python debugger for somebody to type")
+        return Activity(Cause.TYPES, "waits in a Python debugger for somebody to type")
     if threads.in_kernel(look, _FILE_LOCKS):
         words = f"waits for a lock on a file{_named_files(look)}"
         return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
@@ -133,18 +135,22 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     if threads.in_kernel(look, _READS_PIPE) and main and main.asks:
         return _local_answer(main.asks)
     if threads.in_kernel(look, _READS_PIPE):
-        return Activity(Cause.PIPE, "reads a pipe that stays empty")
+        fills = ", which its parent or another rank may fill" if started_beside(frames) else ""
+        return Activity(Cause.PIPE, f"reads a pipe that stays empty{fills}", unproved=bool(fills))
     reads_child = threads.polls(main) and _talks(frames, ("/subprocess.py",))
     if reads_child or ("do_wait" in waits and "futex" not in waits):
         return Activity(Cause.CHILD, "waits for a child process")
     if threads.in_futex(main):
         if holder := _gil_holder(member):
             return Activity(Cause.GIL, f"waits for the GIL, which another thread of it holds at {holder}")
+        if threads.shares(main) and started_beside(frames):
+            words = "waits for a lock of multiprocessing, which another rank may hold"
+            return Activity(Cause.LOCK, words, unproved=True, polls=True)
         return Activity(
             Cause.LOCK, "waits for a lock" + ("" if frames else " or another thread"), certain=bool(frames)
         )
     if _types(look, main, frames):
-        return Activity(Cause.INPUT, "waits for somebody to type")
+        return Activity(Cause.TYPES, "waits for somebody to type")
     peer = asked(member, ranks)
     others = next(elsewhere(member, look, ranks), None)
     talks = _talks(frames) if frames else threads.polls(main)
@@ -171,7 +177,7 @@ def _full_pipe(end: str, *, certain: bool) -> Activity:
 def _at_terminal(path: str, main: Thread) -> Activity:
     if main.syscall[:1] in (("write",), ("writev",)):
         return Activity(Cause.TERMINAL, f"writes to the terminal {path}, which is stopped")
-    return Activity(Cause.INPUT, "waits for somebody to type")
+    return Activity(Cause.TYPES, "waits for somebody to type")
 
 
 def _answer(peer: Connection | None) -> Activity:
@@ -190,10 +196,6 @@ def _local_answer(asks: Sequence[str]) -> Activity:
 
 def _may_answer(peer: Connection) -> bool:
     return min(peer.last_sent, peer.last_received) < 1000 * PATIENCE
-
-
-def _flushes(member: JobMember) -> bool:
-    return threads.in_kernel(member.b, _FLUSHES) and not threads.in_kernel(member.b, _DEAD_STORAGE)
 
 
 def _talks(frames: Sequence[Frame], libraries: Sequence[str] = _TALKS) -> bool:

@@ -31,7 +31,8 @@ def _with_opinions(
     by_processes: HangFinding, found: HangFinding, heard: Sequence[WeighedOpinion]
 ) -> HangFinding:
     strong = [each for each in heard if each.opinion.trust is Trust.STRONG]
-    contrary = [each for each in strong if _contradicts(each) and each.opinion.kind is not OpinionKind.MOVES]
+    settled = [each for each in strong if each.opinion.kind is not OpinionKind.MOVES]
+    contrary = [each for each in settled if len(each.against) > len(each.opinion.against)]  # by the processes
     if contrary:
         said = f"It is not decided who keeps the job waiting: {contrary[0].against[0]}."
         return replace(found, accuses=False, confidence=HangConfidence.UNDECIDED, sentence=said)
@@ -53,11 +54,6 @@ def _blames_no_more(said: Opinion, found: HangFinding) -> bool:
     """Whether it blames only ranks that the processes name as well."""
     among = all(any(_same(each, subject) for each in found.named) for subject in said.subjects)
     return said.kind is OpinionKind.BLAMES and among and not said.more
-
-
-def _contradicts(heard: WeighedOpinion) -> bool:
-    """Whether it contradicts the processes, not only another opinion."""
-    return len(heard.against) > len(heard.opinion.against)
 
 
 def _compared_with_processes(case: HangCase, found: HangFinding, said: Opinion) -> WeighedOpinion:

@@ -85,7 +85,7 @@ def _parent(rank: JobMember) -> tuple[int, ...]:
 
 
 def _job(part: JobPart, seen: dict[str, HostEvidence]) -> RunningJob:
-    ranks = _numbered(_counted(ranks_of(part.members)), part.world)
+    ranks = _numbered(_counted(_meeting(ranks_of(part.members))), part.world)
     ranks.sort(key=lambda each: (each.rank is None, each.rank or 0, each.host, each.pid))
     here = {each.host for each in ranks}
     world = part.world
@@ -105,6 +105,14 @@ def _job(part: JobPart, seen: dict[str, HostEvidence]) -> RunningJob:
         bound=part.bound & {key(each) for each in ranks},
         stray=part.stray,
     )
+
+
+def _meeting(ranks: list[JobMember]) -> list[JobMember]:
+    """The ranks. If none says where they meet, that is where all of them call one that runs a store."""
+    known = any(each.master for each in ranks)
+    ends = {end.local for of in ranks if _runs_store(of) for look in of.looks for end in look.connections}
+    met = ends.intersection(*({end.peer for look in of.looks for end in look.connections} for of in ranks))
+    return ranks if known or len(met) != 1 else [replace(each, master=min(met)) for each in ranks]
 
 
 def _counted(ranks: list[JobMember]) -> list[JobMember]:

@@ -107,7 +107,8 @@ def target_of(job: StartingJob, each: Starter) -> Target | None:
     own, address = each.host, each.master.address.strip("[]")
     if is_loopback_name(address):
         return Target(own, address, itself=True)
-    found = (address,) if is_ip(address) else _resolved(job, own, address)
+    resolved = (one.addresses for one in job.host(own).names if one.name == address)
+    found = (address,) if is_ip(address) else next(resolved, ())
     if not found:
         return None
     if any(one.startswith(HERE) for one in found):
@@ -116,10 +117,6 @@ def target_of(job: StartingJob, each: Starter) -> Target | None:
         return None
     homes = [host.host for host in job.seen if set(found) & {*host.addresses}]
     return Target(own if own in homes else homes[0] if homes else "", found[0])
-
-
-def _resolved(job: StartingJob, host: str, name: str) -> tuple[str, ...]:
-    return next((one.addresses for one in job.host(host).names if one.name == name), ())
 
 
 def unresolved(job: StartingJob, each: Starter) -> str:

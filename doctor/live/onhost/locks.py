@@ -7,7 +7,7 @@ import os
 import re
 import stat
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from doctor.live.onhost import proc, source
@@ -82,7 +82,9 @@ def of(item: "tuple[int, str, Any, Sequence[tuple[str, str]], Sequence[Entry]]")
         if known and pid not in holders.get(file, ()) and file not in asked.values():
             found[file] = _lock(path, kinds.get(file, ""), by, known)
     for file, lock in found.items():
-        pids = _alive(holders.get(file, ())) or _keepers(pid, file)
+        held = holders.get(file, ())
+        pids = {each for each in held if each > 0 and os.path.exists(f"{proc.PROC}/{each}/stat")}
+        pids = pids or _keepers(pid, file)
         lock["holders"] = [one for one in map(_holder, sorted(pids)[:MOST_HOLDERS]) if one]
     return list(found.values())[:MOST]
 
@@ -129,10 +131,6 @@ def _named(pid: int, inside: str, path: str, rights: Any) -> "os.stat_result | N
             about = os.stat(inside + path)
         return about if stat.S_ISREG(about.st_mode) else None
     return None
-
-
-def _alive(pids: "Iterable[int]") -> "set[int]":
-    return {pid for pid in pids if pid > 0 and os.path.exists(f"{proc.PROC}/{pid}/stat")}
 
 
 def _keepers(own: int, file: str) -> "set[int]":

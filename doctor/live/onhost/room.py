@@ -18,13 +18,8 @@ def weight(line: bytes) -> int:
     """The approximate memory of a line after decoding. Small values take more than their text, and one
     character beyond 16 bits makes its whole text four bytes wide.
     """
-    wide = WIDE if b"\\ud" in line or not _is_ascii(line) else 1
+    wide = WIDE if b"\\ud" in line or line.translate(None, _ASCII) else 1  # bytes.isascii needs Python 3.7
     return wide * max(LINE, len(line), VALUE * line.count(b","), GROUP * line.count(b"{"))
-
-
-def _is_ascii(line: bytes) -> bool:
-    """The same as bytes.isascii, which needs Python 3.7."""
-    return not line.translate(None, _ASCII)
 
 
 class Room:

@@ -93,8 +93,39 @@ class TestAChild:
         works = seen(state="R", cpu=(0, 150))
         assert doing(works, [seen(state="T", pid=9, helps=7)], 2.0).cause is Cause.COMPUTES
 
+    def test_that_sleeps_while_another_process_is_to_answer_is_named_and_not_accused(self) -> None:
+        rank, idle = seen("unix_stream_read_generic"), seen("anon_pipe_read", pid=8, helps=7)
+        found = doing(rank, [seen("hrtimer_nanosleep", pid=9, helps=7), idle], 2.0)
+        assert (found.pid, found.unproved, found.certain) == (9, True, False)
+        assert found.words == (
+            "waits for another process to answer; its child 9 sleeps in forward, train.py:57"
+        )
+        assert doing(rank, [idle], 2.0).words == "waits for another process to answer"
+        typed = seen("n_tty_read")
+        assert doing(typed, [seen("hrtimer_nanosleep", pid=9, helps=7)], 2.0).cause is Cause.TYPES
+
     def test_of_another_rank_excuses_nobody(self) -> None:
         assert not doing(self.RANK, [seen(state="R", cpu=(0, 150), pid=9, helps=8, stack=())], 2.0).unproved
+
+
+def test_a_lock_of_multiprocessing_may_be_held_by_another_rank() -> None:
+    """Ranks of one parent share it; one that a rank made for its own children is not such a lock."""
+    started = Frame(name="BaseProcess.run", file="/usr/lib/python3.11/multiprocessing/process.py", line=108)
+    for stack, call, unproved in (
+        ((FORWARD, started), "0x109", True),
+        ((FORWARD, started), "0x189", False),
+        ((FORWARD, MAIN), "0x109", False),
+    ):
+        found = doing(seen("futex_do_wait", syscall=("futex", "0x7f1a", call), stack=stack), (), 2.0)
+        assert (found.cause, found.unproved, found.polls) == (Cause.LOCK, unproved, unproved)
+
+
+def test_a_queue_of_multiprocessing_may_be_filled_by_another_rank() -> None:
+    started = Frame(name="BaseProcess.run", file="/usr/lib/python3.11/multiprocessing/process.py", line=108)
+    found = doing(seen("anon_pipe_read", stack=(FORWARD, started)), (), 2.0)
+    assert (found.cause, found.unproved) == (Cause.PIPE, True)
+    assert found.words == "reads a pipe that stays empty, which its parent or another rank may fill"
+    assert not doing(seen("anon_pipe_read"), (), 2.0).unproved
 
 
 def test_a_slow_checkpoint_is_work() -> None:
@@ -206,12 +237,12 @@ class TestSomebodyIsToType:
     )
     def test_at_a_terminal(self, member: JobMember) -> None:
         said = doing(member, (), 2.0)
-        assert (said.cause, said.words) == (Cause.INPUT, "waits for somebody to type")
+        assert (said.cause, said.words) == (Cause.TYPES, "waits for somebody to type")
 
     def test_in_a_debugger(self) -> None:
         said = doing(seen("do_select", stack=self.PDB), (), 2.0)
         assert (said.cause, said.words) == (
-            Cause.INPUT,
+            Cause.TYPES,
             "waits in a Python debugger for somebody to type",
         )
 

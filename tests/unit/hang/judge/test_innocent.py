@@ -236,7 +236,7 @@ def test_an_endless_loop_and_long_work_look_alike(does: str) -> None:
     assert found.sentence == (
         "Rank 1 on node1 has computed for 200 s; if its steps are shorter than that, it is an endless loop."
     )
-    assert not any("the network is not the cause" in each for each in advice_of(found).do)
+    assert not any("the network between the ranks is not the cause" in each for each in advice_of(found).do)
 
 
 def test_who_works_hides_nobody_who_does_not() -> None:
@@ -255,9 +255,25 @@ def test_who_polls_may_wait_for_one_that_works(works: str, code: int) -> None:
     """As for the lock on a cache, which the first rank of each host fills."""
     found = judge(changed(evidence([works, "waits", "sleeps", "waits"]), polls, 2))
     assert (found.exit_code, named(found), found.culprits) == (code, [0], ())
-    assert found.notes == ("rank 2 on node2 is outside as well: it sleeps",)
+    assert found.notes == ("rank 2 on node2 is outside as well: it sleeps again and again",)
     alone = judge(changed(evidence(["waits", "waits", "sleeps", "waits"]), polls, 2))
     assert (alone.exit_code, named(alone)) == (1, [2])
+
+
+def test_two_that_wait_for_a_lock_of_ranks_do_not_excuse_each_other() -> None:
+    """Nobody who works is seen: it is not said that the job waits for somebody who does."""
+    seen = evidence(["waits", "sleeps", "sleeps"])
+    started = Frame(name="BaseProcess.run", file="/usr/lib/python3.11/multiprocessing/process.py", line=108)
+
+    def locked(look: Look) -> Look:
+        main = replace(look.threads[0], waits="futex_do_wait", syscall=("futex", "0x7f1a", "0x109"))
+        stack = replace(look.python[0], frames=(*look.python[0].frames, started))
+        return replace(look, threads=(main, *look.threads[1:]), python=(stack, *look.python[1:]))
+
+    for rank in (1, 2):
+        seen = changed(seen, lambda m: replace(m, a=locked(m.a), b=locked(m.b)) if m.a and m.b else m, rank)
+    found = judge(seen)
+    assert (found.exit_code, named(found), found.culprits) == (3, [1, 2], ())
 
 
 def test_data_that_came_between_the_looks_is_a_move() -> None:

@@ -297,7 +297,7 @@ def test_one_that_tries_again_may_run_in_one_of_the_looks() -> None:
     runs = at_last(member, lambda each: replace(with_main(each, waits=""), state="R"))
     for each in (member, runs):
         found = doing(each, (), 2.0)
-        assert (found.cause, kind(found), found.words) == (Cause.SLEEPS, "stands", "sleeps")
+        assert (found.cause, kind(found), found.words) == (Cause.SLEEPS, "stands", "sleeps again and again")
 
 
 def test_storage_that_answers_now_and_then() -> None:

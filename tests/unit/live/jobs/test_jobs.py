@@ -139,11 +139,13 @@ def test_the_only_rank_without_a_number_has_the_only_number_left() -> None:
 
 
 def test_a_local_process_that_was_not_recognised_may_be_a_rank() -> None:
-    """Then nobody says "every rank" or "below Python"."""
+    """Then nobody says "every rank" or "the arguments"."""
     seen = evidence(["waits", "waits", "waits"], ["node1"])
-    assert "below Python" in judge(seen).sentence
+    assert "in the library, unless their arguments differ" in judge(seen).sentence
     seen = changed(seen, lambda m: replace(m, rank=None, world=None, job="started by process 9 on node1"))
-    assert "below Python" in judge(seen).sentence, "all their connections lead to ranks"
+    assert "in the library, unless their arguments differ" in judge(seen).sentence, (
+        "all their connections lead to ranks"
+    )
     (host,) = seen.hosts
     left = replace(host, members=host.members[:2], addresses=("10.0.0.1",))
     found = judge(replace(seen, hosts=(left,)))

@@ -213,19 +213,19 @@ def _devices_beyond(
 
 def _against_table(names: LaunchNames, path: str, devices_by_rank: Mapping[int, int]) -> Iterator[Problem]:
     """DEVICE_ID and the rank table must name the same device."""
-    for clash in device_conflicts(names.launch, devices_by_rank):
+    for told, rank, device, expected in device_conflicts(names.launch, devices_by_rank):
         yield names.problem(
-            [clash.told],
-            f"rank {clash.rank}",
+            [told],
+            f"rank {rank}",
             "DEVICE_ID is not the device that the rank table has for this rank",
-            expected=f"DEVICE_ID={clash.expected} for rank {clash.rank}",
-            actual=f"DEVICE_ID={clash.device}, for {clash.told.source}",
-            where=_places(names, [clash.told], clash.device),
+            expected=f"DEVICE_ID={expected} for rank {rank}",
+            actual=f"DEVICE_ID={device}, for {told.source}",
+            where=_places(names, [told], device),
             evidence=(
-                *names.evidence([clash.told], "DEVICE_ID"),
-                Evidence(path, f"rank {clash.rank} has device {clash.expected}"),
+                *names.evidence([told], "DEVICE_ID"),
+                Evidence(path, f"rank {rank} has device {expected}"),
             ),
-            commands=(f"export DEVICE_ID={clash.expected}",),
+            commands=(f"export DEVICE_ID={expected}",),
         )
 
 

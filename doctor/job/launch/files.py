@@ -4,7 +4,7 @@ import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,6 @@ from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
 from doctor.job.launch.sizes import sizes_in
-from doctor.job.launch.slips import Slip
 from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.launch.unknowns import other_jobs
 from doctor.job.launch.variables import kept
@@ -41,18 +40,14 @@ NOT_KNOWN = "contains no variable of a job, and what `{}` starts is not known"
 NOT_OF_A_LAUNCH = "is neither the configuration of a launcher nor a Kubernetes manifest"
 
 
-def no_slots(_: Path) -> Mapping[str, int]:
-    return {}
-
-
-def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated: bool = False) -> Launch:
+def read_launch_files(paths: Sequence[Path], slots: Slots = lambda _: {}, allocated: bool = False) -> Launch:
     """The contents of all files together; `slots` reads the hostfiles that they mention. `allocated`: they
     are started in an allocation.
 
     Raises InputErrors with every mistake of every file.
     """
     paths = list({os.path.realpath(path): path for path in paths}.values())
-    read: list[_FileContents] = []
+    read: list[Launch] = []
     mistakes: list[Mistake] = []
     names = _names(paths)
     for path, name in zip(paths, names, strict=True):
@@ -63,7 +58,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
             continue
         read.append(one)
     told = [replace(each, hostless=each.hostless and not allocated) for one in read for each in one.told]
-    sizes = [each for one in read for each in one.sizes]
+    sizes = [one.sizes for one in read if any(each.command for each in one.told)]
     told = told or [ProcessEnv(name, None, {}, whole=False) for name in names[:1]]
     refuse(
         mistakes,
@@ -81,8 +76,13 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = no_slots, allocated:
         mentioned=tuple(each for one in read for each in one.mentioned),
         slips=tuple(each for one in read for each in one.slips),
         needs=tuple(dict.fromkeys(each for one in read for each in one.needs))[:MOST_NEEDS],
-        sizes=sizes[0] if sizes and all(each == sizes[0] for each in sizes) else {},
+        sizes=_agreed(sizes),
     )
+
+
+def _agreed(sizes: Sequence[Mapping[str, int]]) -> Mapping[str, int]:
+    """Those that are the same for all commands or files."""
+    return sizes[0] if sizes and all(each == sizes[0] for each in sizes) else {}
 
 
 def _names(paths: Sequence[Path]) -> list[str]:
@@ -91,30 +91,14 @@ def _names(paths: Sequence[Path]) -> list[str]:
     return short if len(set(short)) == len(short) else [str(path) for path in paths]
 
 
-@dataclass(frozen=True, slots=True)
-class _FileContents:
-    """The contents of one file: its processes, the tables it leaves behind, what was not understood (in
-    words), the ports and addresses in its text, variables that no rank gets, the sizes in each command, and
-    the paths that every host must have.
-    """
-
-    told: Sequence[ProcessEnv]
-    beside: Sequence[NearbyTable] = ()
-    unread: Sequence[str] = ()
-    mentioned: Sequence[EndpointMention] = ()
-    slips: Sequence[Slip] = ()
-    sizes: Sequence[Mapping[str, int]] = ()
-    needs: Sequence[str] = ()
-
-
-def _read_file(path: Path, name: str, slots: Slots) -> _FileContents:
+def _read_file(path: Path, name: str, slots: Slots) -> Launch:
     text = read_text(path, LIMIT)
     dos, text = "\r\n" in text, text.replace("\r\n", "\n")
     file, home = str(path), os.path.dirname(os.path.abspath(path))
     if path.suffix.lower() in (".yaml", ".yml"):
         return _read_yaml(text, file, name, home, slots)
     if is_dump(text):
-        return _FileContents([_of_variables(file, name, *read_dump(text))])
+        return Launch(name, (_of_variables(file, name, *read_dump(text)),), complete=False)
     try:
         script = read_script(text, home, _read_sourced)
     except ShellError as error:
@@ -122,9 +106,8 @@ def _read_file(path: Path, name: str, slots: Slots) -> _FileContents:
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
         script = ShellScript((), {})
     if not script.lines and is_env_file(text):
-        return _FileContents(
-            [_of_variables(file, name, read_env_file(text))], mentioned=_mentions(text, name)
-        )
+        told = _of_variables(file, name, read_env_file(text))
+        return Launch(name, (told,), complete=False, mentioned=_mentions(text, name))
     found = _of_script(script, text, file, name, home, slots)
     if cut := _cut_line(script, text):
         message = "ends with a backslash and a blank: the shell does not join it with the next line"
@@ -143,7 +126,7 @@ def _cut_line(script: ShellScript, text: str) -> int | None:
     return next((number for number, line in lines if re.search(r"\\[ \t]+$", line)), None)
 
 
-def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _FileContents:
+def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> Launch:
     """A configuration of a launcher, or a Kubernetes manifest."""
     commands = script_of(text, file)
     for launcher in () if commands is not None else LAUNCHERS:
@@ -159,12 +142,10 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> _Fil
     default = (
         [EndpointMention("port", PORT, 0, "a PyTorchJob's default", name)] if has_default_port(text) else []
     )
-    return replace(found, told=told, mentioned=[*default, *_mentions(text, name)])
+    return replace(found, told=tuple(told), mentioned=(*default, *_mentions(text, name)))
 
 
-def _of_script(
-    script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots
-) -> _FileContents:
+def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> Launch:
     lines, others = one_launch(script.lines)
     mentions = _mentions(text, name, [(one.line, " ".join(one.words)) for one in lines])
     marks = marks_in(text)
@@ -185,23 +166,26 @@ def _of_script(
         for folder in dict.fromkeys(filter(None, gone))
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
-    slips = [replace(each, file=name, words=redact(each.words)) for each in script.slips]
+    slips = tuple(replace(each, file=name, words=redact(each.words)) for each in script.slips)
     scheduled = is_scheduled(script.text)
     found, beside = _find_tables(told, script.copied, name)
-    return _FileContents(
-        found,
-        beside,
-        unread,
-        mentions,
-        slips=[] if scheduled else slips,
-        sizes=[sizes_in(one.words, script.text, partial(_read_of, one, script.text)) for one in lines],
+    sizes = [sizes_in(one.words, script.text, partial(_read_of, one, script.text)) for one in lines]
+    return Launch(
+        name,
+        tuple(found),
+        complete=False,
+        beside=tuple(beside),
+        unread=tuple(unread),
+        mentioned=mentions,
+        slips=() if scheduled else slips,
+        sizes=_agreed(sizes),
         needs=script.needs if lines and not scheduled else (),
     )
 
 
-def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> list[EndpointMention]:
+def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> tuple[EndpointMention, ...]:
     found = (*mentioned(text), *own_values(text, commands))
-    return [replace(each, file=name, words=redact(each.words)) for each in found]
+    return tuple(replace(each, file=name, words=redact(each.words)) for each in found)
 
 
 def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:

@@ -1,7 +1,7 @@
 """Ranks of a launch that are duplicate, missing or impossible, according to its processes."""
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.devices import EVERY_VISIBLE
@@ -25,19 +25,12 @@ MOST_RANKS = 200_000
 """The most ranks of a job; a larger number is a mistake."""
 
 
-@dataclass(frozen=True, slots=True)
-class Clash:
-    """A rank whose device differs from its device in the rank table."""
-
-    told: ProcessEnv
-    rank: int
-    device: int
-    expected: int
-
-
-def device_conflicts(launch: Launch, devices_by_rank: Mapping[int, int]) -> tuple[Clash, ...]:
-    """Ranks whose DEVICE_ID contradicts the table. With visible devices, the number has another meaning."""
-    found = []
+def device_conflicts(
+    launch: Launch, devices_by_rank: Mapping[int, int]
+) -> Iterator[tuple[ProcessEnv, int, int, int]]:
+    """Ranks whose DEVICE_ID contradicts the table: each with its rank, its device and that of the table. With
+    visible devices, the number has another meaning.
+    """
     for told in ranks_of(launch):
         rank = rank_of(told)
         said = LaunchNumber("DEVICE_ID", told.env.get("DEVICE_ID", ""))
@@ -45,8 +38,7 @@ def device_conflicts(launch: Launch, devices_by_rank: Mapping[int, int]) -> tupl
             continue
         expected = devices_by_rank.get(rank.value)
         if expected is not None and expected != said.value:
-            found.append(Clash(told, rank.value, said.value, expected))
-    return tuple(found)
+            yield told, rank.value, said.value, expected
 
 
 def visible_devices(told: ProcessEnv) -> str | None:

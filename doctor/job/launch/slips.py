@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
+from difflib import get_close_matches
 from typing import Literal
 
 from doctor.job.launch.launcher import LaunchCommand
@@ -64,17 +64,14 @@ class SlipsOf:
                 yield Slip("program", known.name, *self._place(rf"\b{known.name}\b"))
             own = {full: called for full, called in known.options.values.items() if called}
             for name in command.strange:
-                close = ((SequenceMatcher(None, name, full).ratio(), full) for full in own)
-                ratio, like = max(close, default=(0.0, ""))
-                if ratio >= _ALIKE_OPTION and own[like] not in command.options:
-                    place = self._place(rf"--{name}\b".replace("_", "[_-]"))
+                like = "".join(get_close_matches(name, own, 1, _ALIKE_OPTION))
+                if like and own[like] not in command.options:
+                    place = self._place("--" + re.escape(name).replace("_", "[_-]"))
                     yield Slip("option", f"--{name}", *place, like=f"--{like}")
 
     def _like(self, name: str) -> str:
-        close = ((SequenceMatcher(None, name, each).ratio(), each) for each in self._set)
-        return max(
-            (pair for pair in close if pair[0] >= _ALIKE and self._is_only_set(pair[1])), default=(0, "")
-        )[1]
+        close = get_close_matches(name, self._set, max(len(self._set), 1), _ALIKE)
+        return next(filter(self._is_only_set, close), "")
 
     def _is_only_set(self, name: str) -> bool:
         return name in self._set and re.search(rf"\b{name}\b(?!\+?=)", self._text) is None

@@ -47,7 +47,8 @@ _GREP = re.compile(
 """What grep puts in front of a line: a file and a number, with colons or, for a neighbour, hyphens."""
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _NO_TASK = re.compile(
-    r" {0,4}\d{1,6}: (?:srun: |Test command: |Working Directory: |Test timeout computed to be: )"
+    r" {0,4}\d{1,6}: (?:srun: |Test command: |Working Directory: |Test timeout computed to be: "
+    r"|\[(?:==========|----------| RUN      )\] )"
 )
 """srun labels the lines of tasks, and never its own: the label is of another program, such as ctest."""
 _OWN_RANK = re.compile(r"\[rank(\d{1,6})\]|\(rank (\d{1,6}) in comm 0\)")

@@ -117,7 +117,7 @@ def _like_path(word: str) -> bool:
         return True
     if _SPACE.search(word):
         return rooted and ": " not in word
-    return rooted or _SUFFIX.search(word) is not None
+    return rooted or word.endswith("/") or _SUFFIX.search(word) is not None
 
 
 def _near(word: str) -> str:

@@ -29,6 +29,8 @@ _REDIRECTION = re.compile(r"[|&]*[<>]+[|&]*")
 Words = list[str]
 FILTERS = ("ssh", "grep", "tail", "head")
 VENDORS = (*" ".join(OF_A_VENDOR.values()).split(),)
+WIDTHS = (80, 100)
+"""Those of the pages that are read; the narrow ones are few."""
 ON_PAGES_OF_LOGS = (*VENDORS, *" ".join(OF_A_FAMILY.values()).split())
 _WORDS = (
     "doctor|ssh|srun|sudo|kill|journalctl|cat|ls|grep|py-spy|gdb|strace|iostat|kubectl|docker|apt|yum|dnf"
@@ -90,7 +92,22 @@ def missing(line: str, also: Iterable[str] = ()) -> list[str]:
 def typed_in(text: str) -> list[str]:
     """The commands that a page says to type."""
     blocks = [*_OF_A_REMEDY.findall(text), *_PROVES.findall(text)]
-    return [*_ON_A_CARD.findall(text), *(line.strip() for block in blocks for line in block.splitlines())]
+    on_cards = (
+        found[1] for found in _ON_A_CARD.finditer(text) if not _goes_on(text[: found.start()], found[0])
+    )
+    return [*on_cards, *(line.strip() for block in blocks for line in block.splitlines())]
+
+
+def _goes_on(above: str, line: str) -> bool:
+    """Whether the line is the rest of a sentence: it ends as one, or its first word had no room above."""
+    if not line.startswith(" " * 17):
+        return False
+    before, word = above.rstrip("\n").rpartition("\n")[2], line.split()[0]
+    needs = len(before) + len(word)
+    had_no_room = any(width - 12 < needs <= width + (width - 80) for width in WIDTHS)
+    ended = before.endswith((".", ":")) or _ON_A_CARD.match(before)
+    rest = line.endswith((".", ",", ";")) or line.count(")") > line.count("(")
+    return rest or (had_no_room and not ended)
 
 
 def refused(lines: Iterable[str], also: Iterable[str] = VENDORS) -> list[str]:

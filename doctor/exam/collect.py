@@ -127,6 +127,7 @@ class Collection:
     def recording(self) -> Recording:
         order = self.order
         names = [host.name for host in order.hosts]
+        done = self.heard.keys() | self.unreached.keys()
         return Recording(
             schema=SCHEMA,
             tool=__version__,
@@ -147,7 +148,7 @@ class Collection:
             mesh=self.mesh,
             offered=self.offered,
             mesh_mode=order.mesh,
-            unfinished=self._outstanding(),
+            unfinished=tuple(name for name in names if name not in done),
             stopped_by=self.stopped_by,
             smoke=tuple(self.smoke),
             smoke_wanted=order.smoke,
@@ -159,10 +160,6 @@ class Collection:
     def read(self) -> Reading:
         self._read = read_recording(self.recording(), self._read, self.drafted)
         return self._read
-
-    def _outstanding(self) -> tuple[str, ...]:
-        done = self.heard.keys() | self.unreached.keys()
-        return tuple(host.name for host in self.order.hosts if host.name not in done)
 
     def left(self) -> float:
         """Seconds until the deadline of the whole run."""
@@ -219,9 +216,10 @@ class Collection:
         """The reason why a host has no answer; it is not blamed if the run ended early or was paused."""
         pause = self.pauses.longest
         if pause and why.kind in (*TOO_SLOW, UnreachedKind.LOST, UnreachedKind.JUMP):
-            return errors.paused(pause, why.summary).of(why.host)
+            seconds = errors.rounded(pause)
+            return errors.cannot("paused", errors.quoted(why.summary), seconds=seconds).of(why.host)
         if self.left() <= MOMENT and why.kind in TOO_SLOW:
-            return errors.cut_off(why.summary).of(why.host)
+            return errors.cannot("cut off", errors.quoted(why.summary)).of(why.host)
         return why
 
     def _mesh(self) -> None:

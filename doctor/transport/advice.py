@@ -13,41 +13,13 @@ from functools import partial
 
 from doctor.errors import UsageError
 from doctor.model import Host, UnreachedHost, UnreachedKind
+from doctor.text.hostprogram import table
 from doctor.text.nodeset import check_jump, check_user, is_host
 from doctor.transport.containers.command import ENGINES, flags
 from doctor.transport.containers.refusals import REFUSALS
 
-_ON_ITSELF = "   # on the host itself", "   # on the node itself"
-_FIXED = frozenset(
-    {
-        *("true", "uptime", "sh -c true", "cat /etc/hosts", "ip neigh show", "ls -l /bin/sh", "ulimit -a"),
-        *(
-            f"systemctl status {names}{where}"
-            for names in ("ssh sshd", "slurmd munge")
-            for where in _ON_ITSELF
-        ),
-        f"journalctl -u ssh -u sshd -n 50{_ON_ITSELF[0]}",
-        *("ssh-keygen -t ed25519", "grep -ri AllowTcpForwarding /etc/ssh"),
-        *("squeue --me", "srun --overlap --mpi=none -N 1 true"),
-    }
-)
-_FORMS = tuple(
-    tuple(form.split())
-    for form in (
-        "getent ahosts PLACE",
-        "ping -c 3 PLACE",
-        "ip route get PLACE",
-        "timeout 3 bash -c KNOCK",
-        "ssh-copy-id LOGIN",
-        "ssh-keygen -R KNOWN",
-        "ssh-keygen -f KNOWN_HOSTS -R KNOWN",
-        "ssh-keyscan PLACE",
-        "ssh-keyscan -p NUMBER PLACE",
-        "sed -n LINE FILE",
-        "scontrol show node PLACE",
-        "ps -o pid,stat,wchan:24,args -p NUMBERS",
-    )
-)
+(_, *_FIXED), (_, *_WORDED) = table(__file__, "advice.txt")
+_FORMS = [form.split() for form in _WORDED]
 _OPEN = " && echo open"
 _COMPARED = re.compile(r"(ssh-keyscan .*) >> (\S+|'[^'\n]*')   # compare it first")
 _PROSE = re.compile(r"[A-Za-z][^|<>$&\\\n]{0,300}")
@@ -87,7 +59,8 @@ def rebuilt(command: str) -> str | None:
         return None
     if words[0] == "ssh" and not knocks:
         return _over_ssh(words[1:])
-    fits = any(_fits(form, words) for form in _FORMS) or _adds(words) or _enters(words)
+    adds = words[0] == "ssh-add" and all(map(_is_file, words[1:]))
+    fits = any(_fits(form, words) for form in _FORMS) or adds or _enters(words)
     return command if fits and knocks is (words[0] == "timeout") else None
 
 
@@ -123,10 +96,6 @@ def _fits(form: Sequence[str], words: Sequence[str]) -> bool:
     return len(form) == len(words) and all(
         _HOLES[part](word) if part in _HOLES else part == word for part, word in zip(form, words, strict=True)
     )
-
-
-def _adds(words: Sequence[str]) -> bool:
-    return words[0] == "ssh-add" and all(map(_is_file, words[1:]))
 
 
 def _enters(words: Sequence[str]) -> bool:

@@ -59,7 +59,7 @@ class Descriptors:
                 elif waits:
                     self._news.wait()
                 else:
-                    raise errors.too_few_descriptors(self.limit)
+                    raise errors.cannot("few descriptors", limit=self.limit)
             self._held[host] = _Held(count)
             self._free -= count
 

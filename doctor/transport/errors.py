@@ -67,7 +67,8 @@ class CannotReach(Exception):
 
 
 def cannot(name: str, detail: str = "", to: Destination | None = None, **values: object) -> CannotReach:
-    """The failure of this name in reasons.txt, with its values."""
+    """The failure of this name in reasons.txt, with its values; {words} are the detail if none are given."""
+    values = {"words": detail} | values
     if to is not None:
         of_it = {"address": shlex.quote(to.address), "port": to.port, "user": to.user}
         values = of_it | {"ssh": to.ssh("-v"), "knock": knock(to)} | values
@@ -100,10 +101,6 @@ def shortage(error: BaseException | None) -> CannotReach | None:
     return None if what is None else cannot("out of", quoted(str(error)), what=what)
 
 
-def too_few_descriptors(limit: int) -> CannotReach:
-    return cannot("few descriptors", limit=limit)
-
-
 def _no_descriptors() -> CannotReach | None:
     """The failure if no file can be opened: code that reads names or keys then rarely reports the reason."""
     try:
@@ -112,10 +109,6 @@ def _no_descriptors() -> CannotReach | None:
     except OSError as error:
         return shortage(error)
     return None
-
-
-def paused(seconds: float, failed: str) -> CannotReach:
-    return cannot("paused", quoted(failed), seconds=rounded(seconds))
 
 
 def name_not_found(to: Destination, error: OSError) -> CannotReach:
@@ -138,7 +131,7 @@ def not_connected(to: Destination, error: OSError, seconds: float) -> CannotReac
         return cannot("refused", detail, to, place=place)
     if error.errno in NO_WAY_THERE:
         return cannot("no route", detail, to, words=os.strerror(error.errno or 0))
-    return cannot("not connected", detail, to, place=place, words=detail)
+    return cannot("not connected", detail, to, place=place)
 
 
 def no_banner(to: Destination, seconds: float, said: bytes) -> CannotReach:
@@ -160,10 +153,6 @@ def closed_at_once(to: Destination, tries: int, said: bytes) -> CannotReach:
     return cannot("closed at once", quoted(said), to, words=words, tries=tries)
 
 
-def not_ssh(to: Destination, words: str) -> CannotReach:
-    return cannot("not SSH", quoted(words), to, words=quoted(words))
-
-
 def handshake_slow(to: Destination, seconds: float, what: str) -> CannotReach:
     return cannot("slow handshake", "", to, what=what, seconds=rounded(seconds))
 
@@ -176,36 +165,15 @@ def too_slow(seconds: float, doing: str) -> CannotReach:
     return cannot("too slow", seconds=rounded(seconds), doing=doing)
 
 
-def no_turn() -> CannotReach:
-    return cannot("no turn")
-
-
-def cut_off(failed: str) -> CannotReach:
-    return cannot("cut off", quoted(failed))
-
-
-def no_session(to: Destination, words: str) -> CannotReach:
-    return cannot("no session", quoted(words), to, said=f" ({quoted(words)})" if words else "")
-
-
-def no_command(to: Destination) -> CannotReach:
-    return cannot("no command", "", to)
-
-
 def not_started(error: OSError) -> CannotReach:
     return shortage(error) or cannot("no shell", words=quoted(error.strerror or str(error)))
 
 
-def interrupted() -> CannotReach:
-    return cannot("interrupted")
-
-
 def explained(error: Exception) -> CannotReach:
     """Why a host could not be asked, or that this machine cannot ask any."""
-    own = shortage(error) or _no_descriptors()
-    return own or (error if isinstance(error, CannotReach) else broken_tool(error))
-
-
-def broken_tool(error: BaseException) -> CannotReach:
+    if (own := shortage(error) or _no_descriptors()) is not None:
+        return own
+    if isinstance(error, CannotReach):
+        return error
     kind = type(error).__name__
     return cannot("broken tool", quoted(f"{kind}: {error}", 400), words=kind)

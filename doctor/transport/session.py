@@ -7,7 +7,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
-from doctor.model import UnreachedKind
 from doctor.text.trace import trace
 from doctor.transport import Line, Script, SessionEnd, errors
 from doctor.transport.errors import CannotReach
@@ -194,19 +193,14 @@ class _Voice:
             if b"\n" in (out or self._begun):
                 self._say_lines()
             if len(self._begun) > LONGEST_LINE and not self._full:
-                raise _flood(TOO_LONG)
+                raise errors.cannot("flood", words=TOO_LONG)
             if self._complaints > MOST_STDERR:
-                raise _flood(TOO_MUCH)
+                raise errors.cannot("flood", words=TOO_MUCH)
             if not (out or err or full or self._full) and program.finished():
                 if self._begun:
                     self._say(bytes(self._begun))
                 if program.broken():
-                    raise CannotReach(
-                        UnreachedKind.LOST,
-                        "The connection broke while the host was working.",
-                        "Check the network between this machine and the host, "
-                        "and that the host did not restart.",
-                    )
+                    raise errors.cannot("lost at work")
                 return
             if self._full:
                 self._rung.wait()
@@ -223,16 +217,10 @@ class _Voice:
         start = 0
         while not self._full and (end := self._begun.find(b"\n", start)) >= 0:
             if end - start > LONGEST_LINE:
-                raise _flood(TOO_LONG)
+                raise errors.cannot("flood", words=TOO_LONG)
             self._say(bytes(self._begun[start:end]))
             start = end + 1
         del self._begun[:start]
 
     def _say(self, text: bytes) -> None:
         self._turns.add(self, Line(self._host, text))
-
-
-def _flood(what: str) -> CannotReach:
-    return CannotReach(
-        UnreachedKind.FLOOD, what, "Look at what its login files (~/.bashrc, /etc/profile.d) print."
-    )

@@ -48,7 +48,7 @@ class Turn:
         if self.deadline is None:
             now = time.monotonic()
             if now >= self._until:
-                raise errors.no_turn()
+                raise errors.cannot("no turn")
             self.deadline = min(now + self.seconds, self._until)
             self._begun()
         return self.deadline
@@ -204,8 +204,9 @@ class _Round:
             del self.turns[host]
             self._waiting.discard(host)
             doing = self._transport.give_up(host)
-            late = errors.no_turn() if turn.deadline is None else errors.too_slow(self._timeout, doing)
+            never = turn.deadline is None
+            late = errors.cannot("no turn") if never else errors.too_slow(self._timeout, doing)
             yield late.of(host)
         if now >= self._until:
-            yield from (errors.no_turn().of(host) for host in self._rest)
+            yield from (errors.cannot("no turn").of(host) for host in self._rest)
             self._rest.clear()

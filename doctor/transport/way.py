@@ -8,10 +8,11 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from itertools import groupby
 
 from doctor.job.needs import read_need
+from doctor.text.hostprogram import table
 from doctor.text.interpreter import to_type
 from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
 from doctor.text.option import LIVE
@@ -128,6 +129,7 @@ _SSH = frozenset(
     | {"--local", "--inventory", "--hostfile", "--connect-timeout", "--timeout"}
     | {"--pods", "--namespace", "--container", "--context"}
 )
+_ASKING = frozenset({"--exclude", "--rank-table", "--transport", "--allocate", "--python", "--fanout"})
 _LETTERS = (("--ssh-config", "-F"), ("--user", "-l"), ("--jump", "-J"), ("--port", "-p"))
 _TRAINING = ("--steps", "--tp", "--smoke-timeout")
 _EXAMINES = ("check", "smoke", "preflight", "accept")
@@ -140,14 +142,7 @@ def _takes(command: str, option: str) -> bool:
     if command == "ranktable check":
         return option in _SSH
     if command in ("facts", "hang", "slow", "logs"):
-        return option in _SSH | {
-            "--exclude",
-            "--rank-table",
-            "--transport",
-            "--allocate",
-            "--python",
-            "--fanout",
-        }
+        return option in _SSH | _ASKING
     if command in ("check", "smoke") and option in ("--no-smoke", *(_TRAINING if command == "check" else ())):
         return False
     return command in _EXAMINES
@@ -187,53 +182,28 @@ def _is_ours(option: Typed) -> bool:
     return len(value) == 1 and value[0].isprintable() and form(value[0])
 
 
-def _one_of(*words: str) -> Callable[[str], bool]:
-    return frozenset(words).__contains__
-
-
 def _looks(pattern: str) -> Callable[[str], bool]:
     form = re.compile(pattern, re.ASCII)
     return lambda text: form.fullmatch(text) is not None
 
 
-_FORMS: Mapping[str, Callable[[str], bool] | None] = {
-    **dict.fromkeys(
-        ("--local", "--allocate", "--sudo", "--strict", "--no-waivers", "--no-smoke", "--in-job")
-    ),
-    **dict.fromkeys(
-        (
-            *("--hostfile", "--inventory", "--rank-table", "--waivers", "--ssh-config", "--identity"),
-            "--baseline",
-        ),
-        is_whole_path,
-    ),
-    "--needs": lambda text: text.isprintable() and passes(read_need, text),
-    "--launch": lambda text: text == LIVE or is_whole_path(text),
-    **dict.fromkeys(
-        ("--port", "--fanout", "--master-port", "--ranks-per-host", "--need-hosts", "--steps", "--tp"),
-        is_number,
-    ),
-    "--exclude": lambda text: passes(unfold, text),
-    "--user": lambda text: passes(check_user, text),
-    "--jump": lambda text: passes(check_jump, text),
-    "--enter": is_entry,
-    "--pods": _looks(r"[A-Za-z0-9!(][\w.,/=!()\[\] -]{0,400}"),
-    **dict.fromkeys(("--namespace", "--container", "--context"), _looks(r"[A-Za-z0-9][\w.@:/+-]{0,200}")),
-    "address": is_host,
-    "--transport": _one_of("ssh", "openssh", "srun", "local"),
-    "--python": lambda text: to_type(text) == text,
-    "--backend": _one_of("gloo", "nccl", "hccl"),
-    "--framework": _one_of("torch", "mindspore"),
-    "--mesh": _one_of("auto", "full", "ring", "none"),
-    "--on-busy": _one_of("skip", "run"),
-    "--exam": lambda text: _looks(r"[\w-]{1,64}")(text) or is_whole_path(text),
-    "--only": _looks(r"[\w*?,\[\]-]{1,2000}"),
-    "--skip": _looks(r"[\w*?,\[\]-]{1,2000}"),
-    "--expect": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
-    "--plan": _looks(r"[\w.-]{1,64}=[\w.,:=+-]{0,400}"),
-    **dict.fromkeys(("--smoke-timeout", "--connect-timeout", "--timeout"), _looks(r"\d{1,5}(\.\d{1,6})?")),
+_CHECKS: Mapping[str, Callable[[str], bool] | None] = {
+    "nothing": None,
+    "path": is_whole_path,
+    "number": is_number,
+    "need": lambda text: text.isprintable() and passes(read_need, text),
+    "launch": lambda text: text == LIVE or is_whole_path(text),
+    "nodes": partial(passes, unfold),
+    "user": partial(passes, check_user),
+    "jump": partial(passes, check_jump),
+    "entry": is_entry,
+    "python": lambda text: to_type(text) == text,
+    "exam": lambda text: _looks(r"[\w-]{1,64}")(text) or is_whole_path(text),
+    "host": is_host,
 }
-"""The form of each option's value; None if it takes none.
-
-Not --checks, which runs files in a folder: who replays another's recording must name that again.
-"""
+_FORMS = {
+    option: _CHECKS[form] if form in _CHECKS else _looks(form)
+    for form, options in table(__file__, "options.txt")
+    for option in options.split()
+}
+"""The form of each option's value; None if it takes none."""

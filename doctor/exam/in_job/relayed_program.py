@@ -9,8 +9,7 @@ from collections.abc import MutableMapping
 
 from doctor.exam.in_job.messages import EndProgram, HangUp, StartProgram
 from doctor.exam.in_job.wire import PIECE, STDIN, STDOUT, RankLink
-from doctor.model import UnreachedKind
-from doctor.transport.errors import CannotReach
+from doctor.transport.errors import cannot
 from doctor.transport.program import OUTPUT_CAP
 from doctor.transport.question import Question
 
@@ -87,11 +86,7 @@ class RelayedProgram:
         """The unread output. Raises CannotReach if the program floods."""
         with self._changed:
             if self._flooded:
-                raise CannotReach(
-                    UnreachedKind.FLOOD,
-                    f"The host sent more than {MOST_UNREAD // 1024**2} MiB that had not been read yet.",
-                    "Find out what prints there without end, and whether that rank runs this doctor.",
-                )
+                raise cannot("flood of a rank", most=MOST_UNREAD // 1024**2)
             out, err = bytes(self._out), bytes(self._err)
             self._forget()
             return out, err

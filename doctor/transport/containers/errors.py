@@ -29,7 +29,9 @@ def not_entered(why: UnreachedHost, host: Host, said: str) -> UnreachedHost:
         what = refusal.meaning(caught)
         remedy = refusal.remedy
         typed = refusal.look.replace("{}", caught) if caught or "{}" not in refusal.look else "ps -a"
-        look = f"{_engine_command(entry)} {typed}" if typed else ""
+        words = shlex.split(entry)
+        engine = shlex.join(words[: words.index("exec")] if "exec" in words else words[:1])
+        look = f"{engine} {typed}" if typed else ""
     where = "" if here else f"ssh {shlex.quote(host.name)} "
     commands = [line if here else where + shlex.quote(line) for line in (f"{entry} true", look) if line]
     if refusal is not None:
@@ -42,12 +44,6 @@ def not_entered(why: UnreachedHost, host: Host, said: str) -> UnreachedHost:
         commands=tuple(commands),
         detail=_line(text) or why.detail,
     )
-
-
-def _engine_command(entry: str) -> str:
-    """The words before `exec`, which start other commands of the same engine."""
-    words = shlex.split(entry)
-    return shlex.join(words[: words.index("exec")] if "exec" in words else words[:1])
 
 
 def _missing(text: str, tool: str) -> str:

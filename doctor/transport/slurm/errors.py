@@ -2,26 +2,13 @@
 
 import shlex
 
-from doctor.transport.errors import CannotReach, cannot, quoted, rounded
+from doctor.transport.errors import CannotReach, cannot
 from doctor.transport.slurm.output import NODE_FAILURE, DownNode, SrunMessages
 
 
 def down(node: DownNode) -> CannotReach:
     said = f": {node.reason}" if node.reason and node.reason != "(null)" else ""
     return cannot("node down", node.reason, node=shlex.quote(node.name), state=node.state, said=said)
-
-
-def taken_out(name: str) -> CannotReach:
-    """The node failed while the job ran: with --no-kill, the job goes on and never gets it back."""
-    return cannot("node taken out", node=shlex.quote(name))
-
-
-def not_launched(name: str, why: str) -> CannotReach:
-    return cannot("no step on the node", quoted(why), node=shlex.quote(name), words=quoted(why))
-
-
-def never_began(name: str, seconds: float) -> CannotReach:
-    return cannot("no task", node=shlex.quote(name), seconds=rounded(seconds))
 
 
 def no_step(words: SrunMessages, rc: int | None) -> CannotReach:
@@ -42,11 +29,3 @@ def broke(name: str, words: SrunMessages) -> CannotReach:
         said = f" srun says: {words.first}." if words.first else ""
         summary = f"Its task ended while the host was working.{said}"
     return cannot("task ended", words.first, node=shlex.quote(name), summary=summary)
-
-
-def contested(name: str) -> CannotReach:
-    return cannot("contested", node=shlex.quote(name), who=name)
-
-
-def not_here(program: str, error: OSError) -> CannotReach:
-    return cannot("no Slurm", program=program, words=quoted(error.strerror or str(error)))

@@ -64,16 +64,13 @@ def read_words(lines: Iterable[str]) -> SrunMessages:
             ended.setdefault(found[1], NODE_FAILURE)
         elif found := _TASK_ENDED.search(text):
             ended.setdefault(found[1], quoted(found[2]))
-        fate = fate if fate and fate != "cancelled" else _fate(text) or fate
+        fates = (name for name, words in _FATES.items() if re.search(words, text, re.IGNORECASE))
+        fate = fate if fate and fate != "cancelled" else next(fates, fate)
         if found := _UNKNOWN_OPTION.search(text):
             option = option or found[1] or found[2]
         if not first and not _SECONDARY.search(text):
             first = quoted(text, 200)
     return SrunMessages(refused, ended, fate, option, first)
-
-
-def _fate(text: str) -> str:
-    return next((fate for fate, words in _FATES.items() if re.search(words, text, re.IGNORECASE)), "")
 
 
 _NODE = re.compile(r"^NodeName=(\S+) ", re.MULTILINE)

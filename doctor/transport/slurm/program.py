@@ -1,11 +1,11 @@
 """One host's program in a step that all hosts share."""
 
+import shlex
 import threading
 from collections.abc import Callable
 
-from doctor.model import UnreachedKind
-from doctor.transport.errors import CannotReach
-from doctor.transport.slurm.errors import broke, contested
+from doctor.transport.errors import cannot
+from doctor.transport.slurm.errors import broke
 from doctor.transport.slurm.output import SrunMessages
 from doctor.transport.slurm.task import TaskLine
 
@@ -107,11 +107,9 @@ class SrunProgram:
             over = not self._open and not self._out and not self._err
             words, flooded, doubted = self._words, self._flooded, self._doubted
         if doubted:
-            raise contested(self.name)
+            raise cannot("contested", node=shlex.quote(self.name), who=self.name)
         if over and flooded:
-            raise CannotReach(
-                UnreachedKind.FLOOD, "The host printed without end.", "Look at what --enter starts there."
-            )
+            raise cannot("flood of a task")
         if over and words is not None and (not self._heard or words.fate or self.name in words.ended):
             raise broke(self.name, words)
         return over

@@ -6,6 +6,7 @@ any node until every node has identified itself.
 """
 
 import math
+import shlex
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from dataclasses import replace
 
 from doctor.model import Answer, Host, UnreachedHost
 from doctor.transport import Script, Session
-from doctor.transport.errors import CannotReach, no_turn
+from doctor.transport.errors import CannotReach, cannot, quoted, rounded
 from doctor.transport.slurm import errors
 from doctor.transport.slurm.allocation import Allocation
 from doctor.transport.slurm.output import down_nodes, job_nodes
@@ -107,7 +108,8 @@ class SlurmTransport:
             try:
                 crew.step = step = SrunStep(names, self._environ, self._without)
             except OSError as error:
-                crew.failed.update(dict.fromkeys(names, errors.not_here("srun", error)))
+                why = cannot("no Slurm", words=quoted(error.strerror or str(error)))
+                crew.failed.update(dict.fromkeys(names, why))
                 break
             self._steps = [*(each for each in self._steps if each.rc is None), step]
             try:
@@ -140,7 +142,7 @@ class SlurmTransport:
                     time.sleep(MORE_WORDS)
                 for name, why in step.words.refused.items():
                     if name in step.names:
-                        crew.failed[name] = errors.not_launched(name, why)
+                        crew.failed[name] = cannot("no step on the node", why, node=shlex.quote(name))
                 if not failed and words.option and words.option not in self._without:
                     self._without |= {words.option}
                 elif not failed:
@@ -153,13 +155,14 @@ class SlurmTransport:
             if left <= 0:
                 waited = time.monotonic() - began
                 if time.monotonic() >= until:
-                    crew.failed.update(dict.fromkeys(set(step.names) - step.greeted, no_turn()))
+                    crew.failed.update(dict.fromkeys(set(step.names) - step.greeted, cannot("no turn")))
                     return True
                 if not step.greeted:
                     self._all_failed(step, crew)
                     return False
                 for name in set(step.names) - step.greeted:
-                    crew.failed[name] = errors.never_began(name, waited)
+                    seconds, node = rounded(waited), shlex.quote(name)
+                    crew.failed[name] = cannot("no task", node=node, seconds=seconds)
                 return True
             step.wait(min(left, 1.0))
         return True
@@ -174,7 +177,9 @@ class SlurmTransport:
         """
         job = self._environ.get("SLURM_JOB_ID", "")
         kept = job_nodes(scontrol("job", job, self._environ, _patience(until))) if job else frozenset()
-        gone = {name: errors.taken_out(name) for name in self._names if kept and name not in kept}
+        # With --no-kill, a job goes on when a node fails, and never gets it back.
+        out = [name for name in self._names if kept and name not in kept]
+        gone = {name: cannot("node taken out", node=shlex.quote(name)) for name in out}
         found = down_nodes(scontrol("node", ",".join(self._names), self._environ, _patience(until)))
         return {**gone, **{node.name: errors.down(node) for node in found}}
 

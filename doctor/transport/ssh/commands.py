@@ -9,7 +9,7 @@ from typing import Any
 
 from paramiko.config import SSHConfig
 
-from doctor.transport.ssh import errors
+from doctor.transport.errors import cannot, quoted, rounded
 
 SECONDS = 10.0
 EARLY_TOKENS = {"hostname": ["%h"], "match-exec": SSHConfig.TOKENS_BY_CONFIG_KEY["match-exec"]}
@@ -39,7 +39,9 @@ class Commands:
         try:
             return process.wait(self._seconds) == 0
         except subprocess.TimeoutExpired:
-            raise errors.command_hung(command, self._seconds) from None
+            words = quoted(command, 80)
+            why = cannot("command of ssh_config", seconds=rounded(self._seconds), words=words)
+            raise why from None
         finally:
             _kill(process)
             process.wait()

@@ -63,7 +63,7 @@ class SshConnection:
             if time.monotonic() >= until:
                 raise errors.handshake_slow(self.to, seconds, "the start of the command") from error
             if self.wire.is_active():
-                raise errors.no_command(self.to) from error
+                raise errors.cannot("no command", "", self.to) from error
             raise errors.lost(self.to, "the start of the command", str(error)) from error
         finally:
             watch.cancel()
@@ -117,7 +117,7 @@ class Dial:
                 if attempt == RETRIES or self._left() < pause:
                     raise errors.closed_at_once(self._to, attempt + 1, early.said) from None
                 if self._shared.closing.wait(pause):
-                    raise errors.interrupted() from None
+                    raise errors.cannot("interrupted") from None
         try:
             self._begin("its host key is checked", "its host key was checked")
             identity.check(wire)
@@ -130,7 +130,7 @@ class Dial:
 
     def _left(self) -> float:
         if self._aborted or self._shared.closing.is_set():
-            raise errors.interrupted()
+            raise errors.cannot("interrupted")
         return self._deadline - time.monotonic()
 
     def _patience(self) -> float:
@@ -211,10 +211,13 @@ class Dial:
                 return errors.handshake_slow(self._to, seconds, "the key exchange")
             if error is None or isinstance(error, (EOFError, OSError)):
                 return errors.lost(self._to, "the key exchange", (wire.farewell or (0, ""))[1])
-            return errors.not_ssh(self._to, str(error))
+            return errors.cannot("not SSH", errors.quoted(str(error)), self._to)
         # If `broke` is unset, our own greeting could not be sent.
         if isinstance(packets.broke or error, (EOFError, ConnectionError)) and not timed_out:
             if self._proxy is not None and self._proxy.failed():
-                return ssh_errors.proxy_failed(self._to, self._proxy.command, self._proxy.said())
+                said = self._proxy.said()
+                because = f": {errors.quoted(said)}" if said else " before an SSH server answered"
+                command = errors.quoted(self._proxy.command, 400)
+                return errors.cannot("proxy command", command, self._to, because=because)
             return TooManyStarts(packets.said_first)
         return errors.no_banner(self._to, seconds, packets.said_first)

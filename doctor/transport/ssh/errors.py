@@ -22,11 +22,7 @@ class PresentedKey:
 
 def ssh_refused(to: Destination, kind: UnreachedKind, said: str) -> CannotReach:
     """`ssh` itself does not get there."""
-    return cannot("ssh does not log in", quoted(said), to, kind=kind.name, words=quoted(said))
-
-
-def command_hung(command: str, seconds: float) -> CannotReach:
-    return cannot("command of ssh_config", seconds=rounded(seconds), words=quoted(command, 80))
+    return cannot("ssh does not log in", quoted(said), to, kind=kind.name)
 
 
 def login_refused(
@@ -86,14 +82,10 @@ def second_factor(to: Destination, key: str, allowed: Sequence[str], others: Seq
     )
 
 
-def _scan(to: Destination, known_hosts: str) -> str:
-    port = f"-p {to.port} " if to.port != 22 else ""
-    return f"ssh-keyscan {port}{shlex.quote(to.address)} >> {shlex.quote(known_hosts)}   # compare it first"
-
-
 def key_unknown(
     to: Destination, key: PresentedKey, known_hosts: str, only_authority: bool, others: Sequence[str]
 ) -> CannotReach:
+    place = f"{f'-p {to.port} ' if to.port != 22 else ''}{shlex.quote(to.address)}"
     summary = "The host key is not known"
     if only_authority:
         summary += ": the host is known only by a certificate authority, which is not supported"
@@ -103,7 +95,10 @@ def key_unknown(
         _only_ssh(others, "the key must be in a file of known hosts")
         + "Compare the fingerprint with the host's own (ssh-keygen -lf /etc/ssh/ssh_host_*_key.pub there), "
         "then accept it: connect once by hand, or --accept-new.",
-        [*([] if others else [to.ssh()]), _scan(to, known_hosts)],
+        [
+            *([] if others else [to.ssh()]),
+            f"ssh-keyscan {place} >> {shlex.quote(known_hosts)}   # compare it first",
+        ],
         str(key),
         [*others, *(["@cert-authority"] if only_authority else [])],
     )
@@ -115,10 +110,6 @@ def key_changed(
     told = {"kind": key.kind, "fingerprint": key.fingerprint, "file": file, "line": line, "old": old}
     where, name = "" if default else f"-f {shlex.quote(file)} ", shlex.quote(key.known_as)
     return cannot("key changed", str(key), to, where=where, known_as=name, login=to.ssh(), **told)
-
-
-def key_revoked(to: Destination, key: PresentedKey, file: str, line: int) -> CannotReach:
-    return cannot("key revoked", str(key), to, file=file, line=line, path=shlex.quote(file))
 
 
 def tunnel_refused(to: Destination, jump: str, code: int, words: str, seconds: float) -> CannotReach:
@@ -143,12 +134,3 @@ def jump_failed(jump: str, why: CannotReach) -> CannotReach:
     """Equal for every target behind the jump host, so that they fold into one finding."""
     summary = f"The jump host {jump} cannot be used: {why.summary}"
     return replace(why, kind=UnreachedKind.JUMP, summary=summary)
-
-
-def proxy_failed(to: Destination, command: str, said: str) -> CannotReach:
-    because = f": {quoted(said)}" if said else " before an SSH server answered"
-    return cannot("proxy command", quoted(command, 400), to, because=because)
-
-
-def jump_loop(depth: int) -> CannotReach:
-    return cannot("circle of jump hosts", depth=depth)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 from doctor.model import UnreachedKind
-from doctor.transport.errors import CannotReach
+from doctor.transport.errors import CannotReach, cannot
 from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import DEEPEST_JUMP, HostSettings, SshConfig
 from doctor.transport.ssh.connection import Dial, SshConnection
@@ -103,7 +103,7 @@ class Jumps:
                 chain = self._jumps[chain].before
                 if not chain:
                     return self._jumps[hops]
-        raise ssh_errors.jump_failed(hops[-1], ssh_errors.jump_loop(DEEPEST_JUMP))
+        raise ssh_errors.jump_failed(hops[-1], cannot("circle of jump hosts", depth=DEEPEST_JUMP))
 
 
 class _Jump:

@@ -1,5 +1,6 @@
 """After the handshake: whether this is the right host, and whether it lets us in."""
 
+import shlex
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from paramiko.auth_handler import AuthHandler
 from paramiko.ssh_exception import PartialAuthentication
 
 from doctor.transport import errors
+from doctor.transport.errors import cannot
 from doctor.transport.ssh import errors as ssh_errors
 from doctor.transport.ssh.config import HostSettings, default_known_hosts
 from doctor.transport.ssh.keys import KeyOffer, KeyRing
@@ -52,7 +54,8 @@ class HostIdentity:
         name = self._names()[0]
         shown = ssh_errors.PresentedKey(key.get_name(), fingerprint(blob), name)
         if judgement is KeyJudgement.REVOKED and entry is not None:
-            raise ssh_errors.key_revoked(to, shown, entry.file, entry.line)
+            path = shlex.quote(entry.file)
+            raise cannot("key revoked", str(shown), to, file=entry.file, line=entry.line, path=path)
         if judgement is KeyJudgement.CHANGED and entry is not None:
             old = f"{entry.kind} {fingerprint(entry.key)}"
             default = entry.file == default_known_hosts()

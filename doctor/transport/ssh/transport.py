@@ -47,7 +47,9 @@ class SshTransport(ThreadedTransport):
                     return link.start(command, turn.left())
                 except paramiko.ChannelException as refused:
                     if not link.used:
-                        raise errors.no_session(link.to, refused.text) from None
+                        words = errors.quoted(refused.text)
+                        said = f" ({words})" if words else ""
+                        raise errors.cannot("no session", words, link.to, said=said) from None
                     link.full = True  # MaxSessions: another connection has room
 
     def descriptors_of(self, host: str) -> int:

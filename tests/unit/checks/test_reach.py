@@ -16,9 +16,9 @@ from tests.support.cases import cases
 from tests.support.recordings import heard, recording, report
 
 NAMES = ["node1", "node2", "node3", "node4"]
-NO_TURN, CUT = errors.no_turn(), errors.cut_off("No answer from port 22.")
+NO_TURN, CUT = errors.cannot("no turn"), errors.cannot("cut off", "No answer from port 22.")
 SHORT = errors.explained(OSError(24, "Too many open files"))
-PAUSED = errors.paused(25.3, "No answer from port 22.")
+PAUSED = errors.cannot("paused", "No answer from port 22.", seconds="25")
 REFUSED = errors.not_connected(
     errors.Destination("node", "node", 22, "root"), ConnectionRefusedError(111, "Connection refused"), 10
 )

@@ -12,7 +12,7 @@ from doctor.exam.pauses import PAUSE, Pauses
 from doctor.job.wishes import JobWishes
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.transport import Script
-from doctor.transport.errors import no_turn
+from doctor.transport.errors import cannot
 from tests.support.limits import within
 from tests.support.recordings import report
 
@@ -57,7 +57,7 @@ class Nobody:
     warnings = ()
 
     def run(self, scripts: Mapping[str, Script], timeout: float, until: float) -> Iterator[UnreachedHost]:  # noqa: ARG002
-        yield from (no_turn().of(host) for host in scripts)
+        yield from (cannot("no turn").of(host) for host in scripts)
 
 
 @pytest.mark.slow

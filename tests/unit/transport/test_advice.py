@@ -2,6 +2,7 @@
 
 import inspect
 import itertools
+import shlex
 from collections.abc import Iterator, Sequence
 from types import ModuleType
 from typing import Any
@@ -45,13 +46,14 @@ EXAMPLES: dict[Any, tuple[Any, ...]] = {
     ),
     BaseException: (ValueError("x"),),
     Exception: (ValueError("x"), OSError(24, "Too many open files"), MemoryError()),
-    CannotReach: (errors.not_ssh(DESTINATIONS[1], "x"),),
+    CannotReach: (errors.cannot("not SSH", "x", DESTINATIONS[1]),),
     DownNode: (DownNode("node1", "DOWN", "Not responding"),),
     SrunMessages: (SrunMessages({}, {}),),
     int | None: (None, 1),
     UnreachedKind: (UnreachedKind.AUTH,),
 }
 NAMES = from_cases(__file__, "NAMES", dict[str, tuple[str, ...]])
+VALUES = from_cases(__file__, "VALUES", dict[str, object])
 NAMES |= {"known_hosts": ("/root/.ssh/known_hosts", "~/x y/known_hosts2")}
 
 
@@ -66,6 +68,13 @@ def sentences(module: ModuleType) -> Iterator[CannotReach]:
                 yield function(*values)
 
 
+def of_the_table() -> Iterator[CannotReach]:
+    """Each failure by its name, towards each destination."""
+    for name in errors.REASONS:
+        for to in DESTINATIONS:
+            yield errors.cannot(name, "", to, **VALUES, look=f"ssh jump {shlex.quote(errors.knock(to))}")
+
+
 def entered(entry: str, texts: Sequence[str], origin: str = "host") -> Iterator[UnreachedHost]:
     silent = UnreachedHost("node1", UnreachedKind.NO_SHELL, "no shell ran there", "")
     for text in texts:
@@ -73,7 +82,8 @@ def entered(entry: str, texts: Sequence[str], origin: str = "host") -> Iterator[
 
 
 def honest() -> list[UnreachedHost]:
-    found = [why.of("node1") for module in (errors, ssh_errors, slurm_errors) for why in sentences(module)]
+    explained = itertools.chain.from_iterable(map(sentences, (errors, ssh_errors, slurm_errors)))
+    found = [why.of("node1") for why in itertools.chain(explained, of_the_table())]
     found.append(UnreachedHost("node1", UnreachedKind.LOST, "lost", "See whether.", ("ssh node1 uptime",)))
     look = "ssh node1 ps -o pid,stat,wchan:24,args -p 7,8"
     found.append(

@@ -6,7 +6,12 @@ ROOT = Path(__file__).resolve().parents[2]
 REFUSALS = ROOT / "doctor/transport/containers/refusals.txt"
 INJECTIONS = ROOT / "doctor/smoke/inject.txt"
 REASONS = ROOT / "doctor/transport/reasons.txt"
+CHARGES = ROOT / "doctor/smoke/judge/charges.txt"
 NO_ANSWER = ROOT / "doctor/probe/no_answer.txt"
 COMMANDS = ROOT / "doctor/cli/commands.txt"
-SAID = ("facts/nvidia/xid.txt", "smoke/judge/network.txt", "smoke/judge/exits.txt", "cli/manpage.txt")
+SAID = (
+    *("facts/nvidia/xid.txt", "smoke/judge/network.txt", "smoke/judge/exits.txt"),
+    "smoke/judge/phrases.txt",
+    "cli/manpage.txt",
+)
 """Tables of words that reach a page, in doctor/."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from doctor.smoke.hook_impl import channel as channels
@@ -108,7 +108,10 @@ def _judged(way: channels.Channel, call: int, world: int, size: int | None, wait
     elif missing:
         verdict = not_compared(call, f"{ranks_text(missing)} did not call within {wait:g} s", missing)
     elif lonely := rule.ungrouped(_calls[-1], layout):
-        verdict = not_compared(call, _lonely_text(lonely, seen))
+        alone = f"{ranks_text(lonely)} have the same tokens as no other rank"
+        if len(lonely) == len(seen):
+            alone = "no two ranks have the same tokens"
+        verdict = not_compared(call, f"{alone}, {UNGROUPED}")
     elif not rule.compares(_calls[-1], layout):
         verdict = not_compared(call, "; ".join(unread.values()) or _nothing_compared(layout))
     else:
@@ -124,12 +127,6 @@ def _nothing_compared(layout: rule.HookLayout) -> str:
     if layout.told:
         return "no two ranks that gave something are in one group, or are known to be replicas"
     return f"no two ranks have the same tokens, {UNGROUPED}"
-
-
-def _lonely_text(lonely: Sequence[int], seen: Mapping[int, Any]) -> str:
-    if len(lonely) == len(seen):
-        return f"no two ranks have the same tokens, {UNGROUPED}"
-    return f"{ranks_text(lonely)} have the same tokens as no other rank, {UNGROUPED}"
 
 
 def _layout(seen: Mapping[int, Any], world: int, size: int | None) -> rule.HookLayout:

@@ -6,7 +6,7 @@ MindSpore's MCCL neither reports a connection that was reset nor makes it again:
 from dataclasses import dataclass
 
 from doctor.model import Confidence, Evidence
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.stopped_cell import EndedCell
 
 Pair = tuple[str, str]
@@ -50,23 +50,25 @@ def broken_connections(cell: EndedCell) -> BrokenConnections:
 
 def accuse_broken(cell: EndedCell, found: BrokenConnections, hang: SmokeCharge) -> SmokeCharge:
     """The charge if ranks `hang` inside a collective, the network works, and connections broke before."""
-    suspects = found.suspects
+    suspects, cut = found.suspects, len(found.cut)
     one = len(suspects) == 1
     words = "connections between ranks broke during the run"
     if one:
         words = (
-            f"all connections of its ranks to {len(found.cut)} other hosts broke during the run; "
+            f"all connections of its ranks to {cut} other hosts broke during the run; "
             "those hosts kept theirs to each other"
         )
     return SmokeCharge(
-        check="smoke-hang",
-        kind="connection",
-        summary=f"{words}; {hang.summary}",
-        expected="connections stay up until the run is over",
-        actual=f"{len(found.cut)} of {len(found.cut) + len(found.intact)} pairs of hosts lost each other",
+        *worded(
+            "broken connections",
+            words=words,
+            hang=hang.summary,
+            cut=cut,
+            all=cut + len(found.intact),
+            phase=hang.phase,
+        ),
         hosts=suspects,
         victims=tuple(seen.rank for seen in cell.living if cell.plan.seat(seen.rank).host not in suspects),
-        phase=hang.phase,
         step=hang.step,
         confidence=Confidence.STRONG if one else Confidence.SUSPECT,
         evidence=(

@@ -4,8 +4,12 @@ from dataclasses import dataclass
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.result import SmokePlan
+from doctor.text.hostprogram import table
 from doctor.text.ranks import ranks_text as ranks_text
 
+Worded = tuple[str, str, str, str, str, str]
+"""The check, the kind, the summary, what was expected, what was seen, and the phase, as charges begin."""
+_CHARGES = {name: lines for name, *lines in table(__file__, "charges.txt")}
 WARNINGS = ("smoke-straggler", "smoke-contention", "smoke-slow-link")
 """Checks whose charges leave a host fit for a job, unless a charge has a severity of its own."""
 
@@ -23,10 +27,10 @@ class SmokeCharge:
     summary: str
     expected: str = ""
     actual: str = ""
+    phase: str = ""
     ranks: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
     victims: tuple[int, ...] = ()
-    phase: str = ""
     step: int | None = None
     peer: str | None = None
     """The other end of a link that is at fault."""
@@ -47,6 +51,13 @@ class SmokeCharge:
 
     def culprit_hosts(self, plan: SmokePlan) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*(plan.seat(rank).host for rank in self.ranks), *self.hosts]))
+
+
+def worded(name: str, /, **values: object) -> Worded:
+    """The first fields of the charge of this name in charges.txt, with its values."""
+    of_what, summary, expected, actual = (line.format(**values) for line in _CHARGES[name])
+    check, kind, *phase = of_what.split()
+    return check, kind, summary, expected, actual, "".join(phase)
 
 
 def since_text(step: int, right_until: int | None) -> str:

@@ -8,12 +8,11 @@ from typing import NamedTuple
 from doctor.model import Confidence, Evidence
 from doctor.smoke.events import CollectiveDeviation
 from doctor.smoke.judge.cells import Cell, cells
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.gradient_sum import Loss, first_loss, projections
 from doctor.smoke.onhost.collectiveplan import LARGEST, PERIOD, addends
 from doctor.smoke.result import SmokeResult
 
-CHECK = "smoke-collective-wrong"
 _NAME = re.compile(r"(\w{1,30}) of (\d{1,12}) (\w{1,20})(?: from (\d{1,6}))?")
 _SUMMING = ("all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather")
 
@@ -112,7 +111,6 @@ def _explaining(members: list[int], wrong: WrongResult) -> set[int]:
 
 
 def _charge(cell: Cell, guilt: Guilt, wrongs: list[WrongResult], members: tuple[int, ...]) -> SmokeCharge:
-    first = wrongs[0].said
     counts = []
     for place in cell.places:
         collectives = cell.seen[place].collectives
@@ -124,14 +122,9 @@ def _charge(cell: Cell, guilt: Guilt, wrongs: list[WrongResult], members: tuple[
         for wrong in wrongs[:16]
     ]
     return SmokeCharge(
-        check=CHECK,
-        kind="collective",
-        summary=f"{guilt.words}: {first.name} ({first.group} group of {len(members)}), element {first.index}",
-        expected=first.expected,
-        actual=first.got,
+        *worded("collective", words=guilt.words, said=wrongs[0].said, members=len(members)),
         ranks=cell.numbers(guilt.places),
         victims=cell.numbers(set(members) - set(guilt.places)),
-        phase="collectives",
         confidence=guilt.confidence,
         undecided=not guilt.decided,
         evidence=(
@@ -152,14 +145,9 @@ def _gradient(cell: Cell, loss: Loss) -> SmokeCharge:
         decided = False
         words = "on every replica the all-reduced gradient is not the sum of the replicas' gradients"
     return SmokeCharge(
-        check=CHECK,
-        kind="sum",
-        summary=f"{words}, at step {loss.step}",
-        expected=f"projection {loss.wanted:.9g}, the sum of {len(loss.column)} replicas'",
-        actual=f"projection {loss.got:.9g}",
+        *worded("sum", words=words, loss=loss, replicas=len(loss.column)),
         ranks=cell.numbers(places),
         victims=cell.numbers(set(loss.column) - set(places)),
-        phase="train",
         step=loss.step,
         confidence=confidence,
         undecided=not decided,

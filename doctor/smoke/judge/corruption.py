@@ -12,12 +12,11 @@ from dataclasses import replace
 from doctor.model import Evidence
 from doctor.smoke.events import Audit
 from doctor.smoke.judge.cells import Cell, arithmetic, cells, vote, vote_of_most
-from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
 from doctor.smoke.judge.nondeterminism import close_audits, close_gradients
 from doctor.smoke.onhost.trainplan import GOLDEN, places_again, replicas_again
 from doctor.smoke.result import SmokeResult
 
-CHECK = "smoke-corruption"
 ASTRAY = 2.0
 """A loss this many times as high as at the start is not that of numbers that occur in a training."""
 
@@ -68,15 +67,12 @@ def _product_charge(
     decided: bool = True,
 ) -> SmokeCharge:
     right = [found[0] for rank, found in hashes.items() if rank not in ranks]
+    expected = f"hash {right[0]}" if right else "the same hash each time, on all ranks"
+    seen = "; ".join(dict.fromkeys(" ".join(hashes[rank][:8]) for rank in ranks[:4]))
     lines = [f"{ranks_text([rank])}: {' '.join(hashes[rank][:8])}" for rank in ranks[:32]]
     return SmokeCharge(
-        check=CHECK,
-        kind=kind,
-        summary=words,
-        expected=f"hash {right[0]}" if right else "the same hash each time, on all ranks",
-        actual="; ".join(dict.fromkeys(" ".join(hashes[rank][:8]) for rank in ranks[:4])),
+        *worded("product", kind=kind, words=words, expected=expected, hashes=seen),
         ranks=ranks,
-        phase="start",
         undecided=not decided,
         evidence=(Evidence("hashes of the product", "\n".join(lines)),),
     )
@@ -226,15 +222,11 @@ def _audit_charge(
             again = ", ".join(f"batch of replica {dp}: {got}" for dp, got in batches)
             lines.append(f"{cell.name(place)}: used {audit.used}; computed again: {again}")
     peers = {peer for place in places for peer in cell.replica(cell.shape.dp_of(place))}
+    actual = "a different gradient" if decided else "different gradients"
     return SmokeCharge(
-        check=CHECK,
-        kind=kind,
-        summary=f"{words} (step {step})",
-        expected=f"the same gradient for one batch, {cell.closeness}, whichever rank computes it",
-        actual="a different gradient" if decided else "different gradients",
+        *worded("audit", kind=kind, words=words, step=step, closeness=cell.closeness, actual=actual),
         ranks=cell.numbers(places),
         victims=cell.numbers(peers - set(places)),
-        phase="train",
         step=step,
         undecided=not decided,
         evidence=(Evidence(f"hashes of gradients of step {step}", "\n".join(lines[:32])),),
@@ -258,14 +250,10 @@ def _alone(cell: Cell) -> Iterator[SmokeCharge]:
     evidence = (Evidence("hashes of gradients that ranks computed alone", "\n".join(lines[:48])),)
     for decided, places in blamed.items():
         if places and (decided or blamed[True].isdisjoint(places)):
+            others = "the two others" if decided else "the other"
             yield SmokeCharge(
-                check=CHECK,
-                kind="alone",
-                summary="alone, it computes different gradients than its neighbours from the same numbers",
-                expected=f"the same gradient for one batch on every rank, {cell.closeness}",
-                actual=f"a different one than {'the two others' if decided else 'the other'}",
+                *worded("alone", closeness=cell.closeness, others=others),
                 ranks=cell.numbers(places),
-                phase="audit",
                 undecided=not decided,
                 evidence=evidence,
             )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.exits import LOG, ORDER, commands, ending_words, remedy, said, way_of
 from doctor.smoke.judge.phrases import SHOWN, consequences, doing, evidence, last_lines, one_line
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, place_of
@@ -25,24 +25,18 @@ def _lost_hosts(result: SmokeResult) -> Iterator[SmokeCharge]:
         return
     for host in result.hosts:
         if host.lost is not None:
-            kind, why = "lost", host.lost.summary
-            summary = "the connection to the host was lost during the run"
+            what, why = "lost host", host.lost.summary
             detail = Evidence("ssh", one_line(host.lost.detail or why))
             shell = (f"ping -c 3 {quote(host.host)}", *host.lost.commands)
         elif host.trouble and result.end.kind == "trouble" and had_started(result, host.host):
-            kind, why = "agent", one_line(host.trouble)
-            summary = f"the agent on the host ended or fell silent during the run: {why}"
+            what, why = "lost agent", one_line(host.trouble)
             detail = Evidence("agent", last_lines(host.trouble))
             shell = ("uptime", LOG)
         else:
             continue
         cells = {seat.cell for seat in result.plan.on(host.host)}
         yield SmokeCharge(
-            check="smoke-crash",
-            kind=kind,
-            summary=summary,
-            expected="the host answers until the run is over",
-            actual=why,
+            *worded(what, why=why),
             hosts=(host.host,),
             victims=tuple(s.rank for s in result.plan.seats if s.cell in cells and s.host != host.host),
             confidence=Confidence.STRONG,
@@ -93,14 +87,9 @@ def _charge(
     first = ranks[0]
     phase, step = place_of(first)
     return SmokeCharge(
-        check="smoke-crash",
-        kind=way,
-        summary=f"{ending}; it was {doing(phase, step)}",
-        expected="the process runs until the end",
-        actual=_actual(first),
+        *worded("dead", way=way, ending=ending, doing=doing(phase, step), actual=_actual(first), phase=phase),
         ranks=tuple(seen.rank for seen in ranks),
         victims=cell.others(seen.rank for seen in guilty),
-        phase=phase,
         step=step if phase == "train" else None,
         evidence=(
             *(each for seen in ranks[:SHOWN] for each in _words(seen)),

@@ -3,15 +3,13 @@
 from collections.abc import Iterator, Mapping
 
 from doctor.model import Evidence
-from doctor.smoke.events import Sums, TrainStep
+from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import Cell, alike, cells, everybody, vote
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.gradient_sum import first_loss, projections
 from doctor.smoke.judge.nondeterminism import close
 from doctor.smoke.onhost.corpus import reference_init
 from doctor.smoke.result import SmokeResult
-
-CHECK = "smoke-desync"
 
 
 def judge_desync(result: SmokeResult) -> Iterator[SmokeCharge]:
@@ -48,13 +46,8 @@ def _initial(cell: Cell) -> Iterator[SmokeCharge]:
         return
     lines = [f"{cell.name(p)}: {inits[p]} instead of {wanted[cell.shape.tp_of(p)]}" for p in odd[:32]]
     yield SmokeCharge(
-        check=CHECK,
-        kind="init",
-        summary="its parameters differ from those of its replicas before the first step",
-        expected="the parameters that the seed gives, the same in every replica",
-        actual=f"different parameters on {len(odd)} of {len(inits)} ranks",
+        *worded("init", odd=len(odd), all=len(inits)),
         ranks=cell.numbers(odd),
-        phase="train",
         undecided=not decided,
         evidence=(Evidence("hashes of the parameters before the first step", "\n".join(lines)),),
     )
@@ -67,15 +60,10 @@ def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[SmokeCharge]:
         return
     places = sorted({place for loss in losses for place in loss.places})
     all_alike = all(loss.everybody for loss in losses) and len(losses) == cell.shape.tp
-    step, first = losses[0].step, losses[0]
+    step = losses[0].step
     charge = SmokeCharge(
-        check=CHECK,
-        kind="no-sync",
-        summary=f"its gradient is only its own and not the sum over the replicas, from step {step} on",
-        expected=f"the sum of {cell.shape.dp} replicas' gradients (projection {first.wanted:.9g})",
-        actual=f"its own gradient (projection {first.got:.9g})",
+        *worded("no-sync", loss=losses[0], replicas=cell.shape.dp),
         ranks=cell.numbers(places),
-        phase="train",
         step=step,
         evidence=(Evidence(f"gradients of step {step}", projections(cell, step)),),
     )
@@ -89,27 +77,20 @@ def _losses(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterator[Sm
         if not alike(cell, replica):
             continue
         losses = {place: said[place].loss for place in replica}
-        found = vote(losses if cell.within is None else close(_sums(losses), cell.within))
+        sums = {place: (loss, abs(loss)) for place, loss in losses.items() if loss is not None}
+        found = vote(losses if cell.within is None else close(sums, cell.within))
         if found is None:
             continue
         shown = "\n".join(f"{cell.name(p)}: {loss!r}" for p, loss in losses.items())
+        values = " and ".join(dict.fromkeys(map(repr, losses.values())))
         yield SmokeCharge(
-            check=CHECK,
-            kind="tp-loss",
-            summary=f"tensor-parallel peers have different losses at step {step}",
-            expected=f"the same loss, {cell.closeness}, on all ranks that share a copy of the model",
-            actual=" and ".join(dict.fromkeys(map(repr, losses.values()))),
+            *worded("tp-loss", step=step, closeness=cell.closeness, losses=values),
             ranks=cell.numbers(found.odd),
             victims=cell.numbers(set(replica) - set(found.odd)),
-            phase="train",
             step=step,
             undecided=not found.decided,
             evidence=(Evidence(f"losses of step {step}", shown),),
         )
-
-
-def _sums(losses: Mapping[int, float | None]) -> dict[int, Sums]:
-    return {place: (loss, abs(loss)) for place, loss in losses.items() if loss is not None}
 
 
 def _weights(cell: Cell, said: Mapping[int, TrainStep], column: list[int]) -> Mapping[int, str]:
@@ -135,15 +116,12 @@ def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterato
         return
     replicas = len({cell.shape.dp_of(place) for place in odd})
     alone = "it is the only one" if replicas == 1 else f"{replicas} replicas are off"
+    words = "the update or the memory of one of them is wrong"
+    if decided:
+        words = f"{alone} of {cell.shape.dp}"
     yield SmokeCharge(
-        check=CHECK,
-        kind="parameters",
-        summary=f"replicas have different parameters after step {step}, with the same gradient before it: "
-        + (f"{alone} of {cell.shape.dp}" if decided else "the update or the memory of one of them is wrong"),
-        expected=f"the same parameters on all {cell.shape.dp} replicas after every step",
-        actual=f"different ones after step {step}, the same before it",
+        *worded("parameters", step=step, words=words, replicas=cell.shape.dp),
         ranks=cell.numbers(odd),
-        phase="train",
         step=step,
         undecided=not decided,
         evidence=(Evidence(f"hashes of the parameters after step {step}", "\n".join(lines[:32])),),

@@ -7,12 +7,11 @@ from typing import NamedTuple
 
 from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, Vote, cells, vote
-from doctor.smoke.judge.charge import SmokeCharge, since_text
+from doctor.smoke.judge.charge import SmokeCharge, since_text, worded
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.result import RankOutcome, SmokeResult
 
-CHECK = "smoke-mask-divergence"
 WHO_DRAWS = (
     "python3 -c 'import sys; print([m for m in sys.modules if m.endswith(\"customize\")])'"
     "    # on its host: what is loaded into every Python there may draw",
@@ -133,6 +132,7 @@ def _between(cell: Cell, values: Mapping[int, str], step: int, right: int | None
 
 def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[str]) -> SmokeCharge:
     since = since_text(turn.step, turn.right_until)
+    words = f"its stream{'s' if len(names) > 1 else ''} of {', '.join(names)} {turn.story}"
     hashes = [
         f"{cell.name(place)}: {name} {_draws_of(cell, place, name)[turn.step]}"
         for place in cell.places
@@ -140,13 +140,8 @@ def _charge(cell: Cell, turn: StreamTurn, guilty: frozenset[int], names: list[st
         if turn.step in _draws_of(cell, place, name)
     ]
     return SmokeCharge(
-        check=CHECK,
-        kind="stream",
-        summary=f"its stream{'s' if len(names) > 1 else ''} of {', '.join(names)} {turn.story}, {since}",
-        expected="the same random numbers inside a replica, and different ones in each replica",
-        actual=f"different draws at step {turn.step}",
+        *worded("stream", words=words, since=since, step=turn.step),
         ranks=cell.numbers(guilty),
-        phase="train",
         step=turn.step,
         undecided=not turn.decided,
         evidence=(Evidence(f"hashes of the draws of step {turn.step}", "\n".join(hashes[:64])),),

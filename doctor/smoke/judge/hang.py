@@ -6,7 +6,7 @@ from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.judge.broken_connections import accuse_broken, broken_connections
-from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
 from doctor.smoke.judge.exits import IN_KERNEL, LOG
 from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
 from doctor.smoke.judge.phrases import call_words, doing, evidence_of, page_words, state_words
@@ -46,14 +46,9 @@ def judge_hiccups(result: SmokeResult) -> Iterator[SmokeCharge]:
     for hiccup in result.hiccups:
         cell = EndedCell(result, result.plan.seat(hiccup.rank).cell)
         yield SmokeCharge(
-            check="smoke-hang",
-            kind="hiccup",
-            summary=f"all ranks stood still for {hiccup.seconds:.1f} s and went on",
-            expected="progress without a pause",
-            actual=f"no rank moved for {hiccup.seconds:.1f} s",
+            *worded("hiccup", seconds=hiccup.seconds, phase=hiccup.phase),
             hosts=only_host(cell),
             victims=tuple(seen.rank for seen in cell.ranks),
-            phase=hiccup.phase,
             confidence=Confidence.STRONG,
             severity=Severity.WARN,
             commands=("uptime", LOG),
@@ -69,15 +64,10 @@ def _stopped(cell: EndedCell) -> Iterator[SmokeCharge]:
             by = "a debugger or tracer"
         during = f"in the {phase} phase" if step is None else f"in training step {step}"
         yield SmokeCharge(
-            check="smoke-hang",
-            kind="stopped",
-            summary=f"its process was stopped by {by} {during}, and did not go on by itself",
-            expected="the process runs, or sleeps in a collective",
-            actual=f"state {first.state} in /proc: it {state_words(first)}",
+            *worded("stopped", by=by, during=during, seen=first, words=state_words(first), phase=phase),
             ranks=tuple(seen.rank for seen in here),
             hosts=hosts,
             victims=cell.others(seen.rank for seen in cell.stopped),
-            phase=phase,
             step=step,
             evidence=evidence_of(here),
             commands=(
@@ -151,16 +141,12 @@ def _outside(
     waiting = _waiting_for(cell, here)
     wait = "waits" if len(waiting) == 1 else "wait"
     phase, step = where(first)
+    values = {"due": call_words(due), "waiting": ranks_text(waiting), "wait": wait, "page": page_words(page)}
     return SmokeCharge(
-        check="smoke-hang",
-        kind="outside",
-        summary=f"it never entered {call_words(due)}, and {ranks_text(waiting)} {wait} for it",
-        expected=f"it enters {call_words(due)}",
-        actual=f"{page_words(page)}; no move for {_limit(cell)}; its process {state_words(first)}",
+        *worded("outside", **values, limit=_limit(cell), words=state_words(first), phase=phase),
         ranks=tuple(seen.rank for seen in here),
         hosts=hosts,
         victims=cell.others(seen.rank for seen in guilty),
-        phase=phase,
         step=step,
         evidence=(*evidence_of(here), *_waits(cell)),
         commands=_commands(cell, first),
@@ -169,15 +155,11 @@ def _outside(
 
 def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankOutcome]) -> SmokeCharge:
     phase, step = where(ranks[0])
+    expected = "the collective ends" if kind == "inside" else "every rank goes on"
     return SmokeCharge(
-        check="smoke-hang",
-        kind=kind,
-        summary=words,
-        expected="the collective ends" if kind == "inside" else "every rank goes on",
-        actual=f"no move for {_limit(cell)}",
+        *worded("nobody", kind=kind, words=words, expected=expected, limit=_limit(cell), phase=phase),
         hosts=() if kind == "unproved" else only_host(cell),
         victims=tuple(seen.rank for seen in cell.living),
-        phase=phase,
         step=step,
         confidence=Confidence.SUSPECT,
         evidence=(*_waits(cell), *evidence_of(ranks)),
@@ -194,20 +176,17 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[SmokeCharge]:
     living = [seen for cell in cells for seen in cell.living]
     last = min(living, key=lambda seen: page.position if (page := last_look(seen)) else 0)
     end = cells[0].result.end
-    if end.kind == "deadline":
+    kind = "deadline" if end.kind == "deadline" else "moved"
+    if kind == "deadline":
         words = f"the run was not over after {end.seconds:.0f} s; it was slow and did not hang"
     else:
         words = f"no rank moved for {_limit(cells[0])}, and then some went on: slow, or a hang that ended"
     phase, step = where(last)
+    now = doing(*place_of(last))
     yield SmokeCharge(
-        check="smoke-hang",
-        kind="deadline" if end.kind == "deadline" else "moved",
-        summary=words,
-        expected="the run ends in time",
-        actual=f"the last rank, {last.rank}, is {doing(*place_of(last))}",
+        *worded("too slow", kind=kind, words=words, rank=last.rank, doing=now, phase=phase),
         hosts=only_host(cells[0]) if len(cells) == 1 else (),
         victims=tuple(seen.rank for seen in living),
-        phase=phase,
         step=step,
         confidence=Confidence.SUSPECT,
         severity=Severity.WARN,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from doctor.model import Severity
 from doctor.smoke.inject import KINDS
-from doctor.smoke.judge.charge import WARNINGS, SmokeCharge
+from doctor.smoke.judge.charge import WARNINGS, SmokeCharge, worded
 from doctor.smoke.result import Injection, SmokeResult
 
 
@@ -21,12 +21,7 @@ def judge_injected(result: SmokeResult, charges: Sequence[SmokeCharge]) -> Itera
         if whole or result.ranks[each.rank].disturbed is not None:
             kind = KINDS[each.kind]
             yield SmokeCharge(
-                check=kind.check,
-                kind="not-found",
-                summary=f"the injected fault was not found: {each}",
-                expected=f"it is found at rank {each.rank} ({kind.title})",
-                actual="nothing names it",
-                phase=kind.phase,
+                *worded("not found", kind=kind, injection=each, phase=kind.phase),
                 step=each.step,
                 severity=Severity.FAIL,
             )

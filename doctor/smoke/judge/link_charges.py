@@ -7,12 +7,11 @@ from shlex import quote
 from statistics import median
 
 from doctor.model import Confidence, Evidence, Severity
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, Worded, worded
 from doctor.smoke.judge.link_stages import Pair, PairStage, Way, sent_again, split
 from doctor.smoke.judge.one_way import BROKEN, OneWayRates
 from doctor.smoke.result import SmokePlan, SmokeResult
 
-CHECK = "smoke-slow-link"
 LEAST_FOR_PAIR = 4
 MANY_SEGMENTS = 1000
 """Fewer say nothing about the share that is sent again."""
@@ -47,14 +46,10 @@ def host_charge(seen: CellMeasurements, host: str, slow: bool, late: bool, broke
         found.append((words, f"round trips of about {_trip(other_trip)}", _trip(own_trip)))
     summary, expected, actual = map("; ".join, zip(*found, strict=True))
     sure = len(seen.hosts) >= LEAST_FOR_PAIR or (slow and seen.one_way and seen.one_way.names(host))
+    kind = "slow" if slow else "late"
     return SmokeCharge(
-        check=CHECK,
-        kind="slow" if slow else "late",
-        summary=summary,
-        expected=expected,
-        actual=actual,
+        *worded("slow host", kind=kind, words=summary, expected=expected, seen=actual),
         hosts=(host,),
-        phase="bandwidth",
         confidence=Confidence.STRONG if sure else Confidence.SUSPECT,
         severity=_severity(bool(slow and sure and broken)),
         evidence=tuple(_evidence(seen, host)),
@@ -88,15 +83,8 @@ def _side(one_way: OneWayRates | None, host: str) -> tuple[str, str, str] | None
 def way_charge(seen: CellMeasurements, one_way: OneWayRates, way: Way) -> SmokeCharge:
     """One direction between two hosts."""
     own, back = one_way.middle[way], one_way.middle[way[::-1]]
-    return _between(
-        seen,
-        way,
-        "way",
-        f"what {way[0]} sends to {way[1]} arrives at {_rate(own)}, and at {_rate(back)} the other way",
-        "about as much each way",
-        f"{_rate(own)}, {own / back:.0%} of the other direction",
-        one_way.is_limited(way, BROKEN),
-    )
+    words = worded("way", way=way, own=_rate(own), back=_rate(back), share=own / back)
+    return _between(seen, way, words, one_way.is_limited(way, BROKEN))
 
 
 def _medians(stages: Sequence[Mapping[Pair, float]], host: str) -> tuple[float, float]:
@@ -109,25 +97,15 @@ def pair_charge(seen: CellMeasurements, pair: Pair, broken: bool) -> SmokeCharge
     stages = seen.stages
     own = median(stage.rates[pair] for stage in stages)
     usual = median(rate for stage in stages for other, rate in stage.rates.items() if other != pair)
-    words = (
-        f"the link between two hosts carries {_rate(own)}, {own / usual:.0%} of what either of them does "
-        "with the others"
-    )
-    return _between(seen, pair, "pair", words, f"about {_rate(usual)}", _rate(own), broken)
+    words = worded("pair", own=_rate(own), usual=_rate(usual), share=own / usual)
+    return _between(seen, pair, words, broken)
 
 
-def _between(
-    seen: CellMeasurements, way: Way, kind: str, words: str, expected: str, actual: str, broken: bool
-) -> SmokeCharge:
+def _between(seen: CellMeasurements, way: Way, words: Worded, broken: bool) -> SmokeCharge:
     """Either end may limit it, or what is between them."""
     return SmokeCharge(
-        check=CHECK,
-        kind=kind,
-        summary=words,
-        expected=expected,
-        actual=actual,
+        *words,
         hosts=tuple(sorted(way)),
-        phase="bandwidth",
         confidence=Confidence.SUSPECT,
         severity=_severity(broken),
         undecided=True,

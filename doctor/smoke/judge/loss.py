@@ -12,12 +12,11 @@ from statistics import fmean, median
 
 from doctor.model import Confidence, Evidence
 from doctor.smoke.judge.cells import Cell, cells, everybody
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, Worded, worded
 from doctor.smoke.judge.curve import allowed, excess
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.result import SmokeResult
 
-CHECK = "smoke-loss-stall"
 BUDGETS = ((30, 10, 0.7), (20, 6, 0.6), (15, 5, 0.5))
 """(steps, last, part): with at least that many steps, the mean of the last losses must have covered that part
 of the way to the floor.
@@ -143,14 +142,8 @@ def _judge(cell: Cell) -> Iterator[SmokeCharge]:
         yield charge
     spread = 5 * CURVE_SD * math.sqrt(2 / cell.shape.dp)
     if len(curve) >= BUDGETS[0][0] and fmean(curve[-tail:]) < FLOOR - spread:
-        yield _everybodys(
-            "below-floor",
-            "the loss fell below what is possible without knowing the hidden tokens: the labels leak into "
-            "the input, or the mask is not applied",
-            f"not below {FLOOR:.2f} (with noise {FLOOR - spread:.2f})",
-            shown,
-            curve,
-        )
+        words = worded("below the floor", floor=FLOOR, least=FLOOR - spread, shown=shown)
+        yield _everybodys(words, curve)
 
 
 def _frozen(cell: Cell, curve: Sequence[float]) -> SmokeCharge | None:
@@ -160,14 +153,7 @@ def _frozen(cell: Cell, curve: Sequence[float]) -> SmokeCharge | None:
     before = {place: init.params for place in cell.places if (init := cell.seen[place].init)}
     for step, said in enumerate(cell.common_steps(cell.places)):
         if all(report.params == before.get(place) for place, report in said.items()):
-            return _everybodys(
-                "frozen",
-                f"the parameters did not change in step {step}: nothing is learned there",
-                "changed parameters after every step",
-                f"on every rank the same parameters before and after step {step}",
-                curve,
-                confidence=Confidence.CERTAIN,
-            )
+            return _everybodys(worded("frozen", step=step), curve, confidence=Confidence.CERTAIN)
         before = {place: report.params for place, report in said.items()}
     return None
 
@@ -177,15 +163,9 @@ def _stalled(curve: Sequence[float], tail: int, limit: float, shown: str) -> Smo
     drop = _drop(curve, tail)
     if drop >= limit:
         return None
-    diverged = drop < FALLING
-    covered = f"{max(0.0, drop):.0%} of the way to the lowest possible loss ({FLOOR:.2f})"
-    return _everybodys(
-        "diverged" if diverged else "stall",
-        "the loss rose instead of falling" if diverged else "the loss did not fall as it must",
-        f"{limit:.0%} of the way from the first loss to {FLOOR:.2f} after {len(curve)} steps",
-        f"{shown}: {'it rose' if diverged else covered}",
-        curve,
-    )
+    name = "risen" if drop < FALLING else "stall"
+    values = {"limit": limit, "floor": FLOOR, "steps": len(curve), "covered": max(0.0, drop)}
+    return _everybodys(worded(name, **values, shown=shown), curve)
 
 
 def _stopped(
@@ -196,13 +176,7 @@ def _stopped(
     above, most = excess(cell.shape, curves, steps), allowed(cell.shape.dp, steps)
     if above is None or above <= most:
         return None
-    return _everybodys(
-        "stopped",
-        "the loss stopped falling too early",
-        f"at most {most:.2f} above the lowest loss that the batches of the last {len(steps)} steps allow",
-        f"{above:.2f} above it",
-        curve,
-    )
+    return _everybodys(worded("loss stopped", most=most, above=above, steps=len(steps)), curve)
 
 
 def _lag(
@@ -219,15 +193,10 @@ def _lag(
     others = fmean(end for dp, end in enumerate(ends) if dp not in lagging)
     own = " and ".join(f"{ends[dp]:.2f}" for dp in lagging)
     lines = "\n".join(f"replica {dp}: {end:.3f}" for dp, end in enumerate(ends))
+    values = {"gap": max(gaps), "allowed": allowed, "others": others, "own": own, "tail": tail}
     return SmokeCharge(
-        check=CHECK,
-        kind="replica",
-        summary=f"the loss on its data stays {max(gaps):.2f} above that of the other replicas: it trains on "
-        "other data or labels than it should, or computes wrongly",
-        expected=f"within {allowed:.2f} of the others, which are at {others:.2f}",
-        actual=f"{own} over the last {tail} steps",
+        *worded("loss of a replica", **values),
         ranks=cell.numbers(place for dp in lagging for place in cell.replica(dp)),
-        phase="train",
         confidence=Confidence.STRONG,
         evidence=(Evidence(f"mean loss of the last {tail} steps (all: {shown})", lines),),
     )
@@ -237,14 +206,8 @@ def _spike(curve: Sequence[float]) -> SmokeCharge | None:
     for step in range(SPIKE_AFTER + 1, len(curve)):
         before = median(curve[step - SPIKE_WINDOW : step])
         if before > 0 and curve[step] > SPIKE * before:
-            return _everybodys(
-                "spike",
-                f"the loss jumped at step {step}",
-                f"at most {SPIKE:.0f} times {before:.2f}, the median of the {SPIKE_WINDOW} steps before",
-                f"{curve[step]:.2f}",
-                curve,
-                step,
-            )
+            values = {"step": step, "before": before, "loss": curve[step]}
+            return _everybodys(worded("spike", times=SPIKE, window=SPIKE_WINDOW, **values), curve, step)
     return None
 
 
@@ -253,31 +216,18 @@ def _risen(curve: Sequence[float]) -> SmokeCharge | None:
     most = max(curve, default=0.0)
     if not curve or most <= SPIKE * curve[0]:
         return None
-    return _everybodys(
-        "diverged",
-        "the loss rose instead of falling",
-        f"at most {SPIKE:.0f} times the first loss, {curve[0]:.2f}",
-        f"{most:.2f} at step {curve.index(most)}",
-        curve,
-    )
+    words = worded("diverged", times=SPIKE, first=curve[0], most=most, step=curve.index(most))
+    return _everybodys(words, curve)
 
 
 def _everybodys(
-    kind: str,
-    words: str,
-    expected: str,
-    actual: str,
+    words: Worded,
     curve: Sequence[float],
     step: int | None = None,
     confidence: Confidence = Confidence.STRONG,
 ) -> SmokeCharge:
     return SmokeCharge(
-        check=CHECK,
-        kind=kind,
-        summary=words,
-        expected=expected,
-        actual=actual,
-        phase="train",
+        *words,
         step=step,
         confidence=confidence,
         evidence=(Evidence("loss", " ".join(f"{loss:.2f}" for loss in curve[:200])),),

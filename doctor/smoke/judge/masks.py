@@ -8,12 +8,11 @@ from typing import NamedTuple
 from doctor.model import Evidence
 from doctor.smoke.events import BatchHashes
 from doctor.smoke.judge.cells import Cell, cells
-from doctor.smoke.judge.charge import SmokeCharge, since_text
+from doctor.smoke.judge.charge import SmokeCharge, since_text, worded
 from doctor.smoke.onhost.corpus import reference_batch
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import SmokeResult
 
-CHECK = "smoke-mask-divergence"
 PARTS = ("tokens", "mask", "labels")
 Triple = tuple[str, str, str]
 
@@ -97,15 +96,11 @@ def _charge(cell: Cell, deviation: DataDeviation, places: list[int]) -> SmokeCha
         lines.append(f"{cell.name(place)}: {differ}")
     replicas = {cell.shape.dp_of(place) for place in places}
     peers = {peer for dp in replicas for peer in cell.replica(dp)} - set(places)
+    since = since_text(step, right)
     return SmokeCharge(
-        check=CHECK,
-        kind=kind,
-        summary=f"{story}, {since_text(step, right)}",
-        expected="tokens, mask and labels that depend on the seed, the step and the replica only",
-        actual=f"other {_listed(parts)} at step {step}",
+        *worded("batch", kind=kind, story=story, since=since, parts=_listed(parts), step=step),
         ranks=cell.numbers(places),
         victims=cell.numbers(peers),
-        phase="train",
         step=step,
         evidence=(Evidence(f"hashes of the batch of step {step}", "\n".join(lines)),),
     )

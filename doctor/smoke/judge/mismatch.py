@@ -8,7 +8,7 @@ paired with the next one of the same kind, so it comes to light later than it ha
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.deviation import Lapse, PageDeviation, counted
 from doctor.smoke.judge.exits import ending_words
 from doctor.smoke.judge.phrases import (
@@ -69,16 +69,13 @@ def _charge(
     sample, python = proof.page.sample, cell.python_of(ranks[0])
     framework = cell.plan.framework
     summary, expected = _words(proof, cell.entries(ranks[0].rank))
+    phase = "train" if proof.lapse else sample.phase
+    values = {"words": summary, "expected": expected, "seen": page_words(sample)}
     return SmokeCharge(
-        check="smoke-mismatch",
-        kind=proof.kind,
-        summary=summary,
-        expected=expected,
-        actual=page_words(sample),
+        *worded("mismatch", kind=proof.kind, phase=phase, **values),
         ranks=tuple(seen.rank for seen in ranks),
         hosts=hosts,
         victims=cell.others(cell.off),
-        phase="train" if proof.lapse else sample.phase,
         step=proof.step,
         # The program that dies is often not the one at fault.
         evidence=(*evidence_of(ranks), *consequences(cell, cell.off, _ending)),

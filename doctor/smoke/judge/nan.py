@@ -5,10 +5,9 @@ from dataclasses import replace
 
 from doctor.model import Evidence
 from doctor.smoke.judge.cells import Cell, cells, everybody
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.result import SmokeResult
 
-CHECK = "smoke-loss-nan"
 BLOWN_UP = 3.0
 """A loss that first grew to more than this many times its beginning became NaN by divergence."""
 
@@ -55,14 +54,8 @@ def _charge(cell: Cell, first: int, places: list[int]) -> SmokeCharge:
             state = "finite" if said.finite else "not finite"
             lines.append(f"{cell.name(place)}: own loss and gradient {state} at step {first}")
     return SmokeCharge(
-        check=CHECK,
-        kind="nan",
-        summary=f"its own loss or gradient was NaN or infinite at step {first}, before it was summed with "
-        "those of the others",
-        expected="finite numbers",
-        actual=f"NaN or infinite from step {first} on",
+        *worded("nan", step=first),
         victims=cell.numbers(set(cell.places) - set(places)),
-        phase="train",
         step=first,
         evidence=(Evidence("ranks", "\n".join(lines)),),
     )

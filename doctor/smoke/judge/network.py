@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from doctor.mesh import Link, MeshBlame, culprits
 from doctor.model import Confidence, Evidence
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.exits import said
 from doctor.smoke.judge.phrases import one_line
 from doctor.smoke.judge.stopped_cell import EndedCell, only_host
@@ -50,17 +50,13 @@ def network_charges(
             if link.tested and (blame.common or {link.source, link.target} & set(blame.hosts))
         ]
         worked = sum(not link.failed for link in touched)
+        words = f"{subject} {_SEEN.get(outcome, outcome)}"
         yield SmokeCharge(
-            check="smoke-hang",
-            kind="network",
-            summary=f"{what}: {subject} {_SEEN.get(outcome, outcome)}",
-            expected="connections both ways between all hosts, for packets of any size",
-            actual=f"{len(blame.links)} connections failed, {worked} others worked",
+            *worded("network", what=what, words=words, failed=len(blame.links), worked=worked, phase=phase),
             hosts=blame.hosts,
             victims=tuple(
                 seen.rank for seen in cell.ranks if cell.plan.seat(seen.rank).host not in blame.hosts
             ),
-            phase=phase,
             step=step,
             confidence=Confidence.CERTAIN if blame.decided or blame.common else Confidence.SUSPECT,
             evidence=tuple(_evidence(link) for link in blame.links[:_SHOWN]),
@@ -83,14 +79,12 @@ def lost_each_other(cell: EndedCell) -> SmokeCharge:
     """The charge if ranks ended only because connections broke, and the network works again."""
     suspects, said_by = _hosts_at_broken_ends(cell)
     lone = tuple(seen.rank for seen in cell.fallen) if not suspects and len(cell.fallen) == 1 else ()
+    fallen, phase = len(cell.fallen), cell.fallen[0].phase
     words = "ranks ended because their connections to each other broke; no process died before"
-    several = len(suspects) > 1
+    if len(suspects) == 1:
+        words += ", and most of them name this host"
     return SmokeCharge(
-        check="smoke-hang",
-        kind="connection",
-        summary=f"{words}, and most of them name this host" if len(suspects) == 1 else words,
-        expected="connections stay up until the run is over",
-        actual=f"{len(cell.fallen)} of {len(cell.ranks)} ranks lost a connection",
+        *worded("lost connections", words=words, fallen=fallen, all=len(cell.ranks), phase=phase),
         ranks=lone,
         hosts=suspects or (() if lone else only_host(cell)),
         victims=tuple(
@@ -98,11 +92,10 @@ def lost_each_other(cell: EndedCell) -> SmokeCharge:
             for seen in cell.ranks
             if seen.rank not in lone and cell.plan.seat(seen.rank).host not in suspects
         ),
-        phase=cell.fallen[0].phase,
         confidence=Confidence.SUSPECT,
         evidence=tuple(Evidence(f"rank {rank}", one_line(text)) for rank, text in said_by[:_SHOWN]),
         commands=COMMANDS,
-        undecided=several,
+        undecided=len(suspects) > 1,
     )
 
 

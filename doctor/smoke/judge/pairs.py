@@ -57,7 +57,7 @@ def slow_links(rates: OneWayRates) -> SlowLinks | None:
         return None
     first = {way: [math.log(rate) for rate in own[:-AGAIN]] for way, own in turns.items()}
     again = {way: math.log(max(*own[-AGAIN:], median(rates.at_best[way]))) for way, own in turns.items()}
-    value = {way: _of_turns(own) for way, own in first.items()}
+    value = {way: median(own) if len(own) >= 5 else max(own) for way, own in first.items()}
     usual = median(value.values())
     noise = _noise(first)
     limit = math.exp(_limit(hosts, _fitted(hosts, value), noise))
@@ -90,10 +90,6 @@ def slow_links(rates: OneWayRates) -> SlowLinks | None:
 
 End = tuple[str, int]
 """A host as sender (0) or as receiver (1)."""
-
-
-def _of_turns(turns: Sequence[float]) -> float:
-    return median(turns) if len(turns) >= 5 else max(turns)
 
 
 def _noise(first: Mapping[Way, Sequence[float]]) -> float:

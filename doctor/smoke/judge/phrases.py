@@ -9,23 +9,10 @@ from doctor.smoke.judge.stopped_cell import EndedCell
 from doctor.smoke.onhost.page import JOINING
 from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import RankOutcome, Sample
+from doctor.text.hostprogram import sections
 
-_DOING = {
-    "spawned": "being started",
-    "start": "preparing its libraries and its device",
-    "ready": "waiting to be told where to join",
-    "join": "joining the process group",
-    "done": "at its end",
-}
-_STATES = {
-    "R": "runs",
-    "S": "sleeps",
-    "D": "is in uninterruptible sleep (it waits for a disk, a network file system or a driver)",
-    "T": "is stopped by a signal",
-    "t": "is stopped by a debugger",
-    "Z": "is dead",
-    "X": "is dead",
-}
+_SAID = sections(__file__, "phrases.txt")
+_DOING, _STATES = _SAID["phases"], _SAID["states"]
 SHOWN = 3
 _FRAMES = 8
 _LINE = 300

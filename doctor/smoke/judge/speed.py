@@ -9,7 +9,7 @@ from typing import NamedTuple
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.events import TrainStep
 from doctor.smoke.judge.cells import arithmetic
-from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
 from doctor.smoke.result import ON_CPU, SmokeResult
 
 SKIPPED = 3
@@ -170,17 +170,11 @@ def _beyond_doubt(others: Sequence[float], uneven: float) -> float:
 
 def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> SmokeCharge:
     usual = median(middle for rank, middle in middles.items() if rank not in ratios)
-    worst = max(ratios.values())
     lines = [f"{ranks_text([rank])}: {1000 * middle:.2f} ms" for rank, middle in sorted(middles.items())[:64]]
+    own = ", ".join(f"{1000 * middles[rank]:.2f} ms" for rank in sorted(ratios))
     return SmokeCharge(
-        check="smoke-straggler",
-        kind="slow",
-        summary=f"its computing takes {worst:.2f} times as long as that of the other ranks, "
-        "in nearly all steps",
-        expected=f"about {1000 * usual:.2f} ms a step, as on the others",
-        actual=", ".join(f"{1000 * middles[rank]:.2f} ms" for rank in sorted(ratios)),
+        *worded("straggler", worst=max(ratios.values()), usual=1000 * usual, own=own),
         ranks=tuple(sorted(ratios)),
-        phase="train",
         confidence=Confidence.STRONG,
         severity=Severity.WARN,
         evidence=(Evidence("computing a step, median", "\n".join(lines)),),
@@ -216,14 +210,8 @@ def _times(result: SmokeResult, rank: int) -> list[float]:
 
 def _kept_from_running(host: str, times: float) -> SmokeCharge:
     return SmokeCharge(
-        check="smoke-contention",
-        kind="stopped",
-        summary=f"its processes are kept from running: computing takes {times:.1f} times the processor time "
-        "that it gets, and no other work has the processor meanwhile",
-        expected="1.0 if waits for a processor are left out",
-        actual=f"{times:.1f}",
+        *worded("kept from running", times=times),
         hosts=(host,),
-        phase="train",
         confidence=Confidence.STRONG,
         severity=Severity.FAIL if times > RUINED else Severity.WARN,
         commands=(
@@ -272,14 +260,8 @@ def _shared(result: SmokeResult, host: str, ratio: float, waits: Mapping[str, fl
     usual = median(other for name, other in waits.items() if name != host)
     lines = [f"{name}: {each:.2f}" for name, each in list(waits.items())[:64]]
     return SmokeCharge(
-        check="smoke-contention",
-        kind="shared",
-        summary=f"its processor is shared with other work: computing takes {ratio:.1f} times the "
-        "processor time that it gets",
-        expected=f"1.0, and at most {TAKEN}; {usual:.2f} on the other hosts",
-        actual=f"{ratio:.2f}{busy}",
+        *worded("shared", ratio=ratio, most=TAKEN, usual=usual, busy=busy),
         hosts=(host,),
-        phase="train",
         confidence=Confidence.STRONG,
         severity=Severity.WARN,
         evidence=(Evidence("time over processor time of computing", "\n".join(lines)),),

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from doctor.job.framework import FRAMEWORKS
 from doctor.model import Confidence, Evidence, Severity
-from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
 from doctor.smoke.judge.crash import had_started
 from doctor.smoke.judge.exits import IN_KERNEL
 from doctor.smoke.judge.network import failing_network, network_charges
@@ -41,16 +41,11 @@ def _troubled_hosts(result: SmokeResult) -> Iterator[SmokeCharge]:
         started = had_started(result, host.host)
         if not host.trouble or host.lost or (result.end.kind == "trouble" and started):
             continue
-        words = one_line(host.trouble)
+        what, words = "left behind" if started else "not started", one_line(host.trouble)
         yield SmokeCharge(
-            check="smoke-hang" if started else "smoke-not-started",
-            kind="left-behind" if started else "host",
-            summary=f"after the run: {words}" if started else f"it could not start its ranks: {words}",
-            expected="all processes end" if started else f"Python with {FRAMEWORKS[framework]} starts",
-            actual=words,
+            *worded(what, words=words, framework=FRAMEWORKS[framework]),
             hosts=(host.host,),
             victims=() if started else tuple(s.rank for s in result.plan.seats if s.host != host.host),
-            phase="" if started else "start",
             severity=Severity.WARN if started and result.end.kind == "done" else None,
             evidence=(Evidence("agent", last_lines(host.trouble, 8)),),
             commands=() if started else (f"{host.to_type} -c 'import {framework}'",),
@@ -63,14 +58,9 @@ def _never_ready(cell: EndedCell) -> Iterator[SmokeCharge]:
     late = [seen for seen in living if PHASES.index(phase_of(seen)) < READY]
     if not late:
         yield SmokeCharge(
-            check="smoke-not-started",
-            kind="store",
-            summary="all ranks are ready, and the rendezvous store for which they wait never opened",
-            expected="the store opens a port on the head's data address",
-            actual="no port was reported",
+            *worded("store"),
             hosts=(cell.plan.head,),
             victims=tuple(seen.rank for seen in living),
-            phase="ready",
             confidence=Confidence.SUSPECT,
         )
         return
@@ -90,14 +80,9 @@ def _never_joined(cell: EndedCell) -> Iterator[SmokeCharge]:
         yield from _behind(cell, [seen for seen in late if _is_proved(seen)], rest)
         return
     yield SmokeCharge(
-        check="smoke-not-started",
-        kind="together",
-        summary="all ranks are joining the process group and none gets in; no single rank is behind",
-        expected="every rank connects to the store and to its peers",
-        actual=f"no rank moved for {_seconds(cell)}",
+        *worded("together", seconds=_seconds(cell)),
         hosts=only_host(cell),
         victims=tuple(seen.rank for seen in cell.living),
-        phase="join",
         confidence=Confidence.SUSPECT,
         evidence=(*_names(cell), *evidence_of(late)),
         commands=("ip -br addr", "getent hosts $(hostname)"),
@@ -110,11 +95,7 @@ def _behind(
     """`late` are the last ranks, for which `rest` wait; if `rest` is empty, all are equally late."""
     if not late:
         yield SmokeCharge(
-            check="smoke-not-started",
-            kind="unproved",
-            summary="the ranks never joined each other, and none of the last ones was proved to stand still",
-            expected="every rank joins",
-            actual=f"no rank moved for {_seconds(cell)}",
+            *worded("unproved", seconds=_seconds(cell)),
             victims=tuple(seen.rank for seen in cell.living),
             confidence=Confidence.SUSPECT,
             evidence=evidence_of(cell.living),
@@ -140,16 +121,12 @@ def _late(
     if rest:
         wait = "waits" if len(rest) == 1 else "wait"
         waiting = f"and {ranks_text(seen.rank for seen in rest)} {wait} for it"
+    values = {"doing": doing_what, "waiting": waiting, "seconds": _seconds(cell)}
     return SmokeCharge(
-        check="smoke-not-started",
-        kind="behind",
-        summary=f"it never joined: {doing_what}, {waiting}",
-        expected="every rank joins the process group",
-        actual=f"no move for {_seconds(cell)}; its process {state_words(first)}",
+        *worded("behind", **values, words=state_words(first), phase=phase),
         ranks=tuple(seen.rank for seen in late),
         hosts=hosts,
         victims=tuple(seen.rank for seen in rest),
-        phase=phase,
         confidence=sure if pages else Confidence.SUSPECT,
         evidence=(*evidence_of(late), *_names(cell)),
         commands=(

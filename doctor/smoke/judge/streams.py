@@ -12,13 +12,12 @@ from shlex import quote
 from doctor.model import Confidence, Evidence, Severity
 from doctor.smoke.events import RankStart
 from doctor.smoke.judge.cells import Vote, vote
-from doctor.smoke.judge.charge import SmokeCharge, ranks_text
+from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
 from doctor.smoke.judge.draws import judge_draws
 from doctor.smoke.onhost.streamplan import reference_fingerprint
 from doctor.smoke.result import SmokeResult
 from doctor.text.interpreter import PLAIN
 
-CHECK = "smoke-mask-divergence"
 LIBRARY = {"numpy-pcg64": "numpy", "mindspore-dropout": "mindspore"}
 """Stream -> its library, for streams that are not named after it; that of a device is the framework's."""
 _PROGRAMS = {
@@ -85,15 +84,10 @@ def _library(
     lines = "\n".join(f"{ranks_text([rank])}: {prints[rank]}" for rank in sorted(prints)[:32])
     program = _PROGRAMS.get(library) or _PROGRAMS[result.plan.framework]
     hosts = dict.fromkeys(result.plan.seat(rank).host for rank in (*found.odd[:1], *right[:1]))
+    known = f": fingerprint {wanted}" if wanted else ""
     return SmokeCharge(
-        check=CHECK,
-        kind="library",
-        summary=f"the same seed gives different random numbers there from {name} ({why})",
-        expected=f"the same numbers from {name} on every rank"
-        + (f": fingerprint {wanted}" if wanted else ""),
-        actual=f"{name}: {library} {own}",
+        *worded("library", name=name, why=why, wanted=known, library=library, own=own),
         ranks=found.odd,
-        phase="start",
         confidence=Confidence.CERTAIN if found.decided else Confidence.SUSPECT,
         undecided=not found.decided,
         evidence=(Evidence(f"fingerprints of {name}", lines),),
@@ -119,14 +113,8 @@ def _merged(names: list[str], charges: list[SmokeCharge]) -> SmokeCharge:
 def _mixed(started: Mapping[int, RankStart], ranks: tuple[int, ...], common: str) -> SmokeCharge:
     products = ", ".join(dict.fromkeys(started[rank].product for rank in ranks))
     return SmokeCharge(
-        check=CHECK,
-        kind="device-product",
-        summary=f"its device is a different product ({products}) and draws other random numbers from the "
-        f"same seed than {common}: masks drawn on the device will differ, those drawn on the CPU will not",
-        expected=f"one product in the whole job: {common}",
-        actual=products,
+        *worded("device product", products=products, common=common),
         ranks=ranks,
-        phase="start",
         severity=Severity.WARN,
     )
 

@@ -119,7 +119,8 @@ class Stacks:
     """The stacks of several ranks, taken at the same time."""
 
     def __init__(self, ranks: "list[Rank]", python: str) -> None:
-        spy = _find_spy(python)
+        beside = os.path.join(os.path.dirname(python), "py-spy")
+        spy = shutil.which("py-spy") or (beside if os.access(beside, os.X_OK) else None)
         self.stacks = [Stack(rank, spy) for rank in ranks]
 
     def poll(self) -> "dict[str, str] | None":
@@ -129,8 +130,3 @@ class Stacks:
         if not all(stack.done for stack in self.stacks):
             return None
         return {str(stack.rank.number): stack.text for stack in self.stacks if stack.text}
-
-
-def _find_spy(python: str) -> "str | None":
-    beside = os.path.join(os.path.dirname(python), "py-spy")
-    return shutil.which("py-spy") or (beside if os.access(beside, os.X_OK) else None)

@@ -63,7 +63,8 @@ class Trainer:
         queued = self._queued()
         sample, streams = self.batch(step), self.streams.draw()
         if shown(self.shape, step):
-            self._say_batch(step, sample, streams)
+            hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
+            self.comm.say({"ev": "batch", "step": step, **hashes, "streams": streams})
         began, burnt, waited = time.perf_counter(), self.framework.burnt(), self.comm.wait
         loss = self.gradient(sample)
         self.framework.synchronise()
@@ -179,10 +180,6 @@ class Trainer:
     def numbers(self, sums: list[Sums]) -> dict[str, list[Sums]]:
         """Sums to compare beside the hashes, if equal bits cannot be expected."""
         return {"sums": sums} if self.wavers and all(math.isfinite(each[1]) for each in sums) else {}
-
-    def _say_batch(self, step: int, sample: TokenSample, streams: dict[str, str]) -> None:
-        hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
-        self.comm.say({"ev": "batch", "step": step, **hashes, "streams": streams})
 
     def _projection(self) -> Sums:
         return self.framework.projection(self.model.grad)

@@ -7,7 +7,7 @@ from doctor.expect import Expect
 from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice
 from doctor.facts.ascend.job_npus import used
 from doctor.facts.ascend.network import NPU_ADDRESSES, NPU_LINKS, Address
-from doctor.facts.ascend.npus import NPUS, Npu
+from doctor.facts.ascend.npus import NPUS
 from doctor.facts.ascend.pings import NPU_PINGS, plan_pings
 from doctor.facts.job import directory
 from doctor.facts.network import ADDRESSES, NAMES
@@ -96,7 +96,9 @@ def plan_ping_round(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: 
             without[host] = _missing(reason, absent=not unsaid or unsaid[0].unsupported)
         elif not also_busy and isinstance(npus, MissingFact):
             without[host] = _missing(f"whether its NPUs are busy is not known: {npus.reason}")
-        elif not also_busy and any(_at_work(npu) for npu in npus if npu.device in mine):
+        elif not also_busy and any(
+            npu.processes or npu.full(Expect().npu_idle_percent) for npu in npus if npu.device in mine
+        ):
             without[host] = _missing("its NPUs are busy (--on-busy run pings them anyway)")
         else:
             addresses[host] = {device: told[device] for device in mine}
@@ -105,10 +107,6 @@ def plan_ping_round(facts: Facts, plan: JobPlan, *, everybody: bool, also_busy: 
     for host in addresses.keys() - pings.keys():
         without[host] = _missing("none of its NPUs had another host's to ping")
     return PingRound(pings, without)
-
-
-def _at_work(npu: Npu) -> bool:
-    return bool(npu.processes) or npu.full(Expect().npu_idle_percent)
 
 
 def _missing(reason: str, *, absent: bool = False) -> MissingFact:

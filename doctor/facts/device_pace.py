@@ -2,6 +2,10 @@
 
 from dataclasses import dataclass
 
+from doctor.text.hostprogram import sections
+
+SLOWDOWNS = sections(__file__, "slowdowns.txt")
+
 
 @dataclass(frozen=True, slots=True)
 class DevicePace:

@@ -7,6 +7,7 @@ from doctor.agents.onhost.kernel_kills import LACK
 from doctor.agents.onhost.kernel_words import is_crash, own_words, whole_lines
 from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.devices import every
+from doctor.text.hostprogram import host_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,21 +31,11 @@ class Processes:
 
 
 _WORKER = "multiprocessing.(spawn|forkserver|resource_tracker)"
-# A command line of any user's process may hold a secret: only the program and the part that makes a process
-# a worker leave the host.
-_PS = (
-    "command -v ps >/dev/null || exit 127; cd /proc; "
-    # Most hosts have none of these. The brackets keep the pattern from finding itself.
-    rf"l=$(grep -lsazE '^[0-9]+ \(.*\) [DZ] |{_WORKER.replace('g.', '[g].')}'"
-    " [0-9]*/stat [0-9]*/cmdline 2>&1); "
-    '[ "$l" ] || { echo none; exit; }; '
-    # The probe's own session is left out: its shells are in state D for an instant whenever they fork.
-    "read -r _ _ _ _ _ own _ </proc/self/stat; "
-    "COLUMNS=9999 ps -eo sid=,pid=,ppid=,stat=,user=,etimes=,args= | "
-    f"awk -v own=$own '$2 == 1 || $1 != own && ($4 ~ /^[DZ]/ || $3 == 1 && /{_WORKER}/)"
-    f' {{worker = $3 == 1 && match($0, /{_WORKER}/) ? substr($0, RSTART, RLENGTH) : ""\n'
-    "if (n++ < 300) print $2, $3, $4, $5, $6, substr($7, 1, 200), worker}'"
-)
+_PS = host_program(__file__, "processes.sh", worker=_WORKER, hidden=_WORKER.replace("g.", "[g]."))
+"""A command line of any user's process may hold a secret: only the program and the part that makes a process
+a worker leave the host. Most hosts have none of these. The brackets keep the pattern from finding itself. The
+probe's own session is left out: its shells are in state D for an instant whenever they fork.
+"""
 _OURSELVES = re.compile(r"awk (?:-v own=\S* )?\$[12] == 1 ")
 
 
@@ -122,14 +113,7 @@ def _kernel_log(capture: Capture) -> tuple[KernelLine, ...]:
 
 KERNEL_LOG = Fact(
     "kernel-log",
-    Run(
-        "read -r u _ </proc/uptime; echo uptime $u\n"
-        f"exec awk -v worth='{WORTH_READING.lower()}' '"
-        'BEGIN { dmesg = "exec dmesg"\n'
-        f"while ((dmesg | getline line) > 0) if (tolower(line) ~ worth) kept[n++ % {MOST_LINES}] = line\n"
-        f"if (close(dmesg)) exit 1; for (k = n > {MOST_LINES} ? n - {MOST_LINES} : 0; k < n; k++)"
-        f" print kept[k % {MOST_LINES}] }}'"
-    ),
+    Run(host_program(__file__, "kernel_log.sh", worth=WORTH_READING.lower(), most=MOST_LINES)),
     _kernel_log,
     needs_root=True,
 )

@@ -109,16 +109,12 @@ def _rule(text: str, words: list[str]) -> RoutingRule | None:
     if source is None or target is None:
         return None
     rest = given.keys() - {"from", "to", "lookup", "suppress_prefixlength", "proto", *DISCARDS}
-    marked = "fwmark" in rest and not _is_unmarked(given["fwmark"])
+    marked = "fwmark" in rest and not re.fullmatch(r"(?:0x)?0+(?:/.*)?", given["fwmark"])
     if (marked and not inverted) or given.get("iif", "lo") != "lo" or "oif" in rest:
         return None
     unclear = bool(rest - {"fwmark", "iif"}) or (inverted and not marked)
     ignores = given.get("suppress_prefixlength", "")
     return RoutingRule(text, source, target, action, unclear, int(ignores) if ignores.isdecimal() else -1)
-
-
-def _is_unmarked(mark: str) -> bool:
-    return re.fullmatch(r"(?:0x)?0+(?:/.*)?", mark) is not None
 
 
 def _network(text: str) -> IPv4Network | None:

@@ -203,19 +203,8 @@ def _environment(capture: Capture) -> Environment:
     return Environment(kept, absent, group_limits(capture.stdout), (user[2], user[1]) if user else None)
 
 
-_LOOK_FOR = host_program(__file__, "software_environment.sh")
+_LOOK_FOR = host_program(__file__, "software_environment.sh", job=JOB_VARIABLES, secret=SECRET, groups=LOOK)
 """A zone with a digit may be a rule ("CST-8"), and /etc/localtime counts without TZ, too. Libraries without a
 slash are searched for in many places.
 """
-ENVIRONMENT = Fact(
-    "environment",
-    Run(
-        f'{_LOOK_FOR}exec awk \'BEGIN {{ while ((getline row < "/proc/self/status") > 0) '
-        'if (ENVIRON["LOGNAME"] && split(row, id) > 4 && id[1] == "Uid:") '
-        'print "uid", id[2], ENVIRON["LOGNAME"]; for (name in ENVIRON) '
-        f"if (name ~ /^({JOB_VARIABLES})$/ && name !~ /{SECRET}/) {{ split(ENVIRON[name], line, "
-        '"\\n"); print name "=" line[1] } '
-        f"{LOOK}}}'"
-    ),
-    _environment,
-)
+ENVIRONMENT = Fact("environment", Run(_LOOK_FOR), _environment)

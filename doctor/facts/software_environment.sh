@@ -12,3 +12,4 @@ case $z in
   /*) [ -e "$z" ] || echo "absent TZ $z";;
   *) [ ! -d $d ] || [ -e "$d/$z" ] || echo "absent TZ $z";;
 esac
+exec awk 'BEGIN { while ((getline row < "/proc/self/status") > 0) if (ENVIRON["LOGNAME"] && split(row, id) > 4 && id[1] == "Uid:") print "uid", id[2], ENVIRON["LOGNAME"]; for (name in ENVIRON) if (name ~ /^(@job@)$/ && name !~ /@secret@/) { split(ENVIRON[name], line, "\n"); print name "=" line[1] } @groups@}'

@@ -17,7 +17,7 @@ from doctor.firewall.evaluate import Budget, BudgetExceeded, Fate, PacketPath, W
 from doctor.firewall.packet import Address, Packet, PacketState, journey
 from doctor.firewall.rules import ADDRESSES, Chain, Compare, Field, Hook, Rule, RuleTable, VerdictMap
 from doctor.firewall.values import Interval, Spans
-from doctor.text.addresses import LOOPBACK, AnyAddress, canonical
+from doctor.text.addresses import LOOPBACK, canonical
 
 MAX_RULES = 20_000
 PORTS = (Field.SPORT, Field.DPORT)
@@ -64,7 +64,9 @@ class Ruleset:
         each range of ports that no rule divides, and one budget for all, so that thousands of boundaries cost
         seconds, not hours.
         """
-        ends = tuple(self._stretch(canonical(address)) for address in (source, dest))
+        both = canonical(source), canonical(dest)
+        # Equal for all addresses that no rule distinguishes.
+        ends = tuple((each.version, bisect_right(self._bounds, int(each))) for each in both)
         question = (*ends, source == dest, first, last, interface, ephemeral, incoming)
         if question not in self._decided:
             self._decided[question] = self._spans(
@@ -72,20 +74,18 @@ class Ruleset:
             )
         return self._decided[question]
 
-    def _stretch(self, address: AnyAddress) -> tuple[int, int]:
-        """A key that is equal for all addresses that no rule distinguishes."""
-        return address.version, bisect_right(self._bounds, int(address))
-
     def _spans(
         self, first: int, last: int, packets: Callable[[int], tuple[Packet, ...]]
     ) -> tuple[PortSpan, ...]:
         budget = Budget()
         starts = sorted({first} | {cut for cut in self._cuts(PORTS) if first < cut <= last})
         ends = [start - 1 for start in starts[1:]] + [last]
-        return _join_spans(
+        spans = (
             PortSpan(low, high, self._decide(packets(low), budget))
             for low, high in zip(starts, ends, strict=True)
         )
+        alike = (list(run) for _, run in groupby(spans, lambda span: span.decision))
+        return tuple(replace(run[0], last=run[-1].last) for run in alike)
 
     @cached_property
     def _decided(self) -> dict[tuple[object, ...], tuple[PortSpan, ...]]:
@@ -221,8 +221,3 @@ def _cuts(rule: Rule, fields: Sequence[Field]) -> Iterator[int]:
             for name, matcher in zip(step.fields, element, strict=True):
                 if name in fields and isinstance(matcher, Spans):
                     yield from matcher.cuts()
-
-
-def _join_spans(spans: Iterable[PortSpan]) -> tuple[PortSpan, ...]:
-    alike = (list(run) for _, run in groupby(spans, lambda span: span.decision))
-    return tuple(replace(run[0], last=run[-1].last) for run in alike)

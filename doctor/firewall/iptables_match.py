@@ -12,6 +12,7 @@ from doctor.firewall.rules import (
     PROTOCOLS,
     STATES,
     TCP_FLAGS,
+    WORDS,
     Compare,
     DoubtfulCondition,
     Field,
@@ -22,13 +23,7 @@ from doctor.firewall.values import InterfaceNames, MaskedSpans, Spans
 
 EXTRA_HEADERS = ("rt", "frag", "hbh", "dst", "mh")
 """IPv6 headers that a plain TCP packet does not have; without them these modules never match."""
-REASONS = {
-    "limit": "a rate limit", "hashlimit": "a rate limit", "connlimit": "the number of connections",
-    "quota": "a quota", "recent": "who connected recently", "time": "the time of day", "statistic": "chance",
-    "owner": "the user who connects", "connbytes": "the traffic so far", "rateest": "the traffic so far",
-    "mac": "the hardware address of the sender", "length": "the length of the packet",
-    "string": "the bytes of the packet", "u32": "the bytes of the packet", "bpf": "the bytes of the packet",
-}  # fmt: skip
+REASONS = WORDS["matches of iptables"]
 FIXED = frozenset({"owner", "mac"})
 """Modules of REASONS that treat every packet from one host to another alike."""
 
@@ -43,7 +38,8 @@ def match_module(name: str, given: list[IptablesOption]) -> list[Step]:
     if name == "comment":
         return []
     if name == "set":
-        return [DoubtfulCondition(f"the ipset {_name_of_set(given)}, which was not read")]
+        sets = (option.values[0] for option in given if option.name == "--match-set" and option.values)
+        return [DoubtfulCondition(f"the ipset {next(sets, '')}, which was not read")]
     if name == "rpfilter":
         return [Compare((), ((),), negate=any(option.name == "--invert" for option in given))]
     if name in EXTRA_HEADERS:
@@ -133,10 +129,6 @@ def _flag_bits(names: str) -> int | None:
         return 0 if names == "NONE" else 0x3F
     bits = [TCP_FLAGS.get(name.lower()) for name in names.split(",")]
     return None if None in bits else sum({bit for bit in bits if bit is not None})
-
-
-def _name_of_set(given: list[IptablesOption]) -> str:
-    return next((option.values[0] for option in given if option.name == "--match-set" and option.values), "")
 
 
 _PORTS: dict[str, Reader] = {

@@ -3,18 +3,11 @@
 from collections.abc import Callable, Container
 
 from doctor.firewall.iptables_tokens import IptablesOption, masked, number
-from doctor.firewall.rules import REWRITING, Field, RuleVerdict, SetMark, Step, Untrack, VerdictKind
+from doctor.firewall.rules import REWRITING, WORDS, Field, RuleVerdict, SetMark, Step, Untrack, VerdictKind
 from doctor.firewall.values import WORD
 
-FINAL = {
-    "ACCEPT": VerdictKind.ACCEPT, "SNAT": VerdictKind.ACCEPT, "MASQUERADE": VerdictKind.ACCEPT,
-    "DROP": VerdictKind.DROP, "REJECT": VerdictKind.REJECT, "RETURN": VerdictKind.RETURN,
-}  # fmt: skip
-PASSING = frozenset({
-    "LOG", "NFLOG", "ULOG", "TRACE", "AUDIT", "TCPMSS", "TOS", "DSCP", "ECN", "TTL", "HL", "CHECKSUM",
-    "CLASSIFY",
-    "SET", "SECMARK", "CONNSECMARK", "IDLETIMER", "LED", "RATEEST", "TCPOPTSTRIP", "TEE",
-})  # fmt: skip
+FINAL = {name: VerdictKind[kind] for name, kind in WORDS["targets of iptables"].items()}
+PASSING = frozenset(WORDS["passing in iptables"])
 
 
 def target_steps(name: str, given: list[IptablesOption], goto: bool, chains: Container[str]) -> list[Step]:

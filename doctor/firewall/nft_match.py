@@ -7,32 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from doctor.firewall.nft_value import FIELD_BITS, element_matcher, flag_bits
-from doctor.firewall.rules import TCP, Compare, DoubtfulCondition, Field, Matcher, Step
+from doctor.firewall.rules import TCP, WORDS, Compare, DoubtfulCondition, Field, Matcher, Step
 from doctor.firewall.values import WORD, MaskedSpans, Spans
 
-META = {
-    "l4proto": Field.PROTO, "nfproto": Field.FAMILY, "protocol": Field.FAMILY, "mark": Field.MARK,
-    "pkttype": Field.PACKET_TYPE, "iifname": Field.IIF, "iif": Field.IIF,
-    "oifname": Field.OIF, "oif": Field.OIF,
-}  # fmt: skip
-PAYLOAD = {
-    ("ip", "saddr"): Field.SOURCE, ("ip6", "saddr"): Field.SOURCE,
-    ("ip", "daddr"): Field.DEST, ("ip6", "daddr"): Field.DEST,
-    ("ip", "protocol"): Field.PROTO, ("ip6", "nexthdr"): Field.PROTO,
-    ("tcp", "dport"): Field.DPORT, ("tcp", "sport"): Field.SPORT, ("tcp", "flags"): Field.FLAGS,
-    ("th", "dport"): Field.DPORT, ("th", "sport"): Field.SPORT,
-}  # fmt: skip
+META = {name: Field[field] for name, field in WORDS["meta"].items()}
+PAYLOAD = {tuple(name.split()): Field[field] for name, field in WORDS["payload"].items()}
 CT = {"state": Field.STATE, "direction": Field.DIRECTION, "mark": Field.CTMARK}
 NEVER = Compare((), ((),), negate=True)
 FAMILIES = {"ip": 4, "ip6": 6, "icmp": 4, "igmp": 4, "icmpv6": 6}
 OTHER_PROTOCOLS = frozenset(
     {"udp", "udplite", "sctp", "dccp", "ah", "esp", "comp", "icmp", "icmpv6", "igmp", "arp"}
 )
-REASONS = {
-    "skuid": "the user who connects", "skgid": "the user who connects", "cgroup": "the program that connects",
-    "random": "chance", "numgen": "chance", "time": "the time of day", "hour": "the time of day",
-    "day": "the day", "length": "the length of the packet",
-}  # fmt: skip
+REASONS = WORDS["matches of nft"]
 VARYING = frozenset({"chance", "the time of day", "the day", "the length of the packet"})
 """Those of REASONS that may hold for one packet and not for the next."""
 

@@ -8,6 +8,7 @@ from doctor.firewall.iptables_target import PASSING as OF_IPTABLES
 from doctor.firewall.nft_match import NamedSet, key_fields, key_guards, key_matchers, match_steps, members
 from doctor.firewall.rules import (
     REWRITING,
+    WORDS,
     DoubtfulCondition,
     Field,
     RuleVerdict,
@@ -21,12 +22,8 @@ from doctor.firewall.values import WORD
 
 VERDICTS = {kind.value: kind for kind in VerdictKind if kind is not VerdictKind.UNKNOWN}
 VERDICTS |= {"snat": VerdictKind.ACCEPT, "masquerade": VerdictKind.ACCEPT}
-PASSING = frozenset({
-    "counter", "log", "comment", "ct helper", "ct timeout", "ct expectation", "flow", "secmark", "dup",
-    "last",
-})  # fmt: skip
-LIMITS = {"limit": "a rate limit", "quota": "a quota", "ct count": "the number of connections",
-          "meter": "a rate limit", "connlimit": "the number of connections"}  # fmt: skip
+PASSING = frozenset(WORDS["passing in nft"])
+LIMITS = WORDS["limits of nft"]
 HARMLESS_FIELDS = ("dscp", "ecn", "ttl", "hoplimit", "priority", "pcp")
 HARMLESS_META = ("nftrace", "priority", "pkttype", "secmark")
 

@@ -11,6 +11,7 @@ from enum import Enum
 from typing import TypeAlias
 
 from doctor.firewall.values import InterfaceNames, MaskedSpans, Spans
+from doctor.text.hostprogram import sections
 
 
 class Field(str, Enum):
@@ -36,28 +37,24 @@ class Field(str, Enum):
 
 ADDRESSES = (Field.SOURCE, Field.DEST)
 
-# Values of the fields that are numbers only by convention.
-STATES = {"invalid": 1, "established": 2, "related": 4, "new": 8, "untracked": 64, "snat": 128, "dnat": 256}
-DIRECTIONS = {"original": 0, "reply": 1}
-PACKET_TYPES = {"host": 0, "unicast": 0, "broadcast": 1, "multicast": 2, "other": 3}
-ADDRESS_TYPES = {
-    "unspec": 0, "unicast": 1, "local": 2, "broadcast": 3, "anycast": 4, "multicast": 5, "blackhole": 6,
-    "unreachable": 7, "prohibit": 8,
-}  # fmt: skip
-TCP_FLAGS = {"fin": 1, "syn": 2, "rst": 4, "psh": 8, "ack": 16, "urg": 32, "ecn": 64, "cwr": 128, "ece": 64}
+WORDS = sections(__file__, "words.txt")
+
+
+def _numbers(name: str) -> dict[str, int]:
+    """Values of fields that are numbers only by convention."""
+    return {word: int(number) for word, number in WORDS[name].items()}
+
+
+STATES = _numbers("states")
+DIRECTIONS = _numbers("directions")
+PACKET_TYPES = _numbers("packet types")
+ADDRESS_TYPES = _numbers("address types")
+TCP_FLAGS = _numbers("TCP flags")
 TCP = 6
-PROTOCOLS = {
-    "tcp": TCP, "udp": 17, "icmp": 1, "icmpv6": 58, "ipv6-icmp": 58, "sctp": 132, "dccp": 33, "udplite": 136,
-    "esp": 50, "ah": 51, "gre": 47, "igmp": 2, "vrrp": 112, "ospf": 89, "ipip": 4, "ipencap": 4, "ipv6": 41,
-}  # fmt: skip
+PROTOCOLS = _numbers("protocols")
 """The protocols that both tools know by name."""
 
-REWRITING = {
-    "dnat": "sends the connection to another address", "redirect": "sends the connection to another port",
-    "netmap": "rewrites addresses", "tproxy": "hands the connection to a proxy",
-    "synproxy": "answers in the place of the listener", "fwd": "hands the packet to another interface",
-    "queue": "asks a program", "nfqueue": "asks a program",
-}  # fmt: skip
+REWRITING = WORDS["rewriting"]
 """Statements and targets whose outcome the rules do not show; iptables writes them in capitals."""
 
 Matcher: TypeAlias = "Spans | MaskedSpans | InterfaceNames | None"

@@ -126,7 +126,9 @@ def _slots(text: str, after_colon: bool) -> int:
 
 def _merge(lines: list[_HostfileLine], file: str) -> tuple[tuple[Host, ...], list[Mistake]]:
     """One host for all the lines that name it, and the lines that contradict each other."""
-    per_line = _counts_lines(lines)
+    # Whether a plain line is one slot: only a repeated plain host shows that the file means this.
+    plain = [name for line in lines if line.slots is None for name in line.hosts]
+    per_line = len(set(plain)) < len(plain)
     hosts: dict[str, Host] = {}
     mistakes: list[Mistake] = []
     for line in lines:
@@ -143,9 +145,3 @@ def _merge(lines: list[_HostfileLine], file: str) -> tuple[tuple[Host, ...], lis
             ranks = (old.ranks or 0) + (slots or 0) or None
             hosts[name] = replace(old, user=old.user or line.user, data=old.data or line.data, ranks=ranks)
     return tuple(hosts.values()), mistakes
-
-
-def _counts_lines(lines: list[_HostfileLine]) -> bool:
-    """Whether a plain line is one slot: only a repeated plain host shows that the file means this."""
-    plain = [name for line in lines if line.slots is None for name in line.hosts]
-    return len(set(plain)) < len(plain)

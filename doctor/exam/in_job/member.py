@@ -98,7 +98,10 @@ class Membership:
             self._outcome = self._unless_two(found)
         if self.link is not None and not self.link.closed:
             self.link.tell(messages.VerdictReceipt())
-            self._wait_until_flushed(self.link)
+            # Rank 0 hangs up once everybody has the verdict; until then a launcher may end those without it.
+            until = time.monotonic() + SILENT / 2
+            while not self.link.closed and time.monotonic() < until:
+                time.sleep(0.02)
         self.loop.stop()
         return self._outcome
 
@@ -112,12 +115,6 @@ class Membership:
         return MemberOutcome(
             EXIT_INCONCLUSIVE, (f"rank {self.seat.rank}: {what}. Give all ranks a {VARIABLE}.",)
         )
-
-    def _wait_until_flushed(self, link: RankLink) -> None:
-        """Rank 0 hangs up once everybody has the verdict; until then a launcher may end those without it."""
-        until = time.monotonic() + SILENT / 2
-        while not link.closed and time.monotonic() < until:
-            time.sleep(0.02)
 
     def _end_programs(self) -> None:
         served = list(self._served.values())

@@ -41,7 +41,10 @@ class Roster:
 
     def __post_init__(self) -> None:
         for place, members in self.hub.places():
-            name = _free_name(place[0], members[0].rank, self.ranks)
+            first = members[0].rank
+            name = place[0] if is_host(place[0]) else f"{NOBODY}{first}"
+            if name in self.ranks:
+                name = f"{name}-rank{first}"
             self.names[place] = name
             self.ranks[name] = [member.rank for member in members]
         for rank in range(self.hub.seat.world):
@@ -151,8 +154,3 @@ def _phrase(each: _AbsentRank, waited: float) -> str:
         return f"{who} is {words}" if words else f"{who} has been silent for {SILENT:.0f} s"
     what = f"is {words}" if words else "runs, but has not called doctor or does not reach rank 0"
     return f"{who} never came within {waited:.0f} s: it {what}"
-
-
-def _free_name(said: str, rank: int, taken: Mapping[str, object]) -> str:
-    name = said if is_host(said) else f"{NOBODY}{rank}"
-    return name if name not in taken else f"{name}-rank{rank}"

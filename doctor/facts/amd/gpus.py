@@ -19,7 +19,7 @@ from doctor.facts.amd.smi import (
     system,
     text,
 )
-from doctor.facts.device_pace import DevicePace
+from doctor.facts.device_pace import SLOWDOWNS, DevicePace
 from doctor.facts.device_tools import ToolCall, calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 
@@ -219,13 +219,7 @@ AMD_ORDER = Fact("amd-order", Read((AMD.node_files,)), _order)
 """PCI addresses of the GPUs that this login may use, in the order in which HIP counts them."""
 
 
-_VIOLATIONS = {
-    "socket_thermal_violation_status": "thermal slowdown",
-    "vr_thermal_violation_status": "thermal slowdown of its voltage regulators",
-    "hbm_thermal_violation_status": "thermal slowdown of its memory",
-    "prochot_violation_status": "PROCHOT",
-    "ppt_violation_status": "power limit",
-}
+_VIOLATIONS = SLOWDOWNS["amd"]
 
 
 def _paces(capture: Capture) -> Mapping[int, DevicePace]:

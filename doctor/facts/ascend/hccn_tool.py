@@ -13,6 +13,7 @@ from typing import TypeVar
 from doctor.api import Capture, Fact, Group, Run, UnreadableOutput, fold, grouped
 from doctor.devices import ASCEND
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
+from doctor.text.hostprogram import host_program
 
 T = TypeVar("T")
 
@@ -55,15 +56,8 @@ def asked(
 
     It first prints the numbers of all devices, so that devices it never reached are known.
     """
-    return f"""\
-{calling(TOOL, ELSEWHERE, seconds)}
-c=
-for d in {at}[0-9] {at}[0-9][0-9] {at}[0-9][0-9][0-9]; do
-  [ ! -e "$d" ] || c="$c ${{d#{at}}}"
-done
-printf "devices%s\\n" "$c"
-{first}
-for n in $c; do q $n {words}; {then or ":"}; done"""
+    values = {"words": words, "then": then or ":", "first": first, "at": at}
+    return host_program(__file__, "hccn_tool.sh", calling=calling(TOOL, ELSEWHERE, seconds), **values)
 
 
 _PROTECT = "mount --make-rprivate / && mount --bind /etc /etc && mount -o remount,bind,ro /etc"
@@ -71,20 +65,9 @@ _PROTECT = "mount --make-rprivate / && mount --bind /etc /etc && mount -o remoun
 
 def unwritten(script: str) -> str:
     """The script with /etc read-only to itself alone; its argument is "ro" if that succeeded."""
-    shielded = quote(f'{_PROTECT} && exec sh -c "$1" sh ro')
-    return f"""\
-s={quote(script)}
-if unshare -m sh -c {quote(_PROTECT)} 2>/dev/null
-then exec unshare -m sh -c {shielded} sh "$s"
-else exec sh -c "$s" sh rw; fi"""
-
-
-def noted(key: str) -> str:
-    """Skips devices that have no such key in /etc/hccn.conf, unless that file cannot be written to."""
-    known = f'grep -qs "^{key}_$n=" /etc/hccn.conf'
-    left_out = 'printf "@ %s unasked writes\\n" "$n"'
-    keep = f'k=; for n in $c; do {known} && k="$k $n" || {left_out}; done; c=$k'
-    return f'[ "$1" = ro ] || [ -n "$w" ] || {{ {keep}; }}'
+    parts = {"script": script, "protect": _PROTECT, "shielded": f'{_PROTECT} && exec sh -c "$1" sh ro'}
+    quoted = {name: quote(part) for name, part in parts.items()}
+    return host_program(__file__, "hccn_unwritten.sh", **quoted)
 
 
 def hccn(
@@ -103,7 +86,9 @@ def hccn(
     asked supports the command, so the answer "not supported" means that the value is unknown.
     """
 
-    script = asked(words, then, first=f"{first or NOT_950}\n{noted(writes) if writes else ':'}")
+    # Devices without such a key in /etc/hccn.conf are left out, unless that file cannot be written to.
+    noted = host_program(__file__, "hccn_noted.sh", key=writes) if writes else ":"
+    script = asked(words, then, first=f"{first or NOT_950}\n{noted}")
 
     def parse(capture: Capture) -> PerDevice[T]:
         listed = re.match(r"devices((?: \d{1,3}){1,256})$", capture.stdout, re.MULTILINE)

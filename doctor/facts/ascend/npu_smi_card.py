@@ -11,6 +11,7 @@ from doctor.facts.ascend.hccn_tool import SilentDevice, split_known
 from doctor.facts.device_pace import DevicePace
 from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
 from doctor.facts.key_values import count, fields, pairs, table
+from doctor.text.hostprogram import host_program
 
 T = TypeVar("T")
 
@@ -18,21 +19,12 @@ TOOL = "npu-smi"
 NPU_SMI = Group(ASCEND.thing, ASCEND.where, 20, TOOL, "wake-npu-tools")
 ELSEWHERE = "/usr/local/bin/npu-smi"
 
-_CHIPS = r"""awk -F'  +' '{ sub(/^[ \t]+/, "") }
-!k { for (i = 1; i <= NF; i++) if ($i ~ /^Chip ID/) k = i; next }
-/^[0-9]/ && !/[Mm]cu/ { print $1 + 0, $k + 0 }' | head -n 64"""
 _SECONDS = 10
-
-
-def _ask_each(about: str, what: Literal["card", "device"]) -> str:
-    of_card = f'cut -d" " -f1 | uniq | while read -r c; do q "$c" info -t {about} -i "$c"'
-    of_chip = f'while read -r c i; do q "$c/$i" info -t {about} -i "$c" -c "$i"'
-    return f"""\
-{calling(TOOL, ELSEWHERE, _SECONDS)}
-q map info -m
-printf '%s\\n' "$o" | {_CHIPS} |
-{of_card if what == "card" else of_chip}
-case $o in *'does not support'*) break; esac; done"""
+_EACH = {
+    "card": 'cut -d" " -f1 | uniq | while read -r c; do q "$c" info -t @about@ -i "$c"',
+    "device": 'while read -r c i; do q "$c/$i" info -t @about@ -i "$c" -c "$i"',
+}
+_CALLING = calling(TOOL, ELSEWHERE, _SECONDS)
 
 
 def _each(
@@ -63,7 +55,7 @@ def _each(
 
     return Fact(
         name,
-        Run(_ask_each(about, what)),
+        Run(host_program(__file__, "npu_smi_card.sh", calling=_CALLING, each=_EACH[what], about=about)),
         parse,
         timeout=_SECONDS,
         cap=200_000,

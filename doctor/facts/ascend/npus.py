@@ -10,6 +10,7 @@ from doctor.facts.ascend.npu_smi_card import ELSEWHERE, NPU_SMI, TOOL
 from doctor.facts.ascend.npu_smi_table import ChipRow, NpuProcess, is_box, read_box
 from doctor.facts.device_tools import calling, calls, complaint
 from doctor.facts.key_values import pairs
+from doctor.text.hostprogram import host_program
 
 __all__ = ["NPUS", "NPU_OPENABLE", "Npu", "NpuProcess"]
 
@@ -35,21 +36,10 @@ class Npu:
         return 100 * self.hbm_used_mb > idle_percent * self.hbm_total_mb > 0
 
 
-_SICK = r"""awk -F'|' '
-/Health/ { for (i = 2; i < NF; i++) if ($i ~ /Health/) h = i; next }
-/Process id/ { exit }
-h && $h ~ /:/ { split($2, b, " "); if (bad) print c, b[1]; bad = 0; next }
-h && $2 ~ /^ *[0-9]/ { c = $2 + 0; bad = $h !~ /^ *OK *$/ }' | head -n 16 | tr -cd '0-9 \n'"""
-_NPUS_SECONDS = 12
-
-
-def _ask_npus() -> str:
-    """One call lists all devices; those that are not OK are then queried for their errors, one by one."""
-    return f"""\
-{calling(TOOL, ELSEWHERE, _NPUS_SECONDS)}
-L={_NPUS_SECONDS - 2}; q all info; L=4
-printf '%s\\n' "$o" | {_SICK} |
-while read -r c i; do q "$c/$i" info -t health -i "$c" ${{i:+-c $i}}; done"""
+_SECONDS = 12
+_CALLING = calling(TOOL, ELSEWHERE, _SECONDS)
+_ASK = host_program(__file__, "npus.sh", calling=_CALLING, listing=_SECONDS - 2)
+"""One call lists all devices; those that are not OK are then queried for their errors, one by one."""
 
 
 def _npus(capture: Capture) -> tuple[Npu, ...]:
@@ -101,7 +91,7 @@ def _ill(text: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 NPUS: Fact[tuple[Npu, ...]] = Fact(
-    "npus", Run(_ask_npus()), _npus, timeout=_NPUS_SECONDS, cap=200_000, partial=True, group=NPU_SMI
+    "npus", Run(_ASK), _npus, timeout=_SECONDS, cap=200_000, partial=True, group=NPU_SMI
 )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from doctor.api import Capture, UnreadableOutput
-from doctor.facts.device_pace import DevicePace
+from doctor.facts.device_pace import SLOWDOWNS, DevicePace
 from doctor.facts.device_tools import calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
 from doctor.facts.nvidia.nvidia_smi import TOOL, answer, asked, number, table, told
@@ -163,14 +163,7 @@ GPU_PROCESSES = asked(
 )
 
 
-_REASONS = {
-    0x40: "hardware thermal slowdown",
-    0x80: "power brake",
-    0x8: "hardware slowdown",
-    0x20: "software thermal slowdown",
-    0x4: "power limit",
-    0x2: "clocks set by hand",
-}
+_REASONS = {int(bit, 16): words for bit, words in SLOWDOWNS["nvidia"].items()}
 """The bits of NVML. A hardware slowdown is the sum of the two above it."""
 _IDLE, _HARDWARE, _SUMS = 0x1, 0x8, 0x40 | 0x80
 _PACE = (

@@ -46,12 +46,10 @@ def xids(lines: Iterable[KernelLine]) -> tuple[Xid, ...]:
     GPU fell off the bus, beside its Xid.
     """
     found = [xid for line in lines if (xid := _xid(line))]
-    told = {xid.bus for xid in found if xid.number == LOST and _XID.search(xid.line.text)}
-    return tuple(xid for xid in found if xid.bus not in told or not _is_remark(xid))
-
-
-def _is_remark(xid: Xid) -> bool:
-    return xid.number == LOST and not _XID.search(xid.line.text)
+    lost = [xid for xid in found if xid.number == LOST]
+    told = {xid.bus for xid in lost if _XID.search(xid.line.text)}
+    remarks = [xid for xid in lost if not _XID.search(xid.line.text)]
+    return tuple(xid for xid in found if xid.bus not in told or xid not in remarks)
 
 
 def _xid(line: KernelLine) -> Xid | None:

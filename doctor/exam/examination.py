@@ -143,9 +143,11 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     checks, left_out = select(
         found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted, lacking=lacking
     )
-    if recorded is None and (what.skip or request.smoke.refused or what.mesh == "none"):
-        away = () if what.only else left_out  # also those that a command never makes
-        refuse_skipped([c.id for c in found.checks if _opted_out(c, request, skip, away)], ids)
+    if recorded is None:
+        refused, meshless = request.smoke.refused, what.mesh == "none"
+        lost = {c.id for c in found.checks if (refused and SMOKE in c.needs) or (meshless and meets(c))}
+        lost.intersection_update(() if what.only else left_out)  # a command never makes all checks
+        refuse_skipped([id for id in ids if matches(id, skip) or id in lost], ids)
     judges = {check.id for check in found.checks if FLOOR in check.wanted}
     there = {check.id for check in checks}.union(() if request.floor else left_out)
     if (request.floor or request.command == ACCEPT) and judges.isdisjoint(there):
@@ -181,13 +183,6 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
         smoke=wanted,
         no_smoke=no_smoke,
         choices=choices,
-    )
-
-
-def _opted_out(check: Check, request: Request, skip: Sequence[str], away: Sequence[str]) -> bool:
-    trains = request.smoke.refused and SMOKE in check.needs
-    return matches(check.id, skip) or (
-        check.id in away and (trains or (request.what.mesh == "none" and meets(check)))
     )
 
 

@@ -7,7 +7,7 @@ never-waived = ["device-*"]
 
 import os
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,9 +59,9 @@ def _refuse_others(about: os.stat_result) -> None:
         raise UsageError(f"{POLICY}: others than root can write it.", hint)
 
 
-def refuse_skipped(skipped: Iterable[str], ids: Sequence[str]) -> None:
+def refuse_skipped(skipped: Sequence[str], ids: Sequence[str]) -> None:
     """Raises UsageError if an option leaves out what the policy demands."""
-    demanded = site_policy(ids).never_skipped
+    demanded = site_policy(ids).never_skipped if skipped else ()
     if kept := [id for id in skipped if matches(id, demanded)]:
         raise UsageError(
             f"The policy of this site ({POLICY}) demands {', '.join(kept)}.",

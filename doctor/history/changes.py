@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from doctor.api import grouped
 from doctor.exam.notify import notified
 from doctor.history.fleet import passed, roots
 from doctor.history.kept import KeptReport, find_runs
@@ -64,10 +65,8 @@ def _after(before: Open, run: KeptReport) -> Open:
 
 def _words(changed: Open) -> str:
     """`node3: gpu-xid, node[1-2]: shm-small`."""
-    hosts: dict[str, list[str]] = {}
-    for check, host in sorted(changed):
-        hosts.setdefault(check, []).append(host)
-    return ", ".join(f"{fold(filter(None, names)) or 'the run'}: {check}" for check, names in hosts.items())
+    hosts = grouped(sorted(changed)).items()
+    return ", ".join(f"{fold(filter(None, names)) or 'the run'}: {check}" for check, names in hosts)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from doctor.history.drain import Drained
 from doctor.history.envelope import HistoryPart, HistoryReport, Machine
 from doctor.history.fleet import Fleet
 from doctor.history.kept import Kept
-from doctor.report.files.envelope import EnvelopeRun, outcome_of
+from doctor.report.files.envelope import EnvelopeRun, entry_of, outcome_of
 from doctor.report.page.card import Card, CardKind, Grid, Medium, Page, Pairs, Part, Row, Square, Table
 from doctor.text.nodeset import fold
 
@@ -174,12 +174,10 @@ def history_report(folders: Sequence[Path], kept: Kept, fleet: Fleet, found: Dra
         **outcome_of(
             exit_code_of(fleet, found), headline(fleet), names, {}, (), proves=False
         ),  # it examines none
-        history=HistoryPart(
+        history=entry_of(
+            HistoryPart,
+            fleet,
             folders=tuple(map(str, folders)),
-            runs=fleet.runs,
-            jobs=fleet.jobs,
-            first=fleet.first,
-            last=fleet.last,
             machines=tuple(_by_faults(fleet)),
             passed_over=kept.passed_over,
             open_to_others=tuple(kept.open_to_others),

@@ -156,11 +156,9 @@ class AttemptEnd:
             self._unexplained(error)
             return
         if not reason.named and os.WIFSIGNALED(attempt.status):
-            name = signal.Signals(os.WTERMSIG(attempt.status)).name
-            who = (
-                "as when it crashes" if os.WTERMSIG(attempt.status) in CRASHES else "nothing says who sent it"
-            )
-            reason = replace(reason, says=f"{name} ended the command; {who}.")
+            by = signal.Signals(os.WTERMSIG(attempt.status))
+            who = ": it crashed, or somebody sent it" if by in CRASHES else "; nothing says who sent it"
+            reason = replace(reason, says=f"{by.name} ended the command{who}.")
         self.reason = reason
         self._news.publish("why", reason.says, reason.text if reason.named else "", reason.files)
         self._look_back(reason.text)

@@ -287,7 +287,7 @@ def _processes(
             apart=one.apart,
             share=share_of(one.words, one.command, partial(told, one)),
             hosts=hosts_of(one.words, one.command, script.text, partial(told, one)),
-            hosts_change=not sure and "hosts" not in one.command.options,
+            hosts_change=not (sure or {"hosts", "include"} & one.command.options.keys()),
             hostless=lacks_hosts(one.command, script.text, slots),
         )
         for one in lines

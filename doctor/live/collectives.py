@@ -8,16 +8,10 @@ from doctor.live.places import frames_of, user_index
 
 RPC, RPC_CALLS = "rpc.", "torch/distributed/rpc/api.py"
 """Before the name of a call that waits for another rank's answer, and the file of such calls."""
-
-
 MEETING = "init_process_group"
 """The function in which each rank waits until all ranks are there."""
-
-
 _VLLM = ("parallel_state", "communication_op")
 """Files of vLLM, and of its descendants, whose functions are collectives, with or without torch."""
-
-
 _COLLECTIVES = (
     "torch/distributed/distributed_c10d.py",
     "torch/distributed/_functional_collectives.py",
@@ -28,19 +22,11 @@ _COLLECTIVES = (
     "mindspore/ops/communication.py",
     "mindspore/communication/",
 )
-
-
 _SYNCHRONISES = ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")
 """Where libraries have their functions `synchronize`."""
-
-
 _CLIPS = "torch/nn/utils/clip_grad.py"
-
-
 NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_grad_norm_\(|\.to\(['\"]cpu")
 """Lines at which the host waits for its device."""
-
-
 WAITS = re.compile(
     r"(?<=\bi)(?:recv|send)\(|\.wait\(|"
     r"\b(?:comm\w*|hvd|COMM_WORLD)\.(?:I?\w*(?:reduce|gather|cast|all|arrier)\w*)\(",

@@ -29,8 +29,6 @@ from doctor.waits import graph
 
 LOOKS_APART = 2.0
 """The assumed seconds between the looks, if no host reports them."""
-
-
 ANSWERED = 3.0
 """Seconds between the last exchange of ranks and a wait for storage that began then."""
 

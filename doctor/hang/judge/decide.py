@@ -29,20 +29,14 @@ from doctor.waits import common_end, waited_for
 
 _P2P = "have one rank send before it receives, or use batch_isend_irecv"
 _NO_COLLECTIVES = {
-    frozenset(("recv",)): (
-        "Every rank waits in recv, and none sends: the order in the program is wrong.",
-        _P2P,
-    ),
-    frozenset(("send",)): (
-        "Every rank waits in send, and none receives: the order in the program is wrong.",
-        _P2P,
-    ),
-    frozenset((STORE,)): (
+    "recv": ("Every rank waits in recv, and none sends: the order in the program is wrong.", _P2P),
+    "send": ("Every rank waits in send, and none receives: the order in the program is wrong.", _P2P),
+    STORE: (
         "Every rank waits for a key of the store, and none is left to set it.",
         "look for the code that sets the key",
     ),
 }
-"""What is wrong if all ranks wait in such operations, and what to do."""
+"""What is wrong if all ranks wait in such an operation, and what to do."""
 _EXIT = "make the thread a daemon, or end it; end the child; limit the time of what runs at exit"
 
 
@@ -376,7 +370,8 @@ def _mismatch(case: HangCase) -> HangFinding | None:
     if any(each.operation.startswith(RPC) for each in case.inside):
         said = "The ranks wait for remote calls, and no thread shows which of them is at work."
         return HangFinding(sentence=said)
-    if alone := _NO_COLLECTIVES.get(frozenset(each.operation for each in case.inside)):
+    operations = {each.operation for each in case.inside}
+    if len(operations) == 1 and (alone := _NO_COLLECTIVES.get(min(operations))):
         return HangFinding(sentence=alone[0], do=(f"{alone[1]}: {_lines(case)}",))
     groups = groups_of(case.inside)
     steps = {each.step for each in case.inside if each.step is not None}

@@ -20,8 +20,6 @@ FILE = re.compile(
     r"(?:.*/)?torch_hccl_status-(\d{1,7})_[^/]{1,256}_\d{1,5}_(\d{1,7})_(\d{1,7})_\d{1,20}\.log\Z"
 )
 """The groups match the rank, the number of ranks and the PID."""
-
-
 _TITLE = "torch_npu's status files"
 
 

@@ -51,7 +51,7 @@ _NO_TASK = re.compile(
     r"|\[(?:==========|----------| RUN      )\] )"
 )
 """srun labels the lines of tasks, and never its own: the label is of another program, such as ctest."""
-_OWN_RANK = re.compile(r"\[rank(\d{1,6})\]|\(rank (\d{1,6}) in comm 0\)")
+_OWN_RANK = re.compile(r"\[rank(\d{1,6})\]|\(rank (\d{1,6}) in comm 0\)|\brank (\d{1,6}) of \d")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _NUMBERED_NAME = r"[A-Za-z][\w.-]{0,60}[-_]\d{1,4}"
 _AHEAD = re.compile(

@@ -92,7 +92,8 @@ def _about(judgement: Judgement, job: RunningJob) -> Advice:
             (_check(job, reach),),
         )
     if not named:
-        return Advice((_AGAIN,))
+        held = {each.doing.held for each in judgement.finding.standings if each.doing and each.doing.held}
+        return Advice((*map(_of_lock, held), _AGAIN))
     commands = (command for each in named[:MOST] for command in _commands(each, job, named, reach, sure))
     return Advice(
         (*_sentences(named, sure), *_without(job, named)), tuple(dict.fromkeys(filter(None, commands)))

@@ -448,7 +448,9 @@ def _nobody(case: HangCase, limit: float) -> HangFinding:
     told = case.told(case.outside)
     if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
-        said = f"No rank was seen in a collective{starting}."
+        does = {do.held or do.words: do.words for each in told if (do := each.doing)}
+        alike = f": each {min(does.values())}" if len(does) == 1 and len(told) == len(case.upright) else ""
+        said = f"No rank was seen in a collective{starting or alike}."
         awake = tuple(_culprit(each) for each in told if each.doing and each.doing.cause is not Cause.SLEEPS)
         named = awake if 2 * len(awake) < len(told) else ()  # most sleep, as if they polled
         return HangFinding(named, accuses=False, sentence=said, standings=told)

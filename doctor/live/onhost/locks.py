@@ -20,7 +20,7 @@ MOST_LOCKS = 1 << 20
 SCAN = 0.5
 """Seconds for the search for processes that keep a file open."""
 FRAMES = 12
-_LINE = re.compile(r"(\d+): (-> )?(\w+) +\w+ +(\w+) (-?\d+) ([0-9a-f]+:[0-9a-f]+:\d+) ")
+_LINE = re.compile(r"(\d+): ( *-> )?(\w+) +\w+ +(\w+) (-?\d+) ([0-9a-f]+:[0-9a-f]+:\d+) ")
 _NAME = re.compile(r'"([^"\\]+(?:\.lo?ck|/lock|lockfile))"\Z')
 _LIBRARIES = re.compile(r"/(?:filelock|portalocker|fasteners|lockfile)/|/torch/utils/(?:file_baton|cpp_ext)")
 _FOLDER = "build_directory", "/torch/utils/cpp_extension.py"

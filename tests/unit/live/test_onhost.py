@@ -26,6 +26,7 @@ from doctor.live.onhost import (
     agent,
     asks,
     descriptors,
+    locks,
     look,
     proc,
     ranks,
@@ -429,3 +430,18 @@ def test_lines_of_ss_that_are_no_connection_are_left_out() -> None:
     known = "ESTAB 0 0 10.0.0.1:1 10.0.0.2:2 uid:7 ino:5 sk:1"
     assert set(sockets.parse(known)) == {"5"}
     assert sockets.parse(known.replace("0 0", "x y")) == sockets.parse("ESTAB 0 0 ino:5") == {}
+
+
+def test_who_waits_behind_others_for_a_lock_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The kernel indents each that waits for one that waits itself."""
+    text = "".join(
+        f"7: {arrow}FLOCK  ADVISORY  WRITE {pid} fe:00:22 0 EOF\n"
+        for pid, arrow in ((4, ""), (5, "-> "), (6, " -> "), (8, "  -> "))
+    )
+    monkeypatch.setattr(proc, "lenient", lambda *_: text)
+    assert [(pid, waits) for _, waits, _, _, pid, _ in locks.entries()] == [
+        (4, False),
+        (5, True),
+        (6, True),
+        (8, True),
+    ]

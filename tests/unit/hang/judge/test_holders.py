@@ -188,3 +188,16 @@ class TestARankThatLeft:
         found = doing(seen("do_wait", stack=(leave,)), [child], 2.0)
         assert (kind(found), found.cause) == ("stands", Cause.LEFT)
         assert "cannot exit: it waits for its child 9, which sleeps" in found.words
+
+
+def test_all_ranks_that_wait_for_one_lock_accuse_its_holder_by_name_alone() -> None:
+    seen_all = evidence(["sleeps", "sleeps"], ["node1"])
+    (host,) = seen_all.hosts
+    waits = [locked(did(member), HUB) for member in host.members]
+    found = judge(replace(seen_all, hosts=(replace(host, members=tuple(waits)),)))
+    assert (found.exit_code, found.named) == (3, ())
+    assert (
+        found.sentence
+        == f"No rank was seen in a collective: each waits for the lock /hub.lock, held by {HERE}."
+    )
+    assert advice_of(found).do[0] == "if nobody needs process 9 any more, end it: it holds the lock /hub.lock"

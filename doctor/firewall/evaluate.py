@@ -7,23 +7,8 @@ merged at once, so the work grows with the rules and not with the number of doub
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from doctor.firewall import rules
 from doctor.firewall.packet import Packet, PacketState
-from doctor.firewall.rules import (
-    Chain,
-    Compare,
-    DoubtfulCondition,
-    Field,
-    Hook,
-    Matcher,
-    Rule,
-    RuleTable,
-    RuleVerdict,
-    SetMark,
-    Step,
-    Untrack,
-    VerdictKind,
-    VerdictMap,
-)
 from doctor.firewall.values import WORD, Bits, InterfaceNames, MaskedSpans, Truth
 
 MAX_DEPTH = 64
@@ -38,10 +23,10 @@ class BudgetExceeded(Exception):
 class RulePlace:
     """The rule (or the policy) that decided."""
 
-    table: RuleTable
+    table: rules.RuleTable
     chain: str
     rule: str
-    base: Chain
+    base: rules.Chain
     """The base chain from which the kernel came to that chain."""
 
 
@@ -61,14 +46,14 @@ class Fate:
     """Where the packet can end: `ends` are final outcomes, `alive` the states in which it travels on."""
 
     alive: dict[PacketState, PacketPath] = field(default_factory=dict)
-    ends: dict[VerdictKind, PacketPath] = field(default_factory=dict)
+    ends: dict[rules.VerdictKind, PacketPath] = field(default_factory=dict)
 
     def live(self, state: PacketState, way: PacketPath) -> None:
         known = self.alive.get(state)
         if known is None or (known.doubt and not way.doubt):
             self.alive[state] = way
 
-    def end(self, kind: VerdictKind, way: PacketPath) -> None:
+    def end(self, kind: rules.VerdictKind, way: PacketPath) -> None:
         known = self.ends.get(kind)
         if known is None or (known.doubt and not way.doubt):
             self.ends[kind] = way
@@ -90,9 +75,9 @@ class Budget:
 class Walk:
     """One packet in one base chain of one table."""
 
-    table: RuleTable
-    base: Chain
-    hook: Hook
+    table: rules.RuleTable
+    base: rules.Chain
+    hook: rules.Hook
     packet: Packet
     budget: Budget
     fate: Fate = field(default_factory=Fate)
@@ -101,21 +86,21 @@ class Walk:
         """Run the base chain on a packet in any of the states; `fate.alive` are those in which it accepts."""
         policy = RulePlace(self.table, self.base.name, f"policy {self.hook.policy.value}", self.base)
         for state, way in self.run(self.base, states, 0).items():
-            spoke = way.place if self.hook.policy is VerdictKind.ACCEPT and way.place else policy
+            spoke = way.place if self.hook.policy is rules.VerdictKind.ACCEPT and way.place else policy
             self.settle(self.hook.policy, state, replace(way, place=spoke))
         if not self.fate.ends and self.fate.alive.keys() == states.keys():  # its doubts decided nothing
             for state, way in states.items():
                 self.fate.alive[state] = replace(way, place=self.fate.alive[state].place)
         return self.fate
 
-    def settle(self, kind: VerdictKind, state: PacketState, way: PacketPath) -> None:
-        if kind is VerdictKind.ACCEPT:
+    def settle(self, kind: rules.VerdictKind, state: PacketState, way: PacketPath) -> None:
+        if kind is rules.VerdictKind.ACCEPT:
             self.fate.live(state, way)
         else:
             self.fate.end(kind, way)
 
     def run(
-        self, chain: Chain, states: dict[PacketState, PacketPath], depth: int
+        self, chain: rules.Chain, states: dict[PacketState, PacketPath], depth: int
     ) -> dict[PacketState, PacketPath]:
         """The states that reach the end of the chain without a verdict."""
         if depth > MAX_DEPTH:
@@ -137,8 +122,8 @@ class Walk:
 
     def rule(
         self,
-        chain: Chain,
-        rule: Rule,
+        chain: rules.Chain,
+        rule: rules.Rule,
         state: PacketState,
         way: PacketPath,
         depth: int,
@@ -149,7 +134,7 @@ class Walk:
         place = RulePlace(self.table, chain.name, rule.text, self.base)
         for number, step in enumerate(rule.steps):
             self.budget.spend()
-            if isinstance(step, SetMark | Untrack):
+            if isinstance(step, rules.SetMark | rules.Untrack):
                 state = self.change(step, state)
                 continue
             onward: PacketPath | None = None
@@ -165,7 +150,7 @@ class Walk:
                         branch = PacketPath(words, way.place, weighed.varies)
                 if verdict is None:
                     after.live(state, branch)
-                elif verdict.kind is VerdictKind.CONTINUE:
+                elif verdict.kind is rules.VerdictKind.CONTINUE:
                     onward = branch
                 else:
                     self.follow(verdict, state, branch, place, depth, after, back)
@@ -174,51 +159,51 @@ class Walk:
             way = onward
         after.live(state, way)
 
-    def weigh(self, steps: Sequence[Step], state: PacketState) -> DoubtfulCondition | None:
+    def weigh(self, steps: Sequence[rules.Step], state: PacketState) -> rules.DoubtfulCondition | None:
         """What the rest of a rule depends on; None if the rest only logs, or is about another port.
 
         It varies with the traffic only if the rule is about every packet in question, not about a few ports.
         """
-        found: list[DoubtfulCondition] = []
+        found: list[rules.DoubtfulCondition] = []
         partly = False
         for step in steps:
-            if isinstance(step, DoubtfulCondition):
+            if isinstance(step, rules.DoubtfulCondition):
                 found.append(step)
-            elif isinstance(step, Compare):
+            elif isinstance(step, rules.Compare):
                 truth = self.compare(step, state)
                 if truth is False:
                     return None
                 if truth is None:
                     partly = True
-                    found.append(DoubtfulCondition(step.why))
+                    found.append(rules.DoubtfulCondition(step.why))
             else:
-                found += [DoubtfulCondition(step.why)] if isinstance(step, VerdictMap) else []
+                found += [rules.DoubtfulCondition(step.why)] if isinstance(step, rules.VerdictMap) else []
                 first = found[0]
                 return replace(first, varies=False) if partly else next((d for d in found if d.varies), first)
         return None
 
     def outcomes(
-        self, step: Step, state: PacketState
-    ) -> Iterator[tuple[RuleVerdict | None, DoubtfulCondition | None]]:
+        self, step: rules.Step, state: PacketState
+    ) -> Iterator[tuple[rules.RuleVerdict | None, rules.DoubtfulCondition | None]]:
         """Each possible outcome of a step, with what it depends on; an outcome of None leaves the rule."""
-        if isinstance(step, RuleVerdict):
+        if isinstance(step, rules.RuleVerdict):
             yield step, None
-        elif isinstance(step, DoubtfulCondition):
+        elif isinstance(step, rules.DoubtfulCondition):
             yield None, step
-            yield RuleVerdict(VerdictKind.CONTINUE), step
-        elif isinstance(step, Compare):
+            yield rules.RuleVerdict(rules.VerdictKind.CONTINUE), step
+        elif isinstance(step, rules.Compare):
             truth = self.compare(step, state)
-            doubt = DoubtfulCondition(step.why) if truth is None else None
+            doubt = rules.DoubtfulCondition(step.why) if truth is None else None
             if truth is not True:
                 yield None, doubt
             if truth is not False:
-                yield RuleVerdict(VerdictKind.CONTINUE), doubt
-        elif isinstance(step, VerdictMap):
+                yield rules.RuleVerdict(rules.VerdictKind.CONTINUE), doubt
+        elif isinstance(step, rules.VerdictMap):
             yield from self.look_up(step, state)
 
     def look_up(
-        self, step: VerdictMap, state: PacketState
-    ) -> Iterator[tuple[RuleVerdict | None, DoubtfulCondition | None]]:
+        self, step: rules.VerdictMap, state: PacketState
+    ) -> Iterator[tuple[rules.RuleVerdict | None, rules.DoubtfulCondition | None]]:
         possible = []
         for element, verdict in step.elements:
             truth = self.holds(step.fields, element, state)
@@ -227,13 +212,13 @@ class Walk:
                 return
             if truth is None:
                 possible.append(verdict)
-        default = None if step.otherwise.kind is VerdictKind.CONTINUE else step.otherwise
+        default = None if step.otherwise.kind is rules.VerdictKind.CONTINUE else step.otherwise
         for choice in (*possible, default):
-            yield choice, DoubtfulCondition(step.why) if possible else None
+            yield choice, rules.DoubtfulCondition(step.why) if possible else None
 
     def follow(
         self,
-        verdict: RuleVerdict,
+        verdict: rules.RuleVerdict,
         state: PacketState,
         way: PacketPath,
         place: RulePlace,
@@ -242,21 +227,21 @@ class Walk:
         back: Fate,
     ) -> None:
         """Apply a verdict; only a final one counts as the rule that decided."""
-        if verdict.kind is VerdictKind.RETURN:
+        if verdict.kind is rules.VerdictKind.RETURN:
             back.live(state, way)
-        elif verdict.kind in (VerdictKind.JUMP, VerdictKind.GOTO):
+        elif verdict.kind in (rules.VerdictKind.JUMP, rules.VerdictKind.GOTO):
             target = self.table.chains.get(verdict.target)
             if target is None:
                 doubt = f"the chain {verdict.target} is not listed"
-                self.fate.end(VerdictKind.UNKNOWN, PacketPath(doubt, place))
+                self.fate.end(rules.VerdictKind.UNKNOWN, PacketPath(doubt, place))
                 return
-            joined = after if verdict.kind is VerdictKind.JUMP else back
+            joined = after if verdict.kind is rules.VerdictKind.JUMP else back
             for left, came in self.run(target, {state: way}, depth + 1).items():
                 joined.live(left, came)
         else:
             self.settle(verdict.kind, state, PacketPath(way.doubt or verdict.why, place, way.varies))
 
-    def compare(self, step: Compare, state: PacketState) -> Truth:
+    def compare(self, step: rules.Compare, state: PacketState) -> Truth:
         truth: Truth = False
         for element in step.elements:
             one = self.holds(step.fields, element, state)
@@ -266,7 +251,9 @@ class Walk:
                 truth = None
         return None if truth is None else step.negate
 
-    def holds(self, fields: Sequence[Field], element: Sequence[Matcher], state: PacketState) -> Truth:
+    def holds(
+        self, fields: Sequence[rules.Field], element: Sequence[rules.Matcher], state: PacketState
+    ) -> Truth:
         """Whether every part of one element holds."""
         truth: Truth = True
         self.budget.spend()
@@ -278,44 +265,44 @@ class Walk:
                 truth = None
         return truth
 
-    def part(self, name: Field, matcher: Matcher, state: PacketState) -> Truth:
+    def part(self, name: rules.Field, matcher: rules.Matcher, state: PacketState) -> Truth:
         if matcher is None:
             return None
         if isinstance(matcher, InterfaceNames):
             return matcher.holds(self.packet.name(name))
         if isinstance(matcher, MaskedSpans):
             return matcher.holds(self.bits(name, state))
-        if name in (Field.MARK, Field.CTMARK, Field.FLAGS):
+        if name in (rules.Field.MARK, rules.Field.CTMARK, rules.Field.FLAGS):
             return MaskedSpans(WORD, matcher).holds(self.bits(name, state))
-        if name is Field.STATE:
+        if name is rules.Field.STATE:
             return matcher.holds(state.connection(self.packet, self.hook.priority))
         return matcher.holds(self.packet.number(name))
 
-    def bits(self, name: Field, state: PacketState) -> Bits:
-        if name is Field.MARK:
+    def bits(self, name: rules.Field, state: PacketState) -> Bits:
+        if name is rules.Field.MARK:
             return state.mark
-        if name is Field.CTMARK:
+        if name is rules.Field.CTMARK:
             return state.ctmark
-        if name is Field.FLAGS:
+        if name is rules.Field.FLAGS:
             return self.packet.flags
         low, high = (
             state.connection(self.packet, self.hook.priority)
-            if name is Field.STATE
+            if name is rules.Field.STATE
             else self.packet.number(name)
         )
         return Bits(low) if low == high else Bits(0, 0)
 
-    def change(self, step: SetMark | Untrack, state: PacketState) -> PacketState:
-        if isinstance(step, Untrack):
+    def change(self, step: rules.SetMark | rules.Untrack, state: PacketState) -> PacketState:
+        if isinstance(step, rules.Untrack):
             if self.hook.priority > -200 or state.tracked is not True:
                 return state
             # A packet over the loopback was tracked on its way out, so notrack has no effect.
             unsure = self.hook.priority == -200 or (self.packet.loopback and self.packet.incoming)
             return replace(state, tracked=None if unsure else False)
-        old = state.mark if step.field is Field.MARK else state.ctmark
+        old = state.mark if step.field is rules.Field.MARK else state.ctmark
         if step.clear is None:
             new = Bits(0, 0)
         else:
             start = old if step.source is None else self.bits(step.source, state)
             new = start.replace(step.clear, Bits(0)).flip(step.flip)
-        return replace(state, mark=new) if step.field is Field.MARK else replace(state, ctmark=new)
+        return replace(state, mark=new) if step.field is rules.Field.MARK else replace(state, ctmark=new)

@@ -3,35 +3,30 @@
 import ipaddress
 from typing import Any
 
-from doctor.firewall.rules import (
-    ADDRESS_TYPES,
-    ADDRESSES,
-    DIRECTIONS,
-    PACKET_TYPES,
-    PROTOCOLS,
-    STATES,
-    TCP_FLAGS,
-    Field,
-    Matcher,
-)
+from doctor.firewall import rules
 from doctor.firewall.values import WORD, InterfaceNames, Interval, MaskedSpans, Spans
 
-FIELD_BITS = {Field.STATE: STATES, Field.FLAGS: TCP_FLAGS, Field.MARK: {}, Field.CTMARK: {}}
-WORDS: dict[Field, dict[str, int]] = {
-    Field.STATE: STATES,
-    Field.DIRECTION: DIRECTIONS,
-    Field.PACKET_TYPE: PACKET_TYPES,
-    Field.FLAGS: TCP_FLAGS,
-    Field.FAMILY: {"ipv4": 4, "ipv6": 6, "ip": 4, "ip6": 6, "arp": 0, "vlan": 0, "bridge": 0},
-    Field.SOURCE_TYPE: ADDRESS_TYPES,
-    Field.DEST_TYPE: ADDRESS_TYPES,
-    Field.PROTO: {**PROTOCOLS, "comp": 108, "pim": 103, "hopopt": 0, "l2tp": 115},
+FIELD_BITS = {
+    rules.Field.STATE: rules.STATES,
+    rules.Field.FLAGS: rules.TCP_FLAGS,
+    rules.Field.MARK: {},
+    rules.Field.CTMARK: {},
+}
+WORDS: dict[rules.Field, dict[str, int]] = {
+    rules.Field.STATE: rules.STATES,
+    rules.Field.DIRECTION: rules.DIRECTIONS,
+    rules.Field.PACKET_TYPE: rules.PACKET_TYPES,
+    rules.Field.FLAGS: rules.TCP_FLAGS,
+    rules.Field.FAMILY: {"ipv4": 4, "ipv6": 6, "ip": 4, "ip6": 6, "arp": 0, "vlan": 0, "bridge": 0},
+    rules.Field.SOURCE_TYPE: rules.ADDRESS_TYPES,
+    rules.Field.DEST_TYPE: rules.ADDRESS_TYPES,
+    rules.Field.PROTO: {**rules.PROTOCOLS, "comp": 108, "pim": 103, "hopopt": 0, "l2tp": 115},
 }  # fmt: skip
 
 
-def element_matcher(field: Field, value: Any) -> Matcher:
+def element_matcher(field: rules.Field, value: Any) -> rules.Matcher:
     """What one value stands for, or None if it was not understood."""
-    if field in (Field.IIF, Field.OIF):
+    if field in (rules.Field.IIF, rules.Field.OIF):
         return _names(value)
     if isinstance(value, list) or (isinstance(value, dict) and "|" in value):
         bits = flag_bits(field, value)
@@ -40,31 +35,31 @@ def element_matcher(field: Field, value: Any) -> Matcher:
     if interval is None:
         return None
     spans = Spans.of([interval])
-    return MaskedSpans(WORD, spans) if field in FIELD_BITS and field is not Field.STATE else spans
+    return MaskedSpans(WORD, spans) if field in FIELD_BITS and field is not rules.Field.STATE else spans
 
 
-def _names(value: Any) -> Matcher:
+def _names(value: Any) -> rules.Matcher:
     """An interface's name. A bare number is the index of a removed interface; its new owner is unknown."""
     if not isinstance(value, str) or not value or value.isdigit():
         return None
     return InterfaceNames.of(value, "*")
 
 
-def _interval(field: Field, value: Any) -> Interval | None:
+def _interval(field: rules.Field, value: Any) -> Interval | None:
     if isinstance(value, dict) and len(value) == 1:
         ((kind, inside),) = value.items()
         if kind == "range" and isinstance(inside, list) and len(inside) == 2:
             low, high = _interval(field, inside[0]), _interval(field, inside[1])
             return None if low is None or high is None else (low[0], high[1])
-        if kind == "prefix" and isinstance(inside, dict) and field in ADDRESSES:
+        if kind == "prefix" and isinstance(inside, dict) and field in rules.ADDRESSES:
             return _prefix(inside.get("addr"), inside.get("len"))
         return None
-    if field in ADDRESSES:
+    if field in rules.ADDRESSES:
         return _prefix(value, None)
     if isinstance(value, bool):
         return None
     if isinstance(value, int):
-        return (value, value) if 0 <= value <= WORD and field is not Field.FAMILY else None
+        return (value, value) if 0 <= value <= WORD and field is not rules.Field.FAMILY else None
     number = WORDS.get(field, {}).get(value) if isinstance(value, str) else None
     return None if number is None else (number, number)
 
@@ -79,7 +74,7 @@ def _prefix(address: Any, length: Any) -> Interval | None:
     return int(net.network_address), int(net.broadcast_address)
 
 
-def flag_bits(field: Field, value: Any) -> int | None:
+def flag_bits(field: rules.Field, value: Any) -> int | None:
     """The bits of one flag, of a list of flags, of flags joined by `|`, or of a number."""
     if isinstance(value, dict) and len(value) == 1 and isinstance(value.get("|"), list):
         value = value["|"]

@@ -20,6 +20,7 @@ from doctor.facts.system import CLOCK, CLOCK_END, DEVICES, IDENTITY, NAMEPLATE, 
 from doctor.job.launch.unknowns import not_understood
 from doctor.job.plan import RUNNING, JobPlan
 from doctor.job.wishes import SLURM
+from doctor.judge import verdict
 from doctor.judge.alone import judge_alone, without_job
 from doctor.judge.baseline import since
 from doctor.judge.commands import fitting
@@ -37,16 +38,6 @@ from doctor.judge.reading import Reading
 from doctor.judge.run_facts import run_facts
 from doctor.judge.selection import CheckSelection, find_unapplied
 from doctor.judge.unread_facts import unread_facts, unread_packages
-from doctor.judge.verdict import (
-    ExaminedChecks,
-    Report,
-    Rules,
-    RunInfo,
-    SeenHosts,
-    Training,
-    host_reports,
-    untrained,
-)
 from doctor.judge.waived import not_needed, waiving
 from doctor.model import Finding, MissingFact, Result, View
 from doctor.probe import HostAnswer
@@ -78,7 +69,7 @@ class PreparedExam:
     checks: tuple[Check, ...]
     left_out: tuple[str, ...]
     expect: Expect
-    rules: Rules
+    rules: verdict.Rules
     notes: tuple[str, ...] = ()
     smoke: bool = False
     """Whether a smoke run is wanted."""
@@ -106,7 +97,7 @@ def facts_of(checks: Iterable[Check]) -> tuple[Fact[Any], ...]:
 
 def build_report(
     reading: Reading, prepared: PreparedExam, playbook: Playbook, *, replayed: bool = False
-) -> Report:
+) -> verdict.Report:
     """Judge the recorded answers."""
     reading = without_job(reading) if prepared.exam.alone else reading
     facts, plan, tentative = reading.facts, reading.plan, prepared.rules.tentative
@@ -120,10 +111,12 @@ def build_report(
     training, checks = _training(reading, prepared), _checks(prepared, plan, facts, results)
     unreached, unfinished = recording.unreached, recording.unfinished
     why, applied = training.untrained, checks.unapplied
-    return Report(
+    return verdict.Report(
         _run_info(recording, prepared, replayed=replayed),
         plan,
-        host_reports(recording.hosts, plan, products, unreached, unfinished, found, rules, why, applied),
+        verdict.host_reports(
+            recording.hosts, plan, products, unreached, unfinished, found, rules, why, applied
+        ),
         found,
         results,
         rules,
@@ -177,8 +170,8 @@ def _judged(
     return fitting(found, recording, prepared.name, checks, facts), waived
 
 
-def _run_info(recording: Recording, prepared: PreparedExam, *, replayed: bool) -> RunInfo:
-    return RunInfo(
+def _run_info(recording: Recording, prepared: PreparedExam, *, replayed: bool) -> verdict.RunInfo:
+    return verdict.RunInfo(
         recording.command,
         prepared.name,
         recording.started,
@@ -193,12 +186,14 @@ def _run_info(recording: Recording, prepared: PreparedExam, *, replayed: bool) -
     )
 
 
-def _checks(prepared: PreparedExam, plan: JobPlan, facts: Facts, results: Sequence[Result]) -> ExaminedChecks:
+def _checks(
+    prepared: PreparedExam, plan: JobPlan, facts: Facts, results: Sequence[Result]
+) -> verdict.ExaminedChecks:
     asked = (
         () if prepared.rules.tentative or not facts.hosts else prepared.choices
     )  # silent hosts tell nothing
     unapplied = tuple(find_unapplied(asked, results))
-    return ExaminedChecks(
+    return verdict.ExaminedChecks(
         {check.id: check.scope for check in prepared.checks},
         frozenset(_of_one_host(prepared.checks, plan)),
         frozenset(check.id for check in prepared.checks if KERNEL_LOG in check.needs),
@@ -207,23 +202,23 @@ def _checks(prepared: PreparedExam, plan: JobPlan, facts: Facts, results: Sequen
     )
 
 
-def _training(reading: Reading, prepared: PreparedExam) -> Training:
+def _training(reading: Reading, prepared: PreparedExam) -> verdict.Training:
     recording, runs = reading.recording, reading.runs
     wanted = recording.smoke_wanted
     not_made = "" if recording.smoke or not wanted else recording.no_smoke or "it was not started"
     waived = not wanted or prepared.rules.tentative  # a smoke run may still prove what could not be read
-    return Training(
+    return verdict.Training(
         runs,
         not_made,
-        {} if waived else untrained(recording.hosts, runs, not_made),
+        {} if waived else verdict.untrained(recording.hosts, runs, not_made),
         recording.mesh.seconds if recording.mesh else None,
     )
 
 
-def _seen(reading: Reading, hung: HungTools, *, tentative: bool) -> SeenHosts:
+def _seen(reading: Reading, hung: HungTools, *, tentative: bool) -> verdict.SeenHosts:
     recording, facts = reading.recording, reading.facts
     views = facts.all(VIEW).items()
-    return SeenHosts(
+    return verdict.SeenHosts(
         () if tentative else fact_table(reading),
         () if tentative else (*unread_facts(ASKED, (), (), facts, hung, ()), *unread_packages(facts)),
         _running(recording, facts),

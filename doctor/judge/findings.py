@@ -5,29 +5,24 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
+from doctor import model
 from doctor.api import Check, grouped
 from doctor.judge.causes import link_causes
 from doctor.judge.waived import Waive
-from doctor.model import (
-    Damage,
-    Finding,
-    Place,
-    Problem,
-    Remedy,
-    Result,
-    Sphere,
-    Status,
-    Values,
-    View,
-)
 from doctor.text.nodeset import fold
 
 IN_CONTAINER = "-in-container"
 """The suffix of a remedy's id that replaces it inside a container."""
 OUTSIDE = "# On the host, outside of the container:"
-_ORDER = {Status.FAIL: 0, Status.CRASH: 1, Status.WARN: 2, Status.UNKNOWN: 3, Status.WAIVED: 4}
-_DAMAGE = tuple(Damage)
-FillRemedy = Callable[[str, Values, Container[str]], Remedy | None]
+_ORDER = {
+    model.Status.FAIL: 0,
+    model.Status.CRASH: 1,
+    model.Status.WARN: 2,
+    model.Status.UNKNOWN: 3,
+    model.Status.WAIVED: 4,
+}
+_DAMAGE = tuple(model.Damage)
+FillRemedy = Callable[[str, model.Values, Container[str]], model.Remedy | None]
 Vendors = Mapping[str, frozenset[str]]
 """Host -> names of the vendors whose devices it has."""
 
@@ -39,44 +34,44 @@ class Views:
     `sharing` are the containers without a network of their own.
     """
 
-    views: Mapping[str, View]
+    views: Mapping[str, model.View]
     sharing: Container[str] = ()
 
-    def seen_from(self, result: Result) -> View:
-        return self.views.get(result.hosts[0], View.HOST) if result.hosts else View.HOST
+    def seen_from(self, result: model.Result) -> model.View:
+        return self.views.get(result.hosts[0], model.View.HOST) if result.hosts else model.View.HOST
 
-    def whose(self, result: Result, check: Check | None) -> View:
+    def whose(self, result: model.Result, check: Check | None) -> model.View:
         seen = self.seen_from(result)
         if result.problem is None:
             return seen
         of_host = check is not None and (
-            check.sphere is Sphere.HOST
-            or (check.sphere is Sphere.NETWORK and result.hosts[:1] and result.hosts[0] in self.sharing)
+            check.sphere is model.Sphere.HOST
+            or (check.sphere is model.Sphere.NETWORK and result.hosts[:1] and result.hosts[0] in self.sharing)
         )
-        return result.problem.view or (View.HOST if of_host else seen)
+        return result.problem.view or (model.View.HOST if of_host else seen)
 
 
 def fold_findings(
-    results: Sequence[Result],
+    results: Sequence[model.Result],
     checks: Mapping[str, Check],
     sights: Views,
     fill: FillRemedy,
     vendors: Vendors = MappingProxyType({}),
     waive: Waive = lambda result: [result],
-) -> tuple[tuple[Finding, ...], tuple[Result, ...]]:
+) -> tuple[tuple[model.Finding, ...], tuple[model.Result, ...]]:
     """The findings and the results, as they are waived. Causes are linked before: whom a cause clears is not
     accused because the cause is known. `fill` makes the commands from a remedy's name, values and vendors of
     devices.
     """
     folder = _Folder(checks, sights, fill, vendors)
-    groups: dict[object, list[Result]] = {}
+    groups: dict[object, list[model.Result]] = {}
     for number, result in enumerate(results):
-        if result.status not in (Status.PASS, Status.SKIP):
+        if result.status not in (model.Status.PASS, model.Status.SKIP):
             groups.setdefault(folder.key(result) or number, []).append(result)
     numbered = {str(number): group for number, group in enumerate(groups.values())}
     linked = link_causes([folder.finding(id, group) for id, group in numbered.items()], checks)
     parts = {id(own): [*waive(_narrowed(own, each))] for each in linked for own in numbered[each.id]}
-    made: dict[str, list[Finding]] = defaultdict(list)
+    made: dict[str, list[model.Finding]] = defaultdict(list)
     for each in linked:
         by_waiver = grouped((part.waiver, part) for own in numbered[each.id] for part in parts[id(own)])
         for n, alike in enumerate(by_waiver.values()):
@@ -92,7 +87,7 @@ def fold_findings(
     return found, tuple(row for result in results for row in _rows(result, parts.get(id(result), ())))
 
 
-def _narrowed(result: Result, finding: Finding) -> Result:
+def _narrowed(result: model.Result, finding: model.Finding) -> model.Result:
     """The result, without the suspects whom the cause of its finding clears."""
     problem = result.problem
     if problem is None or problem.confidence is finding.confidence:
@@ -101,13 +96,13 @@ def _narrowed(result: Result, finding: Finding) -> Result:
     return replace(result, hosts=finding.hosts, problem=own)
 
 
-def _rows(result: Result, parts: Sequence[Result]) -> Sequence[Result]:
+def _rows(result: model.Result, parts: Sequence[model.Result]) -> Sequence[model.Result]:
     """The result as it is waived. It also keeps cleared suspects: they were looked at."""
     whole = len(parts) == 1
     return [replace(result, status=parts[0].status, waiver=parts[0].waiver)] if whole else parts or [result]
 
 
-def _part_of(cause: Sequence[Finding], symptom: Finding) -> str:
+def _part_of(cause: Sequence[model.Finding], symptom: model.Finding) -> str:
     """The part of the cause that is on the hosts of the symptom."""
     return next((each for each in cause if {*each.hosts} >= {*symptom.hosts}), cause[0]).id
 
@@ -121,7 +116,7 @@ class _Folder:
     fill: FillRemedy
     vendors: Vendors
 
-    def key(self, result: Result) -> object:
+    def key(self, result: model.Result) -> object:
         """Results with equal keys are one fault; a fault that names several culprits is not folded."""
         problem = result.problem
         if problem is None:
@@ -132,16 +127,16 @@ class _Folder:
         view = (self.sights.seen_from(result), self.sights.whose(result, self.checks.get(result.check)))
         return (result.check, result.status, view, words, tuple(sorted(problem.values.items())))
 
-    def finding(self, id: str, group: Sequence[Result]) -> Finding:
+    def finding(self, id: str, group: Sequence[model.Result]) -> model.Finding:
         first = group[0]
         hosts = tuple(dict.fromkeys(host for result in group for host in result.hosts))
-        problem = first.problem or Problem(first.reason or "")
+        problem = first.problem or model.Problem(first.reason or "")
         check = self.checks.get(first.check)
         view, seen_from = self.sights.whose(first, check), self.sights.seen_from(first)
         remedy = self._remedy(problem, check, view, hosts) if first.problem else None
         if remedy and view is not seen_from:  # it is fixed on the host, although it was seen inside
             remedy = replace(remedy, commands=(OUTSIDE, *remedy.commands))
-        return Finding(
+        return model.Finding(
             id=id,
             check=first.check,
             status=first.status,
@@ -163,47 +158,47 @@ class _Folder:
         )
 
     def _remedy(
-        self, problem: Problem, check: Check | None, view: View, hosts: Sequence[str]
-    ) -> Remedy | None:
+        self, problem: model.Problem, check: Check | None, view: model.View, hosts: Sequence[str]
+    ) -> model.Remedy | None:
         if problem.commands:
-            return Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
+            return model.Remedy(f"by-hand-{check.id}" if check else "by-hand", problem.commands)
         name = problem.remedy or (check.remedy if check else None)
         if name is None:
             return None
         there = frozenset().union(*(self.vendors.get(host, ()) for host in hosts or self.vendors))
         values = {**({"hosts": fold(hosts)} if hosts else {}), **problem.values}
-        inside = self.fill(f"{name}{IN_CONTAINER}", values, there) if view is View.CONTAINER else None
+        inside = self.fill(f"{name}{IN_CONTAINER}", values, there) if view is model.View.CONTAINER else None
         return inside or self.fill(name, values, there)
 
 
-def _places(result: Result) -> tuple[Place, ...]:
+def _places(result: model.Result) -> tuple[model.Place, ...]:
     if result.problem and result.problem.where:
         lone = result.hosts[0] if len(result.hosts) == 1 else None
         return tuple(p if p.host else replace(p, host=lone) for p in result.problem.where)
-    return tuple(Place(host=host) for host in result.hosts)
+    return tuple(model.Place(host=host) for host in result.hosts)
 
 
-def _order(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[Finding]:
+def _order(found: Sequence[model.Finding], checks: Mapping[str, Check]) -> list[model.Finding]:
     """Faults come before warnings. Within each, the order is: the most damage first, findings without a
     culprit before those with one, and many hosts before few. Each symptom comes right after its cause.
     """
-    hosts = Counter[tuple[str, Status]]()
+    hosts = Counter[tuple[str, model.Status]]()
     for finding in found:
         hosts[finding.check, finding.status] += len(finding.hosts)
 
-    def place(finding: Finding) -> tuple[int, ...]:
+    def place(finding: model.Finding) -> tuple[int, ...]:
         check = checks.get(finding.check)
-        damage = _DAMAGE.index((check and check.damage) or Damage.RISK)
+        damage = _DAMAGE.index((check and check.damage) or model.Damage.RISK)
         number = hosts[finding.check, finding.status]
         return _ORDER[finding.status], damage, bool(finding.hosts), -number, -len(finding.hosts)
 
     ranked = sorted(found, key=place)
     # A fault does not stand behind what is waived.
-    known = {finding.id for finding in found if finding.status is not Status.WAIVED}
+    known = {finding.id for finding in found if finding.status is not model.Status.WAIVED}
     behind = grouped((finding.because, finding) for finding in ranked if finding.because in known)
-    ordered: list[Finding] = []
+    ordered: list[model.Finding] = []
 
-    def put(finding: Finding) -> None:
+    def put(finding: model.Finding) -> None:
         ordered.append(finding)
         for symptom in behind.get(finding.id, ()):
             put(symptom)

@@ -6,17 +6,7 @@ from msgspec import UNSET
 
 from doctor.errors import EXIT_FAULT
 from doctor.judge.verdict import Report
-from doctor.logs.envelope import (
-    CurveEntry,
-    LineEntry,
-    LogFileEntry,
-    LogFindingEntry,
-    LogsOfFinding,
-    LogsPart,
-    LogsReport,
-    ProofEntry,
-    TimelineEntry,
-)
+from doctor.logs import envelope
 from doctor.logs.explanation import Explanation, headline, last_words, place_of, whom
 from doctor.logs.model import Curve, LogFile, LogLine, LogOutcome, Role
 from doctor.model import Status
@@ -25,13 +15,13 @@ from doctor.report.files.json import check_report
 from doctor.text.nodeset import fold
 
 
-def logs_report(explained: Explanation, checked: Report | None = None) -> LogsReport:
+def logs_report(explained: Explanation, checked: Report | None = None) -> envelope.LogsReport:
     """`checked` is the report of `--check`, if it was requested."""
     findings = tuple(_finding(explained, place) for place in range(len(explained.conclusion.charges)))
     seen = (*explained.fetched, *(file.who.host for file in explained.logs.files if file.who.host))
     said = last_words(explained)  # no log proves health
     outcome = outcome_of(explained.exit_code, said, seen, explained.silent, findings, proves=False)
-    return LogsReport(
+    return envelope.LogsReport(
         run=EnvelopeRun(
             command=explained.command,
             started=explained.started,
@@ -44,18 +34,18 @@ def logs_report(explained: Explanation, checked: Report | None = None) -> LogsRe
     )
 
 
-def _part(explained: Explanation) -> LogsPart:
+def _part(explained: Explanation) -> envelope.LogsPart:
     found, logs = explained.conclusion, explained.logs
     roots = [found.charges[root] for root in explained.roots]
     only_victims = bool(roots) and all(each.role is Role.CONSEQUENCE and not each.who for each in roots)
     return entry_of(
-        LogsPart,
+        envelope.LogsPart,
         found,
         outcome=LogOutcome.UNKNOWN if only_victims else found.outcome,
         folder=explained.folder or None,
         commands=explained.proves(),
         ranks=tuple(sorted({rank for file in logs.files for rank in file.ranks})),
-        timeline=tuple(TimelineEntry(at, says) for at, says in found.story),
+        timeline=tuple(envelope.TimelineEntry(at, says) for at, says in found.story),
         odd=tuple(map(_line, found.odd)),
         telling=found.telling or None,
         progress=tuple(map(_line, explained.progress)),
@@ -67,7 +57,7 @@ def _part(explained: Explanation) -> LogsPart:
     )
 
 
-def _finding(explained: Explanation, place: int) -> LogFindingEntry:
+def _finding(explained: Explanation, place: int) -> envelope.LogFindingEntry:
     charge = explained.conclusion.charges[place]
     hosts = tuple(dict.fromkeys(each.host for each in charge.who if each.host))
     where = tuple(
@@ -76,7 +66,7 @@ def _finding(explained: Explanation, place: int) -> LogFindingEntry:
     )
     at, proof = only(where), explained.proof_of(place)
     decided = Status.FAIL if charge.because is None else Status.WARN
-    return LogFindingEntry(
+    return envelope.LogFindingEntry(
         id=f"f{place + 1}",
         status=decided if explained.exit_code == EXIT_FAULT else Status.UNKNOWN,
         hosts=hosts,
@@ -95,24 +85,24 @@ def _finding(explained: Explanation, place: int) -> LogFindingEntry:
         remedy=charge.remedy,
         because=None if charge.because is None else f"f{charge.because + 1}",
         logs=entry_of(
-            LogsOfFinding,
+            envelope.LogsOfFinding,
             charge,
             known_by=charge.how,
-            proved=ProofEntry(proof.proved, proof.says) if proof else None,
+            proved=envelope.ProofEntry(proof.proved, proof.says) if proof else None,
         ),
     )
 
 
-def _line(line: LogLine) -> LineEntry:
-    return LineEntry(line.file, line.number, line.text, line.who.rank, line.at)
+def _line(line: LogLine) -> envelope.LineEntry:
+    return envelope.LineEntry(line.file, line.number, line.text, line.who.rank, line.at)
 
 
-def _file(file: LogFile) -> LogFileEntry:
+def _file(file: LogFile) -> envelope.LogFileEntry:
     who, problem = file.who.host, file.problem or None
-    return LogFileEntry(file.name, file.size, file.lines, file.forms, who, file.ranks, problem)
+    return envelope.LogFileEntry(file.name, file.size, file.lines, file.forms, who, file.ranks, problem)
 
 
-def _curve(curve: Curve) -> CurveEntry:
+def _curve(curve: Curve) -> envelope.CurveEntry:
     """NaN and infinities become null: JSON has no word for them."""
     losses = tuple(loss if math.isfinite(loss) else None for loss in curve.losses)
-    return CurveEntry(curve.file, curve.who.rank, curve.who.host, curve.steps, losses, curve.total)
+    return envelope.CurveEntry(curve.file, curve.who.rank, curve.who.host, curve.steps, losses, curve.total)

@@ -7,19 +7,7 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from doctor.api import (
-    ASSUMED,
-    UNDECIDED,
-    Confidence,
-    Evidence,
-    JobPlan,
-    Place,
-    Problem,
-    Skip,
-    Undecided,
-    fold,
-    grouped,
-)
+from doctor import api
 from doctor.facts.ascend.hccn_tool import PerDevice, SilentDevice, devices, split_known
 from doctor.facts.ascend.job_npus import used
 from doctor.model import SourcedValue
@@ -30,18 +18,20 @@ HostDevice = tuple[str, int]
 """A host and the number of one of its devices."""
 
 
-def of_host(said: PerDevice[T], plan: JobPlan, host: str | None = None) -> tuple[dict[int, T], str]:
+def of_host(said: PerDevice[T], plan: api.JobPlan, host: str | None = None) -> tuple[dict[int, T], str]:
     """The known values of the job's devices, and why others are unknown. Raises Skip if none can be read."""
     mine = {device: said[device] for device in used(said, plan, host)}
     if not mine:
-        raise Skip("the job uses no NPU here")
+        raise api.Skip("the job uses no NPU here")
     mute = [value for value in mine.values() if isinstance(value, SilentDevice) and value.unsupported]
     if len(mute) == len(mine):
-        raise Skip(mute[0].reason)
+        raise api.Skip(mute[0].reason)
     return split_known(mine)
 
 
-def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[HostDevice, T], dict[str, str]]:
+def of_cluster(
+    said: Mapping[str, PerDevice[T]], plan: api.JobPlan
+) -> tuple[dict[HostDevice, T], dict[str, str]]:
     """The known values of the job's devices on all hosts, and host -> why values are unknown there."""
     known: dict[HostDevice, T] = {}
     silent: dict[str, str] = {}
@@ -49,66 +39,66 @@ def of_cluster(said: Mapping[str, PerDevice[T]], plan: JobPlan) -> tuple[dict[Ho
     for host, own in said.items():
         try:
             values, why = of_host(own, plan, host)
-        except Skip as skip:
+        except api.Skip as skip:
             reason = str(skip)
             continue
         known.update({(host, device): value for device, value in values.items()})
         if why:
             silent[host] = why
     if not known and not silent:
-        raise Skip(reason)
+        raise api.Skip(reason)
     return known, silent
 
 
 def note_unknown(silent: Mapping[str, str]) -> None:
     """Raise Undecided for the hosts with unknown values."""
-    hosts = grouped((why, host) for host, why in silent.items())
+    hosts = api.grouped((why, host) for host, why in silent.items())
     if hosts:
-        reasons = hosts if len(hosts) == 1 else [f"{fold(names)}: {why}" for why, names in hosts.items()]
-        raise Undecided("; ".join(reasons), tuple(silent))
+        reasons = hosts if len(hosts) == 1 else [f"{api.fold(names)}: {why}" for why, names in hosts.items()]
+        raise api.Undecided("; ".join(reasons), tuple(silent))
 
 
 def alike(kinds: Mapping[int, K]) -> Iterable[tuple[K, list[int]]]:
     """Groups of devices of one kind."""
-    return grouped((kind, device) for device, kind in kinds.items()).items()
+    return api.grouped((kind, device) for device, kind in kinds.items()).items()
 
 
 def alike_on_host(kinds: Mapping[HostDevice, K]) -> Iterator[tuple[str, K, list[int]]]:
     """Groups of devices of one kind on one host."""
-    groups = grouped(((host, kind), device) for (host, device), kind in kinds.items())
+    groups = api.grouped(((host, kind), device) for (host, device), kind in kinds.items())
     for (host, kind), numbers in groups.items():
         yield host, kind, numbers
 
 
 def named(seats: Iterable[HostDevice]) -> str:
     """ "node[1-2] devices 0-7, node3 device 5" """
-    hosts = grouped((devices(numbers), host) for host, numbers in grouped(seats).items())
-    return ", ".join(f"{fold(names)} {which}" for which, names in hosts.items())
+    hosts = api.grouped((devices(numbers), host) for host, numbers in api.grouped(seats).items())
+    return ", ".join(f"{api.fold(names)} {which}" for which, names in hosts.items())
 
 
 def problem_of(
     numbers: Sequence[int],
     summary: str,
-    *evidence: Evidence,
+    *evidence: api.Evidence,
     host: str | None = None,
     what: str = "device",
     **more: Any,
-) -> Problem:
+) -> api.Problem:
     """A fault of devices of `host`, or of the host that is being judged; `more` is as in Problem."""
     about = {
         "subject": devices(numbers, what) if numbers else None,
         "values": {"device": tuple(map(str, numbers))},
     }
-    return Problem(
+    return api.Problem(
         summary,
         evidence=evidence,
         hosts=(host,) if host else (),
-        where=tuple(Place(host=host, device=number) for number in numbers),
+        where=tuple(api.Place(host=host, device=number) for number in numbers),
         **about | more,
     )
 
 
-def unless_on_cpus(plan: JobPlan) -> str:
+def unless_on_cpus(plan: api.JobPlan) -> str:
     """The advice for a job that does not use devices that nobody named; it follows the expected value."""
     unsaid = (plan.only_plugged_in or plan.only_wanted) and not plan.of_node
     return "; if the job trains on CPUs: --backend gloo" if unsaid else ""
@@ -121,10 +111,10 @@ def for_devices(wanted: SourcedValue[int] | None) -> str:
     return f"{'at least one' if wanted.value == 1 else wanted.value}, for {wanted.source}"
 
 
-def ranks_said(plan: JobPlan, host: str) -> SourcedValue[int] | None:
+def ranks_said(plan: api.JobPlan, host: str) -> SourcedValue[int] | None:
     """The ranks of a host if somebody said how many they are."""
     ranks = plan.host(host).ranks
-    return ranks if ranks and ranks.source not in ASSUMED else None
+    return ranks if ranks and ranks.source not in api.ASSUMED else None
 
 
 def without_link(links: PerDevice[bool] | None) -> set[int]:
@@ -156,21 +146,21 @@ class OddDevices:
     def subject(self) -> str:
         return named(self.seats) if len(self.hosts) > 1 else devices([device for _, device in self.seats])
 
-    def as_said_by(self, source: str) -> Evidence:
-        return Evidence(source, f"{self.subject}: {self.actual}")
+    def as_said_by(self, source: str) -> api.Evidence:
+        return api.Evidence(source, f"{self.subject}: {self.actual}")
 
-    def problem(self, summary: str, *evidence: Evidence, **more: Any) -> Problem:
+    def problem(self, summary: str, *evidence: api.Evidence, **more: Any) -> api.Problem:
         """`more` is as in Problem; its confidence is for decided cases, because suspects stay suspects."""
-        return Problem(
-            summary if self.decided else summary + UNDECIDED,
+        return api.Problem(
+            summary if self.decided else summary + api.UNDECIDED,
             expected=self.expected,
             actual=self.actual,
             evidence=evidence,
             subject=self.subject,
             hosts=self.hosts,
-            where=tuple(Place(host=host, device=device) for host, device in self.seats),
+            where=tuple(api.Place(host=host, device=device) for host, device in self.seats),
             values={"device": tuple(str(number) for number in sorted({device for _, device in self.seats}))},
-            **more if self.decided else more | {"confidence": Confidence.SUSPECT},
+            **more if self.decided else more | {"confidence": api.Confidence.SUSPECT},
         )
 
 

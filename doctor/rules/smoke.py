@@ -4,14 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from doctor.api import UNDECIDED, Confidence, Place, Problem, Skip, Undecided, fold
 from doctor.facts.smoke import JudgedRun, SmokeRounds
+from doctor.smoke.judge import links
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
-from doctor.smoke.judge.links import (
-    SLOWER_THAN_NETWORKS,
-    measured_cells,
-    perhaps_slow_hosts,
-    perhaps_slow_ways,
-    too_noisy,
-)
 from doctor.smoke.judge.speed import perhaps_slow, queued
 from doctor.smoke.onhost.collectiveplan import LACKING
 from doctor.smoke.result import SmokePlan, SmokeResult, SmokeSeat
@@ -108,25 +102,25 @@ def steady(seen: SmokeRounds) -> None:
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
     if _has_charge(seen, check):
         return
-    if measured and not any(any(measured_cells(result)) for result in measured):
+    if measured and not any(any(links.measured_cells(result)) for result in measured):
         raise Skip("too few hosts exchanged data to compare their links")
-    if measured and all(result.plan.backend in SLOWER_THAN_NETWORKS for result in measured):
-        cells = (cell for result in measured for cell in measured_cells(result))
+    if measured and all(result.plan.backend in links.SLOWER_THAN_NETWORKS for result in measured):
+        cells = (cell for result in measured for cell in links.measured_cells(result))
         most = max(max(stage.rates.values()) for cell in cells for stage in cell.stages)
         raise Skip(
             f"{measured[0].plan.backend} itself carries less than a network, here {most / 1e6:.1f} MB/s at "
             "most, so a slow link may look like the others"
         )
-    if measured and all(map(too_noisy, measured)):
+    if measured and all(map(links.too_noisy, measured)):
         raise Skip(
             "transfers between the same two hosts differed too much from one time to the next to compare"
         )
-    if slow := {host for result in measured for host in perhaps_slow_hosts(result)}:
+    if slow := {host for result in measured for host in links.perhaps_slow_hosts(result)}:
         raise Skip(
             f"{fold(slow)} carried less than the others, "
             "but transfers differed too much from each other to hold it against one of them"
         )
-    if ways := [way for result in measured for way in perhaps_slow_ways(result)]:
+    if ways := [way for result in measured for way in links.perhaps_slow_ways(result)]:
         sender, receiver = ways[0]
         raise Skip(
             f"what {sender} sent to {receiver} arrived at less than half of the rate of the other direction, "

@@ -13,20 +13,13 @@ from doctor.errors import EXIT_FAULT, UsageError
 from doctor.exam.request import Request
 from doctor.job.launch.forms import Go
 from doctor.report.out.formats import STDOUT
+from doctor.run import launcher
 from doctor.run.apart import StoppedPart
 from doctor.run.attempt import Watched
 from doctor.run.before import BeforeStart, examined, unexamined, with_hosts
 from doctor.run.command import Command, end_as
 from doctor.run.end import AttemptEnd
 from doctor.run.folder import PART
-from doctor.run.launcher import (
-    agent_of,
-    is_first,
-    line_to_type,
-    named_hosts,
-    own_logs,
-    runs_on_each_host,
-)
 from doctor.run.news import Newsroom
 from doctor.run.options import RunWishes
 from doctor.run.placeholders import OF_HOSTS, filled, named_in
@@ -54,7 +47,7 @@ class CommandRun:
     def __init__(self, words: Sequence[str], request: Request, wishes: RunWishes) -> None:
         self._words, self._wishes = tuple(words), wishes
         self._request = with_hosts(request, self._words)
-        self._agent = agent_of(self._words)
+        self._agent = launcher.agent_of(self._words)
         self._places = named_in(self._words)
         self._before = BeforeStart(0, None)
         self._hostfile = ""
@@ -166,7 +159,7 @@ class LeadingRun(CommandRun):
 
     def _left_out(self) -> str:
         """The hosts that were left out, unless the command itself names others only."""
-        listed, _ = named_hosts(self._agent)
+        listed, _ = launcher.named_hosts(self._agent)
         own = {host for names in listed for host in unfold(names)}
         return clean_line(fold(host for host in self._before.left_out if not own or host in own))
 
@@ -180,13 +173,13 @@ class LeadingRun(CommandRun):
             f"{left_out} must not take part, but the command does not say where the hosts belong, so it was"
             " not started. Type:"
         )
-        return why, line_to_type(self._words, self._agent, ["doctor", *_typed()])
+        return why, launcher.line_to_type(self._words, self._agent, ["doctor", *_typed()])
 
     def _explain(self, end: AttemptEnd) -> None:
         if end.told_of_others() or not end.code:
             end.look_before()
         else:
-            end.explain(own_logs(self._agent), end.folder.parent if self._among_others else None)
+            end.explain(launcher.own_logs(self._agent), end.folder.parent if self._among_others else None)
 
 
 class FirstRun(LeadingRun):
@@ -245,10 +238,10 @@ def _typed() -> list[str]:
 
 
 def _mode(words: Sequence[str], request: Request, *, restarts: bool) -> type[CommandRun]:
-    agent = agent_of(words)
-    if not runs_on_each_host(agent, os.environ):
+    agent = launcher.agent_of(words)
+    if not launcher.runs_on_each_host(agent, os.environ):
         return RestartingRun if restarts else LeadingRun
-    first = is_first(agent, os.environ, lambda: unexamined(with_hosts(request, words), words).hosts)
+    first = launcher.is_first(agent, os.environ, lambda: unexamined(with_hosts(request, words), words).hosts)
     return FirstRun if first else CommandRun
 
 

@@ -14,17 +14,8 @@ from doctor.live.agents import NEEDS, LookAgents, LookHost
 from doctor.live.evidence import LONGEST_LIBRARY_TEXT
 from doctor.live.messages import ChildEnd
 from doctor.live.redaction import clean, clean_frame
-from doctor.slow import messages
+from doctor.slow import evidence, messages
 from doctor.slow.devices import SCRIPTS
-from doctor.slow.evidence import (
-    MOST_DEVICES,
-    MOST_PROFILES,
-    DeviceText,
-    HostSamples,
-    Profile,
-    RankSamples,
-    SampleRound,
-)
 from doctor.text.redact import redact
 from doctor.transport import Script
 
@@ -64,9 +55,9 @@ class RoundPlan:
 class SlowHost(LookHost):
     pongs: dict[int, tuple[float, float]] = field(default_factory=dict)
     """For each ping: its time there, and ours."""
-    ranks: dict[int, list[RankSamples]] = field(default_factory=dict)
-    profiles: dict[int, list[Profile]] = field(default_factory=dict)
-    devices: dict[int, list[DeviceText]] = field(default_factory=dict)
+    ranks: dict[int, list[evidence.RankSamples]] = field(default_factory=dict)
+    profiles: dict[int, list[evidence.Profile]] = field(default_factory=dict)
+    devices: dict[int, list[evidence.DeviceText]] = field(default_factory=dict)
     ends: dict[int, messages.RoundEnd] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
     """The rounds that it was asked for. It does one after the other, and may answer late."""
@@ -75,9 +66,9 @@ class SlowHost(LookHost):
     ahead: tuple[float, float] | None = None
     """The shortest way there and back, and how far its clock was ahead of ours then."""
 
-    def samples(self) -> HostSamples:
+    def samples(self) -> evidence.HostSamples:
         rounds = tuple(
-            SampleRound(
+            evidence.SampleRound(
                 number=number,
                 began=end.began,
                 seconds=end.seconds,
@@ -92,14 +83,14 @@ class SlowHost(LookHost):
         )
         late = tuple(number for number in self.asked if number not in self.ends)
         ahead = self.ahead[1] if self.ahead else None
-        return HostSamples(host=self.host, ahead=ahead, rounds=rounds, late=late)
+        return evidence.HostSamples(host=self.host, ahead=ahead, rounds=rounds, late=late)
 
 
-def _clean(profile: Profile) -> Profile:
+def _clean(profile: evidence.Profile) -> evidence.Profile:
     return replace(profile, frames=tuple(map(clean_frame, profile.frames)), problem=clean(profile.problem))
 
 
-def _clean_devices(said: DeviceText) -> DeviceText:
+def _clean_devices(said: evidence.DeviceText) -> evidence.DeviceText:
     return replace(said, text=redact(said.text)[:LONGEST_LIBRARY_TEXT], problem=clean(said.problem))
 
 
@@ -179,13 +170,13 @@ class SlowAgents(LookAgents):
             host.ranks[number].append(message.rank)
         elif isinstance(message, messages.ProfileMessage):
             kept = host.profiles.setdefault(number, [])
-            most = min(2 * len(host.members) + 1, MOST_PROFILES)
+            most = min(2 * len(host.members) + 1, evidence.MOST_PROFILES)
             if message.profile.pid not in host.members or len(kept) >= most:
                 return False
             kept.append(message.profile)
         elif isinstance(message, messages.DeviceMessage):
             said = host.devices.setdefault(number, [])
-            if len(said) >= MOST_DEVICES:
+            if len(said) >= evidence.MOST_DEVICES:
                 return False
             said.append(message.devices)
         else:

@@ -8,16 +8,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from doctor.exam.in_job.handshake import (
-    HANDSHAKE,
-    LONGEST_LINE,
-    PROTOCOL,
-    Endpoint,
-    Introduction,
-    Seals,
-    Stranger,
-    endpoint,
-)
+from doctor.exam.in_job import handshake
 from doctor.exam.in_job.rank_env import JobRank
 from doctor.exam.in_job.socket_owner import peer_is_ours
 
@@ -32,8 +23,8 @@ class FoundHead:
     """`sure`: only this user could have answered like this."""
 
     connection: socket.socket
-    seals: Seals
-    place: Endpoint
+    seals: handshake.Seals
+    place: handshake.Endpoint
     sure: bool
 
 
@@ -63,10 +54,10 @@ def find_head(seat: JobRank, until: float) -> FoundHead | NoHead:
                         break
                     continue
                 try:
-                    return introduce(seat, connection, min(until, time.monotonic() + HANDSHAKE))
-                except (OSError, Stranger) as error:
+                    return introduce(seat, connection, min(until, time.monotonic() + handshake.HANDSHAKE))
+                except (OSError, handshake.Stranger) as error:
                     connection.close()
-                    said = str(error) if isinstance(error, Stranger) else ""
+                    said = str(error) if isinstance(error, handshake.Stranger) else ""
                     strangers[f"port {port} is another program's" + (f": {said}" if said else "")] = None
         time.sleep(min(PAUSE, max(0.0, until - time.monotonic())))
 
@@ -109,7 +100,7 @@ def _resolve(head: str, port: int, until: float) -> list[Any]:
 
 def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHead:
     """Shake hands with whoever listens there. Raises Stranger or OSError."""
-    mine = Introduction(seat.token, endpoint(connection.getpeername()))
+    mine = handshake.Introduction(seat.token, handshake.endpoint(connection.getpeername()))
     said = mine.answer(_line(connection, min(until, time.monotonic() + FIRST_WORD)))
     sure = bool(seat.secret) or peer_is_ours(connection) is True  # it is accepted by now
     connection.settimeout(_seconds_left(until))
@@ -118,13 +109,13 @@ def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHe
     return FoundHead(connection, seals, mine.there, sure)
 
 
-def another_head(seat: JobRank, found: FoundHead, seconds: float) -> Endpoint | None:
+def another_head(seat: JobRank, found: FoundHead, seconds: float) -> handshake.Endpoint | None:
     """Another place where rank 0 of this job answers; `seconds` is the limit for each place."""
     for head, port in (
         (head, port) for head in seat.heads for port in seat.ports if port != found.place.port
     ):
         until = time.monotonic() + seconds
-        with suppress(OSError, Stranger), _connect(head, port, until) as connection:
+        with suppress(OSError, handshake.Stranger), _connect(head, port, until) as connection:
             return introduce(seat, connection, until).place
     return None
 
@@ -133,15 +124,15 @@ def speaks_as_head(seat: JobRank, port: int) -> bool:
     """Whether who holds this port of rank 0's host begins as rank 0 would."""
     for head in seat.heads:
         until = time.monotonic() + FIRST_WORD
-        with suppress(OSError, Stranger), _connect(head, port, until) as connection:
-            return _line(connection, until).startswith(PROTOCOL)
+        with suppress(OSError, handshake.Stranger), _connect(head, port, until) as connection:
+            return _line(connection, until).startswith(handshake.PROTOCOL)
     return False
 
 
 def _line(connection: socket.socket, until: float) -> bytes:
     """Read one line, byte by byte: what follows the line is for another reader."""
     line = bytearray()
-    while len(line) < LONGEST_LINE:
+    while len(line) < handshake.LONGEST_LINE:
         connection.settimeout(_seconds_left(until))
         byte = connection.recv(1)
         if byte == b"\n":
@@ -149,7 +140,7 @@ def _line(connection: socket.socket, until: float) -> bytes:
         if not byte:
             break
         line += byte
-    raise Stranger
+    raise handshake.Stranger
 
 
 def _seconds_left(until: float) -> float:

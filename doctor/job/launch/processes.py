@@ -3,20 +3,10 @@
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from doctor.job.launch import rank_env
 from doctor.job.launch.command import read_command
 from doctor.job.launch.launchers import LAUNCHERS, MEETINGS
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.rank_env import (
-    is_loopback_name,
-    launcher,
-    local_world_of,
-    master_of,
-    nodes_of,
-    rank_of,
-    role_of,
-    starts_its_ranks,
-    world_of,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +80,7 @@ def _program(told: ProcessEnv) -> str:
 
 
 def _id(told: ProcessEnv) -> str | None:
-    agent = launcher(told)
+    agent = rank_env.launcher(told)
     for each in LAUNCHERS:
         id = told.env.get(each.job_id) or (each.job_id_option and agent and agent.given(each.job_id_option))
         if id and id != each.no_job_id:
@@ -116,21 +106,21 @@ def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
 
 def _home(told: ProcessEnv) -> str | None:
     """The host of a job that by its own variables stays on one host, so that no other process can join it."""
-    master = master_of(told)
-    if master is not None and not is_loopback_name(master.address):
+    master = rank_env.master_of(told)
+    if master is not None and not rank_env.is_loopback_name(master.address):
         return None
-    nodes, world, local = nodes_of(told), world_of(told), local_world_of(told)
-    if launcher(told) is not None and nodes is not None:
+    nodes, world, local = rank_env.nodes_of(told), rank_env.world_of(told), rank_env.local_world_of(told)
+    if rank_env.launcher(told) is not None and nodes is not None:
         return told.host if nodes == (1, 1) else None
-    if master is not None and starts_its_ranks(told):
+    if master is not None and rank_env.starts_its_ranks(told):
         return told.host
     return told.host if world and local and world.value == local.value is not None else None
 
 
 def _split(told: list[ProcessEnv]) -> Iterator[list[ProcessEnv]]:
     """The separate jobs among these processes."""
-    ranks = [each for each in told if role_of(each) != "agent"] or told
-    agents = [] if ranks is told else [each for each in told if role_of(each) == "agent"]
+    ranks = [each for each in told if rank_env.role_of(each) != "agent"] or told
+    agents = [] if ranks is told else [each for each in told if rank_env.role_of(each) == "agent"]
     for key in (_home, *_KEYS):
         groups: dict[Hashable, list[ProcessEnv]] = {}
         for each in ranks:
@@ -149,7 +139,7 @@ def _apart(parts: list[list[ProcessEnv]], key: Key) -> list[list[ProcessEnv]]:
         return parts
     whole = [part for part in parts if key is not _host and _is_whole(part)]
     rest = [each for part in parts if not any(part is one for one in whole) for each in part]
-    alone = any(role_of(each) == "rank" for each in rest)  # a scheduler is part of its workers' job
+    alone = any(rank_env.role_of(each) == "rank" for each in rest)  # a scheduler is part of its workers' job
     return [*whole, rest] if alone else [rest + [each for part in whole for each in part]]
 
 
@@ -170,10 +160,10 @@ def _agents_of(
 
 def _is_whole(told: Sequence[ProcessEnv]) -> bool:
     """Whether every rank is there exactly once, according to the processes themselves."""
-    ranks = [each for each in told if role_of(each) == "rank"]
-    worlds = {size.value for each in told if (size := world_of(each)) is not None}
-    numbers = {number.value for each in ranks if (number := rank_of(each)) is not None}
-    schedulers = sum(role_of(each) == "scheduler" for each in told)
+    ranks = [each for each in told if rank_env.role_of(each) == "rank"]
+    worlds = {size.value for each in told if (size := rank_env.world_of(each)) is not None}
+    numbers = {number.value for each in ranks if (number := rank_env.rank_of(each)) is not None}
+    schedulers = sum(rank_env.role_of(each) == "scheduler" for each in told)
     if worlds != {len(ranks)}:
         return False
     if not numbers:
@@ -187,9 +177,11 @@ def _side_by_side(parts: Sequence[Sequence[ProcessEnv]]) -> bool:
     """
 
     def place(rank: ProcessEnv) -> str | None:
-        master = master_of(rank)
-        return "" if master is not None and is_loopback_name(master.address) else rank.host
+        master = rank_env.master_of(rank)
+        return "" if master is not None and rank_env.is_loopback_name(master.address) else rank.host
 
-    ranks = ([each for each in part if role_of(each) == "rank"] for part in parts)
-    seats = [{(place(each), rank.value) for each in part if (rank := rank_of(each))} for part in ranks]
+    ranks = ([each for each in part if rank_env.role_of(each) == "rank"] for part in parts)
+    seats = [
+        {(place(each), rank.value) for each in part if (rank := rank_env.rank_of(each))} for part in ranks
+    ]
     return all(one & other for i, one in enumerate(seats) for other in seats[:i])

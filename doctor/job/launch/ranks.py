@@ -5,19 +5,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from doctor.devices import EVERY_VISIBLE
+from doctor.job.launch import rank_env
 from doctor.job.launch.launcher import LaunchNumber
 from doctor.job.launch.launchers import MARKS, NUMBERS
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.rank_env import (
-    DEVICE,
-    is_loopback_name,
-    local_world_of,
-    master_of,
-    rank_of,
-    role_of,
-    role_variable,
-    world_of,
-)
 from doctor.job.launch.table_reference import is_by_device
 from doctor.text.ranks import ranks_text
 
@@ -32,7 +23,7 @@ def device_conflicts(
     visible devices, the number has another meaning.
     """
     for told in ranks_of(launch):
-        rank = rank_of(told)
+        rank = rank_env.rank_of(told)
         said = LaunchNumber("DEVICE_ID", told.env.get("DEVICE_ID", ""))
         if rank is None or rank.value is None or said.value is None or visible_devices(told) is not None:
             continue
@@ -47,12 +38,12 @@ def visible_devices(told: ProcessEnv) -> str | None:
 
 def ranks_of(launch: Launch) -> list[ProcessEnv]:
     """The processes of the launch that are exactly one rank."""
-    return [told for told in launch.told if role_of(told) == "rank" and not told.loop]
+    return [told for told in launch.told if rank_env.role_of(told) == "rank" and not told.loop]
 
 
 def world_of_launch(launch: Launch) -> LaunchNumber | None:
     """How many ranks there are, if at least one process says so and all agree."""
-    said = [world for told in ranks_of(launch) if (world := world_of(told)) is not None]
+    said = [world for told in ranks_of(launch) if (world := rank_env.world_of(told)) is not None]
     values = {world.value for world in said}
     (value,) = values if len(values) == 1 else (None,)
     return said[0] if value is not None and 0 < value <= MOST_RANKS else None
@@ -82,9 +73,9 @@ def missing_ranks(launch: Launch, hosts: Collection[str]) -> tuple[list[MissingR
         return [], doubt
     if not launch.complete or world is None or world.value is None:
         return [], ""
-    numbers = [_device_of(told) if by_device else rank_of(told) for told in present]
+    numbers = [_device_of(told) if by_device else rank_env.rank_of(told) for told in present]
     values = {number.value for number in numbers if number is not None and number.value is not None}
-    counts_only = not values and any(map(role_variable, present))
+    counts_only = not values and any(map(rank_env.role_variable, present))
     if not counts_only and any(number is None for number in numbers):
         return [], ""
     lacking = set(range(world.value)) - values if values else set[int]()
@@ -125,7 +116,7 @@ def _no_table(launch: Launch, present: Sequence[ProcessEnv], world: LaunchNumber
 
 
 def _device_of(told: ProcessEnv) -> LaunchNumber:
-    return LaunchNumber(DEVICE, told.env[DEVICE])
+    return LaunchNumber(rank_env.DEVICE, told.env[rank_env.DEVICE])
 
 
 def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]) -> tuple[str, ...] | None:
@@ -135,10 +126,10 @@ def _lost_here(present: Sequence[ProcessEnv], world: int, hosts: Collection[str]
     would have another number of ranks than this one.
     """
     seen = {process.host for process in present}
-    if len(seen) != 1 or None in seen or any(map(local_world_of, present)):
+    if len(seen) != 1 or None in seen or any(map(rank_env.local_world_of, present)):
         return None
-    masters = [master_of(process) for process in present]
-    loopback = all(master is not None and is_loopback_name(master.address) for master in masters)
+    masters = [rank_env.master_of(process) for process in present]
+    loopback = all(master is not None and rank_env.is_loopback_name(master.address) for master in masters)
     if len(hosts) > 1 and not loopback:
         return None
     alone = loopback and len(hosts) == 1
@@ -152,7 +143,7 @@ def _gaps(present: Sequence[ProcessEnv], lacking: Collection[int]) -> list[Missi
         if told.host is not None and told.seat is not None:
             found.setdefault(told.host, set()).update(told.seat.ranks.values())
             continue
-        rank, own = rank_of(told), LaunchNumber("LOCAL_RANK", told.env.get("LOCAL_RANK", ""))
+        rank, own = rank_env.rank_of(told), LaunchNumber("LOCAL_RANK", told.env.get("LOCAL_RANK", ""))
         size = LaunchNumber("LOCAL_WORLD_SIZE", told.env.get("LOCAL_WORLD_SIZE", ""))
         if told.host is None or rank is None or None in (rank.value, own.value, size.value):
             continue
@@ -172,7 +163,9 @@ def _may_be_elsewhere(present: Sequence[ProcessEnv], world: int) -> bool:
 
 def is_share(present: Iterable[ProcessEnv], world: int) -> bool:
     """Whether the ranks are exactly those that one host would have."""
-    values = sorted(rank.value for told in present if (rank := rank_of(told)) and rank.value is not None)
+    values = sorted(
+        rank.value for told in present if (rank := rank_env.rank_of(told)) and rank.value is not None
+    )
     size = len(values)
     whole = size > 0 and values == list(range(values[0], values[0] + size))
     return whole and size < world and world % size == 0 and values[0] % size == 0 and size > 1
@@ -184,16 +177,16 @@ def may_be_inherited(launch: Launch, same: Sequence[ProcessEnv]) -> bool:
     This is so if no launcher started them, no process of that program has another number, and nothing else
     distinguishes them.
     """
-    numbers = {number.text for told in ranks_of(launch) if (number := rank_of(told)) is not None}
+    numbers = {number.text for told in ranks_of(launch) if (number := rank_env.rank_of(told)) is not None}
     own = {(told.host, told.env.get("LOCAL_RANK"), told.env.get("DEVICE_ID")) for told in same}
-    started = any(role_of(told) == "agent" or told.env.keys() & MARKS for told in launch.told)
-    by_hand = all((number := rank_of(told)) is not None and _is_by_hand(number) for told in same)
+    started = any(rank_env.role_of(told) == "agent" or told.env.keys() & MARKS for told in launch.told)
+    by_hand = all((number := rank_env.rank_of(told)) is not None and _is_by_hand(number) for told in same)
     return launch.live and len(numbers) == 1 and len(own) == 1 and by_hand and not started
 
 
 def _is_by_hand(number: LaunchNumber) -> bool:
     """Whether a number may be set by hand; a launcher never sets DEVICE_ID."""
-    return number.said == DEVICE or NUMBERS[number.said].by_hand
+    return number.said == rank_env.DEVICE or NUMBERS[number.said].by_hand
 
 
 def counted(numbers: Iterable[int], what: str = "rank") -> str:

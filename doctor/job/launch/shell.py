@@ -9,15 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
+from doctor.job.launch import expand
 from doctor.job.launch.command import bare_program, read_command, strange_start
-from doctor.job.launch.expand import (
-    FOLDER,
-    START,
-    Value,
-    fields,
-    moved,
-    unknown,
-)
 from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
@@ -91,7 +84,7 @@ def read_script(text: str, folder: str = "$PWD", read: Read = lambda _: None) ->
     shell = _Shell(blocks(tokens(text)), folder, read, read_directives(text))
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
-    env = {n: v for n, v in shell.values.items() if isinstance(v, str) and START not in v}
+    env = {n: v for n, v in shell.values.items() if isinstance(v, str) and expand.START not in v}
     copied, made = frozenset(shell.copied), frozenset(shell.made)
     strange = tuple(shell.strange)[:_MOST_STRANGE]
     whole = "\n".join((text, *shell.texts))
@@ -145,7 +138,7 @@ class _Shell(ShellWithScripts):
 
     def perform(self, words: list[Word]) -> None:
         self.notice_blank(words)
-        prefix: dict[str, Value] = {}
+        prefix: dict[str, expand.Value] = {}
         at = 0
         while at < len(words):
             name, value, used = self.assignment(words, at)
@@ -158,7 +151,7 @@ class _Shell(ShellWithScripts):
         else:
             self.set(prefix)
 
-    def _command(self, words: list[Word], prefix: Mapping[str, Value]) -> None:
+    def _command(self, words: list[Word], prefix: Mapping[str, expand.Value]) -> None:
         name = words[0].plain
         if name in _EXPORTS:
             if any(word.parts and word.parts[0].raw.startswith(("$(", "`")) for word in words[1:]):
@@ -170,8 +163,8 @@ class _Shell(ShellWithScripts):
         elif name == "read":
             self.values.update(dict.fromkeys((word.plain or "" for word in words[1:]), None))
         elif name == "set" and len(words) > 1 and words[1].plain == "--":
-            given = fields(words[2:], self.values)
-            self.arguments(None if any(map(unknown, given)) else given)
+            given = expand.fields(words[2:], self.values)
+            self.arguments(None if any(map(expand.unknown, given)) else given)
         elif name == "set" and len(words) > 1 and words[1].plain in ("-a", "-o"):
             self.export_all = words[1].plain == "-a" or words[-1].plain == "allexport"
         elif name == "shift":
@@ -191,8 +184,8 @@ class _Shell(ShellWithScripts):
         known = isinstance(given, tuple) and by is not None and by.isdecimal()
         self.arguments(given[int(by or 1) :] if known and isinstance(given, tuple) else None)
 
-    def _run(self, words: list[Word], prefix: Mapping[str, Value]) -> None:
-        line = tuple(fields(words, self.values))
+    def _run(self, words: list[Word], prefix: Mapping[str, expand.Value]) -> None:
+        line = tuple(expand.fields(words, self.values))
         if not line:
             return
         limited = {"timeout", "flock", "sbatch", "salloc"} & set(map(program_name, line))
@@ -206,12 +199,16 @@ class _Shell(ShellWithScripts):
         elif line[0] == "popd":
             self.move("-")
         elif line[0] == "mkdir":
-            made = (moved(self.values.get(FOLDER), word) for word in line[1:] if not word.startswith("-"))
+            made = (
+                expand.moved(self.values.get(expand.FOLDER), word)
+                for word in line[1:]
+                if not word.startswith("-")
+            )
             self.made |= {self.placed(folder) if folder else "*" for folder in made}
         elif line[0] in _COPIES:
             for word in line[1:]:
                 name = word.rpartition("/")[2]
-                vague = unknown(name) or re.fullmatch(r"-\w*[raR]\w*", word)
+                vague = expand.unknown(name) or re.fullmatch(r"-\w*[raR]\w*", word)
                 self.copied.add("*" if vague else name)
         elif line[0] in (".", "source") and len(line) > 1:
             self._need([line[1]])
@@ -226,7 +223,7 @@ class _Shell(ShellWithScripts):
         elif line[0] in self.functions:
             self.set(prefix)
             self.call(line[0], line[1:])
-        elif unknown(line[0]) and self.functions:
+        elif expand.unknown(line[0]) and self.functions:
             self.call_any()
             self._launch(words[0].line, line, prefix)
         elif not self.given(prefix, lambda: self.runs_script(line, words[0].line)):
@@ -248,13 +245,13 @@ class _Shell(ShellWithScripts):
         if not self.elsewhere and self.decided(""):
             self.needs |= dict.fromkeys(word for word in words if _PATH.fullmatch(word))
 
-    def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, Value]) -> None:
+    def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, expand.Value]) -> None:
         """Keep the command if it may start ranks."""
         if (self.prefix and read_command(line) is None) or (line[0] == "command" and "-v" in line[1:2]):
             return
         line, missing = completed((*self.prefix, *line), self.directives, self.text_here)
-        self.unread += [("takes options from", missing.replace(START, self.folder))] if missing else []
-        line = tuple(word.replace(START, "$PWD") for word in line)
+        self.unread += [("takes options from", missing.replace(expand.START, self.folder))] if missing else []
+        line = tuple(word.replace(expand.START, "$PWD") for word in line)
         command = read_command(line)
         loop = any(frame.kind == "loop" for frame in self.frames)
         bare = command is None
@@ -271,7 +268,7 @@ class _Shell(ShellWithScripts):
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}
         given = {name: None if "$" in text else text for name, text in command.sets.items()}
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
-        folder = self.values.get(FOLDER)
+        folder = self.values.get(expand.FOLDER)
         programs = [word for word in line if word.endswith(".py")]
         choices = [f for f in self.frames if f.kind in ("if", "case", "list")]
         goes_out = command.launcher is not None and command.launcher.hosts_besides

@@ -4,19 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from doctor.job.launch import expand
 from doctor.job.launch.arithmetic import evaluate
-from doctor.job.launch.expand import (
-    FOLDER,
-    LONGEST,
-    MOST_WORDS,
-    START,
-    Partly,
-    Value,
-    fields,
-    moved,
-    one,
-    unknown,
-)
 from doctor.job.launch.shell_tokens import ShellError, Word
 from doctor.job.launch.slips import Slip
 from doctor.job.launch.table_reference import VARIABLES as TABLES
@@ -36,7 +25,7 @@ class _Frame:
     """
 
     kind: str
-    values: dict[str, Value]
+    values: dict[str, expand.Value]
     number: int = 0
     branch: int = 0
     changed: set[str] = field(default_factory=set)
@@ -54,9 +43,9 @@ class ShellState:
     """The state of a shell; `folder` is where the script is started."""
 
     def __init__(self, folder: str) -> None:
-        own = f"{START}/script"
+        own = f"{expand.START}/script"
         self.folder = folder
-        self.values: dict[str, Value] = {FOLDER: START, "0": own, "BASH_SOURCE": own}
+        self.values: dict[str, expand.Value] = {expand.FOLDER: expand.START, "0": own, "BASH_SOURCE": own}
         self.exported: set[str] = set()
         self.export_all = False
         self.frames: list[_Frame] = []
@@ -120,7 +109,7 @@ class ShellState:
         missing = object()
         return {n for n in names if self.values.get(n, missing) != frame.values.get(n, missing)}
 
-    def assignment(self, words: Sequence[Word], at: int) -> tuple[str, Value, int]:
+    def assignment(self, words: Sequence[Word], at: int) -> tuple[str, expand.Value, int]:
         """The name, the value, and the number of words used; no name if there is no assignment at `at`."""
         first = words[at].parts[:1]
         text = first[0].text if first and first[0].kind == "text" and not first[0].quoted else ""
@@ -131,31 +120,31 @@ class ShellState:
         known = self.values.get(name, "") if append else None
         if text == f"{match[0]}(":
             end = next((i for i in range(at, len(words)) if words[i].plain == ")list"), len(words))
-            added = fields(words[at + 1 : end], self.values)
-            before = known.shown if isinstance(known, Partly) else known
+            added = expand.fields(words[at + 1 : end], self.values)
+            before = known.shown if isinstance(known, expand.Partly) else known
             old = before if isinstance(before, tuple) else (before,) if before else ()
-            return name, (*old, *added)[:MOST_WORDS], end + 1 - at
+            return name, (*old, *added)[: expand.MOST_WORDS], end + 1 - at
         parts = (replace(first[0], text=text[match.end() :]), *words[at].parts[1:])
-        value = one(parts, self.values)
+        value = expand.one(parts, self.values)
         if append:
             return name, _appended(known, value), 1
-        if isinstance(value, Partly) and name in TABLES:
+        if isinstance(value, expand.Partly) and name in TABLES:
             return name, value.shown, 1  # so that a message can quote it as written
         return name, value, 1
 
-    def set(self, values: Mapping[str, Value]) -> None:
+    def set(self, values: Mapping[str, expand.Value]) -> None:
         self.values.update(values)
         if self.export_all:
             self.exported |= {name for name in values if is_kept(name)}
 
-    def arguments(self, given: Sequence[str] | None) -> dict[str, Value]:
+    def arguments(self, given: Sequence[str] | None) -> dict[str, expand.Value]:
         """Set `$1` and so on (None: unknown), and return their previous values."""
         places = [str(number) for number in range(1, 10)]
         before = {place: self.values.get(place) for place in (*places, "@")}
         self.values["@"] = None if given is None else tuple(given)
         for number, place in enumerate(places):
             text = "$" if given is None else given[number] if number < len(given) else ""
-            self.values[place] = None if unknown(text) else text
+            self.values[place] = None if expand.unknown(text) else text
         return before
 
     def notice_blank(self, words: Sequence[Word]) -> None:
@@ -180,39 +169,39 @@ class ShellState:
 
     def calculate(self, words: list[Word]) -> None:
         counts = is_arithmetic(words[0])
-        texts = [words[0].parts[0].raw[2:-2]] if counts else fields(words[1:], self.values)
+        texts = [words[0].parts[0].raw[2:-2]] if counts else expand.fields(words[1:], self.values)
         for text in texts:
             evaluate(text, self.values)
 
     def move(self, to: str | None) -> None:
-        before = self.values.get(FOLDER)
+        before = self.values.get(expand.FOLDER)
         old = self.values.get("OLDPWD")
-        there = old if to == "-" else None if to is None else moved(before, to)
-        self.values[FOLDER] = there
+        there = old if to == "-" else None if to is None else expand.moved(before, to)
+        self.values[expand.FOLDER] = there
         self.values["OLDPWD"] = before
 
-    def known(self, seen: Mapping[str, Value]) -> Iterator[tuple[str, str]]:
+    def known(self, seen: Mapping[str, expand.Value]) -> Iterator[tuple[str, str]]:
         """The known values, and a mark for unknown ones whose presence counts too: that of a rank table, and
         that of a variable that names an interface, because then the library does not choose one by itself.
         """
         for name, value in seen.items():
             if name in TABLES:
                 yield name, self.placed(value) if isinstance(value, str) else f"${name}"
-            elif isinstance(value, str) and START not in value:
+            elif isinstance(value, str) and expand.START not in value:
                 yield name, value
             elif not isinstance(value, str) and name.endswith("_SOCKET_IFNAME"):
                 yield name, f"${name}"
 
     def placed(self, path: str) -> str:
-        return path.replace(START, self.folder)
+        return path.replace(expand.START, self.folder)
 
 
-def _appended(before: Value, value: str | Partly) -> Value:
+def _appended(before: expand.Value, value: str | expand.Partly) -> expand.Value:
     """The value of `NAME+=…`."""
-    if not isinstance(before, str | Partly):
+    if not isinstance(before, str | expand.Partly):
         return None
-    text = "".join(each if isinstance(each, str) else each.text for each in (before, value))[:LONGEST]
-    return text if isinstance(before, str) and isinstance(value, str) else Partly(text)
+    text = "".join(each if isinstance(each, str) else each.text for each in (before, value))[: expand.LONGEST]
+    return text if isinstance(before, str) and isinstance(value, str) else expand.Partly(text)
 
 
 def is_arithmetic(word: Word) -> bool:

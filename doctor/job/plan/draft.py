@@ -19,15 +19,7 @@ from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
 from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.launch.unknowns import port_mentioned
 from doctor.job.parallel import IF_REPLICAS, OF_A_WORLD, OF_LAUNCH, Layout, layout_of
-from doctor.job.plan.job import (
-    EXPECTED,
-    MOST_RANKS,
-    RUNNING,
-    JobPlan,
-    PlannedHost,
-    ServersByName,
-    find_head,
-)
+from doctor.job.plan import job
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes
 from doctor.model import Backend, Host, SourcedValue
@@ -39,22 +31,22 @@ WORLDS = ("WORLD_SIZE", "RANK_SIZE")
 _DEFAULT_PORT = SourcedValue(29500, "default")
 
 
-def draft(hosts: Sequence[Host], wishes: JobWishes) -> JobPlan:
+def draft(hosts: Sequence[Host], wishes: JobWishes) -> job.JobPlan:
     """The plan as far as it is known before the hosts are asked."""
     told = common_env(wishes.launch) if wishes.launch else {}
     env = {**wishes.env, **told}
     table = read_table(wishes.table.text)[0] if wishes.table else None
     started = ranks_of_a_host(wishes.launch, len(hosts)) if wishes.launch else None
-    servers = ServersByName(table.servers if table else ())
+    servers = job.ServersByName(table.servers if table else ())
     planned = tuple(_plan_host(host, wishes, servers, started) for host in hosts)
     tables, own = _told_tables(wishes), wishes.table.path if wishes.table else ""
     port = _master_port(wishes, told)
     base = env.get("HCCL_IF_BASE_PORT", "")
     master = _first(told, _launch_source(wishes), MASTERS) or _first(wishes.env, "inventory", MASTERS)
-    return JobPlan(
+    return job.JobPlan(
         hosts=planned,
         backend=_backend(wishes, table, tables),
-        head=find_head(planned, master, wishes.head, {}),
+        head=job.find_head(planned, master, wishes.head, {}),
         wished_head=wishes.head,
         master_port=port,
         master_port_guessed=port.source == _DEFAULT_PORT.source or _is_mentioned(wishes, port),
@@ -120,7 +112,7 @@ def _told_tables(wishes: JobWishes) -> tuple[TableReference, ...]:
 
 
 def _launch_source(wishes: JobWishes) -> str:
-    return RUNNING if wishes.launch and wishes.launch.live else "--launch"
+    return job.RUNNING if wishes.launch and wishes.launch.live else "--launch"
 
 
 def _said_world(wishes: JobWishes, table: RankTable | None) -> SourcedValue[int] | None:
@@ -180,9 +172,11 @@ def _is_mentioned(wishes: JobWishes, port: SourcedValue[int]) -> bool:
     return any(port.source == each.source for each in found)
 
 
-def _plan_host(host: Host, wishes: JobWishes, servers: ServersByName, started: int | None) -> PlannedHost:
+def _plan_host(
+    host: Host, wishes: JobWishes, servers: job.ServersByName, started: int | None
+) -> job.PlannedHost:
     data = SourcedValue(host.data, "inventory") if host.data else None
-    plain = PlannedHost(host.name, host.address, None, data)
+    plain = job.PlannedHost(host.name, host.address, None, data)
     server = servers.of(plain, {})
     return replace(plain, server=server, ranks=_said_ranks(host, wishes, server, started))
 
@@ -193,7 +187,7 @@ def _said_ranks(
     """The ranks from flags, --launch, rank table, Slurm, hostfile or inventory, otherwise one per device."""
     if _is_flag(wishes.ranks_per_host):
         return wishes.ranks_per_host
-    if started is not None and 0 < started <= MOST_RANKS:
+    if started is not None and 0 < started <= job.MOST_RANKS:
         return SourcedValue(started, _launch_source(wishes))
     if server and server.entries:
         return SourcedValue(len(server.entries), "rank table")
@@ -203,5 +197,5 @@ def _said_ranks(
         return SourcedValue(host.ranks, "hostfile or inventory")
     devices = host.expected.get("devices") or wishes.expect.get("devices", "")
     if re.fullmatch(r"0*[1-9][0-9]{0,5}", devices):
-        return SourcedValue(int(devices), EXPECTED)
+        return SourcedValue(int(devices), job.EXPECTED)
     return wishes.ranks_per_host

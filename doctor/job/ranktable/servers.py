@@ -8,17 +8,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import count
 
+from doctor.job.ranktable import model
 from doctor.job.ranktable.fields import Fields, TableNode
-from doctor.job.ranktable.model import (
-    BOARDS,
-    RankEntry,
-    RankTable,
-    Server,
-    Spot,
-    StatedCount,
-    SuperPod,
-    board_architecture,
-)
 from doctor.model import Severity
 
 LAB_WORDS = {
@@ -33,7 +24,7 @@ PORTS = ("device_port", "device_vnic_port", "backup_device_port", "host_port")
 _HOST = ("host_ip", "server_ip")
 
 
-def read_servers(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
+def read_servers(fields: Fields, root: TableNode, frame: model.RankTable) -> model.RankTable:
     nodes = fields.objects(root, "server_list")
     pods = tuple(_super_pods(fields, root)) if "super_pod_list" in root else ()
     pod_of = {server: pod.id for pod in reversed(pods) for server in pod.servers}
@@ -51,14 +42,14 @@ def read_servers(fields: Fields, root: TableNode, frame: RankTable) -> RankTable
 
 def read_device(
     fields: Fields, node: TableNode, server: str, rank: int | None, whole: TableNode
-) -> RankEntry:
+) -> model.RankEntry:
     """The entry of one device, for all forms. `node` is its object; `whole` is the object with its rank."""
     device = fields.number(node, "device_id")
     node = node.of(server, rank, device)
     addresses = fields.addresses(node, "device_ip")
     ports = fields.ports(node, PORTS)
     backup = fields.addresses(node, "backup_device_ip")
-    return RankEntry(
+    return model.RankEntry(
         rank,
         server,
         device,
@@ -76,14 +67,14 @@ def read_host(fields: Fields, node: TableNode) -> str | None:
     return given[0] if given else None
 
 
-def _server(fields: Fields, node: TableNode) -> Server:
+def _server(fields: Fields, node: TableNode) -> model.Server:
     id = fields.server(node)
     node = node.of(id)
     entries = tuple(
         read_device(fields, device, id, fields.number(device, "rank_id"), device)
         for device in fields.objects(node, "device")
     )
-    return Server(id, read_host(fields, node), entries, fields.places.spot(fields.at(node)))
+    return model.Server(id, read_host(fields, node), entries, fields.places.spot(fields.at(node)))
 
 
 def _super_device(fields: Fields, node: TableNode) -> int | None:
@@ -94,7 +85,9 @@ def _super_device(fields: Fields, node: TableNode) -> int | None:
     return fields.number(node, "super_device_id", needed=False)
 
 
-def _server_count(fields: Fields, root: TableNode, frame: RankTable, servers: int) -> Iterator[StatedCount]:
+def _server_count(
+    fields: Fields, root: TableNode, frame: model.RankTable, servers: int
+) -> Iterator[model.StatedCount]:
     if "server_count" not in root and frame.form == "1.0":
         message = "server_count is missing; newer HCCL counts the servers itself"
         expected = f'"server_count": "{servers}"'
@@ -102,23 +95,23 @@ def _server_count(fields: Fields, root: TableNode, frame: RankTable, servers: in
     yield from fields.count(root, "server_count", servers, "servers in server_list")
 
 
-def _super_pods(fields: Fields, root: TableNode) -> Iterator[SuperPod]:
+def _super_pods(fields: Fields, root: TableNode) -> Iterator[model.SuperPod]:
     for node in fields.objects(root, "super_pod_list"):
         id = fields.name(node, "super_pod_id") or ""
         members = fields.objects(node, "server_list")
         names = [fields.name(member, "server_id") for member in members]
         servers = tuple(name for name in names if name)
-        yield SuperPod(id, servers, fields.places.spot(fields.at(node)))
+        yield model.SuperPod(id, servers, fields.places.spot(fields.at(node)))
 
 
 CHIP = "910"
 LAB_KEYS = ("deploy_mode", "board_id", "chip_info", "para_plane_nic_location", "para_plane_nic_num")
 
 
-def read_groups(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
+def read_groups(fields: Fields, root: TableNode, frame: model.RankTable) -> model.RankTable:
     lab = frame.form == "board-id"
-    counts: list[StatedCount] = []
-    instances: list[tuple[Server, TableNode]] = []
+    counts: list[model.StatedCount] = []
+    instances: list[tuple[model.Server, TableNode]] = []
     groups = fields.objects(root, "group_list")
     for group in groups:
         nodes = fields.objects(group, "instance_list")
@@ -142,7 +135,7 @@ def read_groups(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
     )
 
 
-def _instance(fields: Fields, node: TableNode, lab: bool) -> Server:
+def _instance(fields: Fields, node: TableNode, lab: bool) -> model.Server:
     """One element of instance_list, treated as a separate server."""
     id = fields.server(node)
     rank = fields.number(node, "rank_id") if lab else None
@@ -158,12 +151,12 @@ def _instance(fields: Fields, node: TableNode, lab: bool) -> Server:
     wholes = [node if lab else device for device in devices]
     pairs = zip(devices, wholes, strict=True)
     entries = tuple(read_device(fields, device, id, rank, whole) for device, whole in pairs)
-    return Server(id, read_host(fields, node), entries, fields.places.spot(fields.at(node)))
+    return model.Server(id, read_host(fields, node), entries, fields.places.spot(fields.at(node)))
 
 
 def _group_counts(
-    fields: Fields, group: TableNode, instances: list[Server], lab: bool
-) -> Iterator[StatedCount]:
+    fields: Fields, group: TableNode, instances: list[model.Server], lab: bool
+) -> Iterator[model.StatedCount]:
     devices = sum(len(instance.entries) for instance in instances)
     servers = len({instance.id for instance in instances})
     yield from fields.count(group, "instance_count", len(instances), "instances in instance_list")
@@ -190,8 +183,8 @@ def _lab(fields: Fields, root: TableNode) -> str | None:
         message = "chip_info is not the chip that this form of table is for"
         fields.complain(root, "chip_info", message, f'"{CHIP}"', severity=Severity.WARN)
     board = fields.name(root, "board_id", needed=False)
-    if board is not None and board_architecture(board) is None:
-        boards = " or ".join(f'"{known}" ({name})' for name, known in BOARDS.items())
+    if board is not None and model.board_architecture(board) is None:
+        boards = " or ".join(f'"{known}" ({name})' for name, known in model.BOARDS.items())
         fields.complain(root, "board_id", "board_id is not a known board", boards, severity=Severity.WARN)
     return board
 
@@ -204,26 +197,26 @@ def _nics(fields: Fields, root: TableNode) -> tuple[str, ...]:
     return ()
 
 
-def _merge_instances(instances: Iterator[Server]) -> tuple[Server, ...]:
+def _merge_instances(instances: Iterator[model.Server]) -> tuple[model.Server, ...]:
     """One server for all instances with the same id. Those without an id stay separate."""
-    servers: dict[tuple[str, Spot | None], list[Server]] = {}
+    servers: dict[tuple[str, model.Spot | None], list[model.Server]] = {}
     for one in instances:
         servers.setdefault((one.id, None if one.id else one.spot), []).append(one)
     return tuple(_merge(parts) for parts in servers.values())
 
 
-def _merge(parts: list[Server]) -> Server:
+def _merge(parts: list[model.Server]) -> model.Server:
     entries = tuple(entry for part in parts for entry in part.entries)
     host = next((part.host_ip for part in parts if part.host_ip), None)
     return replace(parts[0], entries=entries, host_ip=host)
 
 
-def _number_ranks(servers: tuple[Server, ...]) -> tuple[Server, ...]:
+def _number_ranks(servers: tuple[model.Server, ...]) -> tuple[model.Server, ...]:
     """The servers with the ranks that HCCL assigns; unchanged if a server or a device is unknown."""
     if any(entry.device is None or not entry.server for server in servers for entry in server.entries):
         return servers
     ranks = count()
-    numbered: dict[str, tuple[RankEntry, ...]] = {}
+    numbered: dict[str, tuple[model.RankEntry, ...]] = {}
     for server in sorted(servers, key=lambda server: server.id):
         entries = sorted(server.entries, key=lambda entry: entry.device or 0)
         numbered[server.id] = tuple(replace(entry, rank=next(ranks)) for entry in entries)

@@ -20,7 +20,7 @@ from doctor.logs.forms.torch import is_exception
 from doctor.logs.forms.unknown_prefix import with_learned
 from doctor.logs.loss.collect import LossCollector
 from doctor.logs.model import Form, LogLine, Party, Role
-from doctor.logs.reading import message
+from doctor.logs.reading import message, stacks
 from doctor.logs.reading.actors import DIED, MISSED, with_actor, with_tasks
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
 from doctor.logs.reading.attempts import attempts_of, cut, note
@@ -36,15 +36,6 @@ from doctor.logs.reading.pods import FAR, pod_of
 from doctor.logs.reading.progress import PartProgress
 from doctor.logs.reading.repeats import FEW, Meaning, Repeat, Repeats, alike
 from doctor.logs.reading.sentences import ENDS, LAUNCHER, ODD, SYMPTOM, TELLS, Sentences
-from doctor.logs.reading.stacks import (
-    INTERRUPTED,
-    NO_SPACE,
-    PIPELINE,
-    in_semlock,
-    of_pipeline,
-    stopped_at,
-    traceback_above,
-)
 from doctor.logs.reading.window import KEPT, Neighbours, Window, states, windows
 from doctor.logs.reading.writers import Writers
 from doctor.logs.sources import DamagedInput, InputFile, pieces
@@ -68,7 +59,7 @@ MOST_SEARCHED = 200
 _LOOKED = 20_000
 """The most lines of one file that are examined for complaints, and the most that are examined for ranks."""
 
-_FROM_NEIGHBOURS = (INTERRUPTED, NO_SPACE, PIPELINE, *ENDED, *DIED, *MISSED, *FIRST)
+_FROM_NEIGHBOURS = (stacks.INTERRUPTED, stacks.NO_SPACE, stacks.PIPELINE, *ENDED, *DIED, *MISSED, *FIRST)
 """With these words, a line means what its neighbours say."""
 _TELLING = (b"-" * 70, b"-- Process ", b"ray::")
 """With these words, lines tell who wrote the lines below."""
@@ -353,12 +344,12 @@ class _Scanner:
             in_block(text, facts, around, layout, self._clock)
         if indented and facts.form is Form.PLAIN:
             self._headless = number, prefix
-        if INTERRUPTED in text:
-            text = stopped_at(text, text[: facts.start], around.above())
-        elif NO_SPACE in text:
-            text = in_semlock(text, around.above())
-        elif PIPELINE in text:
-            text = of_pipeline(text, around.above(), around.below())
+        if stacks.INTERRUPTED in text:
+            text = stacks.stopped_at(text, text[: facts.start], around.above())
+        elif stacks.NO_SPACE in text:
+            text = stacks.in_semlock(text, around.above())
+        elif stacks.PIPELINE in text:
+            text = stacks.of_pipeline(text, around.above(), around.below())
         if any(map(text.__contains__, ENDED)):
             text = shortened(text)
         if any(map(text.__contains__, DIED)):
@@ -535,7 +526,7 @@ def _with_frames(line: LogLine, text: str, facts: LineFacts, above: Callable[[],
     if facts.form is not Form.PYTHON:
         return line
     prefixes = [each for each in (text[: facts.start], text[: facts.prefix]) if each.strip()]
-    frames = traceback_above(above(), *(prefixes or [""]))
+    frames = stacks.traceback_above(above(), *(prefixes or [""]))
     return replace(line, frames=tuple(redact(each)[:KEPT] for each in frames)) if frames else line
 
 

@@ -9,18 +9,7 @@ from doctor.judge.again import Recheck, RecheckState
 from doctor.judge.fact_table import facts_of_host
 from doctor.judge.verdict import HostReport, Report
 from doctor.model import Finding, Result, Scope
-from doctor.report.files.envelope import (
-    Envelope,
-    EnvelopeRun,
-    EvidenceEntry,
-    FindingEntry,
-    HostEntry,
-    PlaceEntry,
-    ResultEntry,
-    counted,
-    entry_of,
-    only,
-)
+from doctor.report.files import envelope
 from doctor.report.files.json_smoke import SmokeEntry, smoke_entry
 from doctor.report.page.headline import last_line
 from doctor.report.page.names import culprit, title
@@ -74,7 +63,7 @@ class LookedAgainEntry(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class CheckReport(Envelope, frozen=True, kw_only=True):
+class CheckReport(envelope.Envelope, frozen=True, kw_only=True):
     """The report of `doctor check`, `smoke` and `preflight`."""
 
     plan: PlanEntry
@@ -87,12 +76,12 @@ class CheckReport(Envelope, frozen=True, kw_only=True):
 def check_report(report: Report) -> CheckReport:
     hosts = tuple(_host(host, report) for host in report.hosts)
     return CheckReport(
-        run=entry_of(EnvelopeRun, report.run, strict=report.rules.strict),
+        run=envelope.entry_of(envelope.EnvelopeRun, report.run, strict=report.rules.strict),
         plan=_plan(report.plan),
         verdict=report.verdict,
         exit_code=report.exit_code,
         headline=last_line(report),
-        summary=counted(hosts, report.counts(), len(report.checks.scopes)),
+        summary=envelope.counted(hosts, report.counts(), len(report.checks.scopes)),
         hosts=hosts,
         findings=tuple(_finding(finding, report) for finding in report.findings),
         smoke=smoke_entry(report),
@@ -105,7 +94,7 @@ def check_report(report: Report) -> CheckReport:
 
 def _looked_again(found: Recheck) -> LookedAgainEntry:
     became = {"now": found.now, "still": found.still, "open": found.open, "reason": found.why}
-    return entry_of(LookedAgainEntry, found.before, **became)
+    return envelope.entry_of(LookedAgainEntry, found.before, **became)
 
 
 def _plan(plan: JobPlan) -> PlanEntry:
@@ -119,22 +108,22 @@ def _plan(plan: JobPlan) -> PlanEntry:
     )
 
 
-def _host(host: HostReport, report: Report) -> HostEntry:
-    return entry_of(
-        HostEntry,
+def _host(host: HostReport, report: Report) -> envelope.HostEntry:
+    return envelope.entry_of(
+        envelope.HostEntry,
         host,
         serial=known.serial or None if (known := report.seen.hardware.get(host.name)) else None,
         facts=facts_of_host(report.seen.facts, host.name),
     )
 
 
-def _finding(found: Finding, report: Report) -> FindingEntry:
-    where = tuple(msgspec.convert(place, PlaceEntry, from_attributes=True) for place in found.where)
-    at = only(where)
+def _finding(found: Finding, report: Report) -> envelope.FindingEntry:
+    where = tuple(msgspec.convert(place, envelope.PlaceEntry, from_attributes=True) for place in found.where)
+    at = envelope.only(where)
     of_one = report.checks.scopes.get(found.check) is Scope.HOST and found.hosts
     seen_on = found.hosts[0] if of_one else None
-    return entry_of(
-        FindingEntry,
+    return envelope.entry_of(
+        envelope.FindingEntry,
         found,
         where=where,
         rank=at.rank,
@@ -142,17 +131,17 @@ def _finding(found: Finding, report: Report) -> FindingEntry:
         pid=at.pid,
         device=at.device,
         headline=f"{culprit(found, report.called)}: {title(found)}",
-        evidence=tuple(EvidenceEntry(each.source, each.text, seen_on) for each in found.evidence),
+        evidence=tuple(envelope.EvidenceEntry(each.source, each.text, seen_on) for each in found.evidence),
         verify=verify(report, found) or None,
         open=report.rules.open(found),
     )
 
 
-def _results(results: Iterable[Result]) -> Iterable[ResultEntry]:
+def _results(results: Iterable[Result]) -> Iterable[envelope.ResultEntry]:
     """Equal results share a row; its hosts come in the order of the report."""
-    rows: dict[ResultEntry, dict[str, None]] = {}
+    rows: dict[envelope.ResultEntry, dict[str, None]] = {}
     for result in results:
         reason = result.reason or (result.problem.summary if result.problem else None)
-        row = ResultEntry(check=result.check, hosts=(), status=result.status, reason=reason)
+        row = envelope.ResultEntry(check=result.check, hosts=(), status=result.status, reason=reason)
         rows.setdefault(row, {}).update(dict.fromkeys(result.hosts))
     return (msgspec.structs.replace(row, hosts=tuple(hosts)) for row, hosts in rows.items())

@@ -7,19 +7,7 @@ from doctor.job.plan import JobPlan
 from doctor.judge.again import RecheckState
 from doctor.judge.verdict import Report, RunInfo
 from doctor.model import Finding, Status, Verdict, View
-from doctor.report.page.card import (
-    CardKind,
-    HostTable,
-    Medium,
-    Page,
-    Pairs,
-    Part,
-    Row,
-    RowForm,
-    Section,
-    Step,
-    Ticks,
-)
+from doctor.report.page import card
 from doctor.report.page.connections import connections
 from doctor.report.page.facts import fact_tables
 from doctor.report.page.fault import fault_cards, fold_faults
@@ -39,16 +27,16 @@ LONGEST = 400
 """The most characters of the names of all hosts."""
 REPLAY = "doctor check --replay RUN.json --html PAGE.html"
 OF_REPLAY = "# RUN.json is what --save wrote, or the .run.json beside this page."
-PAGES = Medium.HTML | Medium.MARKDOWN
+PAGES = card.Medium.HTML | card.Medium.MARKDOWN
 _OTHERS = {"fail": "failed", "warn": "warned", "unknown": "not decided", "crash": "broke", "waived": "waived"}
 
 
-def page_of(report: Report, on: Medium, *, quiet: bool = False) -> Page:
+def page_of(report: Report, on: card.Medium, *, quiet: bool = False) -> card.Page:
     """The page for one medium: what only others show is not made. With -v, each finding has its own card;
     `quiet`: nothing but findings and the conclusion.
     """
     name, kind = verdict_word(report)
-    return Page(
+    return card.Page(
         report.run.command,
         report.run.started,
         name,
@@ -56,7 +44,7 @@ def page_of(report: Report, on: Medium, *, quiet: bool = False) -> Page:
         whom(report),
         last_line(report),
         () if quiet else tuple(_about(report)),
-        fault_cards(report, apart=on is Medium.VERBOSE),
+        fault_cards(report, apart=on is card.Medium.VERBOSE),
         parts=tuple(_parts(report, on, quiet)),
         notes=tuple(f"{note[:1].upper()}{note[1:]}." for note in table_note(report)),
         aside=_amount_examined(report),
@@ -64,7 +52,7 @@ def page_of(report: Report, on: Medium, *, quiet: bool = False) -> Page:
     )
 
 
-def _parts(report: Report, on: Medium, quiet: bool) -> Iterator[Part]:
+def _parts(report: Report, on: card.Medium, quiet: bool) -> Iterator[card.Part]:
     if not quiet:
         yield from training_sections(report, on)
         yield from _measurements(report, on)
@@ -76,16 +64,16 @@ def _parts(report: Report, on: Medium, quiet: bool) -> Iterator[Part]:
         return
     rows = host_rows(report)
     if on in PAGES or (len(report.hosts) > 1 and any(row.verdict != OK for row in rows)):
-        yield from (HostTable("Hosts", rows, report.called),) if rows else ()
-    if on is Medium.HTML:
+        yield from (card.HostTable("Hosts", rows, report.called),) if rows else ()
+    if on is card.Medium.HTML:
         if report.seen.mesh and report.seen.mesh.links:
             yield connections(report.seen.mesh, [host.name for host in report.hosts])
         if report.seen.facts:
-            yield Section("Facts", parts=tuple(fact_tables(report, whole=True)))
+            yield card.Section("Facts", parts=tuple(fact_tables(report, whole=True)))
     if on in PAGES:
         yield from _run(report)
-    if on is Medium.MARKDOWN and report.faults:
-        yield Section("Tickets", parts=tuple(tickets(report)))
+    if on is card.Medium.MARKDOWN and report.faults:
+        yield card.Section("Tickets", parts=tuple(tickets(report)))
 
 
 def _about(report: Report) -> Iterator[tuple[str, str]]:
@@ -142,16 +130,20 @@ def count(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
-def _measurements(report: Report, on: Medium) -> Iterator[Ticks]:
+def _measurements(report: Report, on: card.Medium) -> Iterator[card.Ticks]:
     """A terminal shows what was measured only if the verdict is healthy."""
     if on in PAGES or report.verdict is Verdict.HEALTHY:
         seen = measured(report)
-        kinds = ((CardKind.GOOD, seen.ticked), (CardKind.OPEN, seen.doubtful), (CardKind.WARN, seen.untried))
+        kinds = (
+            (card.CardKind.GOOD, seen.ticked),
+            (card.CardKind.OPEN, seen.doubtful),
+            (card.CardKind.WARN, seen.untried),
+        )
         told = tuple((kind, each.area, each.text) for kind, some in kinds for each in some)
         if seen.ticked or seen.doubtful:
-            yield Ticks("Measured", told)
-    if on is Medium.VERBOSE and (passed := passed_lines(report)):
-        yield Ticks("Passed", tuple((None, each.area, each.text) for each in passed))
+            yield card.Ticks("Measured", told)
+    if on is card.Medium.VERBOSE and (passed := passed_lines(report)):
+        yield card.Ticks("Passed", tuple((None, each.area, each.text) for each in passed))
 
 
 def _amount_examined(report: Report) -> str:
@@ -180,29 +172,29 @@ def _first(worst: Finding, report: Report) -> str:
     return f"{'Fix first' if report.rules.faults(worst) else 'Look at'}: {who}."
 
 
-def _after(report: Report) -> Iterator[Step]:
+def _after(report: Report) -> Iterator[card.Step]:
     healthy, needed = len(report.healthy_hosts), report.rules.need_hosts
     found = [finding for finding in report.findings if finding.status in (Status.FAIL, Status.WARN)]
     lacks = [each.named for each in report.checks.unapplied if each.several]
     if needed is not None:
         remain = "host remains" if healthy == 1 else "hosts remain"
         enough = f"{healthy} healthy {remain}, {needed} {'is' if needed == 1 else 'are'} needed"
-        yield Step("", f"{enough}: {'go' if report.exit_code == 0 else 'no go'}.")
+        yield card.Step("", f"{enough}: {'go' if report.exit_code == 0 else 'no go'}.")
     if report.run.stopped_by is not None and report.run.outstanding:
-        yield Step("Next: ", f"{for_the_rest(report)}    (those that had not answered)")
+        yield card.Step("Next: ", f"{for_the_rest(report)}    (those that had not answered)")
     elif found:
         worst = fold_faults(found)[0].first
-        yield Step("More: ", f"doctor explain {worst.check}", _first(worst, report))
+        yield card.Step("More: ", f"doctor explain {worst.check}", _first(worst, report))
         wanted = report.run.command == "preflight" and needed is None
         if wanted and healthy > 1 and report.exit_code == EXIT_FAULT and report.enough_hosts(healthy):
-            yield Step("", f"{healthy} other hosts are healthy; go on with them: --need-hosts {healthy}")
+            yield card.Step("", f"{healthy} other hosts are healthy; go on with them: --need-hosts {healthy}")
     elif lacks:
-        yield Step("Type: ", for_one_more_host(report, lacks))
+        yield card.Step("Type: ", for_one_more_host(report, lacks))
     elif report.verdict is Verdict.INCONCLUSIVE:
-        yield Step("Next: ", "see what was not examined, above")
+        yield card.Step("Next: ", "see what was not examined, above")
 
 
-def _run(report: Report) -> Iterator[Section]:
+def _run(report: Report) -> Iterator[card.Section]:
     plan, run = report.plan, report.run
     source = f" ({run.hosts_from})" if run.hosts_from else ""
     counts = ", ".join(f"{number} {word}" for word, number in report.counts().items() if number)
@@ -220,9 +212,11 @@ def _run(report: Report) -> Iterator[Section]:
         ("checks", f"{len(report.checks.scopes)}{counts and f'; results: {counts}'}"),
         ("verdict", f"{report.verdict.value}, exit code {report.exit_code}"),
     )
-    same = Row("The same again", (repeat(report),), RowForm.TYPED)
-    replayed = Row("This page from the recording of the run", (OF_REPLAY, REPLAY), RowForm.TYPED)
-    yield Section("This run", parts=(Pairs("", tuple(row for row in rows if row[1])), same, replayed))
+    same = card.Row("The same again", (repeat(report),), card.RowForm.TYPED)
+    replayed = card.Row("This page from the recording of the run", (OF_REPLAY, REPLAY), card.RowForm.TYPED)
+    yield card.Section(
+        "This run", parts=(card.Pairs("", tuple(row for row in rows if row[1])), same, replayed)
+    )
 
 
 def seen_inside(report: Report) -> str:
@@ -234,9 +228,9 @@ def seen_inside(report: Report) -> str:
     return f"{whom}seen from inside the container"
 
 
-def looked_again(report: Report) -> Pairs:
+def looked_again(report: Report) -> card.Pairs:
     """What has become of each finding of an earlier run."""
-    return Pairs("Looked at again", tuple(_looked_again(report)), aligned=True)
+    return card.Pairs("Looked at again", tuple(_looked_again(report)), aligned=True)
 
 
 def _looked_again(report: Report) -> Iterator[tuple[str, str]]:
@@ -249,9 +243,9 @@ def _looked_again(report: Report) -> Iterator[tuple[str, str]]:
         yield each.now.value, said + (f": {each.why}" if each.why else "")
 
 
-def unexamined(report: Report) -> Pairs:
+def unexamined(report: Report) -> card.Pairs:
     """What could not be examined, and why: equal reasons share a row."""
-    return Pairs("Not examined", tuple(_unexamined(report)))
+    return card.Pairs("Not examined", tuple(_unexamined(report)))
 
 
 def _unexamined(report: Report) -> Iterator[tuple[str, str]]:

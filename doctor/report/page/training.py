@@ -8,18 +8,9 @@ from statistics import median
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.model import Status
+from doctor.report.page import smoke
 from doctor.report.page.card import CardKind, Cell, Chart, Medium, Part, Row, Section, Table, Words
 from doctor.report.page.connections import links_grid
-from doctor.report.page.smoke import (
-    MANY_RESENT,
-    SLOW,
-    RankPace,
-    RunNumbers,
-    number_text,
-    rank_paces,
-    rate_text,
-    worst_paces,
-)
 from doctor.report.page.smoke_losses import loss_drawing, loss_drawings
 from doctor.rules.smoke import together
 from doctor.text.nodeset import fold
@@ -44,14 +35,14 @@ def training_sections(report: Report, on: Medium) -> Iterator[Section]:
     if why and not runs:
         yield Section(TITLE, ((Words(f"not made: {why}"),),))
     for number, run in enumerate(runs if on in Medium.HTML | Medium.MARKDOWN else runs[:1]):
-        seen = RunNumbers(run, None if number else report.training.net_seconds)
+        seen = smoke.RunNumbers(run, None if number else report.training.net_seconds)
         lines = (*_lines(seen, report, on), *(() if number else _repeats(runs)))
         title = f"Repeated without {_gone(runs[number - 1], run)}" if number else TITLE
         hosts = [host.name for host in report.hosts]
         yield Section(title, lines, tuple(_parts(seen, hosts, f"loss-{number + 1}", on)))
 
 
-def _parts(seen: RunNumbers, hosts: Sequence[str], id: str, on: Medium) -> Iterator[Part]:
+def _parts(seen: smoke.RunNumbers, hosts: Sequence[str], id: str, on: Medium) -> Iterator[Part]:
     """Without -v, a terminal shows only what is wrong."""
     whole = on is not Medium.BRIEF
     if whole or seen.loss_charged:
@@ -70,10 +61,10 @@ def _charts(run: JudgedRun, id: str, on: Medium) -> Iterator[Part]:
         yield Row("", (f"{left} more cells learned more than these.",))
 
 
-def _lines(seen: RunNumbers, report: Report, on: Medium) -> Iterator[Line]:
+def _lines(seen: smoke.RunNumbers, report: Report, on: Medium) -> Iterator[Line]:
     yield Words(f"{_who(seen)}:"), *_course(seen)
     yield tuple(_phases(seen))
-    speed = () if seen.tokens is None else (Words(f"{number_text(seen.tokens)} tokens a second"),)
+    speed = () if seen.tokens is None else (Words(f"{smoke.number_text(seen.tokens)} tokens a second"),)
     yield _listed([*speed, *_speeds(seen), *_judged(report)], ";")
     if on is not Medium.BRIEF:
         told = [Words(f"{name} {version}"[:LONGEST]) for name, version in seen.versions.items()]
@@ -94,7 +85,7 @@ def _lines(seen: RunNumbers, report: Report, on: Medium) -> Iterator[Line]:
     yield from ((Words(f"left out: {fold(hosts)} ({reason})"),) for reason, hosts in reasons.items())
 
 
-def _who(seen: RunNumbers) -> str:
+def _who(seen: smoke.RunNumbers) -> str:
     plan = seen.run.plan
     counts = {len(plan.on(host)) for host in plan.hosts}
     each = f" × {counts.pop()}" if len(counts) == 1 else ""
@@ -102,7 +93,7 @@ def _who(seen: RunNumbers) -> str:
     return f"{seen.ranks} ({hosts}), {seen.trained_with[:LONGEST]}, {seen.layout}"
 
 
-def _course(seen: RunNumbers) -> Iterator[Words]:
+def _course(seen: smoke.RunNumbers) -> Iterator[Words]:
     """The outcome of the run, and what it learned."""
     run, learned, good = seen.run, seen.loss, seen.loss_good
     if seen.outcome == "skipped":
@@ -127,7 +118,7 @@ def _course(seen: RunNumbers) -> Iterator[Words]:
         said = f"learned {100 * learned.drop:.0f} %, needed {100 * learned.limit:.0f} %"
         yield Words(said, after=f"){after}")
     if pace is not None:
-        yield Words(f"{number_text(1e3 * pace)} ms a step")
+        yield Words(f"{smoke.number_text(1e3 * pace)} ms a step")
 
 
 def curve(values: Sequence[float]) -> str:
@@ -140,7 +131,7 @@ def curve(values: Sequence[float]) -> str:
     return "".join(BLOCKS[round((mean - low) / span * (len(BLOCKS) - 1))] for mean in means)
 
 
-def _phases(seen: RunNumbers) -> Iterator[Words]:
+def _phases(seen: smoke.RunNumbers) -> Iterator[Words]:
     shown = [row for row in seen.phases if row.status != "skipped" or row.seconds]
     for row in shown:
         unit, after = (" s", "") if row is shown[-1] else ("", " ")
@@ -169,17 +160,17 @@ def _judged(report: Report) -> Iterator[Words]:
             yield Words(good, GOOD)
 
 
-def _speeds(seen: RunNumbers) -> Iterator[Words]:
+def _speeds(seen: smoke.RunNumbers) -> Iterator[Words]:
     """How fast the links were."""
     if not (found := seen.links):
         return
-    slowest, fastest = rate_text(found[0].rate), rate_text(found[-1].rate)
+    slowest, fastest = smoke.rate_text(found[0].rate), smoke.rate_text(found[-1].rate)
     pair, trip = " - ".join(found[0].hosts), f"{1e3 * max(link.round_trip for link in found):.2f} ms"
     span = slowest if slowest == fastest else f"{slowest} ({pair}) to {fastest}"
     one = len(found) == 1
     yield Words(f"link {pair} {slowest} each way" if one else f"links {span} each way")
     yield Words(f"round trip {trip}" if one else f"round trips up to {trip}")
-    if (worst := max(link.resent for link in found)) > MANY_RESENT:
+    if (worst := max(link.resent for link in found)) > smoke.MANY_RESENT:
         yield Words(f"up to {worst:.1%} of TCP segments sent again")
 
 
@@ -191,7 +182,7 @@ def _repeats(runs: Sequence[JudgedRun]) -> Iterator[Line]:
     for before, run in pairwise(runs):
         checks = dict.fromkeys(charge.check for charge in run.charges if charge.is_fault)
         named = (Words(f"({', '.join(checks)})"),) if checks else ()
-        word, kind = _OUTCOMES[RunNumbers(run).outcome]
+        word, kind = _OUTCOMES[smoke.RunNumbers(run).outcome]
         yield Words(f"repeated without {_gone(before, run)}:"), Words(word, kind), *named
 
 
@@ -204,8 +195,8 @@ def _listed(words: Sequence[Words], sign: str) -> Line:
 
 
 def _ranks(run: JudgedRun, on: Medium) -> Iterator[Table]:
-    paces = rank_paces(run)
-    shown = worst_paces(paces, MOST_RANKS)
+    paces = smoke.rank_paces(run)
+    shown = smoke.worst_paces(paces, MOST_RANKS)
     heads = ("rank", "host", "step ms", "late by", "waits", "loss", "share", "")
     note = ""
     if rest := [pace for pace in paces if pace not in shown]:
@@ -216,8 +207,8 @@ def _ranks(run: JudgedRun, on: Medium) -> Iterator[Table]:
         yield Table("Ranks", heads, rows, note=note, short=True)
 
 
-def _rank(run: JudgedRun, pace: RankPace, *, with_device: bool) -> tuple[Cell, ...]:
-    bad, slow = BAD if pace.check else None, pace.check in SLOW
+def _rank(run: JudgedRun, pace: smoke.RankPace, *, with_device: bool) -> tuple[Cell, ...]:
+    bad, slow = BAD if pace.check else None, pace.check in smoke.SLOW
     device = run.plan.seat(pace.rank).device if with_device else None
     known = pace.loss is not None
     return (
@@ -232,7 +223,7 @@ def _rank(run: JudgedRun, pace: RankPace, *, with_device: bool) -> tuple[Cell, .
     )
 
 
-def _links(seen: RunNumbers, hosts: Sequence[str], on: Medium) -> Iterator[Part]:
+def _links(seen: smoke.RunNumbers, hosts: Sequence[str], on: Medium) -> Iterator[Part]:
     """All pairs, if they are not too many for a page; else the slowest, each with its share of the median."""
     links = seen.links
     if on is Medium.HTML and (grid := links_grid(links, hosts)):
@@ -244,6 +235,6 @@ def _links(seen: RunNumbers, hosts: Sequence[str], on: Medium) -> Iterator[Part]
             bad = BAD if seen.slow_hosts & set(link.hosts) else None
             pair, share = " - ".join(link.hosts), f"{100 * link.rate / usual:.0f} %"
             trip = f"{1e3 * link.round_trip:.2f} ms"
-            rows.append((Words(pair, bad), Words(rate_text(link.rate), bad), Words(share, bad), trip))
+            rows.append((Words(pair, bad), Words(smoke.rate_text(link.rate), bad), Words(share, bad), trip))
         heads = ("slowest pairs", "each way", "of usual", "round trip")
         yield Table("Slowest pairs", heads, tuple(rows), short=True)

@@ -5,21 +5,12 @@ from dataclasses import replace
 from shlex import quote
 
 from doctor.model import Confidence, Evidence, Severity
+from doctor.smoke.judge import stopped_cell
 from doctor.smoke.judge.broken_connections import accuse_broken, broken_connections
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text, worded
 from doctor.smoke.judge.exits import IN_KERNEL, LOG
 from doctor.smoke.judge.network import COMMANDS, failing_network, lost_each_other, network_charges
 from doctor.smoke.judge.phrases import call_words, doing, evidence_of, page_words, state_words
-from doctor.smoke.judge.stopped_cell import (
-    EndedCell,
-    by_host,
-    cells_with,
-    last_look,
-    looks,
-    only_host,
-    place_of,
-    where,
-)
 from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import RankOutcome, SmokeResult
 from doctor.text.interpreter import PLAIN
@@ -28,26 +19,26 @@ _MOST_WAITS = 16
 
 
 def judge_hang(result: SmokeResult) -> Iterator[SmokeCharge]:
-    for cell in cells_with(result, "stopped"):
+    for cell in stopped_cell.cells_with(result, "stopped"):
         yield from _stopped(cell)
-    for cell in cells_with(result, "stall"):
+    for cell in stopped_cell.cells_with(result, "stall"):
         yield from _stalled(cell)
-    for cell in cells_with(result, "connection"):
+    for cell in stopped_cell.cells_with(result, "connection"):
         what = "ranks lost their connections to each other"
         if failing_network(cell):
-            yield from network_charges(cell, what, *where(cell.fallen[0]))
+            yield from network_charges(cell, what, *stopped_cell.where(cell.fallen[0]))
         else:
             yield lost_each_other(cell)
-    yield from _slow(list(cells_with(result, "slow")))
+    yield from _slow(list(stopped_cell.cells_with(result, "slow")))
 
 
 def judge_hiccups(result: SmokeResult) -> Iterator[SmokeCharge]:
     """Charges for cells that stood still for long and then went on. As no rank moved, none is named."""
     for hiccup in result.hiccups:
-        cell = EndedCell(result, result.plan.seat(hiccup.rank).cell)
+        cell = stopped_cell.EndedCell(result, result.plan.seat(hiccup.rank).cell)
         yield SmokeCharge(
             *worded("hiccup", seconds=hiccup.seconds, phase=hiccup.phase),
-            hosts=only_host(cell),
+            hosts=stopped_cell.only_host(cell),
             victims=tuple(seen.rank for seen in cell.ranks),
             confidence=Confidence.STRONG,
             severity=Severity.WARN,
@@ -55,10 +46,10 @@ def judge_hiccups(result: SmokeResult) -> Iterator[SmokeCharge]:
         )
 
 
-def _stopped(cell: EndedCell) -> Iterator[SmokeCharge]:
-    for hosts, here in by_host(cell.plan, cell.stopped):
+def _stopped(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
+    for hosts, here in stopped_cell.by_host(cell.plan, cell.stopped):
         first = here[0]
-        phase, step = where(first)
+        phase, step = stopped_cell.where(first)
         by = "a signal (SIGSTOP, SIGTSTP) or a frozen container"
         if first.state == "t":
             by = "a debugger or tracer"
@@ -78,17 +69,17 @@ def _stopped(cell: EndedCell) -> Iterator[SmokeCharge]:
         )
 
 
-def _stalled(cell: EndedCell) -> Iterator[SmokeCharge]:
+def _stalled(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
     stall = cell.stall
     if stall.kind == "outside":
         guilty = [cell.ranks[place] for place in stall.places]
-        proved = [seen for seen in guilty if len(looks(seen)) > 1]
+        proved = [seen for seen in guilty if len(stopped_cell.looks(seen)) > 1]
         if not proved:
             waiting = ranks_text(_waiting_for(cell, guilty))
             names = ranks_text(seen.rank for seen in guilty)
             what = f"{waiting} wait for {names}, whose page was read only once: that proves nothing"
             yield _nobody(cell, "unproved", what, guilty)
-        for hosts, here in by_host(cell.plan, proved):
+        for hosts, here in stopped_cell.by_host(cell.plan, proved):
             yield _outside(cell, hosts, here, guilty)
     elif stall.kind == "alone" and cell.shape.world == 1:
         what = "it stands still, and no other rank is there to wait for: what it computes does not end"
@@ -101,10 +92,10 @@ def _stalled(cell: EndedCell) -> Iterator[SmokeCharge]:
         yield from _inside(cell)
 
 
-def _inside(cell: EndedCell) -> Iterator[SmokeCharge]:
+def _inside(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
     """A collective that all its members have entered does not end."""
     sinks = [cell.ranks[place] for place in cell.stall.places]
-    calls = {seen.rank: cell.entries(seen.rank)[looks(seen)[-1].position - 1] for seen in sinks}
+    calls = {seen.rank: cell.entries(seen.rank)[stopped_cell.looks(seen)[-1].position - 1] for seen in sinks}
     first = min(calls.values(), key=lambda call: call.position)
     within = [rank for rank, call in calls.items() if call == first]
     are = "are all" if len(within) > 1 else "is"
@@ -114,7 +105,7 @@ def _inside(cell: EndedCell) -> Iterator[SmokeCharge]:
         found = _nobody(cell, "inside", f"{what}; all of its members are on this host", sinks)
         yield replace(found, hosts=tuple(hosts), confidence=Confidence.STRONG)
     elif failing_network(cell):
-        yield from network_charges(cell, what, *where(sinks[0]))
+        yield from network_charges(cell, what, *stopped_cell.where(sinks[0]))
     else:
         known = "the hosts reach each other" if cell.result.mesh else "the network was not tested meanwhile"
         found = _nobody(cell, "inside", f"{what}; {known}, and no single rank is behind", sinks)
@@ -122,7 +113,7 @@ def _inside(cell: EndedCell) -> Iterator[SmokeCharge]:
         yield accuse_broken(cell, broken, replace(found, summary=what)) if broken.cut else found
 
 
-def _members_on(cell: EndedCell, seen: RankOutcome, entry: ScheduledCall) -> Iterator[str]:
+def _members_on(cell: stopped_cell.EndedCell, seen: RankOutcome, entry: ScheduledCall) -> Iterator[str]:
     """The hosts of all members of a collective, also of those that have left it: gloo lets a rank go as soon
     as it has its own data, and the network may have lost what the others wait for.
     """
@@ -132,15 +123,18 @@ def _members_on(cell: EndedCell, seen: RankOutcome, entry: ScheduledCall) -> Ite
 
 
 def _outside(
-    cell: EndedCell, hosts: tuple[str, ...], here: Sequence[RankOutcome], guilty: Sequence[RankOutcome]
+    cell: stopped_cell.EndedCell,
+    hosts: tuple[str, ...],
+    here: Sequence[RankOutcome],
+    guilty: Sequence[RankOutcome],
 ) -> SmokeCharge:
     """Ranks of one host that never entered what others wait in, described by the one furthest behind."""
-    first = min(here, key=lambda seen: looks(seen)[-1].position)
-    page = looks(first)[-1]
+    first = min(here, key=lambda seen: stopped_cell.looks(seen)[-1].position)
+    page = stopped_cell.looks(first)[-1]
     due = cell.entries(first.rank)[page.position]
     waiting = _waiting_for(cell, here)
     wait = "waits" if len(waiting) == 1 else "wait"
-    phase, step = where(first)
+    phase, step = stopped_cell.where(first)
     values = {"due": call_words(due), "waiting": ranks_text(waiting), "wait": wait, "page": page_words(page)}
     return SmokeCharge(
         *worded("outside", **values, limit=_limit(cell), words=state_words(first), phase=phase),
@@ -153,12 +147,12 @@ def _outside(
     )
 
 
-def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankOutcome]) -> SmokeCharge:
-    phase, step = where(ranks[0])
+def _nobody(cell: stopped_cell.EndedCell, kind: str, words: str, ranks: Sequence[RankOutcome]) -> SmokeCharge:
+    phase, step = stopped_cell.where(ranks[0])
     expected = "the collective ends" if kind == "inside" else "every rank goes on"
     return SmokeCharge(
         *worded("nobody", kind=kind, words=words, expected=expected, limit=_limit(cell), phase=phase),
-        hosts=() if kind == "unproved" else only_host(cell),
+        hosts=() if kind == "unproved" else stopped_cell.only_host(cell),
         victims=tuple(seen.rank for seen in cell.living),
         step=step,
         confidence=Confidence.SUSPECT,
@@ -167,25 +161,25 @@ def _nobody(cell: EndedCell, kind: str, words: str, ranks: Sequence[RankOutcome]
     )
 
 
-def _slow(cells: Sequence[EndedCell]) -> Iterator[SmokeCharge]:
+def _slow(cells: Sequence[stopped_cell.EndedCell]) -> Iterator[SmokeCharge]:
     """A warning if time ran out while ranks were still moving: nothing is proved to be broken. What the run
     did not reach stays undecided.
     """
     if not cells:
         return
     living = [seen for cell in cells for seen in cell.living]
-    last = min(living, key=lambda seen: page.position if (page := last_look(seen)) else 0)
+    last = min(living, key=lambda seen: page.position if (page := stopped_cell.last_look(seen)) else 0)
     end = cells[0].result.end
     kind = "deadline" if end.kind == "deadline" else "moved"
     if kind == "deadline":
         words = f"the run was not over after {end.seconds:.0f} s; it was slow and did not hang"
     else:
         words = f"no rank moved for {_limit(cells[0])}, and then some went on: slow, or a hang that ended"
-    phase, step = where(last)
-    now = doing(*place_of(last))
+    phase, step = stopped_cell.where(last)
+    now = doing(*stopped_cell.place_of(last))
     yield SmokeCharge(
         *worded("too slow", kind=kind, words=words, rank=last.rank, doing=now, phase=phase),
-        hosts=only_host(cells[0]) if len(cells) == 1 else (),
+        hosts=stopped_cell.only_host(cells[0]) if len(cells) == 1 else (),
         victims=tuple(seen.rank for seen in living),
         step=step,
         confidence=Confidence.SUSPECT,
@@ -195,18 +189,18 @@ def _slow(cells: Sequence[EndedCell]) -> Iterator[SmokeCharge]:
     )
 
 
-def _waiting_for(cell: EndedCell, late: Iterable[RankOutcome]) -> list[int]:
+def _waiting_for(cell: stopped_cell.EndedCell, late: Iterable[RankOutcome]) -> list[int]:
     """The ranks that wait in a collective for one of these."""
     places = {cell.plan.seat(seen.rank).place for seen in late}
     waits = cell.stall.waits
     return [cell.ranks[place].rank for place in sorted(waits) if places & set(waits[place])]
 
 
-def _waits(cell: EndedCell) -> Iterator[Evidence]:
+def _waits(cell: stopped_cell.EndedCell) -> Iterator[Evidence]:
     lines = []
     for place, others in sorted(cell.stall.waits.items()):
         seen = cell.ranks[place]
-        call = call_words(cell.entries(seen.rank)[looks(seen)[-1].position - 1])
+        call = call_words(cell.entries(seen.rank)[stopped_cell.looks(seen)[-1].position - 1])
         names = ranks_text(cell.ranks[other].rank for other in others)
         names = names if others else "nobody: all have entered"
         lines.append(f"rank {seen.rank} is inside {call} and waits for {names}")
@@ -215,7 +209,7 @@ def _waits(cell: EndedCell) -> Iterator[Evidence]:
         yield Evidence("who waits for whom", "\n".join(lines[:_MOST_WAITS] + more))
 
 
-def _commands(cell: EndedCell, seen: RankOutcome) -> tuple[str, ...]:
+def _commands(cell: stopped_cell.EndedCell, seen: RankOutcome) -> tuple[str, ...]:
     """Commands for its host: the ranks are gone by now, but what made one hang may still be visible."""
     found = IN_KERNEL if seen.state == "D" else ()
     if len(cell.plan.hosts) == 1:
@@ -224,7 +218,7 @@ def _commands(cell: EndedCell, seen: RankOutcome) -> tuple[str, ...]:
     return (*found, f"doctor smoke {quote(host)}" + (f" --python {python}" if python != PLAIN else ""))
 
 
-def _limit(cell: EndedCell) -> str:
+def _limit(cell: stopped_cell.EndedCell) -> str:
     limit = cell.result.end.limit
-    still = [page.still for seen in cell.living if (page := last_look(seen))]
+    still = [page.still for seen in cell.living if (page := stopped_cell.last_look(seen))]
     return f"{limit if limit is not None else min(still, default=0.0):.1f} s"

@@ -8,15 +8,9 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median, median_high, median_low
 
+from doctor.smoke.judge import link_charges
 from doctor.smoke.judge.cells import cells
 from doctor.smoke.judge.charge import SmokeCharge
-from doctor.smoke.judge.link_charges import (
-    LEAST_FOR_PAIR,
-    CellMeasurements,
-    host_charge,
-    pair_charge,
-    way_charge,
-)
 from doctor.smoke.judge.link_stages import Pair, PairStage, Way, split, stages_of
 from doctor.smoke.judge.one_way import BROKEN, one_way_rates, rates_of_all
 from doctor.smoke.judge.speed import MAD, spread, waited
@@ -49,7 +43,7 @@ def judge_links(result: SmokeResult) -> Iterator[SmokeCharge]:
         yield from _judge(seen, LATE_IF_SHARED if shared else LATE_SECONDS)
 
 
-def _judge(seen: CellMeasurements, least: float) -> Iterator[SmokeCharge]:
+def _judge(seen: link_charges.CellMeasurements, least: float) -> Iterator[SmokeCharge]:
     stages, one_way = seen.stages, seen.one_way
     rated = not seen.plan.turns  # the rates of an acceptance test are judged by `accept-slow-link`
     noise = _repeat_noise(stages)
@@ -63,26 +57,26 @@ def _judge(seen: CellMeasurements, least: float) -> Iterator[SmokeCharge]:
         if slow or late:
             guilty.add(host)
             broken = all(_is_below(stage.doubting(host), host, BROKEN) for stage in stages)
-            yield host_charge(seen, host, slow, late, broken)
+            yield link_charges.host_charge(seen, host, slow, late, broken)
     for way in one_way.slow_ways if one_way and rated else ():
         if one_way and guilty.isdisjoint(way):
-            yield way_charge(seen, one_way, way)
-    if rated and len(seen.hosts) >= LEAST_FOR_PAIR:
+            yield link_charges.way_charge(seen, one_way, way)
+    if rated and len(seen.hosts) >= link_charges.LEAST_FOR_PAIR:
         for pair in sorted(stages[0].rates):
             if guilty.isdisjoint(pair) and all(
                 _pair_is_slow(stage.doubting(*pair), pair, noise, PAIR_FACTOR) for stage in stages
             ):
                 broken = all(_pair_is_slow(stage.doubting(*pair), pair, noise, BROKEN) for stage in stages)
-                yield pair_charge(seen, pair, broken)
+                yield link_charges.pair_charge(seen, pair, broken)
 
 
-def measured_cells(result: SmokeResult) -> Iterator[CellMeasurements]:
+def measured_cells(result: SmokeResult) -> Iterator[link_charges.CellMeasurements]:
     """The cells in which hosts can be compared: three or more, or two that sent one way at a time."""
     for cell in cells(result):
         rates = rates_of_all if result.plan.turns else one_way_rates
         one_way = rates(result.plan, cell)
         if stages := stages_of(result.plan, cell):
-            seen = CellMeasurements(result, stages, one_way)
+            seen = link_charges.CellMeasurements(result, stages, one_way)
             if one_way or len(seen.hosts) >= LEAST_HOSTS:
                 yield seen
 

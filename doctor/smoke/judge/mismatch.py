@@ -8,17 +8,10 @@ paired with the next one of the same kind, so it comes to light later than it ha
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from doctor.smoke.judge import phrases
 from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.deviation import Lapse, PageDeviation, counted
 from doctor.smoke.judge.exits import ending_words
-from doctor.smoke.judge.phrases import (
-    call_words,
-    consequences,
-    evidence_of,
-    of_phase,
-    page_words,
-    shown_words,
-)
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
 from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import RankOutcome, SmokeResult
@@ -70,7 +63,7 @@ def _charge(
     framework = cell.plan.framework
     summary, expected = _words(proof, cell.entries(ranks[0].rank))
     phase = "train" if proof.lapse else sample.phase
-    values = {"words": summary, "expected": expected, "seen": page_words(sample)}
+    values = {"words": summary, "expected": expected, "seen": phrases.page_words(sample)}
     return SmokeCharge(
         *worded("mismatch", kind=proof.kind, phase=phase, **values),
         ranks=tuple(seen.rank for seen in ranks),
@@ -78,7 +71,7 @@ def _charge(
         victims=cell.others(cell.off),
         step=proof.step,
         # The program that dies is often not the one at fault.
-        evidence=(*evidence_of(ranks), *consequences(cell, cell.off, _ending)),
+        evidence=(*phrases.evidence_of(ranks), *phrases.consequences(cell, cell.off, _ending)),
         commands=(
             # All ranks run the same program: one that deviates has a different framework, or bad memory.
             f"{python} -c 'import {framework}; print({framework}.__version__, {framework}.__file__)'",
@@ -101,14 +94,14 @@ def _words(proof: _Proof, entries: Sequence[ScheduledCall]) -> tuple[str, str]:
     if proof.lapse is not None:
         return _lapse_words(proof.lapse, entries)
     sample, due = proof.page.sample, proof.page.due
-    expected = call_words(due) if due else "no further collective"
+    expected = phrases.call_words(due) if due else "no further collective"
     if due is None:
-        return f"it entered {shown_words(sample)}, though all its collectives were done", expected
+        return f"it entered {phrases.shown_words(sample)}, though all its collectives were done", expected
     call = due.call
-    name = of_phase(f"{call.group} {call.op} {due.seq}", due.phase, call.step)
-    other = f"it entered {shown_words(sample)} where {call_words(due)} was due"
+    name = phrases.of_phase(f"{call.group} {call.op} {due.seq}", due.phase, call.step)
+    other = f"it entered {phrases.shown_words(sample)} where {phrases.call_words(due)} was due"
     if not sample.inside:
-        other = f"{call_words(due)} was due, and it has entered {sample.position} collectives"
+        other = f"{phrases.call_words(due)} was due, and it has entered {sample.position} collectives"
     until = ""
     if proof.step is None:
         moment = f"training step {sample.step}" if sample.phase == "train" else f"the {sample.phase} phase"
@@ -129,7 +122,7 @@ def _lapse_words(lapse: Lapse, entries: Sequence[ScheduledCall]) -> tuple[str, s
     calls = [entry for entry in entries if (entry.phase, entry.call.step) == ("train", lapse.step)]
     mine = [entry for entry in calls if entry.call.group == lapse.group]
     if len(mine) == 1 and lapse.entered == 0:
-        return f"it left out {call_words(mine[0])}", call_words(mine[0])
+        return f"it left out {phrases.call_words(mine[0])}", phrases.call_words(mine[0])
     entered = f"it entered {_times(lapse.entered, lapse.group)} in {place} instead of {lapse.due}"
     if lapse.entered < lapse.due:
         return f"it left out a collective: {entered}", due

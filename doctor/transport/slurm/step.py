@@ -11,18 +11,9 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 
+from doctor.transport.slurm import task
 from doctor.transport.slurm.output import SrunMessages, read_words
 from doctor.transport.slurm.program import SrunProgram
-from doctor.transport.slurm.task import (
-    LONGEST_LINE,
-    TASK,
-    TOKEN,
-    Keys,
-    StreamSplitter,
-    hang_up,
-    openings,
-    to_hosts,
-)
 
 PIECE = 64 * 1024
 MOST_WORDS = 400
@@ -53,7 +44,7 @@ class SrunStep:
         """Raises OSError if srun is not installed."""
         self.names = tuple(names)
         token = secrets.token_hex(16)
-        self._keys = Keys(token, names)
+        self._keys = task.Keys(token, names)
         self.voices = {name: SrunProgram(name, self._news, self._one_ended) for name in names}
         self.greeted: set[str] = set()
         self.changed = threading.Condition()
@@ -79,12 +70,12 @@ class SrunStep:
                 "--export=ALL",
                 "sh",
                 "-c",
-                TASK,
+                task.TASK,
             ],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env={**own_environment(environ), TOKEN: token},
+            env={**own_environment(environ), task.TOKEN: token},
             start_new_session=True,
         )
         ends = [
@@ -109,7 +100,7 @@ class SrunStep:
         """Give the hosts in `texts` their commands and input; the others are released."""
         for name in set(self.names) - set(texts):
             self.voices[name].end()
-        first = openings(dict(texts))
+        first = task.openings(dict(texts))
         self._speaker = threading.Thread(target=self._speak, args=(first,), name="srun in", daemon=True)
         self._speaker.start()
 
@@ -119,14 +110,14 @@ class SrunStep:
         process = self._process
         pipe = process.stdout if stream == "out" else process.stderr
         assert pipe is not None
-        ear = StreamSplitter(self._keys)
+        ear = task.StreamSplitter(self._keys)
         while True:
             data = os.read(pipe.fileno(), PIECE)
             heard = ear.hear(data) if data else ear.rest()
             for said in heard:
                 if said.host is None:
                     with self.changed:
-                        self._words.append(said.data[:LONGEST_LINE].decode("utf-8", "replace"))
+                        self._words.append(said.data[: task.LONGEST_LINE].decode("utf-8", "replace"))
                         self.changed.notify_all()
                 elif said.kind == "hello":
                     with self.changed:
@@ -168,9 +159,9 @@ class SrunStep:
             let_go.update(gone)
             rest = len(self.voices) - (len(let_go) - len(gone))
             for text, names in said.items():
-                self._write(to_hosts(None if len(names) == rest else names, text))
+                self._write(task.to_hosts(None if len(names) == rest else names, text))
             if gone and len(let_go) < len(self.voices):
-                self._write(hang_up(gone))
+                self._write(task.hang_up(gone))
         self._end_input()
 
     def _write(self, data: bytes) -> None:

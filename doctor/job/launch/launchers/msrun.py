@@ -4,30 +4,22 @@ msrun is started on every host and starts a scheduler on the host that has the m
 address, on every host. A dynamic cluster started by hand uses the same variables.
 """
 
+from doctor.job.launch import launcher
 from doctor.job.launch.forms import Choice, LaunchForm, LaunchParts, shell_line
-from doctor.job.launch.launcher import (
-    Launcher,
-    LauncherAgent,
-    Master,
-    OptionNames,
-    RankVariables,
-    named,
-    unnamed,
-)
 from doctor.model import Backend
 
 HOST, PORT, WORKERS = "MS_SCHED_HOST", "MS_SCHED_PORT", "MS_WORKER_NUM"
 
 
-def _master(agent: LauncherAgent) -> Master | None:
+def _master(agent: launcher.LauncherAgent) -> launcher.Master | None:
     given, port = agent.given("master_addr"), agent.setting("master_port")
     if given is None and agent.unknown("master_addr"):
         return None
     said = "--master_addr" if given else "the default of msrun (--master_addr is not given)"
-    return Master(given or "127.0.0.1", port.text if port else "", said, "any host")
+    return launcher.Master(given or "127.0.0.1", port.text if port else "", said, "any host")
 
 
-def _goes_by_node_rank(agent: LauncherAgent) -> bool:
+def _goes_by_node_rank(agent: launcher.LauncherAgent) -> bool:
     """Whether hosts need numbers: MindSpore numbers its ranks itself if none is given."""
     world, local, number = agent.world, agent.local_world, agent.node_rank
     differ = world is not None and local is not None and world.value != local.value
@@ -48,18 +40,20 @@ def _fits(choice: Choice) -> bool:
     return mindspore and choice.backend is Backend.HCCL
 
 
-MSRUN = Launcher(
+MSRUN = launcher.Launcher(
     "msrun",
     commands=("msrun",),
     modules=("mindspore.parallel.cluster.run",),
-    options=OptionNames(
+    options=launcher.OptionNames(
         values={
             "worker_num": "ranks",
             "local_worker_num": "nproc_per_node",
-            **named("node_rank", "master_addr", "master_port", "cluster_time_out", "rank_table_file"),
-            **named("log_dir"),
-            **unnamed("join", "bind_core", "sim_level", "sim_rank_id", "worker_log_name"),
-            **unnamed("tail_worker_log"),
+            **launcher.named(
+                "node_rank", "master_addr", "master_port", "cluster_time_out", "rank_table_file"
+            ),
+            **launcher.named("log_dir"),
+            **launcher.unnamed("join", "bind_core", "sim_level", "sim_rank_id", "worker_log_name"),
+            **launcher.unnamed("tail_worker_log"),
         },
         abbreviated=True,
         shared=("ranks", "master_addr", "master_port", "cluster_time_out"),
@@ -68,7 +62,7 @@ MSRUN = Launcher(
     master=_master,
     goes_by_node_rank=_goes_by_node_rank,
     ranks=(
-        RankVariables(
+        launcher.RankVariables(
             rank="MS_NODE_ID",
             spare="RANK_ID",
             world=(WORKERS,),

@@ -6,19 +6,8 @@ agent of any host may hold the endpoint.
 
 import re
 
+from doctor.job.launch import launcher
 from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
-from doctor.job.launch.launcher import (
-    DEFAULT_OF,
-    Launcher,
-    LauncherAgent,
-    LaunchNumber,
-    Master,
-    Meeting,
-    OptionNames,
-    RankVariables,
-    named,
-    unnamed,
-)
 
 STATIC = "29500"
 C10D = "29400"
@@ -29,19 +18,23 @@ ON_HOSTS = (
 )
 
 
-_C10D_DEFAULT = LaunchNumber(f"{DEFAULT_OF}c10d", C10D)
+_C10D_DEFAULT = launcher.LaunchNumber(f"{launcher.DEFAULT_OF}c10d", C10D)
 
 
-def options(*shared: str, **defaults: str) -> OptionNames:
+def options(*shared: str, **defaults: str) -> launcher.OptionNames:
     """The options of torchrun and its derivatives."""
-    return OptionNames(
+    return launcher.OptionNames(
         values={
-            **named("nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port"),
-            **named("rdzv_backend", "rdzv_endpoint", "rdzv_id"),
-            **unnamed("rdzv_conf", "max_restarts", "monitor_interval", "start_method", "event_log_handler"),
-            **unnamed("role", "log_dir", "r", "redirects", "t", "tee", "local_ranks_filter", "local_addr"),
-            **unnamed("logs_specs", "numa_binding", "signals_to_handle"),
-            **unnamed("enable_tiered_parallel_tcpstore"),
+            **launcher.named("nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port"),
+            **launcher.named("rdzv_backend", "rdzv_endpoint", "rdzv_id"),
+            **launcher.unnamed(
+                "rdzv_conf", "max_restarts", "monitor_interval", "start_method", "event_log_handler"
+            ),
+            **launcher.unnamed(
+                "role", "log_dir", "r", "redirects", "t", "tee", "local_ranks_filter", "local_addr"
+            ),
+            **launcher.unnamed("logs_specs", "numa_binding", "signals_to_handle"),
+            **launcher.unnamed("enable_tiered_parallel_tcpstore"),
         },
         flags=frozenset({"standalone", "m", "module", "no_python", "run_path", "use_env"}),
         abbreviated=True,
@@ -51,34 +44,34 @@ def options(*shared: str, **defaults: str) -> OptionNames:
     )
 
 
-def static_master(agent: LauncherAgent) -> Master | None:
+def static_master(agent: launcher.LauncherAgent) -> launcher.Master | None:
     if agent.standalone or agent.unknown("master_addr"):
         return None
     given = agent.given("master_addr")
     said = "--master_addr" if given else f"the default of {agent.launcher.name} (--master_addr is not given)"
     port = agent.given("master_port") or ("" if agent.command.options.get("master_port") else STATIC)
-    return Master(given or "127.0.0.1", port, said, "rank 0")
+    return launcher.Master(given or "127.0.0.1", port, said, "rank 0")
 
 
-def spans_nodes(agent: LauncherAgent) -> bool:
+def spans_nodes(agent: launcher.LauncherAgent) -> bool:
     return agent.nodes is not None and agent.nodes[1] > 1 and not agent.standalone
 
 
-def _master(agent: LauncherAgent) -> Master | None:
+def _master(agent: launcher.LauncherAgent) -> launcher.Master | None:
     backend, endpoint = agent.given("rdzv_backend") or "static", agent.given("rdzv_endpoint")
     unknown = agent.unknown("rdzv_backend", "rdzv_endpoint", "master_addr")
     if agent.standalone or backend not in ("static", "c10d") or (unknown and not endpoint):
         return None  # etcd is not a host of the job
-    on: Meeting = "rank 0" if backend == "static" else "any host"
+    on: launcher.Meeting = "rank 0" if backend == "static" else "any host"
     if endpoint:
         address, port = _split(endpoint)
-        return Master(address, port or C10D, "--rdzv_endpoint", on)
+        return launcher.Master(address, port or C10D, "--rdzv_endpoint", on)
     if backend == "c10d":
-        return Master("localhost", C10D, "the default of c10d (--rdzv_endpoint is not given)", on)
+        return launcher.Master("localhost", C10D, "the default of c10d (--rdzv_endpoint is not given)", on)
     return static_master(agent)
 
 
-def _port(agent: LauncherAgent) -> LaunchNumber | None:
+def _port(agent: launcher.LauncherAgent) -> launcher.LaunchNumber | None:
     """The port, which may be known even if the address is not."""
     backend, said = agent.given("rdzv_backend"), agent.command.options
     backend = backend or ("" if said.get("rdzv_backend") else "static")
@@ -88,7 +81,7 @@ def _port(agent: LauncherAgent) -> LaunchNumber | None:
     if endpoint:
         port = re.search(r":(\d{1,5})$", endpoint)
         whole = not port and "$" not in endpoint and "`" not in endpoint
-        return LaunchNumber("--rdzv_endpoint", port[1]) if port else _C10D_DEFAULT if whole else None
+        return launcher.LaunchNumber("--rdzv_endpoint", port[1]) if port else _C10D_DEFAULT if whole else None
     if backend == "c10d":
         return None if agent.unknown("rdzv_endpoint") else _C10D_DEFAULT
     return agent.setting("master_port")
@@ -100,7 +93,7 @@ def _split(endpoint: str) -> tuple[str, str]:
     return (match[1].strip("[]"), match[2] or "") if match else (endpoint, "")
 
 
-def _goes_by_node_rank(agent: LauncherAgent) -> bool:
+def _goes_by_node_rank(agent: launcher.LauncherAgent) -> bool:
     """Whether hosts need numbers: c10d numbers them itself."""
     return spans_nodes(agent) and agent.given("rdzv_backend") in (None, "static")
 
@@ -123,7 +116,7 @@ def _size(start: LaunchParts) -> list[str]:
     return [f"--nnodes={len(start.going.hosts)}", f"--nproc-per-node={start.ranks_here}"]
 
 
-TORCHRUN = Launcher(
+TORCHRUN = launcher.Launcher(
     "torchrun",
     commands=("torchrun",),
     modules=("torch.distributed.run", "torch.distributed.launch"),
@@ -134,7 +127,7 @@ TORCHRUN = Launcher(
     first_node="0",
     ignores=MADE_FOR_RANKS,
     ranks=(
-        RankVariables(
+        launcher.RankVariables(
             rank="RANK",
             world=("WORLD_SIZE",),
             local_rank="LOCAL_RANK",

@@ -74,7 +74,7 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
         "program": (
             f"{name} is given no program: it stops with its usage",
             "the program of the ranks behind the options",
-            "no comment or blank may follow a \\ at the end of a line, nor stand between two such lines",
+            "a comment or blank behind a \\ at the end of a line, or between such lines, ends the command",
         ),
     }[slip.kind]
     return Problem(

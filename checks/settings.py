@@ -16,6 +16,7 @@ from doctor.api import (
     Problem,
     Scope,
     Severity,
+    Skip,
     check,
     maybe,
 )
@@ -64,11 +65,11 @@ def env_invalid(
 
 @check("launch-values", PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED)
 def launch_values(plan: JobPlan) -> Iterator[Problem]:
-    """The launch sets a variable to a value that its library does not take, or a port that HCCL needs itself.
+    """The launch sets a variable to a value that its library does not take, or to a port of HCCL's own.
 
     Why it matters: torch refuses it when ranks meet, HCCL when it makes its first communicator (EI0001), and
-    the job ends. If the
-    master's port is one of those on which HCCL listens, one of the two cannot listen on the head.
+    the job ends. If the master's port is one of those on which HCCL listens, one of the two cannot listen on
+    the head.
 
     How it is known: from the values that all ranks are given alike, by the launch or the inventory, the
     ranges of HCCL's own documentation, and what torch takes. HCCL listens on 32 ports from HCCL_IF_BASE_PORT
@@ -77,6 +78,8 @@ def launch_values(plan: JobPlan) -> Iterator[Problem]:
     What to do: set the variable to a value in the range that the finding names, or leave it out.
     """
     port, own = plan.master_port, plan.hccl_ports
+    if plan.backend.value is not Backend.HCCL and not plan.env:
+        raise Skip("no variable is set for the ranks")
     if plan.backend.value is Backend.HCCL and port.value in own:
         yield Problem(
             "the master's port is one of those on which HCCL listens",

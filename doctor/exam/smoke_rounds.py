@@ -1,25 +1,31 @@
 """The smoke runs of one examination: on the hosts that passed, and again without those that a run names.
 
+Before another one, NPUs must have released the ranks: until then HCCL refuses to start (EJ0001).
+
 Like `collect`, this drives the transport; what a run saw is added to the same recording.
 """
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from doctor.api import Ask
 from doctor.devices import VENDORS
 from doctor.errors import UsageError
 from doctor.exam.collect import Collection
-from doctor.exam.release import await_release
+from doctor.facts.ascend.hccn_tool import SilentDevice
 from doctor.facts.ascend.job_npus import as_torch_counts, in_rank_order
+from doctor.facts.ascend.network import HCCP
 from doctor.facts.network import ADDRESSES, UNNAMED
 from doctor.facts.software import ENVIRONMENT, PYTHON, Python
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.launch.variables import is_setting
 from doctor.job.plan import LIBRARIES, JobPlan, interface_with, is_untold
+from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult, plan_mesh
-from doctor.model import Backend, Host, HostStatus, MissingFact
+from doctor.model import Backend, Host, HostStatus, MissingFact, UnreachedHost
 from doctor.probe import through
 from doctor.rules.interpreter import no_common_framework, other_framework
 from doctor.rules.login import environment_of
@@ -31,6 +37,37 @@ from doctor.smoke.run import SmokeRun
 from doctor.stage import Stage
 from doctor.text.interpreter import to_type
 from doctor.text.nodeset import fold
+
+LONGEST = 15.0
+UNSEEN = 10.0
+"""Seconds that Huawei's manual gives for EJ0001; used if NPUs do not show their state (it needs root)."""
+APART = 1.0
+
+
+def await_release(collection: Collection, hosts: Sequence[str]) -> None:
+    began = time.monotonic()
+    while (passed := time.monotonic() - began) < LONGEST and collection.left() > APART:
+        held, unseen = _ask(collection, hosts)
+        if not held and (not unseen or passed >= UNSEEN):
+            return
+        limit = LONGEST if held else UNSEEN
+        doing = "waiting until the NPUs have released the first run's ranks"
+        collection.progress(Stage("smoke", doing, waiting=held or unseen, limit=limit))
+        time.sleep(APART)
+
+
+def _ask(collection: Collection, hosts: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Hosts with an NPU that is still in use, and hosts that do not show whether one is."""
+    held, unseen = [], []
+    for answer, heard in collection.ask([HCCP], hosts, Ask):
+        known = Facts({} if isinstance(heard, UnreachedHost) else {answer.host: heard})
+        told = known.all(HCCP).get(answer.host)
+        if told is None or any(isinstance(each, SilentDevice) for each in told.values()):
+            unseen.append(answer.host)
+        elif any(told.values()):
+            held.append(answer.host)
+    return held, unseen
+
 
 REPEATS = 2
 JOB_RUNS = "a job runs on it, which the test of its links would slow; --on-busy run tests it all the same"

@@ -10,6 +10,7 @@ Text that is not a rule set at all raises UnreadableOutput. An unknown statement
 strange rule must not hide all others.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,11 +18,34 @@ from typing import Any
 import msgspec
 
 from doctor.errors import UnreadableOutput
-from doctor.firewall.nft_devices import parse_devices
 from doctor.firewall.nft_match import NamedSet
 from doctor.firewall.nft_statement import statement_steps
 from doctor.firewall.nft_text import rule_text
 from doctor.firewall.rules import Chain, Hook, Rule, RuleTable, VerdictKind
+
+_TABLE = re.compile(r"table (\S+) (\S+) \{")
+_CHAIN = re.compile(r"\s+chain (\S+) \{")
+_HOOK = re.compile(r"\s+type \S+ hook (?:in|e)gress devices? (?:= )?(\{[^}]*\}|\S+) priority ")
+
+
+def parse_devices(text: str) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
+    """Family, table and chain -> the devices. `nft -j` leaves them out before version 1.0.9.
+
+    table netdev early {
+            chain entry {
+                    type filter hook ingress device "eth0" priority filter; policy accept;
+    """
+    found: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    family = table = chain = ""
+    for line in text.splitlines():
+        if begun := _TABLE.match(line):
+            family, table = begun.groups()
+        elif begun := _CHAIN.match(line):
+            chain = begun[1]
+        elif begun := _HOOK.match(line):
+            found[family, table, chain] = tuple(re.findall(r'[^\s{},"]+', begun[1]))
+    return found
+
 
 FAMILIES = frozenset({"ip", "ip6", "inet", "arp", "bridge", "netdev"})
 

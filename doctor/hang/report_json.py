@@ -6,23 +6,9 @@ from itertools import zip_longest
 from msgspec import UNSET
 
 from doctor.errors import EXIT_FAULT
+from doctor.hang import envelope
 from doctor.hang.advice import advice_of
 from doctor.hang.below import counts_below, findings_below, hosts_below, sentence
-from doctor.hang.envelope import (
-    ChainLink,
-    FrameEntry,
-    GoneRank,
-    HangFindingEntry,
-    HangJobEntry,
-    HangOfFinding,
-    HangPart,
-    HangRankEntry,
-    HangReport,
-    LibraryEntry,
-    RightsEntry,
-    UnreachedEntry,
-    WaitingRanks,
-)
 from doctor.hang.judge.judgement import HangCulprit, Judgement, RankStanding, WaitGroup, WeighedOpinion
 from doctor.hang.words import group_words, who
 from doctor.judge.verdict import Report
@@ -62,7 +48,9 @@ def envelope_run(command: str, evidence: LiveEvidence) -> EnvelopeRun:
     )
 
 
-def hang_report(judgement: Judgement, evidence: LiveEvidence, checked: Report | None = None) -> HangReport:
+def hang_report(
+    judgement: Judgement, evidence: LiveEvidence, checked: Report | None = None
+) -> envelope.HangReport:
     """`checked`: the report of the suggested checks, if they were run. Their findings count as well."""
     below = check_report(checked) if checked else None
     found_more = below is not None and below.exit_code == EXIT_FAULT
@@ -74,7 +62,7 @@ def hang_report(judgement: Judgement, evidence: LiveEvidence, checked: Report | 
     hosts = hosts_below(hosts, below) if below else hosts
     results = result_entries(hosts, own)
     summary = counts(hosts, results)
-    return HangReport(
+    return envelope.HangReport(
         run=envelope_run("hang", evidence),
         verdict=verdict,
         exit_code=exit_code,
@@ -88,9 +76,9 @@ def hang_report(judgement: Judgement, evidence: LiveEvidence, checked: Report | 
     )
 
 
-def hang_part(judgement: Judgement) -> HangPart:
+def hang_part(judgement: Judgement) -> envelope.HangPart:
     advice, stands = advice_of(judgement), judgement.stands
-    return HangPart(
+    return envelope.HangPart(
         state=judgement.verdict,
         confidence=judgement.confidence,
         standing_still_seconds=stands.still,
@@ -99,7 +87,9 @@ def hang_part(judgement: Judgement) -> HangPart:
         job=job_entry(judgement.job) if judgement.job else None,
         jobs=tuple(_jobs(judgement)),
         waiting=tuple(map(_group, stands.groups)),
-        chain=tuple(ChainLink(each.rank, each.on, each.operation, each.place) for each in stands.chain),
+        chain=tuple(
+            envelope.ChainLink(each.rank, each.on, each.operation, each.place) for each in stands.chain
+        ),
         ranks=tuple(map(_rank, stands.ranks)),
         unreached=unreached_entries(judgement),
         rights=rights_entry(judgement),
@@ -111,7 +101,7 @@ def hang_part(judgement: Judgement) -> HangPart:
     )
 
 
-def _findings(judgement: Judgement) -> Iterator[HangFindingEntry]:
+def _findings(judgement: Judgement) -> Iterator[envelope.HangFindingEntry]:
     """The culprits of all jobs, then the suspects."""
     judged = judgement.each or (judgement,)
     named = [(one, each, Status.FAIL) for one in judged for each in one.culprits]
@@ -120,13 +110,13 @@ def _findings(judgement: Judgement) -> Iterator[HangFindingEntry]:
         yield _finding(f"f{number}", one, each, status)
 
 
-def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -> HangFindingEntry:
+def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -> envelope.HangFindingEntry:
     stands, commands = judgement.stands, advice_of(judgement).commands
-    stack = tuple(FrameEntry(f.name, f.file, f.line, f.source or None) for f in each.frames)
+    stack = tuple(envelope.FrameEntry(f.name, f.file, f.line, f.source or None) for f in each.frames)
     seen = [EvidenceEntry(f"{f.file}:{f.line}", _frame(f), each.host) for f in each.frames]
     seen += [EvidenceEntry("the ranks that wait", group_words(group)) for group in stands.groups]
     sure = judgement.confidence.value if status is Status.FAIL else ""
-    return HangFindingEntry(
+    return envelope.HangFindingEntry(
         id=id,
         status=status,
         hosts=(each.host,),
@@ -142,7 +132,7 @@ def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -
         summary=each.sentence,
         evidence=tuple(seen),
         remedy=Remedy(BY_HAND, commands) if commands else None,
-        hang=HangOfFinding(judgement.job.name if judgement.job else "", each.place or None, stack),
+        hang=envelope.HangOfFinding(judgement.job.name if judgement.job else "", each.place or None, stack),
     )
 
 
@@ -150,21 +140,21 @@ def _frame(frame: Frame) -> str:
     return f"{frame.name}: {frame.source}" if frame.source else frame.name
 
 
-def _jobs(judgement: Judgement) -> Iterator[HangJobEntry]:
+def _jobs(judgement: Judgement) -> Iterator[envelope.HangJobEntry]:
     """All jobs; if several were judged, each with its own judgement."""
     for job, one in zip_longest(judgement.jobs, judgement.each):
         yield job_entry(job, one)
 
 
-def job_entry(job: RunningJob, one: Judgement | None = None) -> HangJobEntry:
+def job_entry(job: RunningJob, one: Judgement | None = None) -> envelope.HangJobEntry:
     first = job.first
     return entry_of(
-        HangJobEntry,
+        envelope.HangJobEntry,
         job,
         launcher=job.launcher or None,
         ranks=job.expected,
         found=len(job.ranks),
-        gone=tuple(GoneRank(rank, host) for rank, host in job.gone),
+        gone=tuple(envelope.GoneRank(rank, host) for rank, host in job.gone),
         master=(first.master if first else "") or (job.name if job.starters else None),
         user=job.owner or None,
         command=(first.command if first else "") or None,
@@ -174,25 +164,25 @@ def job_entry(job: RunningJob, one: Judgement | None = None) -> HangJobEntry:
     )
 
 
-def _group(each: WaitGroup) -> WaitingRanks:
+def _group(each: WaitGroup) -> envelope.WaitingRanks:
     where = (each.operation or None, each.place or None, each.function or None)
-    return WaitingRanks(each.ranks, each.number, *where, each.noticed)
+    return envelope.WaitingRanks(each.ranks, each.number, *where, each.noticed)
 
 
-def unreached_entries(judgement: Judgement) -> tuple[UnreachedEntry, ...]:
-    return tuple(UnreachedEntry(host, why) for host, why in judgement.unreached)
+def unreached_entries(judgement: Judgement) -> tuple[envelope.UnreachedEntry, ...]:
+    return tuple(envelope.UnreachedEntry(host, why) for host, why in judgement.unreached)
 
 
-def rights_entry(judgement: Judgement) -> RightsEntry | None:
+def rights_entry(judgement: Judgement) -> envelope.RightsEntry | None:
     rights = judgement.rights
     if rights is None:
         return None
-    return RightsEntry(rights.level, rights.stacks, rights.connections, rights.unread, rights.raises)
+    return envelope.RightsEntry(rights.level, rights.stacks, rights.connections, rights.unread, rights.raises)
 
 
-def _rank(each: RankStanding) -> HangRankEntry:
+def _rank(each: RankStanding) -> envelope.HangRankEntry:
     look = each.member.b or each.member.a
-    return HangRankEntry(
+    return envelope.HangRankEntry(
         rank=each.rank,
         host=each.member.host,
         pid=each.member.pid,
@@ -207,9 +197,9 @@ def _rank(each: RankStanding) -> HangRankEntry:
     )
 
 
-def _library(heard: WeighedOpinion) -> LibraryEntry:
+def _library(heard: WeighedOpinion) -> envelope.LibraryEntry:
     said = heard.opinion
     ranks, against = tuple(sorted(said.ranks)), heard.against
     return entry_of(
-        LibraryEntry, said, says=said.words, ranks=ranks, confirms=heard.confirms, against=against
+        envelope.LibraryEntry, said, says=said.words, ranks=ranks, confirms=heard.confirms, against=against
     )

@@ -5,85 +5,72 @@ from typing import Annotated, Literal
 import msgspec
 
 from doctor.agents.session import Bye, Message, NoInterpreter
-from doctor.live.evidence import (
-    Connection,
-    Count,
-    HostEnds,
-    JobMember,
-    LibraryText,
-    Look,
-    Pid,
-    Rank,
-    ResolvedName,
-    Seconds,
-    Text,
-    Word,
-)
+from doctor.live import evidence
 
-Texts = Annotated[tuple[Text, ...], msgspec.Meta(max_length=64)]
+Texts = Annotated[tuple[evidence.Text, ...], msgspec.Meta(max_length=64)]
 
 
 class MemberMessage(Message, frozen=True, tag="member"):
-    member: JobMember
+    member: evidence.JobMember
 
 
 class MembersEnd(Message, frozen=True, tag="found"):
     """The search is over, and all members were sent."""
 
-    ranks: Count
-    machine: Word = ""
+    ranks: evidence.Count
+    machine: evidence.Word = ""
     memory: bool = False
     """Whether the host can run a program from memory."""
     unread: Texts = ()
-    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
-    may_be: Annotated[tuple[Word, ...], msgspec.Meta(max_length=64)] = ()
+    addresses: Annotated[tuple[evidence.Word, ...], msgspec.Meta(max_length=1_024)] = ()
+    may_be: Annotated[tuple[evidence.Word, ...], msgspec.Meta(max_length=64)] = ()
 
 
 class PySpyStatus(Message, frozen=True, tag="armed"):
     """py-spy has arrived, or could not be used."""
 
-    problem: Word = ""
+    problem: evidence.Word = ""
 
 
 class LookMessage(Message, frozen=True, tag="look"):
     which: Literal["a", "between", "b"]
-    look: Look
+    look: evidence.Look
 
 
 class LibraryMessage(Message, frozen=True, tag="library"):
-    text: LibraryText
+    text: evidence.LibraryText
 
 
 class RankNumbers(msgspec.Struct, frozen=True):
     """Rank and world size from the local variables of a process that has none in its environment."""
 
-    pid: Pid
-    rank: Rank | None = None
-    local: Rank | None = None
+    pid: evidence.Pid
+    rank: evidence.Rank | None = None
+    local: evidence.Rank | None = None
     """Its number on its host."""
-    world: Rank | None = None
+    world: evidence.Rank | None = None
 
 
 class LooksEnd(Message, frozen=True, tag="seen"):
     """The looks are over, and all of them were sent."""
 
-    at: Seconds
-    apart: Seconds
+    at: evidence.Seconds
+    apart: evidence.Seconds
     root: bool = False
-    stacks: Word = ""
+    stacks: evidence.Word = ""
     ages: bool = True
-    addresses: Annotated[tuple[Word, ...], msgspec.Meta(max_length=1_024)] = ()
+    addresses: Annotated[tuple[evidence.Word, ...], msgspec.Meta(max_length=1_024)] = ()
     unread: Texts = ()
-    unplugged: Annotated[tuple[Word, ...], msgspec.Meta(max_length=16)] = ()
-    loose: Annotated[tuple[Connection, ...], msgspec.Meta(max_length=1_024)] = ()
-    names: Annotated[tuple[ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
+    unplugged: Annotated[tuple[evidence.Word, ...], msgspec.Meta(max_length=16)] = ()
+    loose: Annotated[tuple[evidence.Connection, ...], msgspec.Meta(max_length=1_024)] = ()
+    names: Annotated[tuple[evidence.ResolvedName, ...], msgspec.Meta(max_length=64)] = ()
     told: Annotated[tuple[RankNumbers, ...], msgspec.Meta(max_length=20_000)] = ()
 
 
 class Ends(Message, frozen=True, tag="ends"):
     """The answer about connections of ranks of other hosts."""
 
-    ends: HostEnds
+    ends: evidence.HostEnds
 
 
 class ChildEnd(Message, frozen=True, tag="done"):
@@ -93,7 +80,7 @@ class ChildEnd(Message, frozen=True, tag="done"):
 
 
 class Trouble(Message, frozen=True, tag="trouble"):
-    text: Text = ""
+    text: evidence.Text = ""
 
 
 LiveMessage = (

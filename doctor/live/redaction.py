@@ -5,15 +5,7 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from doctor.job.launch.command import kept_words
-from doctor.live.evidence import (
-    LONGEST_LIBRARY_TEXT,
-    FileLock,
-    Frame,
-    HostEvidence,
-    JobMember,
-    LibraryText,
-    Look,
-)
+from doctor.live import evidence
 from doctor.text.redact import redact
 
 LONGEST = 4_096
@@ -25,7 +17,7 @@ def clean(text: str) -> str:
     return redact(text)[:LONGEST]
 
 
-def redacted(seen: HostEvidence) -> HostEvidence:
+def redacted(seen: evidence.HostEvidence) -> evidence.HostEvidence:
     return replace(
         seen,
         members=tuple(map(_member, seen.members)),
@@ -35,12 +27,12 @@ def redacted(seen: HostEvidence) -> HostEvidence:
     )
 
 
-def _library(said: LibraryText) -> LibraryText:
-    text = redact(said.text)[:LONGEST_LIBRARY_TEXT]
+def _library(said: evidence.LibraryText) -> evidence.LibraryText:
+    text = redact(said.text)[: evidence.LONGEST_LIBRARY_TEXT]
     return replace(said, name=clean(said.name), text=text, problem=clean(said.problem))
 
 
-def _member(member: JobMember) -> JobMember:
+def _member(member: evidence.JobMember) -> evidence.JobMember:
     a, b = (look and _look(look) for look in (member.a, member.b))
     return replace(
         member,
@@ -53,7 +45,7 @@ def _member(member: JobMember) -> JobMember:
     )
 
 
-def _look(look: Look) -> Look:
+def _look(look: evidence.Look) -> evidence.Look:
     python = tuple(replace(thread, frames=tuple(map(clean_frame, thread.frames))) for thread in look.python)
     threads = (replace(each, asks=tuple(clean(name)[:256] for name in each.asks)) for each in look.threads)
     return replace(
@@ -66,10 +58,10 @@ def _look(look: Look) -> Look:
     )
 
 
-def _lock(lock: FileLock) -> FileLock:
+def _lock(lock: evidence.FileLock) -> evidence.FileLock:
     holders = tuple(replace(each, command=clean(each.command)) for each in lock.holders)
     return replace(lock, path=clean(lock.path), holders=holders)
 
 
-def clean_frame(frame: Frame) -> Frame:
+def clean_frame(frame: evidence.Frame) -> evidence.Frame:
     return replace(frame, file=clean(frame.file), source=clean(frame.source))

@@ -10,22 +10,7 @@ from typing import Any
 
 from doctor.api import Fact, Read, path_and_text
 from doctor.model import Answer, AnswerEnd, Capture, MissingFact, UnreachedHost, UnreachedKind
-from doctor.probe.frames import (
-    ABSENT,
-    CANNOT_RUN,
-    DAMAGED,
-    FILES,
-    FILES_SECONDS,
-    FRAME,
-    HUNG_BEFORE,
-    NEEDS_ROOT,
-    NO_TIME,
-    NOT_FOUND,
-    NOT_HERE,
-    NOT_STOPPED,
-    SLOW_LANE_SECONDS,
-    THERE,
-)
+from doctor.probe import frames
 from doctor.text.hostprogram import table
 from doctor.text.redact import redact
 
@@ -54,11 +39,13 @@ _FRAME = re.compile(rb"^(?:o (?P<name>[\w-]+) (?P<rc>\d{1,3})|e) (?P<size>\d{1,9
 
 def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer | UnreachedHost:
     """Split an answer into captures. A host whose answer has no frame counts as unreached."""
-    out, err, sudo, done = _frames(answer.stdout, token[:FRAME].encode(), token[FRAME:].encode())
+    out, err, sudo, done = _frames(
+        answer.stdout, token[: frames.FRAME].encode(), token[frames.FRAME :].encode()
+    )
     if not out:
         return _no_answer(answer)
     texts = {name: redact(payload.decode("utf-8", "replace")) for name, (_, payload, _) in out.items()}
-    contents = _files("\n".join((texts.get(FILES, ""), texts.get(THERE, ""))))
+    contents = _files("\n".join((texts.get(frames.FILES, ""), texts.get(frames.THERE, ""))))
     captures: dict[str, Capture] = {}
     missing: dict[str, MissingFact] = {}
     for fact in facts:
@@ -77,7 +64,7 @@ def read(answer: Answer, facts: Sequence[Fact[Any]], token: str) -> HostAnswer |
         rc, payload, whole = out[fact.name]
         stderr = redact(err.get(fact.name, b"").decode("utf-8", "replace"))
         truncated = bool(fact.cap and (len(payload) >= fact.cap - 1 or rc == _CUT_SHORT))
-        if fact.group and rc == NOT_HERE:
+        if fact.group and rc == frames.NOT_HERE:
             missing[fact.name] = MissingFact(fact.name, f"there is no {fact.group.thing}", absent=True)
             continue
         reason = _why_unusable(fact, rc, len(payload), whole, truncated, stderr, sudo)
@@ -161,17 +148,17 @@ def _fits(path: str, pattern: str) -> bool:
     return fnmatchcase(path, pattern) and path.count("/") == pattern.count("/")
 
 
-def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -> str:
+def _why_no_files(wanted: Read, told: Mapping[str, tuple[int, bytes, bool]]) -> str:
     """Why the files are missing or incomplete; empty if they are complete. A part of them would look like a
     host that lacks the rest.
     """
-    for name in (FILES, THERE) if wanted.there else (FILES,):
-        if name not in frames:
+    for name in (frames.FILES, frames.THERE) if wanted.there else (frames.FILES,):
+        if name not in told:
             return "the answer was cut off before it"
-        rc, payload, whole = frames[name]
+        rc, payload, whole = told[name]
         if not whole:
-            return DAMAGED
-        if name == FILES and (reason := _why_grep_failed(rc, payload)):
+            return frames.DAMAGED
+        if name == frames.FILES and (reason := _why_grep_failed(rc, payload)):
             return reason
     return ""
 
@@ -179,8 +166,8 @@ def _why_no_files(wanted: Read, frames: Mapping[str, tuple[int, bytes, bool]]) -
 def _why_grep_failed(rc: int, payload: bytes) -> str:
     """Why grep failed; empty if it did not. It returns 1 or 2 on healthy hosts, which lack some files."""
     if rc in _TIMED_OUT:
-        return f"reading files did not end within {FILES_SECONDS} s, or was killed"
-    if rc in (CANNOT_RUN, NOT_FOUND):
+        return f"reading files did not end within {frames.FILES_SECONDS} s, or was killed"
+    if rc in (frames.CANNOT_RUN, frames.NOT_FOUND):
         return "grep, which reads the files, is not installed there or cannot be run"
     if rc > 128:
         return f"grep, which reads the files, was ended by signal {rc - 128}"
@@ -191,8 +178,8 @@ def _why_grep_failed(rc: int, payload: bytes) -> str:
 
 def _why_absent(fact: Fact[Any], answer: Answer, done: bool) -> str:
     if (fact.slow or fact.group) and done:
-        seconds = SLOW_LANE_SECONDS + (fact.group.seconds if fact.group else 0)
-        return f"its command did not end within {seconds} s {NOT_STOPPED}"
+        seconds = frames.SLOW_LANE_SECONDS + (fact.group.seconds if fact.group else 0)
+        return f"its command did not end within {seconds} s {frames.NOT_STOPPED}"
     if answer.end is AnswerEnd.TIMEOUT:
         return "the host did not finish answering in time"
     if answer.end is AnswerEnd.LOST:
@@ -206,26 +193,28 @@ def _why_unusable(
     fact: Fact[Any], rc: int, size: int, whole: bool, truncated: bool, stderr: str, sudo: str
 ) -> str:
     if not whole:
-        return DAMAGED
+        return frames.DAMAGED
     if truncated and not fact.partial:
         return f"its output is larger than {fact.cap} bytes"
     if rc in fact.ok_rc or truncated:
         return ""
-    if rc == NEEDS_ROOT and fact.needs_root:
+    if rc == frames.NEEDS_ROOT and fact.needs_root:
         return "sudo was refused there" if sudo == "refused" else "needs root (--sudo uses sudo -n)"
     if rc in _TIMED_OUT and not (fact.partial and size):
         left = f" or what was left of the {fact.group.seconds} s for its tool" if fact.group else ""
         return f"its command did not end within {fact.timeout} s{left}"
     if rc in _TIMED_OUT:
         return ""
-    if fact.group and rc == HUNG_BEFORE:
+    if fact.group and rc == frames.HUNG_BEFORE:
         return f"not asked: {fact.group.tool or 'its tool'} had hung before"
-    if fact.group and rc == NO_TIME:
+    if fact.group and rc == frames.NO_TIME:
         return f"the {fact.group.seconds} s for its tool were used up before it"
-    if rc == CANNOT_RUN:
+    if rc == frames.CANNOT_RUN:
         return "its command is a directory, or may not be executed there"
-    if rc == NOT_FOUND and "loading shared librar" not in stderr:  # it may only lack a library of its own
-        return ABSENT
+    if (
+        rc == frames.NOT_FOUND and "loading shared librar" not in stderr
+    ):  # it may only lack a library of its own
+        return frames.ABSENT
     lines = [line.strip() for line in stderr.splitlines() if line.strip() and not _BESIDE.match(line)]
     raised = [line for line in lines if _RAISED.match(line)]
     said = "; ".join(raised[-1:] or lines[:2])[:200]

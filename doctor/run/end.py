@@ -1,4 +1,4 @@
-"""The end of one attempt: who ended it, or why it ended badly."""
+"""The end of one attempt: who ended it, such as Slurm, or why it ended badly."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -23,11 +23,49 @@ from doctor.run.folder import RunFolder, both_ends
 from doctor.run.news import Newsroom
 from doctor.run.output import Output
 from doctor.run.reason import EndReason, PastCommand
-from doctor.run.scheduler import why_ended
 from doctor.text.announce import announce
 
 if TYPE_CHECKING:
     from doctor.run.envelope import AttemptEntry
+
+
+_STATES = {
+    "CANCELLED": "it was cancelled",
+    "TIMEOUT": "its time limit was reached",
+    "PREEMPTED": "it was preempted",
+    "NODE_FAIL": "a node failed",
+    "DEADLINE": "its deadline was reached",
+}
+_REASONS = {
+    "TimeLimit": _STATES["TIMEOUT"],
+    "NodeDown": _STATES["NODE_FAIL"],
+    "Preempted": _STATES["PREEMPTED"],
+    "DeadLine": _STATES["DEADLINE"],
+}
+COMPLETING = "COMPLETING"
+PATIENCE = 5
+"""Seconds: a job that is cancelled is killed soon."""
+
+
+def why_ended(environ: Mapping[str, str] = os.environ) -> str:
+    """What Slurm says about the end of this job; empty if it did not end it."""
+    job = environ.get("SLURM_JOB_ID", "")
+    if not re.fullmatch(r"[0-9]{1,10}", job):
+        return ""
+    from doctor.transport.slurm.squeue import scontrol  # seldom needed
+
+    return read_end(scontrol("job", job, environ, PATIENCE))
+
+
+def read_end(said: str) -> str:
+    """What a line of `scontrol show job` says about the end of a job whose script still runs."""
+    state = re.search(r"\bJobState=([A-Z_]+)(?: Reason=(\w+))?", said)
+    if state is None:
+        return ""
+    if state[1] == COMPLETING:
+        return _REASONS.get(state[2] or "", "it was cancelled, or its hosts were taken")
+    return _STATES.get(state[1], "")
+
 
 BEFORE = "it had failed before that:"
 HIDDEN = "a launcher lost a rank, but the exit code is 0 (as behind a pipe without pipefail):"

@@ -10,7 +10,7 @@ from typing import Any
 from tests.support.envelopes import schema
 from tests.support.paths import ROOT
 
-KNOWN = ROOT / "tests/golden/json-fields-of-schema-2.txt"
+KNOWN = ROOT / "tests/unit/cases/json-fields-of-schema-2.txt"
 
 
 def fields(

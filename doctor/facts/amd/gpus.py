@@ -6,7 +6,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from doctor.api import AMD, Capture, Fact, Read, UnreadableOutput, files
-from doctor.facts.amd import smi
+from doctor.facts.amd.smi import (
+    AMD_SMI,
+    ROCM_SMI,
+    Row,
+    answer,
+    asked,
+    by_card,
+    by_gpu,
+    number,
+    part,
+    system,
+    text,
+)
 from doctor.facts.device_pace import SLOWDOWNS, DevicePace
 from doctor.facts.device_tools import ToolCall, calls, complaint
 from doctor.facts.gpus import Gpu, Gpus, bus_id
@@ -22,47 +34,47 @@ _DENIED = f'for d in {AMD.files}[0-9]*; do [ -r "$d" ] && [ -r {AMD.driver} ] ||
 def _gpus(capture: Capture) -> Gpus:
     denied = len(re.findall(rf"^denied {AMD.files}\d{{1,4}}$", capture.stdout, re.MULTILINE))
     try:
-        call, tool = smi.answer(capture)
+        call, tool = answer(capture)
         listed = _listed(call)
     except UnreadableOutput as error:
-        made = list(calls(capture.stdout, smi.AMD_SMI))
+        made = list(calls(capture.stdout, AMD_SMI))
         if all(call.unasked for call in made) or any(call.hung for call in made):
             raise
-        return Gpus((), denied=denied, silent=error.message, tool=smi.AMD_SMI, source=smi.AMD_SMI)
+        return Gpus((), denied=denied, silent=error.message, tool=AMD_SMI, source=AMD_SMI)
     said = () if listed else (complaint(call, tool)[:200],)
-    return Gpus(listed, said, denied, tool=tool, source=f"{tool}{' static' if tool == smi.AMD_SMI else ''}")
+    return Gpus(listed, said, denied, tool=tool, source=f"{tool}{' static' if tool == AMD_SMI else ''}")
 
 
 def _listed(call: ToolCall) -> tuple[Gpu, ...]:
-    if call.key == smi.ROCM_SMI:
+    if call.key == ROCM_SMI:
         return tuple(
             Gpu(
                 card,
                 "",
-                smi.text(row.get("card series")),
-                bus_id(smi.text(row.get("pci bus"))),
+                text(row.get("card series")),
+                bus_id(text(row.get("pci bus"))),
                 _megabytes(row.get("vram total used memory (b)")),
             )
-            for card, row in smi.by_card(call)
+            for card, row in by_card(call)
         )
     return tuple(
         Gpu(
             gpu,
             "",
-            smi.text(smi.part(row, "asic").get("market_name")),
-            bus_id(smi.text(smi.part(row, "bus").get("bdf"))),
-            serial=smi.text(smi.part(row, "asic").get("asic_serial")),
+            text(part(row, "asic").get("market_name")),
+            bus_id(text(part(row, "bus").get("bdf"))),
+            serial=text(part(row, "asic").get("asic_serial")),
         )
-        for gpu, row in smi.by_gpu(call)
+        for gpu, row in by_gpu(call)
     )
 
 
 def _megabytes(value: object) -> int | None:
-    found = smi.number(value)
+    found = number(value)
     return None if found is None else found // _MB
 
 
-AMD_GPUS = smi.asked(
+AMD_GPUS = asked(
     "amd-gpus",
     SECONDS,
     _gpus,
@@ -87,21 +99,21 @@ class AmdHealth:
 
 
 def _health(capture: Capture) -> Mapping[int, AmdHealth]:
-    call, tool = smi.answer(capture)
-    if tool == smi.ROCM_SMI:
+    call, tool = answer(capture)
+    if tool == ROCM_SMI:
         found = {
             card: AmdHealth(used_mb=_megabytes(row.get("vram total used memory (b)")))
-            for card, row in smi.by_card(call)
+            for card, row in by_card(call)
         }
     else:
         found = {
             gpu: AmdHealth(
-                smi.number(smi.part(row, "ecc").get("total_uncorrectable_count")),
-                smi.number(smi.part(row, "mem_usage").get("used_vram")),
+                number(part(row, "ecc").get("total_uncorrectable_count")),
+                number(part(row, "mem_usage").get("used_vram")),
             )
-            for gpu, row in smi.by_gpu(call)
+            for gpu, row in by_gpu(call)
         }
-        pages = next((c for c in calls(capture.stdout, smi.AMD_SMI) if c.key == "pages" and c.rc == 0), None)
+        pages = next((c for c in calls(capture.stdout, AMD_SMI) if c.key == "pages" and c.rc == 0), None)
         for gpu, row in _pages(pages):
             if gpu in found:
                 found[gpu] = replace(found[gpu], pending=_count(row, "pending"), stuck=_count(row, "un_res"))
@@ -110,21 +122,21 @@ def _health(capture: Capture) -> Mapping[int, AmdHealth]:
     return found
 
 
-def _pages(call: ToolCall | None) -> Iterator[tuple[int, smi.Row]]:
+def _pages(call: ToolCall | None) -> Iterator[tuple[int, Row]]:
     if call and not call.failed:
         try:
-            yield from smi.by_gpu(call)
+            yield from by_gpu(call)
         except UnreadableOutput:  # the other values are still worth having
             return
 
 
-def _count(row: smi.Row, kind: str) -> int:
+def _count(row: Row, kind: str) -> int:
     """The number of pages: the value is a list, a single page, or a sentence saying that there is none."""
     found = row.get(kind)
     return len(found) if isinstance(found, list) else int(isinstance(found, dict))
 
 
-AMD_HEALTH = smi.asked(
+AMD_HEALTH = asked(
     "amd-health",
     SECONDS,
     _health,
@@ -146,29 +158,29 @@ class AmdProcess:
 
 
 def _processes(capture: Capture) -> tuple[AmdProcess, ...]:
-    call, tool = smi.answer(capture)
-    found = list(_of_rocm_smi(call) if tool == smi.ROCM_SMI else _of_amd_smi(call))
+    call, tool = answer(capture)
+    found = list(_of_rocm_smi(call) if tool == ROCM_SMI else _of_amd_smi(call))
     # Processes that only looked at the GPUs are listed too.
     return tuple(process for process in found if process.used_mb != 0)[:_MOST_PROCESSES]
 
 
 def _of_amd_smi(call: ToolCall) -> Iterator[AmdProcess]:
-    rows = list(smi.by_gpu(call))
+    rows = list(by_gpu(call))
     if not rows:
-        raise UnreadableOutput(complaint(call, smi.AMD_SMI))
+        raise UnreadableOutput(complaint(call, AMD_SMI))
     for gpu, row in rows:
         listed = row.get("process_list")
         for entry in listed if isinstance(listed, list) else ():
-            info = smi.part(entry, "process_info") if isinstance(entry, dict) else {}
-            pid = smi.number(info.get("pid"))
+            info = part(entry, "process_info") if isinstance(entry, dict) else {}
+            pid = number(info.get("pid"))
             if pid is not None:  # otherwise the tool says in words that there is no process
-                memory = smi.part(info, "memory_usage").get("vram_mem", info.get("mem_usage"))
-                yield AmdProcess(gpu, pid, _base(smi.text(info.get("name"))), _in_megabytes(memory))
+                memory = part(info, "memory_usage").get("vram_mem", info.get("mem_usage"))
+                yield AmdProcess(gpu, pid, _base(text(info.get("name"))), _in_megabytes(memory))
 
 
 def _in_megabytes(value: object) -> int | None:
     """{"value": 2353860608, "unit": "B"} -> 2244; any memory at all counts as at least 1."""
-    found = smi.number(value)
+    found = number(value)
     unit = value.get("unit") if isinstance(value, dict) else "B"
     if found is None:
         return None
@@ -177,7 +189,7 @@ def _in_megabytes(value: object) -> int | None:
 
 def _of_rocm_smi(call: ToolCall) -> Iterator[AmdProcess]:
     """ "PID28389": "llama-server, 1, 2353860608, 11011, 0": name, GPUs, memory, SDMA, occupancy."""
-    for key, value in smi.system(call).items():
+    for key, value in system(call).items():
         pid = re.fullmatch(r"PID(\d{1,10})", key)
         words = [word.strip() for word in value.split(",")] if isinstance(value, str) else []
         if pid and len(words) >= 5:
@@ -188,7 +200,7 @@ def _base(name: str) -> str:
     return name.rpartition("/")[2]
 
 
-AMD_PROCESSES = smi.asked("amd-processes", 10, _processes, "process --general", "--showpids", partial=False)
+AMD_PROCESSES = asked("amd-processes", 10, _processes, "process --general", "--showpids", partial=False)
 
 
 def _order(capture: Capture) -> tuple[str, ...]:
@@ -211,42 +223,40 @@ _VIOLATIONS = SLOWDOWNS["amd"]
 
 
 def _paces(capture: Capture) -> Mapping[int, DevicePace]:
-    call, tool = smi.answer(capture)
-    if tool == smi.ROCM_SMI:
-        raise UnreadableOutput(f"{smi.ROCM_SMI} does not say which process is on which GPU")
-    held = next((c for c in calls(capture.stdout, smi.AMD_SMI) if c.key == "throttle" and c.rc == 0), None)
+    call, tool = answer(capture)
+    if tool == ROCM_SMI:
+        raise UnreadableOutput(f"{ROCM_SMI} does not say which process is on which GPU")
+    held = next((c for c in calls(capture.stdout, AMD_SMI) if c.key == "throttle" and c.rc == 0), None)
     throttles = {}
     if held is not None:
         with suppress(UnreadableOutput):
-            throttles = {gpu: smi.part(row, "throttle") for gpu, row in smi.by_gpu(held)}
-    found = {gpu: _pace(row, throttles.get(gpu, {})) for gpu, row in smi.by_gpu(call)}
+            throttles = {gpu: part(row, "throttle") for gpu, row in by_gpu(held)}
+    found = {gpu: _pace(row, throttles.get(gpu, {})) for gpu, row in by_gpu(call)}
     if not found:
         raise UnreadableOutput(complaint(call, tool))
     return found
 
 
-def _pace(row: smi.Row, throttle: smi.Row) -> DevicePace:
-    clocks = [
-        smi.part(smi.part(row, "clock"), name) for name in smi.part(row, "clock") if name.startswith("gfx_")
-    ]
-    running = [mhz for each in clocks if (mhz := smi.number(each.get("clk"))) is not None]
-    most = [mhz for each in clocks if (mhz := smi.number(each.get("max_clk"))) is not None]
-    reasons = [words for name, words in _VIOLATIONS.items() if smi.text(throttle.get(name)) == "ACTIVE"]
-    power = smi.part(row, "power")
-    if not reasons and smi.text(power.get("throttle_status")) == "THROTTLED":
+def _pace(row: Row, throttle: Row) -> DevicePace:
+    clocks = [part(part(row, "clock"), name) for name in part(row, "clock") if name.startswith("gfx_")]
+    running = [mhz for each in clocks if (mhz := number(each.get("clk"))) is not None]
+    most = [mhz for each in clocks if (mhz := number(each.get("max_clk"))) is not None]
+    reasons = [words for name, words in _VIOLATIONS.items() if text(throttle.get(name)) == "ACTIVE"]
+    power = part(row, "power")
+    if not reasons and text(power.get("throttle_status")) == "THROTTLED":
         reasons = ["throttled"]
     return DevicePace(
         # Partitions without work sleep: the fastest one shows how fast the GPU may run.
         max(running, default=None),
         max(most, default=None),
-        smi.number(power.get("socket_power")),
-        smi.number(smi.part(row, "temperature").get("hotspot")),
-        smi.number(smi.part(row, "usage").get("gfx_activity")),
+        number(power.get("socket_power")),
+        number(part(row, "temperature").get("hotspot")),
+        number(part(row, "usage").get("gfx_activity")),
         reasons=tuple(reasons),
     )
 
 
-AMD_PACE = smi.asked(
+AMD_PACE = asked(
     "amd-pace",
     10,
     _paces,

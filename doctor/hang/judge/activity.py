@@ -10,18 +10,9 @@ from doctor.hang.judge.position import stepped
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, busy, progress
 from doctor.hang.judge.rights import silent
 from doctor.hang.judge.waiting import kernel_function, storage, waits_for
-from doctor.live import threads
+from doctor.live import places, threads
 from doctor.live.collectives import collective_of
 from doctor.live.evidence import Frame, JobMember, Look
-from doctor.live.places import (
-    frames_of,
-    lines_of,
-    place_of,
-    short,
-    shown_frames,
-    user_frame,
-    user_index,
-)
 
 MOVED = 25_000
 """Bytes per second that count as work. It is low because a checkpoint may go to slow storage."""
@@ -49,7 +40,7 @@ _FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE}
 
 def doing(member: JobMember, helpers: Sequence[JobMember], apart: float, ranks: Ends = NONE) -> Activity:
     """What this process is doing. Its `helpers` may do its work. `ranks`: what its job's connections use."""
-    frames = frames_of(member.b) or frames_of(member.a)
+    frames = places.frames_of(member.b) or places.frames_of(member.a)
     if _loads(frames):
         return _loading(member, helpers, apart, ranks)
     own = _own(member, apart, ranks)
@@ -97,7 +88,7 @@ def _for_a_child(
 
 
 def _of_helper(helper: JobMember, apart: float, ranks: Ends) -> Activity:
-    frames = frames_of(helper.b) or frames_of(helper.a)
+    frames = places.frames_of(helper.b) or places.frames_of(helper.a)
     if operation := collective_of(frames):
         words = f"waits in {operation} for ranks of its own: RANK and WORLD_SIZE came from its parent"
         return Activity(Cause.CHILD, words)
@@ -120,9 +111,9 @@ def _waited_for(member: JobMember, children: Sequence[JobMember]) -> JobMember |
 
 def _of_child(child: JobMember, does: Activity, parent: JobMember, own: Activity) -> Activity:
     """The activity of a rank whose child stands still. `own`: what the rank itself waits for."""
-    frames = frames_of(child.b) or frames_of(child.a)
-    at = user_frame(frames)
-    where = f" in {short(at.name)}, {place_of(at)}" if at else ""
+    frames = places.frames_of(child.b) or places.frames_of(child.a)
+    at = places.user_frame(frames)
+    where = f" in {places.short(at.name)}, {places.place_of(at)}" if at else ""
     if does.cause is Cause.LOCK and not does.held and forked_with_lock(child, parent):
         does = replace(does, cause=Cause.FORK, words=FORKED)
     says = f"waits for its child {child.pid}, which {does.words}{where}"
@@ -134,8 +125,8 @@ def _of_child(child: JobMember, does: Activity, parent: JobMember, own: Activity
         words=says,
         unproved=does.unproved or own.unproved,
         certain=does.certain and not own.unproved,
-        place=place_of(at),
-        frames=shown_frames(frames),
+        place=places.place_of(at),
+        frames=places.shown_frames(frames),
         pid=child.pid,
     )
 
@@ -145,8 +136,8 @@ def _state_of(look: Look | None) -> str:
 
 
 def _own(member: JobMember, apart: float, ranks: Ends) -> Activity:
-    frames = frames_of(member.b) or frames_of(member.a)
-    imports = any(frame.file.startswith("<frozen importlib") for frame in frames[: user_index(frames)])
+    frames = places.frames_of(member.b) or places.frames_of(member.a)
+    imports = any(frame.file.startswith("<frozen importlib") for frame in frames[: places.user_index(frames)])
     did = progress(member, apart, ranks)
     enough = did.bytes > MOVED * max(apart, 1.0)
     if imports:
@@ -175,10 +166,10 @@ def _moves(frames: Sequence[Frame], did: Progress) -> str:
 
 def _computing(member: JobMember) -> Activity:
     """It is never proved that a computation has no end."""
-    stacks = [frames for look in member.looks if (frames := frames_of(look))]
+    stacks = [frames for look in member.looks if (frames := places.frames_of(look))]
     if any(_EVALUATES.search(frame.name) for frames in stacks for frame in frames):
         words = "computes: it may evaluate alone"
-    elif len({lines_of(frames) for frames in stacks}) > 1:
+    elif len({places.lines_of(frames) for frames in stacks}) > 1:
         words = "computes, and goes from line to line"
     elif len(stacks) > 1:
         words = f"computes, at the same line in {len(stacks)} looks"
@@ -192,7 +183,7 @@ def _computing(member: JobMember) -> Activity:
 def _loads(frames: Sequence[Frame]) -> bool:
     return any(
         frame.name.rpartition(".")[2] in _LOADS and any(part in frame.file for part in _LOADERS)
-        for frame in frames[: user_index(frames)]
+        for frame in frames[: places.user_index(frames)]
     )
 
 
@@ -211,17 +202,19 @@ def _loading(member: JobMember, helpers: Sequence[JobMember], apart: float, rank
         if locked and forked_with_lock(each, member):
             own[each.pid] = replace(own[each.pid], cause=Cause.FORK, words=FORKED)
     worker = min(at_work, key=lambda each: (own[each.pid].works, own[each.pid].unproved, each.pid))
-    frames = frames_of(worker.b) or frames_of(worker.a)
-    at = user_frame(frames)
-    where = f" in {at.name.rpartition('.')[2]}, {place_of(at)}" if at and not own[worker.pid].place else ""
+    frames = places.frames_of(worker.b) or places.frames_of(worker.a)
+    at = places.user_frame(frames)
+    where = (
+        f" in {at.name.rpartition('.')[2]}, {places.place_of(at)}" if at and not own[worker.pid].place else ""
+    )
     return Activity(
         Cause.FORK if own[worker.pid].cause is Cause.FORK else Cause.LOADER,
         f"{says}: worker {worker.pid} {own[worker.pid].words}{where}",
         works=own[worker.pid].works,
         unproved=own[worker.pid].unproved,
         certain=bool(frames),
-        place=place_of(at),
-        frames=shown_frames(frames),
+        place=places.place_of(at),
+        frames=places.shown_frames(frames),
         held=own[worker.pid].held,
         pid=worker.pid,
     )
@@ -238,7 +231,7 @@ def _state(worker: JobMember) -> Activity | None:
 
 def _idle_worker(worker: JobMember) -> bool:
     """Whether it waits for its rank to request data."""
-    frames = frames_of(worker.b) or frames_of(worker.a)
+    frames = places.frames_of(worker.b) or places.frames_of(worker.a)
     waits_there = {frame.name.rpartition(".")[2] for frame in frames[:4]} & _IDLE_WORKER
     loops = any(frame.name == "_worker_loop" for frame in frames)
     return _state(worker) is None and (bool(waits_there) or (bool(frames) and not loops))

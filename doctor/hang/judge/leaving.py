@@ -4,17 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from doctor.hang.judge.judgement import Activity, Cause
-from doctor.live import threads
+from doctor.live import places, threads
 from doctor.live.evidence import Frame, JobMember, Look, PythonThread
-from doctor.live.places import (
-    is_library,
-    main_thread,
-    place_of,
-    short,
-    shown_frames,
-    user_frame,
-    user_index,
-)
 
 _EXITS = {
     "_shutdown": "/threading.py",
@@ -26,8 +17,8 @@ _EXITS = {
 
 def leaves(frames: Sequence[Frame]) -> bool:
     """Whether the program of the main thread is over."""
-    outer = frames[-1] if frames and user_index(frames) == len(frames) else None
-    return outer is not None and _EXITS.get(short(outer.name), "\n") in outer.file
+    outer = frames[-1] if frames and places.user_index(frames) == len(frames) else None
+    return outer is not None and _EXITS.get(places.short(outer.name), "\n") in outer.file
 
 
 def leaving(own: Activity, member: JobMember) -> Activity:
@@ -37,23 +28,25 @@ def leaving(own: Activity, member: JobMember) -> Activity:
     if keeps is None:
         unproved = own.works or own.unproved
         return replace(own, cause=Cause.LEFT, words=f"{says}: it {own.words}", works=False, unproved=unproved)
-    at = user_frame(keeps.frames)
-    where = f"{short(at.name)}, {place_of(at)}" if at else "?"
+    at = places.user_frame(keeps.frames)
+    where = f"{places.short(at.name)}, {places.place_of(at)}" if at else "?"
     collective = any("torch/distributed/" in frame.file for frame in keeps.frames)
     return Activity(
         Cause.LEFT,
         f"{says}: its thread {keeps.name or keeps.tid} is in {where}",
         unproved=own.works or own.unproved or collective or bool(threads.gloo_groups(member.b)),
-        place=place_of(at),
-        frames=shown_frames(keeps.frames),
+        place=places.place_of(at),
+        frames=places.shown_frames(keeps.frames),
     )
 
 
 def _keeps(look: Look | None) -> PythonThread | None:
     """The thread that the main thread waits for, if one runs the user's code."""
-    main = main_thread(look)
+    main = places.main_thread(look)
     others = [one for one in (look.python if look else ()) if one is not main and one.frames]
-    return next((one for one in others if not all(is_library(frame.file) for frame in one.frames)), None)
+    return next(
+        (one for one in others if not all(places.is_library(frame.file) for frame in one.frames)), None
+    )
 
 
 def forked_with_lock(child: JobMember, parent: JobMember) -> bool:

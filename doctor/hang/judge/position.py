@@ -5,18 +5,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from doctor.hang.judge.judgement import RankStanding
-from doctor.live import threads
+from doctor.live import places, threads
 from doctor.live.collectives import NOTICES, WAITS, called_by, collective_of, in_backward, synchronises
 from doctor.live.evidence import Frame, JobMember, Look
-from doctor.live.places import (
-    WRAPPERS,
-    frames_of,
-    lines_of,
-    place_of,
-    shown_frames,
-    user_frame,
-    user_index,
-)
 from doctor.live.steps import made_step, step_of
 
 _MAY_WAIT = (
@@ -27,7 +18,7 @@ _MAY_WAIT = (
     "torch/distributed/tensor/",
     "torch/distributed/algorithms/",
     *("/deepspeed/", "accelerate/utils/operations.py"),
-    *WRAPPERS,
+    *places.WRAPPERS,
 )
 """These files call C++ code that may or may not wait in a collective."""
 
@@ -52,7 +43,7 @@ def standing(member: JobMember) -> RankStanding:
     """Where a rank stands by all looks. It is outside only if it is outside in the first and the last look
     and never inside between them.
     """
-    looks = [(_seen(look, member), frames_of(look)) for look in _all_looks(member)]
+    looks = [(_seen(look, member), places.frames_of(look)) for look in _all_looks(member)]
     (first, before), *middle, (last, now) = looks
     chosen = last if last.by or not first.by else first
     inside = chosen.inside
@@ -60,18 +51,22 @@ def standing(member: JobMember) -> RankStanding:
     if inside is False and not outside:
         inside = None
     frames = now or before
-    own = user_frame(frames)
+    own = places.user_frame(frames)
     crossed = {True, False} <= {seen.inside for seen, _ in looks}
     shown = pairwise((seen.inside, frames) for seen, frames in looks if frames)
-    ways = [one or two for (one, lines), (two, others) in shown if lines_of(lines) != lines_of(others)]
+    ways = [
+        one or two
+        for (one, lines), (two, others) in shown
+        if places.lines_of(lines) != places.lines_of(others)
+    ]
     return RankStanding(
         member=member,
         inside=inside,
         by=chosen.by,
         operation=chosen.operation,
-        place=place_of(own),
+        place=places.place_of(own),
         function=own.name if own else "",
-        frames=shown_frames(frames),
+        frames=places.shown_frames(frames),
         step=step_of(member.b),
         noticed=chosen.noticed,
         moved=stepped(member) or crossed or any(ways),
@@ -90,7 +85,7 @@ def stepped(member: JobMember) -> bool:
 def _seen(look: Look | None, member: JobMember) -> LookPosition:
     if look is None or look.state in ENDED:
         return LookPosition(None)
-    frames = frames_of(look)
+    frames = places.frames_of(look)
     if frames:
         return _by_stack(look, member, frames)
     return LookPosition(True, "threads", STORE) if _asks_store(member) else _by_threads(look)
@@ -117,7 +112,7 @@ def _by_threads(look: Look) -> LookPosition:
 
 
 def _by_stack(look: Look, member: JobMember, frames: Sequence[Frame]) -> LookPosition:
-    cut = user_index(frames)
+    cut = places.user_index(frames)
     library = frames[:cut]
     if any(frame.file.startswith("<frozen importlib") for frame in library):
         return LookPosition(False, "stack")

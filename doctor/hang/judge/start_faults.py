@@ -7,22 +7,13 @@ from posixpath import basename
 
 from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit, StartFault
+from doctor.live.jobs import starting
 from doctor.live.jobs.starters import Starter
-from doctor.live.jobs.starting import (
-    StartingJob,
-    Target,
-    address_of,
-    calls,
-    has_come,
-    most_common,
-    target_of,
-    unresolved,
-)
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges
 
 
-def faults(job: StartingJob, apart: float, unreached: Sequence[str]) -> Iterator[StartFault]:
+def faults(job: starting.StartingJob, apart: float, unreached: Sequence[str]) -> Iterator[StartFault]:
     """All faults, the one that explains the most first."""
     yield from _names(job)
     yield from _addresses(job)
@@ -37,9 +28,9 @@ def _named(each: Starter, cause: Cause, words: str) -> HangCulprit:
     return HangCulprit(None, each.host, None, cause, words)
 
 
-def _names(job: StartingJob) -> Iterator[StartFault]:
+def _names(job: starting.StartingJob) -> Iterator[StartFault]:
     """The name of the master, where it has no address."""
-    lost = [(each, why) for each in job.starters if (why := unresolved(job, each))]
+    lost = [(each, why) for each in job.starters if (why := starting.unresolved(job, each))]
     if lost:
         named = tuple(
             _named(
@@ -50,26 +41,28 @@ def _names(job: StartingJob) -> Iterator[StartFault]:
         yield StartFault(named, do=tuple(_address(job, [each for each, _ in lost])))
 
 
-def _address(job: StartingJob, whom: Sequence[Starter]) -> Iterator[str]:
+def _address(job: starting.StartingJob, whom: Sequence[Starter]) -> Iterator[str]:
     """The option to give, if it is known where the others meet."""
     head = job.head
     home = head.host if head else ""
     if not home:
         known = [
-            str(t.host) for each in job.starters if (t := target_of(job, each)) and not t.itself and t.host
+            str(t.host)
+            for each in job.starters
+            if (t := starting.target_of(job, each)) and not t.itself and t.host
         ]
-        home = most_common(known) if known else ""
+        home = starting.most_common(known) if known else ""
     if not home:
         return
-    option, address = whom[0].launcher.options.spelled("master_addr"), address_of(job.host(home))
+    option, address = whom[0].launcher.options.spelled("master_addr"), starting.address_of(job.host(home))
     if whom[0].master.said.endswith("rdzv_endpoint"):
         option, address = whom[0].launcher.options.spelled("rdzv_endpoint"), f"{address}:{job.port}"
     why = f", an address of {home}" + (", which has node rank 0" if head else "")
     yield f"start it on {fold([each.host for each in whom])} with {option.replace('_', '-')}={address}{why}"
 
 
-def _addresses(job: StartingJob) -> Iterator[StartFault]:
-    targets = [(each, target) for each in job.starters if (target := target_of(job, each))]
+def _addresses(job: starting.StartingJob) -> Iterator[StartFault]:
+    targets = [(each, target) for each in job.starters if (target := starting.target_of(job, each))]
     head, complete = job.head, len(job.starters) >= job.nodes
     found = {str(target) for _, target in targets}
     if len(targets) == len(job.starters) > 1 and len(found) == 1:
@@ -88,12 +81,12 @@ def _addresses(job: StartingJob) -> Iterator[StartFault]:
         yield _wrong(job, [each for each, _ in wrong], [_calls(job, *one, right) for one in wrong])
 
 
-def _wrong(job: StartingJob, whom: list[Starter], words: Sequence[str]) -> StartFault:
+def _wrong(job: starting.StartingJob, whom: list[Starter], words: Sequence[str]) -> StartFault:
     named = tuple(_named(each, Cause.ADDRESS, said) for each, said in zip(whom, words, strict=True))
     return StartFault(named, lasts=True, do=tuple(_address(job, whom)))
 
 
-def _right(job: StartingJob, targets: Sequence[tuple[Starter, Target]]) -> str:
+def _right(job: starting.StartingJob, targets: Sequence[tuple[Starter, starting.Target]]) -> str:
     """The host that they should call: that of node rank 0 if somebody calls it, else the one of most."""
     head = job.head
     others = [str(target) for each, target in targets if each is not head]
@@ -103,7 +96,7 @@ def _right(job: StartingJob, targets: Sequence[tuple[Starter, Target]]) -> str:
     return votes[0][0] if votes and (len(votes) == 1 or votes[0][1] > votes[1][1]) else ""
 
 
-def _calls(job: StartingJob, each: Starter, target: Target, right: str) -> str:
+def _calls(job: starting.StartingJob, each: Starter, target: starting.Target, right: str) -> str:
     if target.itself:
         return f"has a {job.name} that calls {target.address}, which is {each.host} itself"
     where = f"{target.host} ({_place(each)})" if target.host else _place(each)
@@ -114,7 +107,7 @@ def _place(each: Starter) -> str:
     return f"{each.master.address}:{each.master.port}"
 
 
-def _ports(job: StartingJob) -> Iterator[StartFault]:
+def _ports(job: starting.StartingJob) -> Iterator[StartFault]:
     right = job.port
     wrong = [each for each in job.starters if each.master.port != right]
     if wrong:
@@ -132,7 +125,7 @@ def _ports(job: StartingJob) -> Iterator[StartFault]:
         yield StartFault(named, lasts=True, do=(do,))
 
 
-def _missing(job: StartingJob) -> list[int]:
+def _missing(job: starting.StartingJob) -> list[int]:
     """Numbers of launchers that nobody has."""
     if any(each.node is None for each in job.starters):
         return []
@@ -144,7 +137,7 @@ def _nobody_has(numbers: Sequence[int]) -> str:
     return f"nobody has node rank{several} {', '.join(ranges(tuple(numbers))[:8])}" if numbers else ""
 
 
-def _numbers(job: StartingJob) -> Iterator[StartFault]:
+def _numbers(job: starting.StartingJob) -> Iterator[StartFault]:
     """Two launchers with one number."""
     of: dict[int, list[Starter]] = {}
     for each in job.starters:
@@ -160,9 +153,9 @@ def _numbers(job: StartingJob) -> Iterator[StartFault]:
             yield StartFault(named, lasts=True, do=(f"{do}: {rest}" if rest else do,))
 
 
-def _not_there(job: StartingJob, apart: float) -> Iterator[StartFault]:
+def _not_there(job: starting.StartingJob, apart: float) -> Iterator[StartFault]:
     """Launchers that do not wait for the others yet, while others do."""
-    late = [each for each in job.starters if has_come(each) is False]
+    late = [each for each in job.starters if starting.has_come(each) is False]
     if not late or len(late) == len(job.starters):
         return
     does = [(each, doing(each.member, (), apart)) for each in late]
@@ -178,7 +171,7 @@ def _not_there(job: StartingJob, apart: float) -> Iterator[StartFault]:
     )
 
 
-def _absent(job: StartingJob, unreached: Sequence[str]) -> Iterator[StartFault]:
+def _absent(job: starting.StartingJob, unreached: Sequence[str]) -> Iterator[StartFault]:
     lacking = job.nodes - len(job.starters)
     if lacking < 1 or len({each.node for each in job.starters} - {None}) not in (0, len(job.starters)):
         return
@@ -188,7 +181,7 @@ def _absent(job: StartingJob, unreached: Sequence[str]) -> Iterator[StartFault]:
     may_be = [host.host for host in free if job.user in host.may_be]
     do = "start the missing one" + (": with the same arguments" if numbers else "")
     commands = tuple(_line(job.starters[0], number) for number in numbers[:4]) or (_line(job.starters[0]),)
-    called = [each for each in job.starters if (t := target_of(job, each)) and not t.host]
+    called = [each for each in job.starters if (t := starting.target_of(job, each)) and not t.host]
     if unreached or may_be or called or len(free) != lacking:
         why = f"{fold(unreached)} did not answer" if unreached else ""
         if called and not why:
@@ -223,12 +216,13 @@ def _line(like: Starter, number: int | None = None) -> str:
     return shlex.join(made) + " ..."
 
 
-def _unreachable(job: StartingJob) -> Iterator[StartFault]:
+def _unreachable(job: starting.StartingJob) -> Iterator[StartFault]:
     """Launchers whose first packet to the port of the rendezvous stays without an answer."""
     lost = [
         (each, one)
         for each in job.starters
-        if (one := calls(each, each.member.b, "SYN-SENT")) and calls(each, each.member.a, "SYN-SENT")
+        if (one := starting.calls(each, each.member.b, "SYN-SENT"))
+        and starting.calls(each, each.member.a, "SYN-SENT")
     ]
     if not lost:
         return

@@ -1,4 +1,4 @@
-"""Judges the numbers of a run, and leaves out charges that only follow from others.
+"""Judges the numbers of a run (who was NaN first, too), and leaves out charges that only follow from others.
 
 The first deviation counts. What comes after it in the same cell may be its consequence, and is left out,
 unless it is a fact about one rank that no other rank can cause.
@@ -9,19 +9,71 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from doctor.model import Evidence, Severity
-from doctor.smoke.judge.cells import without
-from doctor.smoke.judge.charge import SmokeCharge
+from doctor.smoke.judge.cells import Cell, cells, everybody, without
+from doctor.smoke.judge.charge import SmokeCharge, worded
 from doctor.smoke.judge.collective import judge_collective
 from doctor.smoke.judge.corruption import judge_corruption
 from doctor.smoke.judge.desync import judge_desync
 from doctor.smoke.judge.links import judge_links
 from doctor.smoke.judge.loss import judge_loss
 from doctor.smoke.judge.masks import judge_masks
-from doctor.smoke.judge.nan import judge_nan
 from doctor.smoke.judge.speed import judge_speed
 from doctor.smoke.judge.streams import judge_streams
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import SmokePlan, SmokeResult
+
+BLOWN_UP = 3.0
+"""A loss that first grew to more than this many times its beginning became NaN by divergence."""
+
+
+def judge_nan(result: SmokeResult) -> Iterator[SmokeCharge]:
+    """Charges for the first NaN: `finite` is about a rank's values before they are summed over replicas."""
+    for cell in cells(result):
+        steps = [(place, said) for place in cell.places for said in cell.steps(place).values()]
+        bad = [(said.step, place) for place, said in steps if not said.finite]
+        if not bad:
+            continue
+        first = min(bad)[0]
+        places = [place for step, place in bad if step == first]
+        losses = [(said.step, said.loss) for _, said in steps if said.loss is not None]
+        began = max((loss for step, loss in losses if step == 0), default=0.0)
+        highest = max((loss for step, loss in losses if step <= first), default=0.0)
+        blown_up = began > 0 and highest > BLOWN_UP * began
+        charge = _nan_charge(cell, first, places)
+        if blown_up or len(places) == len(cell.places):
+            why = ", after growing without bound" if blown_up else " on all ranks at once"
+            everyone = replace(
+                charge, summary=f"the loss or gradient is NaN or infinite at step {first}{why}"
+            )
+            yield everybody(result, everyone, cell)
+            continue
+        yield from _by_replica(cell, charge, places)
+
+
+def _by_replica(cell: Cell, charge: SmokeCharge, places: list[int]) -> Iterator[SmokeCharge]:
+    """One charge for each replica: tensor-parallel peers pass NaN on to each other in the same step."""
+    for dp in range(cell.shape.dp):
+        mine = [place for place in places if cell.shape.dp_of(place) == dp]
+        if len(mine) == 1:
+            yield replace(charge, ranks=cell.numbers(mine))
+        elif mine:
+            yield replace(charge, ranks=cell.numbers(mine), undecided=True, kind="nan-replica")
+
+
+def _nan_charge(cell: Cell, first: int, places: list[int]) -> SmokeCharge:
+    lines = []
+    for place in cell.places[:32]:
+        said = cell.steps(place).get(first)
+        if said:
+            state = "finite" if said.finite else "not finite"
+            lines.append(f"{cell.name(place)}: own loss and gradient {state} at step {first}")
+    return SmokeCharge(
+        *worded("nan", step=first),
+        victims=cell.numbers(set(cell.places) - set(places)),
+        step=first,
+        evidence=(Evidence("ranks", "\n".join(lines)),),
+    )
+
 
 Moment = tuple[int, float, int]
 """Phase, step, and the place within the step."""

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from doctor.errors import UnreadableOutput
 from doctor.firewall import RuleTable, combine, parse_iptables_save, parse_nft
-from doctor.firewall.nft_devices import parse_devices
+from doctor.firewall.nft import parse_devices
 from tests.support.cases import cases, from_cases
 from tests.support.firewall import EPHEMERAL, decide
 from tests.support.paths import ROOT

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from doctor.logs.reading.wrapped import whole, width_of
+from doctor.logs.reading.window import whole, width_of
 from tests.support.cases import from_cases
 from tests.support.fault_logs import pasted
 

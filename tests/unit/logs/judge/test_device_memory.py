@@ -1,6 +1,6 @@
 """The numbers in an allocator's message say whether the process itself holds the memory."""
 
-from doctor.logs.judge.device_memory import held_by_others
+from doctor.logs.judge.blame import held_by_others
 from tests.support.cases import cases
 
 

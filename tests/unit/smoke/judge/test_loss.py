@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from doctor.model import Confidence
 from doctor.smoke.judge.charge import SmokeCharge
 from doctor.smoke.judge.curve import expected, least_of
-from doctor.smoke.judge.data import judge_data
+from doctor.smoke.judge.data import judge_data, judge_nan
 from doctor.smoke.judge.loss import judge_loss, loss_summary
-from doctor.smoke.judge.nan import judge_nan
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import SmokeResult

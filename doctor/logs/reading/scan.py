@@ -52,7 +52,7 @@ MOST_AFTER = 40
 BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch's prefix of an uncaught exception."""
-_OF_MPIRUN = re.compile(r"Primary job |(?:mpirun|mpiexec|prterun) (?:detected|noticed) |MPI_ABORT was ")
+_OF_MPIRUN = re.compile(r"Primary job |[a-z]+ (?:detected|noticed) that |MPI_ABORT was ")
 """How mpirun begins a message about an end, below a line of dashes."""
 MOST_SEARCHED = 200
 """The most lines of one file whose neighbours are searched for values."""

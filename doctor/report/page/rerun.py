@@ -64,8 +64,8 @@ def verify(report: Report, finding: Finding) -> str:
         return way.typed(training, report.plan.names, strict, whole=True, job=True)
     alone = finding.check in report.checks.of_one_host and finding.hosts
     hosts = [name for name in report.plan.names if not alone or name in finding.hosts]
-    meant = _MEANT.search(finding.summary)
-    hosts = list(dict.fromkeys(meant[1] if meant and name in finding.hosts else name for name in hosts))
+    if meant := _MEANT.search(finding.summary):
+        hosts = list(dict.fromkeys(meant[1] if name in finding.hosts else name for name in hosts))
     named = report.run.exam == DEFAULT_EXAM or any(option[0] == "--exam" for option in way.asked)
     exam = () if named else (("--exam", report.run.exam),)
     options = (("--only", finding.check), *exam, *strict)

@@ -12,8 +12,6 @@ TRIGGERS = (
     *(b"Killed", b"Aborted", b"Terminated", b"Illegal instruction", b"Floating point exception"),
     *(b"Segmentation fault", b"Bus error", b"core dumped", b"NCCL WARN", b"[E", b"zsh: ", b"killed "),
     *(b"segmentation fault", b"terminated by signal", b"panicked at", b": not found", b"  Exit ", b"^C"),
-    *(b"xit code", b"xit status", b"xit_status=", b"ited with code", b"ited by signal", b"Read-only file"),
-    *(b"Host is down", b"Stale file handle", b"Input/output error", b"Disk quota exceeded"),
     *(word.encode() for word in ("错误", "已杀死", "已终止", "已放弃", "已中止")),
 )
 
@@ -46,8 +44,7 @@ _STARTS = re.compile(
     rf"|\[\d{{1,3}}\](?:[+-]| {{1,3}}[+-])? {{1,4}}(?:\d{{1,9}} {{1,3}})?{_ENDS}\s"
     rf"|zsh: {_ENDS}|fish: .{{1,300}} terminated by signal SIG|(?:.{{0,200}}\s)?\^C\s{{0,9}}$"
     r"|Exception in thread \"|thread '.{0,80}' (?:\(\d{1,9}\) )?panicked at "
-    r"|[\w./-]{1,80}: (?:\d{1,6}: )?(?:\S{1,80}: ){1,2}not found\s{0,9}$"
-    r"|.{0,600}[\]\\|/] ?(?:Terminated|Killed)\s{0,9}$"
+    r"|[\w./-]{1,80}: (?:\d{1,6}: )?\S{1,80}: not found\s{0,9}$"
     r"|(?:error|fatal(?: error| python error)?|panic)\b ?[:!](?! *[-+.\d])"
     r"|fatal error|segmentation fault|bus error"
     r"|Error executing job with overrides|make(?:\[\d{1,3}\])?: \*\*\* "
@@ -66,9 +63,7 @@ _FAILED = re.compile(
     r"|(?:RESOURCE_EXHAUSTED|Resource exhausted|DEADLINE_EXCEEDED|UNAVAILABLE|DATA_LOSS): "
     r"|\bWTERMSIG [1-9]"
     r"|(?:Network is unreachable|No route to host|Connection refused|Connection reset by peer"
-    r"|No space left on device|Cannot allocate memory|Read-only file system|Host is down|Stale file handle"
-    r"|Input/output error|Disk quota exceeded)\W{0,9}$"
-    r"|\b[Ee]xit(?:ed with)?[ _](?:exit )?(?:code|status)s?[:= ]{1,3}[1-9]|\b[Ee]xited by signal \d"
+    r"|No space left on device|Cannot allocate memory)\W{0,9}$"
 )
 """The program's own word, a status of gRPC, the end of a step of Slurm, and the errors of Linux."""
 _VALUE = re.compile(r"0x[0-9a-fA-F]+|\d+")

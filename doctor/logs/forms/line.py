@@ -33,7 +33,7 @@ _REQUEST = re.compile(r"\bserving(?:_\w{1,40})?\.py:")
 """The files of vLLM's server that report a bad request."""
 _RAY = re.compile(
     rf"\[{DATED} (?P<level>[DIWECF]) (?P<pid>\d{{1,9}}) \d{{1,9}}\] (?:\(\w{{1,40}}\) )?"
-    r"(?:[\w./-]{1,200}:\d{1,6}: {0,2})?"
+    r"(?:[\w./-]{1,200}:\d{1,6}: ?)?"
 )
 _TAG = re.compile(r"\[rank(?P<rank>\d{1,6})\] ?")
 _AHEAD = 120

@@ -47,11 +47,10 @@ _GREP = re.compile(
 """What grep puts in front of a line: a file and a number, with colons or, for a neighbour, hyphens."""
 _LABEL = re.compile(r" {0,4}(?P<task>\d{1,6}): ")
 _NO_TASK = re.compile(
-    r" {0,4}\d{1,6}: (?:srun: |Test command: |Working Directory: |Test timeout computed to be: "
-    r"|\[(?:==========|----------| RUN      )\] )"
+    r" {0,4}\d{1,6}: (?:srun: |Test command: |Working Directory: |Test timeout computed to be: )"
 )
 """srun labels the lines of tasks, and never its own: the label is of another program, such as ctest."""
-_OWN_RANK = re.compile(r"\[rank(\d{1,6})\]|\(rank (\d{1,6}) in comm 0\)|\brank (\d{1,6}) of \d")
+_OWN_RANK = re.compile(r"\[rank(\d{1,6})\]|\(rank (\d{1,6}) in comm 0\)")
 _BRACKET = re.compile(r"\[(?P<task>\d{1,6})\] ")
 _NUMBERED_NAME = r"[A-Za-z][\w.-]{0,60}[-_]\d{1,4}"
 _AHEAD = re.compile(

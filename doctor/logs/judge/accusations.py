@@ -3,7 +3,6 @@
 import re
 from collections import defaultdict
 
-from doctor.logs.judge.attribution import TELL_OF_RANKS
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
@@ -11,7 +10,7 @@ from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import MOST_RANKS, Key, key, numbers
 from doctor.logs.judge.words import MOST, told, who
-from doctor.logs.model import LogLine, Party
+from doctor.logs.model import Form, LogLine, Party
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 
@@ -54,13 +53,14 @@ def accused(case: LogCase) -> LogBlame | None:
         why = "if one worker ends, the launcher ends the others, and its output says which was the first"
         says = f"all workers stopped without a word; the scheduler missed {who(parties)} first"
         return LogBlame(says, (), tuple(events), Confidence.SUSPECT, (why,))
-    last = last_words(case, events[0])
-    how += [f'before it the log says "{line.text.strip()[:MOST_WORDS]}"' for line in last]
+    last = _last_words(case, events[0])
+    if last:
+        how.append(f'before it the log says "{last.text.strip()[:MOST_WORDS]}"')
     says = told(parties, events[0], events[1:]) + ("" if decided else UNDECIDED)
     sure = Confidence.STRONG if decided else Confidence.SUSPECT
     if decided and most > 1 and not complain and not case.missing:
         sure = Confidence.CERTAIN
-    return LogBlame(says, parties, tuple(events), sure, tuple(how), last)
+    return LogBlame(says, parties, tuple(events), sure, tuple(how), (last,) if last else ())
 
 
 def _all_fell_silent(case: LogCase) -> bool:
@@ -81,13 +81,13 @@ def _one_list(events: list[Event]) -> bool:
     return len({file for file, _ in places}) == 1 and max(numbers) - min(numbers) < len(numbers)
 
 
-def last_words(case: LogCase, event: Event) -> tuple[LogLine, ...]:
+def _last_words(case: LogCase, event: Event) -> LogLine | None:
     """The last complaint above a launcher's line that names a rank which ended; it may tell why."""
-    if event.line.form not in TELL_OF_RANKS:
-        return ()
+    if event.line.form is not Form.MPI:
+        return None
     file, number = event.line.file, event.line.number
     above = [line for _, line in case.odd if line.file == file and line.number < number]
-    return tuple(sorted(above, key=lambda line: line.number)[-1:])
+    return max(above, key=lambda line: line.number, default=None)
 
 
 def absent(case: LogCase) -> LogBlame | None:

@@ -11,9 +11,6 @@ FIRST_FAILURE = "torchrun-first"
 """The symptom of torchrun's table that names the rank that failed first on its host."""
 _OF_PROGRAM = {Form.PYTHON, Form.PLAIN}
 """Forms of what a rank itself prints."""
-TELL_OF_RANKS = {Form.MPI, Form.SLURM}
-"""Forms of launchers whose lines name the rank that ended with an error."""
-_NAMED = {SuspectKind.LEFT, SuspectKind.NAMES}
 _ENDED = {SuspectKind.LEFT, SuspectKind.DIED}
 _LEFT_ALONE = {SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.AFTER}
 
@@ -29,23 +26,18 @@ def without_tasks(event: Event) -> Event:
 def attributed(
     events: list[Event], odd: list[tuple[Party, LogLine]]
 ) -> tuple[list[Event], list[tuple[Party, LogLine]]]:
-    """Attributes exceptions of unknown ranks to the rank that torchrun saw fail first, or that another
-    launcher saw end, if the file has only one such rank. A rank that others only left alone is not a cause.
+    """Attributes exceptions of unknown ranks to the rank that torchrun saw fail first, if the file has only
+    one such rank. A rank that others only left alone is not a cause.
     """
     alone: dict[str, set[Party]] = defaultdict(set)
-    """Those that launchers saw end with an error, if no table of torchrun is in the file."""
+    """The processes in torchrun's line about the first that failed, if its table is not in the file."""
     tables: dict[str, set[Party]] = defaultdict(set)
     for each in events:
         if each.id == FIRST_FAILURE and each.by.rank is not None:
             tables[each.line.file].add(each.by)
-    unsure = set[str]()
-    """Files of launchers that name a rank, whose exceptions count only as the last words of the program."""
     for each in events:
-        by_name = each.line.form in TELL_OF_RANKS and each.kind in _NAMED and each.ranks
-        by_torchrun = "failed (exitcode: " in each.line.text and each.kind in _ENDED
-        if (by_name or by_torchrun) and each.line.file not in tables:
+        if "failed (exitcode: " in each.line.text and each.kind in _ENDED and each.line.file not in tables:
             alone[each.line.file] |= set(each.who)
-            unsure |= {each.line.file} if by_name else set()
     tables |= alone
     first = {file: next(iter(ranks)) for file, ranks in tables.items() if len(ranks) == 1}
     nameless = [each for each in events if each.line.form is Form.PYTHON and each.by.rank is None]
@@ -69,8 +61,8 @@ def attributed(
         one = replace(rank, device=rank.device if device is None else device)
         return replace(each, by=one, who=(one,))
 
-    def writer(party: Party, line: LogLine) -> Party:
-        own = line.form is not Form.PYTHON or party.rank is not None
-        return party if own or not (line.final or line.file not in unsure) else first.get(line.file, party)
-
-    return list(map(known, events)), [(writer(party, line), line) for party, line in odd]
+    named = [
+        (first.get(line.file, party) if line.form is Form.PYTHON and party.rank is None else party, line)
+        for party, line in odd
+    ]
+    return list(map(known, events)), named

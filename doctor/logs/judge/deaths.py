@@ -160,9 +160,8 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
 
 
 def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
-    """Joins ranks that one line lists, and those of one of torchrun's tables: the one that failed first
-    stands for all whose logs do not say why they ended. If its entry is cut off,
-    those with the same exit code count as one suspect.
+    """Joins ranks of one of torchrun's tables: the one that failed first stands for all whose logs do not say
+    why they ended. If its entry is cut off, those with the same exit code count as one suspect.
     """
     first = {
         _table(case, case.first_failures[r], each): each
@@ -173,9 +172,7 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
     for each in deaths:
         entry = next((event for event in each.events if _ENTRY.match(event.line.text)), None)
         if each in first.values() or each.hard or each.exceptions or entry is None:
-            listed = each.head if not (each.hard or each.exceptions) else None
-            same = found.setdefault(id(listed.sighting) if listed else id(each), each)
-            same.who |= each.who
+            found[id(each)] = each
             continue
         table = _table(case, entry.line, each)
         head = first.get(table) or found.setdefault((table, exit_of(entry.sighting)), each)

@@ -7,7 +7,7 @@ from doctor.logs.judge.accusations import absent, accused, nobody_came
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import raised
-from doctor.logs.judge.event import OF_NOBODY, Event, explains
+from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.exceptions import own_exception
 from doctor.logs.judge.interruptions import interrupted
 from doctor.logs.judge.kernel_events import of_another_container
@@ -156,10 +156,9 @@ def _absent_or_linked(case: LogCase) -> LogBlame | None:
 
 
 def _scheduler(case: LogCase) -> LogBlame | None:
-    several = case.of(SuspectKind.SCHEDULER)
-    if not several:
+    events = case.of(SuspectKind.SCHEDULER)
+    if not events:
         return None
-    events = tuple(sorted(several, key=lambda one: not any(explains(one, each) for each in several)))
     head = events[0]
     how = []
     steps = {rank: step for rank, (step, _) in case.last_steps.items()}
@@ -187,9 +186,6 @@ def _only_consequences(case: LogCase) -> LogBlame | None:
     events = next(filter(None, several), None)
     if events is None:
         return None
-    echo = events[0].kind is SuspectKind.LEFT or events[0].sighting.symptom.family in OF_NOBODY
-    if echo and (own := own_exception(case)):
-        return replace(own, events=events)
     head = first_cause(events)
     told_why = (each for each in case.of(SuspectKind.CONFIRMS, SuspectKind.AFTER) if explains(each, head))
     head = next(told_why, head)

@@ -21,7 +21,7 @@ MOST_READY = 100_000
 """The most ranks that a list of those that are ready may imply."""
 OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
 """Forms of programs that write about ranks but are not ranks."""
-OF_NOBODY = {"schedulers", "supervisor"}
+_OF_NOBODY = {"schedulers", "supervisor"}
 """Families of symptoms whose lines no rank writes, whatever else its file holds."""
 _OF_OTHERS = {SuspectKind.NAMES, SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED}
 
@@ -82,7 +82,7 @@ def event_of(
     if kind is None or not _counts(sighting, file):
         return None
     line, taken = sighting.first, sighting.taken
-    of_nobody = sighting.symptom.family in OF_NOBODY
+    of_nobody = sighting.symptom.family in _OF_NOBODY
     by = Party(host=line.who.host) if of_nobody else writer(line)
     about = tuple(places.settled(each, None) for each in (*named(taken), *_not_ready(taken, file)))
     guilty = tuple(places.settled(each, None) for each in named(taken, "guilty_"))

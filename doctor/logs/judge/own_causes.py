@@ -5,8 +5,6 @@ An end that follows from another does not count, such as a kill after SIGTERM.
 
 from collections.abc import Iterable, Sequence
 
-from doctor.logs.judge.accusations import last_words
-from doctor.logs.judge.attribution import TELL_OF_RANKS
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import (
@@ -19,7 +17,6 @@ from doctor.logs.judge.deaths import (
 )
 from doctor.logs.judge.disagreement import disagreement, disagrees
 from doctor.logs.judge.event import Event, explains
-from doctor.logs.judge.exceptions import own_exception
 from doctor.logs.judge.kernel_events import of_another_container
 from doctor.logs.judge.kinds import SuspectKind, lacks_memory
 from doctor.logs.judge.parties import Key, covers, key
@@ -88,18 +85,7 @@ def _explains_death(reason: Suspect, death: Suspect) -> bool:
     if any(lacks_memory(each.sighting) for each in death.events):
         return False
     one = death.one
-    same = any(key(each) == key(one) or (one.rank is None and covers(one, each)) for each in reason.who)
-    return same or _of_one_of_them(reason, death)
-
-
-def _of_one_of_them(reason: Suspect, death: Suspect) -> bool:
-    """Whether an exception of an unknown rank stands above the launcher's line about ends with an error."""
-    why, end = reason.head, death.head
-    if why is None or end is None or why.overcome or end.line.form not in TELL_OF_RANKS:
-        return False
-    nameless = all(key(each)[0] == "file" for each in reason.who) and why.line.form is Form.PYTHON
-    before = why.line.file == end.line.file and why.line.number < end.line.number
-    return nameless and before and all(each.kind is SuspectKind.LEFT for each in death.events)
+    return any(key(each) == key(one) or (one.rank is None and covers(one, each)) for each in reason.who)
 
 
 def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlame:
@@ -107,7 +93,6 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     if head is not None and disagrees(head):
         return disagreement(case, suspect)
     how: list[str] = []
-    lines = tuple(suspect.exceptions)
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
@@ -126,13 +111,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         told_twice = f"{_reporters(suspect)} report a kill on this host"
         how.append(f"{told_twice}; their pids differ, as in a container")
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
-        own = own_exception(case)
-        if own and not own.who and own.lines[0].file == head.line.file:
-            says, lines = f"{says}; {own.says}", own.lines
-        else:
-            before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
-            how.append(", and ".join([*before, "no line that is known to be its own says why it ended"]))
-            lines = last_words(case, head)
+        before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
+        how.append(", and ".join([*before, "no line that is known to be its own says why it ended"]))
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
     others = case.left_alone - {key[1] for key in silent}
     if silent and others:
@@ -140,7 +120,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         does = "these do" if len(silent) > 1 else "this one does"
         how.append(f"{complain} of a lost connection or of waiting; {does} not")
     return LogBlame(
-        says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), lines,
+        says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
         nameless=head.kind is SuspectKind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
     )  # fmt: skip
 

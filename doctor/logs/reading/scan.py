@@ -52,8 +52,6 @@ MOST_AFTER = 40
 BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
 _UNCAUGHT = re.compile(r"\[rank\d{1,6}\]: ?$")
 """torch's prefix of an uncaught exception."""
-_OF_MPIRUN = re.compile(r"Primary job |[a-z]+ (?:detected|noticed) that |MPI_ABORT was ")
-"""How mpirun begins a message about an end, below a line of dashes."""
 MOST_SEARCHED = 200
 """The most lines of one file whose neighbours are searched for values."""
 _LOOKED = 20_000
@@ -455,8 +453,7 @@ class _Scanner:
         if facts.form is not Form.PYTHON or facts.record:
             return False
         below, prefix = window.around(start, end).below(), text[: facts.prefix]
-        end = next((place for place, line in enumerate(below) if _OF_MPIRUN.match(line)), len(below) + 1) - 1
-        return len(below) < MOST_AFTER and all(self._goes_on(line, prefix) for line in below[:end])
+        return len(below) < MOST_AFTER and all(self._goes_on(line, prefix) for line in below)
 
     def _goes_on(self, line: str, prefix: str) -> bool:
         own = line.removeprefix(prefix)

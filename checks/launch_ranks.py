@@ -529,7 +529,7 @@ def _node_ranks(names: LaunchNames) -> Iterator[Problem]:
         )
 
 
-_REFUSED = {"nnodes": r"(?!\d+(?::\d+)?$).*", "nproc_per_node": r"0+|-.*|\d+\D.*"}
+_REFUSED = {"nnodes": r"(?!\d+(?::\d+)?$)[\d-].*", "nproc_per_node": r"0+|-.*|\d+\D.*"}
 """Options of torchrun, and the values that are no number of hosts or ranks for it."""
 
 
@@ -538,7 +538,7 @@ def _not_numbers(names: LaunchNames) -> Iterator[Problem]:
         agent = launcher(process)
         for name, refused in _REFUSED.items() if agent and agent.launcher.options.variables else ():
             number = agent.setting(name) if agent else None
-            if number and re.fullmatch(refused, number.text):
+            if number and re.fullmatch(refused, number.text.strip()):
                 yield names.problem(
                     [process],
                     number.said,

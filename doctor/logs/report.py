@@ -15,7 +15,7 @@ from doctor.logs.explanation import (
     why_unknown,
 )
 from doctor.logs.loss.drawing import drawing
-from doctor.logs.model import LogCause, LogFile, LogLine, LogOutcome
+from doctor.logs.model import LogCause, LogFile, LogLine, LogOutcome, Role
 from doctor.logs.naming import LONG, short_names
 from doctor.logs.reading.stacks import own_frame
 from doctor.logs.search import read_instead
@@ -195,7 +195,8 @@ def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = 
 def _where_raised(charge: LogCause) -> Iterator[Row]:
     """The command that shows the place in the program where the exception was raised."""
     line = _raised(charge)
-    if line and (place := own_frame(line.frames)):
+    several = {each.frames for each in charge.lines if each.frames} - {line.frames if line else ()}
+    if line and not several and "SyntaxError" not in line.text and (place := own_frame(line.frames)):
         file, number = place
         hosts = sorted({who.host for who in charge.who if who.host})
         where = f"type on {hosts[0]}:" if hosts else "type where the program is:"
@@ -241,10 +242,13 @@ def _parts(explained: Explanation, quotes: _Quotes) -> Iterator[Part]:
 
 
 def _story(explained: Explanation) -> Iterator[tuple[str, str]]:
-    """The time line. What all else followed from is its first line, also if the time of that is not known."""
+    """The time line. What all else followed from is its first line, also if the time of that is not known:
+    who only waited, or lost somebody, did not begin it.
+    """
     found = explained.conclusion
-    roots = explained.roots if found.outcome is LogOutcome.NAMED else ()
-    causes = (headline(found.charges[root]).split("; ")[0] for root in roots)
+    roots = [found.charges[root] for root in explained.roots if found.outcome is LogOutcome.NAMED]
+    sure = [each for each in roots if each.role is Role.ROOT and each.confidence is not Confidence.SUSPECT]
+    causes = (headline(each).split("; ")[0] for each in sure if not each.says.startswith("unknown who"))
     timed = [says for at, says in found.story if at is not None]
     first = [cause for cause in causes if not any(says.startswith(cause) for says in timed)]
     yield from (("first", cause) for cause in first)

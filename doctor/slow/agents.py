@@ -1,23 +1,65 @@
-"""The agents of `doctor slow` for the controller: those of `doctor hang`, which also take samples."""
+"""The agents of `doctor slow`: those of `doctor hang`, which also take samples, and what they send."""
 
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
 
 from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
-from doctor.agents.session import RemoteAgent
+from doctor.agents.session import Bye, Message, NoInterpreter, RemoteAgent
 from doctor.live.agents import HOME as LIVE_HOME
 from doctor.live.agents import NEEDS, LookAgents, LookHost
-from doctor.live.evidence import LONGEST_LIBRARY_TEXT
-from doctor.live.messages import ChildEnd
+from doctor.live.evidence import LONGEST_LIBRARY_TEXT, Count, Seconds
+from doctor.live.messages import ChildEnd, LiveMessage
 from doctor.live.redaction import clean, clean_frame
-from doctor.slow import evidence, messages
+from doctor.slow import evidence
 from doctor.slow.devices import SCRIPTS
+from doctor.slow.evidence import BusyProcess, DeviceText, Length, OwedAnswers, Profile, RankLink, RankSamples
 from doctor.text.redact import redact
 from doctor.transport import Script
+
+
+class RankMessage(Message, frozen=True, tag="rank"):
+    number: Count
+    rank: RankSamples
+
+
+class ProfileMessage(Message, frozen=True, tag="profile"):
+    number: Count
+    profile: Profile
+
+
+class DeviceMessage(Message, frozen=True, tag="devices"):
+    number: Count
+    devices: DeviceText
+
+
+class RoundEnd(Message, frozen=True, tag="round"):
+    """A round is over, and all of it was sent."""
+
+    number: Count
+    began: Seconds
+    seconds: Length
+    links: Annotated[tuple[RankLink, ...], msgspec.Meta(max_length=1_024)] = ()
+    busiest: Annotated[tuple[BusyProcess, ...], msgspec.Meta(max_length=16)] = ()
+    owed: Annotated[tuple[OwedAnswers, ...], msgspec.Meta(max_length=256)] = ()
+
+
+class Pong(Message, frozen=True, tag="pong"):
+    """Its steady clock."""
+
+    number: Count
+    at: Seconds
+
+
+SlowMessage = LiveMessage | RankMessage | ProfileMessage | DeviceMessage | RoundEnd | Pong
+DECODER: msgspec.json.Decoder[SlowMessage | NoInterpreter | Bye] = msgspec.json.Decoder(
+    SlowMessage | NoInterpreter | Bye
+)
+
 
 HOME = "doctor.slow.onhost"
 PINGS = 5
@@ -39,7 +81,7 @@ def slow_script(python: str | None = None, *, sudo: bool = False) -> Script:
     return by_sudo(script) if sudo else script
 
 
-_Sample = messages.RankMessage | messages.ProfileMessage | messages.DeviceMessage | messages.RoundEnd
+_Sample = RankMessage | ProfileMessage | DeviceMessage | RoundEnd
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +100,7 @@ class SlowHost(LookHost):
     ranks: dict[int, list[evidence.RankSamples]] = field(default_factory=dict)
     profiles: dict[int, list[evidence.Profile]] = field(default_factory=dict)
     devices: dict[int, list[evidence.DeviceText]] = field(default_factory=dict)
-    ends: dict[int, messages.RoundEnd] = field(default_factory=dict)
+    ends: dict[int, RoundEnd] = field(default_factory=dict)
     asked: list[int] = field(default_factory=list)
     """The rounds that it was asked for. It does one after the other, and may answer late."""
     over: int = 0
@@ -95,7 +137,7 @@ def _clean_devices(said: evidence.DeviceText) -> evidence.DeviceText:
 
 
 class SlowAgents(LookAgents):
-    decoder = messages.DECODER
+    decoder = DECODER
     kind = SlowHost
 
     def slow_hosts(self) -> list[SlowHost]:
@@ -145,9 +187,9 @@ class SlowAgents(LookAgents):
         over = time.monotonic() + plan.seconds + START + 2 * within
         self.await_all(min(over, self.until), _sampled, tell)
 
-    def take(self, host: LookHost, message: messages.SlowMessage, size: int) -> bool:
+    def take(self, host: LookHost, message: SlowMessage, size: int) -> bool:
         assert isinstance(host, SlowHost)
-        if isinstance(message, messages.Pong):
+        if isinstance(message, Pong):
             if message.number in host.pongs or message.number >= PINGS:
                 return False
             host.pongs[message.number] = message.at, time.monotonic()
@@ -163,18 +205,18 @@ class SlowAgents(LookAgents):
         number = message.number
         if number not in host.asked[host.over :] or number in host.ends:
             return False
-        if isinstance(message, messages.RankMessage):
+        if isinstance(message, RankMessage):
             known = {each.pid for each in host.ranks.setdefault(number, [])}
             if message.rank.pid not in host.members or message.rank.pid in known:
                 return False
             host.ranks[number].append(message.rank)
-        elif isinstance(message, messages.ProfileMessage):
+        elif isinstance(message, ProfileMessage):
             kept = host.profiles.setdefault(number, [])
             most = min(2 * len(host.members) + 1, evidence.MOST_PROFILES)
             if message.profile.pid not in host.members or len(kept) >= most:
                 return False
             kept.append(message.profile)
-        elif isinstance(message, messages.DeviceMessage):
+        elif isinstance(message, DeviceMessage):
             said = host.devices.setdefault(number, [])
             if len(said) >= evidence.MOST_DEVICES:
                 return False

@@ -25,11 +25,14 @@ def folder():
     """Where it unpacks itself; nobody else may have put anything there, since it is run."""
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     path = os.environ.get("SHIV_ROOT") or os.path.join(cache, "cluster-doctor")
+    path = os.path.abspath(os.path.expanduser(os.path.expandvars(path)))  # as shiv reads it
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         about = os.stat(path)
     except OSError as error:
         refuse(cannot_unpack(path, error.strerror))
+    if os.statvfs(path).f_flag & os.ST_NOEXEC:
+        refuse(cannot_unpack(path, "it is on a file system without programs (noexec)"))
     if about.st_uid != os.geteuid() or stat.S_IMODE(about.st_mode) & 0o022:
         refuse(cannot_unpack(path, "others can write there"))
     return path

@@ -27,7 +27,7 @@ def one_launch(lines: Sequence[ShellCommand]) -> tuple[list[ShellCommand], list[
     chosen = launching or ranks or bare or told[-1:] or last
     together: list[ShellCommand] = []
     for line in reversed(chosen):
-        if together and line.excludes(together[0]):
+        if together and _is_instead(line, together):
             continue
         if any(line.background and line.background == each.background for each in together):
             continue  # it has ended when that one starts
@@ -80,10 +80,17 @@ def _is_of_another_host(line: ShellCommand, other: ShellCommand) -> bool:
     return same and len(numbers) == 2 and all(number.isdecimal() for number in numbers)
 
 
+def _is_instead(line: ShellCommand, together: Sequence[ShellCommand]) -> bool:
+    """Whether it is started in place of the others: by the branches of a block, or by what two tests say if
+    it has a number of theirs. Between two tests much may change.
+    """
+    in_block = line.excludes(together[0], blocks=True)
+    return in_block or (line.excludes(together[0]) and _numbers(line) in map(_numbers, together))
+
+
 def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
-    """Whether a rank is started only after another one has ended."""
-    certain = before.line == rank.line or not (before.branches or rank.branches or before.apart)
-    return not before.background and certain and _numbers(before) != _numbers(rank)
+    """Whether a loop starts a rank only after the one before it has ended."""
+    return not before.background and before.line == rank.line and _numbers(before) != _numbers(rank)
 
 
 def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:

@@ -66,10 +66,13 @@ class ShellCommand:
     one_of_hosts: bool = False
     apart: bool = False
 
-    def excludes(self, other: ShellCommand) -> bool:
-        """Whether only one of the two is started, because they are in different branches."""
+    def excludes(self, other: ShellCommand, *, blocks: bool = False) -> bool:
+        """Whether only one of the two is started, because they are in different branches: of one block, or
+        also of blocks whose tests cannot both hold.
+        """
         mine = dict(self.branches)
-        return any(mine.get(choice, branch) != branch for choice, branch in other.branches)
+        asked = [each for each in other.branches if not (blocks and isinstance(each[0], str))]
+        return any(mine.get(choice, branch) != branch for choice, branch in asked)
 
 
 class ShellFlow(ShellState):

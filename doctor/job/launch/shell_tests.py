@@ -20,6 +20,8 @@ _NUMBERS: Mapping[str, Callable[[int, int], bool]] = {
 }
 _TURNED = {"!=": "==", "-ne": "==", "-ge": "-lt", "-gt": "-le", "-n": "-z"}
 """Signs, and those that say the opposite."""
+_CHANGES = re.compile(r"`|\$[(?]|\$\{?RANDOM|^-[ao]$")
+"""What another test may find changed, and several conditions in one."""
 _ASSIGNS = re.compile(r"\+\+|--|(?<![=!<>])=(?!=)")
 
 
@@ -67,7 +69,7 @@ def stated(words: Sequence[Word]) -> tuple[tuple[str, str], ...]:
     """What a test says of something unknown, as keys and values. Of two tests that have another value for one
     key, such as `[ $# -eq 2 ]` and `[ $# -eq 3 ]`, only one can hold.
     """
-    if not words or words[0].plain not in TESTS:
+    if not words or words[0].plain not in TESTS or any(map(_CHANGES.search, (word.raw for word in words))):
         return ()
     texts = [word.raw.strip("\"'") for word in words[1 : None if words[0].plain == "test" else -1]]
     yes = texts[:1] != ["!"]

@@ -60,14 +60,21 @@ class SlipsOf:
             known = command.launcher
             if known is None or known.outer or not known.options.abbreviated or command.inside:
                 continue
-            if command.options and not (command.program or command.partly or command.strange):
-                yield Slip("program", known.name, *self._place(rf"\b{known.name}\b"))
+            place = self._place(rf"\b{known.name}\b")
+            alone = not (command.program or command.partly or command.strange)
+            if command.options and alone and self._is_plain(place[0]):
+                yield Slip("program", known.name, *place)
             own = {full: called for full, called in known.options.values.items() if called}
             for name in command.strange:
                 like = "".join(get_close_matches(name, own, 1, _ALIKE_OPTION))
                 if like and own[like] not in command.options:
                     place = self._place("--" + re.escape(name).replace("_", "[_-]"))
                     yield Slip("option", f"--{name}", *place, like=f"--{like}")
+
+    def _is_plain(self, line: int) -> bool:
+        """Whether the shell fills in nothing there: a word that became empty leaves no trace."""
+        written = re.match(r"(?:.*\\\n)*.*", "\n".join(self._lines[max(line - 1, 0) :]))
+        return written is not None and not {"$", "`"} & {*written[0]}
 
     def _like(self, name: str) -> str:
         close = get_close_matches(name, self._set, max(len(self._set), 1), _ALIKE)

@@ -118,7 +118,7 @@ def desk(tmp_path: Path) -> Path:
     for name in ("run", "monday", "today"):
         save(recording(NAMES, command="check", heard=sick), tmp_path / f"{name}.json")
     (tmp_path / "hosts.yaml").write_text("hosts: ['node[1-4]']")
-    (waivers,) = [text for text in blocks(ROOT / "docs/fleet.md", "yaml") if "waivers:" in text]
+    (waivers,) = [text for text in blocks(ROOT / "docs/waivers.md", "yaml") if "waivers:" in text]
     (tmp_path / "waivers.yaml").write_text(waivers)
     (tmp_path / "accept.yaml").write_text("floors: [pair >= 1 Mbit/s]")
     for name, text in kept_runs().items():

@@ -76,10 +76,12 @@ class Warm:
 
         killer = threading.Timer(timeout, kill)
         killer.start()
-        with contextlib.suppress(BrokenPipeError), os.fdopen(feed, "wb") as written:
-            written.write(input.encode())
-        said = started.communicate()
-        killer.cancel()
+        try:
+            with contextlib.suppress(BrokenPipeError), os.fdopen(feed, "wb") as written:
+                written.write(input.encode())
+            said = started.communicate()
+        finally:
+            killer.cancel()
         if expired.is_set():
             raise subprocess.TimeoutExpired([NAME, *args], timeout, *(text.encode() for text in said))
         return subprocess.CompletedProcess([NAME, *args], started.wait(), *said)

@@ -134,7 +134,7 @@ def test_a_missing_fact_has_its_reason(shell: str) -> None:
 def test_a_slow_fact_that_cannot_be_stopped_loses_only_itself(
     shell: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("ask", "answer"):
+    for module in ("ask", "frames"):
         monkeypatch.setattr(f"doctor.probe.{module}.SLOW_LANE_SECONDS", 1)
     facts = [
         fact("dead", "setsid sleep 60 & exit", slow=True, timeout=70),  # no signal of the probe can reach it

@@ -69,7 +69,7 @@ def fold_findings(
         if result.status not in (model.Status.PASS, model.Status.SKIP):
             groups.setdefault(folder.key(result) or number, []).append(result)
     numbered = {str(number): group for number, group in enumerate(groups.values())}
-    linked = link_causes([folder.finding(id, group) for id, group in numbered.items()], checks)
+    linked = link_causes([folder.finding(name, group) for name, group in numbered.items()], checks)
     parts = {id(own): [*waive(_narrowed(own, each))] for each in linked for own in numbered[each.id]}
     made: dict[str, list[model.Finding]] = defaultdict(list)
     for each in linked:

@@ -25,6 +25,7 @@ LOOKS_AGAIN = from_cases(__file__, "LOOKS_AGAIN", dict[str, str])
 _OF_SHELL = {"do", "done", "then", "else", "fi", "{", "}", "!", "if", "while"}
 _WITH_VALUE = ("-F", "-l", "-J", "-p", "-i", "-o", "-u")
 _OPERATOR = re.compile(r"[();|&]+")
+_DIGITS = re.compile(r"(?<![a-z])\d+")  # not those of a program's name
 _REDIRECTION = re.compile(r"[|&]*[<>]+[|&]*")
 Words = list[str]
 FILTERS = ("ssh", "grep", "tail", "head")
@@ -119,7 +120,7 @@ def refused(lines: Iterable[str], also: Iterable[str] = VENDORS) -> list[str]:
 
 def assert_typable(text: str, also: tuple[str, ...] = VENDORS) -> None:
     """Of lines that differ in numbers, one is read."""
-    wrong = [why for line in typed_in(text) if (why := _why_not(re.sub(r"\d+", "7", line), also))]
+    wrong = [why for line in typed_in(text) if (why := _why_not(_DIGITS.sub("7", line), also))]
     assert not wrong, "\n".join(wrong)
 
 

@@ -33,8 +33,8 @@ def silence(evidence: LiveEvidence, job: RunningJob) -> tuple[bool, float | None
         for each in host.loose
         if each.user == user and each.received >= SHORT
     ]
-    known = {(scope, each.local, each.peer) for scope, each in ends}
-    ages = [each.last_received / 1000 for scope, each in ends if (scope, each.peer, each.local) in known]
+    known = {(network, each.local, each.peer) for network, each in ends}
+    ages = [each.last_received / 1000 for network, each in ends if (network, each.peer, each.local) in known]
     still = min(ages, default=None)
     if still is None or (still < MOVING and not all(threads.woken(rank.a, rank.b) for rank in job.ranks)):
         return False, None

@@ -137,7 +137,7 @@ def _by_hand(plan: SmokePlan, way: Way) -> tuple[str, ...]:
     address = plan.addresses.get(way[1]) or way[1]
     return (
         f"ssh {quote(way[0])} tracepath -n {quote(address)}",
-        f"iperf3 -c {quote(address)} -t 5    # on {way[0]}, while `iperf3 -s -1` runs on {way[1]}",
+        f"iperf3 -c {quote(address)} -t 5    # package iperf3, on {way[0]}; first on {way[1]}: iperf3 -s -1",
     )
 
 

@@ -139,8 +139,8 @@ docs: .venv-docs/.installed
 
 # Everything of a version, in release/VERSION/ (docs/releasing.md): wheel, sdist, single files, checksums, the list of what
 # is inside, the manual page, completions and the site. It refuses a tree that is not ready, and leaves nothing half-made.
-release: $(VENV)/.ready .venv-release/.installed
-	.venv-release/bin/python scripts/release.py $(BIN)/python
+release:
+	@$(PYTHON) scripts/release.py $(VENV)
 
 .venv-release/.installed: pyproject.toml scripts/venv
 	scripts/venv .venv-release

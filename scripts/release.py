@@ -1,40 +1,49 @@
 """`make release`: everything that belongs to a version, in release/VERSION/. It is all there, or nothing is.
 
-`release.py PYTHON`: that Python runs the tests of demos and docs. The version is that of doctor/__init__.py.
+`release.py VENV`: its Python runs the tests of demos and docs. The version is that of doctor/__init__.py.
 Wheel, sdist and single files are built twice and must be the same to the byte. The tag is made by hand:
-docs/releasing.md.
+docs/releasing.md. Any Python can run this: what it needs is installed once the tree is known to be ready.
 """
 
+import gzip
 import hashlib
 import os
 import re
+import signal
 import subprocess
 import sys
-import sysconfig
 import tarfile
 import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-TOOLS = Path(sysconfig.get_path("scripts"))
+TOOLS = ROOT / ".venv-release/bin"
 MACHINES = ("x86_64", "aarch64")
 SHELLS = ("bash", "zsh", "fish")
 CURRENT = ("tests/unit/test_readmes.py", "tests/unit/test_quoted_commands.py", "tests/process/test_demo.py")
 """The tests that fail if a demo or a command in the docs is behind."""
+WHEN = 315532800
+"""1980, the first day of a zip file: the time of every file inside."""
+OUTSIDE = {
+    "the disk is full": "No space left on device|os error 28",
+    "packages could not be fetched (is there a network?)": "Failed to fetch|[Ff]ailed to resolve|"
+    "NewConnectionError|error sending request|Could not find a version|No matching distribution",
+}
+"""What is not the fault of the tree, and what shows it in the words of the tools."""
 
 
 class Refusal(Exception):
     """Why there is no release, and what to do."""
 
 
-def main(tester: str) -> None:
+def main(venv: str) -> None:
     version = own_version()
     target = ROOT / "release" / version
     refuse_unready(version, target)
     target.parent.mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as folder:
         made = Path(folder) / version
-        make(made, version, tester)
+        make(made, version, venv)
         made.rename(target)
     print(f"{target.relative_to(ROOT)}: {', '.join(sorted(path.name for path in target.iterdir()))}")
 
@@ -56,29 +65,44 @@ def refuse_unready(version: str, target: Path) -> None:
         raise Refusal(f"{target.relative_to(ROOT)} is in the way: move it elsewhere.")
 
 
-def make(made: Path, version: str, tester: str) -> None:
-    step("demos and docs", tester, "-m", "pytest", "-q", *CURRENT)
+def make(made: Path, version: str, venv: str) -> None:
+    ready = (f"{venv}/.ready", ".venv-release/.installed", ".venv-docs/.installed")
+    step("packages", "make", "--no-print-directory", f"VENV={venv}", *ready)
+    step("demos and docs", ROOT / venv / "bin/python", "-m", "pytest", "-q", *CURRENT)
+    python = TOOLS / "python"
     twice = (made, made.with_name("again"))
     for folder in twice:
         folder.mkdir()
-        step("wheel and sdist", sys.executable, "-m", "build", "--no-isolation", "--outdir", folder)
+        step("wheel and sdist", python, "-m", "build", "--no-isolation", "--outdir", folder)
         (wheel,) = folder.glob("*.whl")
         for machine in MACHINES:
             file = folder / f"cluster-doctor-{version}-linux-{machine}.pyz"
-            step(file.name, sys.executable, "scripts/onefile/build.py", wheel, machine, file)
+            step(file.name, python, "scripts/onefile/build.py", wheel, machine, file)
     for path in sorted(twice[0].iterdir()):
         if path.read_bytes() != (twice[1] / path.name).read_bytes():
             raise Refusal(f"{path.name} was built twice, and differs: it is not reproducible.")
-    (made / "doctor.1").write_text(said(sys.executable, "-m", "doctor", "help", "--man"))
+    (made / "doctor.1").write_text(said(python, "-m", "doctor", "help", "--man"))
     for shell in SHELLS:
-        (made / f"doctor.{shell}").write_text(said(sys.executable, "-m", "doctor", "completion", shell))
+        (made / f"doctor.{shell}").write_text(said(python, "-m", "doctor", "completion", shell))
     sbom = ("requirements", "requirements.lock", "--pyproject", "pyproject.toml", "--output-reproducible")
     step("SBOM", TOOLS / "cyclonedx-py", *sbom, "--output-file", made / "sbom.cdx.json")
     step("site", "make", "docs")
-    with tarfile.open(made / "site.tar.gz", "w:gz") as site:
-        site.add(ROOT / "site", "site")
+    pack(ROOT / "site", made / "site.tar.gz")
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made.iterdir()]
     (made / "SHA256SUMS").write_text("".join(sorted(sums, key=lambda line: line.split()[1])))
+
+
+def pack(folder: Path, file: Path) -> None:
+    """Always the same to the byte, whoever packs it, and when."""
+
+    def plain(info: tarfile.TarInfo) -> tarfile.TarInfo:
+        info.uid = info.gid = 0
+        info.uname = info.gname = ""
+        info.mtime, info.mode = WHEN, 0o755 if info.isdir() else 0o644
+        return info
+
+    with gzip.GzipFile(file, "wb", mtime=WHEN) as stream, tarfile.open(fileobj=stream, mode="w") as packed:
+        packed.add(folder, folder.name, filter=plain)
 
 
 def step(what: str, *words: object) -> None:
@@ -86,21 +110,28 @@ def step(what: str, *words: object) -> None:
     said(*words)
 
 
-def said(*words: object) -> str:
+def said(*typed: object) -> str:
     """What a command printed; its last lines if it fails."""
-    command = [str(word) for word in words]
-    environ = {**os.environ, "SOURCE_DATE_EPOCH": "315532800"}  # 1980, the first day of a zip file
+    command = [str(word) for word in typed]
+    environ = {**os.environ, "SOURCE_DATE_EPOCH": str(WHEN)}
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:
-        last = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+        words = done.stdout + done.stderr
+        for why, shown in OUTSIDE.items():
+            if re.search(shown, words):
+                raise Refusal(f"{why}.")
+        last = "\n".join(words.strip().splitlines()[-15:])
         raise Refusal(f"{Path(command[0]).name} failed:\n{last}")
     return done.stdout
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         main(*sys.argv[1:])
     except Refusal as why:
         sys.exit(f"No release: {why}")
     except OSError as error:
-        sys.exit(f"No release: {error}")
+        sys.exit(f"No release: {error.filename or 'the disk'}: {error.strerror}.")
+    except KeyboardInterrupt:
+        sys.exit("No release: it was ended from outside.")

@@ -5,6 +5,8 @@ Python in their names, so those of all Pythons lie side by side. What shiv makes
 the same to the byte.
 """
 
+import hashlib
+import io
 import os
 import subprocess
 import sys
@@ -22,6 +24,18 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 UNUSED = ("share", "etc")
 PROGRAMS = ("py-spy",)
 """What is kept of bin/: the programs that doctor brings to hosts."""
+DAMAGED = "this file is cut short or damaged, and nothing was run. Copy it again."
+HEAD = f"""\
+#!/bin/sh
+damaged='{DAMAGED}
+'
+[ "$(wc -c <"$0")" -eq %12d ] || {{ printf 'doctor: %%s' "$damaged" >&2; exit 70; }}
+exec python3 "$0" "$@"
+# sha256 %064x
+"""
+"""The file begins with it. Python finds the zip file that follows by its end, and does not read this. If the
+end is missing, Python takes the file for a script: it stops at the second line, and shows it.
+"""
 
 
 def main(wheel: Path, machine: str, file: Path) -> None:
@@ -77,14 +91,22 @@ def pack(site: Path, machine: str, file: Path) -> None:
     made = site.parent / "made.pyz"
     form = ("--compressed", "--reproducible", "--entry-point", "doctor.__main__:main")
     run("shiv", "--site-packages", site, *form, "--output-file", made)
-    start = (HERE / "start.py").read_text().replace("@MACHINE@", machine)
-    with zipfile.ZipFile(made) as old, open(file, "wb") as new:
-        new.write(b"#!/usr/bin/env python3\n")
-        with zipfile.ZipFile(new, "w") as packed:
-            for info in old.infolist():
-                data = start.encode() if info.filename == "__main__.py" else old.read(info)
-                packed.writestr(info, data, info.compress_type)
+    start = (HERE / "start.py").read_text().replace("@MACHINE@", machine).replace("@DAMAGED@", DAMAGED)
+    body = io.BytesIO((HEAD % (0, 0)).encode())
+    with zipfile.ZipFile(made) as old, zipfile.ZipFile(body, "a") as packed:
+        for info in old.infolist():
+            data = start.encode() if info.filename == "__main__.py" else old.read(info)
+            packed.writestr(info, data, info.compress_type)
+    file.write_bytes(signed(body.getvalue()))
     file.chmod(0o755)
+
+
+def signed(whole: bytes) -> bytes:
+    """With its length and its checksum, which leaves out the line that holds it."""
+    head, mark, digest = (HEAD % (len(whole), 0)).partition("# sha256 ")
+    rest = whole[len(head + mark + digest) :]
+    digest = hashlib.sha256(head.encode() + rest).hexdigest()
+    return f"{head}{mark}{digest}\n".encode() + rest
 
 
 def run(*words: object) -> None:

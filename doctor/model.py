@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Generic, Literal, TypeVar
 
 T = TypeVar("T")
-Values = Mapping[str, "str | int | tuple[str, ...]"]
+Values = Mapping[str, str | int | tuple[str, ...]]
 """The values for the placeholders in a remedy's commands."""
 
 

@@ -53,7 +53,7 @@ _SEEN = {
 }
 _GUESSED = "the data address that was tried is a guess; data: in the inventory or GLOO_SOCKET_IFNAME names it"
 
-Case = tuple[str | None, Ports, JobPlan, Here, MeshResult | None]
+Case = tuple["str | None", Ports, JobPlan, Here, "MeshResult | None"]
 """A host: the interface that has its data address, its ports, its job, and what connections were tried."""
 Stopped = tuple[Decision, list[Stretch]]
 """The decision that stops connections, and the hosts with which they are stopped."""

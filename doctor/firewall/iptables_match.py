@@ -43,7 +43,7 @@ def changes_with_traffic(name: str) -> bool:
     return name in REASONS and name not in FIXED
 
 
-Reader = Callable[[IptablesOption], rules.Step | None]
+Reader = Callable[[IptablesOption], "rules.Step | None"]
 
 
 def _one(option: IptablesOption, known: dict[str, Reader]) -> rules.Step:

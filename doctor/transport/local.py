@@ -190,7 +190,11 @@ class LocalTransport(ThreadedTransport):
         atexit.unregister(self.close)
         stops = [stop for of_host in list(self._stops.values()) for stop in list(of_host)]
         threads = [threading.Thread(target=stop, daemon=True) for stop in stops]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(2 * TERM_GRACE)
+        try:
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(2 * TERM_GRACE)
+        except RuntimeError:  # Python 3.12 and later start none while they exit
+            for stop in stops:
+                stop()

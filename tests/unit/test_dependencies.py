@@ -29,7 +29,7 @@ def table() -> dict[str, str]:
 def stated(name: str) -> str:
     about = importlib.metadata.metadata(name)
     classes = [each.rpartition(" :: ")[2] for each in about.get_all("Classifier") or ()]
-    said = about["License-Expression"] or about["License"] or next(each for each in classes if "MIT" in each)
+    said = about.get("License-Expression") or about.get("License") or next(c for c in classes if "MIT" in c)
     return STATED.get(said, said)
 
 

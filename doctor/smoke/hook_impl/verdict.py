@@ -116,15 +116,11 @@ def _advice(divergences: tuple[Divergence, ...]) -> list[str]:
                 "If these are the tokens after masking: seed the mask by the replica, not by the rank."
             )
     elif differing:
-        lines.append(
-            "The tokens are equal, so the loader is right: something is drawn in each process by itself,"
-        )
-        lines.append(
-            "and a model split over these ranks cannot learn from it. Seed every random stream (python,"
-        )
-        lines.append(
-            "numpy, the framework, loader workers) with seed + replica, never with seed + rank or the time."
-        )
+        lines += [
+            "The tokens are equal, so the loader is right: something is drawn in each process by itself,",
+            "and a model split over these ranks cannot learn from it. Seed every random stream (python,",
+            "numpy, the framework, loader workers) with seed + replica, never with seed + rank or the time.",
+        ]
     if any(one.kind == "same" for one in divergences):
         lines.append(
             "Replicas must see different samples: shard the data by replica, and let the seed depend on it."

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 
@@ -73,6 +74,22 @@ def test_closing_is_quick_and_ends_everything(transport: LocalTransport) -> None
     transport.close()
     transport.close()
     assert time.monotonic() - begun < 30
+    assert all(gone(pid) for pid in line.text.decode().split())
+    session.close()
+
+
+def test_closing_needs_no_thread(transport: LocalTransport, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python 3.12 and later start none while they exit."""
+
+    def at_exit(_: threading.Thread) -> None:
+        raise RuntimeError("can't create new thread at interpreter shutdown")
+
+    session = transport.open({"here": Script("sleep 60 & echo $! $$; wait", b"", b"")})
+    line = session.receive(5)
+    assert isinstance(line, Line)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", at_exit)
+        transport.close()
     assert all(gone(pid) for pid in line.text.decode().split())
     session.close()
 

@@ -134,6 +134,14 @@ ROWS: dict[str, Row] = {
         ),
         f"{number - 1}",
     ),
+    "names-disagree: stale names": lambda stale=8, number=30: (
+        (
+            {h: ResolvedNames({name: ("10.9.9.9",) for name in names(stale)}, h) for h in names(number)},
+            made(number)[1],
+            made(number)[0],
+        ),
+        f"{stale} {number - 1} {number - 1} {number - 1} {stale - 3}",
+    ),
     "clock-skew: small": lambda skew=4.0: (
         ({"h1": Offset(-skew, -skew), **dict.fromkeys(names(3, "f"), Offset(0.0, 0.0))}, Expect()),
         f"{skew:.1f} 1! -{skew:.1f} -{skew:.3f} -{skew:.3f}",

@@ -1,14 +1,17 @@
-"""The vendors of accelerators, one row each: how their devices are named and which backend they use.
+"""The vendors of accelerators: how their devices are named and which backend they use.
 
-This is the only place that tells vendors apart by name. Everything that depends on the vendor reads its row;
-`docs/adding-a-vendor.md` lists what else a new one needs.
+The rows, in devices.txt, are the only place that tells vendors apart by name. Everything that depends on the
+vendor reads its row; `docs/adding-a-vendor.md` lists what else a new one needs.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Literal, get_args, get_origin
+
+import msgspec
 
 from doctor.model import Backend
+from doctor.text.hostprogram import table
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -88,125 +91,25 @@ class Vendor:
         return next((n for n in self.servers.get(product, ()) if n // 2 < there <= n), None)
 
 
-ASCEND = Vendor(
-    name="Ascend",
-    product="ascend",
-    thing="NPU",
-    backend=Backend.HCCL,
-    files="/dev/davinci",
-    where=("/dev/davinci[0-9]*",),
-    tool_seconds=40,
-    on_bus="19e5d80[1236].*",
-    products={
-        "19e5d801": "atlas-training",
-        "19e5d802": "atlas-a2",
-        "19e5d803": "atlas-a3",
-        "19e5d806": "atlas-950",
-    },
-    servers={"atlas-training": (8,), "atlas-a2": (8, 16), "atlas-a3": (16,), "atlas-950": (8,)},
-    driver="/usr/local/Ascend/driver/version.info",
-    driver_version=r"^[Vv]ersion=(\S+)",
-    visible=("ASCEND_RT_VISIBLE_DEVICES",),
-    seen_twice="end",
-    blank_ends=True,
-    also_visible=("NPU_VISIBLE_DEVICES",),
-    given=("ASCEND_VISIBLE_DEVICES",),
-    variables="(HCCL|ASCEND|NPU|P2P_HCCL)_[A-Z0-9_]+",
-    launch_needs=(
-        r"(?<!\S)\S*[Aa]scend\S{0,200}/set_env\.sh|\bASCEND_RT_VISIBLE_DEVICES=\w\S*|\bNPUS?_PER_NODE=\w+|\btorch_npu\w*"
-        r"|--(?:\w+[-_])?backend[= ]+['\"]?hccl\b|--device[-_]target[= ]+['\"]?[Aa]scend\b"
-    ),
-    replaces=(Backend.NCCL,),  # MindSpeed
-    launch_hints=r"\bHCCL_[A-Z0-9_]+=\S*|\bmsrun(?=\s)",
-    kernel_log="heart.?beat lost",
-    versions={
-        "/usr/local/Ascend/driver/version.info": ("driver", r"^[Vv]ersion=(\S+)"),
-        "/usr/local/Ascend/firmware/version.info": ("firmware", r"^[Vv]ersion=(\S+)"),
-        "/usr/local/Ascend/ascend-toolkit/latest/*-linux/ascend_toolkit_install.info": (
-            "cann",
-            r"^version=(\S+)",
-        ),
-        "/usr/local/Ascend/nnae/latest/ascend_nnae_install.info": ("nnae", r"^version=(\S+)"),
-    },
-    prefix="device-",
-    sick=("device-unhealthy",),
-    busy="device-busy",
-)
+def _vendor(rows: Sequence[str]) -> Vendor:
+    told: dict[str, list[str]] = {}
+    for name, value in (row.split(": ", 1) for row in rows if row[0] != "#"):
+        told.setdefault(name, []).append(value)
+    kinds = {field.name: field.type for field in fields(Vendor)}
+    return msgspec.convert({name: _value(kinds[name], of) for name, of in told.items()}, Vendor, strict=False)
 
-_NVIDIA_VERSION = r"Module\s+(?:for \S+\s+)?(\d+\.\d+\S*)"
-NVIDIA = Vendor(
-    name="NVIDIA",
-    product="nvidia",
-    thing="NVIDIA GPU",
-    backend=Backend.NCCL,
-    files="/dev/nvidia",
-    where=("/dev/nvidia[0-9]*",),
-    tool_seconds=40,
-    # Displays (03) and accelerators (12): sound, USB, NVSwitches and root ports have the same vendor id.
-    on_bus="10de....(|(03|12)..)",
-    screens="10de....0300",
-    asked_with_driver=True,
-    torch="cuda",
-    driver="/proc/driver/nvidia/version",
-    driver_version=_NVIDIA_VERSION,
-    visible=("CUDA_VISIBLE_DEVICES",),
-    seen_twice="none",
-    empty_hides=True,
-    given=("NVIDIA_VISIBLE_DEVICES",),
-    launch_needs=r"--(?:\w+[-_])?backend[= ]+['\"]?nccl\b|--nproc[-_]per[-_]node[= ]+gpu\b",
-    launch_hints=r"\bNCCL_(?:IB|NET_GDR|P2P|NVLS|CROSS_NIC)_?[A-Z0-9_]*=\S*|\bCUDA_VISIBLE_DEVICES=\w[\w,-]*",
-    variables="NCCL_[A-Z0-9_]+|CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|LAUNCH_BLOCKING|DEVICE_MAX_CONNECTIONS)",
-    kernel_log="NVRM: Xid|fallen off the bus",
-    versions={
-        "/proc/driver/nvidia/version": ("nvidia-driver", _NVIDIA_VERSION),
-        "/usr/local/cuda/version.json": ("cuda", r'"cuda"[^}]{0,200}?"version"\s*:\s*"([^"]+)"'),
-    },
-    prefix="gpu-",
-    sick=("gpu-ecc", "gpu-xid", "gpu-unhealthy"),
-    busy="gpu-busy",
-    log_check="gpu-xid",
-)
 
-AMD = Vendor(
-    name="AMD",
-    product="amd",
-    thing="AMD GPU",
-    backend=Backend.NCCL,  # torch calls RCCL by this name
-    files="/dev/dri/renderD",
-    # Graphics of other vendors have such files too: the kernel's ROCm driver shows which belong to its GPUs.
-    # Those with fewer than 64 SIMDs are part of a processor.
-    node_files="/sys/class/kfd/kfd/topology/nodes/*/properties",
-    node=(
-        r"(?ms)(?=.*^simd_count (?:6[4-9]|[7-9]\d|\d{3,5})$)(?=.*^vendor_id 4098$)"
-        r".*^drm_render_minor (\d{1,3})$"
-    ),
-    where=("/dev/kfd",),
-    tool_seconds=40,
-    # Instinct MI100 to MI350 with virtual functions, and whatever calls itself an accelerator. Bridges, sound
-    # and integrated graphics have vendor id 1002 too.
-    on_bus="1002((738[ce]|740[8cf]|7410|74[ab].|75[ab].).*|....12..)",
-    torch="hip",
-    driver="/dev/kfd",
-    visible=("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
-    seen_twice="once",
-    also_visible=("GPU_DEVICE_ORDINAL",),
-    given=("AMD_VISIBLE_DEVICES",),
-    variables="(RCCL|NCCL|HSA|HIP|MIOPEN)_[A-Z0-9_]+",
-    launch_needs=r"\b(?:HIP|ROCR)_VISIBLE_DEVICES=\w\S*",
-    kernel_log="amdgpu.*(uncorrectable hardware errors|GPU reset)",
-    versions={
-        "/sys/module/amdgpu/version": ("amdgpu-driver", r"^(\d\S*)"),
-        "/opt/rocm/.info/version": ("rocm", r"^(\d\S*)"),
-    },
-    prefix="amd-",
-    sick=("amd-ras", "amd-reset", "amd-unhealthy"),
-    busy="amd-busy",
-    log_check="amd-reset",
-)
+def _value(kind: object, given: Sequence[str]) -> object:
+    if get_origin(kind) is not Mapping:
+        return given if get_origin(kind) is tuple else given[0]
+    rows = dict(each.split(" ", 1) for each in given)
+    several = get_origin(get_args(kind)[1]) is tuple
+    return {key: value.split(" ", 1) for key, value in rows.items()} if several else rows
 
-VENDORS = (ASCEND, NVIDIA, AMD)
+
+VENDORS = tuple(_vendor(rows[1:]) for rows in table(__file__, "devices.txt"))
 """If a host has devices of several vendors, the first one is the job's."""
-
+ASCEND, NVIDIA, AMD = VENDORS
 
 EVERY_VISIBLE = tuple(
     dict.fromkeys(name for vendor in VENDORS for name in (*vendor.visible, *vendor.also_visible))

@@ -104,7 +104,8 @@ _REHEARSED_AS = {
 
 
 def not_rehearsed(layout: Layout, trained: SmokePlan) -> Iterator[str]:
-    """The dimensions of the plan that the smoke run, whose ranks are dp x tp, did not train in."""
+    """The dimensions of the plan whose groups the smoke run did not form."""
+    formed = {**trained.layout, "tp": trained.tp}
     for key, name in _REHEARSED_AS.items():
-        if (getattr(layout, key) or 1) > 1 and not (key == "tp" and trained.tp > 1):
+        if (getattr(layout, key) or 1) > 1 and formed.get(key, 1) == 1:
             yield f"the plan's {name} was not rehearsed"

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from doctor.errors import UsageError
 from doctor.job.hccl import forms_group, reduced
+from doctor.job.parallel import Layout
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable.grouping import ATLAS_TRAINING
 from doctor.model import Backend, Framework
@@ -76,7 +77,8 @@ def plan_smoke(
     known = devices or {}
     taking_part = [host for host in job.names if host in set(hosts)]
     counts = {host: job.ranks_on(host) for host in taking_part}
-    tp = _tensor_parallel(counts, wishes.tp)
+    layout = job.layout.value if job.layout else Layout()
+    tp = _tensor_parallel(counts, wishes.tp, layout)
     seats: list[SmokeSeat] = []
     cells: list[tuple[int, ...]] = []
     groups = [taking_part] if wishes.accept else _cells(taking_part, counts)
@@ -103,6 +105,7 @@ def plan_smoke(
         waver_tries=WAVER_TRIES,
         framework=framework,
         turns=_turns(len(taking_part)) if wishes.accept else 0,
+        layout=_of_job(layout, tp, cells),
     )
     return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
 
@@ -145,8 +148,10 @@ def _for_hccl(plan: SmokePlan, devices: Mapping[str, HostDevices]) -> SmokePlan:
                 "4 or 8 NPUs, as many as the others, and 2 or 4 of them lie within NPUs 0-3 or 4-7.",
                 "Choose other NPUs (ASCEND_RT_VISIBLE_DEVICES, or the rank table), or --ranks-per-host.",
             )
-    in_world = any(_refused(plan, number, products, "dp") for number in range(len(plan.cells)))
-    return replace(plan, dp_in_world=in_world)
+    cells = range(len(plan.cells))
+    in_world = any(_refused(plan, number, products, "dp") for number in cells)
+    lacking = any(_refused(plan, number, products, group) for number in cells for group in plan.layout)
+    return replace(plan, dp_in_world=in_world, layout={} if in_world or lacking else plan.layout)
 
 
 def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) -> str:
@@ -162,8 +167,16 @@ def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) 
     return ""
 
 
-def _tensor_parallel(counts: dict[str, int], wished: int | None) -> int:
-    """Two if every host has an even number of ranks and replicas remain to compare."""
+def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]]) -> dict[str, int]:
+    """The other groups of the job's plan; none if a cell cannot be divided in this way."""
+    wished = {name: getattr(layout, name) or 1 for name in ("pp", "cp", "ep")}
+    pp, cp, ep = wished.values()
+    fit = all(len(cell) % (tp * cp * pp) == 0 == len(cell) // (tp * pp) % ep for cell in cells)
+    return wished if fit and max(wished.values()) > 1 else {}
+
+
+def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout) -> int:
+    """That of the job's plan; else two if every host has an even number of ranks and replicas remain."""
     if wished is not None:
         odd = next((host for host, ranks in counts.items() if ranks % wished), None)
         if odd is not None:
@@ -172,6 +185,9 @@ def _tensor_parallel(counts: dict[str, int], wished: int | None) -> int:
                 "Tensor parallel groups lie inside a host: choose a divisor, or --ranks-per-host.",
             )
         return wished
+    planned = layout.tp or (1 if layout.pp or layout.cp or layout.ep else None)
+    if planned in TENSOR_PARALLEL and not any(ranks % planned for ranks in counts.values()):
+        return planned
     even = all(ranks % 2 == 0 for ranks in counts.values())
     return 2 if even and sum(counts.values()) > 2 else 1
 

@@ -66,6 +66,8 @@ class SmokePlan:
     framework: Framework = "torch"
     turns: int = 0
     """See `CellShape.turns`."""
+    layout: Mapping[str, int] = field(default_factory=dict)
+    """How many ranks of a cell are the stages of its pipeline (pp), share a sequence (cp) or experts (ep)."""
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
@@ -88,6 +90,7 @@ class SmokePlan:
             dp_in_world=self.dp_in_world,
             waver_tries=self.waver_tries,
             turns=self.turns,
+            **self.layout,
         )
 
 

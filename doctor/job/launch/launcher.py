@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from doctor.job.launch.allocation import first_node
 from doctor.job.launch.forms import LaunchForm
 from doctor.model import Framework
+from doctor.text.hostprogram import sections
 
 Role = Literal["rank", "scheduler", "server"]
 Meeting = Literal["rank 0", "scheduler", "any host"]
@@ -77,18 +78,19 @@ class OptionNames:
         return f"--{next((own for own, name in self.values.items() if name == called), called)}"
 
 
-def named(*names: str) -> dict[str, str]:
-    """Options that have the same name here as in the launcher."""
-    return {name: name for name in names}
-
-
 NOT_SHOWN = frozenset({"", "hostfile", "log_dir"})
 """The names of options whose words stay on the host, because they concern no rank."""
 
 
-def unnamed(*names: str) -> dict[str, str]:
-    """Options whose value says nothing about the ranks."""
-    return dict.fromkeys(names, "")
+_OPTIONS = sections(__file__, "options.txt")
+
+
+def options_of(launcher: str, **more: Any) -> OptionNames:
+    """The options of a launcher: options.txt, and what is more than names."""
+    words = {name: told.split() for name, told in _OPTIONS[launcher].items()}
+    more.update({name: frozenset(words.pop(name, ())) for name in ("flags", "pairs", "sets")})
+    values = {each: {"same": each, "unread": ""}.get(name, name) for name in words for each in words[name]}
+    return OptionNames(values, **more)
 
 
 @dataclass(frozen=True, slots=True)

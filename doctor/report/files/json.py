@@ -33,6 +33,9 @@ class SmokeLayout(msgspec.Struct, frozen=True):
     dp: int
     tp: int
     cells: int
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
 
 
 class SmokeLink(msgspec.Struct, frozen=True):
@@ -93,7 +96,7 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
         framework=plan.framework,
         not_made=not_made(run),
         ranks=tuple(SmokeRank(seat.rank, seat.host, seat.device) for seat in plan.seats),
-        layout=SmokeLayout(seen.replicas, plan.tp, len(plan.cells)),
+        layout=SmokeLayout(seen.replicas, plan.tp, len(plan.cells), **plan.layout),
         phases=seen.phases,
         loss=seen.loss,
         bandwidth=tuple(

@@ -134,10 +134,12 @@ class RunNumbers:
 
     @property
     def layout(self) -> str:
-        """ "2 cells of dp 4 × tp 2" """
+        """ "2 cells of dp 4 × tp 2, with the groups of pp 2" """
         plan = self.run.plan
         cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
-        return f"{cells}dp {self.replicas} × tp {plan.tp}"
+        of_job = " × ".join(f"{name} {size}" for name, size in plan.layout.items() if size > 1)
+        groups = f", with the groups of {of_job}" if of_job else ""
+        return f"{cells}dp {self.replicas} × tp {plan.tp}{groups}"
 
     @cached_property
     def versions(self) -> Mapping[str, str]:

@@ -61,15 +61,18 @@ def _by_call(cell: Cell) -> dict[tuple[int, str, tuple[int, ...]], list[WrongRes
         for said in collectives.wrong if collectives else ():
             match = _NAME.fullmatch(said.name)
             op, elements, dtype, source = match.groups() if match else (said.name, "0", "", None)
+            sender = None if source is None else int(source)
+            wrong = WrongResult(place, said, op, int(elements), dtype, sender)
             members = tuple(cell.shape.members(said.group, place))
-            wrong = WrongResult(
-                place, said, op, int(elements), dtype, None if source is None else int(source)
-            )
+            if sender is not None and said.group == "pair":
+                members = (min(place, sender), max(place, sender))
             calls[said.position, op, members].append(wrong)
     return calls
 
 
 def _guilt(members: list[int], wrongs: list[WrongResult]) -> Guilt:
+    if wrongs[0].op == "exchange":
+        return Guilt(tuple(members), "what two ranks exchanged arrived wrong", decided=False)
     holders = sorted({wrong.place for wrong in wrongs})
     sources = {wrong.source for wrong in wrongs}
     others = [place for place in members if place not in holders]

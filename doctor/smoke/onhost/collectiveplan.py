@@ -50,6 +50,7 @@ RECIPES = (
     ("all_to_all",),
 )
 BROADCAST = ("broadcast",)
+EXCHANGE = ("exchange",)
 WHOLE = (ALL_REDUCE, ("reduce", "broadcast"), BROADCAST)
 """The recipes that do not cut the payload into parts."""
 """The second collective of a pair works on the result of the first: together they are an all-reduce."""
@@ -77,7 +78,7 @@ def recipes(backend: str) -> tuple[tuple[str, ...], ...]:
 
 
 class Trial(NamedTuple):
-    """One recipe with one payload. `root` is an index in the group."""
+    """One recipe with one payload. `root` is an index in the group, or the peer of an exchange."""
 
     group: str
     recipe: tuple[str, ...]
@@ -108,17 +109,41 @@ def trials(shape: CellShape, place: int) -> list[Trial]:
         for number, (recipe, dtype, size) in enumerate(cases):
             elements = size if recipe in WHOLE else -(-size // members) * members
             found.append(Trial(group, recipe, dtype, elements, number % members))
+    return found + [Trial("pair", EXCHANGE, COMMON[0], SIZES[-1], peer) for peer in neighbours(shape, place)]
+
+
+def neighbours(shape: CellShape, place: int) -> list[int]:
+    """With whom a rank exchanges data over the edges of its pipeline and its ring, one after the other; the
+    order is the same for all, so nobody waits in a circle.
+    """
+    found: list[int] = []
+    for group in ("pp", "cp"):
+        members = shape.members(group, place)
+        size = len(members) if group in shape.groups else 1
+        closed = int(group == "cp" and size > 2)
+        order = [*range(0, size - 1, 2), *range(1, size - 1, 2), *[size - 1] * closed]
+        ends = [(members[edge], members[(edge + 1) % size]) for edge in order]
+        found += [first + second - place for first, second in ends if place in (first, second)]
     return found
+
+
+def sent(trial: Trial, members: list[int], place: int) -> list[int]:
+    """How many elements of an all_to_all a member sends to each: to experts, different numbers."""
+    each = trial.elements // len(members)
+    return [each * (1 + (place + to) % 3) if trial.group == "ep" else each for to in members]
 
 
 def collective_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     """The calls that a rank's page shows in this phase."""
     calls: list[CollectiveCall] = []
     for trial in trials(shape, place):
-        part = trial.elements // len(shape.members(trial.group, place))
+        members = shape.members(trial.group, place)
+        whole = trial.elements
+        sizes = {"all_gather": whole // len(members), "all_to_all": sum(sent(trial, members, place))}
+        both = tuple(sorted((place, trial.root))) if trial.recipe == EXCHANGE else ()
         for op in trial.recipe:
-            elements = part if op == "all_gather" else trial.elements
-            calls.append(CollectiveCall(0, trial.group, op, trial.dtype, elements * BYTES[trial.dtype]))
+            size = sizes.get(op, whole) * BYTES[trial.dtype]
+            calls.append(CollectiveCall(0, trial.group, op, trial.dtype, size, both))
     return calls
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from doctor.smoke.onhost.collectiveplan import BYTES, PERIOD, Trial, addends, pattern, total, trials
+from doctor.smoke.onhost.collectiveplan import BYTES, PERIOD, Trial, addends, pattern, sent, total, trials
 from doctor.smoke.onhost.comm import Comm
 from doctor.smoke.onhost.encoding import decoded, encoded
 
@@ -43,6 +43,7 @@ class _Phase:
             "all_gather": self._all_gather,
             "all_to_all": self._all_to_all,
             "broadcast": self._broadcast_own,
+            "exchange": self._exchange,
         }
         given = steps[trial.recipe[0]](trial, members)
         if trial.recipe[1:] == ("broadcast",):
@@ -97,20 +98,34 @@ class _Phase:
         rows = self._try(trial, "all_gather", lambda: self.comm.all_gather(x, trial.group))
         if rows is not None:
             for index, place in enumerate(members):
-                part = self._cut(rows, index, size, trial.dtype)
+                part = self._cut(rows, index * size, size, trial.dtype)
                 self._differ(trial, "all_gather", part, pattern(place), place=place)
         return x
 
     def _all_to_all(self, trial: Trial, members: list[int]) -> Any:
-        size = trial.elements // len(members)
-        whole = b"".join(_tiled(pattern(self.comm.place, to), size, trial.dtype) for to in members)
+        own = self.comm.place
+        out = sent(trial, members, own)
+        back = [sent(trial, members, place)[members.index(own)] for place in members]
+        whole = b"".join(_tiled(pattern(own, to), out[i], trial.dtype) for i, to in enumerate(members))
         x = self.framework.tensor(whole, trial.dtype)
-        parts = self._try(trial, "all_to_all", lambda: self.comm.all_to_all(x, trial.group))
+        parts = self._try(trial, "all_to_all", lambda: self.comm.all_to_all(x, trial.group, out, back))
         if parts is not None:
             for index, place in enumerate(members):
-                part = self._cut(parts, index, size, trial.dtype)
-                self._differ(trial, "all_to_all", part, pattern(place, self.comm.place), place=place)
+                part = self._cut(parts, sum(back[:index]), back[index], trial.dtype)
+                self._differ(trial, "all_to_all", part, pattern(place, own), place=place)
         return x
+
+    def _exchange(self, trial: Trial, _members: list[int]) -> None:
+        """Send and receive over one edge of a pipeline or a ring."""
+        out = self._tensor(pattern(self.comm.place), trial.elements, trial.dtype)
+        into = self._tensor([0] * PERIOD, trial.elements, trial.dtype)
+        self._try(
+            trial,
+            "exchange",
+            lambda: self.comm.converse(out, lambda: self.comm.swap(out, into, trial.root)),
+        )
+        got = self.framework.bytes_of(into)
+        self._differ(trial, "exchange", got, pattern(trial.root), place=trial.root)
 
     def _addend(self, trial: Trial, members: list[int]) -> Any:
         return self._tensor(addends(members, trial.dtype)[self.comm.place], trial.elements, trial.dtype)
@@ -118,10 +133,10 @@ class _Phase:
     def _tensor(self, period: list[int], size: int, dtype: str) -> Any:
         return self.framework.tensor(_tiled(period, size, dtype), dtype)
 
-    def _cut(self, x: Any, index: int, size: int, dtype: str) -> bytes:
-        """Part number `index` of a result, which consists of parts of that size."""
-        width = size * BYTES[dtype]
-        return self.framework.bytes_of(x)[index * width : (index + 1) * width]
+    def _cut(self, x: Any, first: int, size: int, dtype: str) -> bytes:
+        """The part of a result that begins with element `first`."""
+        width = BYTES[dtype]
+        return self.framework.bytes_of(x)[first * width : (first + size) * width]
 
     def _try(self, trial: Trial, op: str, call: Callable[[], Any]) -> Any:
         self.done += 1

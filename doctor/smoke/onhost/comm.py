@@ -91,9 +91,11 @@ class Comm:
             lambda: self.framework.reduce_scatter(x, self.groups[group], self.size(group)),
         )
 
-    def all_to_all(self, x: Any, group: str) -> Any:
-        """Part i of the result is the part that member i had for this rank."""
-        return self._call(group, "all_to_all", x, lambda: self.framework.all_to_all(x, self.groups[group]))
+    def all_to_all(self, x: Any, group: str, out: list[int], back: list[int]) -> Any:
+        """Part i of the result is the part that member i had for this rank; the parts have these sizes."""
+        return self._call(
+            group, "all_to_all", x, lambda: self.framework.all_to_all(x, self.groups[group], out, back)
+        )
 
     def converse(self, first: Any, do: Callable[[], None]) -> None:
         """Run many swaps with one peer under one mark, which shows the first tensor that is sent."""

@@ -111,8 +111,8 @@ class Framework:
         """The rank's own part of the sum."""
         raise NotImplementedError
 
-    def all_to_all(self, x: Any, group: Any) -> Any:
-        """Part i of the result is the part that member i had for this rank."""
+    def all_to_all(self, x: Any, group: Any, out: list[int], back: list[int]) -> Any:
+        """Part i of the result is the part that member i had for this rank; `out` and `back`: their sizes."""
         raise NotImplementedError
 
     def swap(self, out: Any, into: Any, peer: int) -> None:

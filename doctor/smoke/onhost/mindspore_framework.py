@@ -17,6 +17,7 @@ import numpy
 from mindspore import Tensor, communication, mint, ops
 from mindspore.mint import distributed as dist
 
+from doctor.smoke.onhost.collectiveplan import BYTES
 from doctor.smoke.onhost.corpus import LENGTH
 from doctor.smoke.onhost.framework import Framework, TokenSample
 from doctor.smoke.onhost.hccl import hccl_environment
@@ -150,9 +151,9 @@ class MindSpore(Framework):
         self._finish(part)
         return part
 
-    def all_to_all(self, x: Any, group: Any) -> Any:
-        result = self._copy(x)
-        dist.all_to_all_single(result, x, group=group)
+    def all_to_all(self, x: Any, group: Any, out: list[int], back: list[int]) -> Any:
+        result = self.tensor(bytes(sum(back) * BYTES[self.dtype_of(x)]), self.dtype_of(x))
+        dist.all_to_all_single(result, x, back, out, group=group)
         self._finish(result)
         return result
 

@@ -13,7 +13,7 @@ from typing import Any
 PHASES = ("spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done")
 JOINING = ("connecting to the store", "meeting its peers", "forming its groups", "trying its groups")
 """The steps of the join phase."""
-GROUPS = ("none", "world", "tp", "dp", "pair")
+GROUPS = ("none", "world", "tp", "dp", "pair", "cp", "ep", "pp")
 OPS = (
     *("none", "all_reduce", "all_reduce_max", "broadcast", "reduce", "all_gather", "reduce_scatter"),
     *("all_to_all", "exchange", "barrier"),

@@ -28,6 +28,5 @@ def schedule(shape: CellShape, rank: int) -> list[ScheduledCall]:
 
 def join_calls(shape: CellShape) -> list[CollectiveCall]:
     """One all-reduce of one element for each group that has more than one member."""
-    sizes = {"world": shape.world, "tp": shape.tp, "dp": shape.dp}
-    last, formed = len(JOINING) - 1, shape.groups
-    return [CollectiveCall(last, group, "all_reduce", "float32", 4) for group in formed if sizes[group] > 1]
+    last, formed = len(JOINING) - 1, [group for group in shape.groups if shape.size(group) > 1]
+    return [CollectiveCall(last, group, "all_reduce", "float32", 4) for group in formed]

@@ -6,7 +6,9 @@ from typing import NamedTuple
 
 
 class CellShape(NamedTuple):
-    """One cell of ranks that train together. A rank's number in its cell is dp * tp_size + tp."""
+    """One cell of ranks that train together. A rank's number in its cell is dp * tp_size + tp; the job's own
+    layout divides the replicas further, in the order of Megatron: tp, cp, ep, dp, pp.
+    """
 
     dp: int
     tp: int
@@ -24,10 +26,15 @@ class CellShape(NamedTuple):
     turns: int = 0
     """In an acceptance test: how often every pair of hosts sends, each way. 0 in a smoke run."""
 
+    pp: int = 1
+    cp: int = 1
+    ep: int = 1
+
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups that are formed."""
-        return ("world", "tp") if self.dp_in_world else ("world", "tp", "dp")
+        of_job = (name for name in ("cp", "ep", "pp") if self.size(name) > 1)
+        return ("world", "tp") if self.dp_in_world else ("world", "tp", "dp", *of_job)
 
     @property
     def sums_in(self) -> str:
@@ -44,16 +51,24 @@ class CellShape(NamedTuple):
     def tp_of(self, rank: int) -> int:
         return rank % self.tp
 
+    def size(self, group: str) -> int:
+        return self._axis(group)[0]
+
+    def _axis(self, group: str) -> tuple[int, int]:
+        """How many members a group has, and how far apart their numbers are; pairs are unknown here."""
+        sizes = {"world": (self.world, 1), "tp": (self.tp, 1), "dp": (self.dp, self.tp)}
+        of_job = {
+            "cp": (self.cp, self.tp),
+            "ep": (self.ep, self.tp),
+            "pp": (self.pp, self.world // self.pp),
+        }
+        return {**sizes, **of_job}.get(group, (1, 1))
+
     def members(self, group: str, rank: int) -> list[int]:
-        """The ranks of the group of that name that contains this rank; pairs are unknown here."""
-        if group == "world":
-            return list(range(self.world))
-        if group == "tp":
-            first = self.dp_of(rank) * self.tp
-            return list(range(first, first + self.tp))
-        if group == "dp":
-            return list(range(self.tp_of(rank), self.world, self.tp))
-        return [rank]
+        """The ranks of the group of that name that contains this rank."""
+        size, apart = self._axis(group)
+        first = rank - rank // apart % size * apart
+        return list(range(first, first + size * apart, apart))
 
     def host_of(self, rank: int) -> int:
         """The number of the rank's host in the cell."""

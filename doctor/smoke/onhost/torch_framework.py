@@ -101,9 +101,9 @@ class Torch(Framework):
         dist.reduce_scatter_tensor(part, x, group=group)
         return part
 
-    def all_to_all(self, x: Tensor, group: Any) -> Tensor:
-        result = x.clone()
-        dist.all_to_all_single(result, x, group=group)
+    def all_to_all(self, x: Tensor, group: Any, out: list[int], back: list[int]) -> Tensor:
+        result = x.new_zeros(sum(back))
+        dist.all_to_all_single(result, x, back, out, group=group)
         return result
 
     def swap(self, out: Tensor, into: Tensor, peer: int) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from doctor.job.launch.launcher import Launcher, OptionNames, master_given, named, unnamed
+from doctor.job.launch.launcher import Launcher, master_given, options_of
 from doctor.job.launch.launchers.torchrun import MADE_FOR_RANKS, STATIC, spans_nodes
 
 _IN_CONFIG = ("num_machines", "num_processes", "machine_rank", "main_process_ip", "main_process_port")
@@ -20,30 +20,8 @@ ACCELERATE = Launcher(
     commands=("accelerate",),
     modules=("accelerate.commands.launch",),
     subcommand="launch",
-    options=OptionNames(
-        values={
-            "num_machines": "nnodes",
-            "machine_rank": "node_rank",
-            "main_process_ip": "master_addr",
-            "main_process_port": "master_port",
-            "num_processes": "ranks",
-            **named("rdzv_backend"),
-            **unnamed(
-                "config_file",
-                "role",
-                "rdzv_timeout",
-                "num_gpus",
-                "mixed_precision",
-                "gpu_ids",
-                "dynamo_backend",
-                "rdzv_conf",
-            ),
-            **unnamed("num_cpu_threads_per_process", "max_restarts", "monitor_interval", "zero_stage"),
-            **unnamed("deepspeed_config_file", "deepspeed_hostfile", "gradient_accumulation_steps"),
-            **unnamed("log_dir", "tee"),
-        },
-        flags=frozenset({"multi_gpu", "cpu", "use_deepspeed", "use_fsdp", "debug", "quiet", "m", "module"})
-        | frozenset({"no_python", "same_network", "use_megatron_lm", "q", "use_cpu", "enable_cpu_affinity"}),
+    options=options_of(
+        "accelerate",
         shared=("nnodes", "ranks", "master_addr", "master_port"),
         defaults={"master_port": STATIC},
         file="config_file",

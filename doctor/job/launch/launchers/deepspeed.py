@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from doctor.job.launch.launcher import Launcher, OptionNames, master_given, named, unnamed
+from doctor.job.launch.launcher import Launcher, master_given, options_of
 from doctor.job.launch.launchers.torchrun import STATIC
 
 CONFIGS = ("deepspeed", "deepspeed_config", "deepspeed_config_file")
@@ -40,25 +40,7 @@ DEEPSPEED = Launcher(
     "deepspeed",
     commands=("deepspeed",),
     modules=("deepspeed.launcher.runner", "deepspeed.launcher.launch"),
-    options=OptionNames(
-        values={
-            **named("master_addr", "master_port"),
-            "node_rank": "node",  # deepspeed fills it in itself, except with --no_ssh
-            "num_nodes": "nnodes",
-            **dict.fromkeys(("num_gpus", "num_accelerators"), "nproc_per_node"),
-            **dict.fromkeys(("include", "i"), "include"),
-            **dict.fromkeys(("exclude", "e"), "exclude"),
-            **dict.fromkeys(("H", "hostfile"), "hostfile"),
-            **unnamed("launcher", "launcher_args", "enable_each_rank_log", "autotuning"),
-            **unnamed("comment", "account", "bind_core_list", "ssh_port", "save_pid_path"),
-            "world_info": "hostfile",  # of the program on each host
-            **unnamed("min_elastic_nodes", "max_elastic_nodes", "log_level"),
-        },
-        flags=frozenset({"module", "no_python", "no_local_rank", "no_ssh", "no_ssh_check", "force_multi"})
-        | frozenset({"save_pid", "elastic_training", "bind_cores_to_rank"}),
-        abbreviated=True,
-        defaults={"master_port": STATIC},
-    ),
+    options=options_of("deepspeed", abbreviated=True, defaults={"master_port": STATIC}),
     master=master_given,
     derived=_derived,
     on_hosts=("--hostfile", "{hostfile}"),

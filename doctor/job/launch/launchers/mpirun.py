@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from doctor.job.launch.allocation import nodes
 from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
-from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, unnamed
+from doctor.job.launch.launcher import Launcher, RankVariables, options_of
 from doctor.text.nodeset import is_host
 
 MOST_HEADS = 16
@@ -61,24 +61,7 @@ MPIRUN = Launcher(
     commands=("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"),
     programs=("prte", "prted", "orted", "hydra_pmi_proxy"),
     outer=True,
-    options=OptionNames(
-        values={
-            **dict.fromkeys(("n", "np", "c"), "ranks"),
-            **dict.fromkeys(("H", "host", "hosts"), "hosts"),
-            **dict.fromkeys(("npernode", "N", "ppn", "perhost"), "each"),
-            **dict.fromkeys(("hostfile", "machinefile", "machine", "f", "rf", "rankfile"), "hostfile"),
-            **dict.fromkeys(("default_hostfile", "add_hostfile", "add_host", "host_list"), "hostfile"),
-            **dict.fromkeys(("app", "configfile", "dvm", "dvm_uri", "ompi_server"), "hostfile"),
-            **unnamed("map_by", "bind_to", "rank_by"),
-            **unnamed("prefix", "wdir", "wd", "output_filename", "timeout", "launcher"),
-            **unnamed("x", "iface", "mca_base_env_list", "env"),
-        },
-        flags=frozenset({"allow_run_as_root", "oversubscribe", "tag_output", "report_bindings", "q", "v"})
-        | frozenset({"display_map", "nooversubscribe", "merge_stderr_to_stdout", "l", "genvall"})
-        | frozenset({"mca_quiet"}),
-        pairs=frozenset({"mca", "gmca", "pmca", "prtemca", "genv", "env"}),
-        sets=frozenset({"x", "genv", "env"}),
-    ),
+    options=options_of("mpirun"),
     ranks=(
         RankVariables(
             rank="OMPI_COMM_WORLD_RANK",

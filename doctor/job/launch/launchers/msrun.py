@@ -44,17 +44,8 @@ MSRUN = launcher.Launcher(
     "msrun",
     commands=("msrun",),
     modules=("mindspore.parallel.cluster.run",),
-    options=launcher.OptionNames(
-        values={
-            "worker_num": "ranks",
-            "local_worker_num": "nproc_per_node",
-            **launcher.named(
-                "node_rank", "master_addr", "master_port", "cluster_time_out", "rank_table_file"
-            ),
-            **launcher.named("log_dir"),
-            **launcher.unnamed("join", "bind_core", "sim_level", "sim_rank_id", "worker_log_name"),
-            **launcher.unnamed("tail_worker_log"),
-        },
+    options=launcher.options_of(
+        "msrun",
         abbreviated=True,
         shared=("ranks", "master_addr", "master_port", "cluster_time_out"),
         defaults={"ranks": "8", "nproc_per_node": "8", "master_port": "8118", "cluster_time_out": "600"},

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.allocation import allocated
 from doctor.job.launch.forms import Choice, LaunchForm, LaunchParts, shell_line
-from doctor.job.launch.launcher import Launcher, OptionNames, RankVariables, named, unnamed
+from doctor.job.launch.launcher import Launcher, RankVariables, options_of
 from doctor.text.nodeset import fold, unfold
 
 
@@ -59,29 +59,7 @@ SRUN = Launcher(
     commands=("srun",),
     programs=("slurmstepd",),
     outer=True,
-    options=OptionNames(
-        values={
-            **dict.fromkeys(("ntasks", "n"), "ranks"),
-            **dict.fromkeys(("nodes", "N"), "nnodes"),
-            **dict.fromkeys(("nodelist", "w"), "hosts"),
-            **unnamed("c", "cpus_per_task", "p", "partition", "x", "exclude", "J", "job_name", "o", "output"),
-            **unnamed("e", "error", "i", "input", "t", "time", "A", "account", "D", "chdir", "m", "C"),
-            **dict.fromkeys(("ntasks_per_node", "tasks_per_node"), "each"),
-            **named("gres"),
-            "gpus_per_node": "gpus",
-            **dict.fromkeys(("gpus", "G"), "all_gpus"),
-            **named("gpus_per_task"),
-            **dict.fromkeys(("array", "a"), "tasks"),
-            **unnamed("mem", "jobid"),
-            **unnamed("export", "mpi", "cpu_bind", "mem_bind", "gpu_bind", "container_image", "qos"),
-            **unnamed("container_mounts", "container_workdir", "container_name", "reservation"),
-            **unnamed("constraint"),
-        },
-        flags=frozenset({"l", "label", "u", "unbuffered", "exclusive", "overlap", "v", "Q", "quiet", "exact"})
-        | frozenset({"kill_on_bad_exit", "wait", "no_container_mount_home", "K", "O", "overcommit", "s"}),
-        sets=frozenset({"export"}),
-        glued=True,
-    ),
+    options=options_of("srun", glued=True),
     ranks=(
         RankVariables(
             rank="SLURM_PROCID",

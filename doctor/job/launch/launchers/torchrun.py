@@ -23,20 +23,8 @@ _C10D_DEFAULT = launcher.LaunchNumber(f"{launcher.DEFAULT_OF}c10d", C10D)
 
 def options(*shared: str, **defaults: str) -> launcher.OptionNames:
     """The options of torchrun and its derivatives."""
-    return launcher.OptionNames(
-        values={
-            **launcher.named("nnodes", "nproc_per_node", "node_rank", "master_addr", "master_port"),
-            **launcher.named("rdzv_backend", "rdzv_endpoint", "rdzv_id"),
-            **launcher.unnamed(
-                "rdzv_conf", "max_restarts", "monitor_interval", "start_method", "event_log_handler"
-            ),
-            **launcher.unnamed(
-                "role", "log_dir", "r", "redirects", "t", "tee", "local_ranks_filter", "local_addr"
-            ),
-            **launcher.unnamed("logs_specs", "numa_binding", "signals_to_handle"),
-            **launcher.unnamed("enable_tiered_parallel_tcpstore"),
-        },
-        flags=frozenset({"standalone", "m", "module", "no_python", "run_path", "use_env"}),
+    return launcher.options_of(
+        "torchrun",
         abbreviated=True,
         shared=("nnodes", "master_addr", "master_port", *shared),
         defaults={"nnodes": "1", "nproc_per_node": "1", "master_port": STATIC, **defaults},

@@ -78,8 +78,7 @@ def plan_invalid(
     the strategy of an operator. Whether HCCL reduces the data type on this product. As warnings: tensor
     parallel groups that span hosts, stand-alone mode on several devices, and a learning rate that does not
     follow the global batch. Values that could be compared with nothing are listed as not judged, and
-    dimensions in which the smoke run did not train as not rehearsed: its ranks are divided into dp and tp
-    only.
+    dimensions whose groups the smoke run could not form as not rehearsed.
 
     Also without a plan: whether the NPUs of all hosts are of one product, because HCCL joins no two (a
     warning as long as nothing tells that one job starts on these hosts); and whether HCCL connects this

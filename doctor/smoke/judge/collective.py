@@ -14,6 +14,8 @@ from doctor.smoke.onhost.collectiveplan import LARGEST, PERIOD, addends
 from doctor.smoke.result import SmokeResult
 
 _NAME = re.compile(r"(\w{1,30}) of (\d{1,12}) (\w{1,20})(?: from (\d{1,6}))?")
+_LAST = 1 << 30
+"""The position of all exchanges together: they come after the other calls."""
 _SUMMING = ("all_reduce", "reduce", "broadcast", "reduce_scatter", "all_gather")
 
 
@@ -26,6 +28,10 @@ class WrongResult(NamedTuple):
     elements: int
     dtype: str
     source: int | None
+
+    @property
+    def ends(self) -> set[int]:
+        return {self.place} if self.source is None else {self.place, self.source}
 
 
 class Guilt(NamedTuple):
@@ -47,6 +53,7 @@ def _phase(cell: Cell) -> Iterator[SmokeCharge]:
     """Charges in the order of the calls: after a member failed, results of its groups may be its fault."""
     guilty: set[int] = set()
     for (_, _, members), wrongs in sorted(_by_call(cell).items()):
+        members = members or tuple(sorted({each for wrong in wrongs for each in wrong.ends}))
         if guilty.isdisjoint(members):
             guilt = _guilt(list(members), wrongs)
             guilty.update(guilt.places)
@@ -63,16 +70,19 @@ def _by_call(cell: Cell) -> dict[tuple[int, str, tuple[int, ...]], list[WrongRes
             op, elements, dtype, source = match.groups() if match else (said.name, "0", "", None)
             sender = None if source is None else int(source)
             wrong = WrongResult(place, said, op, int(elements), dtype, sender)
+            if op == "exchange":  # judged together: one rank may spoil several edges
+                calls[_LAST, op, ()].append(wrong)
+                continue
             members = tuple(cell.shape.members(said.group, place))
-            if sender is not None and said.group == "pair":
-                members = (min(place, sender), max(place, sender))
             calls[said.position, op, members].append(wrong)
     return calls
 
 
 def _guilt(members: list[int], wrongs: list[WrongResult]) -> Guilt:
     if wrongs[0].op == "exchange":
-        return Guilt(tuple(members), "what two ranks exchanged arrived wrong", decided=False)
+        common = tuple(set.intersection(*(wrong.ends for wrong in wrongs))) if len(members) > 2 else ()
+        words = "what ranks exchanged with their neighbours arrived wrong"
+        return Guilt(common or tuple(members), words, len(common) == 1, Confidence.STRONG)
     holders = sorted({wrong.place for wrong in wrongs})
     sources = {wrong.source for wrong in wrongs}
     others = [place for place in members if place not in holders]

@@ -20,6 +20,8 @@ from tests.trials.run import HOGS, Field, healthy, trial
 
 # Runs `change(module)` on a module once it is imported, wherever that happens.
 WHEN_IMPORTED = from_cases(__file__, "WHEN_IMPORTED", str)
+# What a stage sends over an edge is off by one.
+EDGES = from_cases(__file__, "EDGES", str)
 # Check -> how a library of one host differs from those of the others.
 TAMPERED = from_cases(__file__, "TAMPERED", dict[str, str])
 
@@ -49,6 +51,27 @@ def test_one_host_has_a_modified_library(check: str, field: Field) -> None:
     fault = Outside(check, frozenset({check}), before=lambda host, _: sitecustomize(host, code))
     outcome = trial(field, fault, 0)
     assert outcome.right, (outcome.place, outcome.said)
+
+
+def test_a_stage_that_sends_wrong_data_to_its_neighbours_is_named(field: Field, tmp_path: Path) -> None:
+    """The pipeline of the job's plan is tried edge by edge; the middle stage spoils both of its edges."""
+    lab, then, report = field.lab, tmp_path / "then.json", tmp_path / "report.json"
+    args = ("smoke", "node[1-3]", "--python", sys.executable, "--ranks-per-host", "1", "--plan", "dp=1,pp=3")
+    sitecustomize(lab["node2"], EDGES + WHEN_IMPORTED)
+    try:
+        done = lab.doctor(*args, "--save", str(then), "--json", str(report))
+        found = json.loads(report.read_bytes())
+        (finding,) = found["findings"]
+        named = (finding["check"], finding["hosts"])
+        assert (done.returncode, *named) == (1, "smoke-collective-wrong", ["node2"]), done.stdout
+        assert "Fix first: rank 1 on node2." in done.stdout
+        assert_red(lab, found, done.stdout)
+    finally:
+        lab.reset()
+    assert_green(lab, found, done.stdout, then)
+    done = lab.doctor(*args, "--json", str(report))
+    assert (done.returncode, json.loads(report.read_bytes())["smoke"]["layout"]["pp"]) == (0, 3), done.stdout
+    assert "with the groups of pp 3" in " ".join(done.stdout.split())
 
 
 @pytest.mark.long

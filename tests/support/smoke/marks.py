@@ -116,6 +116,12 @@ def _swapped(comm: Any) -> None:
     comm.all_gather = lambda x, group: right(x, group).flip(0)
 
 
+def _edge(comm: Any) -> None:
+    """What it sends over an edge is off by one."""
+    right = comm.swap
+    comm.swap = lambda out, into, peer: right(out + 1, into, peer)
+
+
 def _refused(comm: Any) -> None:
     """The error of a backend that does not support a dtype."""
     right = comm._call
@@ -144,6 +150,7 @@ def _slow(comm: Any) -> None:
 _SPOILT = ("all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gather", "all_to_all")
 _FAULTS: dict[str, Callable[[Any], None]] = {
     **{name: functools.partial(_spoil, name=name) for name in _SPOILT},
+    "edge": _edge,
     "order": _swapped,
     "refused": _refused,
     "slow": _slow,

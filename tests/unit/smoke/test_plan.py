@@ -1,12 +1,16 @@
 """Which hosts take part in a smoke run, and how its ranks are grouped."""
 
+from dataclasses import replace
+
 import pytest
 
 from doctor.devices import AMD
 from doctor.errors import UsageError
+from doctor.job.parallel import read_layout
 from doctor.job.plan import HostView, JobPlan, PlannedHost, draft, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
+from doctor.rules.parallel import not_rehearsed
 from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
 from tests.support.cases import cases
 
@@ -39,6 +43,21 @@ def test_the_layout(each: list[int], wished: int | None, tp: int, dp: int) -> No
     for seat in plan.seats:
         group = plan.shape(0).members("tp", seat.place)
         assert {plan.seats[place].host for place in group} == {seat.host}, "tensor parallel inside a host"
+
+
+@cases
+def test_the_layout_of_the_job(
+    number: int, each: int, plan: str, tp: int, formed: dict[str, int], left: list[str]
+) -> None:
+    """Its groups are formed where the cells can be divided so; what is left is said."""
+    ranks, layout = hosts(number, each), read_layout([plan])
+    asked = replace(job(ranks), layout=SourcedValue(layout, "--plan"))
+    seen = plan_smoke(asked, list(ranks), SmokeWishes())
+    assert (seen.tp, dict(seen.layout)) == (tp, formed)
+    assert list(not_rehearsed(layout, seen)) == [f"the plan's {name} was not rehearsed" for name in left]
+    for number in range(len(seen.cells)):
+        shape = seen.shape(number)
+        assert shape.world % (shape.tp * shape.cp * shape.pp) == 0
 
 
 @cases

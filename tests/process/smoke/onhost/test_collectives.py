@@ -79,6 +79,17 @@ def test_the_rank_that_has_a_wrong_result_reports_it(op: str) -> None:
     assert float(wrong.got) == float(wrong.expected) + 1
 
 
+def test_both_ends_of_an_edge_are_suspects_of_what_arrived_wrong() -> None:
+    """Whoever receives wrong data may have received it right, and its peer sent it wrong."""
+    shape = CellShape(4, 1, (2, 2), 1, 7, pp=4)
+    ranks = run_phases(shape, "collectives", breaking="edge", rank=2)
+    wrong = [(place, each) for place, marks in enumerate(ranks) for each in events(marks)[0].wrong]
+    assert [(place, each.group, each.name) for place, each in wrong] == [
+        (1, "pair", "exchange of 65536 float32 from 2"),
+        (3, "pair", "exchange of 65536 float32 from 2"),
+    ]
+
+
 def test_parts_in_the_wrong_order_are_reported_with_their_right_sources() -> None:
     ranks = run_phases(CellShape(2, 2, (4,), 1, 7), "collectives", breaking="order", rank=2)
     reports = [events(marks)[0].wrong for marks in ranks]

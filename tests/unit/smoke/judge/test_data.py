@@ -90,6 +90,22 @@ def test_wrong_results_of_mismatched_calls_are_charged_to_no_rank(phase: str, le
     assert bool(judge_data(result, [mismatch])) == left
 
 
+def exchanged(rank: int, peer: int) -> Spoil:
+    return wrong(rank, f"exchange of 65536 float32 from {peer}", 0, 5, 6, 90 + rank, "pair")
+
+
+def test_one_edge_with_wrong_data_has_two_suspects_and_several_edges_of_a_rank_name_it() -> None:
+    run = healthy(replace(plan_of(4), layout={"pp": 4, "cp": 1, "ep": 1}))
+    words = "what ranks exchanged with their neighbours arrived wrong"
+    one = judge_data(exchanged(1, 0)(run))
+    assert verdicts(one) == [("smoke-collective-wrong", "collective", (0, 1), True)]
+    (several,) = judge_data(both(exchanged(1, 2), exchanged(3, 2))(run))
+    assert (several.ranks, several.undecided, several.victims) == ((2,), False, (1, 3))
+    assert words in several.summary
+    far = judge_data(both(exchanged(1, 0), exchanged(2, 3))(run))
+    assert [(charge.ranks, charge.undecided) for charge in far] == [((0, 1, 2, 3), True)]
+
+
 def test_a_hang_of_another_cell_excuses_nothing() -> None:
     result = audited(6, used=True)(run_of("two cells"))
     hang = SmokeCharge("smoke-hang", "outside", "it hangs", ranks=(0,), phase="train", step=2)

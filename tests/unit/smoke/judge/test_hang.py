@@ -903,3 +903,13 @@ def test_connections_beyond_the_first_dozen_are_counted() -> None:
     pairs = tuple(("n1", f"n{n}") for n in range(2, 16))
     (many,), (few,) = _shown("broke", pairs), _shown("broke", pairs[:12])
     assert (many.text.endswith("n1 - n13 (+2)"), few.text.endswith("n1 - n13")) == (True, True)
+
+
+@pytest.mark.parametrize("of_job", [{"pp": 4}, {"cp": 4}])
+def test_a_rank_that_does_not_come_to_an_edge_of_the_layout_is_named(of_job: dict[str, int]) -> None:
+    """Its neighbour waits for it, and the neighbour's neighbour for that one."""
+    plan = replace(plan_of(4), layout=of_job)
+    edge = next(each for each in entries_of(plan.shape(0), 2) if each.call.group == "pair")
+    charge = one(frozen(plan, {2: stuck(edge.position)}))
+    assert (charge.kind, charge.ranks) == ("outside", (2,))
+    assert {1, 3} <= {*charge.victims}

@@ -10,7 +10,16 @@ from hypothesis import strategies as st
 
 from doctor.smoke.onhost import bandwidthplan, collectiveplan
 from doctor.smoke.onhost.bandwidthplan import Meeting, TransferPace, Way, bandwidth_calls, meetings, rounds
-from doctor.smoke.onhost.collectiveplan import addends, collective_calls, pattern, total, trials
+from doctor.smoke.onhost.collectiveplan import (
+    Trial,
+    addends,
+    collective_calls,
+    neighbours,
+    pattern,
+    sent,
+    total,
+    trials,
+)
 from doctor.smoke.onhost.page import DTYPES, OPS
 from doctor.smoke.onhost.shape import CellShape
 
@@ -25,21 +34,58 @@ def shapes(draw: st.DrawFn) -> CellShape:
         hosts.append(draw(st.integers(1, left)))
         left -= hosts[-1]
     backend = draw(st.sampled_from(["gloo", "nccl", "hccl"]))
-    return CellShape(dp, tp, tuple(ranks * tp for ranks in hosts), 30, 1, backend)
+    pp = draw(st.sampled_from([size for size in range(1, dp + 1) if dp % size == 0]))
+    cp = draw(st.sampled_from([size for size in range(1, dp // pp + 1) if dp // pp % size == 0]))
+    ep = draw(st.sampled_from([size for size in range(1, dp // pp + 1) if dp // pp % size == 0]))
+    ranks = tuple(ranks * tp for ranks in hosts)
+    return CellShape(dp, tp, ranks, 30, 1, backend, pp=pp, cp=cp, ep=ep)
 
 
 @pytest.mark.slow
 @given(shapes())
 def test_all_members_of_a_group_call_the_same(shape: CellShape) -> None:
-    for group in ("world", "tp", "dp"):
-        for members in {tuple(shape.members(group, place)) for place in range(shape.world)}:
+    for group in shape.groups:
+        formed = {tuple(shape.members(group, place)) for place in range(shape.world)}
+        assert sorted(itertools.chain(*formed)) == list(range(shape.world)), "each rank is in one of them"
+        for members in formed:
             plans = [[trial for trial in trials(shape, place) if trial.group == group] for place in members]
             assert all(plan == plans[0] for plan in plans)
             assert bool(plans[0]) == (len(members) > 1)
             calls = [
                 [call for call in collective_calls(shape, place) if call.group == group] for place in members
             ]
-            assert all(these == calls[0] for these in calls)
+            assert group == "ep" or all(these == calls[0] for these in calls)
+
+
+def test_the_groups_are_those_of_megatron() -> None:
+    """16 ranks as tp 2, cp 2, dp 2, pp 2; experts fill a stage."""
+    shape = CellShape(8, 2, (8, 8), 30, 1, pp=2, cp=2, ep=4)
+    assert shape.groups == ("world", "tp", "dp", "cp", "ep", "pp")
+    of_5 = {group: shape.members(group, 5) for group in ("tp", "cp", "ep", "pp")}
+    assert of_5 == {"tp": [4, 5], "cp": [5, 7], "ep": [1, 3, 5, 7], "pp": [5, 13]}
+
+
+@given(shapes())
+def test_nobody_waits_in_a_circle_at_the_edges_of_a_pipeline_or_a_ring(shape: CellShape) -> None:
+    diaries = {place: neighbours(shape, place) for place in range(shape.world)}
+    edges = sum(map(len, diaries.values())) / 2
+    rings = shape.cp if shape.cp > 2 else shape.cp - 1
+    assert edges == (shape.pp - 1) * shape.world / shape.pp + rings * shape.world / shape.cp
+    while any(diaries.values()):
+        ready = [place for place, diary in diaries.items() if diary and diaries[diary[0]][:1] == [place]]
+        assert ready, "everybody waits for somebody else"
+        for place in ready:
+            diaries[place] = diaries[place][1:]
+
+
+@given(shapes())
+def test_what_a_member_sends_to_another_is_what_that_one_expects(shape: CellShape) -> None:
+    for group in shape.groups:
+        members = shape.members(group, 0)
+        trial = Trial(group, ("all_to_all",), "float32", 8 * len(members))
+        table = [sent(trial, members, place) for place in members]
+        assert (table == [list(column) for column in zip(*table, strict=True)]) or group != "ep"
+        assert group != "ep" or len(members) < 2 or len({*itertools.chain(*table)}) > 1, "uneven"
 
 
 @pytest.mark.parametrize("backend", ["gloo", "nccl", "hccl"])

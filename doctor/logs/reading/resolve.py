@@ -54,13 +54,17 @@ class People:
         return self._processes.get(pid, {}).get(host)
 
     def _folders(self, scans: Sequence[Scan]) -> None:
-        """Replace assumed ranks by those in the folder's other file, or in torchrun's table of the host."""
+        """Replace assumed ranks by those in the folder's other file, in torchrun's table of the host, or by
+        the place between its neighbours: one torchrun gives its ranks one after the other.
+        """
         beside: dict[tuple[str, int], set[int]] = {}
+        firsts: dict[str, set[int]] = {}
         tables: dict[tuple[str, int], set[int]] = {}
         for each in scans:
             owner = self.owners[id(each)]
             if owner.local is not None and owner.rank is not None and not owner.assumed:
                 beside.setdefault((each.name.rpartition("/")[0], owner.local), set()).add(owner.rank)
+                firsts.setdefault(each.name.rpartition("/attempt_")[0], set()).add(owner.rank - owner.local)
             for local, rank in each.learned.rank_of_local.items():
                 if rank is not None and owner.host:
                     tables.setdefault((owner.host, local), set()).add(rank)
@@ -70,6 +74,7 @@ class People:
                 continue
             told = beside.get((each.name.rpartition("/")[0], owner.local), set())
             told = told or tables.get((owner.host or "", owner.local), set())
+            told = told or {one + owner.local for one in firsts.get(each.name.rpartition("/attempt_")[0], ())}
             if len(told) == 1:
                 self.owners[id(each)] = replace(owner, rank=next(iter(told)), assumed=False)
 

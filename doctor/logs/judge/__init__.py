@@ -14,7 +14,7 @@ from doctor.logs.judge.job_facts import JobFacts, JobHost, known_of
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.lag import fell_silent
 from doctor.logs.judge.line_ranking import ranked
-from doctor.logs.judge.parties import is_name, key
+from doctor.logs.judge.parties import bare, is_name, key
 from doctor.logs.judge.recovery import survived
 from doctor.logs.judge.story import story_of
 from doctor.logs.judge.summary import readout
@@ -55,7 +55,11 @@ def _conclude(logs: Logs, known: JobFacts, from_curves: Sequence[LogCause]) -> C
     outcome = _outcome(case, charges)
     causes = [each for each in charges if each.because is None]
     hosts = _names(each.host for charge in causes for each in charge.who)
-    if not hosts:  # then any host that is known
+    if hosts:  # and the addresses of ends without a name, where a check of the cause connects to them
+        tried = (charge for charge in causes if "port-unreachable" in charge.checks)
+        nameless = (each.address or "" for charge in tried for each in charge.who if not each.host)
+        hosts += tuple(dict.fromkeys(filter(None, (bare(address)[0] for address in nameless))))
+    else:  # then any host that is known
         files = (file.who.host for file in case.logs.files)
         complain = (each.by.host for blame in blames for each in blame.events)
         hosts = tuple(sorted(_names((*files, *case.places.host_of_rank.values(), *complain))))

@@ -136,7 +136,7 @@ ROWS: dict[str, Row] = {
     ),
     "names-disagree: stale names": lambda stale=8, number=30: (
         (
-            {h: ResolvedNames({name: ("10.9.9.9",) for name in names(stale)}, h) for h in names(number)},
+            {h: ResolvedNames(dict.fromkeys(names(stale), ("10.9.9.9",)), h) for h in names(number)},
             made(number)[1],
             made(number)[0],
         ),

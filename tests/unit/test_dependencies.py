@@ -2,6 +2,7 @@
 
 import importlib.metadata
 import re
+from typing import Any
 
 from packaging.utils import canonicalize_name as canonical
 
@@ -27,10 +28,10 @@ def table() -> dict[str, str]:
 
 
 def stated(name: str) -> str:
-    about = importlib.metadata.metadata(name)
+    about: Any = importlib.metadata.metadata(name)
     classes = [each.rpartition(" :: ")[2] for each in about.get_all("Classifier") or ()]
     said = about.get("License-Expression") or about.get("License") or next(c for c in classes if "MIT" in c)
-    return STATED.get(said, said)
+    return STATED.get(said, str(said))
 
 
 def test_each_package_is_named_with_its_licence() -> None:

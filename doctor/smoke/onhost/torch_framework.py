@@ -103,7 +103,8 @@ class Torch(Framework):
 
     def all_to_all(self, x: Tensor, group: Any, out: list[int], back: list[int]) -> Tensor:
         result = x.new_zeros(sum(back))
-        dist.all_to_all_single(result, x, back, out, group=group)
+        even = len({*out, *back}) == 1
+        dist.all_to_all_single(result, x, None if even else back, None if even else out, group=group)
         return result
 
     def swap(self, out: Tensor, into: Tensor, peer: int) -> None:

@@ -7,6 +7,7 @@ docs/releasing.md. Any Python can run this: what it needs is installed once the 
 
 import gzip
 import hashlib
+import json
 import os
 import re
 import signal
@@ -14,6 +15,8 @@ import subprocess
 import sys
 import tarfile
 import tempfile
+import zipfile
+from email.parser import HeaderParser
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -84,12 +87,44 @@ def make(made: Path, version: str, venv: str) -> None:
     (made / "doctor.1").write_text(said(python, "-m", "doctor", "help", "--man"))
     for shell in SHELLS:
         (made / f"doctor.{shell}").write_text(said(python, "-m", "doctor", "completion", shell))
-    sbom = ("requirements", "requirements.lock", "--pyproject", "pyproject.toml", "--output-reproducible")
+    locked = made.with_name("inside.txt")
+    locked.write_text(entries({inside(file) for file in made.glob("*.pyz")}))
+    sbom = ("requirements", locked, "--pyproject", "pyproject.toml", "--output-reproducible")
     step("SBOM", TOOLS / "cyclonedx-py", *sbom, "--output-file", made / "sbom.cdx.json")
+    name_version(made / "sbom.cdx.json", version)
     step("site", "make", "docs")
     pack(ROOT / "site", made / "site.tar.gz")
     sums = [f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in made.iterdir()]
     (made / "SHA256SUMS").write_text("".join(sorted(sums, key=lambda line: line.split()[1])))
+
+
+def inside(file: Path) -> frozenset[str]:
+    """The packages in a single file besides doctor, as the lock writes them."""
+    with zipfile.ZipFile(file) as packed:
+        about = [
+            HeaderParser().parsestr(packed.read(name).decode())
+            for name in packed.namelist()
+            if re.fullmatch(r"site-packages/[^/]+\.dist-info/METADATA", name)
+        ]
+    found = {f"{re.sub('[-_.]+', '-', each['Name']).lower()}=={each['Version']}" for each in about}
+    return frozenset(each for each in found if not each.startswith("cluster-doctor=="))
+
+
+def entries(contents: set[frozenset[str]]) -> str:
+    """Their entries in the lock, with hashes; all single files have the same packages."""
+    (packages,) = contents
+    lock = re.split(r"\n(?=\w)", (ROOT / "requirements.lock").read_text())
+    kept = {each.split()[0]: each for each in lock if each.split()[0] in packages}
+    if more := packages - kept.keys():
+        raise Refusal(f"{', '.join(sorted(more))} is in the single file and not in requirements.lock.")
+    return "\n".join(kept.values())
+
+
+def name_version(file: Path, version: str) -> None:
+    """The version stands in a source, where the list does not look for it."""
+    bom = json.loads(file.read_text())
+    bom["metadata"]["component"]["version"] = version
+    file.write_text(json.dumps(bom, indent=2, ensure_ascii=False) + "\n")
 
 
 def pack(folder: Path, file: Path) -> None:
@@ -113,7 +148,7 @@ def step(what: str, *words: object) -> None:
 def said(*typed: object) -> str:
     """What a command printed; its last lines if it fails."""
     command = [str(word) for word in typed]
-    environ = {**os.environ, "SOURCE_DATE_EPOCH": str(WHEN)}
+    environ = {**os.environ, "SOURCE_DATE_EPOCH": str(WHEN), "LC_ALL": "C.UTF-8"}
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True)
     if done.returncode:
         words = done.stdout + done.stderr

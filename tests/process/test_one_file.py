@@ -15,6 +15,7 @@ PYENV = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
 PYTHONS = [Path(sys.executable).resolve(), *sorted(PYENV.glob("3.1[0-4].*/bin/python3"))]
 TOO_OLD = sorted(PYENV.glob("3.[6-9].*/bin/python3"))
 EXIT_BROKEN = 70
+DAMAGED = "this file is cut short or damaged, and nothing was run. Copy it again."
 
 
 @pytest.fixture(scope="module")
@@ -83,15 +84,33 @@ def test_a_damaged_file_runs_nothing_and_leaves_nothing(one_file: Path, tmp_path
         file.write(b"x" * 64)
     done = typed(PYTHONS[0], bad, tmp_path, "--version")
     assert (done.returncode, done.stdout) == (EXIT_BROKEN, "")
-    assert "is damaged, and nothing was run" in done.stderr
-    assert not [*tmp_path.glob(".cache/*/doctor.pyz_*")]
+    assert done.stderr == f"doctor: {DAMAGED}\n"
+    assert not (tmp_path / ".cache").exists()
 
 
-def test_a_cut_file_runs_nothing(one_file: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("less", [1, 20, 1000, 10_000_000])
+def test_a_cut_file_says_so_and_runs_nothing(less: int, one_file: Path, tmp_path: Path) -> None:
     bad = tmp_path / "doctor.pyz"
-    bad.write_bytes(one_file.read_bytes()[:-1000])
+    bad.write_bytes(one_file.read_bytes()[:-less])
+    done = typed(Path("/bin/sh"), bad, tmp_path, "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (EXIT_BROKEN, "", f"doctor: {DAMAGED}\n")
+    for python in {*PYTHONS, *TOO_OLD}:
+        done = typed(python, bad, tmp_path, "--version")
+        assert (done.returncode, done.stdout) == (1, "")
+        assert DAMAGED in done.stderr
+
+
+def test_a_longer_file_runs_nothing(one_file: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "doctor.pyz"
+    bad.write_bytes(one_file.read_bytes() + b"\n")
     done = typed(PYTHONS[0], bad, tmp_path, "--version")
-    assert (done.returncode, done.stdout) == (1, "")
+    assert (done.returncode, done.stdout, done.stderr) == (EXIT_BROKEN, "", f"doctor: {DAMAGED}\n")
+
+
+def test_it_starts_by_its_name(one_file: Path, tmp_path: Path) -> None:
+    env = {"HOME": str(tmp_path), "PATH": f"{PYTHONS[0].parent}:/usr/bin:/bin"}
+    done = subprocess.run([one_file, "--version"], env=env, capture_output=True, text=True, timeout=300)
+    assert done.stdout.startswith("cluster-doctor "), done.stderr
 
 
 def test_it_does_not_unpack_where_others_can_write(one_file: Path, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import importlib.metadata
 import re
-from typing import Any
+import sys
 
 from packaging.utils import canonicalize_name as canonical
 
@@ -12,6 +12,7 @@ BUILD = {"editables", "hatchling", "packaging", "pathspec", "pluggy", "tomlkit",
 """They make the wheel, and are in the lock for `make`."""
 ELSEWHERE = {"colorama"}
 """On Windows only."""
+NOT_HERE = {"tomli"} if sys.version_info >= (3, 11) else set()
 STATED = {
     "Apache Software License": "Apache-2.0",
     "MIT License": "MIT",
@@ -28,10 +29,10 @@ def table() -> dict[str, str]:
 
 
 def stated(name: str) -> str:
-    about: Any = importlib.metadata.metadata(name)
+    about = importlib.metadata.metadata(name)
     classes = [each.rpartition(" :: ")[2] for each in about.get_all("Classifier") or ()]
     said = about.get("License-Expression") or about.get("License") or next(c for c in classes if "MIT" in c)
-    return STATED.get(said, str(said))
+    return STATED.get(said, said)
 
 
 def test_each_package_is_named_with_its_licence() -> None:
@@ -39,5 +40,16 @@ def test_each_package_is_named_with_its_licence() -> None:
     locked = {canonical(name) for name in re.findall(r"^([A-Za-z][\w-]*)==", lock, re.M)}
     named = table()
     assert locked - BUILD - ELSEWHERE == named.keys()
-    here = [name for name in named if name != "tomli"]
+    here = [name for name in named if name not in NOT_HERE]
     assert {name: stated(name) for name in here} == {name: named[name] for name in here}
+
+
+def test_those_that_are_used_if_they_are_there_state_the_same() -> None:
+    """torch names the licences of all that it has in itself."""
+    (sentence,) = re.findall(
+        r"^Not installed, (.+?)\.$", (ROOT / "docs/dependencies.md").read_text(), re.M | re.S
+    )
+    named = dict(re.findall(r"(\w+) \(([\w., -]+?)(?: and others)?\)", sentence))
+    assert named.keys() == {"torch", "torch_npu", "MindSpore", "kubernetes"}
+    for name in ("torch", "kubernetes"):
+        assert named[name] in re.split(r" AND |[()]", stated(name)), name

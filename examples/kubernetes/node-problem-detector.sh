@@ -2,6 +2,7 @@
 # A custom plugin of node-problem-detector: 0 is no fault, 1 a certain one, 2 unknown. The words become the message of the
 # node's condition. It examines the node itself, also if node-problem-detector runs in a pod: that pod needs hostPID: true,
 # privileged: true, this folder as a hostPath, and limits that have room for doctor (512Mi, one CPU).
+# Tried on a host, sick and sound, but not under node-problem-detector itself.
 PATH=/opt/cluster-doctor/bin:/usr/sbin:/usr/bin:/sbin:/bin
 node=
 if [ "$(readlink /proc/1/ns/mnt)" != "$(readlink /proc/self/ns/mnt)" ]; then

@@ -59,15 +59,24 @@ with_kubectl = pytest.mark.skipif(not shutil.which("kubectl"), reason="kubectl i
 
 
 @with_kubectl
-@pytest.mark.parametrize("name", ["node", "condition"])
-def test_kubernetes_knows_every_field_of_the_daemon_sets(name: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "pod"),
+    [
+        ("kubernetes/node", "/spec/template/spec"),
+        ("kubernetes/condition", "/spec/template/spec"),
+        ("site/cronjob", "/spec/jobTemplate/spec/template/spec"),
+    ],
+)
+def test_kubernetes_knows_every_field_of_the_daemon_sets_and_of_the_job(path: str, pod: str) -> None:
     """`set image` drops those that it does not know."""
-    *_, made = yaml.safe_load_all((ROOT / f"examples/kubernetes/{name}.yaml").read_text())
-    spec = made["spec"]["template"]["spec"]
+    *_, made = yaml.safe_load_all((ROOT / f"examples/{path}.yaml").read_text())
+    spec = made
+    for key in pod.split("/")[1:]:
+        spec = spec[key]
     spec["tolerationz"] = []
     kept = kubectl(made, "set", "image", "doctor=other")
     spec["containers"][0]["image"] = "other"
-    assert [*lost(made, kept)] == ["/spec/template/spec/tolerationz"]
+    assert [*lost(made, kept)] == [f"{pod}/tolerationz"]
 
 
 @with_kubectl

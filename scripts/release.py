@@ -16,6 +16,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from contextlib import suppress
 from email.parser import HeaderParser
 from pathlib import Path
 
@@ -44,10 +45,14 @@ def main(venv: str) -> None:
     target = ROOT / "release" / version
     refuse_unready(version, target)
     target.parent.mkdir(exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as folder:
-        made = Path(folder) / version
-        make(made, version, venv)
-        made.rename(target)
+    try:
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=".making-") as folder:
+            made = Path(folder) / version
+            make(made, version, venv)
+            made.rename(target)
+    finally:
+        with suppress(OSError):  # not empty, or a place where something is mounted
+            target.parent.rmdir()
     print(f"{target.relative_to(ROOT)}: {', '.join(sorted(path.name for path in target.iterdir()))}")
 
 

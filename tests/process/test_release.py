@@ -96,9 +96,11 @@ NETWORK = "packages could not be fetched (is there a network?).\n"
 )
 def test_it_refuses_and_leaves_nothing(spoil: Callable[[Path], None], says: str, tree: Path) -> None:
     spoil(tree)
+    here = {path.name for path in tree.iterdir()}
     before = {path: path.stat().st_mtime_ns for path in (tree / "release").glob("*")}
     release = (sys.executable, str(tree / "scripts/release.py"), VENV)
     done = subprocess.run(release, cwd=tree, capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.startswith(f"No release: {says}"), done.stderr
     assert {path: path.stat().st_mtime_ns for path in (tree / "release").glob("*")} == before
+    assert {path.name for path in tree.iterdir()} == here

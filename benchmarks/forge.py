@@ -41,11 +41,13 @@ def forge(
     doubled: bool = False,
     walled: bool = False,
     barred: bool = False,
+    copied: bool = False,
     one_in: int = ONE_IN,
 ) -> dict[str, Any]:
     """The recording, as its JSON. With `doubled`, the devices of all hosts have the same addresses. With
     `walled`, each host has a firewall that keeps out a few of the others. With `barred`, each host has a
-    route that discards what it sends to about half of them.
+    route that discards what it sends to about half of them. With `copied`, all hosts have the MAC address of
+    the first, as machines that were copied.
     """
     recording: dict[str, Any] = json.loads(gzip.decompress((DEMOS / f"{demo}.run.json.gz").read_bytes()))
     answers = {int(name.removeprefix("node")): answer for name, answer in recording["heard"].items()}
@@ -57,7 +59,7 @@ def forge(
         sick = n % one_in == 0
         of = models[n // one_in % len(models)] if sick else GOOD[demo]
         places = {other: _neighbour(n, (other - of) % len(answers), hosts) for other in answers}
-        renamed = partial(OWN_WORDS.sub, partial(_renamed, places, doubled))
+        renamed = partial(OWN_WORDS.sub, partial(_renamed, places, doubled, copied))
         said = {key: {**c, "stdout": renamed(c["stdout"])} for key, c in answers[of]["captures"].items()}
         for name in ("clock", "clock-end") if sick else ():
             said[name]["stdout"] = str(float(said[name]["stdout"]) + 60 + n)
@@ -83,7 +85,7 @@ def _neighbour(n: int, distance: int, hosts: int) -> int:
     return (n - 1 + distance * (distance + 1) // 2) % hosts + 1
 
 
-def _renamed(places: dict[int, int], doubled: bool, word: re.Match[str]) -> str:
+def _renamed(places: dict[int, int], doubled: bool, copied: bool, word: re.Match[str]) -> str:
     kind, old = word.lastgroup or "", word[0]
     if kind == "number":
         place = places.get(int(word["device"]))
@@ -98,7 +100,7 @@ def _renamed(places: dict[int, int], doubled: bool, word: re.Match[str]) -> str:
     return {
         "name": f"node{place}",
         "address": f"198.18.{place >> 8}.{place & 255}",
-        "card": f"02:00:c6:12:{place >> 8:02x}:{place & 255:02x}",
+        "card": "02:00:c6:12:00:01" if copied else f"02:00:c6:12:{place >> 8:02x}:{place & 255:02x}",
         "wide": f"fd00:c612::{place:x}",
         "link": f"fe80::c6ff:fe12:{place:x}",
         "gpu": f"GPU-{place:08x}",

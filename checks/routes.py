@@ -19,6 +19,7 @@ from doctor.api import (
     Sphere,
     check,
     fold,
+    grouped,
     maybe,
 )
 from doctor.facts.network import ADDRESSES, FIXED_NEIGHBOURS, LINKS, ROUTES, Counters, Route, Routes
@@ -28,6 +29,9 @@ from doctor.facts.system import MACHINE, Machine
 from doctor.mesh import MeshResult
 from doctor.rules.policy import Detour, detours, job_interface
 from doctor.rules.ways import lost_routes, wrong_neighbours
+
+NEAR = 32
+"""So many hosts with one MAC address each of them is compared with, not with all of 10,000."""
 
 
 @check(
@@ -233,26 +237,28 @@ def mac_address_twice(
         card = links.get(host, {}).get(job_interface(held, plan.data_address(host)) or "")
         if card is not None and card.mac.strip("0:"):
             cards[host] = card
-    for mac in dict.fromkeys(card.mac for card in cards.values()):
-        hosts = [host for host, card in cards.items() if card.mac == mac]
-        pairs = [
-            pair
-            for pair in combinations(hosts, 2)
-            if _side_by_side(pair, routes, plan) and not _is_shared(pair, machines, cards)
-        ]
-        same = {host for pair in pairs for host in pair}
+    for mac, hosts in grouped((card.mac, host) for host, card in cards.items()).items():
+        same: set[str] = set()
+        for number, one in enumerate(hosts):
+            for other in hosts[number + 1 : number + 1 + NEAR]:
+                pair = (one, other)
+                if same.issuperset(pair) or _is_shared(pair, machines, cards):
+                    continue
+                if _side_by_side(pair, routes, plan):
+                    same.update(pair)
         if not same:
             continue
         named = tuple(host for host in hosts if host in same)
         tried = mesh.touching(named) if mesh else []
         works = bool(tried) and not any(link.failed for link in tried)
+        pairs = combinations(named, 2) if len(named) <= NEAR else ()
         yield Problem(
             f"{len(named)} hosts have the same MAC address on the job's network",
             expected="a MAC address of its own for each host",
             actual=f"{mac} on {fold(named)}",
             hosts=named,
             subject=f"MAC address {mac}",
-            where=tuple(Place(host=one, peer=other) for one, other in combinations(named, 2)),
+            where=tuple(Place(host=one, peer=other) for one, other in pairs),
             severity=Severity.WARN if works else None,
             evidence=(Evidence("/sys/class/net/*/address", f"{mac} on {fold(named)}"),),
             commands=("ip -br link", "# sudo ip link set dev INTERFACE address ANOTHER, on one of them"),

@@ -8,6 +8,7 @@ import ipaddress
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import permutations
 from typing import Literal
 
 from doctor.mesh.result import Kind, Listener, MeshShape, OmittedHost
@@ -72,7 +73,7 @@ def plan_mesh(
     return MeshPlan(
         shape=shape,
         nodes=nodes,
-        pairs=pairs_of(names, shape),
+        pairs=tuple(pairs_of(names, shape)),
         head=here,
         master_port=master_port if here else None,
         hccl_port=hccl_port,
@@ -157,16 +158,14 @@ def _obstacle(text: str | None) -> str:
     return ""
 
 
-def pairs_of(names: Sequence[str], shape: MeshShape) -> tuple[Pair, ...]:
+def pairs_of(names: Sequence[str], shape: MeshShape) -> Iterable[Pair]:
     """(source, target) of each connection to try."""
     if shape == "none":
         return ()
     if shape == "full":
-        return tuple((a, b) for a in names for b in names if a != b)
+        return permutations(names, 2)
     count = len(names)
-    offsets = [1]
-    while shape == "sparse" and offsets[-1] * 2 <= count // 2:
-        offsets.append(offsets[-1] * 2)
+    offsets = [2**n for n in range((count // 2).bit_length())] if shape == "sparse" else [1]
     steps = [step for offset in offsets for step in (offset, -offset)]
     pairs = ((name, names[(i + step) % count]) for i, name in enumerate(names) for step in steps)
-    return tuple(dict.fromkeys(pair for pair in pairs if pair[0] != pair[1]))
+    return dict.fromkeys(pair for pair in pairs if pair[0] != pair[1])

@@ -1,7 +1,7 @@
 """Hosts that a mesh leaves unproved, and why: a host is proved by tested connections from it and to it."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from doctor.mesh.plan import pairs_of
 from doctor.mesh.result import Kind, MeshResult
@@ -34,7 +34,7 @@ def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -
             why.setdefault(host, "there was no host that could connect to it")
     tried = {(link.source, link.target, link.kind) for link in seen.tested}
     for source, target, kind in _planned(seen, hosts):
-        if (source, target, kind) not in tried and not {source, target} & why.keys():
+        if source not in why and target not in why and (source, target, kind) not in tried:
             why[source] = f"{source} -> {target}: not tried"
     return why
 
@@ -50,7 +50,7 @@ def not_carried(seen: MeshResult) -> dict[str, str]:
     }
 
 
-def _planned(seen: MeshResult, hosts: Sequence[str]) -> list[tuple[str, str, Kind]]:
+def _planned(seen: MeshResult, hosts: Sequence[str]) -> Iterator[tuple[str, str, Kind]]:
     """What a run tries between these hosts: ephemeral ports always, others if their listener is bound."""
     left_out = {left.host for left in seen.left_out}
     names = [host for host in hosts if host not in left_out]
@@ -58,6 +58,6 @@ def _planned(seen: MeshResult, hosts: Sequence[str]) -> list[tuple[str, str, Kin
     for listener in seen.listeners:
         if listener.error is None and listener.port is not None:
             kinds[listener.host].add(listener.kind)
-    pairs = [(s, t, kind) for s, t in pairs_of(names, seen.shape) for kind in kinds[t] if kind != "master"]
+    yield from ((s, t, kind) for s, t in pairs_of(names, seen.shape) for kind in kinds[t] if kind != "master")
     head = seen.head if seen.head in names and "master" in kinds[seen.head] else None
-    return [*pairs, *((name, head, "master") for name in names if head and name != head)]
+    yield from ((name, head, "master") for name in names if head and name != head)

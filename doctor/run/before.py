@@ -12,6 +12,7 @@ from doctor.exam.request import HostFlags, Request
 from doctor.job.launch.forms import Go
 from doctor.run.apart import apart
 from doctor.run.launcher import agent_of, named_hosts, spans_hosts
+from doctor.run.placeholders import named_in
 
 PREFLIGHT = "preflight"
 PORT = 29500
@@ -82,14 +83,14 @@ def _examine(request: Request, words: tuple[str, ...]) -> BeforeStart:
     if report.exit_code or outputs.verbose:
         show(report, outputs, sys.stderr)
     elif not outputs.quiet:
-        tell(go_line(report, go.hosts if go else report.healthy_hosts))
+        starts = go.hosts if go else report.healthy_hosts
+        tell(go_line(report, starts, fills_nproc="nproc" in named_in(words)))
         if report.other_hosts:
             show(report, outputs, page)
-    names = tuple(host.name for host in report.hosts)
     code, data = report.exit_code, as_json(check_report(report))
     if outputs.shadow:
         code, go = in_shadow(report, outputs.shadow), None
-    return BeforeStart(code, go, names, data, page.getvalue())
+    return BeforeStart(code, go, tuple(host.name for host in report.hosts), data, page.getvalue())
 
 
 def _form(words: Sequence[str]) -> str:
@@ -105,15 +106,13 @@ def _list(request: Request, words: tuple[str, ...]) -> BeforeStart:
     from doctor.report.start.launch_line import FORMS
 
     targets = targets_of(replace(request, command=PREFLIGHT))
-    each = request.job.ranks_per_host or (
-        targets.wishes.ranks_per_host.value if targets.wishes.ranks_per_host else None
-    )
+    wish = targets.wishes.ranks_per_host
+    each = request.job.ranks_per_host or (wish.value if wish else None)
     ranks = {host.name: each or host.ranks or 0 for host in targets.hosts}
-    names = tuple(ranks)
-    if "{nproc}" in "".join(words) and not all(ranks.values()):
+    if "nproc" in named_in(words) and not all(ranks.values()):
         raise UsageError("{nproc} cannot be filled in without a pre-flight.", "Give --ranks-per-host N.")
-    order = FORMS[_form(words)].order(names, os.environ)
-    names = tuple(sorted(names, key=[*order, *names].index))
+    order = FORMS[_form(words)].order(tuple(ranks), os.environ)
+    names = tuple(sorted(ranks, key=[*order, *ranks].index))
     address = next(host.data or host.address for host in targets.hosts if host.name == names[0])
     port = request.job.master_port or PORT
     going = Go(names, (), (), {name: max(ranks[name], 1) for name in names}, address, port)

@@ -33,7 +33,7 @@ VERDICTS = {
 }
 LONGEST = 90
 """The most characters of the names in the title."""
-_WHERE_OPEN = re.compile(r"^[\w-]+ could not be decided: (?:[\w-]+: )?")
+_WHERE_OPEN = re.compile(r"^[\w-]+ could not be decided: (?:[\w.-]+(?: -> [\w.-]+)?: )?")
 _OUT_OF_REACH = {"host-unreachable": "out of reach"}
 
 

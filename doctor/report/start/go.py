@@ -92,12 +92,14 @@ def _free_port(plan: JobPlan, bound: Set[int]) -> int:
     return next(free, wish)
 
 
-def go_line(report: Report, hosts: Sequence[str]) -> str:
+def go_line(report: Report, hosts: Sequence[str], *, fills_nproc: bool = False) -> str:
     """A go in one line: the hosts, the seconds, and what must be known even if nothing else is read."""
     warnings = report.warned_checks
     spares = [name for name in report.healthy_hosts if name not in hosts]
     seconds = report.run.seconds
     said = [f"{fold(hosts)}, {seconds:.{0 if seconds >= 10 else 1}f} s"]
+    assumed = 0 if not fills_nproc or report.plan.most_on_a_host else report.plan.fullest
+    said += [f"{assumed} ranks a host, the default (--ranks-per-host)"] if assumed else []
     said += [f"{len(warnings)} warning{'s' * (len(warnings) > 1)}: {', '.join(warnings)}"] if warnings else []
     said += [f"waived: {waived(report)}"] if report.waived else []
     said += ["the NPU network was not examined"] if report.npu_network_left_out else []

@@ -155,3 +155,15 @@ def test_a_job_trains_where_it_is_healthy(script: str, need: int, slurm: Slurm) 
     lines = sorted(line for line in job.output.splitlines() if line.startswith("trained on"))
     head = slurm.lab[healthy[0]].address
     assert lines == [f"trained on {name} with {head}" for name in healthy]
+
+
+@pytest.mark.long
+@cases
+def test_a_job_has_the_tasks_that_it_was_given(tasks: int, slurm: Slurm) -> None:
+    """On hosts without devices doctor would fill in two by itself, and Slurm refuses more than there are."""
+    body = (EXAMPLES / "run.sbatch").read_text().partition("exec ")[2]
+    settings = "export BACKEND=gloo NEED=3 TRAIN='echo task'\n"
+    job = submit(slurm, f"{settings}cd $JOB; exec {body}", "--no-kill", f"--ntasks-per-node={tasks}")
+    assert job.ended() == 0, job.output
+    assert job.output.split("\n").count("task") == 3 * tasks
+    assert "the default" not in job.output

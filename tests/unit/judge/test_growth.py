@@ -81,7 +81,9 @@ def grown(kind: str, hosts: int) -> list[str]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["gpus-and-a-torn-mesh", "npus-with-doubled-addresses"])
+@pytest.mark.parametrize(
+    "kind", ["gpus-and-a-torn-mesh", "gpus-of-copied-machines", "npus-with-doubled-addresses"]
+)
 def test_twice_the_hosts_take_twice_the_calls(kind: str) -> None:
     assert grown(kind, 100) == []
 

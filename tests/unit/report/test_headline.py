@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from doctor.model import Confidence, Finding, Place, Status, View
+from doctor.job.wishes import JobWishes
+from doctor.model import Confidence, Finding, Place, SourcedValue, Status, View
 from doctor.report.page.fault import fold_faults
 from doctor.report.page.headline import last_line
 from doctor.report.page.names import culprit, title, word
@@ -191,3 +192,13 @@ def test_the_id_stands_at_the_right_edge(width: int) -> None:
         edged = {line.split()[-1] for line in shown.splitlines() if len(line) == width}
         assert ids <= edged
         assert len(HEAD.findall(shown)) >= len(ids)
+
+
+def test_a_go_says_a_number_of_ranks_that_nobody_said() -> None:
+    """doctor fills it into the command for {nproc}: Slurm refuses more tasks than the job was given."""
+    made = report(recording(NAMES))
+    assert "; 2 ranks a host, the default (--ranks-per-host)" in go_line(made, NAMES, fills_nproc=True)
+    with speaking(Language.ZH):
+        assert "每台主机 2 个 rank，为默认值" in go_line(made, NAMES, fills_nproc=True)
+    said = report(recording(NAMES, wishes=JobWishes(ranks_per_host=SourcedValue(2, "--ranks-per-host"))))
+    assert "default" not in go_line(made, NAMES) + go_line(said, NAMES, fills_nproc=True)

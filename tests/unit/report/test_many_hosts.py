@@ -25,9 +25,9 @@ SICK = [f"node{n}" for n in range(ONE_IN, HOSTS + 1, ONE_IN)]
 
 
 @cache
-def large() -> Report:
-    """17 of 120 hosts are sick, each with a different clock error; no connections were tried."""
-    made = json.dumps(forge("gpus", HOSTS, mesh=False, one_in=ONE_IN))
+def large(mesh: bool = False) -> Report:
+    """17 of 120 hosts are sick, each with a different clock error; by default no connections were tried."""
+    made = json.dumps(forge("gpus", HOSTS, mesh=mesh, one_in=ONE_IN))
     checks = find_checks().checks
     exam = syllabus(checks, load_exam("full", checks))
     return build_report(read_recording(msgspec.json.decode(made, type=Recording)), exam, load_remedies())
@@ -60,6 +60,12 @@ def test_the_last_sentence_counts_by_area(width: int) -> None:
     assert f", reach ({len(SICK)}). " in last, "clocks do the least damage"
     assert "103 not proved healthy: fewer than two hosts could take part." in last
     assert "node[" not in last.partition(" checks, ")[0]
+
+
+def test_the_last_sentence_says_why_links_leave_hosts_unproved() -> None:
+    """Not which link it was on the first of them."""
+    last = " ".join(text(large(mesh=True), 200).splitlines()[-4:])
+    assert " 103 not proved healthy: not tried beyond the handshake. " in last
 
 
 def test_the_page_cuts_names_alike_and_folds_the_whole_list() -> None:

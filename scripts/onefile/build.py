@@ -96,6 +96,8 @@ def pack(site: Path, machine: str, file: Path) -> None:
     with zipfile.ZipFile(made) as old, zipfile.ZipFile(body, "a") as packed:
         for info in old.infolist():
             data = start.encode() if info.filename == "__main__.py" else old.read(info)
+            runs = info.external_attr >> 16 & 0o100
+            info.external_attr = (0o100755 if runs else 0o100644) << 16  # whatever the umask was
             packed.writestr(info, data, info.compress_type)
     file.write_bytes(signed(body.getvalue()))
     file.chmod(0o755)

@@ -195,6 +195,8 @@ class LogFile:
     first_at: float | None = None
     last_at: float | None = None
     last: LogLine | None = None
+    over: tuple[LogLine, ...] = ()
+    """Of each writer, the last of the last lines in which it says that the training is over."""
     progress: tuple[LogLine, ...] = ()
     """The last line of each rank that names a step or an epoch."""
     odd: tuple[LogLine, ...] = ()

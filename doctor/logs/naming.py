@@ -63,6 +63,7 @@ def _file(file: LogFile, name: Name, host: str | None) -> LogFile:
         name=name(file.name),
         who=_on(file.who, host),
         last=_line(file.last, name, host) if file.last else None,
+        over=tuple(_line(line, name, host) for line in file.over),
         progress=tuple(_line(line, name, host) for line in file.progress),
         odd=tuple(_line(line, name, host) for line in file.odd),
     )

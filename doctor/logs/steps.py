@@ -2,6 +2,8 @@
 
 import re
 
+from doctor.text.hostprogram import table
+
 _SAYS = re.compile(
     r"\b(?:global[_ ]?step|steps?|epochs?|iter(?:ation)?s?|batch(?:es)?)\b[\"'\]]?\s{0,4}[:=\[#(]?\s{0,12}\d"
     r"|\d{1,12}/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)",
@@ -14,9 +16,8 @@ _TRAINING = re.compile(
     r"\b(?:(?:pre-?|fine-?)?train(?:ing|ed)?|tuning|run|job|experiment|steps|epochs)\b", re.IGNORECASE
 )
 _FINISHED = re.compile(
-    r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?|until|before)\b)(?:.{0,200}\b(?:(?:pre-?|fine-?)?train(?:ing)?|tuning"
-    r"|run|job|experiment|epochs|steps)\b.{0,40}\b(?:finish(?:ed)?|completed?|done)\b[.! ]{0,9}$"
-    r"|(?:\[(?!\d)[^\]]{1,40}\]:? {0,4})?(?:all )?(?:done|finished|completed?)[.! ]{0,9}$)"
+    r"(?i)(?!.{0,300}\b(?:not|no|never|fail\w*|errors?|until|before|wait\w*)\b)"
+    rf"(?:{'|'.join(table(__file__, 'finished.txt')[0])})"
 )
 _EPOCH = re.compile(r"epochs?\b\W{0,16}(\d{1,9}(?:\.\d{1,12})?)", re.IGNORECASE)
 _COUNT = re.compile(

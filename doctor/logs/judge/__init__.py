@@ -148,7 +148,7 @@ def _charges(case: LogCase, blames: Sequence[LogBlame], curves: Sequence[LogCaus
 
 def _doubted(case: LogCase) -> list[LogCause]:
     """What complained before the log says that the training is over: it accuses nobody."""
-    events = [each for each in case.events if each.doubted]
+    events = case.doubted
     if not events:
         return []
     says = told(tuple(dict.fromkeys(party for each in events[:1] for party in each.who)), events[0], events)

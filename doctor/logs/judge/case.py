@@ -44,6 +44,8 @@ class LogCase:
     """In order of time; if the time is unknown, in order of file names."""
     overcome: tuple[Event, ...] = ()
     """Complaints after which the job went on."""
+    doubted: tuple[Event, ...] = ()
+    """Those after which a log says that the training is over: so may a script whose program ended."""
     odd: tuple[tuple[Party, LogLine], ...] = ()
     last_steps: Mapping[int, tuple[int, LogLine]] = field(default_factory=dict)
     """The last step of each rank, and the line that states it."""
@@ -172,11 +174,12 @@ def case_of(logs: Logs, known: JobFacts) -> LogCase:
         ((party, line) for party, line in odd if not recovery.clears(party, line)),
         key=lambda each: (each[1].file, each[1].number),
     )
-    count = [each for each in found if not forgiven(each)]
+    count = [each for each in found if not (each.doubted or forgiven(each))]
     return LogCase(
         logs, known, places, clocks,
         tuple(each for each in count if not lacks_effect(each, count)),
         tuple(each for each in found if forgiven(each)),
+        tuple(each for each in found if each.doubted),
         tuple(odd), _last_steps(steps), aside,
     )  # fmt: skip
 

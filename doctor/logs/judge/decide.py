@@ -172,7 +172,10 @@ def _scheduler(case: LogCase) -> LogBlame | None:
     says = f"the scheduler ended the job: {titled([each for each in events if each.id == head.id])}"
     lines = tuple(line for _, line in case.last_steps.values())[:2]
     here, end = head.line.file, head.line.number
-    before = [line for _, line in case.odd if raised(line) and line.file == here and line.number < end]
+    made = (step for file in case.logs.files if file.name == here for step in file.progress)
+    on = max((step.since for step in made), default=0)
+    said = (line for _, line in case.odd if raised(line) and line.file == here and line.number < end)
+    before = [line for line in said if line.frames or on <= line.number]  # only a traceback may end a rank
     if before:  # the other ranks may have waited until the scheduler ended them
         says = f"an exception of the program came first: {raised(before[-1])}; then {says}"
         return LogBlame(says, (), events, Confidence.SUSPECT, tuple(how), (before[-1], *lines), role)

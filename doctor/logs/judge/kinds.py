@@ -9,6 +9,7 @@ from enum import Enum
 
 from doctor.agents.onhost import kernel_kills
 from doctor.logs.model import Form, Role, Sighting
+from doctor.text.hostprogram import table
 
 
 class SuspectKind(Enum):
@@ -35,35 +36,8 @@ class SuspectKind(Enum):
     """The scheduler ended the job."""
 
 
-_ABSENT = (
-    "clients joined",
-    "connected rankinfo",
-    "Failed to connect agent[",
-    "topo exchange server get socket",
-    "RendezvousTimeout",
-)
+_MEANS = {kind: tuple(words) for kind, *words in table(__file__, "kinds.txt")}
 _NAMES_HOST = ("ssh: connect to host",)
-_WAITS = (
-    *("Timed out waiting", "timed out waiting", "operation timeout", "wait timeout", "Notify Wait"),
-    *("notify wait", "EI0002", "EI0006", "507048", "socket establish timeout", "Getting socket times out"),
-    *("topo exchange agent get socket timeout", "Retry to lookup the unique id", "connected p2p timeout"),
-    *("likely a timeout", "socket has timed out", "failed to connect/validate", "ran for", "times out"),
-    *("Wait timeout", "wait for socket timeout", "dispatch timeout", "stream sync timeout", "stream timeout"),
-    *("Heartbeat monitor timed out", "watchdog got stuck", "task timeout occurred"),
-)
-_CLOSED = (
-    *("Connection closed by", "Connection reset by", "Read error [", "Broken pipe", "connection closed"),
-    *("remote process exited", "peer process has unexpectedly", "closed by remote peer", "recv fail"),
-    *("Connection refused", "connection reset", "Socket is closed", "failed to recv"),
-)
-_LINK = (
-    *("Connection timed out", "No route to host", "Network is unreachable", "failed to TCP connect"),
-    *("completion from peer", "cqe err", "error cqe", "Error cqe", "cqe error", "fails to connect"),
-    *("exceeded error retry count", "while trying to connect to", "Connection refused"),
-    *("client socket has failed to connect", "connection to the C10d store has failed"),
-    *("connect() timed out", "Software caused connection abort", "connectFullMesh failed"),
-    *("failed : Invalid argument",),
-)
 _SCHEDULER = ("DUE TO TIME LIMIT", "DUE TO PREEMPTION", "DUE TO NODE FAILURE", "DUE TO JOB REQUEUE")
 _BATCH_SYSTEMS = "schedulers"
 """The family of symptoms of other schedulers: those that only confirm say that it ended the job."""
@@ -94,7 +68,7 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
         return SuspectKind.SCHEDULER
     if sighting.symptom.family == _BATCH_SYSTEMS and role is Role.CONFIRMS:
         return SuspectKind.SCHEDULER
-    if any(each in text for each in _ABSENT):
+    if any(each in text for each in _MEANS["absent"]):
         return SuspectKind.ABSENT
     if by := _by_end(sighting, form):
         return by
@@ -106,12 +80,12 @@ def kind_of(sighting: Sighting) -> SuspectKind | None:
     if role is Role.CONFIRMS:
         return SuspectKind.CONFIRMS
     if role is Role.CONSEQUENCE:
-        waits = any(each in text for each in _WAITS) or not _WAITING.isdisjoint(
+        waits = any(each in text for each in _MEANS["waits"]) or not _WAITING.isdisjoint(
             sighting.symptom.id.split("-")
         )
-        closed = any(each in text for each in _CLOSED)
+        closed = any(each in text for each in _MEANS["closed"])
         return SuspectKind.WAITS if waits else SuspectKind.CLOSED if closed else SuspectKind.AFTER
-    pair = pair or any(each in text for each in _LINK)
+    pair = pair or any(each in text for each in _MEANS["link"])
     if "local" in sighting.symptom.id.split("-"):  # the line says that its own end is at fault
         return SuspectKind.ROOT
     return SuspectKind.LINK if pair and form is not Form.KERNEL else SuspectKind.ROOT

@@ -11,7 +11,6 @@ from doctor.logs.judge.event import Event, explains, is_raised
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, apart
 from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
-from doctor.logs.steps import says_finished
 
 HELD_BACK = 8192
 """The most characters that print() held back, which Python writes when it ends, after its last exception."""
@@ -20,6 +19,8 @@ WRITERS = 4
 _USUAL = 100
 """Characters of a line of a log."""
 _BAR = re.compile(r"\d{1,12}/\d{1,12} \[")
+_TAG = re.compile(r"\[rank\d{1,6}\]: ")
+"""torch writes it before an exception that ends a rank, and before nothing else."""
 _SIGNAL = re.compile(r"\b(?:Killed|Aborted|Terminated|Bus error|Segmentation fault|Local abort)\b")
 _OVER = {
     "kubernetes-no-room": "kubernetes-placed",
@@ -43,6 +44,7 @@ _FORGIVEN = {
     SuspectKind.ABSENT,
     SuspectKind.CONFIRMS,
 }
+_COMPLAINS = (_FORGIVEN - {SuspectKind.CONFIRMS}) | {SuspectKind.ROOT, SuspectKind.NAMES}
 AFTER_END = 20
 """Lines that a launcher or a shell may write after the end of a program."""
 Steps = Mapping[int | None, Sequence[LogLine]]
@@ -79,8 +81,8 @@ class Recovery:
         alone = self._alone and (later or self._ends_well(event))
         if (not _lasts(event.sighting) and (went_on or alone)) or (not dead and self._printed_on(last)):
             return replace(event, overcome=True)
-        over = event.kind is SuspectKind.ROOT and not self._ended and self._is_over(last)
-        return replace(event, overcome=True, doubted=True) if over else event
+        over = event.kind in _COMPLAINS and not self._ended and self._is_over(event)
+        return replace(event, overcome=True, doubted=not harmless) if over else event
 
     def _printed_on(self, line: LogLine) -> bool:
         """Whether its only writer printed losses before and after it, so that Python held none back."""
@@ -89,15 +91,20 @@ class Recovery:
         here = (each.lines for each in self._curves if each.file == line.file)
         return any(lines[0] < line.number < lines[-1] for lines in here)
 
-    def _is_over(self, line: LogLine) -> bool:
-        """Whether the last line of a file that no launcher wrote to says that the training is over."""
-        file = self._files[line.file]
-        last = file.last
-        if last is None or last.number <= line.number or not _LAUNCHERS.isdisjoint(file.forms):
-            return False
-        if file.who.rank is not None or (_ends_it(line) and line.who.rank not in (None, last.who.rank)):
-            return False  # a shell, or another rank, may have said so
-        return not last.level.startswith(("E", "F")) and says_finished(last.text)
+    def _is_over(self, event: Event) -> bool:
+        """Whether its writer says, later and after its last step, that the training is over."""
+        line = event.sighting.last
+        file, tag = self._files[line.file], _TAG.search(line.text)
+        output = self._files.get("out".join(line.file.rsplit("err", 1)), file)
+        any_rank = event.kind is SuspectKind.ROOT and not _ends_it(line)
+        for over in (*file.over, *output.over):
+            steps = (step.number for step in file.progress if not apart(step.who, over.who))
+            here = over.file == line.file
+            after = over.number > max((line.number, *steps)) if here else over == output.last
+            own = not apart(line.who, over.who) and (tag is None or tag[0] in over.text)
+            if after and (own or any_rank):
+                return line.form not in _LAUNCHERS  # what those say of an end is no complaint
+        return False
 
     def clears(self, party: Party, line: LogLine) -> bool:
         """Whether steps prove that a line that no symptom knows ended nobody."""
@@ -214,7 +221,8 @@ def survived(events: Iterable[Event]) -> tuple[Event, ...]:
 
 
 def forgiven(event: Event) -> bool:
-    return event.overcome and (event.kind in _FORGIVEN or bool(event.sighting.symptom.needs))
+    kind = event.kind in _FORGIVEN and not event.doubted
+    return event.overcome and (kind or bool(event.sighting.symptom.needs))
 
 
 def _ends_it(line: LogLine) -> bool:

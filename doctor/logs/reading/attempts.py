@@ -134,6 +134,7 @@ def joined(one: Scan, other: Scan) -> Scan:
         first_at=min(_not_none(one.first_at, other.first_at), default=None),
         last_at=max(_not_none(one.last_at, other.last_at), default=None),
         last=other.last or one.last,
+        over={**one.over, **other.over},
         progress={**one.progress, **other.progress},
         odd={**other.odd, **one.odd},
         curves=other.curves or one.curves,

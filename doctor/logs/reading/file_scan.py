@@ -38,6 +38,7 @@ class Scan:
     first_at: float | None = None
     last_at: float | None = None
     last: LogLine | None = None
+    over: dict[UnresolvedParty, LogLine] = field(default_factory=dict)
     progress: dict[UnresolvedParty, LogLine] = field(default_factory=dict)
     odd: dict[str, tuple[UnresolvedParty, LogLine]] = field(default_factory=dict)
     curves: tuple[Curve, ...] = ()

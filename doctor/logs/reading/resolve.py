@@ -177,6 +177,7 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
         first_at=scan.first_at,
         last_at=scan.last_at,
         last=scan.last and of(UnresolvedParty(), scan.last),
+        over=tuple(of(who, line) for who, line in scan.over.items()),
         progress=tuple(sorted((of(who, line) for who, line in scan.progress.items()), key=_by_rank)),
         odd=tuple(of(who, line) for who, line in scan.odd.values()),
         problem=scan.problem,

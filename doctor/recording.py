@@ -19,7 +19,7 @@ from doctor.model import Capture, Host, UnreachedHost
 from doctor.probe import HostAnswer
 from doctor.savedrun import SavedRun
 from doctor.smoke.plan import MOST_STEPS
-from doctor.smoke.result import SmokePlan, SmokeResult
+from doctor.smoke.result import SmokePlan, SmokeResult, divides
 from doctor.targets.inputkind import InputKind
 from doctor.text.nodeset import is_host
 from doctor.text.outfile import write_file
@@ -172,6 +172,7 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
         or [seen.rank for seen in run.ranks] != list(ranks)
         or not 0 < plan.tp <= 64
         or any(not members or len(members) % plan.tp for members in plan.cells)
+        or not divides(plan.layout, plan.tp, plan.cells)
         or not 0 < plan.steps <= MOST_STEPS
         or not 0 <= plan.seed < MOST_SEED
         or not 0 <= plan.waver_tries <= MOST_TRIES

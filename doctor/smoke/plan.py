@@ -11,7 +11,7 @@ from doctor.job.plan import JobPlan
 from doctor.job.ranktable.grouping import ATLAS_TRAINING
 from doctor.model import Backend, Framework
 from doctor.smoke.inject import parse_injection
-from doctor.smoke.result import SmokeBackend, SmokePlan, SmokeSeat
+from doctor.smoke.result import OfJob, SmokeBackend, SmokePlan, SmokeSeat, divides
 from doctor.text.ranks import ranges
 
 CELL_RANKS = 16
@@ -167,12 +167,10 @@ def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) 
     return ""
 
 
-def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]]) -> dict[str, int]:
+def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]]) -> OfJob:
     """The other groups of the job's plan; none if a cell cannot be divided in this way."""
-    wished = {name: getattr(layout, name) or 1 for name in ("pp", "cp", "ep")}
-    pp, cp, ep = wished.values()
-    fit = all(len(cell) % (tp * cp * pp) == 0 == len(cell) // (tp * pp) % ep for cell in cells)
-    return wished if fit and max(wished.values()) > 1 else {}
+    wished: OfJob = {"pp": layout.pp or 1, "cp": layout.cp or 1, "ep": layout.ep or 1}
+    return wished if max(wished.values()) > 1 and divides(wished, tp, cells) else {}
 
 
 def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout) -> int:

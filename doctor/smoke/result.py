@@ -1,7 +1,7 @@
 """What one smoke run saw: frozen values, stored in recordings as JSON and judged by `doctor.smoke.judge`."""
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -14,6 +14,8 @@ from doctor.text.interpreter import to_type
 SmokeBackend = Literal["gloo", "nccl", "hccl", "mccl"]
 """`mccl` is what MindSpore has instead of gloo."""
 ON_CPU = ("gloo", "mccl")
+OfJob = Mapping[str, int]
+"""How many ranks are the stages of a pipeline (pp), share a sequence (cp) or experts (ep)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,14 @@ class Injection:
         return f"{self.kind}@{self.rank}" + ("" if self.step is None else f":{self.step}")
 
 
+def divides(layout: OfJob, tp: int, cells: Iterable[Sequence[int]]) -> bool:
+    """Whether every cell of ranks can be divided like the job."""
+    pp, cp, ep = layout.get("pp", 1), layout.get("cp", 1), layout.get("ep", 1)
+    if min(pp, cp, ep) < 1 or not {*layout} <= {"pp", "cp", "ep"}:
+        return False
+    return all(len(cell) % (tp * cp * pp) == 0 == len(cell) // (tp * pp) % ep for cell in cells)
+
+
 @dataclass(frozen=True, slots=True)
 class SmokePlan:
     """Who takes part, how the ranks are grouped, and what is done."""
@@ -66,8 +76,7 @@ class SmokePlan:
     framework: Framework = "torch"
     turns: int = 0
     """See `CellShape.turns`."""
-    layout: Mapping[str, int] = field(default_factory=dict)
-    """How many ranks of a cell are the stages of its pipeline (pp), share a sequence (cp) or experts (ep)."""
+    layout: OfJob = field(default_factory=dict)
 
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]

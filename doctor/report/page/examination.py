@@ -187,7 +187,9 @@ def _after(report: Report) -> Iterator[card.Step]:
         yield card.Step("More: ", f"doctor explain {worst.check}", _first(worst, report))
         wanted = report.run.command == "preflight" and needed is None
         if wanted and healthy > 1 and report.exit_code == EXIT_FAULT and report.enough_hosts(healthy):
-            yield card.Step("", f"{healthy} other hosts are healthy; go on with them: --need-hosts {healthy}")
+            fewer = f"--need-hosts {healthy} --healthy-hosts FILE"
+            yield card.Step("", f"{healthy} other hosts are healthy; go on with: {fewer}")
+            yield card.Step("", "and start the job on the names in FILE, not on all hosts")
     elif lacks:
         yield card.Step("Type: ", for_one_more_host(report, lacks))
     elif report.verdict is Verdict.INCONCLUSIVE:

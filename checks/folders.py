@@ -80,7 +80,8 @@ def _unfit(need: FolderNeed, found: Folder) -> tuple[str, str, str, str] | None:
         return summary, "open to this user", "not open to this user", f"ls -ld {path}; id"
     if need.writable and (found.read_only or not found.writable):
         actual = "mounted read-only" if found.read_only else "not writable by this user"
-        line = f"sudo mount -o remount,rw {mount}" if found.read_only else f"ls -ld {path}; id"
+        mended = f"sudo mount -o remount,rw {mount}    # for good: /etc/fstab"
+        line = mended if found.read_only else f"ls -ld {path}; id"
         return "a folder that ranks write to is not writable", "writable", actual, line
     if need.free and found.free is not None and found.free < need.free:
         line = f"du -xhd1 {path} | sort -h | tail"

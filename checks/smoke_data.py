@@ -72,7 +72,11 @@ def smoke_mask_divergence(seen: SmokeRounds) -> Iterator[Problem]:
     What to do: seed python, numpy, torch and the data set alike in every process of a model-parallel group,
     before the data set is built (MindSpore: `mindspore.set_seed` and `mindspore.dataset.config.set_seed`),
     and let only the number of the replica change the seed. Better: draw the mask once, from a separate
-    generator. The same comparison for your own data loader is `doctor.smoke.hook`: three lines in the script.
+    generator. The hook compares the data of your own job in the same way: three lines in the script.
+
+        from doctor.smoke.hook import batch
+        for tokens, mask, labels in loader:
+            batch(tokens, mask, labels, tensor_parallel=2)  # ranks that share a model
     """
     yield from accused(seen, "smoke-mask-divergence", "train")
 

@@ -35,9 +35,10 @@ class Chinese(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def page(check: Check) -> str:
-    """The page of a check. Its first line is the title; in Chinese each paragraph is one line."""
+    """The page of a check. Its first line is the title; in Chinese each paragraph but code is one line."""
     if spoken() is Language.ZH and (chinese := translation(check)):
-        return "\n\n".join(map(unwrap, chinese.split("\n\n")))
+        parts = chinese.split("\n\n")
+        return "\n\n".join(part if part.startswith(" ") else unwrap(part) for part in parts)
     return check.doc
 
 

@@ -174,7 +174,10 @@ class SmokeFlags:
         "--framework NAME", "auto, torch or mindspore: what trains.", default="auto", values=FRAMEWORK_NAMES
     )
     steps: int | None = live_option("--steps N", "Training steps of the smoke run. Default: 30.")
-    tp: int | None = live_option("--tp N", "Ranks that share a model: 1, 2 or 4. Default: 2 if even.")
+    tp: int | None = live_option(
+        "--tp N",
+        "Ranks that share a model: 1, 2 or 4. Default: the job's plan; else 2 if even, 1 of 2 ranks.",
+    )
     timeout: float | None = live_option(
         "--smoke-timeout S", "Seconds for a smoke run. Default: 120; nccl 600, hccl 900; MindSpore 300."
     )

@@ -71,7 +71,9 @@ class Door:
 
     @property
     def _remark(self) -> str:
-        return f"    # until {'the next boot' if self.lasts else 'its rules are loaded again'}"
+        kept = "nftables.conf" if self.manager is Manager.NFT else "the file of iptables-save"
+        until = f"the next boot; for good: {kept}" if self.lasts else "its rules are loaded again"
+        return f"    # until {until}"
 
 
 def opening(rules: Ruleset, networks: Sequence[str], stops: Stops) -> tuple[str, ...]:

@@ -197,7 +197,8 @@ def _commands(
         if foreign and (end := reach.on(each.host, f"kill {holder}")):
             yield f"{end}    # ends the process that holds the lock"
         if sure and each.cause in _ENDLESS and (end := reach.on(each.host, f"kill -ABRT {each.pid}")):
-            yield f"{end}    # ends the job, with an error in its log"
+            ends = "or, to give up: ends" if foreign else "ends"
+            yield f"{end}    # {ends} the job, with an error in its log"
 
 
 def _next_time(judgement: Judgement, job: RunningJob) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from doctor.logs.explanation import (
     whom,
     why_unknown,
 )
-from doctor.logs.loss.drawing import drawing
+from doctor.logs.loss.drawing import drawing, hardly_falls
 from doctor.logs.model import LogCause, LogFile, LogLine, LogOutcome, Role
 from doctor.logs.naming import LONG, short_names
 from doctor.logs.reading.stacks import own_frame
@@ -229,6 +229,8 @@ def _parts(explained: Explanation, quotes: _Quotes) -> Iterator[Part]:
         yield Pairs("What happened when", (*_story(explained),), on, FEW, "moments", aligned=True)
     if losses := drawing(explained.logs.curves, found.charges):
         yield Chart("Loss", losses, Medium.ALL if _draws_losses(explained) else Medium.FULL)
+        if found.outcome is LogOutcome.CLEAN and any(map(hardly_falls, losses.lines)):
+            yield Row("If the loss should fall further", ("doctor explain loss-stalled",), RowForm.TYPED)
     if commands := explained.proves():
         yield Row("Prove it on the hosts", commands, RowForm.TYPED)
     told = explained.in_vain and found.outcome is LogOutcome.UNKNOWN and not (found.odd or found.charges)

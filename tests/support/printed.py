@@ -41,6 +41,7 @@ _ON_A_CARD = re.compile(
     re.M,
 )
 _OF_A_REMEDY = re.compile(r"^ {6}do {9}[^\n]*:\n((?: {8}\S.*\n)+)", re.M)
+_PYTHON = re.compile(r"from doctor\.\S+ import |batch\(")
 _PROVES = re.compile(r"^ ?Prove it on the hosts:\n((?: {2,3}doctor .*\n)+)", re.M)
 
 
@@ -84,7 +85,9 @@ def _without_options(words: Words) -> Words:
 
 
 def missing(line: str, also: Iterable[str] = ()) -> list[str]:
-    """The programs of a line that the host where it is typed need not have."""
+    """The programs of a line that the host where it is typed need not have; none of a line for a script."""
+    if _PYTHON.match(line):
+        return []
     known = ANYWHERE | {*also} | {name for name, said in IN_A_PACKAGE.items() if said in line}
     typed = [words[0] for words in parts(line)]
     return [name for name in typed if name not in known and not name.startswith(("value", "/"))]

@@ -49,7 +49,10 @@ def explain_words(text: str, load: Callable[[], Matcher], paper: TextPage) -> in
     if several := _codes(word.replace(",", " ").split(), matcher):
         return show(several)
     if whole := [id for id in checks if f"-{plain}-" in f"-{id}-"]:
-        return print_page(whole[0] if len(whole) == 1 else plain, paper)
+        print_page(whole[0] if len(whole) == 1 else plain, paper)
+        own = [each for each in matcher.symptoms if f"-{plain}-" in f"-{each.id}-"]
+        _put_messages((*own, *_causes_first(matcher.by_fragment(word))) if len(whole) > 1 else (), paper)
+        return EXIT_OK
     said = _by_message(word, matcher)
     if said and " " in word:
         return show(said)
@@ -118,9 +121,13 @@ def _show_mention(found: Mention, messages: Sequence[Symptom], paper: TextPage) 
     else:
         head = f"{len(found.checks)} checks {found.does} {shown}; doctor explain ID shows one:"
         paper.put_rows(head, list(map(of_check, found.checks)))
-    if messages:
-        paper.put_rows("\nMessages in logs about it:", _rows(messages[:MESSAGES]))
+    _put_messages(messages, paper)
     return EXIT_OK
+
+
+def _put_messages(found: Iterable[Symptom], paper: TextPage) -> None:
+    if rows := _rows({each.id: each for each in found}.values()):
+        paper.put_rows("\nMessages in logs about it:", rows[:MESSAGES])
 
 
 def _unknown(text: str, matcher: Matcher, names: Sequence[str], paper: TextPage) -> int:

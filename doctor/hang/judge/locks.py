@@ -11,7 +11,7 @@ from doctor.live.places import user_index
 
 _DATABASE = re.compile(r"execute|commit|rollback|sqlite|\bdbm\b|shelve")
 """In the line, or in a function, of one that asks a database in a file."""
-LONGEST = 60
+LONGEST = 160
 """The most characters of a holder's command line in a sentence."""
 
 

@@ -43,6 +43,12 @@ def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing
     )
 
 
+def hardly_falls(line: LossLine) -> bool:
+    """Whether it has not halved, and is no lower than halfway: no charge, but perhaps a question."""
+    known = line.known
+    return len(known) >= FEW and known[-1] > max(known[0] / 2, known[len(known) // 2])
+
+
 def _line(curve: Curve, guilty: bool) -> LossLine:
     rank, file = curve.who.rank, curve.file
     name = f"rank {rank}" if rank is not None else file.rpartition("/")[2] or file

@@ -79,7 +79,7 @@ def _blocks(page: Page) -> Iterator[tuple[str, Iterable[str], float]]:
 
 def fit(blocks: Iterable[str], room: int, what: str) -> str:
     """As many blocks as there is room for, and the number of those that are left out."""
-    kept, left = [], 0
+    kept, left, room = [], 0, room - 300  # for the sentences about what is left out
     for text in blocks:
         if len(text) <= room:
             kept.append(text)

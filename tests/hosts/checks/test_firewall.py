@@ -182,7 +182,8 @@ def test_a_rule_that_also_stops_answers_is_one_fault(lab: Lab, examine: Examiner
     lab["node2"].iptables("-I", "INPUT", "-s", peer, "-p", "tcp", "--dport", "1024:", "-j", "REJECT")
     (found,) = assert_only(examine(*ALONE), "firewall-blocks", ["node2"])
     assert found["remedy"]["commands"] == [
-        f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT    # until the next boot"
+        f"sudo iptables -I INPUT -p tcp -s {peer} -j ACCEPT"
+        "    # until the next boot; for good: the file of iptables-save"
     ]
 
 

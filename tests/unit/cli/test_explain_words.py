@@ -10,6 +10,8 @@ from doctor.cli.explain.mentions import mentioned
 from doctor.cli.explain.page import TextPage
 from doctor.cli.explain.words import explain_words
 from doctor.judge.registry import check_ids
+from doctor.text.language import Language
+from doctor.text.speech import speaking
 from tests.support.cases import cases
 from tests.support.each import each
 from tests.support.fault_logs import matcher
@@ -76,6 +78,33 @@ def test_one_check_is_shown_with_what_it_does_and_messages_about_it(
     said = explained("MASTER_ADDR", capsys)[1]
     assert said.startswith("2 checks mention MASTER_ADDR; doctor explain ID shows one:\n")
     assert "Messages in logs about it:\n  torch-env-missing" in said
+
+
+def test_messages_stand_beside_several_checks_with_the_word_in_their_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    code, said = explained("loss", capsys)
+    checks, messages = said.split("\nMessages in logs about it:\n")
+    assert (code, "smoke-loss-stall" in checks) == (0, True)
+    ids = [line.split()[0] for line in messages.splitlines()]
+    assert ids[:3] == ["loss-nan", "loss-diverging", "loss-stalled"]
+
+
+def test_a_check_with_the_word_in_its_name_is_alone_if_no_other_has_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert "Messages in logs" not in explained("hang", capsys)[1]
+
+
+@pytest.mark.parametrize("lang", Language)
+@pytest.mark.parametrize("word", ["hook", "loss-stalled", "smoke-mask-divergence"])
+def test_the_hook_is_shown_as_it_is_typed(
+    word: str, lang: Language, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with speaking(lang):
+        lines = explained(word, capsys)[1].splitlines()
+    assert any(line.strip() == "from doctor.smoke.hook import batch" for line in lines)
+    assert any(line.strip().startswith("batch(tokens, mask, labels, tensor_parallel=2)") for line in lines)
 
 
 def test_a_word_that_no_check_is_about_is_unknown(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,8 @@ from tests.support.paths import ROOT
 
 SAMPLES = ROOT / "tests" / "samples" / "firewall"
 PEERS = ("198.18.0.2/31", "fd00::2")
+SAVED = "    # until the next boot; for good: the file of iptables-save"
+KEPT = "    # until the next boot; for good: nftables.conf"
 DROP = "PREROUTING -p tcp -m tcp --dport 29500 -j DROP"
 
 
@@ -39,13 +41,13 @@ POLICY = ("filter", ":INPUT DROP [0:0]")
 OPENED = {
     "raw": (
         saved(RAW),
-        ("sudo iptables -t raw -I PREROUTING -p tcp -s 198.18.0.2/31 -j ACCEPT    # until the next boot",),
+        ("sudo iptables -t raw -I PREROUTING -p tcp -s 198.18.0.2/31 -j ACCEPT" + SAVED,),
     ),
     "raw, and then the policy": (
         saved(RAW, POLICY),
         (
-            "sudo iptables -t raw -I PREROUTING -p tcp -s 198.18.0.2/31 -j ACCEPT    # until the next boot",
-            "sudo iptables -I INPUT -p tcp -s 198.18.0.2/31 -j ACCEPT    # until the next boot",
+            "sudo iptables -t raw -I PREROUTING -p tcp -s 198.18.0.2/31 -j ACCEPT" + SAVED,
+            "sudo iptables -I INPUT -p tcp -s 198.18.0.2/31 -j ACCEPT" + SAVED,
         ),
     ),
     "legacy mangle, in a chain of its own": (
@@ -92,8 +94,8 @@ def early(table: str) -> Ruleset:
 
 def test_a_chain_before_the_others_is_opened_by_its_name() -> None:
     assert opening(early("first"), PEERS, stops) == (
-        "sudo nft insert rule inet first in ip saddr 198.18.0.2/31 accept    # until the next boot",
-        "sudo nft insert rule inet first in ip6 saddr fd00::2 accept    # until the next boot",
+        "sudo nft insert rule inet first in ip saddr 198.18.0.2/31 accept" + KEPT,
+        "sudo nft insert rule inet first in ip6 saddr fd00::2 accept" + KEPT,
     )
 
 

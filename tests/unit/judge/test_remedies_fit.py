@@ -85,3 +85,20 @@ def test_a_line_for_one_vendor_comes_where_its_devices_are() -> None:
     assert any("dcgmi" in command for command in recipe.on(("NVIDIA",)))
     assert not any("dcgmi" in command for command in (*recipe.on(()), *recipe.on(("AMD", "Ascend"))))
     assert Recipe("x", ("a",), devices={"Ascend": ("b",)}).on(("Ascend", "AMD")) == ("a", "b")
+
+
+FOR_NOW = re.compile(r"remount,|ip link set .* mtu|sysctl -w|swapoff|nft insert|iptables .*-I ")
+FOR_GOOD = re.compile(r"/etc/|nmcli connection modify")
+
+
+@each("name", PLAYBOOK.recipes)
+def test_what_is_gone_at_the_next_boot_says_what_makes_it_last(name: str) -> None:
+    commands = PLAYBOOK.recipes[name].commands
+    if any(FOR_NOW.search(command) for command in commands):
+        assert any(FOR_GOOD.search(command) for command in commands)
+
+
+def test_limits_of_logins_say_what_helps_if_sshd_reads_no_limits() -> None:
+    for name in ("raise-nofile", "raise-nproc", "raise-memlock"):
+        (line,) = [each for each in PLAYBOOK.recipes[name].commands if "UsePAM" in each]
+        assert f"Limit{name.removeprefix('raise-').upper()}=" in line

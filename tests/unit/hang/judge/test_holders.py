@@ -117,6 +117,25 @@ def test_the_holder_is_named_if_it_is_a_rank_that_is_outside_as_well() -> None:
     assert [each.rank for each in judge(held_by(9, "sleeps")).culprits] == [1, 2]
 
 
+def test_what_saves_the_job_comes_before_what_ends_it() -> None:
+    commands = advice_of(judge(held_by(9, "waits"))).commands
+    assert [each.partition("    # ")[2] for each in commands[-2:]] == [
+        "ends the process that holds the lock",
+        "or, to give up: ends the job, with an error in its log",
+    ]
+
+
+def test_what_ends_a_job_stands_alone_if_nothing_saves_it() -> None:
+    commands = advice_of(judge(evidence(["waits", "sleeps"], hosts=["node1"]))).commands
+    assert commands[-1].endswith("    # ends the job, with an error in its log")
+
+
+def test_a_holder_is_named_with_its_whole_path() -> None:
+    command = "/bin/bash /srv/training/llama/cache/backup/cache_backup.sh --every-hour --to /backup/train"
+    held = replace(HUB, holders=(replace(HOLDER, command=command),))
+    assert command in doing(locked(did(seen("hrtimer_nanosleep")), held), (), 2.0).words
+
+
 def test_where_the_holder_is_if_it_waits_for_all() -> None:
     found = judge(held_by(4020, "waits"))
     (culprit,) = found.culprits

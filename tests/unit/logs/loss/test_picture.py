@@ -4,10 +4,12 @@ import io
 import random
 import re
 from math import nan
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from doctor import cli
 from doctor.logs.loss.drawing import drawing
 from doctor.logs.loss.judge import judge_curves
 from doctor.logs.model import Curve, Party
@@ -128,3 +130,20 @@ def test_a_short_curve_is_drawn_with_all_its_points() -> None:
     page = figure([curve([*healthy()[:40], *[nan] * 5])])
     drawn_points = [len(points.split()) for points in re.findall(r'<polyline points="([^"]*)"', page)]
     assert max(drawn_points) == 40
+
+
+RISES_AGAIN = (4.757, 4.406, 4.034, 3.965, 4.003, 4.261, 4.199, 4.293)
+FALLS_ON = (4.757, 4.406, 4.034, 3.965, 3.903, 3.861, 3.799, 3.793)
+HAS_FALLEN = (4.757, 2.406, 1.034, 0.965, 0.903, 0.861, 0.999, 0.993)
+
+
+@pytest.mark.parametrize(
+    ("losses", "asks"), [(RISES_AGAIN, True), (FALLS_ON, False), (HAS_FALLEN, False)], ids=str
+)
+def test_a_loss_that_hardly_falls_leads_to_what_may_be_wrong(
+    losses: tuple[float, ...], asks: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("".join(f"step {20 * at:4}  loss {loss}\n" for at, loss in enumerate(losses)))
+    assert cli.run(["explain", str(log)]) == 0
+    assert ("doctor explain loss-stalled" in capsys.readouterr().out) is asks

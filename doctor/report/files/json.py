@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from doctor.facts.smoke import JudgedRun
 from doctor.job.plan import JobPlan
@@ -33,9 +34,9 @@ class SmokeLayout(msgspec.Struct, frozen=True):
     dp: int
     tp: int
     cells: int
-    pp: int = 1
-    cp: int = 1
-    ep: int = 1
+    pp: int | UnsetType = UNSET
+    cp: int | UnsetType = UNSET
+    ep: int | UnsetType = UNSET
 
 
 class SmokeLink(msgspec.Struct, frozen=True):

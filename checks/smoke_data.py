@@ -29,7 +29,8 @@ def smoke_collective_wrong(seen: SmokeRounds) -> Iterator[Problem]:
     How it is known: whole numbers with a known sum are reduced, gathered and exchanged, in each type and at
     several sizes, and compared exactly; reduce-scatter with all-gather must equal all-reduce. During
     training, the result of the all-reduce is compared with the contributions of the ranks. If all ranks have
-    the same wrong number, the rank whose part explains it is named.
+    the same wrong number, the rank whose part explains it is named. Of two neighbours in the job's pipeline
+    or ring (--plan) either may be at fault; of several wrong edges, the rank that they share is named.
 
     Causes seen in practice: memory, a GPU or an NPU that computes wrongly; a network card that damages
     packets after checking their checksum; NVLink or PCIe errors; a different version of the collective

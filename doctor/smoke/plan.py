@@ -174,7 +174,9 @@ def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]]) -> OfJob:
 
 
 def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout) -> int:
-    """That of the job's plan; else two if every host has an even number of ranks and replicas remain."""
+    """That of the job's plan, or two if every host has an even number of ranks, as long as replicas remain to
+    compare.
+    """
     if wished is not None:
         odd = next((host for host, ranks in counts.items() if ranks % wished), None)
         if odd is not None:
@@ -184,7 +186,8 @@ def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout)
             )
         return wished
     planned = layout.tp or (1 if layout.pp or layout.cp or layout.ep else None)
-    if planned in TENSOR_PARALLEL and not any(ranks % planned for ranks in counts.values()):
+    fits = planned in TENSOR_PARALLEL and not any(ranks % planned for ranks in counts.values())
+    if planned and fits and sum(counts.values()) >= 2 * planned:
         return planned
     even = all(ranks % 2 == 0 for ranks in counts.values())
     return 2 if even and sum(counts.values()) > 2 else 1

@@ -44,7 +44,6 @@ _FORGIVEN = {
     SuspectKind.ABSENT,
     SuspectKind.CONFIRMS,
 }
-_COMPLAINS = (_FORGIVEN - {SuspectKind.CONFIRMS}) | {SuspectKind.ROOT, SuspectKind.NAMES}
 AFTER_END = 20
 """Lines that a launcher or a shell may write after the end of a program."""
 Steps = Mapping[int | None, Sequence[LogLine]]
@@ -81,7 +80,7 @@ class Recovery:
         alone = self._alone and (later or self._ends_well(event))
         if (not _lasts(event.sighting) and (went_on or alone)) or (not dead and self._printed_on(last)):
             return replace(event, overcome=True)
-        over = event.kind in _COMPLAINS and not self._ended and self._is_over(event)
+        over = event.kind is SuspectKind.ROOT and not self._ended and self._is_over(event)
         return replace(event, overcome=True, doubted=not harmless) if over else event
 
     def _printed_on(self, line: LogLine) -> bool:
@@ -92,18 +91,25 @@ class Recovery:
         return any(lines[0] < line.number < lines[-1] for lines in here)
 
     def _is_over(self, event: Event) -> bool:
-        """Whether its writer says, later and after its last step, that the training is over."""
+        """Whether its writer says, later and after its last step, that the training is over. A word without a
+        rank may be that of a shell: it counts only at the end of a log to which no launcher wrote.
+        """
         line = event.sighting.last
         file, tag = self._files[line.file], _TAG.search(line.text)
         output = self._files.get("out".join(line.file.rsplit("err", 1)), file)
-        any_rank = event.kind is SuspectKind.ROOT and not _ends_it(line)
+        ends = (file.last, output.last)
+        alone = file.who.rank is None and _LAUNCHERS.isdisjoint(file.forms)
         for over in (*file.over, *output.over):
             steps = (step.number for step in file.progress if not apart(step.who, over.who))
             here = over.file == line.file
-            after = over.number > max((line.number, *steps)) if here else over == output.last
-            own = not apart(line.who, over.who) and (tag is None or tag[0] in over.text)
-            if after and (own or any_rank):
+            if over.number <= max((line.number, *steps)) if here else over != output.last:
+                continue
+            own, said = ((each.rank, each.device) for each in (line.who, over.who))
+            if own == said != (None, None) and (tag is None or tag[0] in over.text):
                 return line.form not in _LAUNCHERS  # what those say of an end is no complaint
+            last = any(each and (each.file, each.number) == (over.file, over.number) for each in ends)
+            if alone and last and not (_ends_it(line) and own[0] not in (None, said[0])):
+                return True
         return False
 
     def clears(self, party: Party, line: LogLine) -> bool:

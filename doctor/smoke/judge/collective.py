@@ -129,13 +129,14 @@ def _charge(cell: Cell, guilt: Guilt, wrongs: list[WrongResult], members: tuple[
         collectives = cell.seen[place].collectives
         if collectives and collectives.wrong:
             counts.append(f"{cell.name(place)}: {len(collectives.wrong)} wrong of {collectives.done}")
+    size = 2 if wrongs[0].op == "exchange" else len(members)
     each = [
         f"{cell.name(wrong.place)}: {wrong.said.name}, element {wrong.said.index}: "
         f"{wrong.said.got} instead of {wrong.said.expected}"
         for wrong in wrongs[:16]
     ]
     return SmokeCharge(
-        *worded("collective", words=guilt.words, said=wrongs[0].said, members=len(members)),
+        *worded("collective", words=guilt.words, said=wrongs[0].said, members=size),
         ranks=cell.numbers(guilt.places),
         victims=cell.numbers(set(members) - set(guilt.places)),
         confidence=guilt.confidence,

@@ -8,6 +8,7 @@ import pytest
 from doctor.logs.model import Conclusion, LogOutcome
 from tests.support.cases import from_cases
 from tests.support.fault_logs import concluded, written
+from tests.support.paths import ROOT
 
 MEMORY = from_cases(__file__, "MEMORY", list[str])
 MISSING = from_cases(__file__, "MISSING", list[str])
@@ -83,8 +84,16 @@ def test_torch_tags_what_ends_a_rank(tmp_path: Path) -> None:
 def test_a_launcher_that_saw_the_end_is_believed(tmp_path: Path) -> None:
     ended = "srun: error: node1: task 0: Exited with exit code 1"
     assert written(tmp_path, *by("0: ", caught(MEMORY)), ended).outcome is LogOutcome.NAMED
-    queued = "srun: job 4242 queued and waiting for resources"
-    assert written(tmp_path, queued, *caught(MEMORY)).outcome is LogOutcome.UNKNOWN
+
+
+@pytest.mark.parametrize("said", ["Job finished", "Done", "Training finished"])
+@pytest.mark.parametrize("name", ["01", "09", "418", "474", "74", "own-mpi-slots"])
+def test_the_last_line_of_a_script_hides_no_fault(name: str, said: str, tmp_path: Path) -> None:
+    """Scripts end with such a line whatever happened before: it is no word of a rank or of a launcher."""
+    log = (ROOT / f"tests/exam/logs/{name}.log").read_text(errors="replace").rstrip("\n")
+    before, after = written(tmp_path, log), written(tmp_path, log, said)
+    assert before.outcome is after.outcome is LogOutcome.NAMED
+    assert before.charges[0].says == after.charges[0].says
 
 
 def test_errors_in_a_file_of_their_own(tmp_path: Path) -> None:

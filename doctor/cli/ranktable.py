@@ -19,6 +19,7 @@ SSH = (
     *("--user", "--port", "--identity", "--jump", "--ssh-config", "--accept-new"),
     *("--sudo", "--enter", "--trace"),
 )
+BY = ("--transport", "--allocate")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +37,7 @@ class CheckWishes:
 
 
 @app.command("make", help="Write a rank table of the live devices, if all are healthy.")
-@takes(*BY_JOB, "--exclude", *SSH, "--connect-timeout", "--timeout", "--expect", "--quiet")
+@takes(*BY_JOB, "--exclude", *SSH, *BY, "--connect-timeout", "--timeout", "--expect", "--quiet")
 def make(request: Request, wishes: MakeWishes) -> int:
     from doctor.cli.table import make_table_of
 
@@ -48,7 +49,7 @@ def make(request: Request, wishes: MakeWishes) -> int:
 
 
 @app.command("check", help="Check a rank table, alone or (with HOSTS) against the live devices.")
-@takes(*BY_JOB, *SSH, "--json", "--quiet", "--verbose", "--color", "--no-color")
+@takes(*BY_JOB, *SSH, *BY, "--json", "--quiet", "--verbose", "--color", "--no-color")
 def check(request: Request, wishes: CheckWishes) -> int:
     who = request.who
     if not (who.hosts or who.hostfile or who.inventory or who.local or who.slurm_job or who.pods):

@@ -61,6 +61,8 @@ class LogOrigin:
     asked: tuple[str, ...] = ()
     """All hosts that were asked."""
     search: LogSearch | None = None
+    environ: Mapping[str, str] = field(default_factory=dict)
+    """Names the job of Slurm whose nodes srun reached."""
 
 
 def refuse_outputs(request: Request, wishes: LogWishes, paths: Sequence[str]) -> None:
@@ -129,7 +131,7 @@ def explanation_of(
         command=request.command,
         started=started,
         seconds=round(time.monotonic() - began, 3),
-        way=_way(request, source.transport),
+        way=_way(request, source),
         fetched=source.hosts,
         asked=source.asked,
         in_vain=search,
@@ -238,10 +240,10 @@ def _known_job(request: Request, wishes: LogWishes) -> JobFacts:
     return known_of(reading.plan, tables, addresses, offsets)
 
 
-def _way(request: Request, transport: str) -> Way:
+def _way(request: Request, source: LogOrigin) -> Way:
     """How suggested commands reach the hosts: with the options of this command line."""
     who = replace(request.who, hosts=(), rank_table=None)
-    return way_to(replace(request, who=who), transport=transport)
+    return way_to(replace(request, who=who), transport=source.transport, environ=source.environ)
 
 
 def _examined(explained: Explanation, request: Request) -> ProofExam | None:

@@ -129,7 +129,8 @@ _SSH = frozenset(
     | {"--local", "--inventory", "--hostfile", "--connect-timeout", "--timeout"}
     | {"--pods", "--namespace", "--container", "--context"}
 )
-_ASKING = frozenset({"--exclude", "--rank-table", "--transport", "--allocate", "--python", "--fanout"})
+_BY = frozenset({"--transport", "--allocate"})
+_ASKING = _BY | {"--exclude", "--rank-table", "--python", "--fanout"}
 _LETTERS = (("--ssh-config", "-F"), ("--user", "-l"), ("--jump", "-J"), ("--port", "-p"))
 _TRAINING = ("--steps", "--tp", "--smoke-timeout")
 _EXAMINES = ("check", "smoke", "preflight", "accept")
@@ -138,9 +139,9 @@ _EXAMINES = ("check", "smoke", "preflight", "accept")
 def _takes(command: str, option: str) -> bool:
     """Whether a command that reaches hosts has the option."""
     if command == "ranktable make":
-        return option in _SSH | {"--exclude"}
+        return option in _SSH | _BY | {"--exclude"}
     if command == "ranktable check":
-        return option in _SSH
+        return option in _SSH | _BY
     if command in ("facts", "hang", "slow", "logs"):
         return option in _SSH | _ASKING
     if command in ("check", "smoke") and option in ("--no-smoke", *(_TRAINING if command == "check" else ())):

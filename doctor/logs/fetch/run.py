@@ -113,7 +113,7 @@ def fetched_logs(
         outputs=frozenset(redact(_shown_name(each, output.host, local)) for each in output.files),
     )
     asked = tuple(host.name for host in session.hosts)
-    source = LogOrigin(hosts, silent, missed, named, transport, asked, search)
+    source = LogOrigin(hosts, silent, missed, named, transport, asked, search, environ)
     paths = [_of_host(folder, host) for host in hosts]
     return [str(path) for path in (*paths, folder / OF_JOB) if path.exists()], source
 

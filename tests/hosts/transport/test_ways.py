@@ -102,3 +102,21 @@ def test_a_job_that_hangs_is_looked_at(run: Run, lab: Lab) -> None:
     assert hang.returncode == 1, hang.stdout + hang.stderr
     (culprit,) = culprits(json.loads(hang.stdout))
     assert (culprit["rank"], culprit["host"], culprit["cause"]) == (1, "node2", "stopped")
+
+
+NO_ROOM = "RuntimeError: unable to write to file </torch_1_2_3>: No space left on device (28)\n"
+
+
+def test_the_systems_ssh_proves_a_log_and_asks_for_devices(lab: Lab, tmp_path: Path) -> None:
+    """These two name their hosts in ways of their own. Hosts without an NPU have no rank table."""
+    lab["node2"].shm("16m")
+    log = tmp_path / "train.log"
+    log.write_text(NO_ROOM)
+    way = ("--transport", "openssh")
+    ssh = ("--ssh-config", str(lab.ssh_config))
+    proved = lab.doctor("explain", str(log), "--check", "node[1-2]", *way, *ssh)
+    assert proved.returncode == 1, proved.stdout + proved.stderr
+    assert "proved: shm-small fails on node2" in proved.stdout
+    table = lab.doctor("ranktable", "make", "node[1-2]", *way)
+    assert table.returncode == 1, table.stdout + table.stderr
+    assert "node[1-2] NPU 0  there is no NPU" in table.stdout + table.stderr

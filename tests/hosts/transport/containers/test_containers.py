@@ -1,6 +1,7 @@
 """Examinations from inside containers: which side lacks resources, what fixes it, and nothing left behind."""
 
 import signal
+import sys
 import time
 
 import pytest
@@ -8,6 +9,8 @@ import pytest
 from tests.lab import Snapshot
 from tests.lab.container import Container, Memory
 from tests.support.docks import BOTH, INSIDE, PODS, PYTHON, Dock, dock, docks, engine
+from tests.support.hang.named import culprits
+from tests.support.hang.ranks import JOB
 
 __all__ = ["dock", "docks", "engine"]
 
@@ -185,6 +188,40 @@ def test_ranks_train_in_pods_and_leave_nothing(dock: Dock) -> None:
     assert {each["host"] for each in seen.report["smoke"]["ranks"]} == {"pod1", "pod2"}
     for each, was in zip(dock.engine.containers, before, strict=True):
         ended(each, was)
+
+
+@pytest.mark.long
+def test_every_command_enters_the_containers(dock: Dock) -> None:
+    ranks = [dock.engine.run(host, "train", shm="1g") for host in ("node1", "node2")]
+    for command in ("smoke", "preflight"):
+        seen = dock(command, BOTH, *INSIDE, *PYTHON, "--ranks-per-host", "1", "--steps", "4")
+        assert seen.code == 0, seen.text
+        assert len(seen.report["smoke"]["ranks"]) == 2
+
+    def doctor(*words: str) -> str:
+        done = dock.lab.doctor(*words, env=dock.environment)
+        return " ".join((done.stdout + done.stderr).split())
+
+    assert "2 hosts reported" in doctor("facts", BOTH, *INSIDE)
+    ssh = ("--ssh-config", str(dock.lab.ssh_config))
+    begun = doctor("run", BOTH, *INSIDE, *ssh, "--exam", "host", "--no-smoke", "--", "echo", "it has begun")
+    assert "it has begun" in begun
+    ranks[1].ask("echo 'RuntimeError: the disk is gone' >/tmp/train.log")
+    assert "RuntimeError: the disk is gone" in doctor("logs", BOTH, *INSIDE, "--path", "/tmp/train.log")
+    start = (
+        "mkdir /dev/shm/job; mkfifo /dev/shm/job/fifo; export RANK={} WORLD_SIZE=2 LOCAL_RANK=0 "
+        f"MASTER_ADDR={dock.lab['node1'].address} MASTER_PORT=29658 FOLDER=/dev/shm/job OMP_NUM_THREADS=1; "
+        f"setsid {sys.executable} {JOB} </dev/null >/dev/shm/job/said 2>&1 & echo $!"
+    )
+    pids = [each.ask(start.format(rank)) for rank, each in enumerate(ranks)]
+    steps = "cat /dev/shm/job/step.0 2>/dev/null"
+    dock.lab["node1"].await_that(lambda: int(ranks[0].ask(steps) or 0) >= 3, "steps", 90)
+    slow = dock("slow", BOTH, *INSIDE, "--for", "4")
+    assert (slow.code in (0, 3), slow.report["slow"]["job"]["ranks"]) == (True, 2), slow.text
+    ranks[1].ask(f"kill -STOP {pids[1]}")
+    hang = dock("hang", BOTH, *INSIDE)
+    (culprit,) = culprits(hang.report)
+    assert (culprit["rank"], culprit["host"], culprit["cause"]) == (1, "node2", "stopped")
 
 
 @pytest.mark.long

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from doctor.api import grouped
 from doctor.cli.pages import translation
 from doctor.judge.playbook import exams, load_exam, load_remedies
 from doctor.judge.registry import BrokenSource, bundled, find_checks
@@ -61,10 +62,8 @@ def print_remedies(colours: str = AUTO) -> int:
 def print_symptoms(folders: Sequence[Path], colours: str = AUTO) -> int:
     """Prints every symptom, grouped by file."""
     found = load_symptoms(folders)
-    parts: dict[str, list[CatalogueRow]] = {}
-    for each in found.symptoms:
-        parts.setdefault(each.family.upper(), []).append((each.id, "", t(each.title)))
-    _put(parts, colours, found.broken)
+    rows = ((each.family.upper(), (each.id, "", t(each.title))) for each in found.symptoms)
+    _put(grouped(rows), colours, found.broken)
     return 0
 
 

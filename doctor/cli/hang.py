@@ -8,6 +8,7 @@ from typing import TextIO
 
 from msgspec import structs
 
+from doctor.api import grouped
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError, UsageError
 from doctor.exam.host_session import HostSession, open_session
@@ -120,11 +121,8 @@ def _examine(judgement: Judgement, session: HostSession, out: TextIO) -> Report 
 
 def tell_unread(evidence: LiveEvidence) -> None:
     """Reports why a job may have been overlooked."""
-    hosts: dict[str, list[str]] = {}
-    for seen in evidence.hosts:
-        for why in seen.unread:
-            hosts.setdefault(why, []).append(seen.host)
-    for why, names in hosts.items():
+    unread = grouped((why, seen.host) for seen in evidence.hosts for why in seen.unread)
+    for why, names in unread.items():
         announce(f"{fold(names)}: {why}")
 
 

@@ -13,6 +13,7 @@ from itertools import chain
 from statistics import median, median_low
 
 from doctor import __version__
+from doctor.api import grouped
 from doctor.baseline import LINKS, SCHEMA, Baseline, Facts, Kind, Measure, OneHost, Value
 from doctor.facts.baseline import UNSTEADY, ChangedFact, SinceBaseline, SlowerLinks
 from doctor.facts.smoke import JudgedRun
@@ -140,10 +141,7 @@ def _common(runs: Sequence[Facts]) -> Facts:
 
 def _together(runs: Sequence[Mapping[str, Measure]]) -> dict[str, Measure]:
     """The middle of what was measured of a host in several runs, with the noise of the worst one."""
-    values: dict[str, list[Measure]] = defaultdict(list)
-    for rates in runs:
-        for key, each in rates.items():
-            values[key].append(each)
+    values = grouped(rate for rates in runs for rate in rates.items())
     return {key: _middle(each) for key, each in values.items()}
 
 
@@ -158,9 +156,7 @@ def _kind(facts: Mapping[str, Value]) -> tuple[str, ...]:
 
 def _kinds(known: Mapping[str, Facts]) -> dict[str, list[str]]:
     """Name of the kind -> its hosts."""
-    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for host, facts in known.items():
-        groups[_kind(facts)].append(host)
+    groups = grouped((_kind(facts), host) for host, facts in known.items())
     named: dict[str, list[str]] = {}
     for (product, model, devices), hosts in groups.items():
         name = "-".join(filter(None, (product or "unknown", devices)))

@@ -3,11 +3,11 @@
 A finding is only compared with those that share a host with it, because there may be thousands.
 """
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from doctor.api import Check
+from doctor.api import Check, grouped
 from doctor.model import UNDECIDED, Confidence, Finding, Place, Status
 from doctor.text.nodeset import fold
 
@@ -39,9 +39,7 @@ class _Cause:
     def __init__(self, finding: Finding) -> None:
         self.finding = finding
         self.hosts = frozenset(finding.hosts)
-        self.places: dict[str | None, list[Place]] = defaultdict(list)
-        for place in finding.where:
-            self.places[place.host].append(place)
+        self.places = grouped((place.host, place) for place in finding.where)
 
 
 class _Causes:
@@ -49,10 +47,9 @@ class _Causes:
 
     def __init__(self, found: Sequence[Finding]) -> None:
         self._found = [_Cause(finding) for finding in found]
-        self._on: dict[tuple[str, str | None], list[int]] = defaultdict(list)
-        for number, finding in enumerate(found):
-            for host in finding.hosts:
-                self._on[finding.check, host].append(number)
+        self._on: Mapping[tuple[str, str | None], Sequence[int]] = grouped(
+            ((finding.check, host), number) for number, finding in enumerate(found) for host in finding.hosts
+        )
 
     def that_explain(self, symptom: Finding, check: str) -> Iterator[_Cause]:
         """The findings of a check that explain the symptom, in their order."""
@@ -76,11 +73,8 @@ class _Causes:
 
 
 def _by_end(finding: Finding) -> Mapping[str, Sequence[Place]]:
-    ends: dict[str, list[Place]] = defaultdict(list)
-    for place in finding.where:
-        for host in filter(None, (place.host, place.peer)):
-            ends[host].append(place)
-    return ends
+    ends = ((host, place) for place in finding.where for host in (place.host, place.peer))
+    return grouped((host, place) for host, place in ends if host)
 
 
 def _narrow_to_cause(finding: Finding, cause: _Cause) -> Finding:

@@ -19,11 +19,11 @@ If only the findings of an earlier run were looked at again, they decide: all mu
 found.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from doctor.api import grouped
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import JudgedRun
 from doctor.job.plan import JobPlan
@@ -229,12 +229,8 @@ class Report:
     @cached_property
     def problems(self) -> Mapping[tuple[str, str], Sequence[Problem]]:
         """Check and host -> the problems found there."""
-        found: dict[tuple[str, str], list[Problem]] = defaultdict(list)
-        for result in self.results:
-            if result.problem:
-                for host in result.hosts:
-                    found[result.check, host].append(result.problem)
-        return found
+        found = ((each, each.problem) for each in self.results if each.problem)
+        return grouped(((each.check, host), problem) for each, problem in found for host in each.hosts)
 
     @cached_property
     def healthy_hosts(self) -> tuple[str, ...]:

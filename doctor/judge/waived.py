@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from doctor.api import grouped
 from doctor.model import MOST_PLACES, Confidence, Problem, Result, Status, Waiver
 from doctor.text.nodeset import fold
 
@@ -20,10 +21,7 @@ Waive = Callable[[Result], Iterable[Result]]
 
 def waiving(waivers: Sequence[Waiver], day: str) -> Waive:
     """`day` is that of the run, in UTC; on a day that is none, nothing is waived."""
-    known: dict[tuple[str, str], list[Waiver]] = defaultdict(list)
-    for each in waivers:
-        for host in each.hosts:
-            known[each.check, host].append(each)
+    known = grouped(((each.check, host), each) for each in waivers for host in each.hosts)
     return partial(_parts, known=known, day=day)
 
 
@@ -40,9 +38,7 @@ def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
     if problem.confidence is Confidence.SUSPECT:
         least = min(held.values(), key=lambda each: each.until, default=None)
         held = dict.fromkeys(held, least) if least and len(held) == len(told) else {}
-    groups: dict[Waiver | None, list[str]] = {}
-    for host in result.hosts:
-        groups.setdefault(held.get(host), []).append(host)
+    groups = grouped((held.get(host), host) for host in result.hosts)
     for waiver, hosts in groups.items():
         where = tuple(place for place in problem.where if len(groups) == 1 or place.host in (None, *hosts))
         own = replace(problem, where=where, hosts=tuple(hosts) if problem.hosts else ())

@@ -3,13 +3,13 @@
 Each group of links that share suspects is solved separately: exactly up to `EXACT` hosts, greedily above.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Literal
 
+from doctor.api import grouped
 from doctor.mesh.result import Kind, Link
 
 Side = Literal["inbound", "outbound"]
@@ -49,11 +49,7 @@ def explain(faults: Sequence[FailingLink]) -> Iterator[Explanation]:
 
 
 def _by_host(group: Iterable[FailingLink]) -> Mapping[str, Sequence[FailingLink]]:
-    found: dict[str, list[FailingLink]] = defaultdict(list)
-    for fault in group:
-        for host in fault.hosts:
-            found[host].append(fault)
-    return found
+    return grouped((host, fault) for fault in group for host in fault.hosts)
 
 
 def _groups(faults: Sequence[FailingLink]) -> list[list[FailingLink]]:
@@ -70,10 +66,7 @@ def _groups(faults: Sequence[FailingLink]) -> list[list[FailingLink]]:
         first, *rest = sorted(fault.hosts)
         for host in rest:
             leader[find(host)] = find(first)
-    groups: dict[str, list[FailingLink]] = defaultdict(list)
-    for fault in faults:
-        groups[find(min(fault.hosts))].append(fault)
-    return list(groups.values())
+    return list(grouped((find(min(fault.hosts)), fault) for fault in faults).values())
 
 
 def _best(group: Sequence[FailingLink]) -> list[frozenset[str]]:

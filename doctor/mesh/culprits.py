@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Literal
 
+from doctor.api import grouped
 from doctor.mesh.cover import Arm, FailingLink, Side, explain
 from doctor.mesh.result import Kind, Link
 
@@ -141,10 +142,7 @@ def _guilty_hosts(tested: Sequence[Link], left: Sequence[Link]) -> list[MeshBlam
 def _suspicions(weak: Sequence[Link]) -> list[MeshBlame]:
     """Explain weak failures: by a host that several have in common, otherwise by the pair."""
     blames: list[MeshBlame] = []
-    of_host: dict[str, list[Link]] = defaultdict(list)
-    for link in weak:
-        for host in {link.source, link.target}:
-            of_host[host].append(link)
+    of_host = grouped((host, link) for link in weak for host in {link.source, link.target})
     explained: set[int] = set()
 
     def left(host: str) -> list[Link]:
@@ -166,9 +164,8 @@ def _suspicions(weak: Sequence[Link]) -> list[MeshBlame]:
         ways: set[Side] = {"outbound" if link.source == host else "inbound" for link in mine}
         blames.append(_blame((host,), _direction(ways), mine, decided=False))
         explained |= set(map(id, mine))
-    pairs: dict[tuple[str, ...], list[Link]] = defaultdict(list)
-    for link in (link for link in weak if id(link) not in explained):
-        pairs[tuple(sorted((link.source, link.target)))].append(link)
+    rest = (link for link in weak if id(link) not in explained)
+    pairs = grouped((tuple(sorted((link.source, link.target))), link) for link in rest)
     return blames + [_blame(pair, "pair", links, decided=False) for pair, links in pairs.items()]
 
 

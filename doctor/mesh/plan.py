@@ -5,12 +5,12 @@ in both directions, about 2·log2(N) hosts: enough to name a host that is cut of
 """
 
 import ipaddress
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Literal
 
+from doctor.api import grouped
 from doctor.mesh.result import Kind, Listener, MeshShape, OmittedHost
 
 FULL_UP_TO = 32
@@ -105,15 +105,12 @@ def attempts(
 ) -> tuple[Attempt, ...]:
     """The connections for these pairs. Only ports that our own agents bound are ever contacted."""
     address = {node.host: node.address for node in plan.nodes}
-    bound: dict[str, list[tuple[Kind, int]]] = defaultdict(list)
-    for listener in listeners:
-        if listener.port is not None and listener.error is None:
-            bound[listener.host].append((listener.kind, listener.port))
+    bound = grouped((each.host, (each.kind, each.port)) for each in listeners if each.error is None)
     return tuple(
         Attempt(source, target, address[target], port, kind)
         for source, target in pairs
-        for kind, port in bound[target]
-        if (kind == "master") is master
+        for kind, port in bound.get(target, ())
+        if port is not None and (kind == "master") is master
     )
 
 

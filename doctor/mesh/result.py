@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
+from doctor.api import grouped
+
 Kind = Literal["master", "hccl", "mccl", "ephemeral"]
 """`mccl` is the first of the ports on which MindSpore's ranks of a host listen without devices."""
 MeshShape = Literal["full", "sparse", "ring", "none"]
@@ -141,10 +143,7 @@ class MeshResult:
 
     @cached_property
     def between(self) -> Pairs:
-        pairs: dict[frozenset[str], list[Link]] = defaultdict(list)
-        for link in self.tested:
-            pairs[frozenset((link.source, link.target))].append(link)
-        return dict(pairs)
+        return grouped((frozenset((link.source, link.target)), link) for link in self.tested)
 
     @cached_property
     def met(self) -> Mapping[str, Mapping[str, Sequence[Link]]]:
@@ -158,21 +157,14 @@ class MeshResult:
     @cached_property
     def out_of(self) -> Mapping[str, Sequence[Link]]:
         """Host -> the tested links from it."""
-        return _by_host((link.source, link) for link in self.tested)
+        return grouped((link.source, link) for link in self.tested)
 
     @cached_property
     def into(self) -> Mapping[str, Sequence[Link]]:
         """Host -> the tested links to it."""
-        return _by_host((link.target, link) for link in self.tested)
+        return grouped((link.target, link) for link in self.tested)
 
     def touching(self, hosts: Iterable[str]) -> list[Link]:
         """The tested links to or from one of these hosts."""
         ways = (way.get(host, ()) for host in hosts for way in (self.out_of, self.into))
         return list({id(link): link for links in ways for link in links}.values())
-
-
-def _by_host(ends: Iterable[tuple[str, Link]]) -> Mapping[str, Sequence[Link]]:
-    found: dict[str, list[Link]] = defaultdict(list)
-    for host, link in ends:
-        found[host].append(link)
-    return dict(found)

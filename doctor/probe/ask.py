@@ -19,7 +19,7 @@ import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from doctor.api import Ask, Fact, Group, Read, Run
+from doctor.api import Ask, Fact, Group, Read, Run, grouped
 from doctor.model import Host
 from doctor.probe.frames import (
     FILES,
@@ -192,11 +192,7 @@ def _quoted(text: str) -> str:
 
 
 def _by_group(runs: Iterable[Fact[Any]]) -> dict[Group, list[Fact[Any]]]:
-    groups: dict[Group, list[Fact[Any]]] = {}
-    for fact in runs:
-        if fact.group:
-            groups.setdefault(fact.group, []).append(fact)
-    return groups
+    return grouped((fact.group, fact) for fact in runs if fact.group)
 
 
 def _groups(runs: Iterable[Fact[Any]], texts: Mapping[str, str]) -> list[str]:

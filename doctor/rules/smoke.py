@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from doctor.api import UNDECIDED, Confidence, Place, Problem, Skip, Undecided, fold
+from doctor.api import UNDECIDED, Confidence, Place, Problem, Skip, Undecided, fold, grouped
 from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.smoke.judge import links
 from doctor.smoke.judge.charge import SmokeCharge, ranks_text
@@ -28,9 +28,8 @@ def accused(seen: SmokeRounds, check: str, decided_by: str) -> Iterator[Problem]
             if charge.check == check and (key := _same(charge, run.plan)) not in seen_charges:
                 seen_charges.add(key)
                 yield problem(charge, run.result)
-    reasons: dict[str, list[str]] = {}
-    for host, reason in seen.left_out.items():
-        reasons.setdefault(f"left out of the smoke run: {reason}", []).append(host)
+    left_out = seen.left_out.items()
+    reasons = grouped((f"left out of the smoke run: {reason}", host) for host, reason in left_out)
     for host in seen.hosts:
         runs = [run for run in seen.runs if host in run.plan.hosts]
         if not any(run.got_past(host, decided_by) for run in runs) and not _blames_host(seen, check, host):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from doctor import __version__
+from doctor.api import grouped
 from doctor.exam.in_job import messages, proc
 from doctor.exam.in_job.handshake import HANDSHAKE
 from doctor.exam.in_job.job_key import VARIABLE
@@ -299,7 +300,4 @@ class Hub:
 
     def places(self) -> Iterator[tuple[tuple[str, str], list[HubMember]]]:
         """The ranks of each host, hosts in the order of their first rank."""
-        found: dict[tuple[str, str], list[HubMember]] = {}
-        for rank in sorted(self.members):
-            found.setdefault(self.members[rank].place, []).append(self.members[rank])
-        yield from found.items()
+        yield from grouped((member.place, member) for _, member in sorted(self.members.items())).items()

@@ -1,35 +1,29 @@
 """`--per-host`: the report of a run, as each host's own."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
+from doctor.api import grouped
 from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import Report
-from doctor.model import Finding, Result
+from doctor.model import Finding
 from doctor.report.out.file_names import host_file
 from doctor.report.out.formats import json_of
 
 
 def host_files(report: Report) -> Iterator[tuple[str, bytes]]:
     """The name and content of each host's file. All is sorted by host once: there may be thousands."""
-    results: dict[str, list[Result]] = defaultdict(list)
-    for result in report.results:
-        for host in result.hosts:
-            results[host].append(replace(result, hosts=(host,)))
-    findings: dict[str, list[Finding]] = defaultdict(list)
-    for finding in report.findings:
-        for host in finding.hosts:
-            findings[host].append(_on(host, finding))
+    results = grouped((host, replace(each, hosts=(host,))) for each in report.results for host in each.hosts)
+    findings = grouped((host, _on(host, each)) for each in report.findings for host in each.hosts)
     for each in report.hosts:
-        named = {finding.id for finding in findings[each.name]}
+        found = findings.get(each.name, ())
+        named = {finding.id for finding in found}
         own = replace(
             report,
             hosts=(each,),
-            results=tuple(results[each.name]),
+            results=tuple(results.get(each.name, ())),
             findings=tuple(
-                finding if finding.because in named else replace(finding, because=None)
-                for finding in findings[each.name]
+                finding if finding.because in named else replace(finding, because=None) for finding in found
             ),
             seen=replace(report.seen, facts=tuple(_row(each.name, report.seen.facts))),
             rules=replace(report.rules, need_hosts=None),

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from doctor.api import grouped
 from doctor.mesh import Link, MeshResult
 from doctor.report.page.card import CardKind, Cell, Grid, Medium, Part, Row, Section, Square, Table
 from doctor.report.page.smoke import LinkRates, number_text, rate_text
@@ -32,9 +33,7 @@ Pair = tuple[str, str]
 
 def connections(mesh: MeshResult, hosts: Sequence[str]) -> Section:
     """Which host reached which; `hosts` in the order of the report."""
-    tried: dict[Pair, list[Link]] = {}
-    for link in mesh.links:
-        tried.setdefault((link.source, link.target), []).append(link)
+    tried = grouped(((link.source, link.target), link) for link in mesh.links)
     tested = {pair: seen for pair, seen in tried.items() if any(link.tested for link in seen)}
     lost = [way for link in mesh.links if link.lost for way in link.ways if way.failed]
     bad = {pair for pair, seen in tested.items() if any(link.failed for link in seen)}

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 
+from doctor.api import grouped
 from doctor.errors import EXIT_FAULT
 from doctor.job.plan import JobPlan
 from doctor.judge.again import RecheckState
@@ -95,10 +96,7 @@ def _about(report: Report) -> Iterator[tuple[str, str]]:
 
 def _nodes(report: Report) -> str:
     """Which pods are on which node of the cluster."""
-    on: dict[str, list[str]] = {}
-    for host in report.hosts:
-        if host.node:
-            on.setdefault(host.node, []).append(host.name)
+    on = grouped((host.node, host.name) for host in report.hosts if host.node)
     return cut(", ".join(f"{fold(names)} on {node}" for node, names in on.items()), LONGEST)
 
 
@@ -257,10 +255,8 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
         yield f"everything on {fold(unheard)}", "out of reach, see above"
     for each in report.checks.unapplied:
         yield each.named, each.why
-    found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
-    for finding in report.findings:
-        if finding.status is Status.UNKNOWN:
-            found.setdefault((finding.reason, finding.hosts), []).append(finding.check)
+    undecided = (each for each in report.findings if each.status is Status.UNKNOWN)
+    found = grouped(((each.reason, each.hosts), each.check) for each in undecided)
     for (reason, hosts), checks in found.items():
         where = "" if len(hosts) in (0, len(report.hosts)) else f" on {fold(hosts)}"
         yield _check_names(checks, report) + where, reason
@@ -274,11 +270,9 @@ def _unexamined(report: Report) -> Iterator[tuple[str, str]]:
         yield f"links between {apart} pairs of hosts", "of so many hosts, each meets only some"
     if rates := unjudged_rates(report):
         yield RATES, f"not judged: {rates}"
-    untrained: dict[str, list[str]] = {}
-    for host in report.hosts:
-        if host.reason and host.reason == report.training.untrained.get(host.name):
-            untrained.setdefault(host.reason, []).append(host.name)
-    for reason, names in untrained.items():
+    why = {host.name: host.reason for host in report.hosts if host.reason}
+    untrained = (name for name in why if why[name] == report.training.untrained.get(name))
+    for reason, names in grouped((why[name], name) for name in untrained).items():
         yield f"training on {fold(names)}", reason
     for note in report.notes:
         yield "note", note

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
+from doctor.api import grouped
 from doctor.judge.fact_table import FactRow, far_apart
 from doctor.judge.verdict import Report
 from doctor.report.page.areas import AREAS
@@ -67,11 +68,10 @@ def differs(row: FactRow, hosts: Sequence[str]) -> bool:
 def conclusion(report: Report, differing: Collection[FactRow]) -> Iterator[Words]:
     """What the facts come to, and the hosts that need attention."""
     told = heard(report)
-    by_fact: dict[tuple[str, ...], list[str]] = {}
-    for host in told:
-        if titles := tuple(row.title for row in report.seen.facts if host in row.odd):
-            by_fact.setdefault(titles, []).append(host)
-    named = [f"{fold(hosts)} ({', '.join(titles)})" for titles, hosts in by_fact.items()]
+    by_fact = grouped(
+        (tuple(row.title for row in report.seen.facts if host in row.odd), host) for host in told
+    )
+    named = [f"{fold(hosts)} ({', '.join(titles)})" for titles, hosts in by_fact.items() if titles]
     if named:
         yield Words(f"{ODD} Unlike the others: {'; '.join(named)}.", CardKind.FAIL)
     elif differing:
@@ -81,10 +81,7 @@ def conclusion(report: Report, differing: Collection[FactRow]) -> Iterator[Words
         whole = "The hosts are alike in what they reported." if partly else "All hosts are alike."
         yield Words("All hosts that answered are alike." if report.silent and not partly else whole)
     yield from (Words(said, CardKind.FAIL) for said in report.seen.unread)
-    reasons: dict[str, list[str]] = {}
-    for host, reason in report.silent.items():
-        reasons.setdefault(reason, []).append(host)
-    for reason, hosts in reasons.items():
+    for reason, hosts in grouped((reason, host) for host, reason in report.silent.items()).items():
         yield Words(f"{ODD} {fold(hosts)} reported nothing: {reason}", CardKind.FAIL)
     for finding in report.findings:
         if finding.check == "probe-incomplete" and finding.hosts:
@@ -123,9 +120,7 @@ def fact_tables(report: Report, *, whole: bool) -> Iterator[Table]:
 
 def _values(row: FactRow, told: Sequence[str], whole: bool) -> Words:
     """The value, or each with its hosts, the outliers first."""
-    groups: dict[str, list[str]] = {}
-    for host in told:
-        groups.setdefault(row.shown.get(host, "not reported"), []).append(host)
+    groups = grouped((row.shown.get(host, "not reported"), host) for host in told)
     if len(groups) < 2 or not (whole or differs(row, told)):
         return Words(spread(row, told))
     outliers = sorted(groups.items(), key=lambda group: not row.odd & {*group[1]})

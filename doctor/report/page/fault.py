@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from doctor.api import grouped
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding, Scope, Status, View
 from doctor.report.page.card import Card, CardKind, Medium, Row, RowForm
@@ -229,9 +230,7 @@ def _evidence(fault: Fault, report: Report) -> Iterator[Row]:
 
 def _typed(fault: Fault, finding: Finding, report: Report) -> Iterator[Row]:
     """Where to type the commands, and the commands. Nothing can be typed on an unreachable host."""
-    typed: dict[tuple[str, ...], list[Finding]] = {}
-    for each in fault.findings:
-        typed.setdefault(each.remedy.commands if each.remedy else (), []).append(each)
+    typed = grouped((each.remedy.commands if each.remedy else (), each) for each in fault.findings)
     for commands, of in typed.items():
         hosts = tuple(host for each in of for host in each.hosts) if len(typed) > 1 else finding.hosts
         if len(typed) > 2 and of[0] is not fault.findings[0]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from doctor.api import grouped
 from doctor.devices import VENDORS
 from doctor.job.plan import LIBRARIES
 from doctor.judge.verdict import Report
@@ -73,9 +74,7 @@ class MeasurementGroups:
     @property
     def untried(self) -> list[Measurement]:
         """What was not tried, one line for each reason."""
-        lines: dict[str, list[str]] = {}
-        for each in self.left:
-            lines.setdefault(each.left, []).append(f"{each.area} ({each.text})")
+        lines = grouped((each.left, f"{each.area} ({each.text})") for each in self.left)
         return [Measurement(why, ", ".join(parts)) for why, parts in lines.items()]
 
 

@@ -1,11 +1,11 @@
 """Tickets for those who repair machines: one for each host that a fault names, with what finds the part."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from doctor import __version__
+from doctor.api import grouped
 from doctor.expect import moment
 from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import HostReport, Report, RunInfo
@@ -19,10 +19,7 @@ HIDDEN = "root alone may read it: sudo cat /sys/class/dmi/id/product_serial"
 
 def tickets(report: Report) -> Iterator[Ticket]:
     cards = {card.ids[0]: card for card in fault_cards(report, apart=True) if card.ids}
-    against: dict[str, list[Finding]] = defaultdict(list)
-    for finding in report.faults:
-        for name in finding.hosts:
-            against[name].append(finding)
+    against = grouped((name, finding) for finding in report.faults for name in finding.hosts)
     for host in report.hosts:
         if mine := against.get(host.name):
             own = tuple(_of_host(cards[finding.id], finding, host.name, report) for finding in mine)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
+from doctor.api import grouped
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.model import Status
@@ -79,9 +80,7 @@ def _lines(seen: smoke.RunNumbers, report: Report, on: Medium) -> Iterator[Line]
             Words(seen.injected, CardKind.WARN),
             Words(after, CardKind.WARN),
         )
-    reasons: dict[str, list[str]] = {}
-    for host, reason in seen.left_out.items():
-        reasons.setdefault(reason, []).append(host)
+    reasons = grouped((reason, host) for host, reason in seen.left_out.items())
     yield from ((Words(f"left out: {fold(hosts)} ({reason})"),) for reason, hosts in reasons.items())
 
 

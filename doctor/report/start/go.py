@@ -4,6 +4,7 @@ import ipaddress
 import shlex
 from collections.abc import Mapping, Sequence, Set
 
+from doctor.api import grouped
 from doctor.job.launch.forms import Go
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
@@ -111,16 +112,12 @@ def go_line(report: Report, hosts: Sequence[str], *, fills_nproc: bool = False) 
 
 def _left_out(report: Report) -> str:
     """ "node2 (shm-small), node[4-5] (host-unreachable)": the hosts by the check that left them out."""
-    why: dict[str, list[str]] = {}
-    for name in report.other_hosts:
-        failed = (fault.check for fault in report.faults if name in fault.hosts)
-        why.setdefault(next(failed, "not examined"), []).append(name)
+    blamed = {host: fault.check for fault in reversed(report.faults) for host in fault.hosts}
+    why = grouped((blamed.get(name, "not examined"), name) for name in report.other_hosts)
     return ", ".join(f"{fold(names)} ({check})" for check, names in why.items())
 
 
 def waived(report: Report) -> str:
     """ "node[3-4] (shm-small)": what is accepted, and where."""
-    hosts: dict[str, list[str]] = {}
-    for finding in report.waived:
-        hosts.setdefault(finding.check, []).extend(finding.hosts)
+    hosts = grouped((finding.check, host) for finding in report.waived for host in finding.hosts)
     return ", ".join(f"{fold(names)} ({check})" for check, names in hosts.items())

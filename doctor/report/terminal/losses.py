@@ -3,6 +3,7 @@
 from rich.console import Console
 from rich.text import Text
 
+from doctor.api import grouped
 from doctor.report.page.losses import LossDrawing, LossRole, is_number
 from doctor.report.terminal.page import put_line, put_wrapped
 from doctor.text.printable import clean_line
@@ -87,9 +88,8 @@ def _signs(drawing: LossDrawing) -> list[Sign]:
 
 
 def _legend(drawing: LossDrawing, signs: list[Sign]) -> Text:
-    named: dict[Sign, list[str]] = {}
-    for line, signed in reversed(list(zip(drawing.lines, signs, strict=True))):
-        named.setdefault(signed, []).append(clean_line(t(line.name)))
+    lines = reversed(list(zip(signs, drawing.lines, strict=True)))
+    named = grouped((signed, clean_line(t(line.name))) for signed, line in lines)
     text = Text()
     for (sign, style), names in named.items():
         text.append(sign, style)

@@ -6,6 +6,7 @@ work on the machine.
 """
 
 import argparse
+import gc
 import json
 import os
 import random
@@ -23,6 +24,7 @@ from benchmarks.table import MEGA, columns, machine
 from doctor.exam.policy import with_waivers
 from doctor.exam.request import ExamFlags
 from doctor.job.wishes import JobWishes
+from doctor.text import redact
 
 RUNS = (1000, 5000)
 HOSTS = 64
@@ -54,10 +56,13 @@ def main() -> int:
             )
         print(columns(["history", "CPU", "peak memory"], lines))
         print(f"\nTarget, for 5,000 runs: {TARGET_S} s and {TARGET_MB} MB, whatever the number of runs.\n")
-        waivers = Path(folder, "waivers.yaml")
-        waivers.write_text(waived())
-        least = 1000 * min(reading(waivers) for _ in range(ROUNDS))
-        print(f"{WAIVERS:,} waivers are read and checked in {least:.0f} ms of CPU; target: {TARGET_MS} ms.")
+        one, all_of = (Path(folder, f"{number}.yaml") for number in (1, WAIVERS))
+        one.write_text(waived(1))
+        all_of.write_text(waived(WAIVERS))
+        reading(one)  # with what it imports
+        gc.set_threshold(100_000, 50, 50)  # as doctor does
+        least = 1000 * min(reading(all_of) - reading(one) for _ in range(ROUNDS))
+        print(f"{WAIVERS:,} waivers cost {least:.0f} ms of CPU more than one; target: {TARGET_MS} ms.")
     return 0
 
 
@@ -81,18 +86,19 @@ def write(folder: Path, report: dict[str, Any], runs: int) -> None:
         (folder / f"{number}.json").write_text(json.dumps(report))
 
 
-def waived() -> str:
+def waived(waivers: int) -> str:
     """Of hosts that a run has, and of hosts that it does not have."""
     entries = (
         f"  - check: {CHECKS[n % len(CHECKS)]}\n    hosts: node{n // len(CHECKS) + 1}\n"
         f"    reason: waits for a part, ticket {n}\n    owner: ops@example.org\n    until: 2099-12-31\n"
-        for n in range(WAIVERS)
+        for n in range(waivers)
     )
     return f"waivers:\n{''.join(entries)}"
 
 
 def reading(waivers: Path) -> float:
-    """A whole run varies by more than this costs."""
+    """A whole run varies by more than this costs. What an earlier reading remembered is forgotten."""
+    redact._remembered.cache_clear()
     began = time.process_time()
     with_waivers(ExamFlags(waivers=waivers), JobWishes())
     return time.process_time() - began

@@ -13,13 +13,13 @@ All mistakes are reported at once, each with its line and column.
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 
 from doctor.errors import Mistake, UsageError, suggest
 from doctor.model import Waiver
 from doctor.text.nodeset import Groups, unfold
-from doctor.text.redact import redact
+from doctor.text.redact import is_hinted, redact
 from doctor.text.textfile import said, shown
 from doctor.text.yamlfile import NULLS, Listing, Node, Scalar, YamlTable
 
@@ -61,7 +61,11 @@ class WaiverReader:
         if not isinstance(node, Listing):
             self.report(node, "waivers: a list is expected")
             return ()
-        return tuple(filter(None, map(self._waiver, node.items)))
+        found = tuple(filter(None, map(self._waiver, node.items)))
+        words = {word for each in found for word in f"{each.reason} {each.owner}".split()}
+        if not is_hinted(f"{' '.join(words)} "):  # some hints end with a blank
+            return found
+        return tuple(replace(each, reason=redact(each.reason), owner=redact(each.owner)) for each in found)
 
     def report(self, node: Node | None, message: str, hint: str = "") -> None:
         line, column = (node.line, node.column) if node else (None, 0)
@@ -69,15 +73,18 @@ class WaiverReader:
 
     def _waiver(self, node: Node) -> Waiver | None:
         rows = node.rows if isinstance(node, YamlTable) else ()
-        given = {key.text: value for key, value in rows}
-        for key, _ in rows:
-            if key.text not in KEYS:
+        texts: dict[str, str] = {}
+        named = node
+        for key, value in rows:
+            if key.text in KEYS:
+                texts[key.text] = self._text(key.text, value)
+                named = value if key.text == "hosts" else named
+            else:
                 self.report(key, f"unknown key {shown(key.text)}", suggest(key.text, KEYS))
-        if missing := [key for key in REQUIRED if key not in given]:
+        if missing := [key for key in REQUIRED if key not in texts]:
             self.report(node, f"this waiver has no {', '.join(missing)}")
             return None
-        texts = {key: self._text(key, given[key]) for key in KEYS if key in given}
-        hosts = self._hosts(given["hosts"], texts["hosts"])
+        hosts = self._hosts(named, texts["hosts"])
         if not hosts or not all(texts.values()):
             return None
         words = (texts["reason"], texts["owner"], texts["until"], texts.get("subject", ""))
@@ -94,7 +101,7 @@ class WaiverReader:
         if key == "until" and not _is_date(text):
             self.report(node, f"until: {shown(text)} is not a date such as 2026-12-31")
             return ""
-        return redact(text) if key in ("reason", "owner") else text
+        return text
 
     def _hosts(self, node: Node, text: str) -> tuple[str, ...]:
         try:
@@ -102,8 +109,7 @@ class WaiverReader:
         except UsageError as error:
             self.report(node, f"hosts: {said(error)}")
             return ()
-        strange = next((name for name in names if self.hosts and name not in self.hosts), None)
-        if strange is not None:
+        if self.hosts and (strange := next((name for name in names if name not in self.hosts), "")):
             self.report(
                 node, f"hosts: {shown(strange)} is not one of the hosts", suggest(strange, self.hosts)
             )

@@ -76,7 +76,7 @@ def _changes(before: Saved, after: Saved, both: set[str]) -> Iterator[Change]:
                 found[kind].append(Change(kind, finding, hosts, why))
     order = (ChangeKind.NEW, ChangeKind.ALONE, ChangeKind.OPEN, ChangeKind.STILL, ChangeKind.GONE)
     for kind in order:
-        yield from sorted(found[kind], key=lambda each: -BAD.index(each.finding.status))
+        yield from sorted(found[kind], key=lambda each: -severity(each.finding))
 
 
 def _split(
@@ -85,38 +85,43 @@ def _split(
     """The hosts of a finding by what the other run says of them: it has the same, it does not, or it did not
     decide that.
     """
-    if finding.status not in BAD:
+    if severity(finding) < 0:
         return
     groups: dict[tuple[ChangeKind, str], list[str]] = {}
     for host in finding.hosts or ("",):
         if host and host not in both:
             continue
         why = ""
-        if same := {each.status for each in _same(finding, host, other.findings)}:
-            kind, why = ChangeKind.STILL, "the other run waives it" if same == {Status.WAIVED} else ""
+        same = [*_same(finding, host, other.findings)]
+        if as_bad := {each.status for each in same if severity(each) >= severity(finding)}:
+            kind, why = ChangeKind.STILL, "the other run waives it" if as_bad == {Status.WAIVED} else ""
         elif why := _undecided(finding, host, other):
             kind = undecided
         else:
             kind = absent
+        if finding.status is Status.WAIVED:  # no news, unless the waiver is of a time when it was a warning
+            if kind is not ChangeKind.NEW or Status.WAIVED not in {each.status for each in same}:
+                continue
+            why = "waived; what was waived before was a warning"
         groups.setdefault((kind, why), []).append(host)
     for (kind, why), hosts in groups.items():
         yield kind, tuple(filter(None, hosts)), why
 
 
 def _same(finding: FindingEntry, host: str, others: Iterable[FindingEntry]) -> Iterator[FindingEntry]:
-    """Those that are the same fault of the same part of the host, and not less severe."""
+    """Those that are the same fault of the same part of the host."""
     part = _part(finding, host)
     return (
         each
         for each in others
         if each.check == finding.check
         and (not host or host in each.hosts)
-        and _severity(each) >= _severity(finding)
+        and severity(each) >= 0
         and (part <= _part(each, host) or not (part and _part(each, host)))
     )
 
 
-def _severity(finding: FindingEntry) -> int:
+def severity(finding: FindingEntry) -> int:
     """That of a waived finding is what it would be without its waiver; -1 if it is neither."""
     status = finding.status
     if status is Status.WAIVED:

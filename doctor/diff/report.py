@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from doctor.diff.compare import Change, Difference
+from doctor.diff.compare import BAD, Change, Difference, severity
 from doctor.diff.envelope import ChangeEntry, ChangeKind, DiffPart, DiffReport, RunEntry
 from doctor.diff.saved import Saved
 from doctor.judge.fact_changes import TITLES
@@ -130,7 +130,8 @@ def _finding(id: str, change: Change) -> FindingEntry:
         nodeset=fold(hosts),
         host=host,
         where=where,
-        status=Status.FAIL if own.status is Status.FAIL else Status.WARN,
+        status=BAD[severity(own)],
+        waiver=None if own.status is Status.WAIVED else own.waiver,
         remedy=None,
         verify=None,
         because=None,

@@ -210,14 +210,12 @@ def _natural(text: str) -> tuple[list[tuple[int, int, str]], str]:
 
 
 def _unfold_piece(piece: str) -> list[str]:
-    if piece.startswith("[") and ":" in piece:
+    if (piece.startswith("[") and ":" in piece) or not ("[" in piece or ".." in piece):
         return [check_host(piece)]
     # re.split with one group alternates: text, content of a bracket, text, …
     parts = _BRACKET.split(
         _DOTS.sub(lambda found: f"[{found[1]}-{found[2]}]" if found[1] else found[0], piece)
     )
-    if len(parts) == 1:
-        return [check_host(piece)]
     choices: list[list[str]] = []
     size = 1
     for index, part in enumerate(parts):

@@ -50,6 +50,12 @@ def redact(text: str) -> str:
     return "\n".join(map(_redact_line, text.split("\n")))
 
 
+def is_hinted(text: str) -> bool:
+    """Whether the text may have a secret: else `redact` changes nothing."""
+    folded = text.casefold()
+    return any(hint in folded for hint in _HINTS)
+
+
 def redact_values(variables: Mapping[str, str]) -> dict[str, str]:
     """The variables, with the values hidden that are secret by their name or shape."""
     return {n: HIDDEN if is_secret(n, "=", value[:80]) else redact(value) for n, value in variables.items()}
@@ -64,8 +70,7 @@ def _redacted(line: str) -> str:
     """Most lines have no hint of a secret and are not scanned: searching for words is many times faster than
     a case-insensitive pattern.
     """
-    folded = line.casefold()
-    if not any(hint in folded for hint in _HINTS):
+    if not is_hinted(line):
         return line
     return "".join(_without_named(hide_shapes(hide_places(line))))
 

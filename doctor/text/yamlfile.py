@@ -9,13 +9,14 @@ text (`no`, `010`, `22:30` and dates stay as written). The text as written is ke
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 import yaml
+from yaml import ScalarEvent
 
 from doctor.errors import InputErrors, Mistake
 from doctor.text.textfile import read_text, refuse, shown
@@ -85,15 +86,14 @@ def read_yaml(path: Path) -> Document:
 def parse_yaml(text: str, file: str) -> Document:
     """Like `read_yaml`, for text that has been read already."""
     _refuse_unprintable(text, file)
-    builder = _Builder(file)
+    mistakes: list[Mistake] = []
     try:
-        for event in iter(_LOADER(text).get_event, None):
-            builder.take(event)
+        root = _tree(iter(_LOADER(text).get_event, None), file, mistakes)
     except yaml.MarkedYAMLError as error:
         raise InputErrors([_syntax(error, text, file)]) from None
     except yaml.YAMLError as error:
         raise InputErrors([Mistake(file, None, f"is not YAML: {shown(str(error))}")]) from None
-    return Document(file, builder.root, tuple(builder.mistakes))
+    return Document(file, root, tuple(mistakes))
 
 
 def plain(node: Node | None) -> Any:
@@ -132,80 +132,65 @@ def convert(document: Document, kind: type[Any], file: str) -> Any:
         raise InputErrors([Mistake(file, line, text)]) from None
 
 
-@dataclass(slots=True)
-class _OpenNode:
-    """A list or mapping that has not ended yet; keys and values of a mapping alternate in `nodes`."""
-
-    line: int
-    column: int
-    table: bool
-    nodes: list[Node]
-
-
-class _Builder:
-    """Builds the tree from the parser's events, one by one and without recursion."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.root: Node | None = None
-        self.mistakes: list[Mistake] = []
-        self._open: list[_OpenNode] = []
-        self._nodes = 0
-        self._documents = 0
-
-    def take(self, event: Any) -> None:
-        mark = event.start_mark
-        line, column = mark.line + 1, mark.column + 1
-        if isinstance(event, yaml.ScalarEvent):
-            self._check(event, line)
-            self._add(Scalar(line, event.value, bool(event.style), column))
-        elif isinstance(event, yaml.CollectionStartEvent):
-            self._check(event, line)
-            self._open.append(_OpenNode(line, column, isinstance(event, yaml.MappingStartEvent), []))
+def _tree(events: Iterable[Any], file: str, mistakes: list[Mistake]) -> Node | None:
+    """The tree of the parser's events, in one loop: a call for each would take longer than the parser."""
+    opened: list[tuple[list[Node], Any]] = []
+    """What surrounds the lists and mappings that have not ended yet, and their own events."""
+    nodes: list[Node] = []
+    """Those of the innermost one; keys and values of a mapping alternate."""
+    table, known, documents = False, 0, 0
+    for event in events:
+        if isinstance(event, ScalarEvent) and event.tag is event.anchor is None and known < MOST_NODES:
+            mark: Any = event.start_mark
+            known += 1
+            nodes.append(Scalar(mark.line + 1, event.value, bool(event.style), mark.column + 1))
+        elif isinstance(event, yaml.NodeEvent):
+            known += 1
+            _check(event, file, known, len(opened), key=table and not len(nodes) % 2)
+            opened.append((nodes, event))
+            nodes, table = [], isinstance(event, yaml.MappingStartEvent)
         elif isinstance(event, yaml.CollectionEndEvent):
-            self._add(self._close())
-        elif isinstance(event, yaml.AliasEvent):
-            self._stop(line, f"*{event.anchor} repeats a part of the file by reference: write it out")
+            outer, begun = opened.pop()
+            outer.append(_closed(begun.start_mark, nodes, file, mistakes if table else None))
+            nodes, table = outer, bool(opened) and isinstance(opened[-1][1], yaml.MappingStartEvent)
         elif isinstance(event, yaml.DocumentStartEvent):
-            self._documents += 1
-            if self._documents > 1:
-                self._stop(line, "a second document ('---') begins here: one is allowed")
+            documents += 1
+            if documents > 1:
+                _stop(file, event, "a second document ('---') begins here: one is allowed")
+    return nodes[0] if nodes else None
 
-    def _check(self, event: Any, line: int) -> None:
-        self._nodes += 1
-        if self._nodes > MOST_NODES:
-            self._stop(None, f"has more than {MOST_NODES:,} values: is it the right file?")
-        if len(self._open) >= MOST_DEPTH:
-            self._stop(line, f"is nested more than {MOST_DEPTH} deep")
-        if event.tag is not None:
-            self._stop(line, f"{shown(event.tag)} is a tag, and tags are not allowed")
-        if event.anchor is not None:
-            self._stop(line, f"&{event.anchor} is an anchor, and there are no references here: write it out")
-        parent = self._open[-1] if self._open else None
-        if parent and parent.table and not len(parent.nodes) % 2 and not isinstance(event, yaml.ScalarEvent):
-            self._stop(line, "a key is a single value, not a list or mapping")
 
-    def _close(self) -> Node:
-        done = self._open.pop()
-        if not done.table:
-            return Listing(done.line, tuple(done.nodes), done.column)
-        rows: dict[str, tuple[Scalar, Node]] = {}
-        for key, value in zip(done.nodes[::2], done.nodes[1::2], strict=True):
-            assert isinstance(key, Scalar)  # ensured by _check
-            first = rows.setdefault(key.text, (key, value))[0]
-            if first is not key:
-                message = f"{shown(key.text)} is given twice, first on line {first.line}"
-                self.mistakes.append(Mistake(self.file, key.line, message, key.column))
-        return YamlTable(done.line, tuple(rows.values()), done.column)
+def _check(event: Any, file: str, known: int, depth: int, *, key: bool) -> None:
+    if isinstance(event, yaml.AliasEvent):
+        _stop(file, event, f"*{event.anchor} repeats a part of the file by reference: write it out")
+    if known > MOST_NODES:
+        _stop(file, None, f"has more than {MOST_NODES:,} values: is it the right file?")
+    if depth >= MOST_DEPTH:
+        _stop(file, event, f"is nested more than {MOST_DEPTH} deep")
+    if event.tag is not None:
+        _stop(file, event, f"{shown(event.tag)} is a tag, and tags are not allowed")
+    if event.anchor is not None:
+        _stop(file, event, f"&{event.anchor} is an anchor, and there are no references here: write it out")
+    if key:
+        _stop(file, event, "a key is a single value, not a list or mapping")
 
-    def _add(self, node: Node) -> None:
-        if self._open:
-            self._open[-1].nodes.append(node)
-        else:
-            self.root = node
 
-    def _stop(self, line: int | None, message: str) -> None:
-        raise InputErrors([Mistake(self.file, line, message)])
+def _stop(file: str, event: Any, message: str) -> None:
+    raise InputErrors([Mistake(file, event and event.start_mark.line + 1, message)])
+
+
+def _closed(mark: Any, nodes: list[Node], file: str, mistakes: list[Mistake] | None) -> Node:
+    """A mapping if there is a list for its mistakes, else a list."""
+    if mistakes is None:
+        return Listing(mark.line + 1, tuple(nodes), mark.column + 1)
+    rows: dict[str, tuple[Scalar, Node]] = {}
+    for key, value in zip(nodes[::2], nodes[1::2], strict=True):
+        assert isinstance(key, Scalar)  # ensured by _check
+        first = rows.setdefault(key.text, (key, value))[0]
+        if first is not key:
+            message = f"{shown(key.text)} is given twice, first on line {first.line}"
+            mistakes.append(Mistake(file, key.line, message, key.column))
+    return YamlTable(mark.line + 1, tuple(rows.values()), mark.column + 1)
 
 
 def _refuse_unprintable(text: str, file: str) -> None:

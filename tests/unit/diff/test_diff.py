@@ -200,6 +200,25 @@ def test_a_waived_warning_that_became_a_fault_is_new(tmp_path: Path, report: dic
         assert compared(tmp_path, after, earlier)[0] == 0
 
 
+@cases
+def test_what_is_waived_is_news_only_if_a_waived_warning_became_a_fault(
+    before: str, after: str, code: int, said: list[str], tmp_path: Path, report: dict[str, Any]
+) -> None:
+    check, runs = "device-link-down", []
+    for state in (before, after):
+        run = waived(report, check) if state.startswith("waived") else without(report, check, "node2", "pass")
+        run = copy.deepcopy(report) if state == "warn" else run
+        for each in run["findings"]:
+            if each["check"] == check:
+                own = state.removeprefix("waived ")
+                each |= {"waiver": {**WAIVER, "status": own}} if own != state else {"status": state}
+        runs.append(run)
+    found, told = compared(tmp_path, *runs)
+    own = [each for each in told["diff"]["changes"] if each["check"] == check]
+    assert (found, [f"{each['state']}: {each['why']}" for each in own]) == (code, said)
+    assert {(each["status"], each["waiver"]) for each in told["findings"]} <= {("fail", None)}
+
+
 def test_runs_without_a_common_host_cannot_be_compared(tmp_path: Path, report: dict[str, Any]) -> None:
     later = json.loads(re.sub(r'"node(\d)', r'"other\1', json.dumps(report)))
     code, said = compared(tmp_path, report, later)

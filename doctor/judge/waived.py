@@ -43,8 +43,8 @@ def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
         where = tuple(place for place in problem.where if len(groups) == 1 or place.host in (None, *hosts))
         own = replace(problem, where=where, hosts=tuple(hosts) if problem.hosts else ())
         status = Status.WAIVED if waiver else result.status
-        over = next(filter(None, (told[host] for host in hosts if host not in held)), None)
-        said = replace(waiver, status=result.status) if waiver else over
+        said = waiver or next(filter(None, (told[host] for host in hosts if host not in held)), None)
+        said = replace(said, status=result.status) if said else None
         yield replace(result, hosts=tuple(hosts), status=status, problem=own, waiver=said)
 
 

@@ -72,9 +72,10 @@ def test_each_culprit_is_waived_by_itself() -> None:
     assert [place.host for each in done for place in (each.problem or Problem("")).where] == ["a", "b"]
 
 
+@pytest.mark.parametrize("until", [LATER, BEFORE])
 @pytest.mark.parametrize("status", [Status.FAIL, Status.WARN])
-def test_a_waived_result_keeps_what_it_would_be(status: Status) -> None:
-    (done,) = waive([failed("a", status=status)], [waiver()], DAY)
+def test_a_waived_result_keeps_what_it_would_be(status: Status, until: str) -> None:
+    (done,) = waive([failed("a", status=status)], [waiver(until=until)], DAY)
     assert done.waiver
     assert done.waiver.status is status
 

@@ -19,7 +19,7 @@ TRAINED = ("smoke-corruption", "smoke-collective-wrong", "smoke-desync", "smoke-
 @dataclass(frozen=True, slots=True)
 class HistoryWishes:
     folders: tuple[Path, ...] = any_option(
-        "DIR...", "Folders of --report-dir or of doctor run.", default=MISSING
+        "DIR...", "Folders of --report-dir, of doctor run, or with files of --shadow.", default=MISSING
     )
     fail_after: int = any_option(
         "--fail-after N", "Call a machine faulty after so many faulty runs in a row.", default=2, min=1
@@ -48,6 +48,7 @@ def history(request: Request, wishes: HistoryWishes) -> int:
     from doctor.history.fleet import OF_NODE, Fleet
     from doctor.history.kept import find_runs
     from doctor.history.report import beyond, exit_code_of, history_report, new_of, page_of
+    from doctor.history.shadow import shadowed
     from doctor.history.suspects import suspect
     from doctor.judge.playbook import load_exam
     from doctor.judge.registry import find_checks
@@ -73,6 +74,8 @@ def history(request: Request, wishes: HistoryWishes) -> int:
     for report in kept.runs():
         fleet.add(report)
     suspect(fleet.machines)
+    gates = shadowed(kept).values()
+    fleet.shadow = sorted(gates, key=lambda each: (-each.drained, -each.wrong, each.name))
     current = fleet.current()
     found = drained(current, most_of(wishes.most_drained, len(current)))
     page = page_of(wishes.folders, kept, fleet, found)

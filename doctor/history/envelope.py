@@ -44,6 +44,18 @@ class Machine(msgspec.Struct, kw_only=True):
     called: Called | None = None
 
 
+class ShadowedHost(msgspec.Struct, kw_only=True):
+    """What a gate in the shadow (`--shadow`) would have drained."""
+
+    name: str
+    runs: int = 0
+    first: str = ""
+    last: str = ""
+    drained: int = 0
+    wrong: int = 0
+    checks: dict[str, int] = {}
+
+
 class HistoryPart(msgspec.Struct, frozen=True, kw_only=True):
     """The fields that only `history` has."""
 
@@ -53,6 +65,7 @@ class HistoryPart(msgspec.Struct, frozen=True, kw_only=True):
     first: str
     last: str
     machines: tuple[Machine, ...]
+    shadow: tuple[ShadowedHost, ...]
     passed_over: dict[str, str]
     open_to_others: tuple[str, ...]
     fail_after: int

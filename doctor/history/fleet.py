@@ -7,7 +7,7 @@ waived is no fault, but what was open stays open until it passes.
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from sys import intern
@@ -15,7 +15,7 @@ from sys import intern
 from msgspec import structs
 
 from doctor.facts.system import NO_SERIAL
-from doctor.history.envelope import Called, CheckHistory, Machine
+from doctor.history.envelope import Called, CheckHistory, Machine, ShadowedHost
 from doctor.history.kept import ENDED, EXAMINES, KeptFinding, KeptReport
 from doctor.model import HostStatus, Status
 
@@ -112,10 +112,15 @@ class Fleet:
     examined: str = ""
     """The last run that examined hosts."""
     machines: list[Machine] = field(default_factory=list)
+    shadow: Sequence[ShadowedHost] = ()
     _by_name: dict[str, _Tracked] = field(default_factory=dict)
     _by_serial: dict[str, _Tracked] = field(default_factory=dict)
     _found: set[str] = field(default_factory=set)
     """All checks that ever failed."""
+
+    @property
+    def empty(self) -> bool:
+        return not (self.runs or self.jobs or self.shadow)
 
     def add(self, report: KeptReport) -> None:
         when, command = report.run.started, report.run.command

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, BinaryIO, Literal
 
 import msgspec
 
@@ -29,15 +29,15 @@ BESIDE = (".run.json", ".evidence.json")
 HEAD = 4096
 """The bytes in which a report says when it began."""
 MOST_BYTES = 64_000_000
-_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
-_STARTED = re.compile(rf'"started"\s*:\s*"({_TIME})"'.encode())
+TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}Z"
+_STARTED = re.compile(rf'"started"\s*:\s*"({TIME})"'.encode())
 _is_host = lru_cache(maxsize=200_000)(is_host)
 CheckId = Annotated[str, msgspec.Meta(pattern=r"\A[a-z0-9]+(-[a-z0-9]+)*\Z", max_length=64)]
 
 
 class KeptRun(msgspec.Struct, frozen=True):
     command: str
-    started: Annotated[str, msgspec.Meta(pattern=rf"\A{_TIME}\Z")]
+    started: Annotated[str, msgspec.Meta(pattern=rf"\A{TIME}\Z")]
     strict: bool = False
     exam: str | None = None
 
@@ -78,6 +78,8 @@ class Kept:
     """The runs of some folders: when each began, and where it is."""
 
     files: list[tuple[str, str]] = field(default_factory=list)
+    shadows: list[str] = field(default_factory=list)
+    """The files of --shadow."""
     passed_over: dict[str, str] = field(default_factory=dict)
     """File -> why."""
     open_to_others: list[str] = field(default_factory=list)
@@ -91,18 +93,18 @@ class Kept:
                 report = msgspec.json.decode(_beginning(path, MOST_BYTES), type=KeptReport)
                 datetime.strptime(report.run.started, "%Y-%m-%dT%H:%M:%SZ")
             except (OSError, ValueError, RecursionError) as error:  # a DecodeError is a ValueError
-                self.passed_over[_shown(path)] = _words(error)
+                self.passed_over[shown(path)] = words(error)
                 continue
             names = [host.name for host in report.hosts]
             named = {*names, *(host for each in report.findings for host in each.hosts)}
             if len({*names}) < len(names) or not all(map(_is_host, named)):
-                self.passed_over[_shown(path)] = "is damaged: its hosts do not add up"
+                self.passed_over[shown(path)] = "is damaged: its hosts do not add up"
             elif (key := hash((report.run, report.hosts, report.findings))) not in seen:
                 seen.add(key)
                 yield report
 
 
-def _shown(path: str) -> str:
+def shown(path: str) -> str:
     """The path as text, whatever bytes it has."""
     return os.fsencode(path).decode(errors="backslashreplace")
 
@@ -118,31 +120,39 @@ def find_runs(folders: Iterable[Path]) -> Kept:
             if not opened and (why := why_not_ours(Path(top))):
                 opened = f"{top}: {why}"
             for name in sorted(names):
-                if name.endswith(".json") and not name.endswith(BESIDE) and not name.startswith("."):
-                    path = os.path.join(top, name)
+                path = os.path.join(top, name)
+                if name.endswith(".jsonl"):
+                    kept.shadows.append(path)
+                elif name.endswith(".json") and not name.endswith(BESIDE) and not name.startswith("."):
                     try:
                         owners.add(user_name(os.lstat(path).st_uid))
                         if not (found := _STARTED.search(_beginning(path, HEAD))):
                             raise ValueError("is not a report of doctor")
                         kept.files.append((found[1].decode(), path))
                     except (OSError, ValueError) as error:
-                        kept.passed_over[_shown(path)] = _words(error)
-        kept.passed_over |= {_shown(error.filename): _words(error) for error in failed}
+                        kept.passed_over[shown(path)] = words(error)
+        kept.passed_over |= {shown(error.filename): words(error) for error in failed}
         if opened:
             kept.open_to_others.append(f"{opened}; its runs are those of {', '.join(sorted(owners))}")
     return kept
 
 
-def _beginning(path: str, most: int) -> bytes:
-    """The first bytes of a regular file, never of what a link leads to. Raises OSError."""
+def opened(path: str) -> BinaryIO:
+    """A regular file, never what a link leads to. Raises OSError."""
     handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as file:
-        if not stat.S_ISREG(os.fstat(handle).st_mode):
-            raise OSError(0, "it is not a regular file")
+    file = os.fdopen(handle, "rb")
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        file.close()
+        raise OSError(0, "it is not a regular file")
+    return file
+
+
+def _beginning(path: str, most: int) -> bytes:
+    with opened(path) as file:
         return file.read(most)
 
 
-def _words(error: Exception) -> str:
+def words(error: Exception) -> str:
     if isinstance(error, OSError):
         return "is a link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
     damaged = isinstance(error, msgspec.DecodeError | RecursionError | UnicodeDecodeError)

@@ -1,5 +1,6 @@
 """The history of a fleet as a page, and as JSON."""
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ def exit_code_of(fleet: Fleet, found: Drained) -> int:
     """A history proves no fault of today: it says whether there was anything to read, and whether more are
     called faulty than may be drained.
     """
-    if not fleet.runs and not fleet.jobs:
+    if fleet.empty:
         return EXIT_INCONCLUSIVE
     return EXIT_FAULT if found.withheld else EXIT_OK
 
@@ -54,7 +55,7 @@ def new_of(found: Drained, last: str) -> str:
 
 
 def headline(fleet: Fleet) -> str:
-    if not fleet.runs and not fleet.jobs:
+    if fleet.empty:
         return "No run was found"
     if suspects := _suspects(fleet):
         return f"Usual suspects: {fold(each.name for each in suspects)}"
@@ -70,7 +71,7 @@ def _by_faults(fleet: Fleet) -> list[Machine]:
 
 
 def page_of(folders: Sequence[Path], kept: Kept, fleet: Fleet, found: Drained) -> Page:
-    empty, suspects = not fleet.runs and not fleet.jobs, _suspects(fleet)
+    empty, suspects = fleet.empty, _suspects(fleet)
     read = f" runs: {fleet.runs}, machines: {len(fleet.machines)}"
     return Page(
         "history",
@@ -80,13 +81,13 @@ def page_of(folders: Sequence[Path], kept: Kept, fleet: Fleet, found: Drained) -
         headline(fleet),
         f"{headline(fleet)}.",
         (
-            (", ".join(map(str, folders)), read),
-            *([] if empty else [("", f"from {fleet.first} to {fleet.last}")]),
+            (", ".join(os.path.join(each, "") for each in folders), read),
+            *([("", f"from {fleet.first} to {fleet.last}")] if fleet.first else []),
         ),
         tuple(_card(machine, len(fleet.machines)) for machine in suspects),
         "Usual suspects",
-        parts=(*_called(fleet, found), *_parts(kept, _by_faults(fleet))),
-        notes=tuple(f"{said}." for said in kept.open_to_others),
+        parts=(*_called(fleet, found), *_parts(kept, fleet)),
+        notes=(*_of_the_shadow(fleet), *(f"{said}." for said in kept.open_to_others)),
     )
 
 
@@ -113,18 +114,28 @@ def _card(machine: Machine, machines: int) -> Card:
 def _called(fleet: Fleet, found: Drained) -> Iterator[Part]:
     failed, cleared = fleet.enough
     for label, machines in (
-        (f"Called faulty: {failed} faulty runs in a row", (*found.faulty, *found.withheld)),
-        (f"Cleared: {cleared} runs in a row found it repaired", found.cleared),
+        (f"Called faulty after {failed} faulty runs in a row", (*found.faulty, *found.withheld)),
+        (f"Cleared after {cleared} runs in a row that found it repaired", found.cleared),
     ):
         rows = [
             (each.name, each.called.since[:10], ", ".join(each.called.checks))
             for each in machines
             if each.called
         ]
-        yield from _table(label, ("HOST", "SINCE", "CHECKS"), rows)
+        yield from _table(label, ("HOST", "FROM", "CHECKS"), rows)
 
 
-def _parts(kept: Kept, machines: Sequence[Machine]) -> Iterator[Part]:
+def _of_the_shadow(fleet: Fleet) -> Iterator[str]:
+    if fleet.shadow:
+        drained, wrong = (sum(getattr(each, key) for each in fleet.shadow) for key in ("drained", "wrong"))
+        yield (
+            f"In the shadow, a gate would have drained hosts {drained} times; {wrong} of these times the next"
+            " run there found nothing."
+        )
+
+
+def _parts(kept: Kept, fleet: Fleet) -> Iterator[Part]:
+    machines = _by_faults(fleet)
     troubled = [each for each in machines if each.checks]
     rows = [
         (
@@ -142,6 +153,12 @@ def _parts(kept: Kept, machines: Sequence[Machine]) -> Iterator[Part]:
     yield from _table("Checks that flap", ("HOST", "CHECK", "CAME BACK"), flapping)
     ended = [(each.name, str(number), why) for each in machines for why, number in each.ended.items()]
     yield from _table("Jobs that ended", ("HOST", "JOBS", "WHY"), ended)
+    gates = [
+        (each.name, str(each.runs), str(each.drained), str(each.wrong), ", ".join(each.checks))
+        for each in fleet.shadow
+        if each.drained
+    ]
+    yield from _table("In the shadow", ("HOST", "RUNS", "DRAINED", "GONE BY THE NEXT RUN", "CHECKS"), gates)
     if troubled:
         yield _days(troubled[:MOST_ROWS], sorted({day for each in machines for day in each.days}))
     if kept.passed_over:

@@ -387,7 +387,7 @@ def test_a_change_is_told_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         kept(tmp_path, f"{day}.json", run(day, ["a", "b"], {"a": "gpu-xid"} if letter == "x" else {}))
         assert history(str(tmp_path), "--notify", "mail ops")[0] == 0
     assert [each[:2] for each in told] == [("mail ops", "a called faulty"), ("mail ops", "a cleared")]
-    assert "Called faulty: 2 faulty runs in a row" in told[0][2]
+    assert "Called faulty after 2 faulty runs in a row" in told[0][2]
 
 
 def test_only_what_is_there_now_is_drained_or_resumed(tmp_path: Path) -> None:
@@ -515,3 +515,47 @@ def test_news_needs_a_folder_of_earlier_runs(capsys: pytest.CaptureFixture[str])
     assert "the earlier runs of --report-dir" in capsys.readouterr().err
     assert cli.run(["hang", "--notify", "mail"]) == 2
     assert "Type --watch too" in capsys.readouterr().err
+
+
+@cases
+def test_what_a_gate_in_the_shadow_would_have_drained(
+    tmp_path: Path, runs: str, drained: int, wrong: int, checks: dict[str, int]
+) -> None:
+    """A letter is a run. x, m: two faults of the host; o: sound; u: undecided; -: it did not answer."""
+    faults = {"x": "gpu-xid", "m": "gpu-missing", "-": "host-unreachable"}
+    lines = [
+        {
+            "shadow": 1,
+            "time": f"2026-01-{day:02}T00:00:00Z",
+            "hosts": "node[1-2]",
+            "exit_code": 3 if letter == "u" else int(letter in faults),
+            "failed": [{"check": faults[letter], "hosts": "node1"}] if letter in faults else [],
+        }
+        for day, letter in enumerate(runs, 1)
+    ]
+    (tmp_path / "gate.jsonl").write_text("".join(f"{json.dumps(each)}\n" for each in lines) + '{"shadow": 1')
+    code, text, said = history(str(tmp_path))
+    assert code == 0
+    own = {
+        each["name"]: (each["drained"], each["wrong"], each["checks"]) for each in said["history"]["shadow"]
+    }
+    assert own == {"node1": (drained, wrong, checks), "node2": (0, 0, {})}
+    assert f"drained hosts {drained} times; {wrong} of these times" in " ".join(text.split())
+    assert [*said["history"]["passed_over"]] == [f"{tmp_path}/gate.jsonl:{len(lines) + 1}"]
+
+
+@cases
+def test_what_is_no_line_of_a_shadow_drains_nobody(tmp_path: Path, line: str) -> None:
+    (tmp_path / "gate.jsonl").write_text(f"{line}\n")
+    code, text, said = history(str(tmp_path))
+    assert (code, said["history"]["shadow"]) == (3, [])
+    assert [*said["history"]["passed_over"]] == [f"{tmp_path}/gate.jsonl:1"]
+    assert "\x1b" not in text
+
+
+def test_no_link_to_a_shadow_is_followed(tmp_path: Path) -> None:
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs" / "gate.jsonl").symlink_to("/dev/zero")
+    assert history(str(tmp_path / "runs"))[2]["history"]["passed_over"] == {
+        f"{tmp_path}/runs/gate.jsonl": "is a link"
+    }

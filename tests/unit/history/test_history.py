@@ -7,7 +7,7 @@ import json
 import os
 import random
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -81,19 +81,22 @@ def one(runs: Iterable[dict[str, Any]], name: str = "a") -> Machine:
     return next(each for each in fleet(runs).machines if each.name == name)
 
 
-def test_a_lemon_among_200_hosts_is_named() -> None:
-    """A year of one run a day; every host fails once in 200 runs, the lemon in 20."""
-    draw = random.Random(1)
+def year(seed: int, lemons: Collection[str] = ()) -> Fleet:
+    """A year of one run a day of 200 hosts; every host fails once in 200 runs, a lemon in 12."""
+    draw = random.Random(seed)
     hosts = [f"node{n}" for n in range(200)]
-    runs = (
-        run(
-            day,
-            hosts,
-            {host: "gpu-xid" for host in hosts if draw.random() < (0.05 if host == "node7" else 0.005)},
-        )
-        for day in range(365)
+    days = (
+        {host: draw.choice(ACCUSING) for host in hosts if draw.random() < (0.08 if host in lemons else 0.005)}
+        for _ in range(365)
     )
-    assert suspects(fleet(runs)) == ["node7"]
+    return fleet(run(number, hosts, faults) for number, faults in enumerate(days))
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(2, 10))])
+def test_a_lemon_among_200_hosts_is_named_and_nobody_without_one(seed: int) -> None:
+    lemon = f"node{seed * 21}"
+    assert suspects(year(seed, [lemon])) == [lemon]
+    assert suspects(year(seed + 100)) == []
 
 
 def test_in_200_histories_of_even_chance_nobody_is_named() -> None:

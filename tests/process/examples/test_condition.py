@@ -17,7 +17,7 @@ from tests.support.paths import ROOT
 
 ACCOUNT, ROLE, _, DAEMON_SET = yaml.safe_load_all((ROOT / "examples/kubernetes/condition.yaml").read_text())
 NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "gpu-7"}}
-KINDS = [
+KINDS: list[dict[str, Any]] = [
     {"name": name, "namespaced": False, "kind": "Node", "verbs": []} for name in ("nodes", "nodes/status")
 ]
 KNOWN = {

@@ -214,8 +214,8 @@ def test_what_is_waived_is_news_only_if_a_waived_warning_became_a_fault(
                 each |= {"waiver": {**WAIVER, "status": own}} if own != state else {"status": state}
         runs.append(run)
     found, told = compared(tmp_path, *runs)
-    own = [each for each in told["diff"]["changes"] if each["check"] == check]
-    assert (found, [f"{each['state']}: {each['why']}" for each in own]) == (code, said)
+    changes = [each for each in told["diff"]["changes"] if each["check"] == check]
+    assert (found, [f"{each['state']}: {each['why']}" for each in changes]) == (code, said)
     assert {(each["status"], each["waiver"]) for each in told["findings"]} <= {("fail", None)}
 
 

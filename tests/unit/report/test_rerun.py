@@ -68,7 +68,8 @@ def test_what_srun_reached_is_reached_from_outside_the_allocation(typed: list[Re
     for line in (verify(seen, finding(seen)), again(seen, "hang"), again(seen, "slow"), again(seen, "logs")):
         assert line.startswith("SLURM_JOB_ID=7 doctor "), line
         assert line.endswith(" --transport srun")
-    assert not again(seen, "ranktable make").startswith("SLURM"), "it has no --transport"
+    make = again(seen, "ranktable make")
+    assert (make.startswith("SLURM_JOB_ID=7 "), make.endswith(" --transport srun")) == (True, True)
     assert read_back(over).slurm_job == "7"
     assert not read_back(replace(over, slurm_job="7; rm -rf x")).slurm_job
     by_ssh = way_of(typed[-1], targets, "ssh", {"SLURM_JOB_ID": "7"})

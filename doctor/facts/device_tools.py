@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from doctor.errors import UnreadableOutput
 from doctor.probe.shell import TOOLS
 
 CALL_SECONDS = 4
@@ -62,6 +63,13 @@ def calls(text: str, tool: str) -> Iterator[ToolCall]:
             skipped = detail if how == "unasked" else ""
             yield ToolCall(key, 0, "", failed, skipped, seconds, how == "stuck")
         start = frame.end()
+
+
+def answered(call: ToolCall | None, tool: str) -> ToolCall:
+    """The call. Raises UnreadableOutput if it was not made, or has no answer."""
+    if call is None or call.failed:
+        raise UnreadableOutput(call.failed if call else f"{tool} did not answer in time")
+    return call
 
 
 def why_not(tool: str, how: str, detail: str) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from doctor.api import fold
+from doctor.facts.processes import KernelLine
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +36,16 @@ class Gpus:
     tool: str = "nvidia-smi"
     source: str = "nvidia-smi --query-gpu"
     """The call itself, as evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedTrouble:
+    """A line of a driver in the kernel log that accuses a GPU; `bus` is empty if the line names none."""
+
+    summary: str
+    fatal: bool
+    bus: str
+    line: KernelLine
 
 
 def gpus_named(numbers: Sequence[int]) -> str:

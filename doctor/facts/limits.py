@@ -47,11 +47,8 @@ def port_list(ranges: Iterable[range]) -> str:
 
 def _ranges(text: str) -> tuple[range, ...]:
     """The ranges in a text such as `60000-60031,29500`, as the kernel writes it."""
-    found = []
-    for part in re.findall(r"\d{1,5}(?:-\d{1,5})?", text):
-        first, _, last = part.partition("-")
-        found.append(range(int(first), int(last or first) + 1))
-    return tuple(found)
+    parts = re.findall(r"(\d{1,5})(?:-(\d{1,5}))?", text)
+    return tuple(range(int(first), int(last or first) + 1) for first, last in parts)
 
 
 def _ports(capture: Capture) -> Ports:

@@ -133,20 +133,15 @@ read-only by design, its mount is "ro", or its device is.
 
 
 def _spaces(capture: Capture) -> Spaces:
-    places, remote, gone, forced, noexec = [], [], [], [], []
+    places: list[Space] = []
+    told: dict[str, list[str]] = {"remote": [], "gone": [], "forced": [], "noexec": []}
     asked: list[tuple[str, str]] = []
     text, _, apart = capture.stdout.partition("\ninodes\n")
     inodes: list[tuple[str, str, str]] = _INODES.findall(apart)
     for line in text.splitlines():
         word, _, rest = line.partition(" ")
-        if word == "remote":
-            remote.append(rest.partition(" ")[2])
-        elif word == "gone":
-            gone.append(rest)
-        elif word == "forced":
-            forced.append(rest)
-        elif word == "noexec":
-            noexec.append(rest)
+        if word in told:
+            told[word].append(rest.partition(" ")[2] if word == "remote" else rest)
         elif word == "path":
             writable, _, path = rest.partition(" ")
             asked.append((path, writable))
@@ -160,10 +155,9 @@ def _spaces(capture: Capture) -> Spaces:
             inodes += [(row[1], row[2], mount)] if row[1] else []
     if asked:
         raise UnreadableOutput(f"df printed no line for {asked[0][0][:80]}")
-    if not (places or remote or gone):
+    if not (places or told["remote"] or told["gone"]):
         raise UnreadableOutput("df printed nothing that can be read")
-    seen = tuple(remote), tuple(gone), tuple(forced), tuple(noexec)
-    return Spaces(tuple(_with_inodes(places, inodes)), *seen)
+    return Spaces(tuple(_with_inodes(places, inodes)), *map(tuple, told.values()))
 
 
 _ROW = re.compile(

@@ -3,7 +3,7 @@
 import ipaddress
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -133,8 +133,7 @@ class Routes:
             wanted = ipaddress.IPv4Address(address)
         except ValueError:
             return None
-        fitting = [route for route in self.routes if wanted in route.target]
-        return min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
+        return best_route(self.routes, wanted)
 
     @property
     def cuts(self) -> set[int]:
@@ -150,6 +149,12 @@ class Routes:
     @property
     def default_interface(self) -> str | None:
         return self.towards("192.0.2.1")
+
+
+def best_route(routes: Iterable[Route], target: ipaddress.IPv4Address, ignores: int = -1) -> Route | None:
+    """The one that a packet takes; those with a prefix of up to `ignores` bits do not count."""
+    fitting = (route for route in routes if target in route.target and route.target.prefixlen > ignores)
+    return min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
 
 
 _UP, _REJECT = 0x1, 0x200

@@ -1,13 +1,13 @@
 """Policy routing: the rules of `ip rule`, the tables they lead to, and the way a packet takes by them."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network
 from itertools import pairwise
 
 from doctor.api import Capture, Fact, Run, grouped
-from doctor.facts.network import Route
+from doctor.facts.network import Route, best_route
 from doctor.text.hostprogram import host_program
 
 EVERYWHERE = IPv4Network("0.0.0.0/0")
@@ -67,20 +67,15 @@ class Policy:
                 return None
             if rule.action in DISCARDS:
                 return TableWay(rule, None, rule.action)
-            route = _best((self.tables or {}).get(rule.action, ()), there, rule.ignores)
+            route = best_route((self.tables or {}).get(rule.action, ()), there, rule.ignores)
             if route is not None and route.kind not in _OTHERWISE:
                 return None if rule.action == MAIN else TableWay(rule, route, route.kind)
         return None
 
     def is_near(self, target: str) -> bool:
         """Whether the main table leads to this address without a gateway."""
-        route = _best((self.tables or {}).get(MAIN, ()), IPv4Address(target), -1)
+        route = best_route((self.tables or {}).get(MAIN, ()), IPv4Address(target))
         return route is not None and not route.gateway and not route.kind
-
-
-def _best(routes: Sequence[Route], target: IPv4Address, ignores: int) -> Route | None:
-    fitting = (r for r in routes if target in r.target and r.target.prefixlen > ignores)
-    return min(fitting, key=lambda route: (-route.target.prefixlen, route.metric), default=None)
 
 
 _ASK = host_program(__file__, "routing.sh")

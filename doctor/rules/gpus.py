@@ -7,10 +7,8 @@ from typing import Any
 
 from doctor.api import AMD, NVIDIA, Confidence, Evidence, JobPlan, Problem, Severity, Undecided, grouped
 from doctor.facts.amd.gpus import AmdProcess
-from doctor.facts.amd.log import AmdTrouble
-from doctor.facts.gpus import Gpu, Gpus, gpus_named, is_named
+from doctor.facts.gpus import Gpu, Gpus, LoggedTrouble, gpus_named, is_named
 from doctor.facts.nvidia.gpus import GpuProcess
-from doctor.facts.nvidia.xid import Xid
 from doctor.rules.devices import alike, problem_of
 from doctor.rules.kernel_log import KernelLog, when
 
@@ -119,7 +117,7 @@ def memory_errors(indices: Sequence[int], summary: str, actual: str, source: str
 
 def logged(
     log: KernelLog,
-    found: Iterable[AmdTrouble | Xid],
+    found: Iterable[LoggedTrouble],
     gpus: Gpus | None,
     mine: Sequence[Gpu],
     apart: float,

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from doctor.api import AMD, Capture, Fact, Read, UnreadableOutput, files
@@ -14,6 +13,7 @@ from doctor.facts.amd.smi import (
     asked,
     by_card,
     by_gpu,
+    further,
     number,
     part,
     system,
@@ -113,21 +113,12 @@ def _health(capture: Capture) -> Mapping[int, AmdHealth]:
             )
             for gpu, row in by_gpu(call)
         }
-        pages = next((c for c in calls(capture.stdout, AMD_SMI) if c.key == "pages" and c.rc == 0), None)
-        for gpu, row in _pages(pages):
+        for gpu, row in further(capture, "pages").items():
             if gpu in found:
                 found[gpu] = replace(found[gpu], pending=_count(row, "pending"), stuck=_count(row, "un_res"))
     if not found:
         raise UnreadableOutput(complaint(call, tool))
     return found
-
-
-def _pages(call: ToolCall | None) -> Iterator[tuple[int, Row]]:
-    if call and not call.failed:
-        try:
-            yield from by_gpu(call)
-        except UnreadableOutput:  # the other values are still worth having
-            return
 
 
 def _count(row: Row, kind: str) -> int:
@@ -226,12 +217,8 @@ def _paces(capture: Capture) -> Mapping[int, DevicePace]:
     call, tool = answer(capture)
     if tool == ROCM_SMI:
         raise UnreadableOutput(f"{ROCM_SMI} does not say which process is on which GPU")
-    held = next((c for c in calls(capture.stdout, AMD_SMI) if c.key == "throttle" and c.rc == 0), None)
-    throttles = {}
-    if held is not None:
-        with suppress(UnreadableOutput):
-            throttles = {gpu: part(row, "throttle") for gpu, row in by_gpu(held)}
-    found = {gpu: _pace(row, throttles.get(gpu, {})) for gpu, row in by_gpu(call)}
+    held = further(capture, "throttle")
+    found = {gpu: _pace(row, part(held.get(gpu, {}), "throttle")) for gpu, row in by_gpu(call)}
     if not found:
         raise UnreadableOutput(complaint(call, tool))
     return found

@@ -2,9 +2,8 @@
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
-from doctor.facts.gpus import bus_id
+from doctor.facts.gpus import LoggedTrouble, bus_id
 from doctor.facts.processes import KernelLine
 
 _WHERE = re.compile(r"\bamdgpu (?P<bus>[0-9A-Fa-f:.]{4,20}):")
@@ -20,30 +19,16 @@ _KINDS = (
 """Pattern, meaning, and whether it accuses the hardware: a program alone can cause a reset."""
 
 
-@dataclass(frozen=True, slots=True)
-class AmdTrouble:
-    """One line that accuses a GPU; `bus` is empty if the line names none."""
-
-    meaning: str
-    fatal: bool
-    bus: str
-    line: KernelLine
-
-    @property
-    def summary(self) -> str:
-        return f"kernel log: {self.meaning}"
-
-
-def troubles(lines: Iterable[KernelLine]) -> tuple[AmdTrouble, ...]:
+def troubles(lines: Iterable[KernelLine]) -> tuple[LoggedTrouble, ...]:
     """The lines that accuse a GPU, in the order of the log."""
     return tuple(trouble for line in lines if (trouble := _trouble(line)))
 
 
-def _trouble(line: KernelLine) -> AmdTrouble | None:
+def _trouble(line: KernelLine) -> LoggedTrouble | None:
     if "amdgpu" not in line.text:
         return None
     for pattern, meaning, fatal in _KINDS:
         if re.search(pattern, line.text):
             where = _WHERE.search(line.text)
-            return AmdTrouble(meaning, fatal, bus_id(where["bus"]) if where else "", line)
+            return LoggedTrouble(f"kernel log: {meaning}", fatal, bus_id(where["bus"]) if where else "", line)
     return None

@@ -7,6 +7,7 @@ amd-smi prints a list with an object for each GPU; since ROCm 7 some of its comm
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
@@ -77,6 +78,15 @@ def by_gpu(call: ToolCall) -> Iterator[tuple[int, Row]]:
     for row in rows[:_MOST_GPUS] if isinstance(rows, list) else ():
         if isinstance(row, dict) and (gpu := number(row.get("gpu"))) is not None:
             yield gpu, row
+
+
+def further(capture: Capture, key: str) -> Mapping[int, Row]:
+    """What one more call of amd-smi says, by GPU; empty if it failed: other values are still worth having."""
+    with suppress(UnreadableOutput):
+        for call in calls(capture.stdout, AMD_SMI):
+            if call.key == key and call.rc == 0:
+                return dict(by_gpu(call))
+    return {}
 
 
 def by_card(call: ToolCall) -> Iterator[tuple[int, Row]]:

@@ -100,11 +100,9 @@ NPU_LINKS: Fact[PerDevice[bool]] = hccn("npu-links", "-i $n -link -g", _link, ev
 """Whether the link is up."""
 
 
-def _net_health(call: ToolCall) -> str:
-    return value_of(call.text, "net health status")[:80]
-
-
-NPU_NET_HEALTH: Fact[PerDevice[str]] = hccn("npu-net-health", "-i $n -net_health -g", _net_health)
+NPU_NET_HEALTH: Fact[PerDevice[str]] = hccn(
+    "npu-net-health", "-i $n -net_health -g", lambda call: value_of(call.text, "net health status")[:80]
+)
 """The health as the tool prints it: some versions print "Socket fail", others "Socket failed"."""
 
 

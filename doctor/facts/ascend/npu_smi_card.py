@@ -9,7 +9,7 @@ from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
 from doctor.devices import ASCEND
 from doctor.facts.ascend.hccn_tool import SilentDevice, split_known
 from doctor.facts.device_pace import DevicePace
-from doctor.facts.device_tools import ToolCall, calling, calls, complaint, why_not
+from doctor.facts.device_tools import ToolCall, answered, calling, calls, complaint, why_not
 from doctor.facts.key_values import count, fields, pairs, table
 from doctor.text.hostprogram import host_program
 
@@ -36,9 +36,7 @@ def _each(
 
     def parse(capture: Capture) -> Mapping[int, T]:
         answers = {call.key: call for call in calls(capture.stdout, TOOL)}
-        listed = answers.get("map")
-        if listed is None or listed.failed:
-            raise UnreadableOutput(listed.failed if listed else f"{TOOL} did not answer in time")
+        listed = answered(answers.get("map"), TOOL)
         keys = _keys(listed.text)
         if what == "card":
             keys = {int(card): card for card in (key.partition("/")[0] for key in keys.values())}

@@ -8,7 +8,7 @@ from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.devices import ASCEND
 from doctor.facts.ascend.npu_smi_card import ELSEWHERE, NPU_SMI, TOOL
 from doctor.facts.ascend.npu_smi_table import ChipRow, NpuProcess, is_box, read_box
-from doctor.facts.device_tools import calling, calls, complaint
+from doctor.facts.device_tools import answered, calling, calls, complaint
 from doctor.facts.key_values import pairs
 from doctor.text.hostprogram import host_program
 
@@ -44,13 +44,10 @@ _ASK = host_program(__file__, "npus.sh", calling=_CALLING, listing=_SECONDS - 2)
 
 def _npus(capture: Capture) -> tuple[Npu, ...]:
     answers = list(calls(capture.stdout, TOOL))
-    if not answers:
-        raise UnreadableOutput(f"{TOOL} did not answer in time")
-    if answers[0].failed:
-        raise UnreadableOutput(answers[0].failed)
-    rows = read_box(answers[0].text)
-    if not rows and not is_box(answers[0].text):
-        raise UnreadableOutput(f"{TOOL} lists no device: {complaint(answers[0], TOOL)}")
+    listed = answered(next(iter(answers), None), TOOL)
+    rows = read_box(listed.text)
+    if not rows and not is_box(listed.text):
+        raise UnreadableOutput(f"{TOOL} lists no device: {complaint(listed, TOOL)}")
     ills = {call.key: _ill(call.text) for call in answers[1:]}
     return tuple(
         Npu(

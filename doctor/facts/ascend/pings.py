@@ -149,11 +149,11 @@ def rails(
     }
     verdicts: dict[str, Literal["ok", "dropped", "untested"]]
     verdicts = {"lost": "untested", "lossy": "ok", "untested": "untested", "ok": "ok", outcome: "dropped"}
-    links: dict[int, list[Link]] = {}
-    for host, own in pings.items():
-        for ping in own:
-            if ping.address in owner:
-                verdict, target = verdicts[ping.outcome], owner[ping.address]
-                link = Link(host, target, ping.address, 0, "ephemeral", verdict, detail=ping.detail)
-                links.setdefault(ping.device, []).append(link)
+
+    def link(host: str, ping: Ping) -> Link:
+        target, verdict = owner[ping.address], verdicts[ping.outcome]
+        return Link(host, target, ping.address, 0, "ephemeral", verdict, detail=ping.detail)
+
+    made = ((host, ping) for host, own in pings.items() for ping in own if ping.address in owner)
+    links = grouped((ping.device, link(host, ping)) for host, ping in made)
     return tuple(Rail(device, blame) for device in sorted(links) for blame in culprits(links[device]))

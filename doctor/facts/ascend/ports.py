@@ -120,9 +120,7 @@ class Neighbour:
 
 def _neighbour(call: ToolCall) -> Neighbour | None:
     lines = [line.strip() for line in call.text.splitlines() if line.strip()]
-    below: dict[str, str] = {}
-    for line, after in pairwise(lines):
-        below.setdefault(line, after)
+    below = dict(reversed([*pairwise(lines)]))  # the first of equal lines counts
     port = below.get("Port ID TLV", "")
     if port and not port.endswith("TLV"):
         system = below.get("System Description TLV", "")

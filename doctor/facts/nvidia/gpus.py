@@ -19,14 +19,10 @@ _TROUBLE = re.compile(r"GPU is lost|GPU requires reset|Unknown Error|ERR!", re.I
 
 def _gpus(capture: Capture) -> Gpus:
     denied = len(re.findall(r"^denied /dev/nvidia\d{1,4}$", capture.stdout, re.MULTILINE))
-    made = list(calls(capture.stdout, TOOL))
-    if not made or made[-1].unasked:
-        raise UnreadableOutput(made[-1].failed if made else f"{TOOL} did not answer in time")
-    call = made[-1]
-    if call.hung:
-        raise UnreadableOutput(call.failed)
-    if call.failed:
-        return Gpus((), denied=denied, silent=call.failed)
+    made = [*calls(capture.stdout, TOOL)]
+    if made and made[-1].failed and not (made[-1].unasked or made[-1].hung):
+        return Gpus((), denied=denied, silent=made[-1].failed)
+    call = answer(capture)
     rows, rest = table(call.text, "index")
     listed = [gpu for row in rows if (gpu := _gpu(row))]
     said = [line[:200] for line in rest if not line.startswith("denied /dev/")][:_MOST_LINES]
@@ -97,22 +93,22 @@ _WITHOUT_UNKNOWN_FIELDS = host_program(__file__, "gpus_health.sh")
 
 def _health(capture: Capture) -> Mapping[int, NvidiaHealth]:
     call = answer(capture)
-    found: dict[int, NvidiaHealth] = {}
-    for row in table(call.text, "index")[0]:
-        index = number(row["index"])
-        if index is not None:
-            found[index] = NvidiaHealth(
-                number(row.get("ecc.errors.uncorrected.volatile.total", "")),
-                _yes(row.get("retired_pages.pending", "")),
-                _yes(row.get("remapped_rows.pending", "")),
-                _yes(row.get("remapped_rows.failure", "")),
-                told(row.get("gpu_recovery_action", "")),
-                row.get("mig.mode.current") == "Enabled",
-                told(row.get("fabric.state", "")),
-                told(row.get("fabric.status", "")),
-                told(row.get("fabric.health.summary", "")),
-                told(row.get("compute_mode", "")),
-            )
+    found = {
+        index: NvidiaHealth(
+            number(row.get("ecc.errors.uncorrected.volatile.total", "")),
+            _yes(row.get("retired_pages.pending", "")),
+            _yes(row.get("remapped_rows.pending", "")),
+            _yes(row.get("remapped_rows.failure", "")),
+            told(row.get("gpu_recovery_action", "")),
+            row.get("mig.mode.current") == "Enabled",
+            told(row.get("fabric.state", "")),
+            told(row.get("fabric.status", "")),
+            told(row.get("fabric.health.summary", "")),
+            told(row.get("compute_mode", "")),
+        )
+        for row in table(call.text, "index")[0]
+        if (index := number(row["index"])) is not None
+    }
     if not found:
         raise UnreadableOutput(complaint(call, TOOL))
     return found

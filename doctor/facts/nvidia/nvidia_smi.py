@@ -8,9 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from doctor.api import Capture, Fact, Group, Run, UnreadableOutput
+from doctor.api import Capture, Fact, Group, Run
 from doctor.devices import NVIDIA
-from doctor.facts.device_tools import ToolCall, calling, calls
+from doctor.facts.device_tools import ToolCall, answered, calling, calls
 
 T = TypeVar("T")
 TOOL = "nvidia-smi"
@@ -32,10 +32,7 @@ def asked(
 
 def answer(capture: Capture) -> ToolCall:
     """The answer to the last call. Raises UnreadableOutput if there is none or it failed."""
-    made = list(calls(capture.stdout, TOOL))
-    if not made or made[-1].failed:
-        raise UnreadableOutput(made[-1].failed if made else f"{TOOL} did not answer in time")
-    return made[-1]
+    return answered(next(reversed([*calls(capture.stdout, TOOL)]), None), TOOL)
 
 
 def table(text: str, first: str) -> tuple[list[Mapping[str, str]], list[str]]:

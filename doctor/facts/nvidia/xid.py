@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from doctor.facts.gpus import bus_id
+from doctor.facts.gpus import LoggedTrouble, bus_id
 from doctor.facts.processes import KernelLine
 from doctor.text.hostprogram import sections
 
@@ -22,18 +22,10 @@ NVLINK5 = range(144, 151)
 
 
 @dataclass(frozen=True, slots=True)
-class Xid:
-    """One report that accuses the hardware. `bus` is empty if the line names no GPU."""
+class Xid(LoggedTrouble):
+    """One report that accuses the hardware."""
 
     number: int
-    bus: str
-    meaning: str
-    fatal: bool
-    line: KernelLine
-
-    @property
-    def summary(self) -> str:
-        return f"Xid {self.number}: {self.meaning}"
 
 
 _XID = re.compile(r"NVRM: Xid \(((?:PCI:)?[0-9A-Fa-f:.]{4,20})(?: [^)]{1,20})?\): (\d{1,5})\b")
@@ -61,4 +53,4 @@ def _xid(line: KernelLine) -> Xid | None:
         return None
     where = xid or lost
     fatal = number in FATAL or (number in NVLINK5 and re.search(r"\bFatal\b", line.text) is not None)
-    return Xid(number, bus_id(where[1]) if where else "", meaning, fatal, line)
+    return Xid(f"Xid {number}: {meaning}", fatal, bus_id(where[1]) if where else "", line, number)

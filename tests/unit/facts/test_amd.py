@@ -107,7 +107,7 @@ def test_hip_counts_as_the_topology_does() -> None:
 def test_fault_lines_of_the_driver() -> None:
     lines = printed(KERNEL_LOG, "uptime 30000.00\n" + sample("amd/dmesg_amdgpu.txt"))
     found = troubles(lines)
-    assert [(each.meaning, each.fatal, each.bus) for each in found] == [
+    assert [(each.summary.removeprefix("kernel log: "), each.fatal, each.bus) for each in found] == [
         ("the GPU was reset", False, "0000:87:00"),
         ("hardware errors that could not be corrected", True, "0000:c3:00"),
         ("hardware errors that could not be corrected", True, "0000:c3:00"),

@@ -86,18 +86,14 @@ def wanted_ports(plan: MeshPlan, node: MeshNode) -> tuple[tuple[Kind, int], ...]
     """The ports for a host to listen on; job ports come first, so that none becomes an ephemeral one."""
     if plan.shape == "none" or len(plan.nodes) < 2:
         return ()
-    ports: list[tuple[Kind, int]] = []
-    if node.host == plan.head and plan.master_port is not None:
-        ports.append(("master", plan.master_port))
-    libraries: tuple[tuple[Kind, int | None], ...] = (
-        ("hccl", plan.hccl_port),
-        ("mccl", plan.mccl_ports.get(node.host)),
-    )
-    for kind, wanted in libraries:
-        if wanted is not None and all(wanted != port for _, port in ports):
-            ports.append((kind, wanted))
-    ports.append(("ephemeral", 0))
-    return tuple(ports)
+    wanted: dict[Kind, int | None] = {
+        "master": plan.master_port if node.host == plan.head else None,
+        "hccl": plan.hccl_port,
+        "mccl": plan.mccl_ports.get(node.host),
+        "ephemeral": 0,
+    }
+    first = {port: kind for kind, port in reversed(wanted.items())}
+    return tuple((kind, port) for kind, port in wanted.items() if port is not None and first[port] == kind)
 
 
 def attempts(

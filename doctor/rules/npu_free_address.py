@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from ipaddress import IPv4Address, IPv4Network
 
+from doctor.api import grouped
 from doctor.facts.ascend.network import Address
 from doctor.rules.devices import HostDevice
 from doctor.rules.npu_segments import AddressSeries, continued, is_six, line_of
@@ -24,14 +25,20 @@ def free_addresses(
     in other use, such as gateways. A device without a free address is left out. A machine that was not
     examined may still have the address.
     """
-    used = {int(IPv4Address(a.ip)) for a in held.values() if not is_six(a)}
-    used |= {int(IPv4Address(ip)) for ip in taken if ":" not in ip}
+    four = {seat: int(IPv4Address(address.ip)) for seat, address in held.items() if not is_six(address)}
+    used = {*four.values(), *(int(IPv4Address(ip)) for ip in taken if ":" not in ip)}
     place = {name: index for index, name in enumerate(hosts)}
-    rows, rails = _rows(held), _rails(held, place)
+    rows: dict[str, dict[int, int]] = defaultdict(dict)
+    columns: dict[int, dict[int, int]] = defaultdict(dict)
+    for (host, device), ip in four.items():
+        rows[host][device] = ip
+        if host in place:
+            columns[device][place[host]] = ip
+    rails = {device: _Rail(network, columns[device]) for device, network in _networks(held)}
     found: dict[HostDevice, Address] = {}
     for host, device in lost:
         rail = rails.get(device)
-        wished = rail.wished(rows.get(host, {}), device, place.get(host, 0)) if rail else ()
+        wished = rail.wished(rows[host], device, place.get(host, 0)) if rail else ()
         free = next((ip for ip in wished if ip not in used), None)
         if rail and free is not None:
             used.add(free)
@@ -63,21 +70,9 @@ class _Rail:
         return ends[0] < ip < ends[1]
 
 
-def _rows(held: Mapping[HostDevice, Address]) -> dict[str, dict[int, int]]:
-    rows: dict[str, dict[int, int]] = defaultdict(dict)
-    for (host, device), address in held.items():
-        if not is_six(address):
-            rows[host][device] = int(IPv4Address(address.ip))
-    return rows
-
-
-def _rails(held: Mapping[HostDevice, Address], place: Mapping[str, int]) -> dict[int, _Rail]:
-    """Device number -> its rail, if most of these devices are in one IPv4 network."""
-    votes: dict[int, Counter[object]] = defaultdict(Counter)
-    columns: dict[int, dict[int, int]] = defaultdict(dict)
-    for (host, device), address in held.items():
-        votes[device][address.network] += 1
-        if not is_six(address) and host in place:
-            columns[device][place[host]] = int(IPv4Address(address.ip))
-    usual = {device: counts.most_common(1)[0][0] for device, counts in votes.items()}
-    return {d: _Rail(net, columns[d]) for d, net in usual.items() if isinstance(net, IPv4Network)}
+def _networks(held: Mapping[HostDevice, Address]) -> Iterator[tuple[int, IPv4Network]]:
+    """The IPv4 network that most devices of a number are in; none if most are in one of IPv6."""
+    for device, networks in grouped((seat[1], address.network) for seat, address in held.items()).items():
+        usual = Counter(networks).most_common(1)[0][0]
+        if isinstance(usual, IPv4Network):
+            yield device, usual

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
-from doctor.api import GUESSES, JobPlan, Place, Stretch, fold
+from doctor.api import GUESSES, JobPlan, Place, Stretch, fold, grouped
 from doctor.facts.firewall import Ruleset
 from doctor.facts.limits import Ports
 from doctor.facts.network import Counters, Route, Routes
@@ -100,12 +100,9 @@ def lost_routes(
 
 def _discarding_routes(routes: Routes, plan: JobPlan) -> dict[Route, list[Stretch]]:
     """Route -> the hosts whose packets it discards, whether or not a connection was tried."""
-    found: dict[Route, list[Stretch]] = defaultdict(list)
-    for stretch in plan.holders.stretches(4, routes.cuts) if any(r.kind for r in routes.routes) else ():
-        route = routes.route_to(str(plan.holders.address[stretch.first]))
-        if route and route.kind:
-            found[route].append(stretch)
-    return found
+    stretches = plan.holders.stretches(4, routes.cuts) if any(r.kind for r in routes.routes) else ()
+    ways = ((routes.route_to(str(plan.holders.address[each.first])), each) for each in stretches)
+    return grouped((route, stretch) for route, stretch in ways if route and route.kind)
 
 
 def _unanswered(route: Route | None, failed: Collection[Link]) -> bool:
@@ -151,10 +148,8 @@ def proved_blames(
             guilty |= {frozenset((host, peer)): host for peer in peers.named}
     for wrong in wrong_neighbours(fixed, links, plan, pairs):
         guilty[frozenset((wrong.host, wrong.peer))] = wrong.host
-    by_host: dict[str, list[Link]] = defaultdict(list)
-    for pair, host in guilty.items():
-        by_host[host] += (link for link in pairs.get(pair, ()) if link.failed)
-    return [_blame(host, found) for host, found in by_host.items() if found]
+    failed = ((host, link) for pair, host in guilty.items() for link in pairs.get(pair, ()) if link.failed)
+    return [_blame(host, found) for host, found in grouped(failed).items()]
 
 
 def _refused_by_own_kernel(pairs: Pairs) -> dict[frozenset[str], str]:

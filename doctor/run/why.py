@@ -156,18 +156,17 @@ def _parts_here(folder: Path, began: float, into: Path) -> Iterator[tuple[Path, 
     its name there.
     """
     for path in () if why_not_ours(folder) else sorted(folder.glob(f"doctor-*/{PART}*.log")):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), contextlib.ExitStack() as held:
             inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            with contextlib.ExitStack() as held:
-                held.callback(os.close, inside)
-                run = open_own(path.parent.name, inside)
-                held.callback(os.close, run)
-                with open(open_own(path.name, run, folder=False), "rb") as file:
-                    if os.fstat(file.fileno()).st_mtime >= began:
-                        copy = into / path.parent.name / path.name
-                        copy.parent.mkdir(parents=True, exist_ok=True)
-                        copy.write_bytes(file.read(MOST_OF_A_PART))
-                        yield copy, str(path)
+            held.callback(os.close, inside)
+            run = open_own(path.parent.name, inside)
+            held.callback(os.close, run)
+            with open(open_own(path.name, run, folder=False), "rb") as file:
+                if os.fstat(file.fileno()).st_mtime >= began:
+                    copy = into / path.parent.name / path.name
+                    copy.parent.mkdir(parents=True, exist_ok=True)
+                    copy.write_bytes(file.read(MOST_OF_A_PART))
+                    yield copy, str(path)
 
 
 def _by_stream(names: Mapping[str, str]) -> Callable[[str], str]:

@@ -28,8 +28,9 @@ def apply_flags(request: Request, wishes: JobWishes) -> JobWishes:
     """All wishes about the job; flags override files."""
     job = request.job
     wishes = replace(wishes, expect={**wishes.expect, **pairs(request.what.expect)})
-    if job.backend != "auto":
-        wishes = replace(wishes, backend=SourcedValue(Backend(job.backend), _who(request)))
+    if job.backend != "auto":  # a rank table means HCCL, whatever is typed
+        who = "a rank table is HCCL's" if request.command.startswith("ranktable") else "--backend"
+        wishes = replace(wishes, backend=SourcedValue(Backend(job.backend), who))
     if job.master_port is not None:
         wishes = replace(wishes, master_port=SourcedValue(job.master_port, "--master-port"))
     if job.ranks_per_host is not None:
@@ -58,11 +59,6 @@ def _needs(texts: tuple[str, ...]) -> tuple[FolderNeed, ...]:
         return read_needs(texts)
     except UsageError as error:
         raise UsageError(f"--needs: {error.message}.", error.hint) from None
-
-
-def _who(request: Request) -> str:
-    """The source of the backend: a rank table means HCCL, whatever is typed."""
-    return "a rank table is HCCL's" if request.command.startswith("ranktable") else "--backend"
 
 
 def _slots(hostfile: Path) -> dict[str, int]:

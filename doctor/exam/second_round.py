@@ -46,14 +46,10 @@ def plan_name_round(running: Sequence[Launch], facts: Facts) -> Mapping[str, tup
         for process in launch.told:
             master, host = master_of(process), process.host or ""
             known = facts.get(host, NAMES)
-            if master is None or isinstance(known, MissingFact) or is_loopback_name(master.address):
-                continue
-            if (
-                master.address not in known.addresses
-                and is_host(master.address)
-                and not is_ip(master.address)
-            ):
-                wanted.setdefault(host, {})[master.address] = None
+            name = master.address if master else ""
+            asked = isinstance(known, MissingFact) or name in known.addresses
+            if is_host(name) and not (asked or is_ip(name) or is_loopback_name(name)):
+                wanted.setdefault(host, {})[name] = None
     return {host: tuple(names)[:MOST_NAMES] for host, names in wanted.items()}
 
 

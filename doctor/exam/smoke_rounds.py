@@ -25,7 +25,7 @@ from doctor.judge.engine import Facts
 from doctor.judge.reading import Reading
 from doctor.judge.verdict import Report
 from doctor.mesh import MeshResult, plan_mesh
-from doctor.model import Backend, Host, HostStatus, MissingFact, UnreachedHost
+from doctor.model import Backend, Host, HostStatus, UnreachedHost
 from doctor.probe import through
 from doctor.rules.interpreter import no_common_framework, other_framework
 from doctor.rules.login import environment_of
@@ -197,10 +197,7 @@ def _interfaces(job: JobPlan, host: str, reading: Reading) -> dict[str, str]:
     It is set if the launch gives it a value that only the hosts know. If the inventory names the address that
     ranks use, it is also set if neither the launch nor the login gives it a value.
     """
-    held, login = (
-        None if isinstance(value, MissingFact) else value
-        for value in (reading.facts.get(host, ADDRESSES), reading.facts.get(host, ENVIRONMENT))
-    )
+    held, login = (reading.facts.known(host, fact) for fact in (ADDRESSES, ENVIRONMENT))
     names = [name for name, value in job.env.items() if _is_untold(name, value)]
     if names_data_address(job, host):
         env = environment_of(job, login)

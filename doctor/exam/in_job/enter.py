@@ -32,7 +32,8 @@ def in_job(request: Request) -> int:
         if seat is None or seat.rank == 0:
             empty_lists(request.outputs, request.inputs())
     me = _hello(seat)
-    _forget()
+    for name in filter(OWN.fullmatch, [*os.environ]):  # the programs that we start must not look like a rank
+        del os.environ[name]
     join = _join_seconds(request)
     stop_on_signals()
     if seat.rank == 0:
@@ -73,9 +74,3 @@ def _hello(seat: JobRank) -> Hello:
         local_world=seat.local_world,
         env=dict(list(kept(dict(os.environ)).items())[:400]),
     )
-
-
-def _forget() -> None:
-    """Remove the variables of a rank: the programs that we start must not look like one."""
-    for name in [name for name in os.environ if OWN.fullmatch(name)]:
-        del os.environ[name]

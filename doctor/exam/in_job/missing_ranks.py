@@ -96,16 +96,11 @@ class Roster:
     def absent(self) -> Mapping[str, UnreachedHost]:
         """Ask every rank to answer; returns each host on which one is missing."""
         gone = {host: list(each) for host, each in self.never.items()}
-        for rank, state in self.hub.roll_call().items():
+        contested = ((rank, f"{CONTESTED} (pid {pid})") for rank, pid in self.hub.contested.items())
+        for rank, state in (*self.hub.roll_call().items(), *contested):
             member = self.hub.members[rank]
-            gone.setdefault(self.names[member.place], []).append(
-                _AbsentRank(rank, member.hello.pid, state, came=True)
-            )
-        for rank, pid in self.hub.contested.items():
-            member = self.hub.members[rank]
-            gone.setdefault(self.names[member.place], []).append(
-                _AbsentRank(rank, member.hello.pid, f"{CONTESTED} (pid {pid})", came=True)
-            )
+            absent = _AbsentRank(rank, member.hello.pid, state, came=True)
+            gone.setdefault(self.names[member.place], []).append(absent)
         return {host: self._unreached(host, each) for host, each in gone.items()}
 
     def _unreached(self, host: str, gone: list[_AbsentRank]) -> UnreachedHost:

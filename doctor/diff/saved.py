@@ -49,7 +49,6 @@ class Saved:
 
     path: Path
     started: str
-    command: str
     hosts: tuple[_Host, ...]
     findings: tuple[FindingEntry, ...]
     results: tuple[ResultEntry, ...]
@@ -72,7 +71,7 @@ def read_run(path: Path, judge: Callable[[Recording], Report]) -> Saved:
     mentioned |= {host for each in found.results for host in each.hosts}
     if len(names) < len(found.hosts) or not all(map(is_host, names)) or not mentioned <= names:
         raise UsageError(f"{file}: is a damaged report: its hosts do not add up.")
-    return Saved(file, found.run.started, found.run.command, found.hosts, found.findings, found.results)
+    return Saved(file, found.run.started, found.hosts, found.findings, found.results)
 
 
 def _newest(folder: Path) -> Path:

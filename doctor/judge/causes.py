@@ -29,7 +29,8 @@ def link_causes(found: Sequence[Finding], checks: Mapping[str, Check]) -> list[F
             continue
         because[finding.id] = cause.finding.id
         finding = replace(finding, because=cause.finding.id)
-        linked.append(_narrow_to_cause(finding, cause) if _covers(cause, finding) else finding)
+        whole = all(_at(cause, place) for place in finding.where)  # so that no other host is needed
+        linked.append(_narrow_to_cause(finding, cause) if whole else finding)
     return linked
 
 
@@ -64,7 +65,7 @@ class _Causes:
             struck = {place.host for place in symptom.where}
             shared = Counter(n for host in struck for n in self._on.get((check, host), ()))
             fitting = sorted(n for n, hosts in shared.items() if hosts >= NEARLY_ALL * len(struck))
-        places = _by_end(symptom)
+        places = grouped((end, p) for p in symptom.where for end in (p.host, p.peer) if end)
         for cause in (self._found[number] for number in fitting):
             if (cause.finding.status, symptom.status) in _MAY_EXPLAIN and (
                 not symptom.hosts or any(_at(cause, p) for host in cause.hosts for p in places.get(host, ()))
@@ -91,11 +92,6 @@ def _chain(id: str | None, because: Mapping[str, str]) -> Iterator[str]:
     while id is not None:
         yield id
         id = because.get(id)
-
-
-def _covers(cause: _Cause, symptom: Finding) -> bool:
-    """Whether the cause explains every place of the symptom, so that no other host is needed."""
-    return all(_at(cause, place) for place in symptom.where)
 
 
 def _at(cause: _Cause, place: Place) -> bool:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 
 from doctor.errors import UsageError
 from doctor.facts.ascend.hccn_tool import split_known
@@ -95,11 +96,7 @@ def _doctor(words: Sequence[str], run: LastRun) -> str | None:
     command = " ".join(words[1:at])
     if not reaches_hosts(command):
         return None
-    sets = []
-    for word in words[at:]:
-        if word.startswith("-"):
-            break
-        sets.append(word)
+    sets = [*takewhile(lambda word: not word.startswith("-"), words[at:])]
     try:
         hosts: Sequence[str] = [name for text in sets for name in unfold(text)] or run.names
     except UsageError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,7 +40,6 @@ from doctor.judge.selection import CheckSelection, find_unapplied
 from doctor.judge.unread_facts import unread_facts, unread_packages
 from doctor.judge.waived import not_needed, waiving
 from doctor.model import Finding, MissingFact, Result, View
-from doctor.probe import HostAnswer
 from doctor.recording import Recording
 from doctor.text.nodeset import fold
 from doctor.transport.way import Way
@@ -111,6 +110,7 @@ def build_report(
     training, checks = _training(reading, prepared), _checks(prepared, plan, facts, results)
     unreached, unfinished = recording.unreached, recording.unfinished
     why, applied = training.untrained, checks.unapplied
+    cut = {host for host, lost in case.givens[CUT_OFF.name].items() if lost}
     return verdict.Report(
         _run_info(recording, prepared, replayed=replayed),
         plan,
@@ -126,7 +126,7 @@ def build_report(
         (
             *_notes(prepared, recording, facts, plan),
             *(() if tentative else not_needed(recording.wishes.waivers, results)),
-            *unread_facts(ALWAYS, prepared.checks, results, facts, hung, _cut(case.givens)),
+            *unread_facts(ALWAYS, prepared.checks, results, facts, hung, cut),
         ),
     )
 
@@ -137,9 +137,9 @@ def _inputs(reading: Reading, prepared: PreparedExam, hung: HungTools) -> Inputs
     expects = {}
     for host in recording.hosts:
         own = amend(prepared.expect, host.expected, f"inventory, {host.name}")
-        expects[host.name] = _as_heard(
-            amend(own, recording.expect, "--expect"), recording.heard.get(host.name)
-        )
+        own = amend(own, recording.expect, "--expect")
+        heard = recording.heard.get(host.name)
+        expects[host.name] = with_log_since(own, heard.started) if heard else own
     needed = prepared.rules.need_hosts or len(reading.plan.hosts)
     beside = {SINCE.name: _since(reading, prepared), FLOOR.name: recording.floor}
     givens = {**run_facts(reading, hung), **beside, EXPECTS.name: expects, NEEDED.name: needed}
@@ -195,7 +195,11 @@ def _checks(
     unapplied = tuple(find_unapplied(asked, results))
     return verdict.ExaminedChecks(
         {check.id: check.scope for check in prepared.checks},
-        frozenset(_of_one_host(prepared.checks, plan)),
+        frozenset(
+            check.id
+            for check in prepared.checks
+            if check.of_one_host and (plan.counted_one_by_one or RANKS not in check.needs)
+        ),
         frozenset(check.id for check in prepared.checks if KERNEL_LOG in check.needs),
         unapplied,
         bool(asked) and len(unapplied) == len(asked),
@@ -228,10 +232,6 @@ def _seen(reading: Reading, hung: HungTools, *, tentative: bool) -> verdict.Seen
     )
 
 
-def _as_heard(expect: Expect, heard: HostAnswer | None) -> Expect:
-    return with_log_since(expect, heard.started) if heard else expect
-
-
 def _with_ranks(way: Way | None, plan: JobPlan) -> Way | None:
     """The way, with the number of ranks per host if it came from the scheduler or the running job: commands
     to type name the hosts and ask neither.
@@ -245,22 +245,11 @@ def _with_ranks(way: Way | None, plan: JobPlan) -> Way | None:
     return replace(way, asked=(*way.asked, ("--ranks-per-host", str(ranks.value))))
 
 
-def _of_one_host(checks: Iterable[Check], plan: JobPlan) -> Iterator[str]:
-    for check in checks:
-        if check.of_one_host and (plan.counted_one_by_one or RANKS not in check.needs):
-            yield check.id
-
-
 def _reported_hung_tools(checks: Sequence[Check], recording: Recording) -> HungTools:
     """The hung tools that at least one check reports."""
     tools = {group for check in checks for group in check.tools}
     hung = hung_tools(checks, recording.heard)
     return {(host, group): problem for (host, group), problem in hung.items() if group in tools}
-
-
-def _cut(givens: Mapping[str, Any]) -> set[str]:
-    """The hosts whose answers are incomplete."""
-    return {host for host, lost in givens[CUT_OFF.name].items() if lost}
 
 
 def _views(facts: Facts) -> Views:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from doctor.api import Check, Fact, Group
+from doctor.api import Check, Fact, Group, grouped
 from doctor.facts.device_tools import calls
 from doctor.model import Confidence, Evidence, MissingFact, Problem
 from doctor.probe import NOT_STOPPED, HostAnswer
@@ -19,10 +19,9 @@ def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> Hung
     """The tools that hung, in any fact that a check needs. Facts asked later do not count, because a ping
     waits for its peer.
     """
-    groups: dict[Group, set[str]] = {}
-    for fact in (need for check in checks for need in check.wanted):
-        if isinstance(fact, Fact) and fact.group and fact.group.tool and not fact.later:
-            groups.setdefault(fact.group, set()).add(fact.name)
+    needs = dict.fromkeys(need for check in checks for need in check.wanted if isinstance(need, Fact))
+    asked = (fact for fact in needs if fact.group and fact.group.tool and not fact.later)
+    groups = grouped((fact.group, fact.name) for fact in asked if fact.group)
     found = {}
     for host, answer in heard.items():
         for group, names in groups.items():

@@ -58,16 +58,11 @@ def _at_home(launch: Launch, plan: JobPlan) -> Launch:
     """On a plan of one host, the output of `env` without a host name belongs to that host."""
     if len(plan.hosts) != 1:
         return launch
-    home = plan.names[0]
-    told = (
-        replace(each, host=home) if each.host is None and _is_dump(each) else each for each in launch.told
+    told = (  # such output is whole, and has no command
+        replace(each, host=plan.names[0]) if each.host is None and each.whole and not each.command else each
+        for each in launch.told
     )
     return replace(launch, told=tuple(told))
-
-
-def _is_dump(process: ProcessEnv) -> bool:
-    """Whether it is the environment that a started process printed."""
-    return process.whole and not process.command
 
 
 class _Seats:

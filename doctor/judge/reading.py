@@ -45,6 +45,7 @@ def read_recording(
     of_job = bool(meant) or recording.wishes.of_job
     sights = {host: _sight(host, facts, of_job=of_job) for host in facts.hosts}
     running = launch_of_processes(facts.all(PROCESSES_OF_JOBS)) if recording.wishes.live else ()
+    judged = before.runs if before else ()
     return Reading(
         recording,
         facts,
@@ -52,7 +53,7 @@ def read_recording(
         plan=before.plan
         if before and (before.sights, before.running) == (sights, running)
         else settle(drafted or draft(recording.hosts, recording.wishes), sights, running),
-        runs=_smoke_runs(recording, before.runs if before else ()),
+        runs=(*judged, *(JudgedRun(result, judge(result)) for result in recording.smoke[len(judged) :])),
         running=running,
     )
 
@@ -83,8 +84,3 @@ def _built_for(python: Python | None, versions: Versions | None) -> SourcedValue
         vendor, software = python.built
         return SourcedValue(vendor.backend, f"torch is built for {vendor.thing}s ({software})")
     return SourcedValue(Backend.HCCL, "CANN is installed") if cann_version(versions) else None
-
-
-def _smoke_runs(recording: Recording, judged: tuple[JudgedRun, ...]) -> tuple[JudgedRun, ...]:
-    """`judged` are the first of the runs."""
-    return (*judged, *(JudgedRun(result, judge(result)) for result in recording.smoke[len(judged) :]))

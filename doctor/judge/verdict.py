@@ -135,10 +135,7 @@ class Rules:
 
     def faults(self, finding: Finding) -> bool:
         """Whether a finding decides the verdict."""
-        return self.decides(finding.status)
-
-    def decides(self, status: Status) -> bool:
-        return status is Status.FAIL or (self.strict and status is Status.WARN)
+        return finding.status is Status.FAIL or (self.strict and finding.status is Status.WARN)
 
     def open(self, finding: Finding) -> bool:
         """Whether a finding leaves something undecided that must be decided."""

@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Any
 
-from doctor.api import Fact, Read, path_and_text
+from doctor.api import Fact, Read, grouped, path_and_text
 from doctor.model import Answer, AnswerEnd, Capture, MissingFact, UnreachedHost, UnreachedKind
 from doctor.probe import frames
 from doctor.text.hostprogram import table
@@ -121,12 +121,8 @@ def _frames(
 
 
 def _files(text: str) -> dict[str, list[str]]:
-    contents: dict[str, list[str]] = {}
-    for line in text.split("\n"):
-        path, _ = path_and_text(line)
-        if path.startswith("/") and len(path) < len(line):
-            contents.setdefault(path, []).append(line)
-    return contents
+    lines = ((path_and_text(line)[0], line) for line in text.split("\n"))
+    return grouped((path, line) for path, line in lines if path.startswith("/") and len(path) < len(line))
 
 
 _WILD = frozenset("*?[")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import groupby
 
@@ -44,6 +44,8 @@ class Ruleset:
     """
 
     tables: tuple[RuleTable, ...] = ()
+    _decided: dict[tuple[object, ...], tuple[PortSpan, ...]] = field(default_factory=dict, compare=False)
+    _variants: dict[tuple[object, ...], Ruleset] = field(default_factory=dict, compare=False)
 
     def decide_ports(
         self,
@@ -87,10 +89,6 @@ class Ruleset:
         alike = (list(run) for _, run in groupby(spans, lambda span: span.decision))
         return tuple(replace(run[0], last=run[-1].last) for run in alike)
 
-    @cached_property
-    def _decided(self) -> dict[tuple[object, ...], tuple[PortSpan, ...]]:
-        return {}
-
     def with_rules(self, title: str, tool: str, chain: str, first: tuple[Rule, ...]) -> Ruleset:
         """The rule set with these rules at the head of a chain; made once for all hosts with this one."""
         key = (title, tool, chain, first)
@@ -101,10 +99,6 @@ class Ruleset:
             )
             self._variants[key] = Ruleset(tuple(tables))
         return self._variants[key]
-
-    @cached_property
-    def _variants(self) -> dict[tuple[object, ...], Ruleset]:
-        return {}
 
     @cached_property
     def _bounds(self) -> list[int]:

@@ -27,14 +27,12 @@ def clean_line(text: str) -> str:
 
 def escaped(json: str) -> str:
     """JSON with every control character as \\uXXXX, which does not change its values."""
-    return _NOT_ASCII.sub(lambda found: found[0] if found[0].isprintable() else _in_json(ord(found[0])), json)
+    return _NOT_ASCII.sub(lambda found: found[0] if found[0].isprintable() else _in_json(found[0]), json)
 
 
-def _in_json(code: int) -> str:
-    if code < 0x10000:
-        return f"\\u{code:04x}"
-    high, low = divmod(code - 0x10000, 0x400)
-    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+def _in_json(character: str) -> str:
+    units = character.encode("utf-16-be", "surrogatepass").hex()
+    return re.sub("....", r"\\u\g<0>", units)
 
 
 def _written(code: int) -> str:

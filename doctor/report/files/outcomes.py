@@ -26,18 +26,12 @@ class CheckOutcome:
 def outcomes(envelope: Envelope) -> Mapping[str, Mapping[str, CheckOutcome]]:
     """Host -> check -> outcome, in the order of the report; NO_HOST comes last."""
     table: dict[str, dict[str, CheckOutcome]] = {host.name: {} for host in envelope.hosts}
-    for result in envelope.results:
-        if result.status in (Status.PASS, Status.SKIP):
-            for host in result.hosts or (NO_HOST,):
-                _note(
-                    table,
-                    host,
-                    result.check or envelope.KEY,
-                    CheckOutcome(result.status, result.reason or ""),
-                )
-    for finding in envelope.findings:
-        for host in finding.hosts or (NO_HOST,):
-            _note(table, host, finding.check or envelope.KEY, CheckOutcome(finding.status, "", (finding,)))
+    clear = (each for each in envelope.results if each.status in (Status.PASS, Status.SKIP))
+    told = [(each.hosts, each.check, CheckOutcome(each.status, each.reason or "")) for each in clear]
+    told += [(each.hosts, each.check, CheckOutcome(each.status, "", (each,))) for each in envelope.findings]
+    for hosts, check, outcome in told:
+        for host in hosts or (NO_HOST,):
+            _note(table, host, check or envelope.KEY, outcome)
     order = {check: number for number, check in enumerate(dict.fromkeys(r.check for r in envelope.results))}
     last = len(order)
     return {

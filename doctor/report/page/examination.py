@@ -58,7 +58,7 @@ def _parts(report: Report, on: card.Medium, quiet: bool) -> Iterator[card.Part]:
         yield from training_sections(report, on)
         yield from _measurements(report, on)
     if report.again:
-        yield looked_again(report)
+        yield card.Pairs("Looked at again", tuple(_looked_again(report)), aligned=True)
     if (left := unexamined(report)).pairs and (not quiet or report.verdict is Verdict.INCONCLUSIVE):
         yield left
     if quiet:
@@ -228,12 +228,8 @@ def seen_inside(report: Report) -> str:
     return f"{whom}seen from inside the container"
 
 
-def looked_again(report: Report) -> card.Pairs:
-    """What has become of each finding of an earlier run."""
-    return card.Pairs("Looked at again", tuple(_looked_again(report)), aligned=True)
-
-
 def _looked_again(report: Report) -> Iterator[tuple[str, str]]:
+    """What has become of each finding of an earlier run."""
     for each in report.again:
         said = f"{each.before.headline} ({each.before.check})"
         if each.now is RecheckState.STILL and len(each.still) < len(each.before.hosts):

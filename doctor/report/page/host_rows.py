@@ -90,14 +90,9 @@ def _proves_no_training(result: Result) -> bool:
 
 def _compared(report: Report) -> dict[str, set[str]]:
     """Checks that compared hosts and found something -> the hosts that they name; all others pass."""
-    named: dict[str, set[str]] = {}
-    scopes = report.checks.scopes
-    for result in report.results:
-        if (
-            result.status in (Status.FAIL, Status.WARN, Status.WAIVED)
-            and scopes.get(result.check) is Scope.CLUSTER
-        ):
-            named.setdefault(result.check, set()).update(result.hosts)
+    bad, scopes = (Status.FAIL, Status.WARN, Status.WAIVED), report.checks.scopes
+    found = {each.check for each in report.results if each.status in bad}
+    named: dict[str, set[str]] = {check: set() for check in found if scopes.get(check) is Scope.CLUSTER}
     for result in report.results:
         if result.check in named:
             named[result.check].update(result.hosts)

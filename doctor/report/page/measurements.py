@@ -18,7 +18,7 @@ from doctor.model import Backend, Status, Verdict
 from doctor.report.page.areas import AREAS, OTHER, area_of
 from doctor.report.page.facts import spread
 from doctor.report.page.names import named_or_counted
-from doctor.report.page.smoke import RunNumbers, links, rate_text
+from doctor.report.page.smoke import RunNumbers, rate_text
 from doctor.rules.smoke import together
 from doctor.text.nodeset import fold
 
@@ -131,6 +131,11 @@ class _PassedResults:
         """Whether the check passed on all hosts, without a finding."""
         return check not in self.found and self.passed.get(check, set()) >= set(self.hosts)
 
+    def where_passed(self, check: str) -> str:
+        """The hosts on which the check passed, unless these are all."""
+        some = self.passed[check].intersection(self.hosts)
+        return "" if len(some) in (0, len(self.hosts)) else f"{fold(some)}: "
+
     @property
     def no_devices(self) -> bool:
         """Whether every host reported that it has no devices."""
@@ -213,7 +218,7 @@ class _PassedResults:
     def unjudged_rates(self) -> str:
         """The rates of links that could not be judged, and why; empty if there are none."""
         run = self.report.training.runs[-1]
-        slowest = next(iter(links(run)), None)
+        slowest = next(iter(RunNumbers(run).links), None)
         judged = "accept-slow-link" in self.passed or together(run.plan) > 2
         if slowest is None or (self.passes(SLOW_LINK) and judged):
             return ""
@@ -311,10 +316,6 @@ def _memory(said: _PassedResults) -> str:
     )
 
 
-def _firewall(said: _PassedResults) -> str:
-    return "no rule stops the job's connections" if said.passes("firewall-blocks") else ""
-
-
 def _network(said: _PassedResults) -> str:
     connections = _connections(said)
     return _join(
@@ -391,7 +392,7 @@ _LINES: Mapping[str, Callable[[_PassedResults], str]] = {
     "device network": _device_network,
     "ports": _ports,
     "memory": _memory,
-    "firewall": _firewall,
+    "firewall": lambda said: "no rule stops the job's connections" if said.passes("firewall-blocks") else "",
     "network": _network,
     "software": _software,
     "training": _training,
@@ -405,31 +406,20 @@ MOST_REASONS = 4
 
 def passed_lines(report: Report) -> tuple[Measurement, ...]:
     """The checks that passed, by area, with their hosts unless they passed on all."""
-    hosts = [host.name for host in report.hosts]
-    passed: dict[str, dict[str, None]] = {}
-    skipped: dict[str, str] = {}
-    for result in report.results:
-        if result.status is Status.PASS:
-            passed.setdefault(result.check, {}).update(dict.fromkeys(result.hosts))
-        elif result.status is Status.SKIP:
-            skipped.setdefault(result.check, result.reason or "for another reason")
+    said = _PassedResults(report)
     lines = []
     for area in (*AREAS, OTHER):
-        named: dict[str, list[str]] = {}
-        for check, where in passed.items():
-            if area_of(check) == area:
-                some = [host for host in hosts if host in where]
-                named.setdefault("" if len(some) in (0, len(hosts)) else f"{fold(some)}: ", []).append(check)
+        named = grouped((said.where_passed(check), check) for check in said.passed if area_of(check) == area)
         if named:
-            lines.append(
-                Measurement(area, "; ".join(f"{where}{', '.join(ids)}" for where, ids in named.items()))
-            )
-    reasons = Counter(reason for check, reason in skipped.items() if check not in passed)
-    if reasons:
+            text = "; ".join(f"{where}{', '.join(ids)}" for where, ids in named.items())
+            lines.append(Measurement(area, text))
+    skips = (each for each in report.results if each.status is Status.SKIP)
+    why = {each.check: each.reason or "for another reason" for each in skips}
+    reasons = Counter(reason for check, reason in why.items() if check not in said.passed)
+    if number := sum(reasons.values()):
         told = [f"{count} ({reason})" for reason, count in reasons.most_common(MOST_REASONS)]
-        if rest := sum(reasons.values()) - sum(count for _, count in reasons.most_common(MOST_REASONS)):
+        if rest := number - sum(count for _, count in reasons.most_common(MOST_REASONS)):
             told.append(f"{rest} for other reasons")
-        number = sum(reasons.values())
         checks = f"{number} check{'' if number == 1 else 's'}"
         lines.append(Measurement(NOT_FOR_THIS, f"{checks}: {', '.join(told)}"))
     return tuple(lines)

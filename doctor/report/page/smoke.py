@@ -95,7 +95,7 @@ class RunNumbers:
 
     @property
     def loss_charged(self) -> bool:
-        return is_loss_charged(self.run)
+        return any(charge.check.startswith("smoke-loss-") for charge in self.run.charges)
 
     @property
     def loss_good(self) -> bool | None:
@@ -105,7 +105,28 @@ class RunNumbers:
     @cached_property
     def links(self) -> tuple[LinkRates, ...]:
         """Each pair of hosts that met, the slowest first."""
-        return links(self.run)
+        run = self.run
+        rates: dict[tuple[str, str], dict[str, list[float]]] = {}
+        trips: dict[tuple[str, str], list[float]] = {}
+        for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
+            members = run.plan.cells[seat.cell]
+            for pair in seen.pairs:
+                if pair.peer >= len(members) or pair.seconds <= 0 or not pair.bytes:
+                    continue
+                other = run.plan.seat(members[pair.peer]).host
+                hosts = (min(seat.host, other), max(seat.host, other))
+                sender = {"both": "", "out": seat.host, "in": other}[pair.way]
+                rates.setdefault(hosts, {}).setdefault(sender, []).append(pair.bytes / pair.seconds)
+                trips.setdefault(hosts, []).append(pair.rtt)
+        again = {frozenset(way): 0.0 for way in rates}
+        for way, (sent, repeats) in sent_again(run.result).items():
+            if sent >= MANY_SEGMENTS:
+                again[frozenset(way)] = max(again.get(frozenset(way), 0.0), repeats / sent)
+        met = (
+            LinkRates(hosts, min(map(median, found.values())), median(trips[hosts]), again[frozenset(hosts)])
+            for hosts, found in rates.items()
+        )
+        return tuple(sorted(met, key=lambda link: (link.rate, link.hosts)))
 
     @cached_property
     def step_seconds(self) -> float | None:
@@ -229,35 +250,6 @@ def healthy_curve(run: JudgedRun, cell: int) -> list[float]:
         fmean(least_of(shape, step, dp) for dp in replicas) + expected(shape.dp, range(step, step + 1))
         for step in range(shape.steps)
     ]
-
-
-def is_loss_charged(run: JudgedRun) -> bool:
-    return any(charge.check.startswith("smoke-loss-") for charge in run.charges)
-
-
-def links(run: JudgedRun) -> tuple[LinkRates, ...]:
-    """Each pair of hosts that met, the slowest first."""
-    rates: dict[tuple[str, str], dict[str, list[float]]] = {}
-    trips: dict[tuple[str, str], list[float]] = {}
-    for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
-        members = run.plan.cells[seat.cell]
-        for pair in seen.pairs:
-            if pair.peer >= len(members) or pair.seconds <= 0 or not pair.bytes:
-                continue
-            other = run.plan.seat(members[pair.peer]).host
-            hosts = (min(seat.host, other), max(seat.host, other))
-            sender = {"both": "", "out": seat.host, "in": other}[pair.way]
-            rates.setdefault(hosts, {}).setdefault(sender, []).append(pair.bytes / pair.seconds)
-            trips.setdefault(hosts, []).append(pair.rtt)
-    again = {frozenset(way): 0.0 for way in rates}
-    for way, (sent, repeats) in sent_again(run.result).items():
-        if sent >= MANY_SEGMENTS:
-            again[frozenset(way)] = max(again.get(frozenset(way), 0.0), repeats / sent)
-    met = (
-        LinkRates(hosts, min(map(median, found.values())), median(trips[hosts]), again[frozenset(hosts)])
-        for hosts, found in rates.items()
-    )
-    return tuple(sorted(met, key=lambda link: (link.rate, link.hosts)))
 
 
 def _alike(found: Mapping[str, Iterable[str]]) -> str:

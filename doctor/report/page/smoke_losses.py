@@ -7,7 +7,7 @@ from statistics import fmean
 
 from doctor.facts.smoke import JudgedRun
 from doctor.report.page.losses import LossDrawing, LossLine, LossRole, axes, is_number
-from doctor.report.page.smoke import healthy_curve, is_enough, is_loss_charged, worst_cell
+from doctor.report.page.smoke import RunNumbers, healthy_curve, is_enough, worst_cell
 from doctor.smoke.judge.loss import GAP, LossSummary, loss_summary, replica_curves
 from doctor.smoke.onhost.corpus import FLOOR
 from doctor.text.ranks import ranks_text
@@ -53,7 +53,7 @@ def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") ->
 
 def _is_good(run: JudgedRun, cell: int, summary: LossSummary) -> bool | None:
     """None if it cannot be decided. A fault of the loss belongs to the cell that learned the least."""
-    if is_loss_charged(run) and cell == worst_cell(run):
+    if RunNumbers(run).loss_charged and cell == worst_cell(run):
         return False
     return is_enough(summary)
 

@@ -193,9 +193,11 @@ class SrunStep:
                 if self._speaker is None:
                     self._end_input()
                 for grace, number in ((CLOSE_SECONDS, signal.SIGTERM), (TERM_SECONDS, signal.SIGKILL)):
-                    if self._wait_for_exit(grace):
+                    try:
+                        self._process.wait(grace)
                         break
-                    self._process.send_signal(number)
+                    except subprocess.TimeoutExpired:
+                        self._process.send_signal(number)
                 self._process.wait()
 
     def _end_input(self) -> None:
@@ -203,9 +205,3 @@ class SrunStep:
         with contextlib.suppress(OSError):
             if pipe is not None:
                 pipe.close()
-
-    def _wait_for_exit(self, seconds: float) -> bool:
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(seconds)
-            return True
-        return False

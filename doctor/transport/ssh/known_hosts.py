@@ -17,6 +17,8 @@ from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+from paramiko import HostKeys
+
 from doctor.errors import InputErrors
 from doctor.text.textfile import read_bytes
 from doctor.transport.errors import shortage
@@ -105,7 +107,7 @@ class KnownHosts:
         with self._lock:
             if any(e.key == key and e.mark is KeyMark.NONE for e in book.about([name])):
                 return
-            written = _hash(name) if hashed else name.lower()
+            written = HostKeys.hash_host(name.lower()) if hashed else name.lower()
             line = f"{written} {kind} {base64.b64encode(key).decode()}\n"
             book.add(KnownHost(written, kind, key, KeyMark.NONE, file, book.lines + 1))
             _append(Path(file), line)
@@ -207,12 +209,6 @@ def _matches(patterns: str, name: str) -> bool:
 def _kind_of(key: bytes) -> str:
     length = int.from_bytes(key[:4], "big")
     return key[4 : 4 + length].decode("ascii", "replace")
-
-
-def _hash(name: str) -> str:
-    salt = os.urandom(20)
-    digest = hmac.digest(salt, name.lower().encode(), "sha1")
-    return f"|1|{base64.b64encode(salt).decode()}|{base64.b64encode(digest).decode()}"
 
 
 def _append(path: Path, line: str) -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report, Training
 from doctor.model import Severity
-from doctor.report.page.smoke import RunNumbers, links
+from doctor.report.page.smoke import RunNumbers
 from doctor.report.page.training import curve
 from doctor.smoke.events import RankStart, Transfer
 from doctor.smoke.judge.charge import SmokeCharge
@@ -195,7 +195,7 @@ def test_links_are_those_of_hosts_and_the_slowest_comes_first() -> None:
         seen = [pair for pair in result.ranks[rank].pairs if pair.peer != peer]
         met = Transfer(peer, 0, 120_000_000, seconds, 0.001 * seconds)
         result = with_rank(result, rank, pairs=(*seen, met))
-    found = links(run(result))
+    found = RunNumbers(run(result)).links
     assert [(link.hosts, round(link.rate / 1e6)) for link in found] == [
         (("n1", "n3"), 300),
         (("n2", "n3"), 600),
@@ -210,7 +210,7 @@ def test_links_are_those_of_hosts_and_the_slowest_comes_first() -> None:
 )
 def test_an_impossible_pair_is_not_a_link(pair: Transfer) -> None:
     result = with_rank(with_rank(healthy(plan_of(2)), 0, pairs=(pair,)), 1, pairs=())
-    assert links(run(result)) == ()
+    assert RunNumbers(run(result)).links == ()
 
 
 def test_versions_that_differ_are_shown_with_their_hosts() -> None:

@@ -13,17 +13,7 @@ def _pairs(name: str) -> tuple[tuple[str, str], ...]:
 OPTIONS: Mapping[str, str] = dict(_pairs("otheroptions.txt"))
 COMMANDS: Mapping[str, str] = dict(_pairs("othercommands.txt"))
 VALUES = _pairs("othervalues.txt")
-SAID: Mapping[str, str] = {
-    **dict.fromkeys(
-        ("--master-addr", "--master", "--head", "--rdzv-host"),
-        "Rank 0 runs on the host that is named first.",
-    ),
-    **dict.fromkeys(("--list", "--list-checks"), "Type: doctor list"),
-    **dict.fromkeys(
-        ("--fix", "--repair", "--apply", "--dry-run", "--heal"),
-        "doctor changes nothing on hosts; its report says what to type.",
-    ),
-}
+SAID: Mapping[str, str] = dict(_pairs("othersaid.txt"))
 """The message for an option that has no counterpart here."""
 LOGS = (
     *("-f", "-d", "-i", "--file", "--files", "--log", "--logs", "--logfile", "--log-file", "--input"),

@@ -7,26 +7,14 @@ from doctor.api import grouped
 from doctor.mesh import Link, MeshResult
 from doctor.report.page.card import CardKind, Cell, Grid, Medium, Part, Row, Section, Square, Table
 from doctor.report.page.smoke import LinkRates, number_text, rate_text
+from doctor.text.hostprogram import sections
 
 MOST_HOSTS = 64
 """With more hosts a grid of all pairs is too large to read; then only hosts of failed pairs are shown."""
 MOST_ROWS = 60
 LOW = 0.7
 """A link below this share of the median is marked."""
-_WHY = {
-    "no-route": "no route",
-    "dropped": "no answer",
-    "silent": "connected, then silence",
-    "wrong-answer": "another program answered",
-    "error": "an error",
-    "lost": "large packets are lost",
-}
-_PORT = {
-    "master": "master port",
-    "hccl": "HCCL's port",
-    "mccl": "MindSpore's port",
-    "ephemeral": "ephemeral port",
-}
+_WORDS = sections(__file__, "connections.txt")
 _SAID = "Row: the host that connects. Column: the host that it connects to. ✓ works, ✗ fails, · not tried."
 Pair = tuple[str, str]
 
@@ -74,8 +62,8 @@ def _failures(links: Sequence[Link]) -> Table:
     by_target: dict[tuple[str, ...], dict[str, None]] = {}
     by_source: dict[tuple[str, ...], dict[str, None]] = {}
     for link in links:
-        why = _WHY.get(link.outcome, link.outcome)
-        port = f"{_PORT[link.kind]}" + ("" if link.kind == "ephemeral" else f" {link.port}")
+        why = _WORDS["outcomes"].get(link.outcome, link.outcome)
+        port = _WORDS["ports"][link.kind] + ("" if link.kind == "ephemeral" else f" {link.port}")
         by_target.setdefault((link.target, port, why), {})[link.source] = None
         by_source.setdefault((link.source, port, why), {})[link.target] = None
     rows: list[tuple[Cell, ...]]

@@ -20,6 +20,7 @@ from doctor.report.page.facts import spread
 from doctor.report.page.names import named_or_counted
 from doctor.report.page.smoke import RunNumbers, rate_text
 from doctor.rules.smoke import together
+from doctor.text.hostprogram import sections
 from doctor.text.nodeset import fold
 
 APART: Mapping[str, str] = {
@@ -31,18 +32,8 @@ APART: Mapping[str, str] = {
 
 
 JUDGED_BY: Mapping[str, tuple[str, ...]] = {
+    **{fact: (check,) for fact, check in sections(__file__, "measurements.txt")["judged by"].items()},
     "devices_healthy": tuple(check for vendor in VENDORS for check in vendor.sick),
-    "device_links_up": ("device-link-down",),
-    "device_addresses_set": ("device-ip-missing",),
-    "nvlinks_active": ("nvlink-down",),
-    "ib_ports_up": ("ib-port-down",),
-    "somaxconn": ("somaxconn-low",),
-    "tcp_max_syn_backlog": ("syn-backlog-low",),
-    "reserved_ports": ("ports-not-reserved",),
-    "shm_bytes": ("shm-small",),
-    "memory_free_bytes": ("memory-low",),
-    "nofile": ("nofile-low",),
-    "memlock_bytes": ("memlock-low",),
 }
 """Facts that may be bad: a line mentions them only if the run has a check that judges them."""
 

@@ -100,25 +100,13 @@ class SshConfig:
 
     def of(self, host: Host) -> HostSettings:
         """`host.name` is looked up as `ssh NAME` would; HostName counts unless the user gave an address."""
-        found = self._look_up(host.name, host.address)
-        flags = self._flags
-        address = found["hostname"] if host.address == host.name else host.address
-        return self._settings(
-            host.name,
-            str(address),
-            found,
-            user=flags.user or host.user,
-            port=flags.port or host.port,
-            jump=flags.jump or host.jump,
-        )
+        return self._settings(host, self._flags)
 
     def jump(self, spec: str) -> HostSettings:
         """A jump host, from [user@]host[:port] or ssh://…; ssh_config applies to it, too."""
         user, name, port = _split_jump(spec)
-        found = self._look_up(name, name)
-        settings = self._settings(name, str(found["hostname"]), found, user=user, port=port, jump=None)
-        flags = replace(self._flags, jump=None)
-        return replace(settings, explicit=ssh_options(flags, settings.port))
+        flags = replace(self._flags, user=None, port=None, jump=None)
+        return self._settings(Host(name, name, user=user, port=port), flags)
 
     def _look_up(self, name: str, address: str) -> dict[str, object]:
         try:
@@ -129,15 +117,9 @@ class SshConfig:
             raise UsageError(f"ssh_config cannot be evaluated for {name}: {error}") from None
         return found
 
-    def _settings(
-        self,
-        name: str,
-        address: str,
-        found: dict[str, object],
-        user: str | None,
-        port: int | None,
-        jump: str | None,
-    ) -> HostSettings:
+    def _settings(self, host: Host, flags: SshSettings) -> HostSettings:
+        name, found = host.name, self._look_up(host.name, host.address)
+
         def text(key: str) -> str:
             value = found.get(key)
             return "" if value is None else str(value)
@@ -159,12 +141,13 @@ class SshConfig:
             except ValueError as error:
                 raise UsageError(f"ssh_config: {key} of {name}: {str(error).lower()}") from None
 
-        flags = self._flags
-        port = port or int(number("port") or 22)
+        address = str(found["hostname"]) if host.address == name else host.address
+        port = flags.port or host.port or int(number("port") or 22)
         if not 0 < port < 65536:
             raise UsageError(f"ssh_config: the port of {name} is not a valid port: {port}")
-        user = user or text("user") or self._own_name
+        user = flags.user or host.user or text("user") or self._own_name
         tokens = {"%u": self._own_name, "%h": address, "%n": name, "%p": str(port), "%r": user}
+        jump = flags.jump or host.jump
         jumps = jump if jump is not None else text("proxyjump")
         command = text("proxycommand")
         listed = found.get("identityfile")

@@ -29,7 +29,8 @@ def connections(mesh: MeshResult, hosts: Sequence[str]) -> Section:
     there = {host for pair in tried for host in pair}
     shown = there if len(there) <= MOST_HOSTS else {host for pair in bad for host in pair}
     names = tuple(host for host in hosts if host in shown)
-    parts: list[Part] = [Row("", (*_in_words(tested, bad, len(there)), *_left_out(mesh)))]
+    left_out = (f"{out.host} took no part: {out.reason}." for out in mesh.left_out[:MOST_ROWS])
+    parts: list[Part] = [Row("", (*_in_words(tested, bad, len(there)), *left_out))]
     if 1 < len(names) <= MOST_HOSTS:
         squares = {pair: _square(pair, pair in bad) for pair in tested.keys() | bad}
         parts.append(Grid("Connections", _SAID, names, squares))
@@ -51,10 +52,6 @@ def _in_words(tested: Mapping[Pair, object], bad: set[Pair], hosts: int) -> tupl
     said += f"; {len(both - broken)} of {len(both)} pairs work both ways." if both else "."
     every = len(tested) == hosts * (hosts - 1)
     return said, "Each host connected to each other one." if every else "Not every pair was tried."
-
-
-def _left_out(mesh: MeshResult) -> tuple[str, ...]:
-    return tuple(f"{out.host} took no part: {out.reason}." for out in mesh.left_out[:MOST_ROWS])
 
 
 def _failures(links: Sequence[Link]) -> Table:

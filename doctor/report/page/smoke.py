@@ -97,11 +97,6 @@ class RunNumbers:
     def loss_charged(self) -> bool:
         return any(charge.check.startswith("smoke-loss-") for charge in self.run.charges)
 
-    @property
-    def loss_good(self) -> bool | None:
-        """None after too few steps to decide."""
-        return False if self.loss_charged else is_enough(self.loss)
-
     @cached_property
     def links(self) -> tuple[LinkRates, ...]:
         """Each pair of hosts that met, the slowest first."""

@@ -34,7 +34,9 @@ def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") ->
     if len(replicas[0].steps) < 2 or not any(line.known for line in replicas):
         return None
     odd, summary = _odd(replicas), loss_summary(run.result, cell)
-    good = _is_good(run, cell, summary)
+    # A fault of the loss belongs to the cell that learned the least.
+    charged = RunNumbers(run).loss_charged and cell == worst_cell(run)
+    good = False if charged else is_enough(summary)
     if good is False and not odd:
         shown = [replace(_mean(replicas, f"{len(replicas)} replicas"), role=LossRole.GUILTY)]
     else:
@@ -49,13 +51,6 @@ def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") ->
     lines = (least, healthy, *shown)
     said = _in_words(run, cell, replicas, odd, summary)
     return LossDrawing(lines, axes(lines), said, _judged(summary), good, id=id)
-
-
-def _is_good(run: JudgedRun, cell: int, summary: LossSummary) -> bool | None:
-    """None if it cannot be decided. A fault of the loss belongs to the cell that learned the least."""
-    if RunNumbers(run).loss_charged and cell == worst_cell(run):
-        return False
-    return is_enough(summary)
 
 
 def _line(run: JudgedRun, cell: int, dp: int, curve: Sequence[float | None]) -> LossLine:

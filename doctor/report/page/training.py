@@ -94,7 +94,8 @@ def _who(seen: smoke.RunNumbers) -> str:
 
 def _course(seen: smoke.RunNumbers) -> Iterator[Words]:
     """The outcome of the run, and what it learned."""
-    run, learned, good = seen.run, seen.loss, seen.loss_good
+    run, learned = seen.run, seen.loss
+    good = False if seen.loss_charged else smoke.is_enough(learned)
     if seen.outcome == "skipped":
         yield Words(f"interrupted in the {seen.last_phase} phase,", OPEN)
     elif seen.outcome == "fail":

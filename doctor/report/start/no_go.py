@@ -15,18 +15,14 @@ LONGEST = 400
 
 def no_go(report: Report, whole: Path | None) -> str:
     """Three lines; `whole` is the file with the whole report."""
-    decisive = _decisive(report)
+    # What decides the verdict, without consequences of others; causes come first.
+    decisive = report.roots or [each for each in report.findings if report.rules.open(each)]
     then = _next(decisive if report.run.stopped_by is None else [], whole)
     what = t(_what(report, decisive))
     lines = (f"doctor: {t('no go')}{sign(': ')}{what}", t(_where(report, decisive)), t(then))
     return "".join(
         f"{_short(line if number == 0 else ' ' * 8 + line)}\n" for number, line in enumerate(lines)
     )
-
-
-def _decisive(report: Report) -> list[Finding]:
-    """The findings that decide the verdict, without consequences of others; causes come first."""
-    return report.roots or [finding for finding in report.findings if report.rules.open(finding)]
 
 
 def _what(report: Report, decisive: list[Finding]) -> str:

@@ -182,12 +182,15 @@ def deliver(report: Report, reading: Reading | None, outputs: Outputs, saved_as:
     if (folder := outputs.report_dir) is not None:
         files = _files(report, reading, outputs, go)
         keep = outputs.keep or add_files
-        attempt(folder, lambda: kept.update(keep(folder.absolute(), _name(report), files)))
+        stopped = report.run.stopped_by is not None
+        name = run_name(report.run.started, job_id(os.environ), os.getpid(), interrupted=stopped)
+        attempt(folder, lambda: kept.update(keep(folder.absolute(), name, files)))
     if said := _in_a_log(report, outputs, kept.get(".txt"), go):
         tell(said)
     if go and outputs.launch is not None and not attempt.failed:
         tasks = tasks_on_a_node(go, report.plan, os.environ)
-        start = LaunchParts(go, job_id(os.environ) or _when(report), kept.get(HOSTS), tasks)
+        when = "".join(filter(str.isalnum, report.run.started))
+        start = LaunchParts(go, job_id(os.environ) or f"doctor-{when}", kept.get(HOSTS), tasks)
         tell(_spoken(start, launcher, outputs))
         attempt("The launch line", partial(put, launch_lines(start, launcher), sys.stdout))
     code = report.exit_code
@@ -314,15 +317,6 @@ def _spoken(start: LaunchParts, form: str, outputs: Outputs) -> str:
         said.append("; ".join(parts))
     said += launch_notes(start, form)
     return "".join(f"doctor: {t(f'{clean_line(line)}.')}\n" for line in said)
-
-
-def _name(report: Report) -> str:
-    stopped = report.run.stopped_by is not None
-    return run_name(report.run.started, job_id(os.environ), os.getpid(), interrupted=stopped)
-
-
-def _when(report: Report) -> str:
-    return "doctor-" + "".join(filter(str.isalnum, report.run.started))
 
 
 def _printer(report: Report, outputs: Outputs) -> Callable[[Console], None]:

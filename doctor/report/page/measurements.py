@@ -6,7 +6,7 @@ wrong there and something is undecided, the line says both.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -71,10 +71,11 @@ class MeasurementGroups:
 
 def measured(report: Report) -> MeasurementGroups:
     said = _PassedResults(report)
-    lines = {
+    lines = {  # if nothing was measured of an area, the checks that passed
         area: line
         for area in AREAS
-        if said.is_proved(area) and (line := _LINES[area](said) or said.names_of_passed(area))
+        if said.is_proved(area)
+        and (line := _LINES[area](said) or _join(*filter(said.passes, said.checks(area))))
     }
     doubts = {
         area: why for area in AREAS if (area in lines or said.is_sound(area)) and (why := said.doubt(area))
@@ -85,7 +86,11 @@ def measured(report: Report) -> MeasurementGroups:
     ]
     proved = {line.area for line in ticked}
     left = [Measurement(area, why) for area in AREAS if area not in proved and (why := said.not_tried(area))]
-    left += said.apart(proved)
+    left += [
+        Measurement(name, "undecided")
+        for check, name in APART.items()
+        if said.found.get(check) == {Status.UNKNOWN} and area_of(check) in proved
+    ]
     if "network" in proved and report.plan.several_hosts and not said.passes("port-unreachable"):
         left.append(Measurement("connections", said.why_not(["port-unreachable"]) or "left out"))
     if "training" in proved and report.verdict is Verdict.HEALTHY and (rates := said.unjudged_rates()):
@@ -147,10 +152,6 @@ class _PassedResults:
         covered = set().union(*(self.passed.get(check, set()) for check in checks))
         return covered >= set(self.hosts)
 
-    def names_of_passed(self, area: str) -> str:
-        """The checks of an area that passed: its line shows them if nothing was measured there."""
-        return _join(*filter(self.passes, self.checks(area)))
-
     def is_sound(self, area: str) -> bool:
         """Whether nothing of the area is wrong, and something passed, while something is undecided."""
         checks = self.checks(area)
@@ -189,11 +190,6 @@ class _PassedResults:
     def _trained(self) -> bool:
         training = self.report.training
         return bool(training.runs) and training.runs[-1].passed and not training.untrained
-
-    def apart(self, proved: Collection[str]) -> Iterator[Measurement]:
-        for check, name in APART.items():
-            if self.found.get(check) == {Status.UNKNOWN} and area_of(check) in proved:
-                yield Measurement(name, "undecided")
 
     def not_tried(self, area: str) -> str:
         """Why nothing of the area was examined; empty if something was, whatever the result."""

@@ -37,7 +37,7 @@ from doctor.report.terminal.page import (
     put_cells,
     put_edged,
     put_line,
-    put_rows,
+    put_row,
     put_wrapped,
     wrapped,
 )
@@ -201,20 +201,20 @@ def _print_row(row: Row, texts: Sequence[str], label: str, console: Console, ind
         if row.head:
             style = STYLE[row.kind] if row.kind else ""
             text = Text.assemble((clean_line(t(row.head)), style), sign(": ") * bool(text), text)
-        put_rows([(label, text)], console, indent, hang=NUMBERED if row.form is RowForm.NUMBERED else 0)
+        put_row(label, text, console, indent, hang=NUMBERED if row.form is RowForm.NUMBERED else 0)
 
 
 def _print_typed(row: Row, lines: Sequence[str], label: str, console: Console, indent: int) -> None:
     """Prints commands, never wrapped, so that they can be copied; below a head they begin further left."""
     if row.head:
-        put_rows([(label, Text(clean_line(t(row.head))))], console, indent)
+        put_row(label, Text(clean_line(t(row.head))), console, indent)
         for line in lines:
             style = "dim" if line.startswith("#") else "cyan"
             put_line(Text(" " * (indent + 2) + line, style=style), console)
         return
     for line in lines:
         if line.startswith("#"):
-            put_rows([(label, Text(line.lstrip("# ")))], console, indent)
+            put_row(label, Text(line.lstrip("# ")), console, indent)
         else:
             put_line(_labelled(label, line, indent, "cyan"), console)
         label = ""

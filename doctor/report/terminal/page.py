@@ -118,18 +118,14 @@ def put_edged(text: Text, edge: Text, console: Console, rest: int, *, together: 
         put_line(line, console)
 
 
-def put_rows(rows: Iterable[tuple[str, Text | str]], console: Console, indent: int, *, hang: int = 0) -> None:
-    """Prints two columns, the second wrapped; rows without text are left out. `hang` is the extra indent of
-    the second and later lines of a paragraph.
+def put_row(name: str, text: Text, console: Console, indent: int, *, hang: int = 0) -> None:
+    """Prints a name and the text beside it, wrapped; nothing without text. `hang` is the extra indent of the
+    second and later lines of a paragraph.
     """
-    for name, value in rows:
-        text = value if isinstance(value, Text) else Text(clean(value))
-        if not text:
-            continue
-        for number, line in enumerate(_hanging(text, console, indent + LABEL + 2, hang)):
-            head = clean_line(name) if number == 0 else ""
-            label = (padded(head, LABEL), "dim")
-            put_line(Text.assemble(" " * indent, label, "  ", line), console)
+    lines = _hanging(text, console, indent + LABEL + 2, hang) if text else ()
+    for number, line in enumerate(lines):
+        label = (padded(clean_line(name) if number == 0 else "", LABEL), "dim")
+        put_line(Text.assemble(" " * indent, label, "  ", line), console)
 
 
 def _hanging(text: Text, console: Console, rest: int, hang: int) -> Iterator[Text]:

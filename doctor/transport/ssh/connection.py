@@ -109,7 +109,7 @@ class Dial:
         identity = HostIdentity(self._settings, self._shared)
         for attempt in range(RETRIES + 1):
             try:
-                wire = self._handshake(identity.algorithms())
+                wire = self._handshake(identity.known.algorithms())
                 break
             except TooManyStarts as early:
                 self._undo.clear()

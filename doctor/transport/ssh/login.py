@@ -36,11 +36,7 @@ class HostIdentity:
         self._settings = settings
         self._shared = shared
         files = (*settings.user_known_hosts, *settings.global_known_hosts)
-        self._known = shared.known_hosts.known(self._names(), files)
-
-    def algorithms(self) -> tuple[str, ...]:
-        """What to ask for in the handshake, so that the host shows a known key."""
-        return self._known.algorithms()
+        self.known = shared.known_hosts.known(self._names(), files)
 
     def check(self, wire: ParamikoTransport) -> None:
         """Runs before we send anything: a wrong host sees no user name and no key. Raises CannotReach."""
@@ -48,7 +44,7 @@ class HostIdentity:
         to = settings.destination()
         key = wire.get_remote_server_key()
         blob = key.asbytes()
-        judgement, entry = self._known.judge(blob)
+        judgement, entry = self.known.judge(blob)
         if judgement is KeyJudgement.KNOWN:
             return
         name = self._names()[0]
@@ -61,10 +57,10 @@ class HostIdentity:
             default = entry.file == default_known_hosts()
             raise ssh_errors.key_changed(to, shown, old, entry.file, entry.line, default)
         files = settings.user_known_hosts
-        if not settings.accept_new or self._known.only_authority():
+        if not settings.accept_new or self.known.only_authority():
             file = files[0] if files else default_known_hosts()
             others = settings.other_host_keys()
-            raise ssh_errors.key_unknown(to, shown, file, self._known.only_authority(), others)
+            raise ssh_errors.key_unknown(to, shown, file, self.known.only_authority(), others)
         if files:
             self._remember(name, key.get_name(), blob, files[0])
 

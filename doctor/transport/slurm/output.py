@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from doctor.errors import UsageError
+from doctor.text.hostprogram import sections
 from doctor.text.nodeset import unfold
 from doctor.transport.errors import quoted
 
@@ -17,16 +18,7 @@ _WHO = re.compile(r"^(?:srun|slurmstepd(?:-[\w.-]+)?|slurmd(?:-[\w.-]+)?): (?:er
 _LAUNCH = re.compile(r"Task launch for (?:StepId=)?\S+ failed on node ([\w.-]+): (.+)")
 _NODE_FAILED = re.compile(r"Node failure on ([\w.-]+)")
 _TASK_ENDED = re.compile(r"^([\w.-]+): tasks? [\d,\- ]+: (.+)")
-_FATES = {
-    "time-limit": r"time limit",
-    "node-failure": r"DUE TO NODE FAILURE",
-    "preempted": r"DUE TO PREEMPTION",
-    "cancelled": r"Force Terminated|CANCELLED|job .{0,40}revoked",
-    "no-job": r"Unable to confirm allocation|Invalid job id|Job/step already completing|"
-    r"Expired or invalid job|No such job|job .{0,20}is no longer running|allocation .{0,40}revoked",
-    "no-contact": r"Unable to contact slurm controller|slurm_load|Zero Bytes were transmitted|"
-    r"Socket timed out|Protocol authentication error|Invalid authentication credential|munge",
-}
+_FATES = sections(__file__, "output.txt")["fates"]
 _UNKNOWN_OPTION = re.compile(r"unrecognized option '?(--[\w-]+)|invalid option.*?(--[\w-]+)")
 _SECONDARY = re.compile(
     r"Application launch failed|Job step aborted|Waiting up to|forcing|retrying|StepId=\S+ aborted|"

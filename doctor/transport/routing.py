@@ -73,9 +73,7 @@ class RoutedTransport(ThreadedTransport):
         except (CannotReach, UsageError):  # ssh may refuse a keyword of ssh_config that we pass over
             raise why from None
         self._way[host] = other
-        warning = f"ssh itself was used where doctor's own SSH lacks {', '.join(why.by_ssh)}."
-        if warning not in self._warnings:
-            self._warnings.append(warning)
+        self.warn(f"ssh itself was used where doctor's own SSH lacks {', '.join(why.by_ssh)}.")
         return begun
 
     def _openssh(self) -> ThreadedTransport | None:

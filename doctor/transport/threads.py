@@ -78,6 +78,10 @@ class ThreadedTransport(ABC):
         """What went wrong without making a host fail, in sentences."""
         return self._warnings
 
+    def warn(self, warning: str) -> None:
+        if warning not in self._warnings:
+            self._warnings.append(warning)
+
     @abstractmethod
     def program(self, host: str, command: str, turn: Turn) -> Program:
         """A running program. Called in the host's own thread; raises CannotReach."""

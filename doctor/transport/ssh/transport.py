@@ -29,7 +29,7 @@ class SshTransport(ThreadedTransport):
     def __init__(self, hosts: Sequence[Host], settings: SshSettings) -> None:
         super().__init__(len(hosts), settings.fanout)
         self._config = SshConfig(settings)
-        self._shared = SharedState(warn=self._warn)
+        self._shared = SharedState(warn=self.warn)
         self._hosts = {host.name: host for host in hosts}
         self._doors: dict[str, HostConnection] = {}
         self._jumps = Jumps(self._config, self._shared)
@@ -61,10 +61,6 @@ class SshTransport(ThreadedTransport):
             with self._starts:
                 self._doors[host] = HostConnection(self._config.of(self._hosts[host]))
         return self._doors[host]
-
-    def _warn(self, warning: str) -> None:
-        if warning not in self._warnings:
-            self._warnings.append(warning)
 
     def give_up(self, host: str) -> str:
         door = self._doors.get(host)

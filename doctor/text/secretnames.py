@@ -5,7 +5,6 @@ Names that only look similar (`tokenizer`, `max_tokens`, `--passes`, `sk` for a 
 
 import re
 
-from doctor.text.hostprogram import sections
 from doctor.text.late import late
 
 _WORDS = late(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -37,8 +36,16 @@ _ABOUT = late(
     r"|merg(?:e|ing)|mask|rate|budget|groups?|index|idx|ids|order|prob)"
 )
 """Words that, after a secret's word in a variable's name, make the value harmless: its path, its length."""
-_ALIKE = sections(__file__, "secretnames.txt")["alike"]
-"""Words before these that make them harmless."""
+_ALIKE = {
+    "key": "public primary foreign partition sort cache group index row hash lookup routing host hot unique"
+    " order search column metric label name dict map barrier",
+    "token": "pad eos bos unk mask sep cls special image video audio stop start end max min num per next new"
+    " first last prompt by n total word",
+    "pass": "num n forward backward one two single multi first second last by low high band all test max per"
+    " each",
+    "data": "public cache sort group",
+}
+"""Words before these that make them harmless: a table's key, a model's token, a pass over data."""
 _END = r"""\\{0,7}["']?(?:[\s,;)}\]&|]|\Z)"""
 _NOTHING = late(
     rf"""["']?(?:true|false|null|none|nil|VALUE\.?|<[\w -]{{1,30}}>){_END}|secrets?\s+["']""", re.IGNORECASE

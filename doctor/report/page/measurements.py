@@ -400,9 +400,11 @@ def passed_lines(report: Report) -> tuple[Measurement, ...]:
         if named:
             text = "; ".join(f"{where}{', '.join(ids)}" for where, ids in named.items())
             lines.append(Measurement(area, text))
-    skips = (each for each in report.results if each.status is Status.SKIP)
-    why = {each.check: each.reason or "for another reason" for each in skips}
-    reasons = Counter(reason for check, reason in why.items() if check not in said.passed)
+    skipped: dict[str, str] = {}
+    for result in report.results:
+        if result.status is Status.SKIP and result.check not in said.passed:
+            skipped.setdefault(result.check, result.reason or "for another reason")
+    reasons = Counter(skipped.values())
     if number := sum(reasons.values()):
         told = [f"{count} ({reason})" for reason, count in reasons.most_common(MOST_REASONS)]
         if rest := number - sum(count for _, count in reasons.most_common(MOST_REASONS)):

@@ -104,8 +104,10 @@ _REHEARSED_AS = {
 
 
 def not_rehearsed(layout: Layout, trained: SmokePlan) -> Iterator[str]:
-    """The dimensions of the plan whose groups the smoke run did not form."""
+    """The dimensions of the plan without which the smoke run trained, with groups of them or without."""
     formed = {**trained.layout, "tp": trained.tp}
     for key, name in _REHEARSED_AS.items():
         if (getattr(layout, key) or 1) > 1 and formed.get(key, 1) == 1:
             yield f"the plan's {name} was not rehearsed"
+        elif formed.get(key, 1) > 1 and key not in (("tp", "pp") if "micro" in formed else ("tp",)):
+            yield f"the groups of the plan's {name} were tried, and the training did without"

@@ -57,7 +57,7 @@ _SIZES: Mapping[str, tuple[Callable[[SmokePlan], int], str]] = {
         "it compares {} ranks or more, and {} rank{} took part in the smoke run",
     ),
     "replicas": (
-        lambda plan: max(len(cell) // plan.tp for cell in plan.cells),
+        lambda plan: max(len(cell) // plan.parts for cell in plan.cells),
         "it compares {} replicas of the model or more, and there was {}",
     ),
     "together": (together, "it compares {} hosts or more that train together, and no cell has more than {}"),

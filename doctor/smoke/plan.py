@@ -11,6 +11,7 @@ from doctor.job.plan import JobPlan
 from doctor.job.ranktable.grouping import ATLAS_TRAINING
 from doctor.model import Backend, Framework
 from doctor.smoke.inject import parse_injection
+from doctor.smoke.onhost.trainplan import micro_batches
 from doctor.smoke.result import OfJob, SmokeBackend, SmokePlan, SmokeSeat, divides
 from doctor.text.ranks import ranges
 
@@ -90,7 +91,6 @@ def plan_smoke(
                 seats.append(SmokeSeat(len(seats), host, local, device, number, len(seats) - first, index))
         cells.append(tuple(range(first, len(seats))))
     head = job.head.value if job.head.value in counts else taking_part[0]
-    replicas = min(len(cell) // tp for cell in cells)
     plan = SmokePlan(
         backend=_backend(job.backend.value, framework),
         hosts=tuple(taking_part),
@@ -101,12 +101,14 @@ def plan_smoke(
         seed=SEED,
         head=head,
         addresses={host: job.data_address(host) or "" for host in taking_part},
-        injected=tuple(parse_injection(text, len(seats), wishes.steps, replicas) for text in wishes.inject),
         waver_tries=WAVER_TRIES,
         framework=framework,
         turns=_turns(len(taking_part)) if wishes.accept else 0,
-        layout=_of_job(layout, tp, cells),
+        layout=_of_job(layout, tp, cells, framework),
     )
+    replicas = min(len(cell) // plan.parts for cell in cells)
+    injected = tuple(parse_injection(text, len(seats), wishes.steps, replicas) for text in wishes.inject)
+    plan = replace(plan, injected=injected)
     return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
 
 
@@ -149,9 +151,10 @@ def _for_hccl(plan: SmokePlan, devices: Mapping[str, HostDevices]) -> SmokePlan:
                 "Choose other NPUs (ASCEND_RT_VISIBLE_DEVICES, or the rank table), or --ranks-per-host.",
             )
     cells = range(len(plan.cells))
-    in_world = any(_refused(plan, number, products, "dp") for number in cells)
-    lacking = any(_refused(plan, number, products, group) for number in cells for group in plan.layout)
-    return replace(plan, dp_in_world=in_world, layout={} if in_world or lacking else plan.layout)
+    groups = ("dp", "embedding", *plan.layout)
+    if any(_refused(plan, number, products, group) for number in cells for group in groups):
+        plan = replace(plan, layout={})
+    return replace(plan, dp_in_world=any(_refused(plan, number, products, "dp") for number in cells))
 
 
 def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) -> str:
@@ -167,10 +170,13 @@ def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) 
     return ""
 
 
-def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]]) -> OfJob:
+def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]], framework: Framework) -> OfJob:
     """The other groups of the job's plan; none if a cell cannot be divided in this way."""
-    wished: OfJob = {"pp": layout.pp or 1, "cp": layout.cp or 1, "ep": layout.ep or 1}
-    return wished if max(wished.values()) > 1 and divides(wished, tp, cells) else {}
+    wished = {"pp": layout.pp or 1, "cp": layout.cp or 1, "ep": layout.ep or 1}
+    if max(wished.values()) == 1 or not divides(wished, tp, cells):
+        return {}
+    micro = micro_batches(wished["pp"]) if wished["pp"] > 1 and framework == "torch" else 0
+    return {**wished, "micro": micro} if micro else wished
 
 
 def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout) -> int:

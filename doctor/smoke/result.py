@@ -9,13 +9,16 @@ from doctor.mesh import MeshResult
 from doctor.model import Framework, UnreachedHost
 from doctor.smoke import events
 from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.onhost.trainplan import MICRO_BATCHES
 from doctor.text.interpreter import to_type
 
 SmokeBackend = Literal["gloo", "nccl", "hccl", "mccl"]
 """`mccl` is what MindSpore has instead of gloo."""
 ON_CPU = ("gloo", "mccl")
 OfJob = Mapping[str, int]
-"""How many ranks are the stages of a pipeline (pp), share a sequence (cp) or experts (ep)."""
+"""How many ranks are the stages of a pipeline (pp), share a sequence (cp) or experts (ep), and `micro`: see
+`CellShape`. Without it, the model is not cut in stages.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,12 @@ class Injection:
 def divides(layout: OfJob, tp: int, cells: Iterable[Sequence[int]]) -> bool:
     """Whether every cell of ranks can be divided like the job."""
     pp, cp, ep = layout.get("pp", 1), layout.get("cp", 1), layout.get("ep", 1)
-    if min(pp, cp, ep) < 1 or not {*layout} <= {"pp", "cp", "ep"}:
+    micro = layout.get("micro", 0)
+    if (
+        min(pp, cp, ep) < 1
+        or not {*layout} <= {"pp", "cp", "ep", "micro"}
+        or micro not in (0, *MICRO_BATCHES)
+    ):
         return False
     return all(len(cell) % (tp * cp * pp) == 0 == len(cell) // (tp * pp) % ep for cell in cells)
 
@@ -78,6 +86,11 @@ class SmokePlan:
     """See `CellShape.turns`."""
     layout: OfJob = field(default_factory=dict)
 
+    @property
+    def parts(self) -> int:
+        """The number of ranks that hold one copy of the model together."""
+        return self.tp * (self.layout.get("pp", 1) if self.layout.get("micro") else 1)
+
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
 
@@ -89,7 +102,7 @@ class SmokePlan:
         members = [self.seats[rank] for rank in self.cells[cell]]
         hosts = dict.fromkeys(seat.host for seat in members)
         return CellShape(
-            dp=len(members) // self.tp,
+            dp=len(members) // self.parts,
             tp=self.tp,
             hosts=tuple(sum(seat.host == host for seat in members) for host in hosts),
             steps=self.steps,

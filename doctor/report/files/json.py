@@ -37,6 +37,7 @@ class SmokeLayout(msgspec.Struct, frozen=True):
     pp: int | UnsetType = UNSET
     cp: int | UnsetType = UNSET
     ep: int | UnsetType = UNSET
+    micro: int | UnsetType = UNSET
 
 
 class SmokeLink(msgspec.Struct, frozen=True):

@@ -135,7 +135,7 @@ class RunNumbers:
         plan = self.run.plan
         if not self.step_seconds or not all(self.run.got_past(host, "train") for host in plan.hosts):
             return None
-        return len(plan.seats) / plan.tp * SEQUENCES * LENGTH / self.step_seconds
+        return len(plan.seats) / plan.parts * SEQUENCES * LENGTH / self.step_seconds
 
     @property
     def ranks(self) -> str:
@@ -146,16 +146,20 @@ class RunNumbers:
     @property
     def replicas(self) -> int:
         plan = self.run.plan
-        return len(plan.cells[0]) // plan.tp if plan.cells else 0
+        return len(plan.cells[0]) // plan.parts if plan.cells else 0
 
     @property
     def layout(self) -> str:
-        """ "2 cells of dp 4 × tp 2, with the groups of pp 2" """
+        """ "2 cells of pp 2 × dp 2 × tp 2, 1F1B with 4 micro-batches, with the groups of cp 2" """
         plan = self.run.plan
         cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
-        of_job = " × ".join(f"{name} {size}" for name, size in plan.layout.items() if size > 1)
-        groups = f", with the groups of {of_job}" if of_job else ""
-        return f"{cells}dp {self.replicas} × tp {plan.tp}{groups}"
+        of_job = {name: size for name, size in plan.layout.items() if size > 1}
+        stages, parts = "", ""
+        if micro := of_job.pop("micro", 0):
+            stages, parts = f"pp {of_job.pop('pp', 1)} × ", f", 1F1B with {micro} micro-batches"
+        groups = " × ".join(f"{name} {size}" for name, size in of_job.items())
+        groups = f", with the groups of {groups}" if groups else ""
+        return f"{cells}{stages}dp {self.replicas} × tp {plan.tp}{parts}{groups}"
 
     @cached_property
     def versions(self) -> Mapping[str, str]:

@@ -55,8 +55,8 @@ def loss_drawing(run: JudgedRun, cell: int | None = None, id: str = "losses") ->
 
 def _line(run: JudgedRun, cell: int, dp: int, curve: Sequence[float | None]) -> LossLine:
     """The line of a replica, named by its ranks."""
-    tp = run.plan.tp
-    name = ranks_text(run.plan.cells[cell][dp * tp : (dp + 1) * tp], most=2)
+    ranks = run.plan.cells[cell]
+    name = ranks_text([ranks[place] for place in run.plan.shape(cell).replica(dp)], most=2)
     return LossLine(name, range(len(curve)), [nan if loss is None else loss for loss in curve])
 
 

@@ -47,12 +47,20 @@ class Cell:
         return ranks_text([self.ranks[place]])
 
     def replica(self, dp: int) -> list[int]:
-        """The places that hold one copy of the model together."""
-        return [dp * self.shape.tp + tp for tp in range(self.shape.tp)]
+        return self.shape.replica(dp)
 
-    def column(self, tp: int) -> list[int]:
-        """The places that hold the same part of the model."""
-        return [dp * self.shape.tp + tp for dp in range(self.shape.dp)]
+    @property
+    def peers(self) -> str:
+        """What the ranks of a replica are to each other."""
+        return "tensor-parallel peers" if self.shape.stages == 1 else "peers in the same replica"
+
+    @property
+    def columns(self) -> list[list[int]]:
+        """For each part of the model, the places that hold it."""
+        return [
+            [place for place in self.places if self.shape.part_of(place) == part]
+            for part in range(self.shape.parts)
+        ]
 
     def batches(self, place: int) -> dict[int, BatchHashes]:
         return {batch.step: batch for batch in self.seen[place].batches if batch.step < self.shape.steps}

@@ -88,7 +88,7 @@ def _audited(cell: Cell, wrong_alone: Container[int]) -> Iterator[SmokeCharge]:
     if cell.within is not None:
         shape = cell.shape
         what = {
-            place: [(dp, shape.tp_of(place)) for dp in replicas_again(shape, shape.dp_of(place))]
+            place: [(dp, shape.part_of(place)) for dp in replicas_again(shape, shape.dp_of(place))]
             for place in cell.places
         }
         said = {step: close_audits(audits, what, cell.within) for step, audits in said.items()}
@@ -165,10 +165,10 @@ def _disagreeing(
     replica_of = {place: cell.shape.dp_of(place) for place in audits}
     known = {dp: _computed_with(cell, dp, step) for dp in set(replica_of.values())}
     basis = {place: known[dp] for place, dp in replica_of.items()}
-    for tp in range(cell.shape.tp):
+    for column in cell.columns:
         votes = (
             (place, replicas_again(cell.shape, replica_of[place]), audits[place].votes)
-            for place in cell.column(tp)
+            for place in column
             if place in audits
         )
         for batch, cast in _ballots(votes):

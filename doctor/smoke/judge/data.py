@@ -156,7 +156,8 @@ def _cells(plan: SmokePlan, charge: SmokeCharge) -> set[int]:
 
 
 def _replicas(plan: SmokePlan, charge: SmokeCharge) -> set[tuple[int, int]]:
-    return {(plan.seat(rank).cell, plan.seat(rank).place // plan.tp) for rank in charge.ranks}
+    seats = [plan.seat(rank) for rank in charge.ranks]
+    return {(seat.cell, plan.shape(seat.cell).dp_of(seat.place)) for seat in seats}
 
 
 def _comes_from_data(plan: SmokePlan, charge: SmokeCharge, data: Iterable[SmokeCharge]) -> bool:

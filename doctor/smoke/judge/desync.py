@@ -34,17 +34,18 @@ def judge_desync(result: SmokeResult) -> Iterator[SmokeCharge]:
 def _initial(cell: Cell) -> Iterator[SmokeCharge]:
     """First parameters that differ from the reference or, if no rank matches it, from their replicas."""
     inits = {place: init.params for place in cell.places if (init := cell.seen[place].init)}
-    wanted = {tp: reference_init(cell.shape, tp) for tp in range(cell.shape.tp)} if inits else {}
-    right = {place for place, got in inits.items() if got == wanted[cell.shape.tp_of(place)]}
+    firsts = ((column, reference_init(cell.shape, column[0])) for column in cell.columns if inits)
+    wanted = {place: first for column, first in firsts for place in column}
+    right = {place for place, got in inits.items() if got == wanted[place]}
     odd = sorted(set(inits) - right)
     decided = bool(right)
     if not decided:
-        votes = [vote({p: inits[p] for p in cell.column(tp) if p in inits}) for tp in range(cell.shape.tp)]
+        votes = [vote({p: inits[p] for p in column if p in inits}) for column in cell.columns]
         odd = sorted({place for found in votes if found for place in found.odd})
         decided = all(found.decided for found in votes if found)
     if not odd:
         return
-    lines = [f"{cell.name(p)}: {inits[p]} instead of {wanted[cell.shape.tp_of(p)]}" for p in odd[:32]]
+    lines = [f"{cell.name(p)}: {inits[p]} instead of {wanted[p]}" for p in odd[:32]]
     yield SmokeCharge(
         *worded("init", odd=len(odd), all=len(inits)),
         ranks=cell.numbers(odd),
@@ -59,7 +60,7 @@ def _unreduced(result: SmokeResult, cell: Cell) -> Iterator[SmokeCharge]:
     if not losses:
         return
     places = sorted({place for loss in losses for place in loss.places})
-    all_alike = all(loss.everybody for loss in losses) and len(losses) == cell.shape.tp
+    all_alike = all(loss.everybody for loss in losses) and len(losses) == cell.shape.parts
     step = losses[0].step
     charge = SmokeCharge(
         *worded("no-sync", loss=losses[0], replicas=cell.shape.dp),
@@ -105,8 +106,7 @@ def _parameters(cell: Cell, step: int, said: Mapping[int, TrainStep]) -> Iterato
     odd: set[int] = set()
     decided = True
     lines: list[str] = []
-    for tp in range(cell.shape.tp):
-        column = cell.column(tp)
+    for column in cell.columns:
         found = vote(_weights(cell, said, column)) if alike(cell, column) else None
         if found:
             odd.update(found.odd)

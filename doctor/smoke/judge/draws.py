@@ -116,7 +116,7 @@ def _inside(cell: Cell, values: Mapping[int, str], step: int, right: int | None)
         strays = tuple(place for place, value in inside.items() if value in foreign)
         if not found.decided and 0 < len(strays) < len(inside) and len(set(inside.values())) == 2:
             found = Vote(strays, True)
-        story = "drew other random numbers than its tensor-parallel peers"
+        story = f"drew other random numbers than its {cell.peers}"
         turns |= {place: StreamTurn(step, right, story, found.decided) for place in found.odd}
     return turns
 

@@ -35,8 +35,9 @@ def first_loss(cell: Cell) -> tuple[Loss, ...]:
     """The wrong sums of the first step that has any, by column."""
     if cell.shape.dp < 2:
         return ()
+    columns = cell.columns
     for step, said in enumerate(cell.common_steps(cell.places)):
-        found = tuple(loss for tp in range(cell.shape.tp) for loss in _losses(cell.column(tp), step, said))
+        found = tuple(loss for column in columns for loss in _losses(column, step, said))
         if found:
             return found
     return ()

@@ -34,10 +34,9 @@ def _is_found(result: SmokeResult, injection: Injection, charges: Sequence[Smoke
     struck = {injection.rank}
     if kind.reach != "rank":
         cell = plan.cells[seat.cell]
-        same = seat.place // plan.tp
-        struck = {
-            rank for place, rank in enumerate(cell) if kind.reach == "everybody" or place // plan.tp == same
-        }
+        shape = plan.shape(seat.cell)
+        replica = shape.replica(shape.dp_of(seat.place))
+        struck = {rank for place, rank in enumerate(cell) if kind.reach == "everybody" or place in replica}
     hosts = {plan.seat(rank).host for rank in struck}
     for charge in charges:
         if charge.check != kind.check and (charge.severity is Severity.WARN or charge.check in WARNINGS):

@@ -80,7 +80,7 @@ def _story(cell: Cell, place: int, step: int, got: Triple, parts: tuple[str, ...
     peers = [peer for peer in cell.replica(own) if peer != place]
     theirs = [_triple(batch) for peer in peers if (batch := cell.batches(peer).get(step))]
     if theirs and all(each == _wanted(cell.shape, step, own) for each in theirs):
-        return what, f"its {what} {verb} not that of its tensor-parallel peers"
+        return what, f"its {what} {verb} not that of its {cell.peers}"
     if theirs and all(each == got for each in theirs):
         return what, f"its {what}, the same on the whole replica, {verb} not what the seed gives"
     return what, f"its {what} {verb} not what the seed gives"

@@ -15,6 +15,7 @@ from doctor.smoke.onhost.framework import Framework
 from doctor.smoke.onhost.page import RankPage
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.onhost.trainplan import beside
 
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from collections.abc import Callable
@@ -24,7 +25,7 @@ if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
 
 def join(comm: Comm) -> None:
     """Use every group once, so that connections that are made on first use exist."""
-    for call in join_calls(comm.shape):
+    for call in join_calls(comm.shape, comm.place):
         comm.all_reduce(comm.ones(1), call.group)
 
 
@@ -100,6 +101,12 @@ class Comm:
     def converse(self, first: Any, do: Callable[[], None]) -> None:
         """Run many swaps with one peer under one mark, which shows the first tensor that is sent."""
         self._call("pair", "exchange", first, do)
+
+    def hand(self, move: str, out: Any, into: Any) -> None:
+        """Give something to a stage beside this one, get something from it, or both; None: not that."""
+        peer = beside(self.shape, self.place, move)
+        shown = into if out is None else out
+        self._call("pair", move, shown, lambda: self.framework.swap(out, into, peer, self.groups["pp"]))
 
     def swap(self, out: Any, into: Any, peer: int) -> None:
         """Send and receive at the same time, inside `converse` and without a mark of its own."""

@@ -115,8 +115,8 @@ class Framework:
         """Part i of the result is the part that member i had for this rank; `out` and `back`: their sizes."""
         raise NotImplementedError
 
-    def swap(self, out: Any, into: Any, peer: int) -> None:
-        """Send and receive at the same time."""
+    def swap(self, out: Any, into: Any, peer: int, group: Any = None) -> None:
+        """Send and receive at the same time; None: only the other."""
         raise NotImplementedError
 
     # Numbers.

@@ -158,8 +158,9 @@ class MindSpore(Framework):
         self._finish(result)
         return result
 
-    def swap(self, out: Any, into: Any, peer: int) -> None:
-        turns = [dist.isend(out, peer, group=self.world), dist.irecv(into, peer, group=self.world)]
+    def swap(self, out: Any, into: Any, peer: int, group: Any = None) -> None:
+        group = group or self.world
+        turns = [dist.isend(out, peer, group=group), dist.irecv(into, peer, group=group)]
         for work in turns:
             if work is not None:
                 work.wait()

@@ -21,6 +21,7 @@ WIDTH = 64
 HEADS = 4
 INNER = 128
 LAYERS = 2
+BLOCKS = tuple((layer, block) for layer in range(LAYERS) for block in ("attention", "inner"))
 
 
 class Parameter(NamedTuple):
@@ -37,22 +38,30 @@ class Parameter(NamedTuple):
         return math.prod(self.size)
 
 
-def parameters(tp: int) -> list[Parameter]:
-    """The parameters of one of `tp` ranks, in the order in which they lie in its memory."""
-    found = [
-        Parameter("embedding", (VOCABULARY // tp, WIDTH), False, reach=-2),
-        Parameter("positions", (POSITIONS, WIDTH), True, reach=-5),
-    ]
-    for layer in range(LAYERS):
+def blocks(stages: int, stage: int) -> tuple[tuple[int, str], ...]:
+    """The blocks of one of so many stages; a stage of many may have none, and only pass on what it gets."""
+    return BLOCKS[len(BLOCKS) * stage // stages : len(BLOCKS) * (stage + 1) // stages]
+
+
+def parameters(tp: int, stages: int = 1, stage: int = 0) -> list[Parameter]:
+    """The parameters of one of `tp` ranks of a stage, in the order in which they lie in its memory. The first
+    and the last stage both have the embedding.
+    """
+    found = []
+    if stage in (0, stages - 1):
+        found.append(Parameter("embedding", (VOCABULARY // tp, WIDTH), False, reach=-2))
+    if stage == 0:
+        found.append(Parameter("positions", (POSITIONS, WIDTH), True, reach=-5))
+    for layer, block in blocks(stages, stage):
+        into, out = ("qkv", 3 * WIDTH), ("out", WIDTH)
+        if block == "inner":
+            into, out = ("up", INNER), ("down", INNER)
         found += [
-            *_norm(f"{layer}.attention"),
-            Parameter(f"{layer}.qkv", (3 * WIDTH // tp, WIDTH), False, reach=-2),
-            Parameter(f"{layer}.out", (WIDTH, WIDTH // tp), False, reach=-2),
-            *_norm(f"{layer}.inner"),
-            Parameter(f"{layer}.up", (INNER // tp, WIDTH), False, reach=-2),
-            Parameter(f"{layer}.down", (WIDTH, INNER // tp), False, reach=-3),
+            *_norm(f"{layer}.{block}"),
+            Parameter(f"{layer}.{into[0]}", (into[1] // tp, WIDTH), False, reach=-2),
+            Parameter(f"{layer}.{out[0]}", (WIDTH, out[1] // tp), False, reach=-2 - (block == "inner")),
         ]
-    return [*found, *_norm("last")]
+    return [*found, *(_norm("last") if stage == stages - 1 else ())]
 
 
 def _norm(name: str) -> list[Parameter]:
@@ -64,14 +73,15 @@ def _norm(name: str) -> list[Parameter]:
 
 def initial_parameters(shape: CellShape, place: int, salt: str = "") -> bytes:
     """The 32-bit floats of a rank: 24-bit integers times powers of two, which are exact everywhere."""
-    return _initial(shape.tp, shape.seed, shape.tp_of(place), salt)
+    held = shape.tp, shape.stages, shape.stage_of(place)
+    return _initial(held, shape.seed, shape.tp_of(place), salt)
 
 
 @lru_cache(maxsize=16)
-def _initial(tp: int, seed: int, own: int, salt: str) -> bytes:
+def _initial(held: tuple[int, int, int], seed: int, own: int, salt: str) -> bytes:
     """Kept, because all replicas begin with the same."""
     values = array("f")
-    for parameter in parameters(tp):
+    for parameter in parameters(*held):
         if parameter.fill is not None:
             values.extend([parameter.fill] * parameter.elements)
             continue

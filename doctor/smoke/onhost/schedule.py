@@ -17,16 +17,16 @@ def schedule(shape: CellShape, rank: int) -> list[ScheduledCall]:
     """All collectives of one rank of a cell."""
     return numbered(
         {
-            "join": join_calls(shape),
+            "join": join_calls(shape, rank),
             "collectives": collective_calls(shape, rank),
-            "train": train_calls(shape),
+            "train": train_calls(shape, rank),
             "audit": audit_calls(shape),
             "bandwidth": bandwidth_calls(shape, rank),
         }
     )
 
 
-def join_calls(shape: CellShape) -> list[CollectiveCall]:
+def join_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
     """One all-reduce of one element for each group that has more than one member."""
-    last, formed = len(JOINING) - 1, [group for group in shape.groups if shape.size(group) > 1]
+    last, formed = len(JOINING) - 1, [group for group in shape.groups if len(shape.members(group, place)) > 1]
     return [CollectiveCall(last, group, "all_reduce", "float32", 4) for group in formed]

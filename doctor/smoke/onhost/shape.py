@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 
 class CellShape(NamedTuple):
-    """One cell of ranks that train together. A rank's number in its cell is dp * tp_size + tp; the job's own
-    layout divides the replicas further, in the order of Megatron: tp, cp, ep, dp, pp.
+    """One cell of ranks that train together. A rank's number in its cell counts in the order of Megatron: tp,
+    cp, ep, dp, pp. The job's cp and ep divide the replicas; so does pp if the model is not cut.
     """
 
     dp: int
@@ -29,11 +29,17 @@ class CellShape(NamedTuple):
     pp: int = 1
     cp: int = 1
     ep: int = 1
+    micro: int = 0
+    """The model is cut in `pp` stages, and a batch in so many parts, which go through them. 0: it is not."""
+
+    @property
+    def stages(self) -> int:
+        return self.pp if self.micro else 1
 
     @property
     def groups(self) -> tuple[str, ...]:
         """The groups that are formed."""
-        of_job = (name for name in ("cp", "ep", "pp") if self.size(name) > 1)
+        of_job = (name for name in ("cp", "ep", "pp", "embedding") if self.size(name) > 1)
         return ("world", "tp") if self.dp_in_world else ("world", "tp", "dp", *of_job)
 
     @property
@@ -43,13 +49,29 @@ class CellShape(NamedTuple):
 
     @property
     def world(self) -> int:
-        return self.dp * self.tp
+        return self.dp * self.tp * self.stages
 
     def dp_of(self, rank: int) -> int:
-        return rank // self.tp
+        return rank // self.tp % self.dp
 
     def tp_of(self, rank: int) -> int:
         return rank % self.tp
+
+    def stage_of(self, rank: int) -> int:
+        return rank // (self.dp * self.tp)
+
+    @property
+    def parts(self) -> int:
+        """The number of ranks that hold one copy of the model together."""
+        return self.tp * self.stages
+
+    def replica(self, dp: int) -> list[int]:
+        """The places that hold one copy of the model together."""
+        return [place for place in range(self.world) if self.dp_of(place) == dp]
+
+    def part_of(self, rank: int) -> int:
+        """Which part of the model a rank holds."""
+        return self.stage_of(rank) * self.tp + self.tp_of(rank)
 
     def size(self, group: str) -> int:
         return self._axis(group)[0]
@@ -57,7 +79,9 @@ class CellShape(NamedTuple):
     def _axis(self, group: str) -> tuple[int, int]:
         """How many members a group has, and how far apart their numbers are; pairs are unknown here."""
         sizes = {"world": (self.world, 1), "tp": (self.tp, 1), "dp": (self.dp, self.tp)}
+        ends = (2, self.world - self.world // self.pp) if self.stages > 1 else (1, 1)
         of_job = {
+            "embedding": ends,  # of the pipeline: both hold the embedding
             "cp": (self.cp, self.tp),
             "ep": (self.ep, self.tp),
             "pp": (self.pp, self.world // self.pp),
@@ -67,6 +91,8 @@ class CellShape(NamedTuple):
     def members(self, group: str, rank: int) -> list[int]:
         """The ranks of the group of that name that contains this rank."""
         size, apart = self._axis(group)
+        if group == "embedding" and 0 < self.stage_of(rank) < self.stages - 1:
+            return [rank]
         first = rank - rank // apart % size * apart
         return list(range(first, first + size * apart, apart))
 

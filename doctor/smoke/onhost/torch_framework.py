@@ -107,8 +107,9 @@ class Torch(Framework):
         dist.all_to_all_single(result, x, None if even else back, None if even else out, group=group)
         return result
 
-    def swap(self, out: Tensor, into: Tensor, peer: int) -> None:
-        turns = [dist.P2POp(dist.isend, out, peer), dist.P2POp(dist.irecv, into, peer)]
+    def swap(self, out: Tensor | None, into: Tensor | None, peer: int, group: Any = None) -> None:
+        both = (dist.isend, out), (dist.irecv, into)
+        turns = [dist.P2POp(do, x, peer, group) for do, x in both if x is not None]
         for work in dist.batch_isend_irecv(turns):
             work.wait()
 
@@ -172,4 +173,4 @@ class Torch(Framework):
 
 
 def _tensor(data: bytes, dtype: torch.dtype) -> Tensor:
-    return torch.frombuffer(bytearray(data), dtype=dtype)
+    return torch.frombuffer(bytearray(data), dtype=dtype) if data else torch.zeros(0, dtype=dtype)

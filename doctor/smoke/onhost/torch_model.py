@@ -1,5 +1,5 @@
 """The model with torch: a two-layer transformer that guesses hidden tokens, split over the ranks of a
-tensor-parallel group.
+tensor-parallel group, and perhaps cut in the stages of a pipeline.
 
 All parameters lie in one flat buffer and all gradients in another, so that replicas need one all-reduce a
 step. It is split as in Megatron-LM: vocabulary, heads and inner layer. https://arxiv.org/abs/1909.08053
@@ -17,13 +17,14 @@ from torch.optim.adam import adam
 
 from doctor.smoke.onhost import framework
 from doctor.smoke.onhost.comm import Comm
-from doctor.smoke.onhost.corpus import HIDDEN
+from doctor.smoke.onhost.corpus import HIDDEN, LENGTH, SEQUENCES
 from doctor.smoke.onhost.framework import TokenSample
-from doctor.smoke.onhost.parameters import HEADS, LAYERS, VOCABULARY, WIDTH, parameters
+from doctor.smoke.onhost.parameters import HEADS, VOCABULARY, WIDTH, blocks, parameters
+from doctor.smoke.onhost.trainplan import BACKWARD, FORWARD, WITH_NEXT, moves
 
 
 class Model(framework.Model):
-    """One rank's part of the model."""
+    """One rank's part of the model: of a stage, if it is cut."""
 
     def __init__(self, comm: Comm, device: torch.device) -> None:
         self.comm = comm
@@ -32,7 +33,10 @@ class Model(framework.Model):
         vocabulary = VOCABULARY // shape.tp
         self.first = shape.tp_of(comm.place) * vocabulary
         self.beyond = self.first + vocabulary
-        layout = parameters(shape.tp)
+        stage = shape.stage_of(comm.place)
+        self.is_last = stage == shape.stages - 1
+        self.blocks, self.moves = blocks(shape.stages, stage), moves(shape, comm.place)
+        layout = parameters(shape.tp, shape.stages, stage)
         count = sum(parameter.elements for parameter in layout)
         self.flat = torch.zeros(count, device=device)
         self.grad = torch.zeros(count, device=device)
@@ -48,18 +52,49 @@ class Model(framework.Model):
         self.count = torch.tensor(0.0)
 
     def load(self, data: bytes) -> None:
-        self.flat.copy_(torch.frombuffer(bytearray(data), dtype=torch.float32))
+        if data:  # a stage may only pass on what it gets
+            self.flat.copy_(torch.frombuffer(bytearray(data), dtype=torch.float32))
 
     def gradient(self, sample: TokenSample) -> float:
+        """Make the moves of the schedule: what went forward waits until its gradient is back."""
         self.grad.zero_()
-        loss = self.loss(sample)
-        loss.backward()  # type: ignore[no-untyped-call]
-        return float(loss.detach())
+        parts = zip(*(x.chunk(self.comm.shape.micro or 1) for x in sample))  # noqa: B905 (Python 3.8)
+        hidden = sample.mask.sum().to(self.flat.dtype)
+        loss = torch.zeros_like(hidden)
+        waiting: list[tuple[Tensor | None, Tensor]] = []
+        x: Tensor | None = None
+        y = below = above = loss
+        """From the stage before, for the stage after, and the gradients of both."""
+        for move in self.moves:
+            if move == FORWARD:
+                y = self._forward(TokenSample(*next(parts)), x, hidden)
+                waiting.append((x, y))
+            elif move == BACKWARD:
+                given, made = waiting.pop(0)
+                made.backward(None if self.is_last else above)  # type: ignore[no-untyped-call]
+                below = below if given is None or given.grad is None else given.grad
+                loss = loss + made.detach() if self.is_last else loss
+            elif move in WITH_NEXT:
+                above = self._hand(move, y)
+            else:
+                x = self._hand(move, below).requires_grad_()
+        if self.comm.shape.micro:
+            self.comm.broadcast(loss, "pp", self.comm.shape.pp - 1)
+        return float(loss)
+
+    def _hand(self, move: str, out: Tensor) -> Tensor:
+        """Give `out` to a stage beside this one, get the like from it, or both, as the move says."""
+        into = torch.zeros(SEQUENCES // self.comm.shape.micro, LENGTH, WIDTH, device=self.flat.device)
+        give, get = "send" in move, "recv" in move
+        self.comm.hand(move, out.detach().contiguous() if give else None, into if get else None)
+        return into
 
     def update(self, rate: float, replicas: int) -> None:
         """Call torch's function and not the class: the class imports the whole compiler at first use, which
         takes seconds and makes a folder in /tmp.
         """
+        if "embedding" in self.parts:  # the first and the last stage both have it
+            self.comm.all_reduce(self.parts["embedding"].grad, "embedding")
         self.grad.div_(replicas)
         with torch.no_grad():
             adam(
@@ -80,20 +115,22 @@ class Model(framework.Model):
                 maximize=False,
             )
 
-    def loss(self, sample: TokenSample) -> Tensor:
+    def _forward(self, sample: TokenSample, x: Tensor | None, count: Tensor) -> Tensor:
+        """What goes to the next stage; of the last one, the part's share of the loss of `count` tokens."""
         hidden = sample.mask.bool()
-        x = self._embedded(sample.tokens.masked_fill(hidden, HIDDEN))
-        for layer in range(LAYERS):
-            x = x + self._attention(x, layer)
-            x = x + self._inner(x, layer)
+        if x is None:
+            x = self._embedded(sample.tokens.masked_fill(hidden, HIDDEN))
+        for layer, block in self.blocks:
+            x = x + (self._attention if block == "attention" else self._inner)(x, layer)
+        if not self.is_last:
+            return x
         x = _fan_out(self._norm(x, "last"), self.comm)
         logits = (x @ self.parts["embedding"].T).flatten(0, 1)
         losses: Tensor = _CrossEntropy.apply(  # type: ignore[no-untyped-call]
             logits, sample.labels.flatten(), self.first, self.beyond, self.comm
         )
-        weights = hidden.flatten().to(losses.dtype)
-        mean: Tensor = (losses * weights).sum() / weights.sum()
-        return mean
+        share: Tensor = (losses * hidden.flatten().to(losses.dtype)).sum() / count
+        return share
 
     def _embedded(self, tokens: Tensor) -> Tensor:
         own = (tokens >= self.first) & (tokens < self.beyond)

@@ -3,25 +3,61 @@
 from __future__ import annotations
 
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
-from doctor.smoke.onhost.parameters import LAYERS, WIDTH, parameters
+from doctor.smoke.onhost.parameters import WIDTH, blocks, parameters
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall
 
 VOTES = 3
 """This many replicas compute each batch in an audit: if two agree, the third is wrong."""
 
 
-def train_calls(shape: CellShape) -> list[CollectiveCall]:
-    """The calls of all steps of the training; every rank enters the same."""
+MICRO_BATCHES = (4, 8, SEQUENCES)
+FORWARD, BACKWARD = "forward", "backward"
+WITH_NEXT = ("send_forward", "recv_backward", "send_forward_recv_backward")
+WITH_PREVIOUS = ("recv_forward", "send_backward", "send_backward_recv_forward")
+
+
+def micro_batches(stages: int) -> int:
+    """Into how many parts a batch is cut: at least two for each stage; 0 if it has too few sequences."""
+    return next((parts for parts in MICRO_BATCHES if parts >= 2 * stages), 0)
+
+
+def moves(shape: CellShape, place: int) -> list[str]:
+    """What a rank does for one gradient, in order: as Megatron's schedule 1F1B, "one forward, one backward".
+    A model that is not cut goes forward and backward once.
+    """
+    stage, parts = shape.stage_of(place), shape.micro or 1
+    ahead = shape.stages - 1 - stage
+    both = [FORWARD, "send_forward_recv_backward", BACKWARD, "send_backward_recv_forward"] * (parts - ahead)
+    found = [
+        *["recv_forward", FORWARD, "send_forward"] * ahead,
+        *["recv_forward", *both[:-1], "send_backward"],
+        *["recv_backward", BACKWARD, "send_backward"] * ahead,
+    ]
+    lacking = (*(WITH_PREVIOUS if stage == 0 else ()), *(WITH_NEXT if ahead == 0 else ()))
+    return [move for move in found if move not in lacking]
+
+
+def beside(shape: CellShape, place: int, move: str) -> int:
+    """The place of the rank in the stage before or after, with which a rank makes this move."""
+    apart = shape.dp * shape.tp
+    return place + apart if move in WITH_NEXT else place - apart
+
+
+def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
+    """The calls of all steps of the training; every rank of a stage enters the same."""
     calls: list[CollectiveCall] = []
     for _ in range(shape.waver_tries):
-        calls += [*_gradient_calls(shape, 0), *_sum_calls(shape, 0)]
+        calls += [*_gradient_calls(shape, place, 0), *_sum_calls(shape, place, 0)]
     if shape.waver_tries and shape.world > 1:
         calls.append(CollectiveCall(0, "world", "all_reduce_max", "float32", 4))
     for step in range(shape.steps):
-        calls += [*_gradient_calls(shape, step), *_sum_calls(shape, step)]
+        calls += [*_gradient_calls(shape, place, step), *_sum_calls(shape, place, step)]
         if audited(shape, step):
             for _ in replicas_again(shape, 0):
-                calls += _gradient_calls(shape, step)
+                calls += _gradient_calls(shape, place, step)
+        if len(shape.members("embedding", place)) > 1:
+            size = parameters(shape.tp)[0].elements
+            calls.append(CollectiveCall(step, "embedding", "all_reduce", "float32", 4 * size))
     return calls
 
 
@@ -30,25 +66,37 @@ def audit_calls(shape: CellShape) -> list[CollectiveCall]:
     return [CollectiveCall(0, "world", "all_reduce", "float32", 4)] if shape.world > 1 else []
 
 
-def _gradient_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
-    """One forward and backward pass through a model that is split over a tensor-parallel group."""
-    if shape.tp == 1:
-        return []
-    rows = 4 * SEQUENCES * LENGTH
+def _gradient_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
+    """One gradient of a model whose layers are split over a tensor-parallel group, and perhaps cut in stages:
+    the last one tells the others the loss.
+    """
+    rows, stage = 4 * SEQUENCES * LENGTH // (shape.micro or 1), shape.stage_of(place)
     activations = CollectiveCall(step, "tp", "all_reduce", "float32", rows * WIDTH)
-    layers = [activations] * (1 + 2 * LAYERS)
-    loss = [
-        CollectiveCall(step, "tp", "all_reduce_max", "float32", rows),
-        CollectiveCall(step, "tp", "all_reduce", "float32", 2 * rows),
-    ]
-    return layers + loss + layers
+    layers = [activations] * len(blocks(shape.stages, stage))
+    passes = {FORWARD: [activations] * (stage == 0) + layers, BACKWARD: layers}
+    if stage == shape.stages - 1:
+        passes[FORWARD] += [
+            CollectiveCall(step, "tp", "all_reduce_max", "float32", rows),
+            CollectiveCall(step, "tp", "all_reduce", "float32", 2 * rows),
+        ]
+        passes[BACKWARD] = [activations, *layers]
+    calls: list[CollectiveCall] = []
+    for move in moves(shape, place):
+        if move not in passes:
+            first, second = sorted((place, beside(shape, place, move)))
+            size = rows * WIDTH
+            calls.append(CollectiveCall(step, "pair", move, "float32", size, (first, second)))
+        elif shape.tp > 1:
+            calls += passes[move]
+    return [*calls, *[CollectiveCall(step, "pp", "broadcast", "float32", 4)] * (shape.stages > 1)]
 
 
-def _sum_calls(shape: CellShape, step: int) -> list[CollectiveCall]:
+def _sum_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
     """The sum of the gradients of all replicas."""
     if shape.dp == 1:
         return []
-    size = 4 * sum(parameter.elements for parameter in parameters(shape.tp))
+    held = parameters(shape.tp, shape.stages, shape.stage_of(place))
+    size = 4 * sum(parameter.elements for parameter in held)
     slots = shape.tp if shape.dp_in_world else 1
     return [CollectiveCall(step, shape.sums_in, "all_reduce", "float32", slots * size)]
 

@@ -71,7 +71,7 @@ def test_a_stage_that_sends_wrong_data_to_its_neighbours_is_named(field: Field, 
     assert_green(lab, found, done.stdout, then)
     done = lab.doctor(*args, "--json", str(report))
     assert (done.returncode, json.loads(report.read_bytes())["smoke"]["layout"]["pp"]) == (0, 3), done.stdout
-    assert "with the groups of pp 3" in " ".join(done.stdout.split())
+    assert "pp 3 × dp 1 × tp 1, 1F1B with 8 micro-batches" in " ".join(done.stdout.split())
 
 
 @pytest.mark.long

@@ -37,7 +37,7 @@ def disturbed(ranks: list[RankOutput]) -> list[int]:
 
 def off_schedule(rank: RankOutput, shape: CellShape = SHAPE) -> tuple[ScheduledCall, ScheduledCall] | None:
     """The first collective that is not on the schedule, and the scheduled one."""
-    expected = numbered({"join": join_calls(shape), "train": train_calls(shape)})
+    expected = numbered({"join": join_calls(shape, rank.place), "train": train_calls(shape, rank.place)})
     for number, entered in enumerate(rank.entries):
         if entered != expected[number]:
             return entered, expected[number]

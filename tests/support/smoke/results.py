@@ -152,14 +152,14 @@ def batch_at(shape: CellShape, step: int, place: int) -> BatchHashes:
 
 
 def step_at(shape: CellShape, step: int, place: int) -> TrainStep:
-    dp, tp = shape.dp_of(place), shape.tp_of(place)
+    dp, part = shape.dp_of(place), shape.part_of(place)
     return TrainStep(
         step,
         loss=loss_at(shape, step, dp),
         finite=True,
-        params=mark("params", shape.seed, step, tp),
-        own=projection(shape, step, dp, tp),
-        reduced=math.fsum(projection(shape, step, each, tp)[0] for each in range(shape.dp)),
+        params=mark("params", shape.seed, step, part),
+        own=projection(shape, step, dp, part),
+        reduced=math.fsum(projection(shape, step, each, part)[0] for each in range(shape.dp)),
         cpu=0.010 * noise(shape, "cpu", step, place),
         compute=0.0105 * noise(shape, "cpu", step, place),
         wait=0.002,
@@ -171,8 +171,8 @@ def loss_at(shape: CellShape, step: int, dp: int) -> float:
     return (FLOOR + 3.9 * math.exp(-step / 8)) * noise(shape, "loss", step, dp)
 
 
-def projection(shape: CellShape, step: int, dp: int, tp: int) -> tuple[float, float]:
-    return 0.5 * noise(shape, "projection", step, dp, tp) - 0.3, 12.0
+def projection(shape: CellShape, step: int, dp: int, part: int) -> tuple[float, float]:
+    return 0.5 * noise(shape, "projection", step, dp, part) - 0.3, 12.0
 
 
 def noise(shape: CellShape, *what: object) -> float:
@@ -182,8 +182,8 @@ def noise(shape: CellShape, *what: object) -> float:
 
 
 def audit_at(shape: CellShape, step: int, place: int) -> Audit:
-    dp, tp = shape.dp_of(place), shape.tp_of(place)
-    votes = tuple(mark("gradient", shape.seed, step, batch, tp) for batch in replicas_again(shape, dp))
+    dp, part = shape.dp_of(place), shape.part_of(place)
+    votes = tuple(mark("gradient", shape.seed, step, batch, part) for batch in replicas_again(shape, dp))
     return Audit(step, votes[0], votes)
 
 

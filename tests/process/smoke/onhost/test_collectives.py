@@ -34,7 +34,7 @@ def test_real_ranks_do_what_the_plan_says_and_find_nothing_wrong(shape: CellShap
     assert len(ranks) == shape.world
     for place, marks in enumerate(ranks):
         calls = {
-            "join": join_calls(shape),
+            "join": join_calls(shape, place),
             "collectives": collective_calls(shape, place),
             "bandwidth": bandwidth_calls(shape, place),
         }

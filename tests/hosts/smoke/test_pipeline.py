@@ -1,0 +1,58 @@
+"""`doctor smoke` in the stages of a pipeline, on real hosts: each host has one stage of two replicas."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.lab import Lab
+
+CUT = ("--ranks-per-host", "4", "--plan", "pp=2,dp=2,tp=2")
+
+
+@pytest.mark.main
+def test_a_stage_that_gets_stuck_is_named_and_healthy_stages_are_silent(lab: Lab, tmp_path: Path) -> None:
+    report = tmp_path / "report.json"
+    args = ("smoke", "node[1-2]", "--python", sys.executable, *CUT, "--json", str(report))
+    done = lab.doctor(*args, "--inject", "stuck@5:12")
+    found = json.loads(report.read_bytes())
+    (finding,) = [each for each in found["findings"] if each["status"] != "unknown"]
+    named = (finding["check"], finding["rank"], finding["host"], finding["subject"])
+    assert (done.returncode, *named) == (1, "smoke-hang", 5, "node2", "rank 5"), done.stdout
+    assert "wait for it" in finding["summary"]
+    done = lab.doctor(*args)
+    found = json.loads(report.read_bytes())
+    assert (done.returncode, found["findings"]) == (0, []), done.stdout
+    layout = {"dp": 2, "tp": 2, "cells": 1, "pp": 2, "cp": 1, "ep": 1, "micro": 4}
+    assert (found["verdict"], found["smoke"]["layout"]) == ("healthy", layout)
+    assert "pp 2 × dp 2 × tp 2, 1F1B with 4 micro-batches" in " ".join(done.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "rank"),
+    [
+        ("exit@6:3", "smoke-crash", 6),
+        ("stop@1:3", "smoke-hang", 1),
+        ("skip@4:3", "smoke-mismatch", 4),
+        *(
+            pytest.param(*each, marks=pytest.mark.long)
+            for each in (
+                ("kill@2:3", "smoke-crash", 2),
+                ("shape@1:3", "smoke-mismatch", 1),
+                ("nan@6:3", "smoke-loss-nan", 6),
+                ("grad-bit@3:3", "smoke-corruption", 3),
+                ("mask@5:3", "smoke-mask-divergence", 5),
+            )
+        ),
+    ],
+)
+def test_a_fault_of_one_rank_of_a_stage_is_its_own(
+    lab: Lab, tmp_path: Path, fault: str, check: str, rank: int
+) -> None:
+    report = tmp_path / "report.json"
+    args = ("smoke", "node[1-2]", "--python", sys.executable, *CUT, "--json", str(report))
+    done = lab.doctor(*args, "--inject", fault)
+    found = json.loads(report.read_bytes())
+    named = [(each["check"], each["rank"]) for each in found["findings"] if each["status"] != "unknown"]
+    assert (done.returncode, named) == (1, [(check, rank)]), done.stdout

@@ -74,6 +74,8 @@ class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
     """Group -> collectives entered since the run began. Empty in recordings of earlier versions."""
     queued: Seconds = 0.0
     """For how long in the whole step it could have run, but others had its processor; 0 if unknown."""
+    idle: Seconds = 0.0
+    """For how long it waited for other stages of the pipeline."""
 
 
 class GradientBits(msgspec.Struct, frozen=True, tag="bits", tag_field="ev"):

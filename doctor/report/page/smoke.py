@@ -138,6 +138,17 @@ class RunNumbers:
         return len(plan.seats) / plan.parts * SEQUENCES * LENGTH / self.step_seconds
 
     @property
+    def idle(self) -> str:
+        """How much of the time stages waited for each other, and how much 1F1B needs; "" without stages."""
+        layout, steps = self.run.plan.layout, [step for seen in self.run.result.ranks for step in seen.steps]
+        micro, spent = layout.get("micro"), sum(step.compute + step.wait for step in steps)
+        if not micro or not spent:
+            return ""
+        least = 1 - micro / (micro + layout.get("pp", 1) - 1)
+        said = f"{100 * sum(step.idle for step in steps) / spent:.0f} % of the time"
+        return f"stages waited for each other {said} (1F1B alone: {100 * least:.0f} %)"
+
+    @property
     def ranks(self) -> str:
         """ "8 ranks" """
         number = len(self.run.plan.seats)

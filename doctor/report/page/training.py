@@ -66,7 +66,7 @@ def _lines(seen: smoke.RunNumbers, report: Report, on: Medium) -> Iterator[Line]
     yield Words(f"{_who(seen)}:"), *_course(seen)
     yield tuple(_phases(seen))
     speed = () if seen.tokens is None else (Words(f"{smoke.number_text(seen.tokens)} tokens a second"),)
-    yield _listed([*speed, *_speeds(seen), *_judged(report)], ";")
+    yield _listed([*speed, Words(seen.idle), *_speeds(seen), *_judged(report)], ";")
     if on is not Medium.BRIEF:
         told = [Words(f"{name} {version}"[:LONGEST]) for name, version in seen.versions.items()]
         peak = max((host.peak_memory for host in seen.run.result.hosts), default=0)

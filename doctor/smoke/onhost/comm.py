@@ -32,8 +32,8 @@ def join(comm: Comm) -> None:
 class Comm:
     """The collectives of one rank. In a group of one member they do nothing and leave no mark.
 
-    `wait` is the time spent inside them so far. Roots and sources are indexes in their group, peers are
-    places in the cell.
+    `wait` is the time spent inside them so far, `idle` that for other stages. Roots and sources are indexes
+    in their group, peers are places in the cell.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Comm:
         self.framework = framework
         self.groups = groups
         self.say = say
-        self.wait = 0.0
+        self.wait = self.idle = 0.0
         self.seq: dict[str, int] = {}
 
     def ones(self, elements: int) -> Any:
@@ -123,6 +123,8 @@ class Comm:
         began = time.perf_counter()
         result = do()
         self.framework.synchronise()
-        self.wait += time.perf_counter() - began
+        spent = time.perf_counter() - began
+        self.wait += spent
+        self.idle += spent if group in ("pair", "pp") else 0.0
         self.page.leave()
         return result

@@ -33,7 +33,7 @@ class FaultyRank:
         self.step = step or 0
         self.early = step is None
         """Whether no step was given."""
-        self.group = comm.shape.sums_in if comm.shape.dp > 1 else "tp"
+        self.group = comm.shape.sums_in if comm.shape.dp > 1 else "tp" if comm.shape.tp > 1 else "embedding"
         """The group whose all-reduce is changed by faults in the training's collectives."""
 
     def at_step(self, do: Callable[[], Any]) -> None:

@@ -66,6 +66,7 @@ class Trainer:
             hashes: dict[str, Any] = {name: self.fingerprint(x) for name, x in sample._asdict().items()}
             self.comm.say({"ev": "batch", "step": step, **hashes, "streams": streams})
         began, burnt, waited = time.perf_counter(), self.framework.burnt(), self.comm.wait
+        idle = self.comm.idle
         loss = self.gradient(sample)
         self.framework.synchronise()
         cpu = self.framework.burnt() - burnt
@@ -73,7 +74,7 @@ class Trainer:
         own = self._projection()
         used = self.fingerprint(self.model.grad) if audited(self.shape, step) else ""
         self.reduce()
-        wait = self.comm.wait - waited
+        wait, idle = self.comm.wait - waited, self.comm.idle - idle
         reduced = self._projection()[0]
         if used:
             self._audit(step, used, own)
@@ -91,6 +92,7 @@ class Trainer:
                 "cpu": cpu if self.framework.on_cpu else compute,
                 "compute": compute,
                 "wait": wait,
+                "idle": idle,
                 "entered": dict(self.comm.seq),
                 "queued": max(0.0, self._queued() - queued),
             }

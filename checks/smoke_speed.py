@@ -48,7 +48,7 @@ def smoke_straggler(seen: SmokeRounds) -> Iterator[Problem]:
     What to do: compare clocks, temperatures and power limits of the named device with its neighbours', the
     governor and the binding of its rank. Run the host alone to see whether it stays slow.
     """
-    at_least(seen, "smoke-straggler", "train", ranks=4, steps=STEPS)
+    at_least(seen, "smoke-straggler", "train", ranks=4, stage=4, steps=STEPS)
     even(seen)
     yield from accused(seen, "smoke-straggler", "train")
 

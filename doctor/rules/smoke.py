@@ -56,6 +56,10 @@ _SIZES: Mapping[str, tuple[Callable[[SmokePlan], int], str]] = {
         lambda plan: len(plan.seats),
         "it compares {} ranks or more, and {} rank{} took part in the smoke run",
     ),
+    "stage": (
+        lambda plan: len(plan.seats) * plan.tp // plan.parts,
+        "it compares {} ranks of one stage or more, and a stage has {}",
+    ),
     "replicas": (
         lambda plan: max(len(cell) // plan.parts for cell in plan.cells),
         "it compares {} replicas of the model or more, and there was {}",

@@ -94,6 +94,9 @@ class SmokePlan:
     def seat(self, rank: int) -> SmokeSeat:
         return self.seats[rank]
 
+    def stage_of(self, rank: int) -> int:
+        return self.shape(self.seat(rank).cell).stage_of(self.seat(rank).place)
+
     def on(self, host: str) -> tuple[SmokeSeat, ...]:
         return tuple(seat for seat in self.seats if seat.host == host)
 

@@ -4,12 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from doctor.job.framework import FRAMEWORKS
-from doctor.smoke.judge.deviation import off_schedule
+from doctor.smoke.judge.deviation import entries_of, off_schedule
 from doctor.smoke.limits import SmokePatience, stall_limit
 from doctor.smoke.live import LiveHost, LiveRank
 from doctor.smoke.messages import Pages
 from doctor.smoke.onhost.page import PHASES
-from doctor.smoke.onhost.schedule import schedule
 from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import EndKind, Hiccup, SmokePlan
 
@@ -38,8 +37,8 @@ class Watch:
         self.hosts = {host: LiveHost(host, ready_at=began) for host in plan.hosts}
         self.ranks = [LiveRank(seat) for seat in plan.seats]
         self.shapes = [plan.shape(cell) for cell in range(len(plan.cells))]
-        self.schedules: dict[int, list[ScheduledCall]] = {
-            seat.rank: schedule(self.shapes[seat.cell], seat.place) for seat in plan.seats
+        self.schedules: dict[int, Sequence[ScheduledCall]] = {
+            seat.rank: entries_of(self.shapes[seat.cell], seat.place) for seat in plan.seats
         }
         self.hiccups: list[Hiccup] = []
         self.stopped_since: dict[int, float] = {}

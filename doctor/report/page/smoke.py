@@ -314,7 +314,10 @@ def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
         ]
         if last:
             losses[rank] = fmean(last)
-    usual = median(computes.values()) if computes else 0.0
+    stages = {rank: run.plan.stage_of(rank) for rank in computes}
+    usual = {
+        each: median(computes[rank] for rank in told if stages[rank] == each) for each in stages.values()
+    }
     mean = fmean(losses.values()) if losses else 0.0
     named = _first_checks(run)
     return tuple(
@@ -322,7 +325,7 @@ def rank_paces(run: JudgedRun) -> tuple[RankPace, ...]:
             rank,
             run.plan.seat(rank).host,
             step=computes[rank] + (wait := median(step.wait for step in seen.steps)),
-            late=computes[rank] - usual,
+            late=computes[rank] - usual[stages[rank]],
             wait=wait,
             loss=losses.get(rank),
             loss_share=losses.get(rank, mean) / mean if mean else 1.0,

@@ -30,8 +30,13 @@ class PageDeviation:
     due: ScheduledCall | None
 
 
-@lru_cache(maxsize=1024)
 def entries_of(shape: CellShape, place: int) -> tuple[ScheduledCall, ...]:
+    """All collectives of one rank. Cells of one form share them: there are many in a large run."""
+    return _entries(shape._replace(seed=0), place)
+
+
+@lru_cache(maxsize=1024)
+def _entries(shape: CellShape, place: int) -> tuple[ScheduledCall, ...]:
     return tuple(schedule(shape, place))
 
 

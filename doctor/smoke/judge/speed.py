@@ -117,17 +117,12 @@ class _Pace(NamedTuple):
 
 
 def _paces_by_product(result: SmokeResult) -> Iterator[tuple[dict[int, float], dict[int, _Pace]]]:
-    """For ranks on devices of one kind with the same work (stages of a pipeline have their own):
-    the median seconds that each computes at a step, and its pace.
-    """
+    """For ranks of one stage on devices of one kind: the seconds that each computes a step, and its pace."""
     products: dict[object, dict[int, dict[int, float]]] = defaultdict(dict)
-    shapes = [result.plan.shape(cell) for cell in range(len(result.plan.cells))]
     for seen in result.ranks:
         burnt = {n: step.cpu for n, step in _later_steps(result, seen.rank).items() if step.cpu > 0}
         if len(burnt) >= LEAST_STEPS:
-            seat = result.plan.seat(seen.rank)
-            stage = shapes[seat.cell].stage_of(seat.place)
-            products[arithmetic(seen.started), stage][seen.rank] = burnt
+            products[arithmetic(seen.started), result.plan.stage_of(seen.rank)][seen.rank] = burnt
     for burnt_by in products.values():
         if len(burnt_by) >= LEAST_RANKS:
             slower = _allowed(result, burnt_by)

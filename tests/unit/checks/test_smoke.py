@@ -435,3 +435,13 @@ def test_what_a_host_calls_its_interpreter_is_typed_only_if_it_looks_like_one(sa
         seen = replace(whole, hosts=tuple(replace(host, python=path) for host in whole.hosts))
         assert problem(charge("smoke-hang", 0), seen).values["python"] == (typed or path)
         assert problem(charge("smoke-hang"), seen).values["python"] == (typed or path)
+
+
+def test_ranks_of_different_stages_are_not_compared() -> None:
+    layout = {"pp": 2, "cp": 1, "ep": 1, "micro": 4}
+    few = replace(plan_of(hosts=2, each=2), layout=layout)
+    reasons = {r.check: r.reason for r in judged(JudgedRun(healthy(few), ()), names=NAMES[:2]) if r.reason}
+    assert reasons["smoke-straggler"] == "it compares 4 ranks of one stage or more, and a stage has 2"
+    enough = replace(plan_of(hosts=2, each=4), layout=layout)
+    results = judged(JudgedRun(healthy(enough), ()), names=NAMES[:2])
+    assert of(results, "smoke-straggler") == [("n1n2", "pass")]

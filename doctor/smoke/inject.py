@@ -18,8 +18,8 @@ _FORM = re.compile(r"([A-Za-z-]{1,40})@(\d{1,7})(?::(\d{1,7}))?", re.ASCII)
 class InjectionKind:
     """One kind of fault. `check` must find it: at the injected rank, at that rank's replica or at all ranks
     together (`reach`). `first` is the default step: the first one, or that after a third of all. With
-    fewer than `ranks` ranks, `replicas` replicas or `steps` steps it would change nothing, or nothing that
-    sets the rank apart from the others.
+    fewer than `ranks` ranks, `stage` of them in a stage, `replicas` replicas or `steps` steps it would change
+    nothing, or nothing that sets the rank apart from the others.
     """
 
     title: str
@@ -28,6 +28,7 @@ class InjectionKind:
     takes_step: bool = True
     phase: Phase = "train"
     ranks: int = 1
+    stage: int = 1
     replicas: int = 1
     steps: int = 1
     reach: Literal["rank", "replica", "everybody"] = "rank"
@@ -46,8 +47,10 @@ KINDS = {
 }
 
 
-def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = None) -> Injection:
-    """The injection that `--inject` asks for; `replicas` is their number in each cell, if known."""
+def parse_injection(
+    text: str, ranks: int, steps: int, replicas: int | None = None, stage: int | None = None
+) -> Injection:
+    """The injection that `--inject` asks for; if known, the replicas of each cell, the ranks of a stage."""
     shown = f"--inject {text[:60]!r}"
     match = _FORM.fullmatch(text.strip())
     if match is None:
@@ -59,7 +62,7 @@ def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = No
         raise UsageError(f"{shown}: there is no fault {name!r}", near or f"faults: {', '.join(KINDS)}")
     if rank >= ranks:
         raise UsageError(f"{shown}: there is no rank {rank}", f"ranks of this run: 0 to {ranks - 1}")
-    if missing := _missing(kind, ranks, replicas, steps):
+    if missing := _missing(kind, ranks, stage, replicas, steps):
         raise UsageError(f"{shown} would change nothing visible", f"it needs {missing}; this run has fewer")
     if match[3] is None:
         return Injection(name, rank, kind.first_step(steps))
@@ -70,10 +73,12 @@ def parse_injection(text: str, ranks: int, steps: int, replicas: int | None = No
     return Injection(name, rank, int(match[3]))
 
 
-def _missing(kind: InjectionKind, ranks: int, replicas: int | None, steps: int) -> str:
+def _missing(kind: InjectionKind, ranks: int, stage: int | None, replicas: int | None, steps: int) -> str:
     """What the fault needs and the run lacks; "" if nothing."""
     if ranks < kind.ranks:
         return f"{kind.ranks} ranks"
+    if stage is not None and stage < kind.stage:
+        return f"{kind.stage} ranks of one stage"
     if replicas is not None and replicas < kind.replicas:
         return f"{kind.replicas} data-parallel replicas"
     return f"{kind.steps} steps" if steps < kind.steps else ""

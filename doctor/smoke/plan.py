@@ -107,8 +107,8 @@ def plan_smoke(
         layout=_of_job(layout, tp, cells, framework),
     )
     replicas = min(len(cell) // plan.parts for cell in cells)
-    injected = tuple(parse_injection(text, len(seats), wishes.steps, replicas) for text in wishes.inject)
-    plan = replace(plan, injected=injected)
+    sizes = len(seats), wishes.steps, replicas, len(seats) * tp // plan.parts
+    plan = replace(plan, injected=tuple(parse_injection(text, *sizes) for text in wishes.inject))
     return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
 
 

@@ -60,6 +60,15 @@ def test_the_layout_of_the_job(
         assert shape.world % (shape.tp * shape.cp * shape.pp) == 0
 
 
+def test_a_slow_rank_shows_only_among_several_of_its_stage() -> None:
+    layout, slow = SourcedValue(read_layout(["pp=2,tp=2"]), "--plan"), SmokeWishes(inject=("slow@1",))
+    few, enough = hosts(2, 2), hosts(2, 4)
+    with pytest.raises(UsageError) as refused:
+        plan_smoke(replace(job(few), layout=layout), list(few), slow)
+    assert refused.value.hint == "it needs 4 ranks of one stage; this run has fewer"
+    assert plan_smoke(replace(job(enough), layout=layout), list(enough), slow).injected[0].rank == 1
+
+
 @cases
 def test_the_cells(number: int, each: int, cells: list[int]) -> None:
     ranks = hosts(number, each)

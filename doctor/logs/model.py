@@ -126,9 +126,9 @@ class Symptom:
     remedy: tuple[str, ...] = ()
     """Commands to type; sentences of advice begin with #."""
     needs: str = ""
-    """`repeated`, `last`, `end`, `no-step`, `effect` or `differs`: healthy logs have it too, so it counts
-    only if it is repeated, is near the end, is in the last few lines, is near the end and no step came after
-    it, if the logs hold a symptom that it explains, or if its line gives a value and another rank's does not.
+    """`repeated`, `last`, `end`, `no-step`, `unfinished`, `effect` or `differs`: healthy logs have it too, so
+    it counts only if it is repeated, near the end, in the last few lines, near it with no step after it, near
+    it with no word before it that the training is over, explains another, or has a value that ranks lack.
     """
     unseen: str = ""
     """What its checks do not cover, so that they may pass while it lasts: "the folder that it wrote to"."""

@@ -8,11 +8,11 @@ from doctor.text.nodeset import fold
 
 PLACES = (
     *("host", "hosts", "address", "port", "pid", "file", "library", "module", "device", "pci"),
-    *("interface", "adapter", "disk", "server", "which"),
+    *("interface", "adapter", "disk", "server", "which", "jobid", "pod"),
 )
 """What may stand in braces: a group of the symptom's expressions, or the hosts that it is about."""
 _PLACE = re.compile(rf"(?<!\$)\{{({'|'.join(PLACES)})\}}")
-_OF = ("", "guilty_", "peer_", "other_", "which_")
+_OF = ("", "guilty_", "peer_", "other_", "which_", "which_other_")
 
 
 def filled(line: str, taken: Mapping[str, str], hosts: Sequence[str] = ()) -> str:

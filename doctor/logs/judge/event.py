@@ -148,7 +148,10 @@ def _counts(sighting: Sighting, file: LogFile) -> bool:
         return True
     if needs == "end":
         return file.lines - last.number < LAST_WORDS
-    near = file.lines - last.number <= (NEAR_END if needs in ("last", "no-step") else LAST_WORDS)
+    made = max((step.number for step in file.progress), default=0)
+    if needs == "unfinished" and any(made < over.number < last.number for over in file.over):
+        return False
+    near = file.lines - last.number <= (LAST_WORDS if needs == "repeated" else NEAR_END)
     if needs == "no-step" or file.last_at is None or last.at is None:
         return near
     return near and file.last_at - last.at <= LATE

@@ -26,7 +26,7 @@ _LISTS = (
     "not",
 )
 FIELDS = (*_TEXTS, "any", *_LISTS)
-NEEDS = ("repeated", "last", "end", "no-step", "effect", "differs")
+NEEDS = ("repeated", "last", "end", "no-step", "effect", "differs", "unfinished")
 
 ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _FORMS = {form.value: form for form in Form}
@@ -185,13 +185,12 @@ class _EntryReader:
         return value
 
     def forms(self) -> frozenset[Form]:
-        known = _FORMS
         for value in self.texts("from"):
-            if value not in known:
-                near = suggest(value, known) or f"it is one of {', '.join(known)}"
+            if value not in _FORMS:
+                near = suggest(value, _FORMS) or f"it is one of {', '.join(_FORMS)}"
                 line = next(line for line, text in _values(self.given["from"]) if text == value)
                 self.wrong(Scalar(line, value), f"no form is called {shown(value)}; {near}")
-        return frozenset(known[value] for value in self.texts("from") if value in known)
+        return frozenset(_FORMS[value] for value in self.texts("from") if value in _FORMS)
 
     def patterns(self) -> tuple[tuple[str, ...], ...]:
         node = self.given.get("any")

@@ -39,7 +39,7 @@ _GENERAL_WORDS = """
 GENERAL = frozenset(_GENERAL_WORDS.split())
 """Words that mean nothing by themselves, however many of them are in a pattern."""
 _NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
-_WORD = re.compile(r"[^\W\d_]+|[0-9]+")
+_WORD, _SPECIFIC = re.compile(r"[^\W\d_]+|[0-9]+"), re.compile(r"::|(?: {3}|\|)\d{1,3}:|^0/\d $")
 
 
 def mistakes_of(
@@ -84,12 +84,10 @@ def _names(symptom: Symptom, ids: dict[str, SymptomEntry], checks: set[str] | No
 def general(literals: Iterable[str]) -> bool:
     """Whether a pattern would match unrelated lines."""
     texts = list(literals)
-    if max(map(len, texts), default=0) < LEAST:
-        return True
-    if not any(_NAMED.search(text) for text in texts):
+    if max(map(len, texts), default=0) < LEAST or not any(map(_NAMED.search, texts)):
         return True  # a number may be a step, a pid or a loss
     words = [word.casefold() for text in texts for word in _WORD.findall(text)]
-    return all(word in GENERAL for word in words) and not any("::" in text for text in texts)
+    return all(word in GENERAL for word in words) and not any(_SPECIFIC.search(text) for text in texts)
 
 
 def _patterns(symptom: Symptom) -> _Found:

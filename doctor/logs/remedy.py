@@ -8,7 +8,7 @@ from doctor.text.nodeset import fold
 
 PLACES = (
     *("host", "hosts", "address", "port", "pid", "file", "library", "module", "device", "pci"),
-    *("interface", "adapter", "disk", "server", "which", "jobid", "pod"),
+    *("interface", "adapter", "disk", "server", "which", "jobid", "pod", "name"),
 )
 """What may stand in braces: a group of the symptom's expressions, or the hosts that it is about."""
 _PLACE = re.compile(rf"(?<!\$)\{{({'|'.join(PLACES)})\}}")

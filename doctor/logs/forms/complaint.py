@@ -27,8 +27,9 @@ _ADVICE = re.compile(
     r"|not recommended|already (?:been )?registered|Unable to register cu\w{3,6} factory|CUDA_ERROR_NO_DEVICE"
     r"|could not find cuda drivers|TF-TRT Warning"
     r"|cuda_executor\.cc:\d{1,5}\] failed call to cuInit: UNKNOWN ERROR \(303\)"
+    r"|\d/\d{1,12} \[[^\]]{0,80}(?:it/s|s/it)[^\]]{0,200}\]\s{0,9}$"
 )
-"""Some programs write ERROR or WARN although nothing went wrong, for example at the end of a data queue."""
+"""Some programs and clouds write ERROR or WARN although nothing went wrong, such as in front of a bar."""
 GLOG = re.compile(
     rb"[EF](?:0\d|1[0-2])[0-3]\d \d\d:\d\d:\d\d|\d: [EF] [\w./+-]{1,250}\.[a-z]{1,3}:\d{1,6}\] "
 )

@@ -84,6 +84,8 @@ def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
         facts.level = of_record if facts.record else facts.level
         return facts
     _logged(text, facts, clock)
+    if facts.headed:
+        _tagged(text, facts, facts.start)
     level = _LEVEL.search(text, max(0, facts.start - 1), facts.start + _AHEAD)
     if level:
         facts.level = level_of(level[1])
@@ -93,7 +95,7 @@ def said_of(text: str, layout: PrefixLayout, clock: Clock) -> LineFacts:
 
 
 def _tagged(text: str, facts: LineFacts, at: int) -> None:
-    """The tag of a rank behind the level of a logger."""
+    """The tag of a rank behind the time or the level of a logger."""
     tag = _TAG.match(text, at) or _TAG.match(text, at + 1)
     if tag and facts.rank is None:
         facts.rank, facts.start = int(tag["rank"]), tag.end()

@@ -63,7 +63,8 @@ def _host(parts: tuple[str, ...]) -> str | None:
         if (_HOST.match(part.lower()) and not _RANK.search(part)) or _ADDRESS.match(part):
             return part
     stem = parts[-1].partition(".")[0]
-    if _HOST.match(stem.lower()) and not stem.lower().startswith("worker"):
+    numbered = all(re.search(r"\d", word) for word in stem.split("-")[1:])  # `n1-oom.log` names what happened
+    if numbered and _HOST.match(stem.lower()) and not stem.lower().startswith("worker"):
         return stem
     token = _TOKEN.search(parts[-1])
     return token[1] if token else None

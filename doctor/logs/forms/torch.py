@@ -46,7 +46,7 @@ _TRACEBACK = late(r"Traceback \(most recent call last\)|  File \"[^\"]{1,500}\",
 _EXCEPTION = late(
     r" ?(?:[A-Za-z_]\w{0,60}\.){0,10}[A-Z]\w{0,60}"
     r"(?:Error|Exception|Interrupt|Exit|Iteration|Failure|Timeout)(?:\(\w{1,60}\))?(?::|$| \()"
-    r"|Exception(?:: |$)"
+    r"|Exception(?:: |:?$)"
     r"|(?:[A-Za-z_]\w{0,60}\.){1,10}[A-Z]\w{0,60}: "
 )
 _RAS = late(

@@ -118,7 +118,7 @@ def _names(hosts: Iterable[str | None]) -> tuple[str, ...]:
 
 
 def _outcome(case: LogCase, charges: Sequence[LogCause]) -> LogOutcome:
-    if any(_is_cause(each) for each in charges):
+    if any(each.because is None and (each.role in _CAUSES or each.checks) for each in charges):
         return LogOutcome.NAMED
     files = case.logs.files
     if charges or case.odd or case.logs.missed or fell_silent(case.logs.curves):
@@ -127,10 +127,6 @@ def _outcome(case: LogCase, charges: Sequence[LogCause]) -> LogOutcome:
         any(each.problem for each in files) and not case.events
     )
     return LogOutcome.UNKNOWN if unread else LogOutcome.CLEAN
-
-
-def _is_cause(charge: LogCause) -> bool:
-    return charge.because is None and (charge.role in _CAUSES or bool(charge.checks))
 
 
 def _charges(case: LogCase, blames: Sequence[LogBlame], curves: Sequence[LogCause]) -> list[LogCause]:

@@ -30,7 +30,8 @@ def accused(case: LogCase) -> LogBlame | None:
         if event.overcome:
             continue
         for party in event.who:
-            if not _gave_up(case, party, event):
+            waits = (each for each in case.of(SuspectKind.WAITS) if party.rank in each.ranks)
+            if not any(explains(each, event) for each in waits):  # it ended itself
                 by[key(party, event.line.file)].append((party, event))
     if not by:
         return None
@@ -67,11 +68,6 @@ def _all_fell_silent(case: LogCase) -> bool:
     """Whether the logs of several ranks were read, and none of them complains."""
     loud = {party.rank for party, line in case.odd if raised(line)} | {*case.left_alone}
     return len(case.logged) > 1 and not loud and case.logged <= {*case.silent()}
-
-
-def _gave_up(case: LogCase, party: Party, event: Event) -> bool:
-    """Whether it is missed because it ended itself when it had waited in vain for another rank."""
-    return any(party.rank in each.ranks and explains(each, event) for each in case.of(SuspectKind.WAITS))
 
 
 def _one_list(events: list[Event]) -> bool:

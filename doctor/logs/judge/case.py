@@ -111,10 +111,9 @@ class LogCase:
     @property
     def missing(self) -> tuple[int, ...]:
         """Ranks of the job from which nothing was read."""
-        if self.world is not None and self.world <= 1_000_000:
-            return tuple(rank for rank in range(self.world) if rank not in self.covered)
-        top = max(self.covered, default=-1)
-        return tuple(r for r in range(top + 1) if r not in self.covered) if top < 100_000 else ()
+        known = self.world is not None and self.world <= 1_000_000
+        number = self.world if known and self.world else max(self.covered, default=-1) + 1
+        return tuple(r for r in range(number) if r not in self.covered) if known or number <= 100_000 else ()
 
     def before(self, one: Event, other: Event) -> bool:
         return self.clocks.before(one.line, other.line)

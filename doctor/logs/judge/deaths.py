@@ -4,7 +4,7 @@ An end that only follows from another is left out: an exit code after a lost con
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from doctor.logs.judge.case import INTERRUPTED, LogCase
 from doctor.logs.judge.event import Event
@@ -102,6 +102,9 @@ def _follows(case: LogCase, event: Event) -> bool:
         return False
     if event.keys & case.stopped and signal_of(event.sighting) in (9, None):
         return True
+    crashed = (each for each in case.of(SuspectKind.DIED) if each.line.form is Form.MPI and not _by_mpi(each))
+    if _by_mpi(event) and any(crashed):  # its reports are in no order of time
+        return True
     if event.line.form is Form.SLURM:
         if any(_slurm_was_ending(each, event) for each in case.events):
             return True
@@ -114,6 +117,11 @@ def _follows(case: LogCase, event: Event) -> bool:
     return (
         event.kind is SuspectKind.LEFT and bool(waits) and not any(case.before(event, each) for each in waits)
     )
+
+
+def _by_mpi(event: Event) -> bool:
+    """Whether mpiexec reports SIGKILL, with which it also ends the others of a job after one rank ended."""
+    return event.line.form is Form.MPI and event.kind is SuspectKind.DIED and signal_of(event.sighting) == 9
 
 
 def _ended_by_others(case: LogCase) -> frozenset[int]:
@@ -161,7 +169,8 @@ def add_exceptions(case: LogCase, deaths: list[Suspect], others: Sequence[Suspec
 
 def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
     """Joins ranks of one of torchrun's tables: the one that failed first stands for all whose logs do not say
-    why they ended. If its entry is cut off, those with the same exit code count as one suspect.
+    why they ended. If its entry is cut off, those with the same exit code count as one suspect; so do
+    those that mpiexec saw killed on one host.
     """
     first = {
         _table(case, case.first_failures[r], each): each
@@ -170,8 +179,9 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
     }
     found: dict[object, Suspect] = {}
     for each in deaths:
-        entry = next((event for event in each.events if _ENTRY.match(event.line.text)), None)
-        if each in first.values() or each.hard or each.exceptions or entry is None:
+        killed = all(map(_by_mpi, each.events))
+        entry = next((event for event in each.events if killed or _ENTRY.match(event.line.text)), None)
+        if each in first.values() or (each.hard and not killed) or each.exceptions or entry is None:
             found[id(each)] = each
             continue
         table = _table(case, entry.line, each)
@@ -192,6 +202,12 @@ def _table(case: LogCase, line: LogLine, death: Suspect) -> object:
     firsts = [each.number for each in case.first_failures.values() if each.file == line.file]
     below = [each for each in firsts if each >= line.number]
     return line.file, death.one.host, min(below) if below else max(firsts, default=0)
+
+
+def own_errors(case: LogCase, ranks: Collection[int | None]) -> dict[int, LogLine]:
+    """The last error that each of these ranks logged, if it made no step after it."""
+    own = [(each.rank, line) for each, line in case.odd if each.rank in ranks and line.form is Form.PLAIN]
+    return {rank: line for rank, line in own if rank is not None and line.level in ("ERROR", "FATAL")}
 
 
 def raised(line: LogLine) -> str | None:

@@ -100,7 +100,8 @@ def event_of(
             for each in about
         )
         if not about and kind is not SuspectKind.NAMES:
-            launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None and not _own_signal(line)
+            itself = line.form is Form.MPI and "Signal: " in line.text  # the crash handler of Open MPI
+            launcher = line.form in (Form.MPI, Form.SLURM) and by.rank is None and not itself
             about = (by,) if key(by)[0] != "file" and not launcher else ()
     else:
         if kind in (SuspectKind.LINK, SuspectKind.WAITS, SuspectKind.CLOSED) and not peers:
@@ -117,11 +118,6 @@ def event_of(
         about = tuple(places.settled(each, file) for each in named_ranks) if several else (by,)
     about = guilty or about
     return Event(sighting, kind, by, about, peers)
-
-
-def _own_signal(line: LogLine) -> bool:
-    """Whether a process itself reports its signal, as the crash handler of Open MPI does."""
-    return line.form is Form.MPI and "Signal: " in line.text
 
 
 def _not_ready(taken: Mapping[str, str], file: LogFile) -> Iterable[Party]:

@@ -26,7 +26,8 @@ _COMMAND = re.compile(r"[\w.]{0,40}CalledProcessError: Command (?!.{0,80}(?:run|
 """A command that failed and does not start ranks."""
 _OF_OTHERS = re.compile(
     r"^[\w.]{0,200}(?:CalledProcessError|ChildFailedError|SignalException|ProcessRaisedException|SystemExit"
-    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt)\b"
+    r"|Connection\w{0,20}Error|BrokenPipeError|EOFError|[Tt]imeout\w{0,20}|RayTaskError|RayActorError|Interrupt"
+    r"|DeadlockDetectedException)\b"
 )
 """Exceptions that others cause."""
 

@@ -5,6 +5,7 @@ An end that follows from another does not count, such as a kill after SIGTERM.
 
 from collections.abc import Iterable, Sequence
 
+from doctor.logs.judge.accusations import MOST_WORDS
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import (
@@ -12,6 +13,7 @@ from doctor.logs.judge.deaths import (
     deaths_of,
     known_first,
     nameless_death,
+    own_errors,
     raised,
     together,
 )
@@ -33,6 +35,7 @@ NEAR = 12
 """The most lines between those of one message."""
 _EXCEPTION = "exception of the program"
 _FIRST = "no other rank is reported to have ended earlier"
+_NO_REASON = "no line that is known to be its own says why it ended"
 _RAISED = "ended with an exception of the program"
 
 
@@ -99,6 +102,7 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         return LogBlame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions),
                        nameless=True, brief=_EXCEPTION)  # fmt: skip
     says = told(tuple(suspect.who), head, suspect.events)
+    errors = [*own_errors(case, [each.rank for each in suspect.who]).values()]
     if suspect.exceptions:
         says = f"{who(suspect.who)} {_RAISED}: {raised(suspect.exceptions[-1])}"
     if suspect.beside:
@@ -112,7 +116,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         how.append(f"{told_twice}; their pids differ, as in a container")
     elif head.kind is SuspectKind.LEFT and not suspect.exceptions:
         before = [] if _another_ended_before(case, suspect, head) else [_FIRST]
-        how.append(", and ".join([*before, "no line that is known to be its own says why it ended"]))
+        said = f'its last error is "{errors[-1].text.strip()[:MOST_WORDS]}"' if errors else _NO_REASON
+        how.append(", and ".join([*before, said]))
     silent = [key for key in suspect.keys if key[0] == "rank" and key[1] not in case.left_alone]
     others = case.left_alone - {key[1] for key in silent}
     if silent and others:
@@ -120,7 +125,8 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
         does = "these do" if len(silent) > 1 else "this one does"
         how.append(f"{complain} of a lost connection or of waiting; {does} not")
     return LogBlame(
-        says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how), tuple(suspect.exceptions),
+        says, tuple(suspect.who), tuple(suspect.events), confidence, tuple(how),
+        tuple(suspect.exceptions or (errors if head.kind is SuspectKind.LEFT else ())),
         nameless=head.kind is SuspectKind.LEFT and bool(suspect.exceptions), brief=_EXCEPTION,
     )  # fmt: skip
 

@@ -153,12 +153,19 @@ class Recovery:
         bar = _BAR.search(step.text) is not None
         same = rank is not None and step.who.rank == rank
         same = same or not (self._many(line.file) or apart(line.who, step.who))
+        same = same or (line.who.rank is None and self._all_went_on(line))
         if same and not _ends_it(line):
             return True  # a warning ends nobody
         if same and step.since > line.number and (step.level or bar):
             return True  # logging and progress bars are not held back
         below = (step.number - line.number) * len(step.text)
         return below > HELD_BACK * (1 if same else WRITERS) and not bar
+
+    def _all_went_on(self, line: LogLine) -> bool:
+        """Whether each rank that wrote in its file logged several steps after it, so that its writer did."""
+        file = self._files[line.file]
+        on = {step.who.rank for step in file.progress if step.since > line.number and step.level}
+        return len(on) > 1 and on.issuperset(file.ranks) and (file.world or 0) <= len(on)
 
     def _many(self, name: str) -> bool:
         """Whether a file may have several writers that its lines do not tell apart."""

@@ -2,10 +2,13 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterable
 
+from doctor.logs.judge.accusations import MOST_WORDS
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
-from doctor.logs.judge.event import Event, explains
+from doctor.logs.judge.deaths import own_errors, raised
+from doctor.logs.judge.event import Event, explains, filled
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
@@ -43,7 +46,10 @@ def without(case: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     says = f"{who(parties)} did not join what {who(waiters)} waited for{UNDECIDED if plural else ''}"
     all_told = case.waiting >= {*range(case.world or 0)} - {*silent} or ("rank", silent[0]) in case.stopped
     sure = Confidence.STRONG if all_told and len(everybody) == 1 else Confidence.SUSPECT
-    lines, more = _last_lines(case, silent), ("stuck-process",) if unresponsive else ()
+    said = (line for file in case.logs.files for line in file.odd)
+    threads = [each for each in said if each.who.rank is None and each.text.endswith(", in a thread)")]
+    how += [f"a thread of a rank without a name ended with an exception: {raised(line)}" for line in threads]
+    lines, more = (*threads, *_last_lines(case, silent)), ("stuck-process",) if unresponsive else ()
     return LogBlame(says, parties, events, sure, tuple(how), lines, nameless=True, checks=more,
                  brief="did not join")  # fmt: skip
 
@@ -155,6 +161,15 @@ def first_cause(events: tuple[Event, ...]) -> Event:
     return next((each for each in events if each in free), events[0])
 
 
+def _finished(case: LogCase, silent: Iterable[int]) -> list[LogLine]:
+    """Where each of these says, after its last step, that it is over, if no rank that went on says so."""
+    said = [(filled(line.who, file.who).rank, line) for file in case.logs.files for line in file.over]
+    over = {rank: line for rank, line in said if rank is not None}
+    ends = [(over[rank], case.last_steps.get(rank, (0, over[rank]))[1]) for rank in silent if rank in over]
+    own = [end for end, step in ends if end.file == step.file and end.number >= step.number]
+    return [] if case.left_alone & over.keys() else own
+
+
 def silent_while_closed(case: LogCase) -> LogBlame | None:
     """Blame silent ranks if others lost connections: a rank that is killed writes nothing. Silent ranks that
     the launcher had to end are not blamed: they were alive.
@@ -163,10 +178,18 @@ def silent_while_closed(case: LogCase) -> LogBlame | None:
     silent = tuple(rank for rank in case.silent() if ("rank", rank) not in case.stopped)
     if not events or not 0 < len(silent) <= len(case.left_alone):
         return None
+    errors = own_errors(case, silent)
+    silent = tuple(errors) or silent
+    last = [*errors.values()] or _finished(case, silent)
     parties = tuple(_one(case, rank) for rank in silent)
     others = tuple(_one(case, rank) for rank in sorted(case.left_alone))
     one = len(silent) == 1
     lost = "lost their connection" if len(others) > 1 else "lost its connection"
+    if len(last) == len(silent):
+        does = f'logged "{last[0].text.strip()[:MOST_WORDS]}" and ended' if errors else "had finished"
+        how = () if errors else ("the others had more to do, such as more batches, or it should have waited",)
+        return LogBlame(f"{who(parties)} {does}; {who(others)} {lost}", parties, events, Confidence.SUSPECT,
+                     how, tuple(last), nameless=True, brief="ended first")  # fmt: skip
     says = f"{who(parties)} ended without a word; {who(others)} {lost}"
     sure = Confidence.STRONG if one and not case.missing and case.world else Confidence.SUSPECT
     how = ("a rank that is killed writes nothing; those that it leaves alone complain",)

@@ -152,7 +152,7 @@ def _never(_: int) -> None:
     """The time of a line that has none."""
 
 
-_RAISED = re.compile(rb"(?:Error|Exception): ")
+_RAISED = re.compile(rb"(?:Error|Exception)(?:: |\()")
 """An exception says that a loss is NaN, but prints none."""
 
 

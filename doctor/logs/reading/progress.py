@@ -20,7 +20,7 @@ from doctor.logs.reading.writers import Writers
 from doctor.logs.sentence import sentence
 from doctor.logs.steps import Value, counted, says_step
 
-_STAMP = re.compile(rb"\d{4}-\d\d-\d\dT[\d:.]{8,18}Z ")
+_STAMP = re.compile(rb"\d{4}-\d\d-\d\d[T ][\d:.,]{8,18}Z? ")
 """A time in front of a line; it does not identify the writer."""
 _SHORT = 20
 _BACK = 64
@@ -147,7 +147,8 @@ class PartProgress:
         if own.level in ("ERROR", "FATAL", "WARN") or own.form not in (Form.PLAIN, Form.MINDSPORE):
             return None
         who = who_of(own)
-        self._remember(words, raw, text[: own.prefix if own.form is Form.PLAIN else own.start], who)
+        tagged = own.form is not Form.PLAIN or "[rank" in text[own.prefix : own.start]
+        self._remember(words, raw, text[: own.start if tagged else own.prefix], who)
         return who
 
     def lines(self, made: Callable[[int, str, LineFacts], LogLine]) -> dict[UnresolvedParty, LogLine]:

@@ -26,6 +26,7 @@ LEAST, MOST = 72, 400
 _SEVERAL = 3
 """Fewer different lines of exactly the greatest length may be chance, or one message of many ranks."""
 _INSIDE = re.compile(rb"\S\n |[A-Z]\n[A-Z]|[a-z]\n[a-z]|\d\n\d|[\w.,:]\n[.,:;)\]]| \n\S")
+_IN_WORDS = re.compile(rb"[a-z :/]\n[a-z0-9]")
 _OWN = re.compile(r"\s{2}|[-+|=*#{<>]|\d{1,12}[,;\t|]")
 """How rows of tables, dictionaries and indented lines begin."""
 _LONGEST = 2000
@@ -40,7 +41,7 @@ def width_of(text: bytes) -> int:
     if not LEAST <= width <= MOST:
         return 0
     broken = [place for place, line in enumerate(lines[:-1]) if len(line) == width]
-    joined = [place for place in broken if _continues(lines[place + 1])]
+    joined = [place for place in broken if _continues(lines[place + 1], lines[place])]
     inside = [place for place in joined if _is_inside(lines[place], lines[place + 1])]
     several = len({sentence(lines[place]) for place in joined}) >= _SEVERAL
     if several and len(joined) * 4 >= len(broken) * 3 and len(inside) * 2 >= len(joined):
@@ -60,8 +61,8 @@ def whole(text: bytes, width: int) -> bytes:
         return text
     made: list[bytes] = []
     begin, goes_on = 0, False
-    for line in lines:
-        if goes_on and _continues(line):
+    for before, line in zip([b"", *lines], lines, strict=False):
+        if goes_on and _continues(line, before):
             made[begin] += line
             made.append(b"")
         else:
@@ -71,14 +72,16 @@ def whole(text: bytes, width: int) -> bytes:
     return b"\n".join(made)
 
 
-def _continues(line: bytes) -> bool:
-    """Whether the line can be the rest of another: it does not begin as lines of a log do."""
+def _continues(line: bytes, before: bytes) -> bool:
+    """Whether the line can be the rest of the one before: it does not begin as lines of a log do."""
     text = line.decode("utf-8", "replace")
-    if not text.strip() or _OWN.match(text) or says_step(text):
+    if not text.strip() or says_step(text) or (_OWN.match(text) and not before.endswith(b'", line ')):
         return False
     facts = said_of(text, PrefixLayout(), _CLOCK)
-    plain = facts.form is Form.PLAIN and not facts.headed and not facts.prefix
-    return plain and not complaint.complains(text, facts)
+    if facts.form is not Form.PLAIN or facts.prefix or facts.at is not None:
+        return False
+    in_words = _IN_WORDS.fullmatch(before[-1:] + b"\n" + line[:1]) and not text.split(" ", 1)[0].endswith(":")
+    return bool(in_words) or not (facts.headed or complaint.complains(text, facts))
 
 
 AROUND = 16 << 10

@@ -9,6 +9,7 @@ from tests.support.cases import from_cases
 from tests.support.fault_logs import pasted
 
 LOGS = from_cases(__file__, "LOGS", dict[str, str])
+COMPLAINS = from_cases(__file__, "COMPLAINS", dict[str, str])
 ROWS = from_cases(__file__, "ROWS", list[str])
 WIDTHS = (80, 97, 100, 120, 132)
 
@@ -26,6 +27,25 @@ def test_the_answer_is_that_to_the_whole_lines(name: str, width: int, tmp_path: 
     assert [(each.symptom, each.who, each.confidence) for each in cut.charges] == [
         (each.symptom, each.who, each.confidence) for each in whole_lines.charges
     ]
+
+
+@pytest.mark.parametrize("name", COMPLAINS)
+def test_a_part_of_a_sentence_that_complains_by_itself_is_still_a_part(name: str, tmp_path: Path) -> None:
+    text = broken(COMPLAINS[name], 80)
+    assert _first(tmp_path, text) == _first(tmp_path, COMPLAINS[name])
+
+
+@pytest.mark.parametrize(
+    "complaint", ["error: no such device", "fatal: it hangs", "Killed", "[rank1]: failed"]
+)
+def test_a_complaint_below_a_line_of_the_width_begins_anew(complaint: str) -> None:
+    text = broken(COMPLAINS["port"], 80) + f"{'the last words of a program ':.<79}d\n{complaint}\n"
+    assert whole(text.encode(), 80).endswith(f"d\n{complaint}\n".encode())
+
+
+def _first(folder: Path, text: str) -> tuple[str | None, str]:
+    first = pasted(folder, text).charges[0]
+    return first.symptom, first.says
 
 
 @pytest.mark.parametrize("width", WIDTHS)

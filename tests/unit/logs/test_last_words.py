@@ -137,3 +137,11 @@ LIMITS = from_cases(__file__, "LIMITS", dict[str, str])
 def test_other_batch_systems_say_why_they_ended_a_job(line: str, tmp_path: Path) -> None:
     said = written(tmp_path, *STEPS[:200], line)
     assert [each.symptom for each in said.charges] == [LIMITS[line]]
+
+
+def test_a_bar_that_a_cloud_marks_as_an_error_is_no_complaint(tmp_path: Path) -> None:
+    bar = "ERROR 2026-11-20T10:00:{0}.000000  26/99  2.5G  0.01:  64%|6   | {0}/1860 [04:49<02:49, 3.94it/s]"
+    bars = [bar.format(number) for number in range(10, 20)]
+    assert written(tmp_path, *bars).outcome is LogOutcome.CLEAN
+    failed = "ERROR 2026-11-20T10:00:20.000000 worker 3/8 gave up after [3 s/it]: no answer"
+    assert written(tmp_path, *bars, failed).outcome is LogOutcome.UNKNOWN

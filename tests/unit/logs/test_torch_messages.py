@@ -63,3 +63,34 @@ SOUND = ("step 1 loss 2.3", "step 2 loss 2.2", "step 3 loss 2.1", "step 4 loss 2
 )
 def test_what_sound_jobs_print_as_well_accuses_nobody(line: str, tmp_path: Path) -> None:
     assert written(tmp_path, line, *SOUND).outcome is LogOutcome.CLEAN
+
+
+CAUGHT = (
+    "| WARNING: ran out of memory with exception: CUDA out of memory. Tried to allocate 1.50 GiB (GPU 0);"
+)
+
+
+def test_memory_that_lacked_for_a_batch_that_is_left_out_ends_nobody(tmp_path: Path) -> None:
+    assert written(tmp_path, CAUGHT, " Skipping batch").outcome is LogOutcome.CLEAN
+    raised = "RuntimeError: CUDA out of memory. Tried to allocate 1.50 GiB (GPU 0; 15 GiB total capacity)"
+    found = written(tmp_path, CAUGHT, " Skipping batch", raised)
+    assert (found.outcome, found.charges[0].symptom) == (LogOutcome.NAMED, "torch-cuda-memory")
+
+
+def test_who_only_saw_the_signal_of_another_did_not_wait(tmp_path: Path) -> None:
+    line = "[rank{0}]:[E1120 10:15:44.123 Process.cpp:1870] [PG ID 0 PG GUID 0(default_pg) Rank {0}] {1}"
+    own = "Received a dump signal due to a collective timeout from this local rank and we will try our best."
+    other = "Observed flight recorder dump signal from another rank via TCPStore."
+    lines = [line.format(rank, other if rank == 2 else own) for rank in range(3)]
+    first = written(tmp_path, *lines).charges[0]
+    assert first.symptom == "torch-nccl-dump-timeout"
+    assert first.says.startswith("unknown who: ranks 0-1 waited for others")
+
+
+def test_the_rank_that_caught_the_timeout_of_a_collective_is_no_cause(tmp_path: Path) -> None:
+    caught = (
+        "RuntimeError: [Rank 1] Caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE) ran for 9 ms."
+    )
+    child = "[ERROR] api: failed (exitcode: 1) local_rank: 1 (pid: 429) of binary: python"
+    first = written(tmp_path, caught, child).charges[0]
+    assert first.says.startswith("unknown who: rank 1 waited for others")

@@ -152,6 +152,19 @@ def test_loggers_of_scripts_have_times_and_levels() -> None:
     assert says("11/20/2025 07:22:05 - INFO - __main__ - yes")["at"] == "2025-11-20T07:22:05"
 
 
+@pytest.mark.parametrize(
+    ("line", "rank"),
+    [
+        ("2026-11-20 10:00:00,123 [rank3] INFO loop: step 1", 3),
+        ("2026-11-20 10:00:00,123 INFO [rank3] loop: step 1", 3),
+        ("2026-11-20 10:00:00,123 INFO loop: sent to [rank3] again", None),
+        (" [rank3] is one of the list", None),
+    ],
+)
+def test_the_tag_of_a_rank_behind_a_time_or_a_level(line: str, rank: int | None) -> None:
+    assert says(line).get("rank") == rank
+
+
 def test_slurms_labels_are_known_by_the_whole_file() -> None:
     lines = [f"{rank}: [rank{rank}]: step {step}" for step in range(9) for rank in range(4)]
     layout = layout_of(lines)

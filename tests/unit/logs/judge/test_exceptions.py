@@ -131,3 +131,9 @@ def test_the_exception_of_the_worker_that_mindspore_misses_is_why(guilty: int, t
     assert {party.rank for party in first.who} == {1}
     assert (ERROR in first.says) is (guilty == 1)
     assert first.confidence is Confidence.STRONG
+
+
+def test_an_exception_that_only_wraps_that_of_a_rank_is_not_the_cause(tmp_path: Path) -> None:
+    wrapped = "x.exceptions.DeadlockDetectedException: DeadLock detected from rank: 0 "
+    found = written(tmp_path, "step 3 loss 2.2", *FRAMES, wrapped, " " + FRAMES[0], *FRAMES[1:], ERROR)
+    assert ERROR in found.charges[0].says

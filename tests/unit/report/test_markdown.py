@@ -37,7 +37,7 @@ FRAME = {"heading_open h2", "heading_open h4", "fence code", "html_block ", "tr_
 """The number of these does not depend on the hosts' text. Rows of a list, and sections, come and go.
 """
 INLINE = {"text", "code_inline", "strong_open", "strong_close"}
-ACTS = re.compile(r"[@#<&~$]|(?i:\bgh-\d)|!\d|://|(?i:\bwww\.)|(?<!\d):\w+:")
+ACTS = re.compile(r"[@#<&~$]|(?i:\bgh-\d)|!\d|://|(?i:\bwww\.)|(?<!\d):(?a:\w+):")
 """What a renderer may recognise in text: mentions, references, HTML, mathematics, links, emoji."""
 
 
@@ -156,6 +156,7 @@ def test_a_ticket_shows_what_was_seen_on_its_own_host() -> None:
 @given(kind=st.sampled_from(list(furnished())), evil=nasty_text, around=st.booleans())
 @example(kind="sick-hosts", evil="\n\n```\n</details>\n# x\n", around=True)
 @example(kind="unreachable", evil="| ` | \\| `` @a #1", around=True)
+@example(kind="sick-hosts", evil="0a:0b末:", around=True)
 def test_hostile_text_in_every_field(kind: str, evil: str, around: bool) -> None:
     made = furnished()[kind]
     text = text_of(poisoned(made, evil, around=around))

@@ -14,7 +14,6 @@ from doctor.errors import UsageError, suggest
 from doctor.exam.progress import ProgressLine
 from doctor.recording import Recording, decoded
 from doctor.smoke.headway import SMOKE, training
-from doctor.smoke.result import SmokeResult
 from doctor.stage import Stage
 from doctor.text.hostprogram import table
 from doctor.text.language import Language
@@ -123,11 +122,6 @@ def stages_of(recorded: Recording) -> Iterator[Stage]:
     for done in dict.fromkeys((links // 3, links * 2 // 3, links)):
         yield Stage("network", f"{done}/{links} connections", done, links)
     for run in recorded.smoke:
-        yield from _training(run)
-
-
-def _training(run: SmokeResult) -> Iterator[Stage]:
-    plan = run.plan
-    yield Stage(SMOKE, f"starting {len(plan.seats)} ranks", of=plan.steps)
-    for step in run.ranks[0].steps[::2]:
-        yield training(plan, step.step + 1, step.loss)
+        yield Stage(SMOKE, f"starting {len(run.plan.seats)} ranks", of=run.plan.steps)
+        for step in run.ranks[0].steps[::2]:
+            yield training(run.plan, step.step + 1, step.loss)

@@ -26,10 +26,7 @@ def pairs(text: str) -> Iterator[tuple[str, str]]:
 
 def fields(text: str) -> dict[str, str]:
     """The same by key in lower case; the first of equal keys counts."""
-    found: dict[str, str] = {}
-    for key, value in pairs(text):
-        found.setdefault(key.lower(), value)
-    return found
+    return {key.lower(): value for key, value in reversed([*pairs(text)])}
 
 
 def value_of(text: str, *keys: str) -> str:

@@ -44,20 +44,22 @@ def explain_words(text: str, load: Callable[[], Matcher], paper: TextPage) -> in
     matcher = load()
     if named := [each for each in matcher.symptoms if each.id in (word, plain)]:
         return show(named)
-    if coded := matcher.by_code(word):
+    if coded := matcher.lookup.by_code(word):
         return show(coded)
     if several := _codes(word.replace(",", " ").split(), matcher):
         return show(several)
     if whole := [id for id in checks if f"-{plain}-" in f"-{id}-"]:
         print_page(whole[0] if len(whole) == 1 else plain, paper)
         own = [each for each in matcher.symptoms if f"-{plain}-" in f"-{each.id}-"]
-        _put_messages((*own, *_causes_first(matcher.by_fragment(word))) if len(whole) > 1 else (), paper)
+        _put_messages(
+            (*own, *_causes_first(matcher.lookup.by_fragment(word))) if len(whole) > 1 else (), paper
+        )
         return EXIT_OK
     said = _by_message(word, matcher)
     if said and " " in word:
         return show(said)
     if found := mentioned(word, paper.folders):
-        about = said or _causes_first(matcher.by_fragment(word))
+        about = said or _causes_first(matcher.lookup.by_fragment(word))
         return _show_mention(found, about, paper)
     if said:
         return show(said)
@@ -66,7 +68,7 @@ def explain_words(text: str, load: Callable[[], Matcher], paper: TextPage) -> in
     ids = {each.id: each for each in matcher.symptoms}
     if parts := by_part(word, ids):
         return show(ids[id] for id in parts)
-    if partly := matcher.by_fragment(word):
+    if partly := matcher.lookup.by_fragment(word):
         return show(_causes_first(partly))
     return _unknown(word, matcher, (*checks, *recipes, *ids), paper)
 
@@ -77,7 +79,7 @@ def _codes(words: Sequence[str], matcher: Matcher) -> list[Symptom]:
     at = 0
     while at < len(words):
         for long in (3, 2, 1):  # exit code -9
-            if coded := matcher.by_code(" ".join(words[at : at + long])):
+            if coded := matcher.lookup.by_code(" ".join(words[at : at + long])):
                 found.update((each.id, each) for each in coded)
                 at += long
                 break
@@ -89,7 +91,7 @@ def _codes(words: Sequence[str], matcher: Matcher) -> list[Symptom]:
 def _by_message(text: str, matcher: Matcher) -> list[Symptom]:
     """The symptoms of a message; those that can be the cause come first. ENOSPC stands for its message."""
     if text in errno.errorcode.values():
-        return _causes_first(matcher.by_fragment(os.strerror(getattr(errno, text))))
+        return _causes_first(matcher.lookup.by_fragment(os.strerror(getattr(errno, text))))
     known = (each for line in text.splitlines() for each, _ in matcher.decide(line, None))
     found = {each.id: each for each in known if not each.id.endswith(REST)}
     return _causes_first(found.values())
@@ -140,7 +142,7 @@ def _unknown(text: str, matcher: Matcher, names: Sequence[str], paper: TextPage)
         raise UsageError(f"{said}; {near}" if near else f"{said}.", hint)
     cut = shown if len(shown) <= 200 else f"{shown[:199]}…"
     paper.put(clean(t(f"No known message matches: {cut}\n")))
-    if found := matcher.by_words(text, NEAR):
+    if found := matcher.lookup.by_words(text, NEAR):
         paper.put_rows("\nSimilar ones:", _rows(found))
     else:
         paper.put(t("Give the whole log: doctor explain FILE. Its other lines may say more.\n"))

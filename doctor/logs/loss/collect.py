@@ -16,7 +16,7 @@ from math import isfinite
 
 from doctor.logs.loss.lines import LONGEST, LossValues, read_line, read_without_loss, wants
 from doctor.logs.loss.pattern import LossRun
-from doctor.logs.loss.points import MOST_POINTS, Points
+from doctor.logs.loss.points import MOST_POINTS
 from doctor.logs.loss.tables import Header, may_be_row, read_header
 from doctor.logs.loss.track import Time, Track, known
 from doctor.logs.model import Curve, LossForm, Party
@@ -89,11 +89,9 @@ class LossCollector:
                 track.add(said, known(at), line)
             if track.back:
                 track.start_again()
-            found += [self._curve(who, track, points) for points in track.runs]
+            own = partial(replace, file=self._file, who=who, counted=track.counted)
+            found += [own(points.curve()) for points in track.runs]
         return tuple(found)
-
-    def _curve(self, who: Party, track: Track, points: Points) -> Curve:
-        return replace(points.curve(), file=self._file, who=who, counted=track.counted)
 
     def _lose(self, who: Party, said: LossValues, at: float | None, line: int) -> None:
         tracks = [each for each in self._tracks.get(who, {}).values() if each.form is LossForm.MEGATRON]

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from doctor.logs.loss.judge import same, since_of
+from doctor.logs.loss.judge import same, series_of, since_of
 from doctor.logs.loss.shape import as_read
 from doctor.logs.model import Curve, LogCause
 from doctor.report.page.losses import LossDrawing, LossLine, LossRole, axes
@@ -14,10 +14,7 @@ FEW = 4
 
 def drawing(curves: Sequence[Curve], charges: Sequence[LogCause]) -> LossDrawing | None:
     """The drawing; None if there is nothing to see, such as a few healthy losses."""
-    last: dict[object, Curve] = {}
-    for curve in curves:
-        if curve.steps:
-            last[curve.who.rank if curve.who.rank is not None else (curve.file, curve.who)] = curve
+    last = {series_of(curve): curve for curve in curves if curve.steps}
     guilty = {key: _is_guilty(curve, charges) for key, curve in last.items()}
     keys = sorted(last, key=lambda key: (not guilty[key], last[key].who.rank or 0))
     shown = [last[key] for key in keys[:MOST_CURVES]]

@@ -74,20 +74,19 @@ def _repeats(one: Curve, other: Curve) -> bool:
 
 def _latest(curves: Sequence[Curve]) -> list[Curve]:
     """The curve of the last start of the job, for each rank (or file, if no rank is known)."""
-    found: dict[object, Curve] = {}
-    for curve in curves:
-        found[curve.who.rank if curve.who.rank is not None else (curve.file, curve.who)] = curve
+    found = {series_of(curve): curve for curve in curves}
     return sorted(found.values(), key=lambda each: (each.who.rank is None, each.who.rank or 0))
 
 
-def _still(curve: Curve) -> CurveMark | None:
-    return stands_still(curve.losses, curve.steps, counted=curve.counted)
+def series_of(curve: Curve) -> object:
+    """What is the same for the curves of all starts."""
+    return curve.who.rank if curve.who.rank is not None else (curve.file, curve.who)
 
 
 _LOOKS: dict[str, Callable[[Curve], CurveMark | None]] = {
     NAN: lambda curve: no_numbers(curve.losses),
     DIVERGING: lambda curve: rises(curve.losses),
-    STALLED: _still,
+    STALLED: lambda curve: stands_still(curve.losses, curve.steps, counted=curve.counted),
 }
 
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from doctor.logs.loss.names import NUMBER, as_number, find_loss, rank_of
+from doctor.logs.loss.names import NUMBER, find_loss, rank_of
 from doctor.logs.model import LossForm
 
 LONGEST = 8192
@@ -34,11 +34,10 @@ _PLACE = re.compile(
 _SKIPPED = re.compile(r"number of skipped iterations:[ \t]{1,20}(?P<skipped>\d{1,9})\b")
 _NAN_STEPS = re.compile(r"number of nan iterations:[ \t]{1,20}[1-9]")
 _NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
-_STEPS = (
+_STEP_NAMES = (
     *("global_step", "num_updates", "current_steps", "step", "steps", "_step", "trainer/global_step"),
-    "iteration",
+    *("iteration", "iter", "update", "batch", "batch_idx"),
 )
-_STEP_NAMES = (*_STEPS, "iter", "update", "batch", "batch_idx")
 _DEEPEST = 3
 
 
@@ -155,7 +154,7 @@ def _json(text: str) -> LossValues | None:
     return LossValues(
         LossForm.JSON,
         _bare(name),
-        as_number(str(flat[name])),
+        float(str(flat[name])),
         step,
         None,
         None if epoch is None else int(epoch),
@@ -185,5 +184,5 @@ def _is_number(value: object) -> bool:
 
 def _finite(value: object) -> float | None:
     """The value if it is a number that is not negative and not huge, else None."""
-    found = as_number(str(value)) if _is_number(value) else -1.0
+    found = float(str(value)) if _is_number(value) else -1.0
     return found if 0 <= found < 1e15 else None

@@ -84,7 +84,7 @@ def find_loss(text: str) -> NamedValue | None:
             rank,
             NamedValue(
                 name,
-                as_number(value["value"]),
+                float(value["value"]),
                 value["sign"] or "",
                 at,
                 value["value"].lstrip("+-").isdigit(),
@@ -99,8 +99,3 @@ def _is_elsewhere(head: str, name: str) -> bool:
         return False
     near = list(_ELSEWHERE.finditer(head))
     return bool(near) and not _TRAINING.search(head, near[-1].end())
-
-
-def as_number(text: str) -> float:
-    """The number; "1e999" is infinite, as for Python's float."""
-    return float(text)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from struct import Struct
 
 from doctor.logs.loss.lines import LossValues
-from doctor.logs.loss.names import as_number
 from doctor.logs.model import LossForm
 
 LONGEST = 1000
@@ -145,7 +144,7 @@ def _place(parts: Sequence[str], said: LossValues, name: str, read: Read) -> int
     value, part = getattr(said, name), name == "epoch" and said.part
     other = 2 * abs(value) + 1
     for place in range(1, len(parts), 2):
-        number = as_number(parts[place])
+        number = float(parts[place])
         if value == (number // 1 if part else number):
             changed = read("".join([*parts[:place], f"{other}{'.5' * part}", *parts[place + 1 :]]))
             if changed and getattr(changed, name) == other:

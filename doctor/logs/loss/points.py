@@ -47,28 +47,16 @@ class Points:
                 self._kept[-1] = 1
             return
         turned = self.total == 0 or isfinite(self._losses[-1]) != isfinite(loss)
-        # The last point is always kept; it is dropped when the next one comes, unless it must stay.
-        if self.total > 1 and not self._kept[-1] and self._numbers[-1] % self._every:
-            self._steps[-1], self._losses[-1], self._lines[-1] = step, loss, line
-            self._at[-1] = _time(at())
-            self._kept[-1], self._numbers[-1] = turned, self.total
-            self.total += 1
-            return
-        self._steps.append(step)
-        self._losses.append(loss)
-        self._at.append(_time(at()))
-        self._lines.append(line)
-        self._kept.append(turned)
-        self._numbers.append(self.total)
+        self._drop_passing()
+        point = (step, loss, line, _time(at()), turned, self.total)
+        for part, value in zip(self._all, point, strict=True):
+            part.append(value)
         self.total += 1
-        if len(self._steps) > self._most:
-            self._thin()
+        self._thin()
 
     def extend(self, steps: Sequence[int], losses: Sequence[float], lines: Sequence[int], at: At) -> None:
         """Like `add` for each. Steps must grow; all losses must be finite, and the last one so far."""
-        if self._numbers[-1] % self._every and not self._kept[-1]:
-            for part in self._all:
-                part.pop()
+        self._drop_passing()
         begin = self.total
         stay = slice(-begin % self._every, None, self._every)
         numbers = range(begin, begin + len(steps))[stay]
@@ -82,6 +70,12 @@ class Points:
         self._thin()
         for place in range(bisect_left(self._numbers, begin), len(self._numbers)):
             self._at[place] = _time(at(self._numbers[place] - begin))
+
+    def _drop_passing(self) -> None:
+        """The last point is always kept; it is dropped when the next one comes, unless it must stay."""
+        if self.total and not self._kept[-1] and self._numbers[-1] % self._every:
+            for part in self._all:
+                part.pop()
 
     def curve(self) -> Curve:
         """The curve, without its file and party."""

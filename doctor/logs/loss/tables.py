@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass
 
 from doctor.logs.loss.lines import LONGEST, LossValues
-from doctor.logs.loss.names import NO_NUMBER, NUMBER, as_number, rank_of
+from doctor.logs.loss.names import NO_NUMBER, NUMBER, rank_of
 from doctor.logs.model import LossForm
 
 MOST_COLUMNS = 200
@@ -60,10 +60,10 @@ def read_header(text: str) -> Header | None:
     between = next((each for each in (",", "\t", ";") if each in text), None)
     if between is None or not (text[0].isalpha() or text[0] in "\"'#_"):
         return None
-    titles = [cell.strip().strip("\"'").lower() for cell in text.split(between, MOST_COLUMNS + 1)]
-    cells = text.split(between, MOST_COLUMNS + 1)
-    if len(cells) > MOST_COLUMNS or not all(_TITLE.fullmatch(cell.strip()) for cell in cells):
+    cells = _cells(text, between)
+    if len(cells) > MOST_COLUMNS or not all(map(_TITLE.fullmatch, cells)):
         return None
+    titles = [cell.strip("\"'").lower() for cell in cells]
     losses = sorted(
         (rank, place) for place, title in enumerate(titles) if (rank := rank_of(title)) is not None
     )
@@ -88,4 +88,4 @@ def _cells(text: str, between: str) -> list[str]:
 
 def _number(cell: str) -> float | None:
     found = _CELL.fullmatch(cell)
-    return as_number(found[1]) if found else None
+    return float(found[1]) if found else None

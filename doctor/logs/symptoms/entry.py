@@ -174,9 +174,12 @@ class _EntryReader:
     def choice(self, name: str, known: tuple[str, ...]) -> str:
         value = self.text(name)
         if value and value not in known:
-            near = suggest(value, known) or f"it is one of {', '.join(known)}"
-            self.wrong(self.given[name], f"no {name} is called {shown(value)}; {near}")
+            self._unknown(self.given[name], name, value, known)
         return value
+
+    def _unknown(self, node: Node, name: str, value: str, known: Iterable[str]) -> None:
+        near = suggest(value, known) or f"it is one of {', '.join(known)}"
+        self.wrong(node, f"no {name} is called {shown(value)}; {near}")
 
     def number(self) -> str:
         value = self.text("number")
@@ -187,9 +190,8 @@ class _EntryReader:
     def forms(self) -> frozenset[Form]:
         for value in self.texts("from"):
             if value not in _FORMS:
-                near = suggest(value, _FORMS) or f"it is one of {', '.join(_FORMS)}"
                 line = next(line for line, text in _values(self.given["from"]) if text == value)
-                self.wrong(Scalar(line, value), f"no form is called {shown(value)}; {near}")
+                self._unknown(Scalar(line, value), "form", value, _FORMS)
         return frozenset(_FORMS[value] for value in self.texts("from") if value in _FORMS)
 
     def patterns(self) -> tuple[tuple[str, ...], ...]:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
+from typing import AnyStr
 
 from doctor.logs.model import Symptom
 
@@ -14,7 +15,7 @@ MOST_TAKEN = 200
 """The most characters of one value."""
 
 
-def place(text: str, literals: Iterable[str]) -> int | None:
+def place(text: AnyStr, literals: Iterable[AnyStr]) -> int | None:
     """The position of the first literal if all are in the text in this order, without overlap; else None."""
     first = None
     at = 0
@@ -27,7 +28,7 @@ def place(text: str, literals: Iterable[str]) -> int | None:
     return first
 
 
-def stands(text: str, patterns: Iterable[Iterable[str]]) -> int | None:
+def stands(text: AnyStr, patterns: Iterable[Iterable[AnyStr]]) -> int | None:
     """The position of the first pattern that is in the text, or None."""
     for literals in patterns:
         at = place(text, literals)

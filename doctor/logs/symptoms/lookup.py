@@ -54,6 +54,7 @@ class SymptomLookup:
             self._seen.update(words)
 
     def by_code(self, text: str) -> tuple[Symptom, ...]:
+        """The symptoms of a typed code: EI0006, 507018, Xid 79, exit code -9. Its spelling may differ."""
         key = spelled(text)
         first, _, rest = key.partition(" ")
         found = self._codes.get(key) or (self._codes.get(rest) if first in _BEFORE_A_CODE else None)
@@ -79,7 +80,7 @@ class SymptomLookup:
             return ()
         return tuple(each for each, words in self._words if typed <= words)
 
-    def by_words(self, text: str, most: int) -> tuple[Symptom, ...]:
+    def by_words(self, text: str, most: int = 5) -> tuple[Symptom, ...]:
         """The symptoms that share the most words. Rare words weigh more, unknown ones like the rarest."""
         typed = _words(text)
         weights = {word: self._weight(word) for word in typed}

@@ -32,7 +32,6 @@ from doctor.text.announce import announce
 class Matcher:
     def __init__(self, symptoms: Iterable[Symptom]) -> None:
         self.symptoms = tuple(symptoms)
-        self._lookup: SymptomLookup | None = None
 
     @cached_property
     def _prefilter(self) -> Prefilter:
@@ -66,22 +65,10 @@ class Matcher:
         here.sort(key=lambda each: -_weight(each, text))
         return tuple((each, taken(each, text, stands(text, each.patterns) or 0)) for each in here)
 
-    def by_code(self, text: str) -> tuple[Symptom, ...]:
-        """The symptoms of a typed code: EI0006, 507018, Xid 79, exit code -9. Its spelling may differ."""
-        return self._words().by_code(text)
-
-    def by_fragment(self, text: str) -> tuple[Symptom, ...]:
-        """The symptoms with a message that contains the text, or that have all of its words."""
-        return self._words().by_fragment(text)
-
-    def by_words(self, text: str, most: int = 5) -> tuple[Symptom, ...]:
-        """The symptoms that share the most significant words with a text; none if that would be a guess."""
-        return self._words().by_words(text, most)
-
-    def _words(self) -> SymptomLookup:
-        if self._lookup is None:
-            self._lookup = SymptomLookup(self.symptoms)
-        return self._lookup
+    @cached_property
+    def lookup(self) -> SymptomLookup:
+        """What finds the symptoms of a text that a person typed."""
+        return SymptomLookup(self.symptoms)
 
 
 def _counts(symptom: Symptom, form: Form | None) -> bool:

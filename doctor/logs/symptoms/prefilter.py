@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import chain, islice
 
 from doctor.logs.sentence import sentence
+from doctor.logs.symptoms.literals import place, stands
 
 GRAM = 4
 """Characters that a literal must have without numbers; if it has fewer, its numbers count: EI0006."""
@@ -64,7 +65,8 @@ class Prefilter:
                 found.update(
                     words
                     for words in some
-                    if any(code in words for code in codes) or any(_stand(words, each.bare) for each in near)
+                    if any(code in words for code in codes)
+                    or stands(words, (each.bare for each in near)) is not None
                 )
         return found
 
@@ -75,7 +77,7 @@ class Prefilter:
         if any(code in words for code in self._codes) and self._any_code.search(line):
             codes = self._each_code.findall(line)
             near = chain(near, *(self._coded[code] for code in codes if code in self._coded))
-        return (each.owner for each in near if _stand(line, each.literals))
+        return (each.owner for each in near if place(line, each.literals) is not None)
 
     def numbered(self, words: bytes) -> bytes:
         """An expression for the literals with numbers that a line of the sentence may hold; often empty."""
@@ -87,7 +89,7 @@ class Prefilter:
         """The patterns that lines of the sentence can hold."""
         known = self._known.get(words)
         if known is None:
-            known = tuple(each for each in self._near(words) if _stand(words, each.bare))
+            known = tuple(each for each in self._near(words) if place(words, each.bare) is not None)
             if known:
                 if len(self._known) >= MOST_KNOWN:
                     self._known.clear()
@@ -101,16 +103,6 @@ class Prefilter:
 def _any_digits(literals: Iterable[bytes]) -> bytes:
     """An expression for the literals with any digits."""
     return b"|".join(sorted({_DIGIT.sub(b"[0-9]", re.escape(each)) for each in literals}))
-
-
-def _stand(line: bytes, literals: Iterable[bytes]) -> bool:
-    at = 0
-    for literal in literals:
-        found = line.find(literal, at)
-        if found < 0:
-            return False
-        at = found + len(literal)
-    return True
 
 
 def _grams(words: bytes, wanted: KeysView[int] | None = None) -> set[int]:

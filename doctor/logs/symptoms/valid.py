@@ -8,6 +8,7 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Iterator
 from fnmatch import fnmatchcase
+from functools import partial
 from typing import Any
 
 from doctor.errors import Mistake, suggest
@@ -48,16 +49,12 @@ def mistakes_of(
     """The mistakes in the entries `thorough`: names, patterns, `take` and examples."""
     ids = {entry.symptom.id: entry for entry in entries}
     known = None if checks is None else set(checks)
-    found: list[Mistake] = []
-    for entry in thorough:
-        for name, value, message in (
-            *_names(entry.symptom, ids, known),
-            *_patterns(entry.symptom),
-            *_take(entry.symptom),
-            *_examples(entry.symptom),
-        ):
-            found.append(Mistake(entry.symptom.origin, entry.at(name, value), message))
-    return found
+    return [
+        Mistake(entry.symptom.origin, entry.at(name, value), message)
+        for entry in thorough
+        for rule in (partial(_names, ids=ids, checks=known), _patterns, _take, _examples)
+        for name, value, message in rule(entry.symptom)
+    ]
 
 
 _Found = Iterator[tuple[str, str, str]]
@@ -66,19 +63,16 @@ _Found = Iterator[tuple[str, str, str]]
 
 def _names(symptom: Symptom, ids: dict[str, SymptomEntry], checks: set[str] | None) -> _Found:
     for glob in symptom.explains:
-        if glob in ids and glob != symptom.id:
-            continue
         if not any(fnmatchcase(id, glob) for id in ids if id != symptom.id):
-            near = suggest(glob, ids)
-            yield (
-                "explains",
-                glob,
-                f"no other symptom is called {shown(glob)}" + (f"; {near}" if near else ""),
-            )
-    for check in symptom.checks if checks is not None else ():
+            yield "explains", glob, f"no other symptom is called {_and_near(glob, ids)}"
+    for check in symptom.checks:
         if checks is not None and check not in checks:
-            near = suggest(check, checks)
-            yield "checks", check, f"no check is called {shown(check)}" + (f"; {near}" if near else "")
+            yield "checks", check, f"no check is called {_and_near(check, checks)}"
+
+
+def _and_near(name: str, known: Iterable[str]) -> str:
+    near = suggest(name, known)
+    return shown(name) + (f"; {near}" if near else "")
 
 
 def general(literals: Iterable[str]) -> bool:

@@ -86,7 +86,7 @@ def typed() -> list[str]:
 
 
 def test_a_code_leads_to_one_symptom_that_says_what_to_do() -> None:
-    answers = {code: matcher().by_code(code) for code in typed()}
+    answers = {code: matcher().lookup.by_code(code) for code in typed()}
     assert {code for code, symptoms in answers.items() if len(symptoms) != 1} == set()
     assert {
         code

@@ -158,12 +158,12 @@ def test_values_are_taken(line: str, id: str, values: dict[str, str]) -> None:
 
 @cases
 def test_codes_are_known(typed: str, id: str) -> None:
-    assert id in [symptom.id for symptom in matcher().by_code(typed)]
+    assert id in [symptom.id for symptom in matcher().lookup.by_code(typed)]
 
 
 def test_a_code_that_nobody_knows() -> None:
-    assert matcher().by_code("exit code -99") == ()
-    assert matcher().by_code("?!") == ()
+    assert matcher().lookup.by_code("exit code -99") == ()
+    assert matcher().lookup.by_code("?!") == ()
 
 
 def test_an_address_that_torch_made_up_is_not_taken() -> None:
@@ -175,10 +175,10 @@ def test_an_address_that_torch_made_up_is_not_taken() -> None:
 
 
 def test_words_lead_to_what_is_near() -> None:
-    found = matcher().by_words("client socket timed out while trying to connect")
+    found = matcher().lookup.by_words("client socket timed out while trying to connect")
     assert found[0].id == "torch-connect-timeout"
-    assert matcher().by_words("my cat sleeps on the keyboard") == ()
-    assert matcher().by_words("hello world") == ()
+    assert matcher().lookup.by_words("my cat sleeps on the keyboard") == ()
+    assert matcher().lookup.by_words("hello world") == ()
 
 
 def test_no_example_is_passed_over() -> None:

@@ -25,7 +25,7 @@ def test_the_entry_works(tmp_path: Path) -> None:
         "storage client evicted by filer1 server: no answer for 90 s", Form.PLAIN
     )
     assert (symptom.id, dict(taken)) == ("storage-mount-lost", {"server": "filer1"})
-    assert [each.id for each in matcher.by_code("STOR-17")] == ["storage-mount-lost"]
+    assert [each.id for each in matcher.lookup.by_code("STOR-17")] == ["storage-mount-lost"]
 
 
 def test_the_mistakes_are_told_as_shown(tmp_path: Path) -> None:

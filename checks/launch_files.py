@@ -1,12 +1,18 @@
 """The launch: whether each host has the files that it names."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
 from shlex import quote
 
 from doctor.api import PLAN, Damage, Evidence, JobPlan, Place, Problem, Scope, Severity, check, fold
 from doctor.facts.job import LAUNCHES
 from doctor.facts.needed import NEEDED_FILES
 from doctor.job.launch.process_env import Launch
+from doctor.rules.launch_names import remark
+
+NOT_EXECUTABLE = "not executable"
+ALIKE = 0.85
+"""How alike the names of a missing file and of one beside it are."""
 
 
 @check("launch-files-missing", LAUNCHES, PLAN, NEEDED_FILES, scope=Scope.CLUSTER, damage=Damage.BLOCKED)
@@ -21,17 +27,23 @@ def launch_files_missing(
     How it is known: from the absolute paths in the scripts of --launch: the image of singularity or
     apptainer, the program and its interpreter, the folder in which it starts, what is sourced, and
     configurations, models and files of data that options name (--deepspeed, --config, --train-file, …). Each
-    host is asked whether they exist, are empty, and may be read by this user; nothing is run or read. What
-    is inside a container or on another machine, what the script may create itself, and paths with an unknown
-    part are not looked for. If no host has it, this is a warning: the script may be meant for other
-    machines.
+    host is asked whether they exist, are empty, and may be read by this user; nothing is run or read. A
+    program that mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must
+    be there; docker makes an empty folder in the place of a missing `-v`, which is a warning. What is inside
+    a container or on another machine, what the script may create itself, and paths with an unknown part are
+    not looked for. If no host has it, this is a warning, because the script may be meant for other machines,
+    unless a file of a similar name is beside it, or the folder around what is mounted is there.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """
     for launch in launches:
         of_devices = {mark.text for process in launch.told for mark in process.marks}
+        kinds = {flaw.words: flaw.kind for flaw in launch.flaws}
         for path in launch.needs:
-            states = {host: looked[host].get(path, "") for host in plan.names if host in looked}
+            kind = kinds.get(path, "")
+            seen = {host: looked[host].get(path, "") for host in plan.names if host in looked}
+            near = _near(path, seen.values())
+            states = {host: _state(state, kind) for host, state in seen.items()}
             folders, files = (list(states.values()).count(kind) for kind in ("a folder", ""))
             by_name = folders == files and "." not in path.rpartition("/")[2]
             usual = "a folder" if folders > files or by_name else ""
@@ -40,6 +52,8 @@ def launch_files_missing(
                 everywhere = len(hosts) == len(states)
                 if everywhere and (state == "empty" or path in of_devices):
                     continue  # launch-devices-absent tells of the latter
+                here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
+                sure = here or state == NOT_EXECUTABLE
                 how = "is not there" if state == "missing" else "cannot be used"
                 yield Problem(
                     f"a file that the launch needs {how}",
@@ -48,7 +62,32 @@ def launch_files_missing(
                     subject=path,
                     hosts=() if everywhere else tuple(hosts),
                     where=tuple(Place(host=host) for host in hosts),
-                    severity=Severity.WARN if everywhere else None,
-                    evidence=(Evidence(launch.name, f"names {path}"),),
-                    commands=(f"ls -ld {quote(path)}",),
+                    severity=Severity.WARN if kind == "volume" or (everywhere and not sure) else None,
+                    evidence=(
+                        Evidence(launch.name, f"names {path}"),
+                        *((Evidence(path.rpartition("/")[0], f"has {near}"),) if near else ()),
+                    ),
+                    commands=_typed(path, state, near),
                 )
+
+
+def _state(seen: str, kind: str) -> str:
+    """What is wrong with a path: only a program must be executable, and what is mounted may be a file too."""
+    if seen == NOT_EXECUTABLE and kind != "run":
+        return ""
+    usable = kind in ("bind", "volume") and seen in ("a folder", "empty")
+    return "" if usable else "missing" if seen.startswith("missing") else seen
+
+
+def _near(path: str, seen: Iterable[str]) -> str:
+    """The file beside a missing one that is meant, by its name."""
+    beside = [name for state in seen for name in state.partition("missing: ")[2].split()]
+    close = get_close_matches(path.rpartition("/")[2], beside, 1, ALIKE)
+    return close[0] if close else ""
+
+
+def _typed(path: str, state: str, near: str) -> tuple[str, ...]:
+    if state == NOT_EXECUTABLE:
+        return (f"chmod +x {quote(path)}",)
+    meant = (remark(f"name {near} in place of {path.rpartition('/')[2]}"),) if near else ()
+    return (*meant, f"ls -ld {quote(path)}")

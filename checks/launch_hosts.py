@@ -55,6 +55,7 @@ SHOWN = 4
     maybe(IDENTITY),
     scope=Scope.CLUSTER,
     damage=Damage.BLOCKED,
+    causes=("launch-command",),
 )
 def launch_hosts(
     launches: tuple[Launch, ...],

@@ -28,6 +28,7 @@ from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.hccl import REDUCED
 from doctor.job.parallel import IF_REPLICAS, OF_LAUNCH, Layout
+from doctor.rules.launch_names import remark
 from doctor.rules.parallel import (
     CONVERTED,
     MODES,
@@ -67,18 +68,19 @@ def plan_invalid(
     error that names an operator or an argument instead of the plan. No host is at fault.
 
     What is judged, if it was given, or if the launch states it by the options of Megatron such as
-    --tensor-model-parallel-size, or in the configuration that it gives to DeepSpeed: whether the product of
-    dp, tp, pp and cp is the number of devices (once dp is given, a missing factor counts as 1; otherwise the
-    given factors must divide the devices), and whether expert groups fill one stage and share the experts
-    evenly; whether tp divides the attention heads, and those for keys and values (of which several devices
-    may hold a copy: a warning), and these the hidden size; whether pp divides the layers, and whether the
-    replicas share the global batch evenly, or make it up: train_batch_size = train_micro_batch_size_per_gpu x
-    gradient_accumulation_steps x replicas. That is a warning if the program was not read, or may get other
-    values than those of the configuration. MindSpore's parallel mode, whether PyNative mode runs it, and
-    the strategy of an operator. Whether HCCL reduces the data type on this product. As warnings: tensor
-    parallel groups that span hosts, stand-alone mode on several devices, and a learning rate that does not
-    follow the global batch. Values that could be compared with nothing are listed as not judged, and
-    dimensions whose groups the smoke run could not form as not rehearsed.
+    --tensor-model-parallel-size, or in the configuration that it gives to DeepSpeed: whether the product
+    of dp, tp, pp and cp is the number of devices (once dp is given, a missing factor counts as 1;
+    otherwise the given factors must divide the devices), and whether expert groups fill one stage and
+    share the experts evenly; whether tp divides the attention heads, and those for keys and values (of
+    which several devices may hold a copy: a warning), and these the hidden size; whether pp divides the
+    layers, and whether the replicas share the global batch evenly, or make it up: train_batch_size =
+    train_micro_batch_size_per_gpu x gradient_accumulation_steps x replicas. That is a warning if the
+    program was not read, or may get other values than those of the configuration, unless no number of
+    replicas makes it. MindSpore's parallel mode, whether PyNative mode runs it, and the strategy of an
+    operator. Whether HCCL reduces the data type on this product. As warnings: tensor parallel groups that
+    span hosts, stand-alone mode on several devices, and a learning rate that does not follow the global
+    batch. Values that could be compared with nothing are listed as not judged, and dimensions whose
+    groups the smoke run could not form as not rehearsed.
 
     Also without a plan: whether the NPUs of all hosts are of one product, because HCCL joins no two (a
     warning as long as nothing tells that one job starts on these hosts); and whether HCCL connects this
@@ -396,11 +398,16 @@ def _batch(job: ParallelJob) -> Iterator[Problem]:
         f", {times} times" if times > 1 else ""
     )
     summary = "the global batch is not the sum of its micro batches"
+    whole = bool(layout.micro_batch and layout.accumulation)
     if layout.global_batch % step:
-        summary, wanted = "the replicas cannot share the global batch evenly", f"a multiple of {wanted}"
-    severity = Severity.WARN if job.source == IF_REPLICAS else None
+        summary = "the replicas cannot share the global batch evenly"
+        wanted = wanted if whole else f"a multiple of {wanted}"
+    parts, rest = divmod(layout.global_batch, at_once * times)
+    never = whole and (rest or not job.world or job.world % parts)
+    severity = Severity.WARN if job.source == IF_REPLICAS and not never else None
     named = " (train_batch_size / --global-batch-size)" if job.source.startswith(OF_LAUNCH) else ""
-    yield job.wrong(summary, wanted, f"{layout.global_batch}{named}", severity=severity)
+    typed = (remark(f"train_batch_size: {step}"),) if whole and named else ()
+    yield job.wrong(summary, wanted, f"{layout.global_batch}{named}", severity=severity, commands=typed)
 
 
 def _fits(layout: Layout, replicas: int) -> bool:

@@ -26,4 +26,6 @@ def _states(capture: Capture) -> Mapping[str, str]:
 
 
 NEEDED_FILES: Fact[Mapping[str, str]] = Fact("missing-files", Run(_ask_needed), _states, timeout=4, slow=True)
-"""Path -> "missing", "not readable", "a folder" or "empty"; others are usable files."""
+"""Path -> "missing", also with a colon and the names that begin and end like it if its folder is there, "not
+readable", "a folder", "empty", or "not executable", which only a program must be; others are usable files.
+"""

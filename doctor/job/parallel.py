@@ -13,6 +13,7 @@ from typing import Annotated
 import msgspec
 
 from doctor.errors import UsageError, suggest
+from doctor.text.hostprogram import table
 from doctor.text.textfile import shown
 
 LONGEST = 4000
@@ -25,25 +26,8 @@ IF_REPLICAS = f"{OF_LAUNCH}, if every rank is a replica"
 OF_A_WORLD = frozenset({"ep", "experts", "global_batch", "micro_batch", "accumulation"})
 """The keys that mean nothing if the number of devices is not known."""
 
-DTYPES: Mapping[str, tuple[str, ...]] = {
-    "float16": ("fp16", "half"),
-    "bfloat16": ("bf16", "bfp16"),
-    "float32": ("fp32", "float"),
-    "float64": ("fp64", "double"),
-    "int8": (),
-    "int16": ("short",),
-    "int32": ("int",),
-    "int64": ("long",),
-    "uint8": ("byte",),
-    "uint16": (),
-    "uint32": (),
-    "uint64": (),
-    "bool": ("bool_",),
-    "complex64": (),
-    "complex128": (),
-    "float8_e4m3fn": ("fp8", "float8", "fp8_e4m3", "float8_e4m3"),
-    "float8_e5m2": ("fp8_e5m2",),
-    "hifloat8": ("hif8",),
+DTYPES: Mapping[str, Sequence[str]] = {
+    name: others for name, *others in map(str.split, table(__file__, "dtypes.txt")[0])
 }
 """Data types by the name that torch and MindSpore share, and their other names."""
 

@@ -12,20 +12,15 @@ from doctor.job.launch.launcher import LaunchCommand, Launcher
 from doctor.job.launch.launchers import COMMANDS, LAUNCHERS, MODULES
 from doctor.job.launch.options import is_open, read_options
 from doctor.job.launch.wrappers import PREFIXES, SCRIPTS, SHELLS, is_python, program_name
+from doctor.text.hostprogram import sections
 from doctor.text.redact import redact
 
 _SWITCHES = "-[bBdEiIOPqRsSuvx]*"
 """Python's switches: one letter each, any number of them in one word."""
-_TRAINS_NOTHING = re.compile(
-    r"[\[:.]+|awk|basename|break|cat|ch(?:mod|own)|continue|cp|curl|cut|date|df|dirname|du|echo|eval|exit|false"
-    r"|find|free|fuser|grep|g?zip|head|hccn_tool|hostname|install|iostat|ip|jobs|kill(?:all)?|ln|logger|ls(?:of)?"
-    r"|mkdir|mktemp|mpstat|msnpureport|mv|(?:npu|nvidia)-smi|netstat|p(?:grep|ing|ip|kill|rintf|s|wd)|read(?:link)?"
-    r"|realpath|return|rm(?:dir)?|rsync|scp|sed|seq|sleep|sort|source|split|ssh?|stat|sync|tail|tar|tee|test|top"
-    r"|touch|tr|trap|true|ulimit|umask|uname|uniq|unzip|watch|wc|wget|which|xargs"
-)
-_HANDLES = re.compile(
-    r"pip3?|conda|mamba|apt(?:-get)?|yum|dnf|brew|module|spack|git|make|man|vim?|nano|less|type|alias|hash|pkill"
-)
+PROGRAMS = {
+    kind: words.replace(" ", "|") for kind, words in sections(__file__, "programs.txt")["programs"].items()
+}
+_TRAINS_NOTHING, _HANDLES = re.compile(PROGRAMS["nothing"]), re.compile(PROGRAMS["handles"])
 """Programs that name others without starting them."""
 _MEETS = re.compile(r"--?(?:master[-_](?:addr|port)|nproc[-_]per[-_]node|nnodes|rdzv[-_]endpoint)(?:=.*)?")
 """Options that only what starts ranks has."""

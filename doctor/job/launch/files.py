@@ -14,6 +14,7 @@ from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.endpoint_mentions import EndpointMention, mentioned, own_values, starter
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
+from doctor.job.launch.flaws import flaws_of, paths_in, without_comments
 from doctor.job.launch.given_files import changes_no_files, is_only_given
 from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
@@ -76,6 +77,7 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = lambda _: {}, alloca
         mentioned=tuple(each for one in read for each in one.mentioned),
         slips=tuple(each for one in read for each in one.slips),
         needs=tuple(dict.fromkeys(each for one in read for each in one.needs))[:MOST_NEEDS],
+        flaws=tuple(each for one in read for each in one.flaws),
         sizes=_agreed(sizes),
     )
 
@@ -100,7 +102,7 @@ def _read_file(path: Path, name: str, slots: Slots) -> Launch:
     if is_dump(text):
         return Launch(name, (_of_variables(file, name, *read_dump(text)),), complete=False)
     try:
-        script = read_script(text, home, _read_sourced)
+        script = read_script(without_comments(text), home, _read_sourced)
     except ShellError as error:
         if not is_env_file(text):
             raise InputErrors([Mistake(file, error.line, error.message)]) from None
@@ -168,6 +170,8 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     unread += other_jobs(_processes(others, script, name, home, slots))
     slips = tuple(replace(each, file=name, words=redact(each.words)) for each in script.slips)
     scheduled = is_scheduled(script.text)
+    found_flaws = flaws_of(lines, script, text, lambda one, said: _read_of(one, script.text, said))
+    flaws = [replace(each, file=each.file or name, words=redact(each.words)) for each in found_flaws if lines]
     found, beside = _find_tables(told, script.copied, name)
     sizes = [sizes_in(one.words, script.text, partial(_read_of, one, script.text)) for one in lines]
     return Launch(
@@ -179,7 +183,8 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         mentioned=mentions,
         slips=() if scheduled else slips,
         sizes=_agreed(sizes),
-        needs=script.needs if lines and not scheduled else (),
+        needs=() if scheduled else (*(script.needs if lines else ()), *paths_in(flaws)),
+        flaws=tuple(flaws),
     )
 
 

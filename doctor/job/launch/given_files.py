@@ -23,7 +23,7 @@ _KNOWN = re.compile(
 def is_only_given(path: str, text: str) -> bool:
     """Whether a script names a file only to give it to what it launches; else it may write it, too."""
     named, given = rf"(?<![\w-]){re.escape(os.path.basename(path))}(?![\w-])", False
-    for command in _commands(text):
+    for command in commands_of(text):
         if not re.search(named, command):
             continue
         held = re.match(_SETS, command)
@@ -40,12 +40,13 @@ def is_only_given(path: str, text: str) -> bool:
 @lru_cache(16)
 def changes_no_files(text: str) -> bool:
     """Whether a script runs only commands that write no files, besides the one program that it launches."""
-    programs = {_launched(command) for command in _commands(text) if not _KNOWN.match(command)}
+    programs = {_launched(command) for command in commands_of(text) if not _KNOWN.match(command)}
     return len(programs) == 1 and "" not in programs
 
 
 @lru_cache(16)
-def _commands(text: str) -> list[str]:
+def commands_of(text: str) -> list[str]:
+    """The commands of a script, each on one line."""
     code = re.sub(r"(?m)(?:^|[ \t])#.*", "", text.replace("\\\n", " "))
     return [re.sub(f"^{_BEGINS}", "", each).rstrip() for each in re.split(r"[;|\n]|(?<!>)&(?!>)", code)]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import shlex
 
+from doctor.job.launch.command import PROGRAMS
 from doctor.job.launch.launcher import NOT_SHOWN, Launcher
 from doctor.job.launch.launchers import (
     COMMANDS,
@@ -34,10 +35,6 @@ _SIGNS = "|".join(
         f"^(-[A-Za-z]*m)?({'|'.join(MODULES)})$".replace(".", r"\."),
     )
 )
-_WRAPPERS = (
-    "sh|bash|dash|ash|zsh|ksh|csh|tcsh|fish|busybox|timeout|nohup|time|env|sudo|su|tini|dumb-init|docker-init"
-    "|script|screen|strace|nsys|ncu|sshd.*|login|slurm_script|tmux.*|grep|awk|tr"
-)
 
 
 def _options(launcher: Launcher) -> str:
@@ -59,7 +56,7 @@ def awk_words() -> tuple[str, ...]:
         "most": str(MOST),
         "numbers": " ".join(PER_HELPER),
         "told": " ".join(TABLES),
-        "wrapper": f"^({_WRAPPERS})$",
+        "wrapper": f"^({PROGRAMS['above']})$",
         "names": JOB_VARIABLES,
         "secret": SECRET,
         "wrapped": "|".join(sorted(PREFIXES)),

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from doctor.job.launch.launcher import NOT_SHOWN, OptionNames
 
 PYTHON = "(python|pypy)[0-9.]*"
+OF_AN_EDITOR = re.compile(r"^-*[‐-―−﹣－][-‐-―−﹣－]*(?=[A-Za-z])")
+"""Dashes that an editor puts in the place of `-`. The option is read as it is meant, and told."""
 NOT_GIVEN = "(not given)"
 NOT_KNOWN = "$…"
 """Stands for words of a script that are unknown."""
@@ -40,7 +42,7 @@ def read_options(words: Sequence[str], known: OptionNames) -> GivenOptions:
     strange: list[str] = []
     position, partly = 0, False
     while position < len(words):
-        word = words[position]
+        word = OF_AN_EDITOR.sub("--", words[position], 1)
         if word == NOT_KNOWN:
             partly, position = True, position + 1
             shown.append(word)

@@ -63,6 +63,20 @@ class ProcessEnv:
 
 
 @dataclass(frozen=True, slots=True)
+class Flaw:
+    """A row of the check launch-command in `line` of `file`, and what is right in place of its `words`.
+
+    The hosts are asked for paths.
+    """
+
+    kind: str
+    line: int
+    words: str
+    like: str = ""
+    file: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class NearbyTable:
     """A rank table beside the script, at `path`, although the ranks look for it in other folders.
 
@@ -85,6 +99,7 @@ class Launch:
     be read, and other jobs. `met`: its ranks have found each other. `mentioned`: the ports and addresses in
     its text, used or not. `slips`: variables of its scripts that no rank gets. `sizes`: those of the
     model and its groups, by the keys of a parallel plan. `needs`: the paths that every host must have.
+    `flaws` are taken for something else than what is meant.
     """
 
     name: str
@@ -98,3 +113,4 @@ class Launch:
     slips: tuple[Slip, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    flaws: tuple[Flaw, ...] = ()

@@ -6,27 +6,14 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from typing import Any
 
 from doctor.job.launch.given_files import changes_no_files
-from doctor.job.launch.launchers.deepspeed import BATCH, CONFIGS, DEEPSPEED, READS_CONFIG
+from doctor.job.launch.launchers.deepspeed import BATCH, CONFIGS, READS_CONFIG
+from doctor.text.hostprogram import sections
 
-_DIVIDES = {"tp": "tensor_model", "pp": "pipeline_model", "cp": "context", "ep": "expert_model"}
-_GROUPS = {key: f"{name}_parallel_size" for key, name in _DIVIDES.items()}
-_OTHERS = {
-    "heads": "num_attention_heads",
-    "kv_heads": "num_query_groups",
-    "hidden": "hidden_size",
-    "layers": "num_layers",
-    "experts": "num_experts",
-    "micro_batch": "micro_batch_size",
-    "global_batch": "global_batch_size",
-}
-_NOT_MEANT: Mapping[str, str] = {
-    "layers": rf"{DEEPSPEED.name}|decoder_(?:first|last)\w*|account_for\w+|pipeline_model_parallel_layout"
-    r"|standalone_\w+|num_layer_list|noop_layers|mtp_num_layers|num_virtual_\w+",
-    "global_batch": r"rampup_batch_size|decrease_batch_size_if_needed",
-    "hidden": r"kv_channels|multi_\w*latent_attention|(?:\w+_)?head_(?:dim|size)\w*",
-}
+_TOLD = sections(__file__, "sizes.txt")
+_GROUPS, _OTHERS, _NOT_MEANT = _TOLD["groups"], _TOLD["others"], _TOLD["not meant"]
 """Size -> options with which its rule is another one."""
 _ELSEWHERE = r"use_checkpoint_args|yaml_cfg|encoder_\w*(?:layers|parallel_size)"
 """Options which say that sizes come from a file, or that parts of the model have their own."""
@@ -54,20 +41,11 @@ def sizes_in(words: Sequence[str], text: str, read: Callable[[str], str | None])
 
 def _of_deepspeed(words: Sequence[str], text: str, read: Callable[[str], str | None]) -> dict[str, int]:
     """The sizes of the batch; without groups if the model may be divided, or the configuration changed."""
-    given = _options(words)
-    option, file = next(
-        ((name, given[name]) for name in CONFIGS if given.get(name, "")[-5:] == ".json"), ("", "")
-    )
-    try:
-        config = json.loads((file and read(file)) or "0")
-    except (ValueError, RecursionError):
-        return {}
+    option, file, config = configuration_of(words, read)
     place = _program(words)
     program = read(words[place]) or ""
     names = {re.sub(r"^-+|=.*", "", word) for word in words if word.startswith("-")} | _variables(text)
-    if not isinstance(config, dict) or any(map(_DIVIDES_MODEL.search, (*names, *map(str, config)))):
-        return {}
-    if _DIFFERS.search(program):
+    if any(map(_DIVIDES_MODEL.search, (*names, *map(str, config)))):
         return {}
     sizes = {key: size for key, name in BATCH.items() if (size := _number(str(config.get(name))))}
     more = any(re.search(r"\.(?:ya?ml|json|py)$", word) and file not in word for word in words[place + 1 :])
@@ -75,6 +53,22 @@ def _of_deepspeed(words: Sequence[str], text: str, read: Callable[[str], str | N
     replicas = reads and not more and _is_whole(words) and changes_no_files(text)
     groups = {"tp": 1, "pp": 1, "cp": 1} if replicas else {}
     return groups | sizes if "global_batch" in sizes else {}
+
+
+def configuration_of(
+    words: Sequence[str], read: Callable[[str], str | None]
+) -> tuple[str, str, dict[str, Any]]:
+    """The option that names DeepSpeed's configuration, its file, and what it says; nothing if the program
+    may change it.
+    """
+    given = _options(words)
+    option = next((name for name in CONFIGS if given.get(name, "")[-5:] == ".json"), "")
+    try:
+        config = json.loads((option and read(given[option])) or "0")
+    except (ValueError, RecursionError):
+        config = None
+    changed = not isinstance(config, dict) or _DIFFERS.search(read(words[_program(words)]) or "")
+    return option, given.get(option, ""), {} if changed else config
 
 
 @lru_cache(16)

@@ -8,9 +8,11 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from doctor.job.launch.launchers import COMMANDS, MODULES
 from doctor.job.launch.options import NOT_KNOWN, PYTHON, is_open, read_options
+from doctor.text.hostprogram import sections
 
 MOST_WORDS = 20
 """The most words of a wrapper that are searched for a command if not all of them are known."""
@@ -61,60 +63,24 @@ ITSELF = InnerCommand("")
 """Stands for a command without a wrapper."""
 
 
-def _words(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
-
-PREFIXES = _words(
-    "nohup exec time command stdbuf nice ionice numactl taskset timeout sudo env setsid catchsegv nsys"
-    " profile chrt unbuffer"
-)
+_TOLD = sections(__file__, "wrappers.txt")
+PREFIXES = frozenset(_TOLD.pop("prefixes")["all"].split())
 """Wrappers whose process becomes the command, or stays above it on the same host."""
 SCRIPTS = (".sh", ".bash")
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
-_CONTAINER = Wrapper(
-    after=_words("run exec"),
-    flags=_words(
-        "rm detach interactive tty privileged init publish-all read-only no-healthcheck quiet replace"
-    ),
-    letters="ditPq",
-    sets=_words("e env"),
-    places=1,
-    detaches="d",
-)
-_IMAGE_FILE = Wrapper(
-    after=_words("exec run"),
-    flags=_words(
-        "nv nvccli rocm cleanenv contain containall writable writable-tmpfs no-home fakeroot userns pid ipc"
-        " net no-init no-privs keep-privs compat no-umask no-eval disable-cache silent quiet unsquash"
-    ),
-    letters="eCcwfupinv",
-    sets=_words("env"),
-    places=1,
-    passes=True,
-)
-_POD = Wrapper(after=_words("exec"), flags=_words("stdin tty quiet"), letters="itq", places=1)
-_SHELL = Wrapper(flags=_words("login norc noprofile posix"), letters="ceilxuvhB", text="c", passes=True)
-_ON_HOSTS = Wrapper(flags=_words("nodns"), letters="bBLS", joins=True, fills=True)
-_ENVIRONMENT = Wrapper(
-    after=_words("run"),
-    flags=_words("no-capture-output live-stream frozen locked no-sync isolated"),
-    passes=True,
-)
+
+
+def _told(name: str, words: str) -> Any:
+    """The value of a field of Wrapper, as wrappers.txt has it."""
+    if name in ("after", "flags", "sets"):
+        return frozenset(words.split())
+    return words if name in ("letters", "text", "detaches") else int(words)
+
+
 WRAPPERS: Mapping[str, Wrapper] = {
-    **dict.fromkeys(("docker", "podman", "nerdctl"), _CONTAINER),
-    **dict.fromkeys(("singularity", "apptainer"), _IMAGE_FILE),
-    **dict.fromkeys(("kubectl", "oc"), _POD),
-    "ssh": Wrapper(letters="46AaCfGgKkMNnqsTtVvXxYy", places=1, joins=True, detaches="f"),
-    **dict.fromkeys(("pdsh", "clush"), _ON_HOSTS),
-    **dict.fromkeys(SHELLS, _SHELL),
-    "su": Wrapper(letters="lmp", places=2, text="c", passes=True),
-    "flock": Wrapper(letters="sxunoF", places=1, text="c", passes=True),
-    "sbatch": Wrapper(text="wrap", passes=True),
-    "salloc": Wrapper(letters="HkKQvO", flags=_words("exclusive"), passes=True),
-    "tmux": Wrapper(after=_words("new new-session send-keys"), letters="AdDEPX", passes=True, detaches="d"),
-    "screen": Wrapper(letters="dmDL", passes=True, detaches="dm"),
-    **dict.fromkeys(("conda", "mamba", "micromamba", "uv", "poetry", "pipenv", "pixi"), _ENVIRONMENT),
+    name: Wrapper(**{field: _told(field, words) for field, words in told.items()})
+    for names, told in _TOLD.items()
+    for name in names.split()
 }
 """Name -> wrapper. Those in PREFIXES start the first launcher or Python after them; no option is needed."""
 

@@ -27,10 +27,24 @@ def test_whom_a_file_accuses(path: str, states: list[str], told: list[str], tmp_
     ] == told
 
 
+@cases
+def test_whom_what_is_done_with_a_path_accuses(
+    text: str, path: str, states: list[str], told: str, tmp_path: Path
+) -> None:
+    looked = {f"node{n}": {path: state} for n, state in enumerate(states, 1)}
+    launch = read(tmp_path, f"{text}\n")
+    found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
+    said = (f"{', '.join(each.hosts)}: {each.actual}: {' '.join(each.commands)}" for each in found)
+    kinds = ("warn" if each.severity else "fail" for each in found)
+    assert [*map(" ".join, zip(kinds, said, strict=True))] == ([told] if told else [])
+
+
 def test_the_look_at_the_files() -> None:
-    texts = ("", "look\nlooked\n", "look\n/a b\nnot readable /c\nlooked\n")
+    texts = ("", "look\nlooked\n", "look\n/a b\nnot readable /c\nmissing: e.py /d.py\nlooked\n")
     parsed = [NEEDED_FILES.parse(Capture("missing-files", 0, text)) for text in texts]
-    assert parsed == [{}, {}, {"/a b": "missing", "/c": "not readable"}], "nothing to look for is not missing"
+    assert parsed == [{}, {}, {"/a b": "missing", "/c": "not readable", "/d.py": "missing: e.py"}], (
+        "nothing to look for is not missing"
+    )
     for cut in ("look\n", "look\n/images/train.sif\n"):
         with pytest.raises(UnreadableOutput):
             NEEDED_FILES.parse(Capture("missing-files", 0, cut))

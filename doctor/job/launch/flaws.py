@@ -1,0 +1,141 @@
+"""Flaws of a launch: what its shell, scheduler or launcher takes for something else than what is meant."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from difflib import get_close_matches
+from os.path import basename, join, normpath
+
+from doctor.job.launch.given_files import commands_of
+from doctor.job.launch.indirect_options import read_directives
+from doctor.job.launch.launchers import COMMANDS
+from doctor.job.launch.launchers.deepspeed import DEEPSPEED
+from doctor.job.launch.launchers.srun import SRUN
+from doctor.job.launch.options import OF_AN_EDITOR, read_options
+from doctor.job.launch.process_env import Flaw
+from doctor.job.launch.shell import ShellScript
+from doctor.job.launch.shell_flow import ShellCommand
+from doctor.job.launch.sizes import configuration_of
+from doctor.job.launch.wrappers import is_known, program_name
+
+Read = Callable[[ShellCommand, str], str | None]
+_COMMENTED = re.compile(r"(?m)(?<=\\\n)([ \t]*#.*\n)+(?=[ \t]*--?[A-Za-z])")
+"""Comments between the lines of a command, if what follows can only be options of it."""
+_DIRECTIVE = rf"(?m)^{SRUN.directive} .*"
+_ENDS = re.compile(
+    r"[^&>|]&[ \t]*(?:#.*)?(?:\n[ \t]*(?:(?:echo|printf|date|exit|done|fi|set|true|[})#]).*)?)*\Z"
+)
+"""The end of a script that does not wait for what it has started in the background."""
+_ENGINE = re.compile(r"(?:.*\s)?(docker|podman|nerdctl|singularity|apptainer)\s+(?:run|exec)\s(.*)")
+_REACHED = re.compile(r"\s(?:--net(?:work)?(?:=|\s+)(?!bridge\b)|-[a-z]*[pP][\s\d]|--publish|[\"']?\$)")
+"""Words of `docker run` with which other hosts may reach the container; an unknown word may be one."""
+_MOUNTED = re.compile(r"\s(?:--bind|-B|-v|--volume)[=\s]+(/[^\s,:$]+/[^\s,:$]+)|,(?:source|src)=(/[^\s,$]+)")
+_CONFIG = re.compile(r"--?(?:\w+[-_])?config(?:[-_]file)?[= ](?:\./)?(\w[\w./-]*\.(?:ya?ml|json))")
+_RUNS = re.compile(r"/[\w./+-]+")
+_MAKES = (
+    r"(?:(?<!-)\b(?:chmod|mkdir|cp|mv|ln|tee|tar|unzip|wget|curl|clone|rsync|install|mount)\b[^\n]*|>\s*\S*)"
+)
+
+
+def without_comments(text: str) -> str:
+    """The script as it is meant: comments between the lines of a command do not end it."""
+    return _COMMENTED.sub(lambda found: "\\\n" * found[0].count("\n"), text)
+
+
+def paths_in(flaws: Sequence[Flaw]) -> Iterator[str]:
+    """The paths that the hosts are asked for."""
+    return (each.words for each in flaws if each.words[:1] == "/")
+
+
+def flaws_of(lines: Sequence[ShellCommand], script: ShellScript, text: str, read: Read) -> Iterator[Flaw]:
+    """The flaws of a script that starts these ranks; `text` is its own, and `read` returns a file."""
+    for found in _COMMENTED.finditer(text):
+        yield _at(text, "comment", found.start())
+    if not re.search(r"<<|\bsbatch\b", text):  # it may write another script
+        yield from _batch(text, all(one.background for one in lines))
+    for one in lines:
+        for word in one.words:
+            odd = re.match(rf"{OF_AN_EDITOR.pattern}[\w-]+|[^'\"\s]*[“”‘’]", word)
+            if odd and (at := re.search(rf"(?:^|\s){re.escape(odd[0])}", text)):
+                yield _at(text, "editor", at.end(), word)
+        yield from _behind(one)
+        yield from _deepspeed(one, read)
+        for given in _CONFIG.finditer(" ".join(one.words)) if one.folder in script.needs else ():
+            if not one.apart and not _is_made(given[1], script.text):
+                yield Flaw("config", one.line, normpath(join(one.folder or "", given[1])))
+    for command in commands_of(text):
+        filled = re.sub(r"\$\{?(\w+)\}?", lambda found: script.env.get(found[1], found[0]), command)
+        for kind, path in _of_hosts(filled):
+            if not path or not _is_made(path, script.text):
+                yield _at(text, kind, text.find(command[:12]), path)
+
+
+def _is_made(path: str, text: str) -> bool:
+    return re.search(rf"{_MAKES}{re.escape(path)}", text) is not None
+
+
+def _at(text: str, kind: str, place: int, words: str = "", like: str = "") -> Flaw:
+    line = text.count("\n", 0, max(place, 0))
+    return Flaw(kind, line + 1, words or text.split("\n")[line].strip()[:160], like)
+
+
+def _batch(text: str, in_background: bool) -> Iterator[Flaw]:
+    """Directives that the scheduler does not read, and steps that it ends with their script."""
+    begun = re.search(r"(?m)^[ \t]*[^#\s]", text)
+    if begun and (late := re.search(_DIRECTIVE, text[begun.start() :])):
+        given = read_directives("\n".join(re.findall(_DIRECTIVE, text[begun.start() :]))).variables
+        needed = given.keys() - read_directives(text).variables.keys()
+        at = begun.start() + late.start()
+        yield _at(text, "late" if needed else "unread", at, like=_at(text, "", begun.start()).words)
+    alone = in_background and re.search(_DIRECTIVE, text) and not re.search(r"\bwait\b", text)
+    if alone and (ends := _ENDS.search(text)):
+        yield _at(text, "wait", ends.start())
+
+
+def _behind(one: ShellCommand) -> Iterator[Flaw]:
+    """Options of the launcher that stand behind its program, if it does not say for how many hosts it is."""
+    known, given = one.command.launcher, one.command.options
+    at = next((n for n, word in enumerate(one.words) if program_name(word) == one.command.program), 0)
+    if known is None or known.outer or not at or given.keys() & {"nnodes", "hosts", "hostfile", "include"}:
+        return
+    own = {full for full, called in known.options.values.items() if re.match("n|master_|rdzv_|ranks", called)}
+    words = " ".join(one.words[at + 1 :]).replace("=", " ").split()
+    names = [word for word in words if word[:2] == "--" and word[2:].replace("-", "_") in own]
+    nodes = re.search(rf"{known.options.spelled('nnodes')} (\S+)".replace("_", "[_-]"), " ".join(words))
+    if len(names) > 1 and nodes and nodes[1] != "1":
+        yield Flaw("behind", one.line, " ".join(names), one.command.program)
+
+
+def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Flaw]:
+    """What DeepSpeed refuses in its configuration and its hostfile."""
+    _, file, config = configuration_of(one.words, lambda said: read(one, said))
+    parts = ((name, config.get(name)) for name in ("fp16", "bf16", "bfloat16"))
+    on = [name for name, part in parts if isinstance(part, dict) and part.get("enabled") is True]
+    if "fp16" in on and len(on) > 1:
+        yield Flaw("types", one.line, f"{on[0]} and {on[1]}", basename(file))
+    said = (one.command.option("hostfile") or "") if one.command.launcher is DEEPSPEED else ""
+    rows = [row.partition("#")[0].strip() for row in ((said and read(one, said)) or "").splitlines()]
+    for number, row in enumerate(rows, 1):
+        if row and not re.match(r"\S+\s+slots=\d", row):
+            yield Flaw("entry", number, row[:160], file=basename(said))
+    hosts = [row.split()[0] for row in rows if row]
+    for part in (one.command.option("include") or "").split("@") if hosts else ():
+        if part and (host := part.partition(":")[0]) not in hosts:
+            yield Flaw("include", one.line, host, ", ".join(get_close_matches(host, hosts, 3, 0)))
+
+
+def _of_hosts(command: str) -> Iterator[tuple[str, str]]:
+    """Containers that no other host reaches, and the paths that a command executes or mounts."""
+    engine = _ENGINE.match(command)
+    own = re.match(rf"(.*\s)(?:\S*/)?['\"]?(?:{'|'.join(COMMANDS)})\s", f" {engine[2]}" if engine else "")
+    makes = engine is not None and engine[1][0] not in "sa"
+    bare = re.sub(r"(\s-[evwu]\s+|=)[\"']?\$\S+", " ", own[1] if own else "")
+    if own and makes and " run " in command and not _REACHED.search(bare):
+        yield "network", ""
+    for found in _MOUNTED.finditer(own[1]) if own and engine and command.startswith(engine[1]) else ():
+        yield "volume" if makes and found[1] else "bind", found[1] or found[2]
+    words = command.replace('"', "").replace("'", "").split()
+    known = COMMANDS.get(program_name(words[0])) if words else None
+    if known and (known.outer or {"--no-python", "--no_python"} & {*words}):
+        rest = read_options(words[1:], known.options).rest
+        if rest and _RUNS.fullmatch(rest[0]) and not is_known(rest[0]):
+            yield "run", rest[0]

@@ -1,6 +1,9 @@
 """Programs that a shell runs, on a host or for the user, and tables: each is a file beside its module."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from pathlib import Path
+from typing import Any
 
 
 def host_program(module: str, name: str, **values: object) -> str:
@@ -19,3 +22,17 @@ def table(module: str, name: str) -> list[list[str]]:
 def sections(module: str, name: str) -> dict[str, dict[str, str]]:
     """The blocks of a table by their first lines; each further line is a key and, after a colon, words."""
     return {head: dict(row.split(": ", 1) for row in rows) for head, *rows in table(module, name)}
+
+
+_READERS: Mapping[str, Callable[[str], Any]] = {
+    "tuple": lambda words: tuple(words.split()),
+    "frozenset": lambda words: frozenset(words.split()),
+    "int": int,
+    "bool": bool,
+}
+
+
+def fields_in(kind: Any, told: Mapping[str, str]) -> dict[str, Any]:
+    """The fields of a dataclass in a block of a table: texts, words, numbers, and 1 for yes."""
+    types = {each.name: getattr(each.type, "__name__", each.type).partition("[")[0] for each in fields(kind)}
+    return {name: _READERS.get(types[name], str)(words) for name, words in told.items()}

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from doctor.job.launch.allocation import first_node
 from doctor.job.launch.forms import LaunchForm
 from doctor.model import Framework
-from doctor.text.hostprogram import sections
+from doctor.text.hostprogram import fields_in, sections
 
 Role = Literal["rank", "scheduler", "server"]
 Meeting = Literal["rank 0", "scheduler", "any host"]
@@ -333,6 +333,19 @@ class Launcher:
     def master_variables(self) -> tuple[str, str]:
         """The variables in which its ranks find the master's address and port."""
         return (self.ranks[0].master, self.ranks[0].port) if self.ranks else (MASTER, PORT)
+
+
+_TOLD = sections(__file__, "launchers.txt")
+
+
+def launcher_of(name: str, heads: Any = first_node, unless: Any = (), **more: Any) -> Launcher:
+    """The row of a launcher: launchers.txt, and what is more than words; `heads` and `unless` are of the
+    first variables that tell a process its rank.
+    """
+    told = [fields_in(RankVariables, row) for of, row in _TOLD.items() if of.startswith(f"{name} gives ")]
+    own = [{"heads": heads, "unless": unless}, *({} for _ in told[1:])]
+    ranks = tuple(RankVariables(**row, **others) for row, others in zip(told, own, strict=False))
+    return Launcher(name, **fields_in(Launcher, _TOLD[name]), ranks=ranks, **more)
 
 
 def master_given(agent: LauncherAgent) -> Master | None:

@@ -8,11 +8,10 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from doctor.job.launch.launchers import COMMANDS, MODULES
 from doctor.job.launch.options import NOT_KNOWN, PYTHON, is_open, read_options
-from doctor.text.hostprogram import sections
+from doctor.text.hostprogram import fields_in, sections
 
 MOST_WORDS = 20
 """The most words of a wrapper that are searched for a command if not all of them are known."""
@@ -68,19 +67,8 @@ PREFIXES = frozenset(_TOLD.pop("prefixes")["all"].split())
 """Wrappers whose process becomes the command, or stays above it on the same host."""
 SCRIPTS = (".sh", ".bash")
 SHELLS = ("bash", "sh", "zsh", "dash", "ksh")
-
-
-def _told(name: str, words: str) -> Any:
-    """The value of a field of Wrapper, as wrappers.txt has it."""
-    if name in ("after", "flags", "sets"):
-        return frozenset(words.split())
-    return words if name in ("letters", "text", "detaches") else int(words)
-
-
 WRAPPERS: Mapping[str, Wrapper] = {
-    name: Wrapper(**{field: _told(field, words) for field, words in told.items()})
-    for names, told in _TOLD.items()
-    for name in names.split()
+    name: Wrapper(**fields_in(Wrapper, told)) for names, told in _TOLD.items() for name in names.split()
 }
 """Name -> wrapper. Those in PREFIXES start the first launcher or Python after them; no option is needed."""
 

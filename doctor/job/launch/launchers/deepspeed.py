@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from doctor.job.launch.launcher import Launcher, master_given, options_of
+from doctor.job.launch.launcher import launcher_of, master_given, options_of
 from doctor.job.launch.launchers.torchrun import STATIC
 
 CONFIGS = ("deepspeed", "deepspeed_config", "deepspeed_config_file")
@@ -36,15 +36,9 @@ def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
     return found
 
 
-DEEPSPEED = Launcher(
+DEEPSPEED = launcher_of(
     "deepspeed",
-    commands=("deepspeed",),
-    modules=("deepspeed.launcher.runner", "deepspeed.launcher.launch"),
     options=options_of("deepspeed", abbreviated=True, defaults={"master_port": STATIC}),
     master=master_given,
     derived=_derived,
-    on_hosts=("--hostfile", "{hostfile}"),
-    hosts_besides=("/job/hostfile",),
-    ends_job="always",
-    framework="torch",
 )

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from doctor.job.launch.allocation import nodes
 from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
-from doctor.job.launch.launcher import Launcher, RankVariables, options_of
+from doctor.job.launch.launcher import launcher_of, options_of
 from doctor.text.nodeset import is_host
 
 MOST_HEADS = 16
@@ -56,45 +56,9 @@ def _line(start: LaunchParts) -> list[str]:
     return [shell_line("mpirun", *where, *words)]
 
 
-MPIRUN = Launcher(
+MPIRUN = launcher_of(
     "mpirun",
-    commands=("mpirun", "mpiexec", "mpiexec.hydra", "orterun", "prterun"),
-    programs=("prte", "prted", "orted", "hydra_pmi_proxy"),
-    outer=True,
+    heads=_heads,
     options=options_of("mpirun"),
-    ranks=(
-        RankVariables(
-            rank="OMPI_COMM_WORLD_RANK",
-            world=("OMPI_COMM_WORLD_SIZE",),
-            local_rank="OMPI_COMM_WORLD_LOCAL_RANK",
-            local_world="OMPI_COMM_WORLD_LOCAL_SIZE",
-            identity=(TRANSPORTS, "PMIX_NAMESPACE"),
-            secret=(TRANSPORTS,),
-            heads=_heads,
-            give_master="mpirun -x MASTER_ADDR=node1",
-        ),
-        RankVariables(
-            rank="MV2_COMM_WORLD_RANK",
-            world=("MV2_COMM_WORLD_SIZE",),
-            local_rank="MV2_COMM_WORLD_LOCAL_RANK",
-            local_world="MV2_COMM_WORLD_LOCAL_SIZE",
-        ),
-        RankVariables(
-            rank="PMI_RANK",
-            world=("PMI_SIZE",),
-            identity=("SLURM_JOB_ID", "SLURM_STEP_ID", "MASTER_ADDR", "MASTER_PORT"),
-            give_master="mpirun -genv MASTER_ADDR node1",
-        ),
-    ),
-    system="mpi",
-    own=r"(OMPI|ORTE|PMI|PMIX|MPI|MV2|HYDRA|HYDI)_\w+",
     forms={"mpirun": LaunchForm(_line)},
-    on_hosts=("--hostfile", "{hostfile}"),
-    hosts_besides=(
-        *("default_hostfile", "mca-params.conf", "HYDRA_HOST_FILE", "I_MPI_HYDRA_HOST"),
-        "/etc/openmpi/openmpi-default-hostfile",
-    ),
-    # Options of Open MPI; the mpirun of others begins again with the first host.
-    keeps_to_slots=r"-?-(?:H|host|allow-run-as-root|mca|x|npernode|report-bindings|tag-output)",
-    ends_job="always",
 )

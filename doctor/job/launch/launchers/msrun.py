@@ -40,10 +40,8 @@ def _fits(choice: Choice) -> bool:
     return mindspore and choice.backend is Backend.HCCL
 
 
-MSRUN = launcher.Launcher(
+MSRUN = launcher.launcher_of(
     "msrun",
-    commands=("msrun",),
-    modules=("mindspore.parallel.cluster.run",),
     options=launcher.options_of(
         "msrun",
         abbreviated=True,
@@ -52,30 +50,6 @@ MSRUN = launcher.Launcher(
     ),
     master=_master,
     goes_by_node_rank=_goes_by_node_rank,
-    ranks=(
-        launcher.RankVariables(
-            rank="MS_NODE_ID",
-            spare="RANK_ID",
-            world=(WORKERS,),
-            master=HOST,
-            port=PORT,
-            meeting="scheduler",
-            by_hand=True,
-            may_be_name=True,
-            identity=(HOST, PORT),
-        ),
-    ),
-    role="MS_ROLE",
     roles={"MS_SCHED": "scheduler", "MS_WORKER": "rank", "MS_PSERVER": "server"},
-    kept=(
-        "MS_(SERVER_NUM|WORKER_IP|TOPO_TIMEOUT|NODE_TIMEOUT|RECEIVE_MSG_TIMEOUT|DISABLE_HEARTBEAT"
-        "|RETRY_INTERVAL_(LOWER|UPPER)|ENABLE_(RECOVERY|LCCL))"
-    ),
-    must_agree="MS_SERVER_NUM",
-    own="MS_(ROLE|NODE_ID|WORKER_NUM|SCHED_HOST|SCHED_PORT)",
     forms={"msrun": LaunchForm(_line, _fits)},
-    framework="mindspore",
-    on_hosts=("--node_rank={node_rank}", "--master_addr={master_addr}", "--master_port={master_port}"),
-    prints_into=("worker_*.log", "scheduler.log"),
-    ends_job="with `--join=True`",
 )

@@ -3,7 +3,7 @@
 import shlex
 
 from doctor.job.launch.forms import LaunchForm, LaunchParts
-from doctor.job.launch.launcher import Launcher, RankVariables
+from doctor.job.launch.launcher import launcher_of
 
 
 def _assignments(start: LaunchParts) -> list[str]:
@@ -20,22 +20,7 @@ def _assignments(start: LaunchParts) -> list[str]:
     return [f"{name}={shlex.quote(value)}" for name, value in values.items()]
 
 
-PLAIN = Launcher(
+PLAIN = launcher_of(
     "plain variables",
-    ranks=(
-        RankVariables(
-            rank="RANK",
-            world=("WORLD_SIZE",),
-            local_rank="LOCAL_RANK",
-            local_world="LOCAL_WORLD_SIZE",
-            node="NODE_RANK",
-            by_hand=True,
-            identity=("MASTER_ADDR", "MASTER_PORT"),
-        ),
-    ),
-    kept="NODE_RANK|NNODES|NPROC_PER_NODE",
-    per_rank="NODE_RANK",
-    must_agree="NNODES",
-    own="((LOCAL|GROUP|ROLE|NODE)_)?(RANK|WORLD_SIZE)|MASTER_(ADDR|PORT)|NNODES",
     forms={"env": LaunchForm(_assignments)},
 )

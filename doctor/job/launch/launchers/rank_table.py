@@ -1,9 +1,7 @@
 """Ranks started by hand with RANK_TABLE_FILE: the table says where they meet."""
 
-from doctor.job.launch.launcher import Launcher, RankVariables
+from doctor.job.launch.launcher import launcher_of
 
-RANK_TABLE = Launcher(
+RANK_TABLE = launcher_of(
     "rank table",
-    ranks=(RankVariables(rank="RANK_ID", world=("RANK_SIZE",), by_hand=True),),
-    own="RANK_(ID|SIZE)",
 )

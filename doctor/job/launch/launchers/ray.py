@@ -1,5 +1,7 @@
 """Ray, whose workers may be ranks."""
 
-from doctor.job.launch.launcher import Launcher
+from doctor.job.launch.launcher import launcher_of
 
-RAY = Launcher("ray", commands=("ray", "raylet"), by_name=True, outer=True)
+RAY = launcher_of(
+    "ray",
+)

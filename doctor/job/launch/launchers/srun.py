@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from doctor.job.launch.allocation import allocated
 from doctor.job.launch.forms import Choice, LaunchForm, LaunchParts, shell_line
-from doctor.job.launch.launcher import Launcher, RankVariables, options_of
+from doctor.job.launch.launcher import launcher_of, options_of
 from doctor.text.nodeset import fold, unfold
 
 
@@ -54,24 +54,11 @@ def _derived(options: Mapping[str, str]) -> Mapping[str, str]:
     return found
 
 
-SRUN = Launcher(
+SRUN = launcher_of(
     "srun",
-    commands=("srun",),
-    programs=("slurmstepd",),
-    outer=True,
+    unless=(("SLURM_STEP_ID", "429496[0-9]{4}"),),
     options=options_of("srun", glued=True),
-    ranks=(
-        RankVariables(
-            rank="SLURM_PROCID",
-            world=("SLURM_STEP_NUM_TASKS", "SLURM_NTASKS"),
-            local_rank="SLURM_LOCALID",
-            only_with=("SLURM_STEP_ID", "SLURM_STEP_NUM_TASKS"),  # a batch script has the other variables too
-            unless=(("SLURM_STEP_ID", "429496[0-9]{4}"),),  # the shell of salloc is not a rank
-            identity=("SLURM_JOB_ID", "SLURM_STEP_ID"),
-        ),
-    ),
     derived=_derived,
-    directive="#SBATCH",
     sets_for_job={
         "nnodes": ("SLURM_NNODES", "SLURM_JOB_NUM_NODES"),
         "ranks": ("SLURM_NTASKS", "SLURM_NPROCS"),
@@ -81,16 +68,5 @@ SRUN = Launcher(
         "gpus_per_task": (),
         "all_gpus": ("SLURM_GPUS",),
     },
-    step="SLURM_STEP_ID",
-    system="slurm",
-    array=("SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID"),
-    title=r"slurmstepd: \[([0-9]+)\.(\w+)\]",
-    job_id="SLURM_JOB_ID",
-    kept="SLURM_(JOB_ID|STEP_ID|NODEID|NNODES)",
-    per_rank="SLURM_NODEID",
-    own="SLURM_(PROCID|LOCALID|TASK_PID)",
     forms={"srun": LaunchForm(_line, _fits, _order)},
-    on_hosts=("--nodes={nnodes}", "--nodelist={hosts}"),
-    elsewhere=True,
-    ends_job="with `--kill-on-bad-exit`",
 )

@@ -11,11 +11,6 @@ from doctor.job.launch.forms import LaunchForm, LaunchParts, shell_line
 
 STATIC = "29500"
 C10D = "29400"
-MADE_FOR_RANKS = "MASTER_[A-Z]+|WORLD_SIZE|NNODES"
-ON_HOSTS = (
-    *("--nnodes={nnodes}", "--node-rank={node_rank}"),
-    *("--master-addr={master_addr}", "--master-port={master_port}"),
-)
 
 
 _C10D_DEFAULT = launcher.LaunchNumber(f"{launcher.DEFAULT_OF}c10d", C10D)
@@ -104,39 +99,11 @@ def _size(start: LaunchParts) -> list[str]:
     return [f"--nnodes={len(start.going.hosts)}", f"--nproc-per-node={start.ranks_here}"]
 
 
-TORCHRUN = launcher.Launcher(
+TORCHRUN = launcher.launcher_of(
     "torchrun",
-    commands=("torchrun",),
-    modules=("torch.distributed.run", "torch.distributed.launch"),
     options=options("rdzv_backend", "rdzv_endpoint", "rdzv_id", rdzv_backend="static"),
     master=_master,
     port=_port,
     goes_by_node_rank=_goes_by_node_rank,
-    first_node="0",
-    ignores=MADE_FOR_RANKS,
-    ranks=(
-        launcher.RankVariables(
-            rank="RANK",
-            world=("WORLD_SIZE",),
-            local_rank="LOCAL_RANK",
-            local_world="LOCAL_WORLD_SIZE",
-            meeting="any host",
-            only_with=("TORCHELASTIC_RUN_ID",),
-            identity=("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_RUN_ID", "TORCHELASTIC_RESTART_COUNT"),
-        ),
-    ),
-    job_id="TORCHELASTIC_RUN_ID",
-    job_id_option="rdzv_id",
-    no_job_id="none",
-    kept=(
-        "GROUP_(RANK|WORLD_SIZE)|TORCHELASTIC_(RUN_ID|RESTART_COUNT)"
-        "|PET_(NNODES|NPROC_PER_NODE|NODE_RANK|MASTER_(ADDR|PORT)|RDZV_(BACKEND|ENDPOINT|ID)|STANDALONE)"
-    ),
-    per_rank="GROUP_RANK|PET_NODE_RANK",
-    per_helper=("GROUP_RANK", "TORCHELASTIC_RUN_ID"),
-    own=r"(GROUP|ROLE)_(RANK|WORLD_SIZE)|ROLE_NAME|(TORCHELASTIC|PET)_\w+|TORCH_NCCL_ASYNC_ERROR_HANDLING",
     forms={"torchrun": LaunchForm(_line, fits=lambda _: True), "rdzv": LaunchForm(_rendezvous)},
-    on_hosts=ON_HOSTS,
-    ends_job="always",
-    framework="torch",
 )

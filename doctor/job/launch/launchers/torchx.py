@@ -1,5 +1,7 @@
 """torchx, which starts torchrun."""
 
-from doctor.job.launch.launcher import Launcher
+from doctor.job.launch.launcher import launcher_of
 
-TORCHX = Launcher("torchx", commands=("torchx",), by_name=True, outer=True)
+TORCHX = launcher_of(
+    "torchx",
+)

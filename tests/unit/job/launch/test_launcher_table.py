@@ -54,9 +54,8 @@ def test_no_launcher_is_named_outside_its_file() -> None:
 def test_each_launcher_has_a_file_and_a_row(launcher: Launcher) -> None:
     names = {each.name for each in LAUNCHERS}
     assert len(names) == len(LAUNCHERS)
-    owners = [
-        p.stem for p in TABLE.glob("*.py") if re.search(rf'Launcher\(\s*"{launcher.name}"', p.read_text())
-    ]
+    row = re.compile(rf'(?:Launcher|launcher_of)\(\s*"{launcher.name}"')
+    owners = [p.stem for p in TABLE.glob("*.py") if row.search(p.read_text())]
     assert len(owners) == 1
 
 

@@ -26,13 +26,13 @@ def launch_files_missing(
 
     How it is known: from the absolute paths in the scripts of --launch: the image of singularity or
     apptainer, the program and its interpreter, the folder in which it starts, what is sourced, and
-    configurations, models and files of data that options name (--deepspeed, --config, --train-file, …). Each
-    host is asked whether they exist, are empty, and may be read by this user; nothing is run or read. A
-    program that mpirun or `torchrun --no-python` starts must be executable, too. What containers mount must
-    be there; docker makes an empty folder in the place of a missing `-v`, which is a warning. What is inside
-    a container or on another machine, what the script may create itself, and paths with an unknown part are
-    not looked for. If no host has it, this is a warning, because the script may be meant for other machines,
-    unless a file of a similar name is beside it, or the folder around what is mounted is there.
+    configurations, models and files of data that options name (--deepspeed, --config, --train-file, …).
+    Each host is asked whether they exist, are empty, and may be read by this user; nothing is run or
+    read. A program that mpirun or `torchrun --no-python` starts must be executable, too. What containers
+    mount must be there; a missing one of `-v` is made, empty, which is a warning. What is inside a
+    container or on another machine, what the script may create itself, and paths with an unknown part are
+    not looked for. If no host has it, this is a warning, because the script may be meant for other
+    machines, unless a file of a similar name is beside it, or the folder around what is mounted is there.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """

@@ -1,0 +1,27 @@
+"""What a shell says about the paths that a launch names."""
+
+import shlex
+import subprocess
+from pathlib import Path
+
+from doctor.api import Capture
+from doctor.facts.needed import _LOOK, NEEDED_FILES
+
+
+def test_what_a_shell_says_about_paths(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("pass\n")
+    (tmp_path / "wrap.sh").write_text("exec true\n")
+    (tmp_path / "wrap.sh").chmod(0o755)
+    (tmp_path / "nothing.py").write_text("")
+    (tmp_path / "accelerate.yaml").write_text("a: 1\n")
+    names = ("train.py", "wrap.sh", "nothing.py", "", "acelerate.yaml", "data", "gone/away.py")
+    paths = [f"{tmp_path}/{name}".rstrip("/") for name in names]
+    looks = "\n".join(f"l {shlex.quote(path)}" for path in paths)
+    run = subprocess.run(
+        ["sh", "-c", _LOOK.replace("@looks@", looks)], capture_output=True, text=True, check=True
+    )
+    found = NEEDED_FILES.parse(Capture("missing-files", 0, run.stdout))
+    assert [found.get(path, "") for path in paths] == [
+        *("not executable", "", "empty", "a folder"),
+        *("missing: accelerate.yaml", "missing:", "missing"),
+    ]

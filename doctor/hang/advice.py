@@ -18,7 +18,7 @@ _NPU = "device-link-*,device-unhealthy,device-unreachable"
 _START = "port-unreachable,firewall-blocks,route-leads-nowhere"
 _NETWORK = "port-unreachable,large-packets-lost,firewall-blocks,nic-errors,mtu-mismatch"
 _OWN = {
-    *(Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.GIL, Cause.PIPE, Cause.LOADER),
+    *(Cause.SLEEPS, Cause.COMPUTES, Cause.LOCK, Cause.QUEUE, Cause.GIL, Cause.PIPE, Cause.LOADER),
     *(Cause.CHILD, Cause.FORK, Cause.LEFT, Cause.TERMINAL),
 }
 """Causes inside the rank itself."""
@@ -141,6 +141,8 @@ def _sentence(cause: Cause, place: str, of: Sequence[HangCulprit], sure: bool) -
     which = f"process {of[0].by}" if of[0].by else who
     at = f" at {place}" if place else ""
     innocent = "; the network between the ranks is not the cause" if sure and cause in _OWN else ""
+    if of[0].do and place:
+        return of[0].do.format(who=who, place=place) + innocent
     return {
         Cause.ENDED: f"read the log of {who}, then start the job again",
         Cause.GONE: f"read the log of {who}, then end the job and start it again",

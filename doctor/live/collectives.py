@@ -52,7 +52,7 @@ def waits_in(frames: Sequence[Frame], *, device: bool = True) -> str:
     cut = user_index(frames)
     if operation := collective_of(frames) or synchronises(frames[:cut]):
         return operation
-    source = frames[0].source if cut == 0 and frames else ""
+    source = frames[0].source.rpartition(" ... ")[2] if cut == 0 and frames else ""
     found = WAITS.search(source) or (NOTICES.search(source) if device else None)
     return called_by(found) if found else ""
 

@@ -27,12 +27,13 @@ def main_thread(look: Look | None) -> PythonThread | None:
     awaited = _awaited(main, others, at_work)
     if len(awaited) == 1:
         return awaited[0]
-    if main is None or len(at_work) != 1:
+    if main is None:
         return main
     remote = any(_RPC in frame.file for frame in main.frames[: user_index(main.frames)])
-    called = any(_RPC in frame.file for frame in at_work[0].frames)
-    serves = not _has_own_code(main) and any(_RAY in frame.file for frame in main.frames)
-    return at_work[0] if serves or (remote and called) else main
+    called = [one for one in at_work if any(_RPC in frame.file for frame in one.frames)] if remote else []
+    if not called and len(at_work) == 1 and not _has_own_code(main):
+        called = at_work if any(_RAY in frame.file for frame in main.frames) else []
+    return min(called, key=lambda one: one.tid, default=main)
 
 
 def _awaited(

@@ -20,6 +20,7 @@ BY_REASON = {
     LateReason.QUOTA: "Raise the CPU quota of its group (cpu.max), or ask the scheduler for more processors.",
     LateReason.STOPPED: "Find what stops it: a script (kill -STOP), a debugger, a scheduler that suspends.",
     LateReason.HOGS: "End or move what runs beside it, or ask the scheduler for processors of its own.",
+    LateReason.NICE: "Give it the priority of the others, and start it without nice the next time.",
     LateReason.GIL: "Move the work of that thread into a process of its own.",
     LateReason.CLOCK: "Look at the cooling and the power of its host: something holds the clock down.",
 }
@@ -41,6 +42,8 @@ def advice(late: SlowCulprit, reach: Reach) -> Iterator[str]:
         yield "# Give this stage fewer layers, if it is not so by design."
     else:
         yield f"# {BY_REASON[late.reason]}"
+    if late.reason is LateReason.NICE and late.pid is not None:
+        yield reach.on(late.host, f"sh -c 'renice -n 0 $(ls /proc/{late.pid}/task)'")
 
 
 def next_look(judgement: SlowJudgement) -> str:

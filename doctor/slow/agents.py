@@ -147,8 +147,7 @@ class SlowAgents(LookAgents):
         """Learn how far the clocks of the hosts are ahead of ours."""
         for number in range(PINGS):
             sent = time.monotonic()
-            for host in self.live():
-                assert isinstance(host, SlowHost)
+            for host in self.slow_hosts():
                 host.pongs.clear()
             self.tell_all(msgspec.json.encode({"do": "ping", "number": number}))
             self.await_all(sent + PONG, lambda host, of=number: _ponged(host, of), lambda: None)  # type: ignore[misc]

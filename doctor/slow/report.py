@@ -102,7 +102,7 @@ def _rows(late: SlowCulprit, judgement: SlowJudgement) -> Iterator[Row]:
         yield Row("seen", (f"{samples}; {agree} of {blocks} parts of the time agree",))
     if judgement.step_seconds and late.saves:
         left = milliseconds(max(0.0, 1 - late.saves) * judgement.step_seconds)
-        short = late.reason in (LateReason.QUOTA, LateReason.HOGS)
+        short = late.reason in (LateReason.QUOTA, LateReason.HOGS, LateReason.NICE)
         most = f"a step would take at most {left}: what it does inside collectives is slow, too"
         yield Row("without", (most if short else f"a step would take about {left}",))
     yield Row("do", tuple(advice(late, judgement.hang.reach)), RowForm.TYPED)

@@ -34,7 +34,7 @@ _STATES = {
     **dict.fromkeys(("Z", ""), (Cause.ENDED, "has ended")),
 }
 FORKED = "waits for a lock that none of its threads holds: it was forked while another thread held it"
-_FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE}
+_FOR_A_CHILD = {Cause.CHILD, Cause.INPUT, Cause.PIPE, Cause.AWAITS}
 """Causes that may be a wait for a child process, even for one that waits itself."""
 
 
@@ -62,7 +62,7 @@ def _for_a_child(
     A process that waits for a lock, or sleeps again and again, may wait for a child that works. Whether it
     waits for a child that itself waits is unknown, so that this does not excuse it.
     """
-    may = own.cause in _FOR_A_CHILD or own.cause is Cause.LOCK or own.polls
+    may = own.cause in _FOR_A_CHILD or own.cause in (Cause.LOCK, Cause.QUEUE) or own.polls
     children = [each for each in helpers if each.helps == member.pid] if may else []
     does = [(each, _of_helper(each, apart, ranks)) for each in children]
     for child, activity in does:

@@ -184,13 +184,15 @@ def _still(
     if moved:
         return False, 0.0
     twice = any(each.by and each.member.a and each.member.b for each in standings)
-    return False, max(apart, *map(_asleep, standings)) if twice else None
+    inside = [_asleep(each) for each in standings if each.inside and gloo and not device]
+    alone = (_asleep(each) for each in standings if each.inside is False)
+    return False, max(apart, min(inside, default=0.0), *alone) if twice else None
 
 
 def _asleep(each: RankStanding) -> float:
-    """Seconds for which a rank outside has slept without being woken: the job made no step in that time."""
+    """Seconds without being woken: if it is outside, or all inside were so long, the job made no step."""
     before, now = threads.main(each.member.a), threads.main(each.member.b)
-    if each.inside is not False or before is None or now is None or before.switches != now.switches:
+    if before is None or now is None or before.switches != now.switches:
         return 0.0
     return now.slept or 0.0
 

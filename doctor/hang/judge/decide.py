@@ -50,7 +50,7 @@ def decide(case: HangCase, limit: float, unreached: bool) -> HangFinding:
         or _gone(case, limit)
         or _cut(case)
         or _outside(case, limit)
-        or _claims_to_be_lost(case)
+        or (_cannot_go_on(case, case.lost, HangConfidence.STRONG) if case.lost else None)
         or absent(case)
         or _mismatch(case)
         or _by_connections(case)
@@ -85,15 +85,10 @@ def _strange(case: HangCase) -> HangFinding:
 
 def _lost(case: HangCase) -> HangFinding | None:
     """Ranks that have ended, are stopped or are stuck in the kernel while others wait. More than their own
-    variables must show that they are ranks.
+    variables must show that they are ranks: one that was stopped before it connected comes later.
     """
     proved = tuple((of, cause) for of, cause in case.lost if _belongs(case, of, cause))
     return _cannot_go_on(case, proved, HangConfidence.CERTAIN) if proved else None
-
-
-def _claims_to_be_lost(case: HangCase) -> HangFinding | None:
-    """The same for ranks known only by their variables, such as one that was stopped before it connected."""
-    return _cannot_go_on(case, case.lost, HangConfidence.STRONG) if case.lost else None
 
 
 def _cannot_go_on(
@@ -344,6 +339,7 @@ def _culprit(each: RankStanding) -> HangCulprit:
         frames=does.frames or each.frames,
         held=does.held,
         by=does.pid,
+        do=does.do,
     )
 
 

@@ -44,6 +44,8 @@ class Cause(str, Enum):
     SLEEPS = "sleeps"
     COMPUTES = "computes"
     LOCK = "waits for a lock"
+    QUEUE = "waits for a queue"
+    AWAITS = "awaits in asyncio"
     GIL = "holds the GIL"
     PIPE = "waits for a pipe"
     STORAGE = "waits for storage"
@@ -100,6 +102,8 @@ class Activity:
     held: HeldLock | None = None
     pid: int | None = None
     """The worker or child that keeps the rank waiting."""
+    do: str = ""
+    """What to do, if the cause does not say it; {who} and {place} stand for the rank and its line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +159,7 @@ class HangCulprit:
     held: HeldLock | None = None
     by: int | None = None
     """The worker or child of it that keeps it waiting."""
+    do: str = ""
 
     @property
     def key(self) -> tuple[str, int | None]:

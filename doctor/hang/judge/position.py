@@ -130,7 +130,7 @@ def _by_stack(look: Look, member: JobMember, frames: Sequence[Frame]) -> LookPos
     if name := synchronises(library):
         return LookPosition(True, "stack", name, noticed=True) if device else LookPosition(False, "stack")
     if cut == 0 and not busy_elsewhere:
-        return _at_own_line(look, frames[0].source, device)
+        return _at_own_line(look, frames[0].source.rpartition(" ... ")[2], device)
     return LookPosition(False, "stack")
 
 

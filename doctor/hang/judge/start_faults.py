@@ -201,19 +201,21 @@ def _absent(job: starting.StartingJob, unreached: Sequence[str]) -> Iterator[Sta
 
 def _line(like: Starter, number: int | None = None) -> str:
     """The command line of another launcher, with this number. The program's arguments are not known."""
-    words = list(like.member.words)
-    names = {name for name, called in like.launcher.options.values.items() if called == "node_rank"}
-    at = next((i for i, word in enumerate(words) if basename(word) in like.launcher.commands), 0)
-    made, skip = [basename(words[at])] if at else [basename(words[0])], False
-    if number is not None:
-        made.append(f"{like.launcher.options.spelled('node_rank').replace('_', '-')}={number}")
-    for word in words[at + 1 :]:
+    words, names = list(like.member.words), like.launcher.options
+    at = next((i for i, word in enumerate(words) if basename(word) in like.launcher.commands), None)
+    made, skip = words[: words.index("-m") + 2 if "-m" in words else 1], False
+    if at is not None:
+        made = [basename(words[at]), *([name] if (name := like.launcher.subcommand) else [])]
+    end = (at or 0) + len(made)
+    option, rest = names.spelled("node_rank"), []
+    for word in words[end:]:
         name, equals, _ = word.partition("=")
-        if skip or name.lstrip("-").replace("-", "_") in names:
-            skip = not skip and not equals
+        if skip or names.values.get(name.lstrip("-").replace("-", "_")) == "node_rank":
+            option, skip = option if skip else name, not skip and not equals
             continue
-        made.append(word)
-    return shlex.join(made) + " ..."
+        rest.append(word)
+    made += [*([] if number is None else [f"{option}={number}"]), *rest]
+    return f"{shlex.join(made)}    # and the arguments of the program, if it has any"
 
 
 def _unreachable(job: starting.StartingJob) -> Iterator[StartFault]:

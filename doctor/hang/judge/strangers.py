@@ -46,16 +46,11 @@ def odd(ranks: Sequence[JobMember], apart: float) -> Iterator[tuple[JobMember, C
     if len(ranks) < FEWEST or len({each.command for each in ranks}) > 1:
         return
     busy = [each for each in ranks if is_busy(each, apart)]
-    idle = [each for each in ranks if _idle(each)]
+    asleep = [each for each in ranks if threads.slept(each.a, each.b)]
+    idle = [each for each in asleep if {look.state for look in (each.a, each.b) if look} == {"S"}]
     if len(busy) + len(idle) < len(ranks):
         return
     if len(busy) == 1:
         yield busy[0], Cause.COMPUTES, "uses its processor, and the others do nothing"
     elif len(idle) == 1:
         yield idle[0], Cause.ELSEWHERE, "does nothing, and the others use their processors"
-
-
-def _idle(member: JobMember) -> bool:
-    """Whether it slept and was not woken between the looks."""
-    states = {look.state for look in (member.a, member.b) if look}
-    return states == {"S"} and threads.slept(member.a, member.b)

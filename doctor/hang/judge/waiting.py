@@ -11,7 +11,7 @@ from doctor.live import threads
 from doctor.live.collectives import started_beside
 from doctor.live.evidence import Connection, Frame, JobMember, Look, Thread
 from doctor.live.onhost.descriptors import OF_COLLECTIVES
-from doctor.live.places import frames_of, main_thread, place_of, user_frame, user_index
+from doctor.live.places import frames_of, main_thread, place_of, short, user_frame, user_index
 
 _DEAD_STORAGE = (
     *("request_wait_answer", "fuse_", "nfs", "rpc_wait", "cl_sync_io"),
@@ -48,6 +48,14 @@ _TALKS = (
 """Files of libraries that wait for the answer of another process."""
 _LOOP = "/asyncio/"
 """Files of a loop that may wait for anything."""
+_QUEUES = ("/queue.py", "/multiprocessing/queues.py")
+_TAKES = re.compile(r"\bwith\b|\bacquire\(")
+_MAY_BE_ASKED = (Cause.SLEEPS, Cause.LOCK, Cause.QUEUE, Cause.INPUT, Cause.AWAITS)
+_FILLS = "look for what fills the queue that {who} reads at {place}: an exception there is in its log"
+_ORDER = "have the threads of {who} take these locks in the same order"
+_POLLS = "look for what ends the loop of {who} at {place}: if a rank that waits is to make it, it never comes"
+_AWAITED = "look for what sets the event or ends the task that {who} awaits at {place}"
+_CONTINUE = "type c where the job was started, or remove the breakpoint of {who} at or above {place}"
 _DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
 _READS_TERMINAL = ("n_tty_read", "tty_read")
 SLOW = ", which may be slow"
@@ -66,7 +74,7 @@ def waits_for(
         return locked
     found = _waits_for(member, frames, ranks)
     if found.cause is Cause.SLEEPS and did.woken:
-        found = replace(found, words="sleeps again and again", polls=True)
+        found = replace(found, words="sleeps again and again", polls=True, do=_POLLS)
     doubt = "" if found.unproved else _doubt(found, member, did, apart, ranks)
     return doubted(found, doubt) if doubt else found
 
@@ -93,11 +101,11 @@ def _doubt(found: Activity, member: JobMember, did: Progress, apart: float, rank
         return SLOW
     if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
         return ", and runs now and then"
-    if found.cause is Cause.LOCK and _talks(frames_of(member.b)):
+    if found.cause in (Cause.LOCK, Cause.QUEUE) and _talks(frames_of(member.b)):
         return " until another process answers"
     if found.cause is Cause.LOCK and not frames_of(member.b) and _thread_asks(member):
         return " until another process answers"
-    if found.cause in (Cause.SLEEPS, Cause.LOCK, Cause.INPUT) and not sleeps:
+    if found.cause in _MAY_BE_ASKED and not sleeps:
         peer = _asked_by_a_thread(member, ranks)
         if peer is None and _thread_polls(member):
             return " until another process answers"
@@ -110,8 +118,8 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     main = threads.main(look)
     waits = main.waits if main else ""
     gil = _holds_gil(member)
-    if _debugs(frames):
-        return Activity(Cause.TYPES, "waits in a Python debugger for somebody to type")
+    if _talks(frames, _DEBUGGERS):
+        return Activity(Cause.TYPES, "waits in a Python debugger for somebody to type", do=_CONTINUE)
     if threads.in_kernel(look, _FILE_LOCKS):
         words = f"waits for a lock on a file{_named_files(look)}"
         return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
@@ -136,7 +144,12 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         return _local_answer(main.asks)
     if threads.in_kernel(look, _READS_PIPE):
         fills = ", which its parent or another rank may fill" if started_beside(frames) else ""
-        return Activity(Cause.PIPE, f"reads a pipe that stays empty{fills}", unproved=bool(fills))
+        what = (
+            "waits for an item of a queue between processes"
+            if _gets(frames)
+            else "reads a pipe that stays empty"
+        )
+        return Activity(Cause.PIPE, f"{what}{fills}", unproved=bool(fills))
     reads_child = threads.polls(main) and _talks(frames, ("/subprocess.py",))
     if reads_child or ("do_wait" in waits and "futex" not in waits):
         return Activity(Cause.CHILD, "waits for a child process")
@@ -146,9 +159,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         if threads.shares(main) and started_beside(frames):
             words = "waits for a lock of multiprocessing, which another rank may hold"
             return Activity(Cause.LOCK, words, unproved=True, polls=True)
-        return Activity(
-            Cause.LOCK, "waits for a lock" + ("" if frames else " or another thread"), certain=bool(frames)
-        )
+        return _lock(look, frames) if frames else Activity(Cause.LOCK, "waits for a lock or another thread")
     if _types(look, main, frames):
         return Activity(Cause.TYPES, "waits for somebody to type")
     peer = asked(member, ranks)
@@ -160,6 +171,9 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
         return _answer(peer or others)
     if frames and talks and threads.polls(main) and not _talks(frames, (_LOOP,)):
         return Activity(Cause.INPUT, "waits for another process to answer", unproved=True)
+    if threads.polls(main) and frames and f"{_LOOP}base_events.py" in frames[min(1, len(frames) - 1)].file:
+        words = "waits in its asyncio loop, which is idle, for an event or a task"
+        return Activity(Cause.AWAITS, words, do=_AWAITED)
     if threads.polls(main):
         return Activity(Cause.INPUT, "waits for input")
     if name := kernel_function(member):
@@ -167,11 +181,35 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     return Activity(Cause.ELSEWHERE, "is outside every collective")
 
 
+def _gets(frames: Sequence[Frame]) -> bool:
+    """Whether it takes an item from a queue of Python."""
+    own = frames[: user_index(frames)]
+    return any(short(each.name) == "get" and each.file.endswith(_QUEUES) for each in own)
+
+
+def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
+    """The wait for a lock, or for another thread of its own."""
+    others = [each for each in (look.python if look else ()) if each.frames and each is not main_thread(look)]
+    if _gets(frames):
+        left = "" if others else " (no other Python thread of it is left to put one)"
+        return Activity(Cause.QUEUE, f"waits for an item of a queue{left}", certain=True, do=_FILLS)
+    waiting = {each.tid for each in (look.threads if look else ()) if threads.in_futex(each)}
+    for each in others if _TAKES.search(frames[0].source) else ():
+        at = each.frames[0]
+        if each.tid in waiting and _TAKES.search(at.source) and at.source != frames[0].source:
+            here, other = place_of(frames[0]), f"its thread {each.name or each.tid} for one, {place_of(at)}"
+            words = f"waits for a lock, {here}, and {other}: each may hold what the other waits for"
+            return Activity(Cause.LOCK, words, certain=True, place=here, frames=(frames[0], at), do=_ORDER)
+    return Activity(Cause.LOCK, "waits for a lock", certain=True)
+
+
 def _full_pipe(end: str, *, certain: bool) -> Activity:
     if stopped := _STOPPED.search(end):
         return Activity(Cause.STOPPED, f"writes to {end}", certain=certain, pid=int(stopped[1]))
     words = f"writes to {end}, which does not read it" if end else "writes to a pipe that is full"
-    return Activity(Cause.PIPE, words, certain=certain)
+    reader = re.search(r"process (\d{1,9}) ", end)
+    do = f"end process {reader[1]}, or have it read what {{who}} writes at {{place}}" if reader else ""
+    return Activity(Cause.PIPE, words, certain=certain, do=do)
 
 
 def _at_terminal(path: str, main: Thread) -> Activity:
@@ -234,10 +272,6 @@ def _asked_by_a_thread(member: JobMember, ranks: Ends) -> Connection | None:
     if any("/ssl.py" in frame.file for frames in stacks for frame in frames[: user_index(frames)]):
         return next(elsewhere(member, member.b, ranks), None)
     return asked(member, ranks) if not stacks or any(map(_talks, stacks)) else None
-
-
-def _debugs(frames: Sequence[Frame]) -> bool:
-    return any(part in frame.file for frame in frames[: user_index(frames)] for part in _DEBUGGERS)
 
 
 def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> bool:

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from doctor.live.evidence import JobMember, Look
+from doctor.live.evidence import Look
 from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.owners import joins
 from doctor.live.places import main_thread, user_index
@@ -41,11 +41,8 @@ def _counts(job: RunningJob, held: Mapping[str, float]) -> bool:
     if job.bound:
         return True
     free = not job.missing or held.get(job.ranks[0].job, 0.0) <= _oldest(job)
-    return free and not job.stray and any(map(_may_begin, job.ranks))
-
-
-def _may_begin(rank: JobMember) -> bool:
-    return rank.hidden or joins(rank) or any(map(_imports, rank.looks))
+    begin = (each.hidden or joins(each) or any(map(_imports, each.looks)) for each in job.ranks)
+    return free and not job.stray and any(begin)
 
 
 def _imports(look: Look) -> bool:

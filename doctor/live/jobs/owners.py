@@ -88,9 +88,8 @@ def _same_by_wires(evidence: LiveEvidence) -> dict[str, str]:
         for wire in wires(ranks):
             if min(wire.here.received, wire.there.received) < SHORT:
                 continue
-            one, other = sorted(
-                (same.get(names[end], names[end]) for end in (wire.of, wire.to)), key=_named_first
-            )
+            ends = (same.get(names[end], names[end]) for end in (wire.of, wire.to))
+            one, other = sorted(ends, key=lambda name: (_is_nameless(name), name))
             if one != other and _is_nameless(other):
                 same = {name: one if of == other else of for name, of in same.items()} | {other: one}
     return same
@@ -98,10 +97,6 @@ def _same_by_wires(evidence: LiveEvidence) -> dict[str, str]:
 
 def _is_nameless(name: str) -> bool:
     return name.startswith(NAMELESS)
-
-
-def _named_first(name: str) -> tuple[bool, str]:
-    return _is_nameless(name), name
 
 
 def ranks_of(members: Sequence[JobMember]) -> list[JobMember]:

@@ -68,7 +68,22 @@ def _lines(path: str, numbers: "Sequence[int]", since: float) -> "dict[str, str]
     finally:
         os.close(handle)
     wanted = [number for number in numbers if 0 < number <= len(found)]
-    return {str(n): found[n - 1].decode("utf-8", "replace").strip()[:LONGEST] for n in wanted}
+    return {str(n): _text(found, n).decode("utf-8", "replace").strip()[:LONGEST] for n in wanted}
+
+
+def _text(found: "Sequence[bytes]", number: int, far: int = 20) -> bytes:
+    """The line. One that sleeps follows what its loop tests, or what failed before it."""
+    line = found[number - 1]
+    deep = len(line) - len(line.lstrip())
+    for at in range(number - 2, max(-1, number - far), -1) if b"sleep(" in line else ():
+        above = found[at].lstrip()
+        if above.strip() and len(found[at]) - len(above) < deep:
+            deep = len(found[at]) - len(above)
+            failed = above.startswith(b"except")
+            if failed or above.startswith(b"while "):
+                tries = found[at - failed].strip()
+                return line if tries[6:10] in (b"True", b"1:") else tries + b" ... " + line.strip()
+    return line
 
 
 def wanted(threads: "list[dict[str, Any]]", is_users: Any, most: int = INNERMOST) -> "list[dict[str, Any]]":

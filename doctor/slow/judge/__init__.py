@@ -199,7 +199,7 @@ def _starved(made: SlowJudgement, seen: Sampled) -> SlowJudgement | None:
     if top is None or len(shares) < 2:
         return None
     others = [each for each in shares if each != top]
-    if not is_starved(shares[top], [shares[each] for each in others]):
+    if not is_starved(seen, top, others):
         return None
     why = reasons(seen, top, others, Lag.STARVED)
     said = f"waits for a processor {percent(shares[top])} of the time"

@@ -51,6 +51,7 @@ class LateReason(str, Enum):
     QUOTA = "CPU quota"
     STOPPED = "is stopped"
     HOGS = "other processes"
+    NICE = "nice"
     GIL = "GIL"
     EVERYTHING = "everything takes longer"
     CLOCK = "clock of its device"

@@ -24,7 +24,7 @@ ENOUGH = 20
 ALSO_THERE = 0.02
 """The share from which on the others are at the line as well."""
 THROTTLED = 0.2
-STARVED, TIMES = 0.10, 4.0
+STARVED, TIMES, TIMES_NICE = 0.10, 4.0, 1.5
 BLURRED = 0.05
 """The least share of the time that makes a cost uncertain."""
 HOLDS = 0.2
@@ -44,6 +44,7 @@ _FETCHES = "torch/utils/data/_utils/fetch.py"
 """Where samples are read: in the rank itself only if its loader has no workers."""
 _GC = re.compile(r"\bgc\.collect\(")
 _SYNC = re.compile(r"\bfsync\(|\bflush\(|\bfdatasync\(")
+_SLEEPS = re.compile(r"\bsleep\(")
 _SAVES = re.compile(r"save|checkpoint|ckpt|dump", re.I)
 _EVALUATES = re.compile(r"eval|valid|test_|infer", re.I)
 _WEAK = (LateReason.UNEVEN, LateReason.ELSEWHERE)
@@ -134,6 +135,7 @@ class _Rates:
         self.read, self.wrote = total("read") / seconds, total("written") / seconds
         self.written = total("disk_written") / seconds
         self.periods, self.throttled = total("periods"), total("throttled")
+        self.nice = max((each.used.nice for each in rounds), default=0)
 
     @property
     def served(self) -> float:
@@ -169,15 +171,26 @@ def _underserved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) 
     if here.short >= THROTTLED or here.starved < STARVED or here.served * TIMES > least or not _spin(rest):
         return
     gets = f"gets a processor for {percent(here.served)} of the time that it wants one"
-    yield LateReason.HOGS, f"{gets} (others at least {percent(least)})" + _beside(seen, who)
+    nice = _nice(here, rest)
+    said = f"{gets} (others at least {percent(least)}){nice}"
+    yield LateReason.NICE if nice else LateReason.HOGS, said + _beside(seen, who)
 
 
 def _spin(rest: Sequence[_Rates]) -> bool:
     return all(each.awake >= AWAKE for each in rest)
 
 
-def is_starved(here: float, others: Sequence[float]) -> bool:
-    return here >= STARVED and here >= TIMES * max(others, default=0.0)
+def is_starved(seen: Sampled, who: Key, others: Sequence[Key]) -> bool:
+    """Whether it waits for a processor, and far longer than the others; just longer, if its nice says so."""
+    here, rest = _Rates(seen, who), [_Rates(seen, each) for each in others]
+    times = TIMES_NICE if _nice(here, rest) else TIMES
+    return here.starved >= STARVED and here.starved >= times * max((e.starved for e in rest), default=0.0)
+
+
+def _nice(here: _Rates, rest: Sequence[_Rates]) -> str:
+    """Its nice in words, if all others have a lower one."""
+    usual = max((each.nice for each in rest), default=here.nice)
+    return f"; its nice is {here.nice}, that of the others at most {usual}" if here.nice > usual else ""
 
 
 def starved_share(seen: Sampled, of: Key) -> float:
@@ -197,12 +210,12 @@ def blur(seen: Sampled, others: Sequence[Key]) -> float:
 
 
 def _starved(here: _Rates, rest: Sequence[_Rates], seen: Sampled, who: Key) -> Said:
-    others = [each.starved for each in rest]
-    if not is_starved(here.starved, others) or here.short >= THROTTLED:
+    if not is_starved(seen, who, [each.of for each in rest]) or here.short >= THROTTLED:
         return
-    waits, most = percent(here.starved), percent(max(others))
+    waits, most = percent(here.starved), percent(max(each.starved for each in rest))
     words = f"waits for a processor {waits} of the time (others at most {most})"
-    yield LateReason.HOGS, words + _beside(seen, who)
+    nice = _nice(here, rest)
+    yield LateReason.NICE if nice else LateReason.HOGS, words + nice + _beside(seen, who)
 
 
 def _beside(seen: Sampled, who: Key) -> str:
@@ -318,6 +331,8 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.LOADER, loads
     elif where.others >= ALSO_THERE:
         yield LateReason.UNEVEN, f"it takes longer at the same line as the others ({percent(where.others)})"
+    elif _SLEEPS.search(source) and _slept(seen, who, "nanosleep") >= STANDS_OUT:
+        yield LateReason.ELSEWHERE, "it sleeps there"
     elif _spin(rest) and here.awake_at(where, rest) >= AWAKE:
         yield LateReason.COMPUTES, "it computes there, and the others spin while they wait"
     elif _computes_more(here, where, rest):

@@ -237,6 +237,27 @@ def test_lines_of_source_are_those_of_python_files_alone(tmp_path: Path) -> None
     assert source.lines(("a.py", [1], None, AFTER)) == {}
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("while not exists(P):\n    sleep(1)\n", 2, "while not exists(P): ... sleep(1)"),
+        (
+            "while True:\n    try:\n        return ask()\n    except E:\n        sleep(1)\n",
+            5,
+            "return ask() ... sleep(1)",
+        ),
+        ("while True:\n    go()\n    sleep(1)\n", 3, "sleep(1)"),
+        ("while a:\n    go()\nsleep(1)\n", 3, "sleep(1)"),
+        ("while a:\n    go()\n", 2, "go()"),
+    ],
+)
+def test_a_line_that_sleeps_follows_what_its_loop_tests(
+    tmp_path: Path, text: str, line: int, said: str
+) -> None:
+    (tmp_path / "a.py").write_text(text)
+    assert source.lines((str(tmp_path / "a.py"), [line], None, AFTER)) == {str(line): said}
+
+
 def test_no_line_of_a_file_that_is_younger_than_the_process(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("one\n")
     written = (tmp_path / "a.py").stat().st_mtime

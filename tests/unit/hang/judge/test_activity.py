@@ -5,11 +5,13 @@ from typing import TypedDict
 import pytest
 from msgspec.structs import replace
 
+from doctor.hang.advice import advice_of
+from doctor.hang.judge import judge
 from doctor.hang.judge.activity import doing
-from doctor.hang.judge.judgement import Cause
+from doctor.hang.judge.judgement import Activity, Cause
 from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
 from tests.support.cases import cases, cases_with
-from tests.support.hang.written import COLLECTIVE, FORWARD, MAIN, at_last
+from tests.support.hang.written import COLLECTIVE, FORWARD, MAIN, at_last, changed, evidence
 
 STACK = (FORWARD, MAIN)
 MEETS = replace(COLLECTIVE, name="init_process_group")
@@ -72,8 +74,8 @@ class TestAChild:
 
     def test_that_was_started_or_ended_between_the_looks(self) -> None:
         child = seen("pipe_read", pid=9, helps=7, stack=())
-        for changed in (replace(child, a=None), replace(child, b=Look(pid=9, state=""))):
-            assert doing(self.RANK, [changed], 2.0).unproved
+        for each in (replace(child, a=None), replace(child, b=Look(pid=9, state=""))):
+            assert doing(self.RANK, [each], 2.0).unproved
 
     def test_that_sleeps_excuses_nobody(self) -> None:
         found = doing(self.RANK, [seen("hrtimer_nanosleep", pid=9, helps=7, stack=())], 2.0)
@@ -158,6 +160,138 @@ class How(TypedDict, total=False):
 def test_words(how: How, cause: Cause, words: str) -> None:
     found = doing(seen(**how), (), 2.0)
     assert (found.cause, found.words, found.works) == (cause, words, False)
+
+
+LIBRARY = "/usr/lib/python3.11/"
+NOTIFIED = Frame(name="Condition.wait", file=f"{LIBRARY}threading.py", line=327)
+GETS = (NOTIFIED, Frame(name="Queue.get", file=f"{LIBRARY}queue.py", line=171))
+RECEIVES = (
+    Frame(name="Connection._recv", file=f"{LIBRARY}multiprocessing/connection.py", line=379),
+    Frame(name="Queue.get", file=f"{LIBRARY}multiprocessing/queues.py", line=103),
+)
+SELECTS = Frame(name="EpollSelector.select", file=f"{LIBRARY}selectors.py", line=468)
+LOOPS = (SELECTS, Frame(name="BaseEventLoop._run_once", file=f"{LIBRARY}asyncio/base_events.py", line=1884))
+FEEDS = PythonThread(tid=8, name="Thread-1 (feed)", frames=(DECODE,))
+
+
+class TestAQueue:
+    def test_that_nobody_is_left_to_fill(self) -> None:
+        found = doing(seen("futex_do_wait", stack=(*GETS, *STACK)), (), 2.0)
+        assert (found.cause, found.certain) == (Cause.QUEUE, True)
+        assert found.words == "waits for an item of a queue (no other Python thread of it is left to put one)"
+
+    def test_that_another_thread_may_fill(self) -> None:
+        found = doing(seen("futex_do_wait", stack=(*GETS, *STACK), others=(FEEDS,)), (), 2.0)
+        assert (found.cause, found.words) == (Cause.QUEUE, "waits for an item of a queue")
+
+    def test_between_processes(self) -> None:
+        found = doing(seen("pipe_read", stack=(*RECEIVES, *STACK)), (), 2.0)
+        assert (found.cause, found.words) == (Cause.PIPE, "waits for an item of a queue between processes")
+
+    def test_a_wait_for_a_condition_is_none(self) -> None:
+        found = doing(seen("futex_do_wait", stack=(NOTIFIED, *STACK)), (), 2.0)
+        assert (found.cause, found.words) == (Cause.LOCK, "waits for a lock")
+
+
+class TestTwoLocks:
+    """The main thread and another one, each at a line that takes a lock."""
+
+    MINE = replace(FORWARD, source="with file_lock:")
+    SAVES = Frame(name="saver", file="/srv/job/train.py", line=7, source="with state_lock:")
+
+    def found(self, theirs: Frame, waits: str = "futex_do_wait") -> Activity:
+        rank = seen("futex_do_wait", stack=(self.MINE, MAIN), others=(PythonThread(tid=8, frames=(theirs,)),))
+        other = Thread(tid=8, name="python", state="S", switches=5, waits=waits)
+        with_it = (replace(look, threads=(*look.threads, other)) for look in (rank.a, rank.b) if look)
+        a, b = with_it
+        return doing(replace(rank, a=a, b=b), (), 2.0)
+
+    def test_may_be_taken_in_two_orders(self) -> None:
+        found = self.found(self.SAVES)
+        assert found.words == (
+            "waits for a lock, train.py:57, and its thread 8 for one, train.py:7:"
+            " each may hold what the other waits for"
+        )
+        assert (found.cause, found.place, found.frames) == (
+            Cause.LOCK,
+            "train.py:57",
+            (self.MINE, self.SAVES),
+        )
+
+    @pytest.mark.parametrize(
+        ("theirs", "waits"),
+        [
+            (replace(SAVES, source="with file_lock:"), "futex_do_wait"),
+            (replace(SAVES, source="event.wait()"), "futex_do_wait"),
+            (SAVES, "hrtimer_nanosleep"),
+        ],
+    )
+    def test_that_may_be_one_or_are_not_both_waited_for(self, theirs: Frame, waits: str) -> None:
+        assert self.found(theirs, waits).words == "waits for a lock"
+
+
+class TestAsyncio:
+    def test_its_loop_that_is_idle(self) -> None:
+        found = doing(seen("do_epoll_wait", stack=(*LOOPS, *STACK)), (), 2.0)
+        assert (found.cause, found.unproved) == (Cause.AWAITS, False)
+        assert found.words == "waits in its asyncio loop, which is idle, for an event or a task"
+
+    def test_a_child_that_its_loop_may_wait_for(self) -> None:
+        child = seen(state="R", cpu=(0, 150), pid=9, helps=7, stack=())
+        found = doing(seen("do_epoll_wait", stack=(*LOOPS, *STACK)), [child], 2.0)
+        assert (found.cause, found.unproved) == (Cause.CHILD, True)
+
+    def test_a_socket_or_a_selector_without_it_is_no_loop(self) -> None:
+        for stack in (
+            (SELECTS, *STACK),
+            (Frame(name="SocketIO.readinto", file=f"{LIBRARY}socket.py", line=706),),
+        ):
+            assert doing(seen("do_poll", stack=stack), (), 2.0).cause is Cause.INPUT
+
+    def test_an_answer_that_its_loop_waits_for_stays_one(self) -> None:
+        due = Connection(state="ESTAB", local="10.0.0.1:5", peer="10.0.0.9:80", received=9, last_received=90)
+        rank = at_last(
+            seen("do_epoll_wait", stack=(*LOOPS, *STACK)), lambda look: replace(look, connections=(due,))
+        )
+        assert doing(rank, (), 2.0).cause is Cause.INPUT
+
+
+@pytest.mark.parametrize(
+    ("rank", "do"),
+    [
+        (
+            seen("futex_do_wait", stack=(*GETS, *STACK)),
+            "look for what fills the queue that rank 1 reads at train.py:57:"
+            " an exception there is in its log",
+        ),
+        (
+            seen("pipe_write", asks=("a pipe to process 9 (gzip)",)),
+            "end process 9, or have it read what rank 1 writes at train.py:57",
+        ),
+        (
+            seen(
+                "n_tty_read", stack=(Frame(name="Pdb.interaction", file=f"{LIBRARY}pdb.py", line=1), *STACK)
+            ),
+            "type c where the job was started, or remove the breakpoint of rank 1 at or above train.py:57",
+        ),
+        (seen("futex_do_wait"), "look at rank 1 at train.py:57"),
+        (seen("pipe_write"), "look at rank 1 at train.py:57"),
+        (
+            seen("n_tty_read"),
+            "type what rank 1 waits for where the job was started, or remove the question at train.py:57",
+        ),
+    ],
+)
+def test_what_to_do(rank: JobMember, do: str) -> None:
+    whole = evidence(["waits", "sleeps", "waits"], hosts=("node1",))
+    (said, *_) = advice_of(
+        judge(changed(whole, lambda each: replace(each, a=rank.a, b=with_wires(rank, each)), 1))
+    ).do
+    assert said.removesuffix("; the network between the ranks is not the cause") == do
+
+
+def with_wires(rank: JobMember, like: JobMember) -> Look | None:
+    return rank.b and like.b and replace(rank.b, connections=like.b.connections)
 
 
 def test_the_file_that_it_reads_is_named() -> None:

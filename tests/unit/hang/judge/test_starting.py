@@ -1,5 +1,7 @@
 """Jobs whose launchers wait for each other: who is missing, or calls another place, and what to type."""
 
+import shlex
+
 import pytest
 from msgspec.structs import replace
 
@@ -28,11 +30,39 @@ def test_the_launcher_of_one_host_is_missing() -> None:
     assert found.confidence is HangConfidence.CERTAIN
     (typed,) = advice_of(found).commands
     assert typed == (
-        "torchrun --node-rank=3 --nnodes=4 --master-addr=10.0.0.1 --master-port=29500 train.py ..."
+        "torchrun --node-rank=3 --nnodes=4 --master-addr=10.0.0.1 --master-port=29500 train.py"
+        "    # and the arguments of the program, if it has any"
     )
     report = hang_report(found, starting(all_of(0, 1, 2)))
     assert [(each.host, each.cause) for each in report.findings] == [("node4", "was not started")]
     assert {each.name: each.status.value for each in report.hosts}["node4"] == "faulty"
+
+
+@pytest.mark.parametrize(
+    ("head", "expected"),
+    [
+        (["/env/bin/python", "-m", "torch.distributed.run"], "/env/bin/python -m torch.distributed.run"),
+        (["/usr/bin/python3", "/opt/bin/torchrun"], "torchrun"),
+    ],
+)
+@pytest.mark.parametrize("given", [["--node_rank", "0"], ["--node_rank=0"], []])
+def test_the_line_of_the_missing_launcher_can_be_typed(
+    head: list[str], expected: str, given: list[str]
+) -> None:
+    """The option of its number is one of the launcher, so that it stands behind the launcher's name."""
+    said = ["--nnodes", "2", *given, "--master-addr", "10.0.0.1", "--master-port", "29500", "train.py"]
+    (typed,) = advice_of(judge(starting([launcher(0, (*head, *said))]))).commands
+    words = shlex.split(typed, comments=True)
+    assert " ".join(words).startswith(f"{expected} --node_rank=1 --nnodes 2 --master-addr 10.0.0.1")
+    assert words[-1] == "train.py"
+
+
+def test_the_options_of_accelerate_and_msrun_keep_their_spelling() -> None:
+    said = ["--num_machines=2", "--machine_rank=0", "--main_process_ip=10.0.0.1", "train.py"]
+    (typed,) = advice_of(
+        judge(starting([launcher(0, ("/opt/python", "/opt/accelerate", "launch", *said))]))
+    ).commands
+    assert typed.startswith("accelerate launch --machine_rank=1 --num_machines=2 ")
 
 
 @cases_with(starting, launcher, words, all_of)

@@ -1,5 +1,6 @@
 """Why a rank is late that is at a line of its own, beside others that sleep or spin while they wait."""
 
+import pytest
 from msgspec.structs import replace
 
 from doctor.slow.evidence import HostSamples, Profile, RankSamples, SampleRound, SlowEvidence, Used
@@ -43,6 +44,34 @@ def test_what_it_does_at_a_line_of_its_own(
     (found,) = judge(using(late, others)).late
     assert (found.ranks, found.reason) == ((5,), reason)
     assert words in found.why[0]
+
+
+@pytest.mark.parametrize(
+    ("source", "asleep", "reason"),
+    [
+        ("time.sleep(0.04)", 0.1, LateReason.ELSEWHERE),
+        ("time.sleep(0.04)", 0.0, LateReason.COMPUTES),
+        ("x = model(x)", 0.1, LateReason.COMPUTES),
+    ],
+)
+def test_at_a_line_that_sleeps_it_does_not_compute(source: str, asleep: float, reason: LateReason) -> None:
+    """Though all seem to spin, since they wait for a processor whenever they are not asleep."""
+
+    def change(host: HostSamples, one: SampleRound) -> SampleRound:
+        profiles = (
+            replace(each, frames=tuple(replace(frame, source=source) for frame in each.frames))
+            for each in one.profiles
+        )
+        ranks = (
+            replace(each, outside={"hrtimer_nanosleep": int(asleep * sum(each.samples))})
+            if (host.host, each.pid) == LATE
+            else each
+            for each in one.ranks
+        )
+        return replace(one, ranks=tuple(ranks), profiles=tuple(profiles))
+
+    (found,) = judge(with_rounds(using((0.3, 0.65), (0.3, 0.65)), change)).late
+    assert (found.reason, "sleeps there" in found.why[0]) == (reason, reason is LateReason.ELSEWHERE)
 
 
 def test_on_crowded_hosts_the_cost_is_said_from_the_least_to_the_most() -> None:

@@ -1,12 +1,15 @@
 """Samples of real jobs, and what a change of them must change in the judgement."""
 
 import math
+import shlex
 from dataclasses import replace as replace_fields
 
 import pytest
 from msgspec.structs import replace
 
 from doctor.live.evidence import JobMember
+from doctor.live.reach import Reach
+from doctor.slow.advice import advice
 from doctor.slow.evidence import HostSamples, RankLink, RankSamples, SampleRound, SlowEvidence, Used
 from doctor.slow.judge import TOO_FEW, judge
 from doctor.slow.judge.judgement import Lag, LateReason, SlowState
@@ -293,6 +296,27 @@ def test_one_rank_that_waits_for_a_processor_is_a_suspect() -> None:
     made = judge(with_ranks(seen, change))
     (late,) = made.late
     assert (late.lag, late.pid, late.certain, late.reason) == (Lag.STARVED, pid, False, LateReason.HOGS)
+
+
+@pytest.mark.parametrize(
+    ("nice", "others", "reason"),
+    [(19, 0, LateReason.NICE), (19, 19, None), (0, 5, None)],
+)
+def test_one_rank_that_is_nicer_than_the_others(nice: int, others: int, reason: LateReason | None) -> None:
+    """It waits twice as long for a processor as the others do, which alone says nothing."""
+
+    def change(host: str, rank: RankSamples) -> RankSamples:
+        own = host == "node1" and rank.pid == pid
+        return replace(rank, used=Used(starved=3.0 if own else 1.5, cpu=0.5, nice=nice if own else others))
+
+    seen = recorded("nobody")
+    pid = seen.samples[0].rounds[0].ranks[0].pid
+    late = judge(with_ranks(seen, change)).late
+    assert [each.reason for each in late] == ([reason] if reason else [])
+    for each in late:
+        assert f"; its nice is {nice}, that of the others at most {others}" in each.why[0]
+        typed = shlex.split(list(advice(each, Reach()))[1])
+        assert shlex.split(typed[-1])[-1] == f"renice -n 0 $(ls /proc/{pid}/task)"
 
 
 def test_a_cpu_quota_that_is_used_up_is_the_reason() -> None:

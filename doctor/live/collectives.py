@@ -5,25 +5,13 @@ from collections.abc import Sequence
 
 from doctor.live.evidence import Frame, JobMember
 from doctor.live.places import frames_of, user_index
+from doctor.text.hostprogram import sections
 
 RPC, RPC_CALLS = "rpc.", "torch/distributed/rpc/api.py"
 """Before the name of a call that waits for another rank's answer, and the file of such calls."""
 MEETING = "init_process_group"
 """The function in which each rank waits until all ranks are there."""
-_VLLM = ("parallel_state", "communication_op")
-"""Files of vLLM, and of its descendants, whose functions are collectives, with or without torch."""
-_COLLECTIVES = (
-    "torch/distributed/distributed_c10d.py",
-    "torch/distributed/_functional_collectives.py",
-    "torch/distributed/rendezvous.py",
-    "torch/distributed/elastic/utils/store.py",
-    RPC_CALLS,
-    *(f"{of}/distributed/{file}.py" for of in ("vllm", "sglang/srt") for file in _VLLM),
-    "mindspore/ops/communication.py",
-    "mindspore/communication/",
-)
-_SYNCHRONISES = ("torch/cuda", "torch_npu", "torch/npu", "torch/accelerator", "mindspore")
-"""Where libraries have their functions `synchronize`."""
+FILES = {name: tuple(words.split()) for name, words in sections(__file__, "collectives.txt")["files"].items()}
 _CLIPS = "torch/nn/utils/clip_grad.py"
 NOTICES = re.compile(r"\.(?:item|cpu|tolist|numpy|asnumpy|synchronize)\(|clip_grad_norm_\(|\.to\(['\"]cpu")
 """Lines at which the host waits for its device."""
@@ -71,7 +59,7 @@ def collective_of(frames: Sequence[Frame]) -> str:
         shared = "/multiprocessing/" in library[0].file + frame.file and started_beside(frames)
         if shared and frame.name in ("Barrier.wait", "BarrierProxy.wait"):
             return frame.name
-        if any(part in frame.file for part in _COLLECTIVES):
+        if any(part in frame.file for part in FILES["collectives"]):
             name = frame.name.rpartition(".")[2]
             if RPC_CALLS in frame.file:
                 name = RPC + name if name not in ("wrapper", "_invoke_rpc") else named
@@ -87,7 +75,7 @@ def in_backward(frames: Sequence[Frame]) -> bool:
 def synchronises(library: Sequence[Frame]) -> str:
     for frame in library:
         name = frame.name.rpartition(".")[2]
-        if name == "synchronize" and any(part in frame.file for part in _SYNCHRONISES):
+        if name == "synchronize" and any(part in frame.file for part in FILES["synchronises"]):
             return name
         if _CLIPS in frame.file:
             return "clip_grad_norm_"

@@ -19,13 +19,7 @@ MOVED = 25_000
 _LOADS = {"_try_get_data", "_next_data", "_get_data", "_get_next"}
 _LOADERS = ("torch/utils/data/dataloader.py", "mindspore/dataset/")
 _IDLE_WORKER = {"_poll", "poll", "wait"}
-_COMPILERS = (
-    "torch/_dynamo/",
-    "torch/_inductor/",
-    "triton/",
-    "mindspore/_extends/",
-    "mindspore/common/api.py",
-)
+_COMPILERS = ("torch/_dynamo/", "torch/_inductor/", "triton/")
 _EVALUATES = re.compile(r"(?i)eval|valid|predict|infer|generat|benchmark|metric|(?:^|[._])test")
 """Names of functions that one rank may run alone and for a long time."""
 _STATES = {
@@ -238,7 +232,7 @@ def _idle_worker(worker: JobMember) -> bool:
 
 
 def _compiles(frames: Sequence[Frame]) -> bool:
-    return any(part in frame.file for frame in frames for part in _COMPILERS[:3]) and any(
+    return any(part in frame.file for frame in frames for part in _COMPILERS) and any(
         "compile" in frame.name.lower() or "codegen" in frame.name.lower() for frame in frames
     )
 

@@ -6,23 +6,11 @@ from itertools import pairwise
 
 from doctor.hang.judge.judgement import RankStanding
 from doctor.live import places, threads
-from doctor.live.collectives import NOTICES, WAITS, called_by, collective_of, in_backward, synchronises
+from doctor.live.collectives import FILES, NOTICES, WAITS, called_by, collective_of, in_backward, synchronises
 from doctor.live.evidence import Frame, JobMember, Look
 from doctor.live.steps import made_step, step_of
 
-_MAY_WAIT = (
-    "torch/nn/parallel/distributed.py",
-    "torch/distributed/utils.py",
-    "torch/distributed/fsdp/",
-    "torch/distributed/pipelining/",
-    "torch/distributed/tensor/",
-    "torch/distributed/algorithms/",
-    *("/deepspeed/", "accelerate/utils/operations.py"),
-    *places.WRAPPERS,
-)
-"""These files call C++ code that may or may not wait in a collective."""
-
-
+_MAY_WAIT = (*FILES["may wait"], *places.WRAPPERS)
 STORE = "the store"
 """The operation of a rank that waits for a key that another one sets."""
 ENDED = ("", "Z", "X")

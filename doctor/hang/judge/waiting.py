@@ -12,43 +12,18 @@ from doctor.live.collectives import started_beside
 from doctor.live.evidence import Connection, Frame, JobMember, Look, Thread
 from doctor.live.onhost.descriptors import OF_COLLECTIVES
 from doctor.live.places import frames_of, main_thread, place_of, short, user_frame, user_index
+from doctor.text.hostprogram import sections
 
-_DEAD_STORAGE = (
-    *("request_wait_answer", "fuse_", "nfs", "rpc_wait", "cl_sync_io"),
-    *("osc_", "ll_", "ceph_", "cifs_"),
-)
-_STORAGE = (
-    *_DEAD_STORAGE,
-    *("folio_lock", "folio_wait", "lock_page", "wait_on_page", "io_schedule", "fsync", "jbd2", "xfs_"),
-    *("ext4_", "wb_wait", "blkdev", "submit_bio", "wait_on_bit", "sync_inodes", "writeback", "gpfs"),
-    *("beegfs", "balance_dirty"),
-)
+_BY = {name: tuple(words.split()) for name, words in sections(__file__, "waiting.txt")["names"].items()}
+_BY["storage"] += _BY["dead storage"]
+_BY["network"] += _BY["local"]
 _NO_ANSWER = "a file system that does not answer"
-_FLUSHES = ("fsync", "jbd2", "xfs_log", "ext4_sync", "wb_wait", "writeback", "sync_inodes", "balance_dirty")
-"""Waits for a disk that writes what was written before. One wait may be as long as the whole write."""
-_FILE_LOCKS = ("locks_lock_inode_wait", "fcntl_setlk", "posix_lock", "flock_lock")
-_FROZEN = ("get_signal", "do_freezer_trap", "__refrigerator")
-"""What one that sleeps waits for if its control group is frozen."""
-_INTERRUPTIBLE = ("nanosleep", "futex", "do_wait", "poll", "pipe_read")
-"""Waits of state S. One that a control group froze meanwhile has state D."""
-_OPENS_PIPE = ("wait_for_partner", "fifo_open")
-_READS_PIPE = ("pipe_read", "pipe_wait")
-_WRITES_PIPE = ("pipe_write",)
 _STOPPED = re.compile(r"process (\d{1,9}) \(.*, stopped\)$")
-_SIGNALS = ("sys_pause", "sigsuspend", "sigtimedwait")
-_LOCAL = ("unix_",)
-_NETWORK = ("sk_wait", "sk_stream_wait", "tcp_recv", "inet_csk", "wait_woken", "skb_wait", *_LOCAL)
 _DULL = re.compile(
     r"\.(?:so|py|pyc|log|out|err|jsonl)\b[^/]*$|/(?:log|std(?:out|err))[^/]*$|^/(?:dev|proc|sys)/"
 )
-_TALKS = (
-    *("/socket.py", "/ssl.py", "/http/client.py", "/urllib3/", "/asyncio/", "/aiohttp/"),
-    *("/grpc/", "/ray/", "/zmq/", "/torch/distributed/rpc/"),
-)
-"""Files of libraries that wait for the answer of another process."""
 _LOOP = "/asyncio/"
 """Files of a loop that may wait for anything."""
-_QUEUES = ("/queue.py", "/multiprocessing/queues.py")
 _TAKES = re.compile(r"\bwith\b|\bacquire\(")
 _MAY_BE_ASKED = (Cause.SLEEPS, Cause.LOCK, Cause.QUEUE, Cause.INPUT, Cause.AWAITS)
 _FILLS = "look for what fills the queue that {who} reads at {place}: an exception there is in its log"
@@ -56,8 +31,6 @@ _ORDER = "have the threads of {who} take these locks in the same order"
 _POLLS = "look for what ends the loop of {who} at {place}: if a rank that waits is to make it, it never comes"
 _AWAITED = "look for what sets the event or ends the task that {who} awaits at {place}"
 _CONTINUE = "type c where the job was started, or remove the breakpoint of {who} at or above {place}"
-_DEBUGGERS = ("/pdb.py", "/bdb.py", "/IPython/", "/ipdb/", "/debugpy/")
-_READS_TERMINAL = ("n_tty_read", "tty_read")
 SLOW = ", which may be slow"
 PATIENCE = 600.0
 """Seconds after which the answer of a service is no longer expected: those between them give up earlier."""
@@ -96,7 +69,9 @@ def _doubt(found: Activity, member: JobMember, did: Progress, apart: float, rank
         return ", and goes from line to line"
     if did.other_thread and found.cause is not Cause.GIL:
         return "; another thread of it works"
-    flushes = threads.in_kernel(member.b, _FLUSHES) and not threads.in_kernel(member.b, _DEAD_STORAGE)
+    flushes = threads.in_kernel(member.b, _BY["flushes"]) and not threads.in_kernel(
+        member.b, _BY["dead storage"]
+    )
     if found.cause is Cause.STORAGE and (did.woken or flushes):
         return SLOW
     if found.cause is Cause.ELSEWHERE and (did.ran or did.woken):
@@ -118,31 +93,35 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     main = threads.main(look)
     waits = main.waits if main else ""
     gil = _holds_gil(member)
-    if _talks(frames, _DEBUGGERS):
+    if _talks(frames, _BY["debuggers"]):
         return Activity(Cause.TYPES, "waits in a Python debugger for somebody to type", do=_CONTINUE)
-    if threads.in_kernel(look, _FILE_LOCKS):
+    if threads.in_kernel(look, _BY["file locks"]):
         words = f"waits for a lock on a file{_named_files(look)}"
         return Activity(Cause.LOCK, words, certain=bool(frames), polls=True)
-    if threads.in_kernel(look, _OPENS_PIPE):
+    if threads.in_kernel(look, _BY["opens pipe"]):
         return Activity(
             Cause.PIPE, "waits for somebody to open the other end of a pipe", certain=bool(frames)
         )
-    if threads.in_kernel(look, _STORAGE):
-        what = _NO_ANSWER if threads.in_kernel(look, _DEAD_STORAGE) else "storage"
+    if threads.in_kernel(look, _BY["storage"]):
+        what = _NO_ANSWER if threads.in_kernel(look, _BY["dead storage"]) else "storage"
         return Activity(Cause.STORAGE, f"waits for {what}{_named_files(look)}")
     if gil:
         return Activity(
             Cause.GIL, "holds the GIL in C code" + (" that sleeps" if "nanosleep" in waits else "")
         )
-    if threads.in_kernel(look, ("nanosleep", *_SIGNALS)):
-        return Activity(Cause.SLEEPS, "waits for a signal" if threads.in_kernel(look, _SIGNALS) else "sleeps")
-    if threads.in_kernel(look, _WRITES_PIPE):
+    if threads.in_kernel(look, ("nanosleep", *_BY["signals"])):
+        return Activity(
+            Cause.SLEEPS, "waits for a signal" if threads.in_kernel(look, _BY["signals"]) else "sleeps"
+        )
+    if threads.in_kernel(look, _BY["writes pipe"]):
         return _full_pipe(main.asks[0] if main and main.asks else "", certain=bool(frames))
     if main and (terminal := next((end for end in main.asks if end.startswith("/dev/")), "")):
-        return _at_terminal(terminal, main)
-    if threads.in_kernel(look, _READS_PIPE) and main and main.asks:
+        if main.syscall[:1] in (("write",), ("writev",)):
+            return Activity(Cause.TERMINAL, f"writes to the terminal {terminal}, which is stopped")
+        return Activity(Cause.TYPES, "waits for somebody to type")
+    if threads.in_kernel(look, _BY["reads pipe"]) and main and main.asks:
         return _local_answer(main.asks)
-    if threads.in_kernel(look, _READS_PIPE):
+    if threads.in_kernel(look, _BY["reads pipe"]):
         fills = ", which its parent or another rank may fill" if started_beside(frames) else ""
         what = (
             "waits for an item of a queue between processes"
@@ -165,9 +144,9 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
     peer = asked(member, ranks)
     others = next(elsewhere(member, look, ranks), None)
     talks = _talks(frames) if frames else threads.polls(main)
-    if not peer and ((main and main.asks) or threads.in_kernel(look, _LOCAL)):
+    if not peer and ((main and main.asks) or threads.in_kernel(look, _BY["local"])):
         return _local_answer(main.asks if main else ())
-    if peer or threads.in_kernel(look, _NETWORK) or (others and talks):
+    if peer or threads.in_kernel(look, _BY["network"]) or (others and talks):
         return _answer(peer or others)
     if frames and talks and threads.polls(main) and not _talks(frames, (_LOOP,)):
         return Activity(Cause.INPUT, "waits for another process to answer", unproved=True)
@@ -184,7 +163,7 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
 def _gets(frames: Sequence[Frame]) -> bool:
     """Whether it takes an item from a queue of Python."""
     own = frames[: user_index(frames)]
-    return any(short(each.name) == "get" and each.file.endswith(_QUEUES) for each in own)
+    return any(short(each.name) == "get" and each.file.endswith(_BY["queues"]) for each in own)
 
 
 def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
@@ -212,12 +191,6 @@ def _full_pipe(end: str, *, certain: bool) -> Activity:
     return Activity(Cause.PIPE, words, certain=certain, do=do)
 
 
-def _at_terminal(path: str, main: Thread) -> Activity:
-    if main.syscall[:1] in (("write",), ("writev",)):
-        return Activity(Cause.TERMINAL, f"writes to the terminal {path}, which is stopped")
-    return Activity(Cause.TYPES, "waits for somebody to type")
-
-
 def _answer(peer: Connection | None) -> Activity:
     """The wait for a service: whether it will answer, only the service shows."""
     where = f" of {peer.peer}" if peer else ""
@@ -236,7 +209,7 @@ def _may_answer(peer: Connection) -> bool:
     return min(peer.last_sent, peer.last_received) < 1000 * PATIENCE
 
 
-def _talks(frames: Sequence[Frame], libraries: Sequence[str] = _TALKS) -> bool:
+def _talks(frames: Sequence[Frame], libraries: Sequence[str] = _BY["talks"]) -> bool:
     return any(part in frame.file for frame in frames[: user_index(frames)] for part in libraries)
 
 
@@ -244,7 +217,7 @@ def _thread_asks(member: JobMember) -> bool:
     """Whether a thread of it, other than those of libraries of collectives, reads a socket, by the kernel."""
     look = member.b
     return any(
-        any(part in thread.waits for part in _NETWORK) and not thread.name.startswith(OF_COLLECTIVES)
+        any(part in thread.waits for part in _BY["network"]) and not thread.name.startswith(OF_COLLECTIVES)
         for thread in (look.threads if look else ())
         if thread is not threads.main(look)
     )
@@ -276,7 +249,7 @@ def _asked_by_a_thread(member: JobMember, ranks: Ends) -> Connection | None:
 
 def _types(look: Look | None, main: Thread | None, frames: Sequence[Frame]) -> bool:
     """Whether it reads its terminal or its standard input."""
-    if threads.in_kernel(look, _READS_TERMINAL):
+    if threads.in_kernel(look, _BY["reads terminal"]):
         return True
     stdin = main is not None and threads.reads_file(main) and main.syscall[1:2] == ("0x0",)
     return stdin and (not frames or bool(re.search(r"\binput\(|\bstdin\b", frames[0].source)))
@@ -292,8 +265,10 @@ def _frozen(look: Look) -> bool:
     main = threads.main(look)
     waits = main.waits if main else ""
     if look.state == "S":
-        return waits in _FROZEN
-    return look.state == "D" and (waits in _FROZEN or any(each in waits for each in _INTERRUPTIBLE))
+        return waits in _BY["frozen"]
+    return look.state == "D" and (
+        waits in _BY["frozen"] or any(each in waits for each in _BY["interruptible"])
+    )
 
 
 def stuck_in_kernel(member: JobMember) -> bool:
@@ -305,7 +280,7 @@ def stuck_in_kernel(member: JobMember) -> bool:
 
 
 def storage(member: JobMember) -> bool:
-    return threads.in_kernel(member.b, _STORAGE) or threads.in_kernel(member.a, _STORAGE)
+    return threads.in_kernel(member.b, _BY["storage"]) or threads.in_kernel(member.a, _BY["storage"])
 
 
 def kernel_function(member: JobMember) -> str:

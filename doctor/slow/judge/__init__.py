@@ -10,7 +10,7 @@ from dataclasses import replace
 from statistics import mean, median_high
 
 from doctor.hang.judge import judged as judge_hang
-from doctor.hang.judge.judgement import HangState, Judgement
+from doctor.hang.judge.judgement import HangState
 from doctor.live.jobs.job import RunningJob
 from doctor.live.steps import made_step, step_of
 from doctor.live.wires import Key, key
@@ -58,7 +58,9 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
         sum(max(each.entries, each.wait_entries * sends) for each in seen.ranks(of)) for of in seen.keys
     ]
     steps, step = _steps(evidence, hang.job)
-    if not steps and not any(entries) and (hang.verdict is HangState.HANG or _is_still(hang, seen)):
+    gloo = all(any(each.workers for each in seen.ranks(of)) for of in seen.keys)  # it shows every collective
+    still = hang.verdict is HangState.HANG or (gloo and hang.verdict is not HangState.MOVES)
+    if not steps and not any(entries) and still:
         said = f"Nothing moved for {seen.seconds:.0f} s. {hang.sentence}"
         return replace(made, state=SlowState.STANDS, sentence=said, seconds=seen.seconds)
     known = series(seen)
@@ -82,12 +84,6 @@ def judge(evidence: SlowEvidence) -> SlowJudgement:
 
 def _late_hosts(seen: Sampled) -> str:
     return fold(dict.fromkeys(host for of in seen.lost.values() for host in of)) or fold(seen.job.hosts)
-
-
-def _is_still(hang: Judgement, seen: Sampled) -> bool:
-    """Whether threads of gloo, which show every collective, show none, and nothing else moves."""
-    workers = all(any(each.workers for each in seen.ranks(of)) for of in seen.keys)
-    return hang.verdict is not HangState.MOVES and workers
 
 
 def _entered(entries: Sequence[int], found: Series | None) -> int | None:

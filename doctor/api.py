@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Generic, Literal, ParamSpec, TypeAlias, TypedDict, TypeVar, overload
@@ -44,6 +44,7 @@ from doctor.model import (
     View,
 )
 from doctor.text.addresses import Holders, Stretch, fewest_networks
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold, is_host
 from doctor.text.spelling import probably
 
@@ -110,7 +111,6 @@ __all__ = [
 ]
 
 T = TypeVar("T")
-K = TypeVar("K", bound=Hashable)
 A = TypeVar("A")
 B = TypeVar("B")
 C = TypeVar("C")
@@ -423,14 +423,6 @@ def check(id: str, /, *needs: Need[Any], scope: Scope = Scope.HOST, **options: U
         return Check(id, title, needs, scope, function, doc, origin, **options)
 
     return make
-
-
-def grouped(pairs: Iterable[tuple[K, T]]) -> dict[K, list[T]]:
-    """Key -> its values, both in the order in which they come."""
-    groups: dict[K, list[T]] = {}
-    for key, value in pairs:
-        groups.setdefault(key, []).append(value)
-    return groups
 
 
 _PATH = re.compile(r"(?:/sys/bus/pci/devices/[0-9a-f:.]+)?[^:]*")

@@ -8,12 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from doctor.api import grouped
 from doctor.cli.pages import translation
 from doctor.judge.playbook import exams, load_exam, load_remedies
 from doctor.judge.registry import BrokenSource, bundled, find_checks
 from doctor.logs.symptoms.load import load_symptoms
 from doctor.report.page.areas import AREAS, OTHER, area_of
+from doctor.text.grouped import grouped
 from doctor.text.language import Language
 from doctor.text.printable import clean_line
 from doctor.text.speech import spoken, t

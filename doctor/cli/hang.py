@@ -8,7 +8,6 @@ from typing import TextIO
 
 from msgspec import structs
 
-from doctor.api import grouped
 from doctor.cli.defaults import with_defaults
 from doctor.errors import DoctorError, UsageError
 from doctor.exam.host_session import HostSession, open_session
@@ -35,6 +34,7 @@ from doctor.report.out.pages import show_page, terminal_of, write_page
 from doctor.report.terminal.cards import print_page
 from doctor.text.announce import announce
 from doctor.text.console import drawn
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold, quoted
 from doctor.text.outfile import write_file
 from doctor.text.printable import clean_line

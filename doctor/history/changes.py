@@ -10,10 +10,10 @@ from pathlib import Path
 
 import msgspec
 
-from doctor.api import grouped
 from doctor.exam.notify import notified
 from doctor.history.fleet import passed, roots
 from doctor.history.kept import KeptReport, find_runs
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.outfile import add_files
 

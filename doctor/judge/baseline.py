@@ -13,7 +13,6 @@ from itertools import chain
 from statistics import median, median_low
 
 from doctor import __version__
-from doctor.api import grouped
 from doctor.baseline import LINKS, SCHEMA, Baseline, Facts, Kind, Measure, OneHost, Value
 from doctor.facts.baseline import UNSTEADY, ChangedFact, SinceBaseline, SlowerLinks
 from doctor.facts.smoke import JudgedRun
@@ -23,6 +22,7 @@ from doctor.judge.fact_table import COLUMNS, fact_table
 from doctor.judge.link_rates import link_rates, load
 from doctor.judge.reading import Reading
 from doctor.smoke.judge.links import LATE_FACTOR, LATE_SECONDS, NOISY
+from doctor.text.grouped import grouped
 
 KIND = ("product", "device_name", "devices")
 OF_THE_RUN = {"reached_by", "rank_address"}

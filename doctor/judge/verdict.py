@@ -23,7 +23,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from doctor.api import grouped
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import JudgedRun
 from doctor.job.plan import JobPlan
@@ -36,6 +35,7 @@ from doctor.judge.selection import InapplicableSelection
 from doctor.mesh.result import MeshResult
 from doctor.model import Finding, Host, HostStatus, Problem, Result, Scope, Status, UnreachedHost, Verdict
 from doctor.text.addresses import is_address
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold, is_host
 from doctor.transport.way import Way
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from doctor.api import grouped
 from doctor.model import MOST_PLACES, Confidence, Problem, Result, Status, Waiver
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 
 _SPAN = "[0-9]{1,6}(?:-[0-9]{1,6})?"

@@ -9,8 +9,8 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 from typing import Literal
 
-from doctor.api import grouped
 from doctor.mesh.result import Kind, Link
+from doctor.text.grouped import grouped
 
 Side = Literal["inbound", "outbound"]
 Arm = tuple[str, Side, Kind]

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Literal
 
-from doctor.api import grouped
 from doctor.mesh.cover import Arm, FailingLink, Side, explain
 from doctor.mesh.result import Kind, Link
+from doctor.text.grouped import grouped
 
 Direction = Literal["inbound", "outbound", "both", "pair", "split"]
 NEARLY_ALL = 0.9

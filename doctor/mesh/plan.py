@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from itertools import permutations
 from typing import Literal
 
-from doctor.api import grouped
 from doctor.mesh.result import Kind, Listener, MeshShape, OmittedHost
+from doctor.text.grouped import grouped
 
 FULL_UP_TO = 32
 Pair = tuple[str, str]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal
 
-from doctor.api import grouped
+from doctor.text.grouped import grouped
 
 Kind = Literal["master", "hccl", "mccl", "ephemeral"]
 """`mccl` is the first of the ports on which MindSpore's ranks of a host listen without devices."""

@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
 
-from doctor.api import grouped
 from doctor.facts.tables import HostFile
 from doctor.job.launch.process_env import ProcessEnv
 from doctor.job.launch.rank_env import DEVICE
@@ -11,6 +10,7 @@ from doctor.job.launch.ranks import ranks_of
 from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.model import UNDECIDED, Confidence, Evidence, Problem
 from doctor.rules.launch_names import LaunchNames, remark, some
+from doctor.text.grouped import grouped
 from doctor.text.ranks import ranks_text
 
 SIZES = ("RANK_SIZE", "WORLD_SIZE")

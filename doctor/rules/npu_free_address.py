@@ -4,10 +4,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence, Set
 from ipaddress import IPv4Address, IPv4Network
 
-from doctor.api import grouped
 from doctor.facts.ascend.network import Address
 from doctor.rules.devices import HostDevice
 from doctor.rules.npu_segments import AddressSeries, continued, is_six, line_of
+from doctor.text.grouped import grouped
 
 WIDEST = 16
 """The shortest prefix of a network whose addresses are tried one by one."""

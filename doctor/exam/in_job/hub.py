@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from queue import Empty, SimpleQueue
 
 from doctor import __version__
-from doctor.api import grouped
 from doctor.exam.in_job import messages, proc
 from doctor.exam.in_job.handshake import HANDSHAKE
 from doctor.exam.in_job.job_key import VARIABLE
@@ -16,6 +15,7 @@ from doctor.exam.in_job.messages import BEAT, SILENT, SLEPT
 from doctor.exam.in_job.rank_env import JobRank
 from doctor.exam.in_job.relayed_program import RelayedProgram
 from doctor.exam.in_job.wire import CONTROL, STDERR, STDOUT, Loop, RankLink
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.printable import clean_line
 

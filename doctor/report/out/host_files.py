@@ -3,12 +3,12 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from doctor.api import grouped
 from doctor.judge.fact_table import FactRow
 from doctor.judge.verdict import Report
 from doctor.model import Finding
 from doctor.report.out.file_names import host_file
 from doctor.report.out.formats import json_of
+from doctor.text.grouped import grouped
 
 
 def host_files(report: Report) -> Iterator[tuple[str, bytes]]:

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from doctor.api import grouped
 from doctor.mesh import Link, MeshResult
 from doctor.report.page.card import CardKind, Cell, Grid, Medium, Part, Row, Section, Square, Table
 from doctor.report.page.smoke import LinkRates, number_text, rate_text
+from doctor.text.grouped import grouped
 from doctor.text.hostprogram import sections
 
 MOST_HOSTS = 64

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 
-from doctor.api import grouped
 from doctor.errors import EXIT_FAULT
 from doctor.job.plan import JobPlan
 from doctor.judge.again import RecheckState
@@ -22,6 +21,7 @@ from doctor.report.page.training import training_sections
 from doctor.report.start.go import table_note
 from doctor.rules.smoke import not_made
 from doctor.smoke.onhost.bandwidthplan import pairs_apart
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import cut, fold
 
 LONGEST = 400

@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 
-from doctor.api import grouped
 from doctor.judge.fact_table import FactRow, far_apart
 from doctor.judge.verdict import Report
 from doctor.report.page.areas import AREAS
 from doctor.report.page.card import CardKind, Medium, Page, Section, Table, Words
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 
 MOST = 3

@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.api import grouped
 from doctor.judge.verdict import Report
 from doctor.model import Evidence, Finding, Scope, Status, View
 from doctor.report.page.card import Card, CardKind, Medium, Row, RowForm
@@ -25,6 +24,7 @@ from doctor.report.page.names import (
     word,
 )
 from doctor.report.page.rerun import verify
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.transport.way import IN_SLURM
 

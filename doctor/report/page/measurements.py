@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from doctor.api import grouped
 from doctor.devices import VENDORS
 from doctor.job.plan import LIBRARIES
 from doctor.judge.verdict import Report
@@ -20,6 +19,7 @@ from doctor.report.page.facts import spread
 from doctor.report.page.names import named_or_counted
 from doctor.report.page.smoke import RunNumbers, rate_text
 from doctor.rules.smoke import together
+from doctor.text.grouped import grouped
 from doctor.text.hostprogram import sections
 from doctor.text.nodeset import fold
 

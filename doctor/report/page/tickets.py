@@ -5,13 +5,13 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from doctor import __version__
-from doctor.api import grouped
 from doctor.expect import moment
 from doctor.judge.hardware import Hardware, HardwarePart
 from doctor.judge.verdict import HostReport, Report, RunInfo
 from doctor.model import Finding
 from doctor.report.page.card import Card, Row, RowForm, Ticket
 from doctor.report.page.fault import evidence, fault_cards
+from doctor.text.grouped import grouped
 
 NOT_READ = "not known"
 HIDDEN = "root alone may read it: sudo cat /sys/class/dmi/id/product_serial"

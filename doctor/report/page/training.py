@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import pairwise
 from statistics import median
 
-from doctor.api import grouped
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report
 from doctor.model import Status
@@ -14,6 +13,7 @@ from doctor.report.page.card import CardKind, Cell, Chart, Medium, Part, Row, Se
 from doctor.report.page.connections import links_grid
 from doctor.report.page.smoke_losses import loss_drawing, loss_drawings
 from doctor.rules.smoke import together
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 

@@ -4,11 +4,11 @@ import ipaddress
 import shlex
 from collections.abc import Mapping, Sequence, Set
 
-from doctor.api import grouped
 from doctor.job.launch.forms import Go
 from doctor.job.plan import JobPlan
 from doctor.judge.verdict import Report
 from doctor.model import Backend
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold, quoted, unfold
 from doctor.text.printable import clean_line
 from doctor.text.speech import sign, t

@@ -3,9 +3,9 @@
 from rich.console import Console
 from rich.text import Text
 
-from doctor.api import grouped
 from doctor.report.page.losses import LossDrawing, LossRole, is_number
 from doctor.report.terminal.page import put_line, put_wrapped
+from doctor.text.grouped import grouped
 from doctor.text.printable import clean_line
 from doctor.text.speech import t
 from doctor.text.wrap import cells, padded

@@ -10,26 +10,16 @@ from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
 
 from doctor.exam.request import Request
 from doctor.model import Host
-from doctor.text.option import IN_JOB, KEY, LIVE, NO_SMOKE, Option, options
+from doctor.text.hostprogram import table
+from doctor.text.option import KEY, LIVE, Option, options
 from doctor.text.redact import redact
 from doctor.transport.way import Typed, Way
 
 if TYPE_CHECKING:
     from doctor.targets.inventory import Targets
 
-NAMED = ("--hostfile", "--pods", "--exclude")
-REACHED = (
-    *("--local", "--inventory", "--rank-table", "--user", "--port", "--identity", "--jump", "--ssh-config"),
-    *("--namespace", "--container", "--context", "--transport", "--allocate", "--enter", "--python"),
-    *("--sudo", "--fanout", "--connect-timeout", "--timeout"),
-)
-"""Options that reach hosts. --accept-new is left out: whether to trust a key is decided each time."""
-ASKED = (
-    *("--exam", "--only", "--skip", "--waivers", "--no-waivers", "--checks", "--expect", "--baseline"),
-    *("--strict", "--mesh", "--on-busy", "--need-hosts"),
-    *("--backend", "--framework", "--master-port", "--ranks-per-host", "--launch", "--plan", "--needs"),
-    *("--steps", "--tp", "--smoke-timeout", NO_SMOKE, IN_JOB),
-)
+NAMED, REACHED, ASKED = table(__file__, "way.txt")
+"""The options that name hosts, that reach them, and that say what is examined."""
 
 
 def way_of(
@@ -110,14 +100,9 @@ def _value(known: Option, kind: Any, words: Sequence[str]) -> Any:
 
 def _login(host: Host) -> Iterator[Typed]:
     """How an inventory says to log in to a host."""
-    if host.address != host.name:
-        yield "address", host.address
-    if host.user:
-        yield "--user", host.user
-    if host.port:
-        yield "--port", str(host.port)
-    if host.jump:
-        yield "--jump", host.jump
+    address = host.address if host.address != host.name else None
+    said = {"address": address, "--user": host.user, "--port": host.port, "--jump": host.jump}
+    yield from ((name, str(value)) for name, value in said.items() if value)
 
 
 def _given_options(request: Request) -> Iterator[tuple[str, tuple[Typed, ...]]]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from doctor.exam.in_job import proc
 from doctor.exam.in_job.hub import Hub
 from doctor.exam.in_job.job_key import VARIABLE
-from doctor.exam.in_job.messages import SILENT, ProcessState
+from doctor.exam.in_job.messages import SILENT
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.text.nodeset import is_host
 
@@ -70,20 +70,15 @@ class Roster:
             if any(self._block(member.rank) == block for member in members)
         ]
         others = [place for place in self.names if place not in near]
-        for place in (*near, *others)[:MOST_ASKED]:
-            seen = self.hub.find(rank, place)
-            if seen is not None:
-                self._note(self.names[place], rank, seen)
-                return
-        name = self.names[near[0]] if len(near) == 1 else ""
-        if not name:
+        sights = ((self.names[each], self.hub.find(rank, each)) for each in (*near, *others)[:MOST_ASKED])
+        name, seen = next((each for each in sights if each[1]), ("", None))
+        if not seen and len(near) == 1:
+            name = self.names[near[0]]
+        elif not seen:
             known = (h for h, gone in self.never.items() if h.startswith(NOBODY))
             name = next((h for h in known if self._block(self.never[h][0].rank) == block), f"{NOBODY}{rank}")
-        self._note(name, rank, None)
-
-    def _note(self, host: str, rank: int, seen: ProcessState | None) -> None:
         pid, state = (seen.pid, seen.state) if seen else (0, "")
-        self.never.setdefault(host, []).append(_AbsentRank(rank, pid, state, came=False))
+        self.never.setdefault(name, []).append(_AbsentRank(rank, pid, state, came=False))
 
     def hosts(self) -> tuple[Host, ...]:
         """The hosts, in the order of their first rank."""

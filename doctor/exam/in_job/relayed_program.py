@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import MutableMapping
 
 from doctor.exam.in_job.messages import EndProgram, HangUp, StartProgram
@@ -107,9 +106,8 @@ class RelayedProgram:
         return self._cut
 
     def status(self, seconds: float) -> int | None:
-        until = time.monotonic() + seconds
         with self._changed:
-            self._changed.wait_for(lambda: self._over or self._cut, max(0.0, until - time.monotonic()))
+            self._changed.wait_for(lambda: self._over or self._cut, max(0.0, seconds))
             return self._rc
 
     def hang_up(self) -> None:

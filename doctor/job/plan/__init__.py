@@ -23,7 +23,7 @@ from doctor.job.plan.job import (
     PlannedHost,
     ServersByName,
 )
-from doctor.job.plan.offers import LIBRARIES, Library, Offer
+from doctor.job.plan.offers import LIBRARIES, Offer
 from doctor.job.plan.settle import DEFAULT, HostView, settle
 
 __all__ = [
@@ -37,7 +37,6 @@ __all__ = [
     "RUNNING",
     "HostView",
     "JobPlan",
-    "Library",
     "Offer",
     "PlannedHost",
     "ServersByName",

@@ -148,9 +148,7 @@ def _instance(fields: Fields, node: TableNode, lab: bool) -> model.Server:
         for device in devices:
             if "device_ip" not in device:
                 fields.complain(device, None, "device_ip is missing", '"device_ip": ""', 'no "device_ip"')
-    wholes = [node if lab else device for device in devices]
-    pairs = zip(devices, wholes, strict=True)
-    entries = tuple(read_device(fields, device, id, rank, whole) for device, whole in pairs)
+    entries = tuple(read_device(fields, each, id, rank, node if lab else each) for each in devices)
     return model.Server(id, read_host(fields, node), entries, fields.places.spot(fields.at(node)))
 
 

@@ -12,6 +12,7 @@ from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
+from doctor.api import grouped
 from doctor.errors import DoctorError, UsageError
 from doctor.exam.host_session import HostSession, open_session
 from doctor.exam.request import Request
@@ -264,10 +265,7 @@ def _of_host(folder: Path, host: str) -> Path:
 
 def _tell_left_out(taken: Mapping[str, HostLogs]) -> None:
     """Print the notes, equal ones of several hosts once; logs that may hold complaints are in the report."""
-    alike: dict[str, list[str]] = {}
-    for host, of in taken.items():
-        for why in of.told[:20]:
-            alike.setdefault(redact(why), []).append(host)
+    alike = grouped((redact(why), host) for host, of in taken.items() for why in of.told[:20])
     for why, hosts in list(alike.items())[:40]:
         announce(f"{fold(hosts)}: {why}")
 

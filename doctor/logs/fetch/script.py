@@ -9,26 +9,14 @@ import json
 from dataclasses import dataclass, field, replace
 
 from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
+from doctor.text.hostprogram import table
 from doctor.transport import Script
 from doctor.transport.slurm.squeue import JobOutput
 
 HOME = "doctor.logs.fetch.onhost"
 NEEDS = "fnmatch, grp, pwd, subprocess, threading"
 MEGABYTE = 1_000_000
-USUAL = (
-    "~/ascend/log",
-    "~/slurm-*.out",
-    "~/log*",
-    "~/*.log",
-    "/tmp/torchelastic_*",
-    "/tmp/none_*/attempt_*",
-    "/var/log/messages",
-    "/var/log/syslog",
-    "/var/log/kern.log",
-)
-"""The usual places of logs."""
-BESIDE = ("log*", "*.log", "slurm-*.out", "output*/log*", "outputs/*.log", "msrun_log*")
-"""Patterns for the folder of a job and for the current folder, which is often shared by all hosts."""
+USUAL, BESIDE = table(__file__, "places.txt")
 
 
 @dataclass(frozen=True, slots=True)

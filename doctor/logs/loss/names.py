@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from doctor.text.hostprogram import table
+
 NUMBER = r"[-+]?(?:\d{1,40}(?:\.\d{0,60})?|\.\d{1,60})(?:[eE][-+]?\d{1,4})?"
 NO_NUMBER = r"[-+]?(?:nan|inf(?:inity)?)"
 _VALUE = re.compile(
@@ -18,28 +20,10 @@ _ELSEWHERE = re.compile(
     re.IGNORECASE,
 )
 _TRAINING = re.compile(r"(?<![a-z])train", re.IGNORECASE)
-_RANKED = (
-    ("loss", "lm loss", "lm_loss", "mlm loss", "mlm_loss"),
-    (
-        *("train_loss_step", "loss_step", "step_loss", "train_loss", "train loss", "training loss"),
-        "training_loss",
-    ),
-    (
-        *("train/loss", "loss/train", "loss_train", "trainloss", "total_loss", "total loss", "loss_total"),
-        "batch_loss",
-    ),
-    ("train_loss_epoch", "loss_epoch", "loss_avg", "avg_loss", "average_loss", "mean_loss", "running_loss"),
-    ("global_avg_loss", "loss_metrics/global_avg_loss", "train/total_loss", "ce_loss", "nll_loss"),
-)
+*_RANKED, _SEPARATE, _OTHERS = table(__file__, "names.txt")
 NAMES = {name: rank for rank, names in enumerate(_RANKED) for name in names}
 """A lower rank is more likely the loss that the optimizer sees at each step."""
-_QUALIFIERS = {
-    *("lm", "mlm", "train", "training", "total"),
-    *("avg", "average", "mean", "running", "batch", "step", "iter", "iteration", "current", "global"),
-    *("the", "info", "debug", "epoch", "and", "rank", "minibatch", "worker", "local", "smoothed", "reduced"),
-}
-_SEPARATE = {"lm", "mlm", "train", "training", "total"}
-"""Words that are part of the name: "lm loss"."""
+_QUALIFIERS = {*_SEPARATE, *_OTHERS}
 MOST = 24
 """The most words of one line that are examined."""
 

@@ -7,8 +7,8 @@ Nothing is written, no link is followed, and an archive is read as a stream. `le
 read, with its reason; a damaged file counts up to the damage.
 """
 
-from doctor.logs.sources.limits import DamagedInput, OmittedInputs, ReadLimits
+from doctor.logs.sources.limits import DamagedInput, ReadLimits
 from doctor.logs.sources.opener import Input, InputFile, Sources
 from doctor.logs.sources.text import pieces
 
-__all__ = ["DamagedInput", "Input", "InputFile", "OmittedInputs", "ReadLimits", "Sources", "pieces"]
+__all__ = ["DamagedInput", "Input", "InputFile", "ReadLimits", "Sources", "pieces"]

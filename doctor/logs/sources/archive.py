@@ -157,13 +157,10 @@ def zip_members(file: BinaryIO, limits: ReadLimits) -> Generator[ArchiveMember, 
             for info in archive.infolist()[: limits.looked_at + 1]:
                 if info.is_dir():
                     continue
-                if info.flag_bits & 1:
-                    yield ArchiveMember(info.filename, info.file_size, 0.0, io.BytesIO(), "needs a password")
-                    continue
                 try:
                     member = archive.open(info)
                 except (NotImplementedError, RuntimeError, MemoryError, zipfile.BadZipFile):
-                    why = "packed in an unknown way"
+                    why = "needs a password" if info.flag_bits & 1 else "packed in an unknown way"
                     yield ArchiveMember(info.filename, info.file_size, 0.0, io.BytesIO(), why)
                     continue
                 with member:

@@ -2,6 +2,8 @@
 
 from enum import Enum
 
+from doctor.text.hostprogram import host_program
+
 HEAD = 4096
 """First bytes of a file that are examined."""
 
@@ -30,13 +32,7 @@ _BINARY = (
     *(b"7z\xbc\xaf", b"Rar!", b"\xca\xfe\xba\xbe", b"OggS", b"RIFF", b"\x93NUMPY", b"MZ\x90", b"GGUF"),
     *(b"!<arch>", b"PAR1", b"LMDB", b"\x80\x02", b"\x80\x03", b"\x80\x04", b"\x80\x05"),
 )
-_ENDINGS = """
-    pt pth bin safetensors ckpt mindir onnx om air npy npz pkl pickle h5 hdf5 so o a pyc whl jar png jpg
-    jpeg gif bmp svg webp pdf doc docx xls xlsx ppt pptx mp4 mp3 wav db sqlite sqlite3 parquet arrow
-    feather tfrecord mindrecord idx model gguf py pyi c cc cpp cxx h hpp cu cuh java go rs js ts css
-    ipynb md rst tex lock pid sock swp tfevents trace nsys-rep qdrep
-"""
-_NO_LOGS = frozenset(_ENDINGS.split())
+_NO_LOGS = frozenset(host_program(__file__, "endings.txt").split())
 _TEXT_CONTROLS = frozenset(b"\t\n\r\x0b\x0c\x08\x07\x1b\x00")
 _BOMS = (b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf")
 

@@ -7,24 +7,12 @@ from dataclasses import dataclass
 from doctor.errors import Mistake, suggest
 from doctor.logs.model import Form, Role, Symptom
 from doctor.logs.symptoms.numbers import NUMBER, SPELLINGS, patterns_of
+from doctor.text.hostprogram import table
 from doctor.text.speech import learn
 from doctor.text.textfile import shown
 from doctor.text.yamlfile import Listing, Node, Scalar, YamlTable
 
-_TEXTS = ("title", "role", "number", "spellings", "take", "needs", "unseen", "versions", "zh")
-_LISTS = (
-    "from",
-    "above",
-    "below",
-    "codes",
-    "explains",
-    "causes",
-    "checks",
-    "remedy",
-    "sources",
-    "example",
-    "not",
-)
+_TEXTS, _LISTS = table(__file__, "fields.txt")
 FIELDS = (*_TEXTS, "any", *_LISTS)
 NEEDS = ("repeated", "last", "end", "no-step", "effect", "differs", "unfinished")
 

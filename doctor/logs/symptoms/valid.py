@@ -16,6 +16,7 @@ from doctor.logs.model import Role, Symptom
 from doctor.logs.symptoms.entry import SymptomEntry
 from doctor.logs.symptoms.literals import compiled, place, stands, taken
 from doctor.logs.symptoms.numbers import ALL, patterns_of
+from doctor.text.hostprogram import host_program
 from doctor.text.textfile import shown
 
 _NEW = sys.version_info >= (3, 11)
@@ -30,14 +31,7 @@ MOST_TAKE = 500
 _MANY = 20
 """A repetition with a higher limit counts as endless."""
 
-_GENERAL_WORDS = """
-    error errors warning warn info debug failed failure fail exception timeout timed out invalid data killed
-    aborted abort traceback segfault signal fatal critical unknown terminated connection refused reset closed
-    exit code exited with not found no such file or directory permission denied load return ret internal run
-    process rank device host line python none null nan true false runtimeerror valueerror oserror keyerror
-    typeerror is was the a to of an and on for at in by peer 0 1
-"""
-GENERAL = frozenset(_GENERAL_WORDS.split())
+GENERAL = frozenset(host_program(__file__, "general.txt").split())
 """Words that mean nothing by themselves, however many of them are in a pattern."""
 _NAMED = re.compile(r"[^\W\d_]{2,}|[A-Z]\d{4,}")
 _WORD, _SPECIFIC = re.compile(r"[^\W\d_]+|[0-9]+"), re.compile(r"::|(?: {3}|\|)\d{1,3}:|^0/\d $")

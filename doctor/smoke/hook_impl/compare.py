@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -77,8 +76,8 @@ def _hashed(parts: Mapping[str, Any]) -> dict[str, Any]:
 
 def _group_size(world: int, tensor_parallel: int | None, replicas: int | None) -> int | None:
     """The number of ranks in a model-parallel group, if known."""
-    size = tensor_parallel or _number("DOCTOR_HOOK_TENSOR_PARALLEL")
-    count = replicas or _number("DOCTOR_HOOK_REPLICAS")
+    size = tensor_parallel or places.number("DOCTOR_HOOK_TENSOR_PARALLEL") or None
+    count = replicas or places.number("DOCTOR_HOOK_REPLICAS") or None
     if size is None and count is not None:
         if world % count:
             raise ValueError(f"{world} ranks cannot be {count} replicas")
@@ -86,11 +85,6 @@ def _group_size(world: int, tensor_parallel: int | None, replicas: int | None) -
     if size is not None and world % size:
         raise ValueError(f"{world} ranks cannot form groups of {size}")
     return size
-
-
-def _number(name: str) -> int | None:
-    text = os.environ.get(name, "")
-    return int(text) if text.isdigit() and int(text) > 0 else None
 
 
 def _judged(way: channels.Channel, call: int, world: int, size: int | None, wait: float) -> Verdict:

@@ -80,11 +80,11 @@ def _variables(*, outer: bool) -> Iterator[tuple[str, str]]:
 
 def _from_variables(pairs: Iterator[tuple[str, str]]) -> Iterator[RankPlace]:
     for rank, world in pairs:
-        if (own := _number(rank)) is not None and (count := _number(world)) is not None:
+        if (own := number(rank)) is not None and (count := number(world)) is not None:
             yield RankPlace(own, count, f"{rank} and {world}")
 
 
-def _number(name: str) -> int | None:
+def number(name: str) -> int | None:
     text = os.environ.get(name, "")
     return int(text) if text.isdigit() else None
 
@@ -92,7 +92,7 @@ def _number(name: str) -> int | None:
 def _from_rank_table() -> Iterator[RankPlace]:
     """The place in a rank table, by the rank or by the device that this process was given."""
     name = next((name for name in TABLE if os.environ.get(name)), None)
-    rank, device = _number("RANK_ID"), _number("DEVICE_ID")
+    rank, device = number("RANK_ID"), number("DEVICE_ID")
     if name is None or (rank is None and device is None):
         return
     try:
@@ -106,7 +106,7 @@ def _from_rank_table() -> Iterator[RankPlace]:
         return
     servers = {server for server, _, _ in seats}
     here = servers if len(servers) == 1 else {server for server in servers if _is_here(server)}
-    mine = [seat_rank for server, number, seat_rank in seats if server in here and number == device]
+    mine = [seat_rank for server, own, seat_rank in seats if server in here and own == device]
     if len(mine) != 1:
         raise NotComparable(
             f"{name} has {len(mine)} ranks for DEVICE_ID {device} of this host, of its {world} ranks"

@@ -103,18 +103,15 @@ class Finder:
 
     def _follow(self, place: OpenFolder, parts: "list[tuple[str, bool]]", links: int) -> "Iterator[OpenFile]":
         if not parts:
-            for found in self._all(place, DEPTH):
-                yield found
+            yield from self._all(place, DEPTH)
             return
         (part, magic), rest = parts[0], parts[1:]
         if part == "..":
-            for found in self._follow(place.up or place, rest, links):
-                yield found
+            yield from self._follow(place.up or place, rest, links)
             return
         names = [part] if not magic else [name for name in self._names(place, False) if _fits(name, part)]
         for name in names:
-            for found in self._enter(place, name, rest, links):
-                yield found
+            yield from self._enter(place, name, rest, links)
 
     def _enter(
         self, place: OpenFolder, name: str, rest: "list[tuple[str, bool]]", links: int

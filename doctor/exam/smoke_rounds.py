@@ -86,11 +86,8 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
     for repeat in range(REPEATS + 1):
         try:
             result = _run(collection, job, fit, wishes, left_out)
-        except NoGroup as error:
-            collection.no_smoke = error.message
-            return
         except UsageError as error:  # the request may fit all hosts, but not those that are left
-            if not left_out:
+            if not left_out and not isinstance(error, NoGroup):
                 raise
             collection.no_smoke = error.message
             return

@@ -3,11 +3,11 @@
 Each group of links that share suspects is solved separately: exactly up to `EXACT` hosts, greedily above.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from heapq import heapify, heappop, heappush
-from typing import Literal
+from typing import Any, Literal
 
 from doctor.mesh.result import Kind, Link
 from doctor.text.grouped import grouped
@@ -96,18 +96,18 @@ def _greedy(group: Sequence[FailingLink]) -> frozenset[str]:
     """Repeatedly choose the host that explains most of what is left, with the least doubt."""
     of_host = _by_host(group)
     chosen = {next(iter(f.hosts)) for f in group if len(f.hosts) == 1}
-    left = {host: [f for f in own if not f.hosts & chosen] for host, own in of_host.items()}
-    # Ranks only get worse: an outdated entry is pushed again with its current rank.
-    queue = [_rank(host, own) for host, own in left.items() if own]
-    heapify(queue)
-    while queue:
-        known = heappop(queue)
-        host = known[2]
+    left = dict(of_host)
+
+    def rank(host: str) -> tuple[int, float]:
+        doubt = 0.0
         left[host] = [fault for fault in left[host] if not fault.hosts & chosen]
-        now = _rank(host, left[host])
-        if left[host] and now != known:
-            heappush(queue, now)
-        elif left[host]:
+        for fault in left[host]:
+            for arm, share in fault.arms.items():
+                doubt += share if arm[0] == host else 0.0
+        return -len(left[host]), doubt
+
+    for host in lowest_first(of_host, rank):
+        if left[host]:
             chosen.add(host)
     for host in sorted(chosen):
         if all(len(fault.hosts & chosen) > 1 for fault in of_host[host]):
@@ -115,13 +115,16 @@ def _greedy(group: Sequence[FailingLink]) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def _rank(host: str, faults: Sequence[FailingLink]) -> tuple[int, float, str]:
-    """The sort key of a suspect; the lowest is the best suspect."""
-    doubt = 0.0
-    for fault in faults:
-        for arm, share in fault.arms.items():
-            doubt += share if arm[0] == host else 0.0
-    return -len(faults), doubt, host
+def lowest_first(hosts: Iterable[str], rank: Callable[[str], Any]) -> Iterator[str]:
+    """The best suspects first: those of the lowest rank. Ranks only get worse while their hosts are taken."""
+    queue = [(rank(host), host) for host in hosts]
+    heapify(queue)
+    while queue:
+        known, host = heappop(queue)
+        if (now := rank(host)) == known:
+            yield host
+        else:  # it is outdated
+            heappush(queue, (now, host))
 
 
 def _least_doubt(fault: FailingLink, cover: Iterable[str]) -> float:

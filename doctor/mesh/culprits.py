@@ -9,10 +9,10 @@ host guilty.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from heapq import heapify, heappop, heappush
+from itertools import takewhile
 from typing import Literal
 
-from doctor.mesh.cover import Arm, FailingLink, Side, explain
+from doctor.mesh.cover import Arm, FailingLink, Side, explain, lowest_first
 from doctor.mesh.result import Kind, Link
 from doctor.text.grouped import grouped
 
@@ -148,18 +148,10 @@ def _suspicions(weak: Sequence[Link]) -> list[MeshBlame]:
     def left(host: str) -> list[Link]:
         return [link for link in of_host[host] if id(link) not in explained]
 
-    def rank(host: str) -> tuple[int, str]:
-        return -len({end for link in left(host) for end in (link.source, link.target)} - {host}), host
+    def rank(host: str) -> int:
+        return -len({end for link in left(host) for end in (link.source, link.target)} - {host})
 
-    # Ranks only get worse: an outdated entry is pushed again with its current rank.
-    queue = [rank(host) for host in of_host]
-    heapify(queue)
-    while queue and queue[0][0] < -1:
-        known = heappop(queue)
-        host = known[1]
-        if rank(host) != known:
-            heappush(queue, rank(host))
-            continue
+    for host in takewhile(lambda host: rank(host) < -1, lowest_first(of_host, rank)):
         mine = left(host)
         ways: set[Side] = {"outbound" if link.source == host else "inbound" for link in mine}
         blames.append(_blame((host,), _direction(ways), mine, decided=False))

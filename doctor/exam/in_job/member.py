@@ -168,12 +168,10 @@ class Membership:
             if served is not None:
                 (served.hang_up if isinstance(message, messages.HangUp) else served.end)()
 
-    def _lost(self, link: RankLink) -> None:
-        del link
+    def _lost(self, _link: RankLink) -> None:
         self._decide(MemberOutcome(LOST, (self._no_head("its connection ended before the verdict"),)))
 
-    def _drained(self, link: RankLink) -> None:
-        del link
+    def _drained(self, _link: RankLink) -> None:
         for served in list(self._served.values()):
             served.ring()
 

@@ -12,7 +12,6 @@ from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
 
-from doctor.api import grouped
 from doctor.errors import DoctorError, UsageError
 from doctor.exam.host_session import HostSession, open_session
 from doctor.exam.request import Request
@@ -30,6 +29,7 @@ from doctor.model import Answer, UnreachedHost
 from doctor.probe import new_token, through
 from doctor.stage import Stage
 from doctor.text.announce import announce
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.outfile import make_folder, why_not_ours
 from doctor.text.printable import clean_line

@@ -34,6 +34,8 @@ def rank_of(name: str) -> int | None:
 
 
 class NamedValue(NamedTuple):
+    rank: int
+    """That of its name."""
     name: str
     value: float
     sign: str
@@ -45,7 +47,7 @@ class NamedValue(NamedTuple):
 
 def find_loss(text: str) -> NamedValue | None:
     """The loss in a line whose name has the lowest rank."""
-    best: tuple[int, NamedValue] | None = None
+    best: NamedValue | None = None
     for number, found in enumerate(_WORD.finditer(text)):
         if number >= MOST:
             break
@@ -62,19 +64,11 @@ def find_loss(text: str) -> NamedValue | None:
             name = f"{word} loss" if word in _SEPARATE else name
         rank = NAMES.get(name)
         value = _VALUE.match(text, after.end() if after else found.end()) if rank is not None else None
-        if rank is None or value is None or (best and best[0] <= rank) or _is_elsewhere(head, name):
+        if rank is None or value is None or (best and best.rank <= rank) or _is_elsewhere(head, name):
             continue
-        best = (
-            rank,
-            NamedValue(
-                name,
-                float(value["value"]),
-                value["sign"] or "",
-                at,
-                value["value"].lstrip("+-").isdigit(),
-            ),
-        )
-    return best[1] if best else None
+        whole = value["value"].lstrip("+-").isdigit()
+        best = NamedValue(rank, name, float(value["value"]), value["sign"] or "", at, whole)
+    return best
 
 
 def _is_elsewhere(head: str, name: str) -> bool:

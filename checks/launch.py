@@ -92,7 +92,7 @@ def _compared(process: ProcessEnv) -> dict[str, str]:
     agent = launcher(process)
     ignored = agent.launcher.ignores if agent else ""
     return {
-        name: "set" if name in ONLY_PRESENCE else value
+        name: "set" if ONLY_PRESENCE.fullmatch(name) else value
         for name, value in process.env.items()
         if must_agree(name) and not re.fullmatch(ignored, name)
     }

@@ -1,5 +1,6 @@
 """The launch: whether it is for as many hosts as were given, and whether each of them gets its own ranks."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from ipaddress import ip_address
@@ -38,7 +39,7 @@ from doctor.job.launch.rank_env import (
 )
 from doctor.job.launch.rank_starts import file_of, world_said
 from doctor.job.launch.ranks import counted
-from doctor.rules.launch_names import LaunchNames, remark
+from doctor.rules.launch_names import LaunchNames, remark, some
 
 SHOWN = 4
 """The most hosts whose own number is shown."""
@@ -95,7 +96,15 @@ def launch_hosts(
         names = LaunchNames(launch, book)
         numbers = _number_of_hosts(names, plan, needed, in_pods)
         uneven, same = _uneven(names, plan), _same_on_every_host(names, plan, needed)
-        for found in (*numbers, *uneven, *same, *_others(names, plan, in_pods), *_too_few_slots(names)):
+        by_name = _numbered_by_name(names, plan, identities or {})
+        for found in (
+            *numbers,
+            *uneven,
+            *same,
+            *by_name,
+            *_others(names, plan, in_pods),
+            *_too_few_slots(names),
+        ):
             if isinstance(found, Problem):
                 unsure = any(each.hosts and each.hosts_change for each in launch.told)
                 yield replace(found, severity=Severity.WARN) if unsure else found
@@ -354,6 +363,30 @@ def _same_on_every_host(names: LaunchNames, plan: JobPlan, needed: int) -> Itera
         )
     else:
         yield from _same_ranks(names, plan)
+
+
+def _numbered_by_name(names: LaunchNames, plan: JobPlan, identities: Mapping[str, str]) -> Iterator[Problem]:
+    """The problem of node ranks that are what the names of the hosts end with, if these do not begin at 0."""
+    for process in names.launch.told:
+        agent = launcher(process)
+        said = agent.command.options.get("node_rank", "") if agent else ""
+        cut = re.fullmatch(r"\$\{HOSTNAME##?([\w-]+)\}", said)
+        if agent is None or cut is None or agent.nodes != (len(plan.hosts),) * 2:
+            continue
+        given = {host: identities.get(host, host).partition(".")[0] for host in plan.names}
+        numbers = {host: name.removeprefix(cut[1]) for host, name in given.items() if name.startswith(cut[1])}
+        if len(numbers) == len(given) and all(each.isdecimal() for each in numbers.values()):
+            found = sorted(map(int, numbers.values()))
+            if found != [*range(len(found))]:
+                option = agent.spelled("node_rank")
+                yield _problem(
+                    names,
+                    [process],
+                    "the names of the hosts give node ranks that are not 0, 1 and so on",
+                    f"{option} 0, 1 and so on",
+                    some([f"{option}={number} on {host}" for host, number in numbers.items()]),
+                    remark(f"{option}=$(({said}-{found[0]}))"),
+                )
 
 
 def _same_ranks(names: LaunchNames, plan: JobPlan) -> Iterator[Problem]:

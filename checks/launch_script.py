@@ -1,28 +1,58 @@
 """The launch script as the shell reads it: variables that its ranks do not get."""
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from fnmatch import fnmatchcase
 
-from doctor.api import Confidence, Damage, Evidence, Problem, Scope, Severity, View, check, maybe
+from doctor.api import (
+    PLAN,
+    Confidence,
+    Damage,
+    Evidence,
+    JobPlan,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    View,
+    check,
+    fold,
+    maybe,
+)
 from doctor.facts.job import LAUNCHES
 from doctor.facts.software import ENVIRONMENT, Environment
-from doctor.facts.system import VIEW
+from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.slips import Slip
 from doctor.rules.launch_names import remark
+
+FROM_OUTSIDE = frozenset({"kept", "unset"})
+"""Slips that are none if what starts the script gives its ranks the variable."""
+BY_SHELL = frozenset({"blank", "dollar", "lines"})
+"""Slips of the shell's own rules, which depend on nothing else."""
+BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
+"""A branch of a choice: its patterns and its commands."""
+OF_SEVERAL_HOSTS = frozenset({"host", "batch"})
 
 
 @check(
     "launch-variables",
     LAUNCHES,
+    PLAN,
     maybe(ENVIRONMENT),
     maybe(VIEW),
+    maybe(IDENTITY),
     scope=Scope.CLUSTER,
     damage=Damage.BLOCKED,
 )
 def launch_variables(
     launches: tuple[Launch, ...],
+    plan: JobPlan,
     logins: Mapping[str, Environment],
     views: Mapping[str, View],
+    identities: Mapping[str, str],
 ) -> Iterator[Problem]:
     """The launch script sets a variable in such a way that its ranks do not get it.
 
@@ -34,18 +64,62 @@ def launch_variables(
     this is a fault, and for a setting of what is logged a warning. A variable that nothing sets while one of
     a similar name is set and used nowhere is misspelled, and so is an option that a launcher does not have if
     it has a similar one about ranks. A comment between the lines of a command ends it: its launcher may be
-    left without a program. Scripts with a word of a scheduler and containers,
-    which are given variables from outside, are not judged, nor is a variable that a login sets.
+    left without a program. It counts where a variable is filled in: single quotes leave it to the other host
+    or the container, which have only what they are given; double quotes fill it in once, in the batch script,
+    for all nodes. A choice by the name of the host must have every host, with a number of its own. A variable
+    that a login sets is not judged. In a container, one that may be given from outside is not judged, and the
+    report says so.
 
     What to do: correct the line that the finding shows.
     """
-    if View.CONTAINER in (views or {}).values():
-        return
+    in_pods = View.CONTAINER in (views or {}).values()
     inherited = {name for login in (logins or {}).values() for name in login.variables}
+    doubts: dict[str, None] = {}
     for launch in launches:
         for slip in launch.slips:
-            if slip.kind == "blank" or slip.name not in inherited:
+            if slip.kind not in BY_SHELL and (slip.name in inherited or is_given(slip)):
+                continue
+            if slip.kind in FROM_OUTSIDE and (in_pods or slip.file.endswith((".yaml", ".yml"))):
+                where = f"line {slip.line} of {slip.file}"
+                if slip.needed:
+                    doubts[f"whether {slip.name} of {where} is given to the containers is not known"] = None
+            elif slip.kind == "host" and not launch.live:
+                yield from _by_host(launch, slip, plan, identities or {})
+            elif slip.kind not in OF_SEVERAL_HOSTS or len(plan.hosts) > 1:
                 yield _problem(launch, slip)
+    if doubts:
+        raise Undecided("; ".join([*doubts][:4]))
+
+
+def is_given(slip: Slip) -> bool:
+    """Whether a scheduler or a launcher gives every process this variable."""
+    return slip.kind == "unset" and re.match(r"(?:SLURM|PBS|LSB|OMPI|PMIX?|FLUX|OAR)_", slip.name) is not None
+
+
+def _by_host(launch: Launch, slip: Slip, plan: JobPlan, identities: Mapping[str, str]) -> Iterator[Problem]:
+    """The problem of a choice that lacks a host, or gives two hosts one number."""
+    sets = re.compile(rf"\b{slip.name}=[\"']?(\d*)")
+    branches = [(each[1], sets.search(each[2])) for each in BRANCH.finditer(slip.like)]
+    taken: dict[str, str] = {}
+    for host in plan.names:
+        known = {host, identities.get(host, host)}
+        known |= {each.partition(".")[0] for each in known}
+        taken[host] = next(
+            (
+                (value[1] or "?") if value else ""
+                for patterns, value in branches
+                for pattern in patterns.split("|")
+                if any(fnmatchcase(each, pattern.strip("\"'")) for each in known)
+            ),
+            "",
+        )
+    lost = [host for host, value in taken.items() if not value]
+    twice = [value for value, times in Counter(taken.values()).items() if times > 1 and value.isdecimal()]
+    if lost and len(lost) < len(taken):
+        yield _problem(launch, replace(slip, like=fold(lost)))
+    elif twice and not lost and "RANK" in slip.name:
+        same = [host for host, value in taken.items() if value == twice[0]]
+        yield _problem(launch, replace(slip, kind="same", like=f"{twice[0]} on {fold(same)}"))
 
 
 def _problem(launch: Launch, slip: Slip) -> Problem:
@@ -66,6 +140,36 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
             f"one name for both: {name} or {slip.like}",
             f"${name} is empty",
         ),
+        "dollar": (
+            f"a $ before the name keeps the shell from setting {name}",
+            f"{name}=…",
+            f"{name}=… without the $",
+        ),
+        "lines": (
+            f"the lines of {name} end with CR LF: a CR is at the end of every value",
+            "lines that end with LF",
+            f"sed -i 's/\\r$//' {name}",
+        ),
+        "inside": (
+            f"{name} is set in the script, and not where the command runs: it is empty there",
+            f"the value of {name}, filled in by the script or handed over",
+            "double quotes for the command, a here-document without quotes, or -e NAME for a container",
+        ),
+        "batch": (
+            f"the batch script fills in {name} once, so that every node gets 0",
+            f"{name}, filled in by the task on each node",
+            f"srun bash -c '… ${name} …' in single quotes",
+        ),
+        "host": (
+            f"the choice by the name of the host does not set {name} on {slip.like}",
+            "a branch for every host",
+            f"a branch for {slip.like}",
+        ),
+        "same": (
+            f"the choice by the name of the host gives two hosts one {name}",
+            "a number of its own for every host",
+            f"{name}={slip.like}",
+        ),
         "option": (
             f"the launcher has no option {name}: it stops with its usage",
             slip.like,
@@ -80,10 +184,11 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
     return Problem(
         summary,
         expected=expected,
-        actual=f"{slip.words}, in line {slip.line} of {slip.file}",
+        actual=f"{slip.words}, in line {slip.line} of {slip.file}"
+        + (f": {slip.like}" * (slip.kind == "same")),
         subject=f"{launch.name}: {name}",
         severity=None if slip.needed else Severity.WARN,
-        confidence=Confidence.STRONG if slip.kind != "blank" else Confidence.CERTAIN,
+        confidence=Confidence.CERTAIN if slip.kind in BY_SHELL else Confidence.STRONG,
         evidence=(Evidence(f"{slip.file}:{slip.line}", slip.words),),
         commands=(remark(f"in line {slip.line} of {slip.file}: {typed}"),),
     )

@@ -49,8 +49,10 @@ _ADDRESS = late(
     rf"|{_SETS}(?:{'|'.join(MASTERS)})\s{{1,4}}){_QUOTES}"
     rf"(?:\$\{{\w{{1,80}}:?[-=]{_QUOTES})?([A-Za-z0-9][\w.:-]{{0,200}})(?![\w.:\[(-])",
 )
-_ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
-_DRAWS = r"(?:shuf|uuidgen|mktemp|python3? -c [^\n]{0,200}?\b(?:bind|random|uuid)|date \+\S{0,40}?%[NsSTX])\b"
+ITSELF = r"(?:\$\(\s?hostname\b[^)\n]{0,80}\)|`hostname\b[^`\n]{0,80}`|\$HOSTNAME\b|\$\{HOSTNAME\})"
+_DRAWS = (
+    r"(?:shuf|uuidgen|mktemp|(?:cat|python3? -c) [^\n]{0,200}?\b(?:bind|random|uuid)|date \+\S*?%[NsSTX])\b"
+)
 _DRAWN = (
     r"(?:\$\(\([^()\n]{0,80}\bS?RANDOM\b[^()\n]{0,80}\)\)|\$\{?S?RANDOM\b\}?|\$\$|\$\{\$\}"
     rf"|(?:\$\(|`)\s?{_DRAWS}[^)`\n]{{0,200}}[)`]?)"
@@ -67,9 +69,9 @@ def _set_in_script(names: Iterable[str], *options: str) -> str:
 
 _AT_HOST = rf"--?(?:{_options('rdzv_endpoint')})[= ]\s*[^\s$]{{1,200}}:"
 _OWN = {
-    "own address": late(_set_in_script(MASTERS, "master_addr", "rdzv_endpoint") + _ITSELF),
+    "own address": late(_set_in_script(MASTERS, "master_addr", "rdzv_endpoint") + ITSELF),
     "own port": late(rf"(?:{_set_in_script(PORTS, 'master_port')}|{_AT_HOST}){_DRAWN}"),
-    "own id": late(rf"--?rdzv[_-]id[= ]\s*{_QUOTES}{_DRAWN}"),
+    "own id": late(rf"--?rdzv[_-]id[= ]\s*{_QUOTES}[\w.-]{{0,80}}{_DRAWN}"),
     "own file": late(rf"{_MEETS_BY_URL}{_QUOTES}(?:{_ON_ITS_DISK}|file://\S{{0,200}}?{_DRAWN})"),
 }
 """What every host that runs a script has for itself although all must have it in common."""

@@ -41,6 +41,8 @@ START = "\ufdd0"
 GLUE = "\ufdd1"
 """Another such character: a space that does not separate words."""
 FOLDER = "PWD"
+IN_BATCH = {f"SLURM_{name}": Partly(f"${{SLURM_{name}-0}}") for name in ("NODEID", "PROCID", "LOCALID")}
+"""The numbers of a task, as a batch script fills them in by itself; nobody writes them so."""
 _LISTED = re.compile(
     r"\$\{?([@*])(?::([1-9]))?\}?|\$\{([#!]?)([A-Za-z_]\w{0,199})\[([@*]|[\w$+\-{}]{1,100})\]\}"
 )

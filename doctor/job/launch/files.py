@@ -168,10 +168,14 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         for folder in dict.fromkeys(filter(None, gone))
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
-    slips = tuple(replace(each, file=name, words=redact(each.words)) for each in script.slips)
     scheduled = is_scheduled(script.text)
     found_flaws = flaws_of(lines, script, text, lambda one, said: _read_of(one, script.text, said))
     flaws = [replace(each, file=each.file or name, words=redact(each.words)) for each in found_flaws if lines]
+    said = [each for each in script.slips if each.needed or not scheduled]
+    slips = tuple(
+        replace(each, file=each.file or name, words=redact(each.words), like=redact(each.like))
+        for each in said
+    )
     found, beside = _find_tables(told, script.copied, name)
     sizes = [sizes_in(one.words, script.text, partial(_read_of, one, script.text)) for one in lines]
     return Launch(
@@ -181,7 +185,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         beside=tuple(beside),
         unread=tuple(unread),
         mentioned=mentions,
-        slips=() if scheduled else slips,
+        slips=slips if "kubectl" not in script.text else (),
         sizes=_agreed(sizes),
         needs=() if scheduled else (*(script.needs if lines else ()), *paths_in(flaws)),
         flaws=tuple(flaws),

@@ -90,7 +90,8 @@ def _is_instead(line: ShellCommand, together: Sequence[ShellCommand]) -> bool:
 
 def _waits_for(rank: ShellCommand, before: ShellCommand) -> bool:
     """Whether a loop starts a rank only after the one before it has ended."""
-    return not before.background and before.line == rank.line and _numbers(before) != _numbers(rank)
+    ranks = [(_numbers(each), _given(each, "node_rank")) for each in (rank, before)]
+    return not before.background and before.line == rank.line and ranks[0] != ranks[1]
 
 
 def _is_of_another_job(line: ShellCommand, rank: ShellCommand) -> bool:

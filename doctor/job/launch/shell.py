@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from doctor.job.launch import expand
-from doctor.job.launch.command import bare_program, read_command, strange_start
+from doctor.job.launch.command import bare_program, read_command, runs_python, strange_start
 from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
@@ -47,6 +47,10 @@ _SHOWN = 6
 _COPIES = frozenset({"cp", "ln", "mv", "install", "rsync"})
 _OF_A_JOB = frozenset({*MASTERS, *PORTS, *PLAIN.kept.split("|")})
 _NEEDED = frozenset({*MASTERS, *PORTS, *RANK_NAMES, "WORLD_SIZE", "RANK_SIZE"})
+_MEETING = frozenset({"MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE"})
+_ON_ONE_NODE = re.compile(r"\bsrun\t.*\t(?:-w|--nodelist|-[Nn]\t?1|--(?:nodes|ntasks)[\t=]1)\b")
+_NAMED = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_OF_A_SHELL = expand.IN_BATCH.keys() | {expand.FOLDER, "OLDPWD", "HOSTNAME"}
 _OF_A_RANK = frozenset({*RANK_NAMES, "LOCAL_RANK", "DEVICE_ID"})
 
 
@@ -85,21 +89,18 @@ def read_script(text: str, folder: str = "$PWD", read: Read = lambda _: None) ->
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
     env = {n: v for n, v in shell.values.items() if isinstance(v, str) and expand.START not in v}
-    copied, made = frozenset(shell.copied), frozenset(shell.made)
-    strange = tuple(shell.strange)[:_MOST_STRANGE]
-    whole = "\n".join((text, *shell.texts))
-    slips = tuple(shell.slips_of(SlipsOf(whole))) if not unread else ()
+    found = SlipsOf("\n".join((text, *shell.texts)))
     return ShellScript(
         tuple(shell.lines),
         env,
-        copied,
-        made,
+        frozenset(shell.copied),
+        frozenset(shell.made),
         tuple(dict.fromkeys(unread)),
-        strange,
+        tuple(shell.strange)[:_MOST_STRANGE],
         shell.last,
-        whole,
-        slips,
-        needs=tuple(path for path in shell.needs if not _may_be_made(path, whole)),
+        found.whole,
+        (*map(found.shown, shell.noticed), *(() if unread else shell.slips_of(found))),
+        needs=tuple(path for path in shell.needs if not _may_be_made(path, found.whole)),
     )
 
 
@@ -108,7 +109,7 @@ class _Shell(ShellWithScripts):
 
     def __init__(self, found: Blocks, folder: str, read: Read, directives: Directives) -> None:
         super().__init__(found, folder, read)
-        self.values.update(directives.variables)
+        self.values.update({**expand.IN_BATCH, **directives.variables})
         self.directives = directives
         self.strange: dict[tuple[int, str], None] = {}
         self.last = ""
@@ -116,6 +117,7 @@ class _Shell(ShellWithScripts):
         self.made: set[str] = set()
         self.needs: dict[str, None] = {}
         self.elsewhere = False
+        self.lost: set[str] = set()
 
     def read_all(self) -> None:
         """Read the whole script. Functions without a call count only if nothing else starts ranks."""
@@ -126,15 +128,19 @@ class _Shell(ShellWithScripts):
 
     def slips_of(self, found: SlipsOf) -> Iterator[Slip]:
         """The slips in what was read, if it starts ranks; a job of one rank needs no variable."""
-        yield from self.blanks
-        alone = [one for one in one_launch(self.lines)[0] if one.command.launcher is None]
-        several = any(one.names & _NEEDED for one in alone) or self.values.get("WORLD_SIZE", "1") != "1"
-        needed = _NEEDED if several and alone else frozenset()
+        job = one_launch(self.lines)[0]
+        plain = (one for one in job if one.command.launcher is None or one.command.launcher.outer)
+        ranks = [one for one in plain if runs_python(one.command)]
+        several = any(one.names & _NEEDED or one.command.launcher for one in ranks)
+        several |= self.values.get("WORLD_SIZE", "1") != "1"
+        needed = _NEEDED if several and ranks else frozenset()
         given = self.exported.union(*(one.names for one in self.lines))
         names = sorted(name for name in self.values.keys() - given if name in needed or is_setting(name))
         yield from found.not_exported((name, name in needed) for name in names if self.lines)
-        yield from found.not_set(word for one in self.lines for word in one.words)
-        yield from found.refused(one.command for one in one_launch(self.lines)[0])
+        yield from found.refused(one.command for one in job)
+        numbered = [one.names for one in ranks if "RANK" in one.names]
+        lacks = sorted(_MEETING.difference(*numbered)) if numbered else ()
+        yield from found.not_set((word for one in self.lines for word in one.words), lacks)
 
     def perform(self, words: list[Word]) -> None:
         self.notice_blank(words)
@@ -191,6 +197,13 @@ class _Shell(ShellWithScripts):
         limited = {"timeout", "flock", "sbatch", "salloc"} & set(map(program_name, line))
         self.passed += LONG if limited else 0
         wrapped = unwrapped(line)
+        if wrapped and not wrapped.passes:
+            texts = " ".join(
+                part.text for word in words for part in word.parts if part.kind == "text" and part.quoted
+            )
+            more = r"exec$|SendEnv|env-file" + r"|^\$\S*$" * (line[0] != "ssh")
+            handed = any(re.search(more, word) for word in line)
+            self.lost = set() if handed else {*_NAMED.findall(texts)} & self.values.keys() - _OF_A_SHELL
         if wrapped and self.given(prefix, lambda: self._starts_elsewhere(line, wrapped, words[0].line)):
             return
         if line[0] in ("cd", "pushd"):
@@ -240,6 +253,19 @@ class _Shell(ShellWithScripts):
             self._need(images)
         return started
 
+    def _notice_place(
+        self, number: int, line: tuple[str, ...], command: LaunchCommand, seen: Mapping[str, expand.Value]
+    ) -> None:
+        """Keep the slips of a command that is not given what it uses where it runs."""
+        partly = {name: value.shown for name, value in seen.items() if isinstance(value, expand.Partly)}
+        for name in _NAMED.findall(" ".join({**partly, **command.sets, **command.options}.values())):
+            if name in self.lost and name not in self.values and not self.unread:
+                self.notice("inside", name, number)
+        once = re.search(r"\$\{(SLURM_\w+)-0\}", command.options.get("node_rank", ""))
+        alone = _ON_ONE_NODE.search("\t".join(line))
+        if once and "srun" in line and not alone and command.options.get("nnodes") != "1":
+            self.notice("batch", once[1], number)
+
     def _need(self, words: Iterable[str]) -> None:
         """Keep the absolute paths among these words, if they are certainly used on this host."""
         if not self.elsewhere and self.decided(""):
@@ -268,6 +294,7 @@ class _Shell(ShellWithScripts):
         seen = {name: self.values[name] for name in sorted(self.exported) if name in self.values}
         given = {name: None if "$" in text else text for name, text in command.sets.items()}
         seen.update({name: value for name, value in (*prefix.items(), *given.items()) if is_kept(name)})
+        self._notice_place(number, line, command, seen)
         folder = self.values.get(expand.FOLDER)
         programs = [word for word in line if word.endswith(".py")]
         choices = [f for f in self.frames if f.kind in ("if", "case", "list")]
@@ -295,5 +322,7 @@ class _Shell(ShellWithScripts):
                 bare=bare,
                 one_of_hosts=self.directives.apart,
                 apart=self.elsewhere,
+                behind=loop
+                and not self.counted.isdisjoint(_NAMED.findall(command.options.get("node_rank", ""))),
             )
         )

@@ -92,6 +92,7 @@ class ShellFlow(ShellState):
         self.passed = 0
         self.leaving = ""
         self.negated = False
+        self.counted: set[str] = set()
 
     def perform(self, words: list[Word]) -> None:
         """Do what one command does."""
@@ -129,7 +130,7 @@ class ShellFlow(ShellState):
         group = [n for n in range(first, len(self.lines)) if not self.lines[n].background]
         self.passed += LONG if len(group) > 1 else self.passed - passed  # what follows does not wait for it
         for number in group:
-            self.lines[number] = replace(self.lines[number], background=self.backgrounds)
+            self.lines[number] = replace(self.lines[number], background=self.backgrounds, behind=False)
 
     def _at(self, place: int) -> int:
         """Read the command or the whole loop there; return the next position."""
@@ -322,8 +323,8 @@ class ShellFlow(ShellState):
         if loop is not None and done is not None and self.afford(len(loop.values) * (done - place)):
             return rest, loop
         self.enter("loop")
-        for name in carried(self.blocks.commands[place : done or place]):
-            self.values[name] = None
+        self.counted = carried(self.blocks.commands[place : done or place])
+        self.values.update(dict.fromkeys(self.counted))
         if words[0].plain in ("while", "until"):
             return rest, None
         if len(words) > 1 and words[1].plain:

@@ -3,11 +3,12 @@
 import re
 from collections.abc import Callable, Mapping
 
-from doctor.job.launch.expand import FOLDER, Value, moved, unknown
+from doctor.job.launch.expand import FOLDER, IN_BATCH, Value, moved, unknown
 from doctor.job.launch.indirect_options import Read
 from doctor.job.launch.shell_blocks import Blocks, blocks
 from doctor.job.launch.shell_flow import ShellFlow
 from doctor.job.launch.shell_tokens import ShellError, tokens
+from doctor.job.launch.slips import Slip
 from doctor.job.launch.variables import is_kept
 from doctor.job.launch.wrappers import ITSELF, SCRIPTS, SHELLS, InnerCommand
 
@@ -36,7 +37,6 @@ class ShellWithScripts(ShellFlow):
         self.started: list[tuple[str, str]] = []
         self.open: list[Value] = []
         self.texts: list[str] = []
-        self.outside = 0
         self.prefix: tuple[str, ...] = ()
 
     def source(self, said: str, line: int) -> None:
@@ -63,6 +63,9 @@ class ShellWithScripts(ShellFlow):
         """Another script and its path; None if it is not here, is being read already, or is not a script."""
         path = None if unknown(said) else moved(self.values.get(FOLDER), said)
         text = None if path is None or path in self.open else self.text_here(path)
+        if text and self.decided("") and (cut := re.search(r"(?m)^\s*(?:export )?\w+=[^#\n]*\r$", text)):
+            line = text[: cut.end()].count("\n") + 1
+            self.noticed[Slip("lines", said.rpartition("/")[2], line, cut[0].strip(), file=said)] = None
         return (None if text is None else parsed(text)), path
 
     def text_here(self, said: str) -> str | None:
@@ -91,6 +94,8 @@ class ShellWithScripts(ShellFlow):
         for name, text in wrapped.sets.items():
             known[name] = before[0].get(name) if text is None else None if unknown(text) else text
             exported |= {name} if is_kept(name) else set()
+        if wrapped.outer:
+            known = {name: value for name, value in known.items() if name not in IN_BATCH}
         self.values, self.exported, self.functions = known, exported, {}
         self.prefix = (*self.prefix, *wrapped.outer)
         self.inside(found, line)

@@ -13,6 +13,7 @@ from doctor.job.launch.variables import is_kept
 
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
 _DEEPEST = 100
+_DOLLAR = re.compile(r"(?:export )?\$\{?(\w+)\}?=")
 _BLANK = re.compile(r"(?:export )?([A-Za-z_]\w{0,199})(?: =|= [\d.:]+(?: |$))")
 
 
@@ -49,8 +50,9 @@ class ShellState:
         self.exported: set[str] = set()
         self.export_all = False
         self.frames: list[_Frame] = []
-        self.blanks: dict[Slip, None] = {}
+        self.noticed: dict[Slip, None] = {}
         self.entered = 0
+        self.outside = 0
 
     def guard(self, kind: str = "turn") -> int:
         """Begin a region that cannot close the blocks around it; return the number of open blocks."""
@@ -148,11 +150,16 @@ class ShellState:
         return before
 
     def notice_blank(self, words: Sequence[Word]) -> None:
-        """Keep a slip if a variable of the job has a blank before or after its =."""
+        """Keep a slip if a variable of the job has a blank at its =, or a $ before it."""
         written = " ".join(word.raw for word in words[:4])
-        match = _BLANK.match(written)
-        if match and is_kept(match[1]) and self.decided(""):
-            self.blanks[Slip("blank", match[1], words[0].line, written)] = None
+        found = [("blank", _BLANK.match(written)), ("dollar", _DOLLAR.match(written))]
+        for kind, match in found:
+            if match and is_kept(match[1]) and self.decided(""):
+                self.notice(kind, match[1], words[0].line, written)
+
+    def notice(self, kind: str, name: str, line: int, words: str = "") -> None:
+        """Keep a slip; without words, those of its line are shown."""
+        self.noticed[Slip(kind, name, self.outside or line, words)] = None
 
     def export(self, words: list[Word]) -> None:
         exports = words[0].plain == "export" or any(word.plain == "-x" for word in words[1:])

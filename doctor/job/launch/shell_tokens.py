@@ -7,6 +7,7 @@ written.
 
 import re
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Literal
 
 Kind = Literal["text", "variable", "dynamic"]
@@ -67,6 +68,9 @@ _IN_QUOTES = re.compile(r'[^"\\$`]+')
 _OPERATOR = re.compile(r";;&|;;|;&|;|&&|&(?!>)|\|\||\|&|\||[()]")
 _REDIRECTION = re.compile(r"&?(?:<<<|<<-?|<>|>>|>\||>&|<&|<|>)")
 _QUOTED = re.compile(r"""'[^']*'|"(?:[^"\\]|\\.)*\"""", re.DOTALL)
+_READS = re.compile(r"(?: |^)(?:\S*/)?(?:ba|da|k|z)?sh(?: -[ls]+)*$")
+"""The end of a command that reads a script from its input."""
+_SSH = re.compile(r"ssh(?: -[46AaCfGgKkMNnqsTtVvXxYy]+| -[A-Za-z] ?\S+)* [^\s-]\S*")
 _SPECIAL = re.compile(r"\$[0-9@*#?$!-]")
 
 
@@ -81,7 +85,7 @@ class _TokenReader:
         self.at = 0
         self.line = 1
         self.found: list[Word | Separator] = []
-        self.documents: list[tuple[str, bool]] = []
+        self.documents = 0
 
     def all(self) -> list[Word | Separator]:
         while self.at < len(self.text):
@@ -135,21 +139,45 @@ class _TokenReader:
         if glued and isinstance(before, Word) and (before.plain or "").isdigit():
             self.found.pop()  # the 2 of 2>
         if match[0] in ("<<", "<<-"):
-            end = re.compile(r"<<-?[ \t]*[\\'\"]?([\w.-]{1,100})['\"]?").match(self.text, self.at)
+            end = re.compile(r"<<-?[ \t]*([\\'\"]?)([\w.-]{1,100})['\"]?").match(self.text, self.at)
             if end:
-                self.documents.append((end[1], match[0] == "<<-"))
                 self._over(len(end[0]))
+                self._give_to_shell(self._document(end[2], match[0] == "<<-", bool(end[1])))
                 return True
         self._mark("redirection", len(match[0]))
         return True
 
+    def _document(self, end: str, tabs: bool, quoted: bool) -> Word:
+        """The here-document that begins after this line, and after those before it."""
+        begin = self.documents
+        if begin <= self.at:
+            line = re.compile(r"(?<!\\)\n").search(self.text, self.at)
+            begin = line.end() if line else len(self.text)
+        pattern = re.compile(rf"^[ \t]{{0,{99 * tabs}}}{re.escape(end)}[ \t]*$", re.MULTILINE)
+        match = pattern.search(self.text, begin)
+        self.documents = match.end() if match else len(self.text)
+        text = self.text[begin : match.start() if match else None]
+        try:
+            reader = _TokenReader('"' + re.sub(r'(?<!\\)"', r"\"", text) + '"')
+            parts = [_text(text, quoted=True)] if quoted else reader._double_quotes()
+        except ShellError:
+            parts = [_dynamic("$()", quoted=True)]
+        return Word(tuple(parts), self.line)
+
+    def _give_to_shell(self, document: Word) -> None:
+        """A shell that reads a here-document is given it as its text, as by `bash -c`."""
+        words = list(takewhile(lambda each: isinstance(each, Word), reversed(self.found)))
+        written = " ".join(word.raw for word in reversed(words) if isinstance(word, Word))
+        if _SSH.fullmatch(_READS.sub("", written)):
+            read = takewhile(lambda word: isinstance(word, Word) and _READS.search(f"sh {word.raw}"), words)
+            del self.found[len(self.found) - len(list(read)) :]
+            self.found.append(document)
+        elif shell := _READS.search(written):
+            del self.found[len(self.found) - shell[0].count(" -") :]
+            self.found += (Word((_text("-c"),), self.line), document)
+
     def _skip_documents(self) -> None:
-        for end, tabs in self.documents:
-            before = r"[ \t]*" if tabs else ""
-            pattern = re.compile(rf"^{before}{re.escape(end)}[ \t]*$", re.MULTILINE)
-            match = pattern.search(self.text, self.at)
-            self._over((match.end() if match else len(self.text)) - self.at)
-        self.documents = []
+        self._over(max(self.documents - self.at, 0))
 
     def _arithmetic(self) -> None:
         """`((…))`, also in the head of a for loop: one word that stays unevaluated."""

@@ -2,16 +2,17 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from typing import Literal
 
 from doctor.job.launch.launcher import LaunchCommand
 
 _COMMENT = re.compile(r"(?m)(?:^|\s)#.*")
 _SET = re.compile(r"(?m)(?:^|[\s;&(])([A-Za-z_]\w{2,80})\+?=")
 _USED = re.compile(r"\$(?:([A-Za-z_]\w{2,80})\b|\{([A-Za-z_]\w{2,80})\})")
-_ALIKE, _ALIKE_OPTION = 0.8, 0.85
+_ALIKE, _ALIKE_OPTION, _ALIKE_NEEDED = 0.8, 0.85, 0.9
+_HOST = r"(?:\$\(hostname(?:\s+-s)?\)|`hostname(?:\s+-s)?`|\$\{?HOSTNAME(?:%%\.\*)?\}?)"
+_BY_HOST = re.compile(rf"\bcase\s+[\"']?{_HOST}[\"']?\s+in\s(.{{0,4000}}?)\besac\b", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,39 +21,48 @@ class Slip:
 
     `kind`: "blank" if blanks around its = keep the shell from setting it; "kept" if it is set, never used and
     not exported; "unset" if it is used and nothing sets it, but `like` is set and never used; "option" if its
-    launcher has only one that is `like` it; "program" if its launcher, of this name, is given none. `needed`:
-    the ranks cannot do without it.
+    launcher has only one that is `like` it; "program" if its launcher, of this name, is given none; "host" if
+    the choice `like` sets it by host; the check has the words of others. `needed`: ranks cannot do without.
     """
 
-    kind: Literal["blank", "kept", "unset", "option", "program"]
+    kind: str
     name: str
     line: int
-    words: str
+    words: str = ""
+    file: str = ""
     needed: bool = True
     like: str = ""
-    file: str = ""
 
 
 class SlipsOf:
     """Finds the slips in the text of a script and of what it reads."""
 
     def __init__(self, text: str) -> None:
+        self.whole, self._lines = text, text.splitlines()
         self._text = _COMMENT.sub(" ", text)
-        self._lines = text.splitlines()
         self._set = dict.fromkeys(_SET.findall(self._text))
+
+    def shown(self, slip: Slip) -> Slip:
+        """A slip with the words of its line, if it has none."""
+        return slip if slip.words else replace(slip, words=self._lines[slip.line - 1].strip()[:160])
 
     def not_exported(self, names: Iterable[tuple[str, bool]]) -> Iterator[Slip]:
         """Those that are set and mentioned nowhere else. `names`: each, and whether ranks need it."""
         for name, needed in names:
             if self._is_only_set(name):
-                yield Slip("kept", name, *self._place(rf"\b{name}="), needed)
+                yield Slip("kept", name, *self._place(rf"\b{name}="), needed=needed)
 
-    def not_set(self, words: Iterable[str]) -> Iterator[Slip]:
-        """Those that a command uses by another name than that under which they are set."""
+    def not_set(self, words: Iterable[str], needed: Iterable[str]) -> Iterator[Slip]:
+        """Those that a command uses or needs, and that are set under another name, or by host."""
         used = dict.fromkeys(a or b for word in words for a, b in _USED.findall(word))
-        for name in used:
-            if re.search(rf"(?<![$\w{{-]){name}\b", self._text) is None and (like := self._like(name)):
-                yield Slip("unset", name, *self._place(rf"\$\{{?{name}\b"), like=like)
+        for name in (*used, *needed):
+            place = self._place(rf"\$\{{?{name}\b")
+            unset = re.search(rf"(?<![$\w{{-]){name}\b", self._text) is None
+            if unset and (like := self._like(name, _ALIKE if place[0] else _ALIKE_NEEDED)):
+                yield Slip("unset", name, *(place if place[0] else self._place(rf"\b{like}=")), like=like)
+            for choice in _BY_HOST.finditer(self._text):
+                if choice[1].count(f"{name}=") == self._text.count(f"{name}=") > 0:
+                    yield Slip("host", name, *self._place(rf"\bcase\b.*{_HOST}"), like=choice[1])
 
     def refused(self, commands: Iterable[LaunchCommand]) -> Iterator[Slip]:
         """The options about ranks that a launcher does not have, and no program: it stops with its usage."""
@@ -60,28 +70,28 @@ class SlipsOf:
             known = command.launcher
             if known is None or known.outer or not known.options.abbreviated or command.inside:
                 continue
-            place = self._place(rf"\b{known.name}\b")
+            called = rf"\b{known.name}\b"
             alone = not (command.program or command.partly or command.strange)
-            if command.options and alone and self._is_plain(place[0]):
-                yield Slip("program", known.name, *place)
-            own = {full: called for full, called in known.options.values.items() if called}
+            if command.options and alone and self._is_plain(called):
+                yield Slip("program", known.name, *self._place(called))
+            own = {full: meant for full, meant in known.options.values.items() if meant}
             for name in command.strange:
                 like = "".join(get_close_matches(name, own, 1, _ALIKE_OPTION))
                 if like and own[like] not in command.options:
                     place = self._place("--" + re.escape(name).replace("_", "[_-]"))
                     yield Slip("option", f"--{name}", *place, like=f"--{like}")
 
-    def _is_plain(self, line: int) -> bool:
+    def _is_plain(self, pattern: str) -> bool:
         """Whether the shell fills in nothing there: a word that became empty leaves no trace."""
-        written = re.match(r"(?:.*\\\n)*.*", "\n".join(self._lines[max(line - 1, 0) :]))
+        written = re.search(rf"(?m)^.*{pattern}(?:.*\\\n)*.*", self.whole)
         return written is not None and not {"$", "`"} & {*written[0]}
 
-    def _like(self, name: str) -> str:
-        close = get_close_matches(name, self._set, max(len(self._set), 1), _ALIKE)
+    def _like(self, name: str, alike: float) -> str:
+        close = get_close_matches(name, self._set, max(len(self._set), 1), alike)
         return next(filter(self._is_only_set, close), "")
 
     def _is_only_set(self, name: str) -> bool:
-        return name in self._set and re.search(rf"\b{name}\b(?!\+?=)", self._text) is None
+        return name in self._set and re.search(rf"(?<!-x )\b{name}\b(?!\+?=)", self._text) is None
 
     def _place(self, pattern: str) -> tuple[int, str]:
         found = ((n, line.strip()[:160]) for n, line in enumerate(self._lines, 1) if re.search(pattern, line))

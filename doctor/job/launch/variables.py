@@ -55,14 +55,7 @@ ONLY_WORDS = late(
 )
 """Variables that affect only what is logged."""
 
-ONLY_PRESENCE = frozenset(
-    {
-        "RANK_TABLE_FILE",
-        "MINDSPORE_HCCL_CONFIG_PATH",
-        "HCCL_NPU_SOCKET_PORT_RANGE",
-        "HCCL_HOST_SOCKET_PORT_RANGE",
-    }
-)
+ONLY_PRESENCE = late(r"RANK_TABLE_FILE|MINDSPORE_HCCL_CONFIG_PATH|HCCL_(?:NPU|HOST)_SOCKET_PORT_RANGE")
 """Variables that are set for every rank or for none; their values may differ."""
 
 _EVERYWHERE = late(rf"{launchers.MUST_AGREE}|CM_CHIEF_\w+|CM_WORKER_SIZE|(?:HCCL|NCCL)_\w+")
@@ -82,7 +75,7 @@ def is_setting(name: str) -> bool:
 
 def must_agree(name: str) -> bool:
     """Whether every rank of a job must be given the same value."""
-    if name in ONLY_PRESENCE:
+    if ONLY_PRESENCE.fullmatch(name):
         return True
     excused = PER_HOST.fullmatch(name) or ONLY_WORDS.fullmatch(name)
     return excused is None and _EVERYWHERE.fullmatch(name) is not None

@@ -111,6 +111,31 @@ def test_ranks_that_are_started_one_after_another(tmp_path: Path) -> None:
     }
 
 
+START_BY_SSH = (
+    'ssh {} $h "{}torchrun --nnodes=2 --nproc_per_node=4 --node_rank=$r --master_addr=192.168.7.1 t.py{}"{}'
+)
+
+
+@pytest.mark.parametrize(
+    "loop", ["for h in node1 node2; do {} r=$((r+1)); done", "while read h; do {} let r++; done < h"]
+)
+@pytest.mark.parametrize(
+    ("how", "waits"),
+    [
+        (("", "", "", ";"), True),
+        (("-n", "", "", " &"), False),
+        (("-f", "", "", ";"), False),
+        (("", "nohup ", " &", ";"), False),
+        (("", "tmux new -d ", "", ";"), False),
+    ],
+)
+def test_hosts_that_are_started_one_after_another(
+    loop: str, how: tuple[str, ...], waits: bool, tmp_path: Path
+) -> None:
+    of = offline(tmp_path, f"r=0\n{loop.format(START_BY_SSH.format(*how))}\nwait\n", hosts=2)
+    assert ("launch-ranks" in faults(of)) is waits
+
+
 @cases
 def test_ranks_of_which_the_last_is_waited_for(loop: str, tmp_path: Path) -> None:
     assert faults(offline(tmp_path, JOB + loop)) == {}

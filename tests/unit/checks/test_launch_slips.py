@@ -28,6 +28,48 @@ def test_a_variable_that_ranks_get_or_do_not_need(text: str, tmp_path: Path) -> 
 
 
 @cases
+def test_a_variable_that_does_not_reach_its_ranks(
+    says: str, name: str, line: int, text: str, tmp_path: Path
+) -> None:
+    (found,) = problems(tmp_path, text)
+    assert says in found.summary
+    assert found.subject == f"env0.log: {name}"
+    assert f"in line {line} of env0.log" in found.actual
+    assert found.severity is None
+
+
+@cases
+def test_a_variable_that_reaches_its_ranks(text: str, tmp_path: Path) -> None:
+    assert problems(tmp_path, text) == []
+
+
+def test_a_container_hides_no_slip_of_the_script_itself(tmp_path: Path) -> None:
+    lines = "for i in 0 1; do RANK=$i WORLD_SIZE=2 MASTER_PORT=29500 python train.py & done"
+    inside = {"environment": {}, "view": {"node1": View.CONTAINER}}
+    for text, found in ((f"export MASTER_ADDR = node1\n{lines}", 1), (f"MASTER_ADDR=node1\n{lines}", 0)):
+        some, doubt = judged("launch-variables", [read(tmp_path, text)], facts=inside)
+        assert len(some) == found
+        assert ("MASTER_ADDR of line 1 of env0.log" in doubt) is not found
+
+
+def test_the_line_ends_of_a_file_that_a_script_reads(tmp_path: Path) -> None:
+    text = "set -e\n{}\nfor i in 0 1; do RANK=$i WORLD_SIZE=2 MASTER_PORT=29500 python train.py & done"
+    (tmp_path / "job.env").write_text("# the job\nMASTER_ADDR=node1\n")
+    assert problems(tmp_path, text.format("set -a; . ./job.env; set +a")) == []
+    (tmp_path / "job.env").write_bytes(b"# the job\r\nMASTER_ADDR=node1\r\n")
+    (found,) = problems(tmp_path, text.format("set -a; . ./job.env; set +a"))
+    assert "CR LF" in found.summary
+    assert "in line 2 of " in found.actual
+
+
+def test_what_cannot_be_read_makes_no_blank_good(tmp_path: Path) -> None:
+    lines = "for i in 0 1; do RANK=$i WORLD_SIZE=2 MASTER_PORT=29500 python train.py & done"
+    (found,) = problems(tmp_path, f". ./gone.env\nexport MASTER_ADDR = node1\n{lines}")
+    assert "a blank" in found.summary
+    assert problems(tmp_path, f". ./gone.env\nMASTER_ADDR=node1\n{lines}") == []
+
+
+@cases
 def test_what_a_login_sets_or_pods_are_given_is_no_slip(text: str, tmp_path: Path) -> None:
     assert len(problems(tmp_path, text)) == 1
     assert problems(tmp_path, text, view={"node1": View.CONTAINER}) == []

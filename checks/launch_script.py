@@ -30,11 +30,11 @@ from doctor.rules.launch_names import remark
 
 FROM_OUTSIDE = frozenset({"kept", "unset"})
 """Slips that are none if what starts the script gives its ranks the variable."""
-BY_SHELL = frozenset({"blank", "dollar", "lines"})
+BY_SHELL = frozenset({"blank", "dollar", "quote", "lines"})
 """Slips of the shell's own rules, which depend on nothing else."""
 BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
-OF_SEVERAL_HOSTS = frozenset({"host", "batch"})
+OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own"})
 
 
 @check(
@@ -145,6 +145,16 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
             f"{name}=…",
             f"{name}=… without the $",
         ),
+        "quote": (
+            f"a quote that begins in a word and ends some lines later swallows {name}=",
+            f"{name}=… outside of the quotes",
+            "put the words with the apostrophe in double quotes",
+        ),
+        "braces": (
+            "the shell does not expand braces around a variable: the loop runs once",
+            "a list of numbers",
+            f"for {name} in $(seq FIRST LAST)",
+        ),
         "lines": (
             f"the lines of {name} end with CR LF: a CR is at the end of every value",
             "lines that end with LF",
@@ -159,6 +169,11 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
             f"the batch script fills in {name} once, so that every node gets 0",
             f"{name}, filled in by the task on each node",
             f"srun bash -c '… ${name} …' in single quotes",
+        ),
+        "own": (
+            f"every host takes itself for the master by {name}: each waits for itself",
+            "the address of the host of rank 0, on every host",
+            f"export {name}=… in the batch script, before srun",
         ),
         "host": (
             f"the choice by the name of the host does not set {name} on {slip.like}",

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 from doctor.job.launch import expand
 from doctor.job.launch.command import bare_program, read_command, runs_python, strange_start
+from doctor.job.launch.endpoint_mentions import ITSELF
 from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
@@ -89,7 +90,9 @@ def read_script(text: str, folder: str = "$PWD", read: Read = lambda _: None) ->
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
     env = {n: v for n, v in shell.values.items() if isinstance(v, str) and expand.START not in v}
-    found = SlipsOf("\n".join((text, *shell.texts)))
+    if not re.match(r"#!.*\b[kz]sh", text):
+        shell.notice_braces()
+    found = SlipsOf({"": text, **shell.texts})
     return ShellScript(
         tuple(shell.lines),
         env,
@@ -141,6 +144,15 @@ class _Shell(ShellWithScripts):
         numbered = [one.names for one in ranks if "RANK" in one.names]
         lacks = sorted(_MEETING.difference(*numbered)) if numbered else ()
         yield from found.not_set((word for one in self.lines for word in one.words), lacks)
+
+    def notice_braces(self) -> None:
+        """Keep the slip of a loop over numbers in braces that the shell does not expand."""
+        at = self.blocks.commands
+        for place, done in self.blocks.done.items():
+            first, last = at[place].words[0].line, at[done].words[0].line
+            braces = any(re.match(r"\{[^{},]*(?:\$.*\.\.|\.\..*\$)", word.raw) for word in at[place].words)
+            if braces and any(first <= one.line <= last for one in self.lines):
+                self.notice("braces", at[place].words[1].raw, first)
 
     def perform(self, words: list[Word]) -> None:
         self.notice_blank(words)
@@ -265,6 +277,9 @@ class _Shell(ShellWithScripts):
         alone = _ON_ONE_NODE.search("\t".join(line))
         if once and "srun" in line and not alone and command.options.get("nnodes") != "1":
             self.notice("batch", once[1], number)
+        own = self.prefix and seen.get("MASTER_ADDR") is not self.handed.get("MASTER_ADDR")
+        if own and not alone and re.fullmatch(ITSELF, partly.get("MASTER_ADDR", "")):
+            self.notice("own", "MASTER_ADDR", number)
 
     def _need(self, words: Iterable[str]) -> None:
         """Keep the absolute paths among these words, if they are certainly used on this host."""

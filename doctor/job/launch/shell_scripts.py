@@ -36,8 +36,9 @@ class ShellWithScripts(ShellFlow):
         self.unread: list[tuple[str, str]] = []
         self.started: list[tuple[str, str]] = []
         self.open: list[Value] = []
-        self.texts: list[str] = []
+        self.texts: dict[str, str] = {}
         self.prefix: tuple[str, ...] = ()
+        self.handed: Mapping[str, Value] = {}
 
     def source(self, said: str, line: int) -> None:
         """Read the commands of a sourced file in place. A machine's own settings say nothing about a job."""
@@ -71,7 +72,7 @@ class ShellWithScripts(ShellFlow):
     def text_here(self, said: str) -> str | None:
         path = moved(self.values.get(FOLDER), said)
         text = None if path is None else self.read(self.placed(path))
-        self.texts += [text] if text else []
+        self.texts |= {said: text} if text else {}
         return text
 
     def inside(self, found: Blocks, line: int) -> None:
@@ -96,6 +97,7 @@ class ShellWithScripts(ShellFlow):
             exported |= {name} if is_kept(name) else set()
         if wrapped.outer:
             known = {name: value for name, value in known.items() if name not in IN_BATCH}
+            self.handed = dict(known)
         self.values, self.exported, self.functions = known, exported, {}
         self.prefix = (*self.prefix, *wrapped.outer)
         self.inside(found, line)

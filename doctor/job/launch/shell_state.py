@@ -14,6 +14,7 @@ from doctor.job.launch.variables import is_kept
 _ASSIGNMENT = re.compile(r"([A-Za-z_][A-Za-z0-9_]{0,199})(\+?=)")
 _DEEPEST = 100
 _DOLLAR = re.compile(r"(?:export )?\$\{?(\w+)\}?=")
+_IN_WORD, _SWALLOWED = re.compile("[A-Za-z]+"), re.compile(r"\n\s*(?:export )?([A-Z_]+)=")
 _BLANK = re.compile(r"(?:export )?([A-Za-z_]\w{0,199})(?: =|= [\d.:]+(?: |$))")
 
 
@@ -150,12 +151,14 @@ class ShellState:
         return before
 
     def notice_blank(self, words: Sequence[Word]) -> None:
-        """Keep a slip if a variable of the job has a blank at its =, or a $ before it."""
+        """Keep a slip if a variable of the job has a blank at its =, a $, or a quote from within a word."""
         written = " ".join(word.raw for word in words[:4])
         found = [("blank", _BLANK.match(written)), ("dollar", _DOLLAR.match(written))]
+        begun = (word.raw for word in words if word.parts and _IN_WORD.fullmatch(word.parts[0].raw))
+        found += [("quote", match) for raw in begun for match in _SWALLOWED.finditer(raw)]
         for kind, match in found:
             if match and is_kept(match[1]) and self.decided(""):
-                self.notice(kind, match[1], words[0].line, written)
+                self.notice(kind, match[1], words[0].line, "" if kind == "quote" else written)
 
     def notice(self, kind: str, name: str, line: int, words: str = "") -> None:
         """Keep a slip; without words, those of its line are shown."""

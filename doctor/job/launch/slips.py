@@ -1,7 +1,7 @@
 """Slips of a script: variables that its ranks do not get, because of how they are written."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
@@ -35,22 +35,29 @@ class Slip:
 
 
 class SlipsOf:
-    """Finds the slips in the text of a script and of what it reads."""
+    """Finds the slips in a script and in the files that it reads."""
 
-    def __init__(self, text: str) -> None:
-        self.whole, self._lines = text, text.splitlines()
-        self._text = _COMMENT.sub(" ", text)
+    def __init__(self, texts: Mapping[str, str]) -> None:
+        self.whole = "\n".join(texts.values())
+        self._text = _COMMENT.sub(" ", self.whole)
+        self._lines = [
+            (number, line, file.rpartition("/")[2])
+            for file, text in texts.items()
+            for number, line in enumerate(text.splitlines(), 1)
+        ]
         self._set = dict.fromkeys(_SET.findall(self._text))
 
     def shown(self, slip: Slip) -> Slip:
         """A slip with the words of its line, if it has none."""
-        return slip if slip.words else replace(slip, words=self._lines[slip.line - 1].strip()[:160])
+        if slip.kind == "own":
+            return Slip("own", slip.name, *self._place(rf"\b{slip.name}=.*(?i:hostname)"))
+        return slip if slip.words else replace(slip, words=self._place("", slip.line - 1)[1])
 
     def not_exported(self, names: Iterable[tuple[str, bool]]) -> Iterator[Slip]:
         """Those that are set and mentioned nowhere else. `names`: each, and whether ranks need it."""
         for name, needed in names:
             if self._is_only_set(name):
-                yield Slip("kept", name, *self._place(rf"\b{name}="), needed=needed)
+                yield Slip("kept", name, *self._place(rf"\b{name}="), needed)
 
     def not_set(self, words: Iterable[str], needed: Iterable[str]) -> Iterator[Slip]:
         """Those that a command uses or needs, and that are set under another name, or by host."""
@@ -93,6 +100,7 @@ class SlipsOf:
     def _is_only_set(self, name: str) -> bool:
         return name in self._set and re.search(rf"(?<!-x )\b{name}\b(?!\+?=)", self._text) is None
 
-    def _place(self, pattern: str) -> tuple[int, str]:
-        found = ((n, line.strip()[:160]) for n, line in enumerate(self._lines, 1) if re.search(pattern, line))
-        return next(found, (0, ""))
+    def _place(self, pattern: str, first: int = 0) -> tuple[int, str, str]:
+        found = (each for each in self._lines[first:] if re.search(pattern, each[1]))
+        line, words, file = next(found, (0, "", ""))
+        return line, words.strip()[:160], file

@@ -52,9 +52,11 @@ def test_a_container_hides_no_slip_of_the_script_itself(tmp_path: Path) -> None:
         assert ("MASTER_ADDR of line 1 of env0.log" in doubt) is not found
 
 
-def test_the_line_ends_of_a_file_that_a_script_reads(tmp_path: Path) -> None:
+def test_files_that_a_script_reads_have_their_own_lines(tmp_path: Path) -> None:
     text = "set -e\n{}\nfor i in 0 1; do RANK=$i WORLD_SIZE=2 MASTER_PORT=29500 python train.py & done"
     (tmp_path / "job.env").write_text("# the job\nMASTER_ADDR=node1\n")
+    (found,) = problems(tmp_path, text.format(". ./job.env"))
+    assert found.actual == "MASTER_ADDR=node1, in line 2 of job.env"
     assert problems(tmp_path, text.format("set -a; . ./job.env; set +a")) == []
     (tmp_path / "job.env").write_bytes(b"# the job\r\nMASTER_ADDR=node1\r\n")
     (found,) = problems(tmp_path, text.format("set -a; . ./job.env; set +a"))

@@ -161,7 +161,7 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
             f"sed -i 's/\\r$//' {name}",
         ),
         "inside": (
-            f"{name} is set in the script, and not where the command runs: it is empty there",
+            f"{name} is empty where the command runs: it is set in the script alone",
             f"the value of {name}, filled in by the script or handed over",
             "double quotes for the command, a here-document without quotes, or -e NAME for a container",
         ),

@@ -20,7 +20,7 @@ from doctor.job.launch.wrappers import is_known, program_name
 Read = Callable[[ShellCommand, str], str | None]
 _COMMENTED = re.compile(r"(?m)(?<=\\\n)([ \t]*#.*\n)+(?=[ \t]*--?[A-Za-z])")
 """Comments between the lines of a command, if what follows can only be options of it."""
-_DIRECTIVE = rf"(?m)^{SRUN.directive} .*"
+_DIRECTIVE = rf"(?m)^{SRUN.directive}[ \t]+-.*"
 _ENDS = re.compile(
     r"[^&>|]&[ \t]*(?:#.*)?(?:\n[ \t]*(?:(?:echo|printf|date|exit|done|fi|set|true|[})#]).*)?)*\Z"
 )

@@ -78,7 +78,7 @@ class Kept:
     """The runs of some folders: when each began, and where it is."""
 
     files: list[tuple[str, str]] = field(default_factory=list)
-    shadows: list[str] = field(default_factory=list)
+    shadows: set[str] = field(default_factory=set)
     """The files of --shadow."""
     passed_over: dict[str, str] = field(default_factory=dict)
     """File -> why."""
@@ -121,16 +121,19 @@ def find_runs(folders: Iterable[Path]) -> Kept:
                 opened = f"{top}: {why}"
             for name in sorted(names):
                 path = os.path.join(top, name)
-                if name.endswith(".jsonl"):
-                    kept.shadows.append(path)
-                elif name.endswith(".json") and not name.endswith(BESIDE) and not name.startswith("."):
-                    try:
-                        owners.add(user_name(os.lstat(path).st_uid))
-                        if not (found := _STARTED.search(_beginning(path, HEAD))):
-                            raise ValueError("is not a report of doctor")
+                if name.startswith(".") or name.endswith(BESIDE) or not name.endswith((".json", ".jsonl")):
+                    continue
+                try:
+                    owners.add(user_name(os.lstat(path).st_uid))
+                    beginning = _beginning(path, HEAD)
+                    if name.endswith(".jsonl") and (b'"shadow"' in beginning or not beginning):
+                        kept.shadows.add(path)
+                    elif name.endswith(".json") and (found := _STARTED.search(beginning)):
                         kept.files.append((found[1].decode(), path))
-                    except (OSError, ValueError) as error:
-                        kept.passed_over[shown(path)] = words(error)
+                    else:
+                        raise ValueError("is not a report of doctor")
+                except (OSError, ValueError) as error:
+                    kept.passed_over[shown(path)] = words(error)
         kept.passed_over |= {shown(error.filename): words(error) for error in failed}
         if opened:
             kept.open_to_others.append(f"{opened}; its runs are those of {', '.join(sorted(owners))}")

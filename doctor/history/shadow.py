@@ -38,7 +38,7 @@ class KeptLine(msgspec.Struct, frozen=True):
 def shadowed(kept: Kept) -> Mapping[str, ShadowedHost]:
     """By name. What is no line of such a file is passed over, and the first one named."""
     made: dict[str, ShadowedHost] = {}
-    for path in kept.shadows:
+    for path in sorted(kept.shadows):
         faulty: dict[str, int] = {}
         broken = ""
         try:
@@ -64,7 +64,8 @@ def _note(made: dict[str, ShadowedHost], faulty: dict[str, int], written: bytes)
         return words(error)
     for name in names:
         own = made.setdefault(name, ShadowedHost(name=name))
-        own.runs, own.first, own.last = own.runs + 1, own.first or line.time, line.time
+        own.runs += 1
+        own.first, own.last = min(own.first or line.time, line.time), max(own.last, line.time)
         if name in found and UNHEARD not in found[name]:
             faulty[name] = faulty.get(name, 0) + 1
             own.drained += faulty[name] == 1

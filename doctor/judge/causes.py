@@ -73,11 +73,6 @@ class _Causes:
                 yield cause
 
 
-def _by_end(finding: Finding) -> Mapping[str, Sequence[Place]]:
-    ends = ((host, place) for place in finding.where for host in (place.host, place.peer))
-    return grouped((host, place) for host, place in ends if host)
-
-
 def _narrow_to_cause(finding: Finding, cause: _Cause) -> Finding:
     """The finding, limited to those suspects that the cause names."""
     if finding.confidence is not Confidence.SUSPECT:

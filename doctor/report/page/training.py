@@ -191,7 +191,8 @@ def _gone(before: JudgedRun, run: JudgedRun) -> str:
 
 
 def _listed(words: Sequence[Words], sign: str) -> Line:
-    return tuple(replace(each, after="" if each is words[-1] else sign) for each in words)
+    said = [each for each in words if each.text]
+    return tuple(replace(each, after="" if each is said[-1] else sign) for each in said)
 
 
 def _ranks(run: JudgedRun, on: Medium) -> Iterator[Table]:

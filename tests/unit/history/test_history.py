@@ -562,3 +562,35 @@ def test_no_link_to_a_shadow_is_followed(tmp_path: Path) -> None:
     assert history(str(tmp_path / "runs"))[2]["history"]["passed_over"] == {
         f"{tmp_path}/runs/gate.jsonl": "is a link"
     }
+
+
+@pytest.mark.parametrize("line", ["\n", "[]\n", '{"loss": 3.0, "step": 1}\n'])
+def test_lines_of_other_programs_are_not_read_to_their_end(tmp_path: Path, line: str) -> None:
+    (tmp_path / "metrics.jsonl").write_text(line)
+    os.truncate(tmp_path / "metrics.jsonl", 1 << 27)  # a hole: only its beginning is written
+    (tmp_path / "empty.jsonl").touch()
+    (tmp_path / ".hidden.jsonl").write_text(line)
+    code, _, said = history(str(tmp_path))
+    assert (code, said["history"]["shadow"]) == (3, [])
+    assert said["history"]["passed_over"] == {f"{tmp_path}/metrics.jsonl": "is not a report of doctor"}
+
+
+def test_a_shadow_that_two_folders_hold_counts_once_and_its_times_are_in_order(tmp_path: Path) -> None:
+    for folder, days in (("a", (21, 22)), ("b", (3, 4)), ("c", (11, 12))):
+        (tmp_path / folder).mkdir()
+        lines = [
+            f'{{"shadow": 1, "time": "2026-01-{day:02}T00:00:00Z", "hosts": "node1", "exit_code": {code},'
+            f' "failed": [{failed}]}}\n'
+            for day, code, failed in zip(days, (1, 0), ('{"check": "x", "hosts": "node1"}', ""), strict=True)
+        ]
+        (tmp_path / folder / "gate.jsonl").write_text("".join(lines))
+    (found,) = history(str(tmp_path), str(tmp_path), str(tmp_path / "b"))[2]["history"]["shadow"]
+    assert (found["runs"], found["drained"], found["wrong"]) == (6, 3, 3)
+    assert (found["first"], found["last"]) == ("2026-01-03T00:00:00Z", "2026-01-22T00:00:00Z")
+
+
+def test_whose_the_shadows_are_in_a_folder_that_is_open_to_others(tmp_path: Path) -> None:
+    (tmp_path / "gate.jsonl").touch()
+    tmp_path.chmod(0o777)
+    (said,) = history(str(tmp_path))[2]["history"]["open_to_others"]
+    assert not said.endswith("those of ")

@@ -2,6 +2,7 @@
 
 import io
 import re
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from doctor.facts.smoke import JudgedRun
 from doctor.judge.verdict import Report, Training
 from doctor.model import Severity
+from doctor.report.out.formats import check_html, check_markdown
 from doctor.report.page.smoke import RunNumbers
 from doctor.report.page.training import curve
 from doctor.smoke.events import RankStart, Transfer
@@ -62,6 +64,14 @@ def test_a_run_without_faults_takes_three_lines() -> None:
     )
     assert second == ("net 0.1  start 1.9  join 0.1  collectives 0.4  train 1.0  audit 0.1  bandwidth 0.0 s")
     assert third == "164,000 tokens a second; links 1.20 GB/s each way; round trips up to 0.10 ms"
+
+
+@pytest.mark.parametrize("form", [check_markdown, check_html])
+def test_no_sign_stands_beside_what_is_not_told(form: Callable[[Report], bytes]) -> None:
+    for of in (smoke_runs()["passed"], healthy(plan_of(hosts=1))):
+        made = form(told(run(of))).decode()
+        assert not re.search(r"tokens a second; *(;|$|<)", made, re.MULTILINE)
+    assert shown(run(healthy(plan_of(hosts=1))))[-1].endswith("tokens a second")
 
 
 @pytest.mark.parametrize("name", [name for name in reports() if name.startswith("smoke-")])

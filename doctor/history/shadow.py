@@ -44,8 +44,12 @@ def shadowed(kept: Kept) -> Mapping[str, ShadowedHost]:
         try:
             with opened(path) as file:
                 for number, line in enumerate(iter(partial(file.readline, LONGEST_LINE), b""), 1):
-                    if (why := _note(made, faulty, line)) and not broken:
+                    endless = len(line) == LONGEST_LINE  # a hole in a file takes no room on its disk
+                    why = "is too long; nothing behind it was read" if endless else _note(made, faulty, line)
+                    if why and not broken:
                         broken = kept.passed_over[f"{shown(path)}:{number}"] = why
+                    if endless:
+                        break
         except OSError as error:
             kept.passed_over[shown(path)] = words(error)
     return made

@@ -589,6 +589,18 @@ def test_a_shadow_that_two_folders_hold_counts_once_and_its_times_are_in_order(t
     assert (found["first"], found["last"]) == ("2026-01-03T00:00:00Z", "2026-01-22T00:00:00Z")
 
 
+def test_a_hole_in_a_shadow_ends_its_reading(tmp_path: Path) -> None:
+    """A forged file may be as long as it likes, and take no room on its disk."""
+    line = '{"shadow": 1, "time": "2026-01-01T00:00:00Z", "hosts": "node1", "exit_code": 0, "failed": []}\n'
+    path = tmp_path / "gate.jsonl"
+    path.write_text(line)
+    with path.open("r+b") as file:
+        file.truncate(1 << 34)
+    said = history(str(tmp_path))[2]["history"]
+    assert [each["runs"] for each in said["shadow"]] == [1]
+    assert said["passed_over"] == {f"{path}:2": "is too long; nothing behind it was read"}
+
+
 def test_whose_the_shadows_are_in_a_folder_that_is_open_to_others(tmp_path: Path) -> None:
     (tmp_path / "gate.jsonl").touch()
     tmp_path.chmod(0o777)

@@ -6,7 +6,7 @@ from doctor.api import PLAN, Confidence, Damage, Evidence, JobPlan, Problem, Sco
 from doctor.facts.job import LAUNCHES
 from doctor.job.launch.launchers import COMMANDS
 from doctor.job.launch.launchers.srun import SRUN
-from doctor.job.launch.options import read_options
+from doctor.job.launch.options import OF_AN_EDITOR, read_options
 from doctor.job.launch.process_env import Flaw, Launch, ProcessEnv
 from doctor.job.launch.rank_env import launcher, nodes_of
 from doctor.job.launch.wrappers import program_name
@@ -118,9 +118,9 @@ def _problem(launch: Launch, flaw: Flaw) -> Problem:
 
 def _plain(words: str) -> str:
     """A word with the signs of a keyboard."""
-    dashes, rest = len(words) - len(words.lstrip("-‐‑‒–—―−﹣－")), words.lstrip("-‐‑‒–—―−﹣－")
-    plain = rest.translate(str.maketrans("“”‘’", "\"\"''"))
-    return f"{'-' * min(2, len(rest.partition('=')[0])) if dashes else ''}{plain}"
+    name = OF_AN_EDITOR.sub("", words)
+    dashes = "" if name == words else "-" * min(2, len(name.partition("=")[0]))
+    return dashes + name.translate(str.maketrans("“”‘’", "\"\"''"))
 
 
 def _too_many_tasks(launch: Launch, process: ProcessEnv) -> Iterator[Problem]:

@@ -56,7 +56,6 @@ SHOWN = 4
     maybe(IDENTITY),
     scope=Scope.CLUSTER,
     damage=Damage.BLOCKED,
-    causes=("launch-command",),
 )
 def launch_hosts(
     launches: tuple[Launch, ...],
@@ -371,7 +370,7 @@ def _numbered_by_name(names: LaunchNames, plan: JobPlan, identities: Mapping[str
         agent = launcher(process)
         said = agent.command.options.get("node_rank", "") if agent else ""
         cut = re.fullmatch(r"\$\{HOSTNAME##?([\w-]+)\}", said)
-        if agent is None or cut is None or agent.nodes != (len(plan.hosts),) * 2:
+        if not (agent and cut and goes_by_node_rank(process)) or agent.nodes != (len(plan.hosts),) * 2:
             continue
         given = {host: identities.get(host, host).partition(".")[0] for host in plan.names}
         numbers = {host: name.removeprefix(cut[1]) for host, name in given.items() if name.startswith(cut[1])}
@@ -385,7 +384,7 @@ def _numbered_by_name(names: LaunchNames, plan: JobPlan, identities: Mapping[str
                     "the names of the hosts give node ranks that are not 0, 1 and so on",
                     f"{option} 0, 1 and so on",
                     some([f"{option}={number} on {host}" for host, number in numbers.items()]),
-                    remark(f"{option}=$(({said}-{found[0]}))"),
+                    remark(f"{option}=$((10#{said}-{found[0]}))"),
                 )
 
 

@@ -24,7 +24,8 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, VIEW
-from doctor.job.launch.process_env import Launch
+from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.job.launch.rank_env import goes_by_node_rank, launcher
 from doctor.job.launch.slips import Slip
 from doctor.rules.launch_names import remark
 
@@ -117,9 +118,14 @@ def _by_host(launch: Launch, slip: Slip, plan: JobPlan, identities: Mapping[str,
     twice = [value for value, times in Counter(taken.values()).items() if times > 1 and value.isdecimal()]
     if lost and len(lost) < len(taken):
         yield _problem(launch, replace(slip, like=fold(lost)))
-    elif twice and not lost and "RANK" in slip.name:
+    elif twice and not lost and "RANK" in slip.name and not any(map(_numbers_itself, launch.told)):
         same = [host for host, value in taken.items() if value == twice[0]]
         yield _problem(launch, replace(slip, kind="same", like=f"{twice[0]} on {fold(same)}"))
+
+
+def _numbers_itself(process: ProcessEnv) -> bool:
+    """Whether the number of a host is not used: the hosts of a c10d rendezvous get theirs there."""
+    return launcher(process) is not None and not goes_by_node_rank(process)
 
 
 def _problem(launch: Launch, slip: Slip) -> Problem:

@@ -273,7 +273,8 @@ class _Shell(ShellWithScripts):
         for name in _NAMED.findall(" ".join({**partly, **command.sets, **command.options}.values())):
             if name in self.lost and name not in self.values and not self.unread:
                 self.notice("inside", name, number)
-        once = re.search(r"\$\{(SLURM_\w+)-0\}", command.options.get("node_rank", ""))
+        numbers = command.options.get("rdzv_backend", "static") == "static"  # c10d numbers hosts itself
+        once = numbers and re.search(r"\$\{(SLURM_\w+)-0\}", command.options.get("node_rank", ""))
         alone = _ON_ONE_NODE.search("\t".join(line))
         if once and "srun" in line and not alone and command.options.get("nnodes") != "1":
             self.notice("batch", once[1], number)

@@ -279,7 +279,9 @@ class _Shell(ShellWithScripts):
         if once and "srun" in line and not alone and command.options.get("nnodes") != "1":
             self.notice("batch", once[1], number)
         own = self.prefix and seen.get("MASTER_ADDR") is not self.handed.get("MASTER_ADDR")
-        if own and not alone and re.fullmatch(ITSELF, partly.get("MASTER_ADDR", "")):
+        inner = command.launcher is not None and not command.launcher.outer  # it is told by an option
+        master = command.options.get("master_addr", "") if inner else partly.get("MASTER_ADDR", "")
+        if own and not alone and re.fullmatch(ITSELF, master):
             self.notice("own", "MASTER_ADDR", number)
 
     def _need(self, words: Iterable[str]) -> None:

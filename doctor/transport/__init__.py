@@ -1,4 +1,4 @@
-"""What every way to reach hosts offers: ssh/, openssh.py, slurm/, local.py, routing.py, exam/in_job/relay.py.
+"""What every way to reach hosts offers: ssh/, slurm/, pods/, openssh.py, local.py, exam/in_job/relay.py.
 
 A transport knows how to get a script to a shell on each host and its answer back. It never raises because of
 one host: a failing host becomes an `UnreachedHost`, and the others continue.

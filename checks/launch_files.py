@@ -38,7 +38,7 @@ def launch_files_missing(
     """
     for launch in launches:
         of_devices = {mark.text for process in launch.told for mark in process.marks}
-        kinds = {flaw.words: flaw.kind for flaw in launch.flaws}
+        kinds = {slip.path: slip.kind for slip in launch.slips}
         for path in launch.needs:
             kind = kinds.get(path, "")
             seen = {host: looked[host].get(path, "") for host in plan.names if host in looked}

@@ -1,4 +1,4 @@
-"""The launch script as the shell reads it: variables that its ranks do not get."""
+"""The launch script as the shell, the scheduler and the launcher read it, if that is not what is meant."""
 
 import re
 from collections import Counter
@@ -24,9 +24,13 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES
 from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, VIEW
+from doctor.job.launch.launchers import COMMANDS
+from doctor.job.launch.launchers.srun import SRUN
+from doctor.job.launch.options import OF_AN_EDITOR, read_options
 from doctor.job.launch.process_env import Launch, ProcessEnv
-from doctor.job.launch.rank_env import goes_by_node_rank, launcher
+from doctor.job.launch.rank_env import goes_by_node_rank, launcher, nodes_of
 from doctor.job.launch.slips import Slip
+from doctor.job.launch.wrappers import program_name
 from doctor.rules.launch_names import remark
 
 FROM_OUTSIDE = frozenset({"kept", "unset"})
@@ -35,7 +39,7 @@ BY_SHELL = frozenset({"blank", "dollar", "quote", "lines"})
 """Slips of the shell's own rules, which depend on nothing else."""
 BRANCH = re.compile(r"([^()\s;]+)\)(.*?)(?:;;|$)", re.DOTALL)
 """A branch of a choice: its patterns and its commands."""
-OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own"})
+OF_SEVERAL_HOSTS = frozenset({"host", "batch", "own", "behind", "network"})
 
 
 @check(
@@ -77,7 +81,7 @@ def launch_variables(
     inherited = {name for login in (logins or {}).values() for name in login.variables}
     doubts: dict[str, None] = {}
     for launch in launches:
-        for slip in launch.slips:
+        for slip in (slip for slip in launch.slips if slip.name):
             if slip.kind not in BY_SHELL and (slip.name in inherited or is_given(slip)):
                 continue
             if slip.kind in FROM_OUTSIDE and (in_pods or slip.file.endswith((".yaml", ".yml"))):
@@ -128,9 +132,58 @@ def _numbers_itself(process: ProcessEnv) -> bool:
     return launcher(process) is not None and not goes_by_node_rank(process)
 
 
+@check("launch-command", LAUNCHES, PLAN, scope=Scope.CLUSTER, damage=Damage.BLOCKED)
+def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Problem]:
+    """The launch is not read as it is meant: by the shell, the scheduler, the launcher or DeepSpeed.
+
+    Why it matters: the ranks start on fewer hosts, or without an option, or not at all; and what is printed
+    then names something else.
+
+    How it is known: from the scripts of --launch, and the files that they name and do not write. A comment
+    between the lines of a command ends it. A dash or a quote of an editor is no `-` and no quote. Options
+    behind the program go to the program: this is judged if the launcher itself has no number of hosts, and
+    several were named. sbatch reads no `#SBATCH` behind the first command, and ends the steps that its script
+    does not wait for. srun starts what follows once for each task: if that is a launcher, there must be no
+    more tasks than its hosts. A container with a network of its own is not reached from other hosts, unless
+    it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no other host in --include, and fp16 or
+    bf16, not both.
+
+    What to do: correct the line that the finding shows.
+    """
+    for launch in launches:
+        for slip in launch.slips:
+            alone = slip.kind in OF_SEVERAL_HOSTS and len(plan.hosts) < 2
+            local = slip.kind == "network" and not any(_spans(process) for process in launch.told)
+            if not (slip.name or slip.path or alone or local):
+                yield _problem(launch, slip)
+        for process in launch.told if not launch.live else ():
+            yield from _too_many_tasks(launch, process)
+
+
+def _spans(process: ProcessEnv) -> bool:
+    nodes = nodes_of(process)
+    return process.apart and nodes is not None and nodes[1] > 1
+
+
 def _problem(launch: Launch, slip: Slip) -> Problem:
+    summary, expected, typed = (_of_variable if slip.name else _of_command)(slip)[slip.kind]
+    return Problem(
+        summary,
+        expected=expected,
+        actual=f"{slip.words}, in line {slip.line} of {slip.file}"
+        + (f": {slip.like}" * (slip.kind == "same")),
+        subject=f"{launch.name}: {slip.name or f'line {slip.line}'}",
+        severity=None if slip.needed else Severity.WARN,
+        confidence=Confidence.CERTAIN if slip.kind in BY_SHELL else Confidence.STRONG,
+        evidence=(Evidence(f"{slip.file}:{slip.line}", slip.words),),
+        commands=(remark(f"in line {slip.line} of {slip.file}: {typed}"),),
+    )
+
+
+def _of_variable(slip: Slip) -> dict[str, tuple[str, str, str]]:
+    """The same for the kinds of slips that have a variable, an option or a program."""
     name = slip.name
-    summary, expected, typed = {
+    return {
         "blank": (
             f"a blank beside the = of {name} keeps the shell from setting it",
             f"{name}=…",
@@ -201,15 +254,93 @@ def _problem(launch: Launch, slip: Slip) -> Problem:
             "the program of the ranks behind the options",
             "a comment or blank behind a \\ at the end of a line, or between such lines, ends the command",
         ),
-    }[slip.kind]
-    return Problem(
-        summary,
-        expected=expected,
-        actual=f"{slip.words}, in line {slip.line} of {slip.file}"
-        + (f": {slip.like}" * (slip.kind == "same")),
-        subject=f"{launch.name}: {name}",
-        severity=None if slip.needed else Severity.WARN,
-        confidence=Confidence.CERTAIN if slip.kind in BY_SHELL else Confidence.STRONG,
-        evidence=(Evidence(f"{slip.file}:{slip.line}", slip.words),),
-        commands=(remark(f"in line {slip.line} of {slip.file}: {typed}"),),
+    }
+
+
+def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
+    """What is told of each kind: what happens, what is expected, what to type."""
+    words, like = slip.words, slip.like
+    return {
+        "comment": (
+            "a comment between the lines of a command ends the command: what follows it is lost",
+            "no comment between lines that end with \\",
+            "take the comment out of the command",
+        ),
+        "editor": (
+            "a dash or a quote of an editor is in a command: no program takes it for an option or a quote",
+            '- and " from the keyboard',
+            f"type {_plain(words)}",
+        ),
+        "behind": (
+            f"options of the launcher stand behind {like}: they go to it, and each host trains alone",
+            f"the options before {like}",
+            f"move {words} before {like}",
+        ),
+        "late": (
+            "sbatch does not read this line behind a command: the job gets other nodes or tasks",
+            "all #SBATCH lines before the first command",
+            f"move it above `{like}`",
+        ),
+        "unread": (
+            "sbatch does not read this line behind a command",
+            "all #SBATCH lines before the first command",
+            f"move it above `{like}`",
+        ),
+        "wait": (
+            "the script ends without waiting for what it started: the scheduler then ends all of it",
+            "`wait` as the last command",
+            "add `wait` as the last line",
+        ),
+        "network": (
+            "the container has a network of its own: no other host reaches the master in it",
+            "--network=host",
+            "add --network=host behind `run`",
+        ),
+        "types": (
+            f"{like} enables both {words}, and DeepSpeed refuses it",
+            "one of the two",
+            f'"enabled": false for one of {words} in {like}',
+        ),
+        "entry": (
+            "DeepSpeed stops at a line of its hostfile that it does not know",
+            "NAME slots=N",
+            f"{(words.split() or ['NAME'])[0]} slots=N",
+        ),
+        "include": (
+            f"--include names {words}, which the hostfile does not have: DeepSpeed stops",
+            f"hosts of the hostfile: {like}",
+            f"name {like.partition(',')[0]}, or add {words} to the hostfile",
+        ),
+    }
+
+
+def _plain(words: str) -> str:
+    """A word with the signs of a keyboard."""
+    name = OF_AN_EDITOR.sub("", words)
+    dashes = "" if name == words else "-" * min(2, len(name.partition("=")[0]))
+    return dashes + name.translate(str.maketrans("“”‘’", "\"\"''"))
+
+
+def _too_many_tasks(launch: Launch, process: ProcessEnv) -> Iterator[Problem]:
+    """The problem of a launcher for all ranks of a host that srun starts more than once there."""
+    agent, nodes = launcher(process), nodes_of(process)
+    if (
+        agent is None
+        or not nodes
+        or not agent.command.inside
+        or COMMANDS.get(program_name(process.command[0])) is not SRUN
+    ):
+        return
+    given = SRUN.derived(read_options(process.command[1:], SRUN.options).values)
+    tasks, each = given.get("ranks", ""), given.get("each", "")
+    if agent.launcher.master is None or not tasks.isdecimal() or int(tasks) <= nodes[1]:
+        return
+    said = f"--ntasks-per-node={each}" if each else f"--ntasks={tasks}"
+    yield Problem(
+        f"srun starts {agent.launcher.name} {tasks} times, and it is for {nodes[1]} hosts",
+        expected="one task on each host",
+        actual=f"{said}, for {process.source}",
+        subject=f"{launch.name}: {said}",
+        evidence=(Evidence(process.source, " ".join(process.command)[:300]),),
+        commands=(remark("--ntasks-per-node=1"),),
     )

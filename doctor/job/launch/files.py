@@ -14,12 +14,12 @@ from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import kept_words
 from doctor.job.launch.endpoint_mentions import EndpointMention, mentioned, own_values, starter
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
-from doctor.job.launch.flaws import flaws_of, paths_in, without_comments
 from doctor.job.launch.given_files import changes_no_files, is_only_given
 from doctor.job.launch.indirect_options import configuration
 from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
+from doctor.job.launch.misread import misread, without_comments
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.process_env import Launch, NearbyTable, ProcessEnv
 from doctor.job.launch.shares import Slots, hosts_of, lacks_hosts, share_of
@@ -77,7 +77,6 @@ def read_launch_files(paths: Sequence[Path], slots: Slots = lambda _: {}, alloca
         mentioned=tuple(each for one in read for each in one.mentioned),
         slips=tuple(each for one in read for each in one.slips),
         needs=tuple(dict.fromkeys(each for one in read for each in one.needs))[:MOST_NEEDS],
-        flaws=tuple(each for one in read for each in one.flaws),
         sizes=_agreed(sizes),
     )
 
@@ -169,13 +168,15 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     ]
     unread += other_jobs(_processes(others, script, name, home, slots))
     scheduled = is_scheduled(script.text)
-    found_flaws = flaws_of(lines, script, text, lambda one, said: _read_of(one, script.text, said))
-    flaws = [replace(each, file=each.file or name, words=redact(each.words)) for each in found_flaws if lines]
     said = [each for each in script.slips if each.needed or not scheduled]
+    said = said if "kubectl" not in script.text else []
+    if lines:
+        said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
     slips = tuple(
         replace(each, file=each.file or name, words=redact(each.words), like=redact(each.like))
         for each in said
     )
+    paths = (each.path for each in slips)
     found, beside = _find_tables(told, script.copied, name)
     sizes = [sizes_in(one.words, script.text, partial(_read_of, one, script.text)) for one in lines]
     return Launch(
@@ -185,10 +186,9 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         beside=tuple(beside),
         unread=tuple(unread),
         mentioned=mentions,
-        slips=slips if "kubectl" not in script.text else (),
+        slips=slips,
         sizes=_agreed(sizes),
-        needs=() if scheduled else (*(script.needs if lines else ()), *paths_in(flaws)),
-        flaws=tuple(flaws),
+        needs=() if scheduled else (*(script.needs if lines else ()), *filter(None, paths)),
     )
 
 

@@ -63,20 +63,6 @@ class ProcessEnv:
 
 
 @dataclass(frozen=True, slots=True)
-class Flaw:
-    """A row of the check launch-command in `line` of `file`, and what is right in place of its `words`.
-
-    The hosts are asked for paths.
-    """
-
-    kind: str
-    line: int
-    words: str
-    like: str = ""
-    file: str = ""
-
-
-@dataclass(frozen=True, slots=True)
 class NearbyTable:
     """A rank table beside the script, at `path`, although the ranks look for it in other folders.
 
@@ -97,9 +83,8 @@ class Launch:
     `live`: the processes run now, and hold their resources; ranks that were not seen may have ended, or come
     later. `beside`: the rank tables that its script leaves behind. `unread`: the parts of it that could not
     be read, and other jobs. `met`: its ranks have found each other. `mentioned`: the ports and addresses in
-    its text, used or not. `slips`: variables of its scripts that no rank gets. `sizes`: those of the
+    its text, used or not. `slips`: what its scripts say otherwise than it is meant. `sizes`: those of the
     model and its groups, by the keys of a parallel plan. `needs`: the paths that every host must have.
-    `flaws` are taken for something else than what is meant.
     """
 
     name: str
@@ -113,4 +98,3 @@ class Launch:
     slips: tuple[Slip, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
-    flaws: tuple[Flaw, ...] = ()

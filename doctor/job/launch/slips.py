@@ -17,7 +17,7 @@ _BY_HOST = re.compile(rf"\bcase\s+[\"']?{_HOST}[\"']?\s+in\s(.{{0,4000}}?)\besac
 
 @dataclass(frozen=True, slots=True)
 class Slip:
-    """A variable of a script, in `line` of `file`.
+    """A variable of a script, or `words` that are not read as they are meant, in `line` of `file`.
 
     `kind`: "blank" if blanks around its = keep the shell from setting it; "kept" if it is set, never used and
     not exported; "unset" if it is used and nothing sets it, but `like` is set and never used; "option" if its
@@ -32,6 +32,11 @@ class Slip:
     file: str = ""
     needed: bool = True
     like: str = ""
+
+    @property
+    def path(self) -> str:
+        """What the hosts are asked for."""
+        return "" if self.name or self.words[:1] != "/" else self.words
 
 
 class SlipsOf:

@@ -1,4 +1,4 @@
-"""Flaws of a launch: what its shell, scheduler or launcher takes for something else than what is meant."""
+"""Slips of a launch: what its shell, scheduler or launcher takes for something else than what is meant."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -11,10 +11,10 @@ from doctor.job.launch.launchers import COMMANDS
 from doctor.job.launch.launchers.deepspeed import DEEPSPEED
 from doctor.job.launch.launchers.srun import SRUN
 from doctor.job.launch.options import OF_AN_EDITOR, read_options
-from doctor.job.launch.process_env import Flaw
 from doctor.job.launch.shell import ShellScript
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.sizes import configuration_of
+from doctor.job.launch.slips import Slip
 from doctor.job.launch.wrappers import is_known, program_name
 
 Read = Callable[[ShellCommand, str], str | None]
@@ -41,13 +41,8 @@ def without_comments(text: str) -> str:
     return _COMMENTED.sub(lambda found: "\\\n" * found[0].count("\n"), text)
 
 
-def paths_in(flaws: Sequence[Flaw]) -> Iterator[str]:
-    """The paths that the hosts are asked for."""
-    return (each.words for each in flaws if each.words[:1] == "/")
-
-
-def flaws_of(lines: Sequence[ShellCommand], script: ShellScript, text: str, read: Read) -> Iterator[Flaw]:
-    """The flaws of a script that starts these ranks; `text` is its own, and `read` returns a file."""
+def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read: Read) -> Iterator[Slip]:
+    """The slips of a script that starts these ranks; `text` is its own, and `read` returns a file."""
     for found in _COMMENTED.finditer(text):
         yield _at(text, "comment", found.start())
     if not re.search(r"<<|\bsbatch\b", text):  # it may write another script
@@ -61,7 +56,7 @@ def flaws_of(lines: Sequence[ShellCommand], script: ShellScript, text: str, read
         yield from _deepspeed(one, read)
         for given in _CONFIG.finditer(" ".join(one.words)) if one.folder in script.needs else ():
             if not one.apart and not _is_made(given[1], script.text):
-                yield Flaw("config", one.line, normpath(join(one.folder or "", given[1])))
+                yield Slip("config", "", one.line, normpath(join(one.folder or "", given[1])))
     for command in commands_of(text):
         filled = re.sub(r"\$\{?(\w+)\}?", lambda found: script.env.get(found[1], found[0]), command)
         for kind, path in _of_hosts(filled):
@@ -73,12 +68,14 @@ def _is_made(path: str, text: str) -> bool:
     return re.search(rf"{_MAKES}{re.escape(path)}", text) is not None
 
 
-def _at(text: str, kind: str, place: int, words: str = "", like: str = "") -> Flaw:
+def _at(text: str, kind: str, place: int, words: str = "", like: str = "") -> Slip:
     line = text.count("\n", 0, max(place, 0))
-    return Flaw(kind, line + 1, words or text.split("\n")[line].strip()[:160], like)
+    return Slip(
+        kind, "", line + 1, words or text.split("\n")[line].strip()[:160], needed=kind != "unread", like=like
+    )
 
 
-def _batch(text: str, in_background: bool) -> Iterator[Flaw]:
+def _batch(text: str, in_background: bool) -> Iterator[Slip]:
     """Directives that the scheduler does not read, and steps that it ends with their script."""
     begun = re.search(r"(?m)^[ \t]*[^#\s]", text)
     if begun and (late := re.search(_DIRECTIVE, text[begun.start() :])):
@@ -91,7 +88,7 @@ def _batch(text: str, in_background: bool) -> Iterator[Flaw]:
         yield _at(text, "wait", ends.start())
 
 
-def _behind(one: ShellCommand) -> Iterator[Flaw]:
+def _behind(one: ShellCommand) -> Iterator[Slip]:
     """Options of the launcher that stand behind its program, if it does not say for how many hosts it is."""
     known, given = one.command.launcher, one.command.options
     at = next((n for n, word in enumerate(one.words) if program_name(word) == one.command.program), 0)
@@ -102,25 +99,25 @@ def _behind(one: ShellCommand) -> Iterator[Flaw]:
     names = [word for word in words if word[:2] == "--" and word[2:].replace("-", "_") in own]
     nodes = re.search(rf"{known.options.spelled('nnodes')} (\S+)".replace("_", "[_-]"), " ".join(words))
     if len(names) > 1 and nodes and nodes[1] != "1":
-        yield Flaw("behind", one.line, " ".join(names), one.command.program)
+        yield Slip("behind", "", one.line, " ".join(names), like=one.command.program)
 
 
-def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Flaw]:
+def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
     """What DeepSpeed refuses in its configuration and its hostfile."""
     _, file, config = configuration_of(one.words, lambda said: read(one, said))
     parts = ((name, config.get(name)) for name in ("fp16", "bf16", "bfloat16"))
     on = [name for name, part in parts if isinstance(part, dict) and part.get("enabled") is True]
     if "fp16" in on and len(on) > 1:
-        yield Flaw("types", one.line, f"{on[0]} and {on[1]}", basename(file))
+        yield Slip("types", "", one.line, f"{on[0]} and {on[1]}", like=basename(file))
     said = (one.command.option("hostfile") or "") if one.command.launcher is DEEPSPEED else ""
     rows = [row.partition("#")[0].strip() for row in ((said and read(one, said)) or "").splitlines()]
     for number, row in enumerate(rows, 1):
         if row and not re.match(r"\S+\s+slots=\d", row):
-            yield Flaw("entry", number, row[:160], file=basename(said))
+            yield Slip("entry", "", number, row[:160], basename(said))
     hosts = [row.split()[0] for row in rows if row]
     for part in (one.command.option("include") or "").split("@") if hosts else ():
         if part and (host := part.partition(":")[0]) not in hosts:
-            yield Flaw("include", one.line, host, ", ".join(get_close_matches(host, hosts, 3, 0)))
+            yield Slip("include", "", one.line, host, like=", ".join(get_close_matches(host, hosts, 3, 0)))
 
 
 def _of_hosts(command: str) -> Iterator[tuple[str, str]]:

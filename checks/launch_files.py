@@ -11,6 +11,8 @@ from doctor.job.launch.process_env import Launch
 from doctor.rules.launch_names import remark
 
 NOT_EXECUTABLE = "not executable"
+ELSEWHERE = ("data", "env")
+"""Data that a program may fetch or name otherwise, and an environment by a name that has several places."""
 ALIKE = 0.85
 """How alike the names of a missing file and of one beside it are."""
 
@@ -26,13 +28,15 @@ def launch_files_missing(
 
     How it is known: from the absolute paths in the scripts of --launch: the image of singularity or
     apptainer, the program and its interpreter, the folder in which it starts, what is sourced, and
-    configurations, models and files of data that options name (--deepspeed, --config, --train-file, …).
-    Each host is asked whether they exist, are empty, and may be read by this user; nothing is run or
-    read. A program that mpirun or `torchrun --no-python` starts must be executable, too. What containers
-    mount must be there; a missing one of `-v` is made, empty, which is a warning. What is inside a
-    container or on another machine, what the script may create itself, and paths with an unknown part are
-    not looked for. If no host has it, this is a warning, because the script may be meant for other
-    machines, unless a file of a similar name is beside it, or the folder around what is mounted is there.
+    configurations, models and data that options name (--deepspeed, --config, --load, --data-path, …): of
+    Megatron's data both files, .bin and .idx. The environment that is activated, by its path, or by a name
+    below the conda that the script sources. Each host is asked whether they exist, are empty, and may be read
+    by this user; nothing is run or read. A program that mpirun or `torchrun --no-python` starts must be
+    executable, too. What containers mount must be there; a missing one of `-v` is made, empty, which is a
+    warning. What is inside a container or on another machine, what the script may create itself, and paths
+    with an unknown part are not looked for. If no host has it, this is a warning, because the script may be
+    meant for other machines, unless a file of a similar name is beside it, or the folder around what is
+    mounted is there; of folders of data, models and environments by name nothing is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """
@@ -50,8 +54,10 @@ def launch_files_missing(
             for state in sorted({*states.values()} - {usual}):
                 hosts = [host for host in states if states[host] == state]
                 everywhere = len(hosts) == len(states)
-                if everywhere and (state == "empty" or path in of_devices):
-                    continue  # launch-devices-absent tells of the latter
+                if everywhere and (
+                    state == "empty" or path in of_devices or (kind in ELSEWHERE and not near)
+                ):
+                    continue  # launch-devices-absent tells of the devices
                 here = (near or kind == "bind") and all(each.startswith("missing:") for each in seen.values())
                 sure = here or state == NOT_EXECUTABLE
                 how = "is not there" if state == "missing" else "cannot be used"

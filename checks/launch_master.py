@@ -78,12 +78,15 @@ def master_not_here(
     port, an id of the rendezvous or a file of `init_method` that each host draws for itself, such as $RANDOM.
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
-    that the hosts have. If that is another address of its host than the one that was tried, the other hosts
-    connect to it, too. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
-    host 127.0.0.1 is right. An address that no host has is a fault if ranks wait for it, or if all hosts look
-    for it in their own network. Otherwise it may be one that is forwarded to rank 0, and is a warning: behind
-    a router, in containers, and if it is public. In containers, a name that none of them resolves is a
-    warning: it may be that of a service that is created later.
+    that the hosts have. A host on which the name is that of another machine is named: if others know the
+    right address, or if it looks for the name at another host of the job, or in its own network. A link-local
+    address without its interface, that of a group and a netmask lead to nobody. If that is another address of
+    its host than the one that was tried, the other hosts connect to it, too. A c10d rendezvous and the
+    scheduler of msrun may be on any host of the job. On one host 127.0.0.1 is right. An address that no host
+    has is a fault if ranks wait for it, or if all hosts look for it in their own network. Otherwise it may be
+    one that is forwarded to rank 0, and is a warning: behind a router, in containers, and if it is public. In
+    containers, a name that none of them resolves is a warning: it may be that of a service that is created
+    later.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -100,6 +103,11 @@ def master_not_here(
                 yield _no_name(names, master, processes, plan.data_address(plan.head.value))
             elif not is_loopback_name(master.address):
                 yield from _unresolved(names, master, processes, spans, in_pods)
+                if spans and not in_pods and not (launch.live and _has_met(launch, processes)):
+                    yield from _seen_elsewhere(names, master, processes, routes or {}, plan)
+                if spans and (why := _unusable(master.address)):
+                    yield _of_no_host(names, master, processes, plan, why)
+                    continue
                 yield from _elsewhere(names, master, processes, doubts, in_pods, routes or {})
                 if tried is not None:
                     yield from _not_reached(names, master, processes, tried, plan)
@@ -277,6 +285,108 @@ def _unresolved(
                 ),
                 commands=_typed(names, master, next(known, "ADDRESS-OF-RANK-0")),
             )
+
+
+def _seen_elsewhere(
+    names: LaunchNames,
+    master: Master,
+    processes: list[ProcessEnv],
+    routes: Mapping[str, Routes],
+    plan: JobPlan,
+) -> Iterator[Problem]:
+    """The problem of a name that a host takes for another machine than that of the master.
+
+    An address that its host does not have may be forwarded to it, unless it is that of another host of the
+    job, or of a network that the host is in itself, or others know the right one.
+    """
+    book = names.directory
+    own = {host for host, found in book.views(master.address).items() if found & book.held.get(host, set())}
+    one = next((each for each in (own, book.owners(master.address)) if len(each) == 1), frozenset())
+    owner = book.host(master.address) or next(iter(one), None)
+    if as_address(master.address):
+        return
+    if owner is None and len(own) > 1:
+        yield _of_several(names, master, processes, sorted(own), plan)
+    held = book.held.get(owner or "", frozenset())
+    if owner is None or not held:
+        return
+    views = {
+        host: frozenset(each for each in found if not is_loopback_name(each))
+        for host, found in book.views(master.address).items()
+        if host != owner
+    }
+    right = [host for host, found in views.items() if found & held]
+    others = frozenset(each for host, own in book.held.items() if host != owner for each in own)
+    meant = next((each for seen in right for each in sorted(views[seen] & held)), plan.data_address(owner))
+    for host, found in views.items():
+        plain = frozenset(each for each in found if ":" not in each)
+        near = plain and host in routes and _is_near(plain, {host: routes[host]})
+        if found and not found & held and (right or near or found & others):
+            seen = ", ".join(sorted(found))
+            yield Problem(
+                "the name of the master is another machine there",
+                expected=f"{meant}, the address of {owner}",
+                actual=f"{master.address} is {seen} on {host}, by {master.said}",
+                subject=names.subject(f"master {master.address}"),
+                hosts=(host,),
+                where=(Place(host=host, peer=owner),),
+                confidence=Confidence.CERTAIN,
+                evidence=(
+                    Evidence(f"getent ahosts {master.address}", f"{seen} on {host}"),
+                    *names.said(processes[:1], master.said),
+                ),
+                commands=(
+                    f"ssh {quote(host)} grep -nw {quote(master.address)} /etc/hosts",
+                    remark(f"give it {meant} there, in /etc/hosts or DNS"),
+                ),
+            )
+
+
+def _of_several(
+    names: LaunchNames, master: Master, processes: list[ProcessEnv], own: list[str], plan: JobPlan
+) -> Problem:
+    return Problem(
+        "the name of the master means several hosts: each takes itself for the master",
+        expected="the address of the host of rank 0, on every host",
+        actual=f"{master.address} is {fold(own)}, by {master.said}",
+        subject=names.subject(f"master {master.address}"),
+        where=tuple(Place(host=host) for host in own),
+        confidence=Confidence.CERTAIN,
+        evidence=(
+            Evidence(f"getent ahosts {master.address}", f"an own address on each of {fold(own)}"),
+            *names.said(processes[:1], master.said),
+        ),
+        commands=_typed(names, master, plan.data_address(own[0]) or "ADDRESS-OF-RANK-0"),
+    )
+
+
+def _unusable(address: str) -> str:
+    """Why no other host can connect to an address, whoever has it; "" if it may."""
+    known = as_address(address)
+    if known is None or "%" in address:
+        return ""
+    found = ip_address(known)
+    if found.version == 6 and found.is_link_local:
+        return "a link-local address without its interface"
+    if found.is_multicast:
+        return "an address of a group"
+    return "a netmask or the address of all hosts" if found.version == 4 and found.is_reserved else ""
+
+
+def _of_no_host(
+    names: LaunchNames, master: Master, processes: list[ProcessEnv], plan: JobPlan, why: str
+) -> Problem:
+    address = plan.data_address(_first_host(names, master)[0] or plan.head.value)
+    return Problem(
+        "the master's address is one to which no other host can connect",
+        expected=f"an address of the host of rank 0{f', {address}' if address else ''}",
+        actual=f"{master.address}, {why}, by {master.said}",
+        subject=names.subject(f"master {master.address}"),
+        where=names.places(processes),
+        confidence=Confidence.CERTAIN,
+        evidence=names.said(processes[:3], master.said),
+        commands=_typed(names, master, address or "ADDRESS-OF-RANK-0"),
+    )
 
 
 def _elsewhere(

@@ -24,9 +24,11 @@ from doctor.api import (
     grouped,
     maybe,
 )
+from doctor.facts.job import LAUNCHES
 from doctor.facts.smoke import SMOKE, SmokeRounds
 from doctor.facts.system import DEVICES, Devices
 from doctor.job.hccl import REDUCED
+from doctor.job.launch.process_env import Launch
 from doctor.job.parallel import IF_REPLICAS, OF_LAUNCH, Layout
 from doctor.rules.launch_names import remark
 from doctor.rules.parallel import (
@@ -55,12 +57,16 @@ REFUSED_BY_TORCH = {
     PLAN,
     maybe(DEVICES),
     maybe(SMOKE),
+    maybe(LAUNCHES),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("device-missing",),
 )
 def plan_invalid(
-    plan: JobPlan, devices: Mapping[str, Devices], smoke: SmokeRounds | None = None
+    plan: JobPlan,
+    devices: Mapping[str, Devices],
+    smoke: SmokeRounds | None = None,
+    launches: tuple[Launch, ...] | None = None,
 ) -> Iterator[Problem]:
     """The parallel plan does not fit the devices, the framework or the product.
 
@@ -68,19 +74,20 @@ def plan_invalid(
     error that names an operator or an argument instead of the plan. No host is at fault.
 
     What is judged, if it was given, or if the launch states it by the options of Megatron such as
-    --tensor-model-parallel-size, or in the configuration that it gives to DeepSpeed: whether the product
-    of dp, tp, pp and cp is the number of devices (once dp is given, a missing factor counts as 1;
-    otherwise the given factors must divide the devices), and whether expert groups fill one stage and
-    share the experts evenly; whether tp divides the attention heads, and those for keys and values (of
-    which several devices may hold a copy: a warning), and these the hidden size; whether pp divides the
-    layers, and whether the replicas share the global batch evenly, or make it up: train_batch_size =
-    train_micro_batch_size_per_gpu x gradient_accumulation_steps x replicas. That is a warning if the
-    program was not read, or may get other values than those of the configuration, unless no number of
-    replicas makes it. MindSpore's parallel mode, whether PyNative mode runs it, and the strategy of an
-    operator. Whether HCCL reduces the data type on this product. As warnings: tensor parallel groups that
-    span hosts, stand-alone mode on several devices, and a learning rate that does not follow the global
-    batch. Values that could be compared with nothing are listed as not judged, and dimensions whose
-    groups the smoke run could not form as not rehearsed.
+    --tensor-model-parallel-size, or in the configuration that it gives to DeepSpeed: whether the product of
+    dp, tp, pp and cp is the number of devices (once dp is given, a missing factor counts as 1; otherwise the
+    given factors must divide the devices), and whether expert groups fill one stage and share the experts
+    evenly; whether tp divides the attention heads, and those for keys and values (of which several devices
+    may hold a copy: a warning), and these the hidden size; whether pp divides the layers, and whether the
+    replicas share the global batch evenly, or make it up: train_batch_size = train_micro_batch_size_per_gpu x
+    gradient_accumulation_steps x replicas. That is a warning if the program was not read, or may get other
+    values than those of the configuration, unless no number of replicas makes it. MindSpore's parallel mode,
+    whether PyNative mode runs it, and the strategy of an operator. Whether HCCL reduces the data type on this
+    product. Of a launch with the options of Megatron also what it asserts of virtual stages, of the length of
+    a sequence, and of iterations and samples. As warnings: tensor parallel groups that span hosts,
+    stand-alone mode on several devices, and a learning rate that does not follow the global batch. Values
+    that could be compared with nothing are listed as not judged, and dimensions whose groups the smoke run
+    could not form as not rehearsed.
 
     Also without a plan: whether the NPUs of all hosts are of one product, because HCCL joins no two (a
     warning as long as nothing tells that one job starts on these hosts); and whether HCCL connects this
@@ -97,6 +104,8 @@ def plan_invalid(
     values. The quoted messages are those that the framework would print.
     """
     hccl = plan.backend.value is Backend.HCCL
+    for launch in launches or ():
+        yield from _asserted(launch)
     if plan.layout is None:
         job = ParallelJob(plan, Layout(), "", devices)
         if not (hccl and (COUNTED & job.products or len(job.products) > 1)):
@@ -385,6 +394,59 @@ def _layers(job: ParallelJob) -> Iterator[Problem]:
     layers, pp = job.layout.layers, job.layout.pp or 1
     if layers and layers % pp:
         yield job.wrong("pp does not divide the layers", f"a pp that divides {layers}", f"pp {pp}")
+
+
+def _asserted(launch: Launch) -> Iterator[Problem]:
+    """The problems of sizes that only the options of Megatron state, and that it refuses when it starts."""
+    sizes = launch.sizes
+    layers, pp, cp = sizes.get("layers", 0), sizes.get("pp"), sizes.get("cp", 1)
+    stage = layers // pp if pp and layers % pp == 0 else 0
+    chunk, chunks = sizes.get("chunk", 0), sizes.get("chunks", 0)
+    sequence, positions = sizes.get("sequence", 0), sizes.get("positions", 0)
+    per_chunk, of_stage = "--num-layers-per-virtual-pipeline-stage", "--num-virtual-stages-per-pipeline-rank"
+    number = chunks or (stage // chunk if chunk else 0)
+    rows = (
+        (
+            chunk and stage % chunk,
+            "the layers of a virtual stage do not divide those of a stage",
+            f"a number that divides {stage}: {layers} layers / pp {pp}",
+            f"{per_chunk} {chunk}",
+        ),
+        (
+            chunks and stage % chunks,
+            "the virtual stages do not divide the layers of a stage",
+            f"a number that divides {stage}: {layers} layers / pp {pp}",
+            f"{of_stage} {chunks}",
+        ),
+        (
+            pp == 1 and number > 1,
+            "virtual stages need a pipeline of several stages",
+            "a pp of 3 or more, or no virtual stages",
+            f"pp 1, {f'{of_stage} {chunks}' if chunks else f'{per_chunk} {chunk}'}",
+        ),
+        (
+            cp > 1 and sequence % (2 * cp),
+            "cp does not divide the sequence into two parts for each rank",
+            f"a multiple of {2 * cp}, twice the cp",
+            f"--seq-length {sequence}",
+        ),
+        (
+            0 < positions < sequence,
+            "a sequence is longer than the positions that the model has",
+            f"--max-position-embeddings of {sequence} or more",
+            f"--max-position-embeddings {positions}, --seq-length {sequence}",
+        ),
+        (
+            sizes.get("iterations") and sizes.get("samples"),
+            "the training is given both in iterations and in samples",
+            "--train-iters or --train-samples",
+            f"--train-iters {sizes.get('iterations')}, --train-samples {sizes.get('samples')}",
+        ),
+    )
+    for wrong, summary, expected, actual in rows:
+        if wrong:
+            told = Evidence(launch.name, ", ".join(f"{key}={size}" for key, size in sizes.items()))
+            yield Problem(summary, expected, actual, evidence=(told,))
 
 
 def _batch(job: ParallelJob) -> Iterator[Problem]:

@@ -290,12 +290,13 @@ def _outliers(thing: str, values: Mapping[str, str], what: str) -> Iterator[Prob
 @check(
     "env-drift",
     ENVIRONMENT,
+    PLAN,
     damage=Damage.RISK,
     scope=Scope.CLUSTER,
     severity=Severity.WARN,
     several_hosts=True,
 )
-def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
+def env_drift(environments: Mapping[str, Environment], plan: JobPlan) -> Iterator[Problem]:
     """Variables that matter to the job, or the number of its user, differ between hosts.
 
     Why it matters: a HCCL_ or NCCL_ variable that a start file sets on one host only gives its ranks another
@@ -303,12 +304,11 @@ def env_drift(environments: Mapping[str, Environment]) -> Iterator[Problem]:
     number differs cannot write what the others wrote in a file system that they share.
 
     What to do: set it everywhere or nowhere; better in the job script than in a host's start files. Variables
-    that are meant to be per host (ranks, addresses, visible devices) are not compared.
+    that are meant to be per host (ranks, addresses, visible devices), and those that the launch sets for all
+    ranks, are not compared.
     """
-    names = sorted(
-        {name for found in environments.values() for name in found.variables if not of_one_host(name)}
-    )
-    for name in names:
+    names = {name for found in environments.values() for name in found.variables if not of_one_host(name)}
+    for name in sorted(names - plan.env.keys()):
         values = {host: found.variables.get(name, "(not set)") for host, found in environments.items()}
         yield from _outliers(name, values, "value")
     users = {host: found.user for host, found in environments.items() if found.user}

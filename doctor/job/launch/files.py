@@ -27,6 +27,7 @@ from doctor.job.launch.shell import ShellScript, read_script
 from doctor.job.launch.shell_flow import ShellCommand
 from doctor.job.launch.shell_tokens import ShellError
 from doctor.job.launch.sizes import sizes_in
+from doctor.job.launch.slips import Slip
 from doctor.job.launch.table_reference import is_by_device, told_tables
 from doctor.job.launch.unknowns import other_jobs
 from doctor.job.launch.variables import kept
@@ -35,7 +36,7 @@ from doctor.text.textfile import read_text, refuse, shown
 
 LIMIT = 256_000
 """The most bytes of one file: more than any environment or launch script needs."""
-MOST_NEEDS = 16
+MOST_NEEDS = 32
 NOTHING = "contains no variable of a job and no command that starts one"
 NOT_KNOWN = "contains no variable of a job, and what `{}` starts is not known"
 NOT_OF_A_LAUNCH = "is neither the configuration of a launcher nor a Kubernetes manifest"
@@ -172,6 +173,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     said = said if "kubectl" not in script.text else []
     if lines:
         said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
+        said += [Slip(kind, "", 0, path) for path, kind in script.needs.items() if kind]
     slips = tuple(
         replace(each, file=each.file or name, words=redact(each.words), like=redact(each.like))
         for each in said

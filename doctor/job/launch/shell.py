@@ -5,8 +5,8 @@ machine, on arguments or on a branch that may not be taken is unknown, and is le
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from doctor.job.launch import expand
@@ -39,7 +39,23 @@ _READ = re.compile(
     rf"--?(?:(?:(?:{DEEPSPEED.name}|ds|model)[_-])?config(?:[_-]file)?|cfg|{DEEPSPEED.name}|tokenizer[_-]model"
     r"|(?:vocab|merges?|train|valid(?:ation)?|test)[_-]file|model[_-]name[_-]or[_-]path)"
 )
-"""Options whose value every rank reads. That of others may be what a rank writes or fetches itself."""
+_MODEL = re.compile(
+    r"--?(?:load|(?:base[_-])?model|tokenizer(?:[_-](?:name[_-]or[_-])?path)?"
+    r"|pretrained[_-]checkpoint|resume[_-]from[_-]checkpoint)"
+)
+_DATA = re.compile(
+    r"--?(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|eval|test)[_-])?data(?:set)?s?"
+    r"(?:[_-](?:path|dir|root|files?|folder|prefix|name[_-]or[_-]path))?"
+)
+"""Options whose values every rank reads. That of others may be what a rank writes or fetches itself."""
+_OF_MEGATRON = re.compile(r"--(?:split|tokenizer[_-]type|micro[_-]batch[_-]size)")
+_FILE = re.compile(r".*\.(?:jsonl?|txt|csv|parquet|arrow|npy|npz|bin|idx|h5|tfrecord|tar)")
+_PREPARED = {
+    "env": re.compile(r"\bcreate\b"),
+    **dict.fromkeys(("file", "data"), re.compile(r"(?i)download|preprocess|prepare")),
+}
+"""Words of a script that may make what it needs."""
+_ENVIRONMENT = re.compile(r"(/.+)/(?:etc/profile\.d/(?:conda|mamba)\.sh|bin/activate)")
 _MAKES = (
     r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync|install|dd|venv|create|build)\b)"
 )
@@ -62,7 +78,7 @@ class ShellScript:
     `strange`: the lines and words of programs that are not known and seem to start ranks. `last`: the last
     program that is not known, and its first words. `text` includes that of other files that it reads.
     `slips` are the variables that it means to give to its ranks, and does not. `needs` are the paths outside
-    of containers that it names and does not create.
+    of containers that it names and does not create, with "data", "file" or "env" for what some are.
     """
 
     lines: tuple[ShellCommand, ...]
@@ -74,14 +90,29 @@ class ShellScript:
     last: str = ""
     text: str = ""
     slips: tuple[Slip, ...] = ()
-    needs: tuple[str, ...] = ()
+    needs: Mapping[str, str] = field(default_factory=dict)
 
 
-def _may_be_made(path: str, text: str) -> bool:
+def _may_be_made(path: str, text: str, kind: str) -> bool:
     """Whether a line of the script may create this path or a folder above it, or go on without it."""
+    if kind and _PREPARED[kind].search(text):
+        return True
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:])))
     return re.search(rf"{_MAKES}[^\n]*(?:{shown})|(?:{shown})[^\n]*(?:\|\||2>/dev/null)", text) is not None
+
+
+def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """The paths of data that options name. Megatron's are the beginnings of the names of two files."""
+    indexed = any(
+        re.fullmatch(r"--(?:split|tokenizer[_-]type|micro[_-]batch[_-]size)", word) for word in words
+    )
+    option = ""
+    for word in words:
+        option = word if word.startswith("--") else option
+        if word != option and _DATA.fullmatch(option):
+            ends = (".bin", ".idx") if indexed and not _FILE.fullmatch(word) else ("",)
+            yield from ((word + end, "file" if _FILE.fullmatch(word) else "data") for end in ends)
 
 
 def read_script(text: str, folder: str = "$PWD", read: Read = lambda _: None) -> ShellScript:
@@ -103,7 +134,7 @@ def read_script(text: str, folder: str = "$PWD", read: Read = lambda _: None) ->
         shell.last,
         found.whole,
         (*map(found.shown, shell.noticed), *(() if unread else shell.slips_of(found))),
-        needs=tuple(path for path in shell.needs if not _may_be_made(path, found.whole)),
+        needs={path: kind for path, kind in shell.needs.items() if not _may_be_made(path, found.whole, kind)},
     )
 
 
@@ -118,7 +149,8 @@ class _Shell(ShellWithScripts):
         self.last = ""
         self.copied: set[str] = set()
         self.made: set[str] = set()
-        self.needs: dict[str, None] = {}
+        self.needs: dict[str, str] = {}
+        self.conda, self.environment = "", ""
         self.elsewhere = False
         self.lost: set[str] = set()
 
@@ -238,6 +270,9 @@ class _Shell(ShellWithScripts):
         elif line[0] in (".", "source") and len(line) > 1:
             self._need([line[1]])
             self.source(line[1], words[0].line)
+            self._activate(line[1:])
+        elif line[0] in ("conda", "mamba", "micromamba") and line[1:2] == ("activate",):
+            self._activate(line[1:])
         elif line[0] == "eval":
             if any(word.startswith(("$(", "`")) for word in line[1:]):
                 self.doubt_figures()
@@ -284,10 +319,20 @@ class _Shell(ShellWithScripts):
         if own and not alone and re.fullmatch(ITSELF, master):
             self.notice("own", "MASTER_ADDR", number)
 
-    def _need(self, words: Iterable[str]) -> None:
+    def _activate(self, line: tuple[str, ...]) -> None:
+        """Keep the root of conda, and the environment that is activated; one of a name may be elsewhere."""
+        if found := _ENVIRONMENT.fullmatch(line[0]):
+            self.conda, self.environment = found[1], found[1] if line[0].endswith("activate") else ""
+        name = line[1] if len(line) == 2 else ""
+        by_name = "" if "/" in name or not self.conda or name == "base" else f"{self.conda}/envs/{name}"
+        if name and line[0].endswith("activate"):
+            self.environment = name if name.startswith("/") else by_name
+            self._need([self.environment], "env" if by_name else "")
+
+    def _need(self, words: Iterable[str], kind: str = "") -> None:
         """Keep the absolute paths among these words, if they are certainly used on this host."""
         if not self.elsewhere and self.decided(""):
-            self.needs |= dict.fromkeys(word for word in words if _PATH.fullmatch(word))
+            self.needs |= {word: kind for word in words if _PATH.fullmatch(word) and word not in self.needs}
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, expand.Value]) -> None:
         """Keep the command if it may start ranks."""
@@ -319,8 +364,14 @@ class _Shell(ShellWithScripts):
         goes_out = command.launcher is not None and command.launcher.hosts_besides
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else ""]
         self.passed += LONG if self.backgrounds and self.lines and not self.lines[-1].background else 0
-        pairs = pairwise(word for each in line for word in each.split("=", 1))
-        self._need([*here, *programs[:1], *(value for name, value in pairs if _READ.fullmatch(name))])
+        split = [word for each in line for word in each.split("=", 1)]
+        saved = {value for name, value in pairwise(split) if name == "--save"}
+        self._need(
+            [*here, *programs[:1], *(value for name, value in pairwise(split) if _READ.fullmatch(name))]
+        )
+        models = [(value, "data") for name, value in pairwise(split) if _MODEL.fullmatch(name)]
+        for path, kind in (*models, *_data_in(split)):
+            self._need({path} - saved, kind)
         self.lines.append(
             ShellCommand(
                 self.outside or number,

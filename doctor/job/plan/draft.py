@@ -18,7 +18,7 @@ from doctor.job.launch.rank_starts import ranks_of_a_host, understood, world_sai
 from doctor.job.launch.ranks import MOST_RANKS as MOST_RANKS_OF_A_JOB
 from doctor.job.launch.table_reference import TableReference, told_tables
 from doctor.job.launch.unknowns import port_mentioned
-from doctor.job.parallel import IF_REPLICAS, OF_A_WORLD, OF_LAUNCH, Layout, layout_of
+from doctor.job.parallel import IF_REPLICAS, KEYS, OF_A_WORLD, OF_LAUNCH, Layout, layout_of
 from doctor.job.plan import job
 from doctor.job.ranktable import RankTable, Server, read_table
 from doctor.job.wishes import SLURM, JobWishes
@@ -78,7 +78,8 @@ def _layout(wishes: JobWishes) -> SourcedValue[Layout] | None:
     """The parallel plan that was given, or the one that the launch states."""
     if wishes.layout or not wishes.launch or not wishes.launch.sizes:
         return wishes.layout
-    sizes, world = dict(wishes.launch.sizes), world_said(wishes.launch)
+    sizes = {key: size for key, size in wishes.launch.sizes.items() if key in KEYS}
+    world = world_said(wishes.launch)
     if world and world.value:
         source = OF_LAUNCH if {"tp", "pp", "cp"} & sizes.keys() else IF_REPLICAS
         return SourcedValue(layout_of({**sizes, "world": world.value}), source)

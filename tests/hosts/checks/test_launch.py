@@ -91,6 +91,61 @@ def test_a_host_without_the_image(examine: Examiner) -> None:
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
+@cases
+def test_a_host_without_what_the_launch_names(
+    line: str, files: list[str], lost: str, examine: Examiner
+) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text(line.replace("START", STARTED.format("--master_addr=node1").strip()) + "\n")
+    argv = (*ALONE, "--launch", str(path))
+    for name in ("node1", "node2"):
+        for file in files:
+            examine.lab[name].write(file, "x")
+    outcome = examine(*argv, hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+    examine.lab["node2"].do('rm -r "$1"', lost)
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "launch-files-missing", ["node2"])
+    assert (found["hosts"], found["actual"], outcome.code) == (["node2"], "missing on node2", 1)
+
+
+@cases
+def test_what_the_launch_makes_or_finds_elsewhere(line: str, files: list[str], examine: Examiner) -> None:
+    """Only one host has it, and no host is accused."""
+    path = examine.folder / "run.sh"
+    path.write_text(line.replace("START", STARTED.format("--master_addr=node1").strip()) + "\n")
+    for file in files:
+        examine.lab["node1"].write(file, "x")
+    outcome = examine(*ALONE, "--launch", str(path), hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+def test_a_host_that_takes_the_name_of_the_master_for_another_machine(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text(STARTED.format("--master_addr=head").replace("--nnodes=2", "--nnodes=3"))
+    argv = (*ALONE, "--launch", str(path))
+    for name in ("node1", "node2", "node3"):
+        examine.lab[name].names({"head": "198.18.0.99" if name == "node2" else "198.18.0.11"})
+    outcome = examine(*argv, hosts="node[1-3]")
+    (found,) = assert_only(outcome, "master-not-here", ["node2"])
+    assert (found["hosts"], outcome.code) == (["node2"], 1)
+    assert "198.18.0.99 on node2" in found["actual"]
+    examine.lab["node2"].names({"head": "198.18.0.11"})
+    outcome = examine(*argv, hosts="node[1-3]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+def test_a_variable_of_one_login_that_the_launch_sets_for_all(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text(STARTED.format("--master_addr=node1"))
+    examine.lab["node2"].write("/root/.bashrc", "export OMP_NUM_THREADS=2\n")
+    outcome = examine(*ALONE, "--launch", str(path), hosts="node[1-2]")
+    assert [found["check"] for found in outcome.trouble] == ["env-drift"]
+    path.write_text(f"export OMP_NUM_THREADS=4\n{path.read_text()}")
+    outcome = examine(*ALONE, "--launch", str(path), hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
 @pytest.mark.parametrize("how", [("node1",), ("--local", "--only", "master-not-here")])
 def test_no_host_knows_the_master(how: tuple[str, ...], examine: Examiner) -> None:
     """What else is wrong on this machine depends on the tests that run beside this one."""

@@ -122,6 +122,11 @@ def plan(
     return replace(drawn, hosts=hosts, backend=SourcedValue(backend, "test"), layout=layout), found
 
 
+def sizes(**stated: int) -> tuple[Any, ...]:
+    """The facts of plan-invalid, for a launch that states these sizes."""
+    return *plan("dp=64", 32, 32), None, (Launch("run.sh", (), complete=False, sizes=stated),)
+
+
 def twice(first: int) -> str:
     return " ".join(f"{n} {n}" for n in range(first, first + 4))
 
@@ -301,6 +306,22 @@ ROWS: dict[str, Row] = {
     "plan-invalid: layers": lambda pp=8, layers=30: (
         plan(f"pp={pp},layers={layers}", 32, 32),
         f"{layers} {pp} {pp} {layers}",
+    ),
+    "plan-invalid: virtual stages": lambda layers=160, pp=4, chunk=12: (
+        sizes(layers=layers, pp=pp, chunk=chunk),
+        f"{layers // pp} {layers} {pp} {chunk} …",
+    ),
+    "plan-invalid: number of virtual stages": lambda layers=160, pp=4, chunks=12: (
+        sizes(layers=layers, pp=pp, chunks=chunks),
+        f"{layers // pp} {layers} {pp} {chunks} …",
+    ),
+    "plan-invalid: sequence": lambda cp=12, sequence=1000: (
+        sizes(cp=cp, sequence=sequence),
+        f"{2 * cp} {sequence} …",
+    ),
+    "plan-invalid: positions": lambda positions=100, sequence=1000: (
+        sizes(positions=positions, sequence=sequence),
+        f"{sequence} {positions} {sequence} …",
     ),
     "plan-invalid: batch": lambda samples=30, micro=3, tp=4: (
         plan(f"global_batch={samples},micro_batch={micro},tp={tp}", 32, 32),

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from doctor.facts.network import ROUTES
+from doctor.facts.network import ROUTES, ResolvedNames
 from doctor.facts.tables import JobTable
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.processes import JobProcess
@@ -666,6 +666,34 @@ def test_an_address_of_nobody_is_a_fault_if_no_router_leads_to_it(
     pods = {**facts, "view": {"node1": View.CONTAINER}}
     (problem,), _ = judged(MASTER, [read(tmp_path, text)], facts=pods)
     assert problem.severity is Severity.WARN, "a service may forward to the pod of rank 0"
+
+
+@cases
+def test_a_host_that_takes_the_name_of_the_master_for_another_machine(
+    seen: dict[str, str], table: str, hosts: list[str], tmp_path: Path
+) -> None:
+    """`seen`: the address of the name on each host."""
+    facts = {
+        **the_facts(3),
+        "names": {host: ResolvedNames({"head": (address,)}, host) for host, address in seen.items()},
+        "routes": dict.fromkeys(seen, held(ROUTES, {"/proc/net/route": ROUTED if table else ONE_NET})),
+    }
+    launch = read(tmp_path, "torchrun --nnodes=3 --nproc_per_node=8 --rdzv_endpoint=head:29400 t.py\n")
+    found, _ = judged(MASTER, [launch], a_plan(hosts=3), facts)
+    assert [*map("".join, (each.hosts or ["several"] for each in found if each.severity is None))] == hosts
+    pods = {**facts, "view": {"node1": View.CONTAINER}}
+    found, _ = judged(MASTER, [launch], a_plan(hosts=3), pods)
+    assert [each for each in found if each.severity is None] == []
+
+
+@cases
+def test_an_address_to_which_no_other_host_connects(address: str, sure: bool, tmp_path: Path) -> None:
+    text = f"torchrun --nnodes=2 --node_rank=$1 --nproc_per_node=8 --master_addr={address} t.py\n"
+    facts = the_facts()
+    for host, number in (("node1", 1), ("node2", 2)):
+        facts["addresses"][host]["eth0"] += (f"fe80::{number}", f"fd00::{number}", f"169.254.3.{number}")
+    found, _ = judged(MASTER, [read(tmp_path, text)], facts=facts)
+    assert ["no other host can connect" in each.summary for each in found] == [True] * sure
 
 
 @cases

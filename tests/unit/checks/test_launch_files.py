@@ -32,7 +32,7 @@ def test_whom_what_is_done_with_a_path_accuses(
     text: str, path: str, states: list[str], told: str, tmp_path: Path
 ) -> None:
     looked = {f"node{n}": {path: state} for n, state in enumerate(states, 1)}
-    launch = read(tmp_path, f"{text}\n")
+    launch = read(tmp_path, f"{text}\n".replace("TORCHRUN", TORCHRUN))
     found, _ = judged("launch-files-missing", [launch], a_plan(hosts=2), {"missing-files": looked})
     said = (f"{', '.join(each.hosts)}: {each.actual}: {' '.join(each.commands)}" for each in found)
     kinds = ("warn" if each.severity else "fail" for each in found)

@@ -1,6 +1,7 @@
 """`doctor facts`: shows the facts of the hosts side by side; judges only whether the hosts answered."""
 
 import sys
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -10,14 +11,21 @@ from doctor.errors import UsageError
 from doctor.exam.examination import run_and_judge
 from doctor.exam.request import Request
 from doctor.judge.fact_values import ASKED
+from doctor.judge.verdict import Report
 from doctor.recording import save
-from doctor.report.out.facts import facts_csv, facts_html, facts_json, facts_markdown
-from doctor.report.out.formats import STDOUT
+from doctor.report.out.facts import facts_csv, facts_json
+from doctor.report.out.formats import STDOUT, html_of, markdown_of
 from doctor.report.out.outputs import Attempts, refuse_unwritable, tell_who_reads
+from doctor.report.page.card import Medium
+from doctor.report.page.facts import facts_page
 from doctor.report.terminal.facts import print_facts
 from doctor.text.console import draw
 
-WRITERS = {"--json": facts_json, "--html": facts_html, "--markdown": facts_markdown}
+WRITERS: Mapping[str, Callable[[Report], bytes]] = {
+    "--json": facts_json,
+    "--html": lambda report: html_of(facts_page(report, Medium.HTML)),
+    "--markdown": lambda report: markdown_of(facts_page(report, Medium.MARKDOWN)),
+}
 
 
 def tell_facts(request: Request, csv: Path | None) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,7 +18,7 @@ from doctor.targets.inputkind import refuse_other
 from doctor.targets.inventory import Targets
 from doctor.text.nodeset import check_jump, check_user, fold, unfold
 from doctor.text.textfile import read_text, shown
-from doctor.text.trace import begin_trace
+from doctor.text.trace import began
 from doctor.transport.ssh.settings import SshSettings
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def choose_transport(
 ) -> Transport:
     """The transport to these hosts. `environ` names the Slurm job whose nodes are reached by srun."""
     if way.trace:
-        begin_trace()
+        began[:] = [time.monotonic()]
     if way.transport == "local" and not targets.local:
         raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
     if targets.local and way.transport not in ("ssh", "openssh", "srun"):

@@ -20,7 +20,7 @@ from doctor.text.printable import clean_line
 from doctor.text.ranks import ranks_text
 from doctor.text.speech import t
 from doctor.text.terminal import can_redraw, coloured, room, taken, tell
-from doctor.text.trace import trace, tracing
+from doctor.text.trace import began, trace
 
 REDRAW = 0.2
 LOG = 10.0
@@ -96,7 +96,7 @@ class ProgressLine:
 
 def progress_line(outputs: Outputs) -> ProgressLine:
     colour = coloured(sys.stderr, outputs.colours)
-    return ProgressLine(not outputs.quiet and not tracing(), verbose=outputs.verbose, colour=colour)
+    return ProgressLine(not outputs.quiet and not began, verbose=outputs.verbose, colour=colour)
 
 
 def words(stage: Stage, still: float, ran: float) -> str:

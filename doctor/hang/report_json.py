@@ -40,12 +40,8 @@ def unseen(judgement: Judgement, evidence: LiveEvidence) -> dict[str, str]:
 
 
 def envelope_run(command: str, evidence: LiveEvidence) -> EnvelopeRun:
-    return EnvelopeRun(
-        command=command,
-        started=evidence.started,
-        seconds=evidence.seconds,
-        transport=evidence.transport or ("local" if evidence.local else None),
-    )
+    transport = evidence.transport or ("local" if evidence.local else None)
+    return entry_of(EnvelopeRun, evidence, command=command, transport=transport)
 
 
 def hang_report(
@@ -78,9 +74,10 @@ def hang_report(
 
 def hang_part(judgement: Judgement) -> envelope.HangPart:
     advice, stands = advice_of(judgement), judgement.stands
-    return envelope.HangPart(
+    return entry_of(
+        envelope.HangPart,
+        judgement,
         state=judgement.verdict,
-        confidence=judgement.confidence,
         standing_still_seconds=stands.still,
         standing_still_at_least=stands.at_least,
         limit_seconds=judgement.limit,
@@ -94,7 +91,6 @@ def hang_part(judgement: Judgement) -> envelope.HangPart:
         unreached=unreached_entries(judgement),
         rights=rights_entry(judgement),
         libraries=tuple(map(_library, judgement.heard)),
-        notes=judgement.notes,
         do=advice.do,
         commands=advice.commands,
         next_time=advice.next_time,
@@ -116,16 +112,15 @@ def _finding(id: str, judgement: Judgement, each: HangCulprit, status: Status) -
     seen = [EvidenceEntry(f"{f.file}:{f.line}", _frame(f), each.host) for f in each.frames]
     seen += [EvidenceEntry("the ranks that wait", group_words(group)) for group in stands.groups]
     sure = judgement.confidence.value if status is Status.FAIL else ""
-    return envelope.HangFindingEntry(
+    return entry_of(
+        envelope.HangFindingEntry,
+        each,
         id=id,
         status=status,
         hosts=(each.host,),
         nodeset=each.host,
         subject=who((each,)),
-        where=(PlaceEntry(host=each.host, rank=each.rank, pid=each.pid),),
-        rank=each.rank,
-        host=each.host,
-        pid=each.pid,
+        where=(entry_of(PlaceEntry, each),),
         cause=each.cause.value,
         confidence=SURE.get(sure, Confidence.SUSPECT),
         headline=f"{who((each,))}: {each.sentence}",
@@ -182,8 +177,9 @@ def rights_entry(judgement: Judgement) -> envelope.RightsEntry | None:
 
 def _rank(each: RankStanding) -> envelope.HangRankEntry:
     look = each.member.b or each.member.a
-    return envelope.HangRankEntry(
-        rank=each.rank,
+    return entry_of(
+        envelope.HangRankEntry,
+        each,
         host=each.member.host,
         pid=each.member.pid,
         state=look.state if look else None,
@@ -191,7 +187,6 @@ def _rank(each: RankStanding) -> envelope.HangRankEntry:
         known_by=each.by or None,
         operation=each.operation or None,
         place=each.place or None,
-        step=each.step,
         since_seconds=each.since,
         does=each.doing.words if each.doing else None,
     )

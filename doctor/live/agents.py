@@ -128,17 +128,13 @@ class LookHost(RemoteAgent):
             msgspec.structs.replace(
                 self._with_numbers(member, told.get(pid)),
                 host=self.host,
-                job=self._own_name(member.job),
+                job=f"{member.job} on {self.host}"[:256] if member.job.startswith(NAMELESS) else member.job,
                 a=self.looks.get((pid, "a")),
                 between=tuple(self.between.get(pid, ())),
                 b=self.looks.get((pid, "b")),
             )
             for pid, member in self.members.items()
         ]
-
-    def _own_name(self, job: str) -> str:
-        """The name of a job. One without a name of its own is named after a process, so the host is added."""
-        return f"{job} on {self.host}"[:256] if job.startswith(NAMELESS) else job
 
     def _explained(self, unread: str) -> str:
         """The message, with the reason why py-spy was not sent: the host does not know it."""

@@ -1,6 +1,6 @@
 """Evidence in a file: --save writes it and --replay judges it again. It was redacted when it was taken."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeVar
 
 import msgspec
@@ -13,10 +13,6 @@ from doctor.text.nodeset import is_host
 from doctor.transport.way import read_back
 
 E = TypeVar("E", bound=LiveEvidence)
-
-
-def _read(head: Mapping[str, msgspec.Raw]) -> LiveEvidence:
-    return msgspec.json.decode(msgspec.json.encode(head), type=LiveEvidence)
 
 
 def with_our_commands(evidence: E) -> E:
@@ -42,7 +38,7 @@ FILE = SavedRun(
     "recording of doctor hang",
     InputKind.HANG,
     "Such files are written by doctor hang --save.",
-    _read,
+    lambda head: msgspec.json.decode(msgspec.json.encode(head), type=LiveEvidence),
     nonsense,
     with_our_commands,
     key="asked",

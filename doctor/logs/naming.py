@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
-from doctor.logs.model import Curve, LogFile, LogLine, Logs, Party, Sighting
+from doctor.logs.model import LogFile, LogLine, Logs, Party
 
 LONG = 24
 """A shared folder with more characters than this is shown once, not with every file."""
@@ -46,8 +46,14 @@ def renamed(logs: Logs, name: Name, host: Callable[[str], str | None] = lambda _
     """`host` maps an old name to the host of the file, which is entered in lines that name no host."""
     return Logs(
         tuple(_file(file, name, host(file.name)) for file in logs.files),
-        tuple(_sighting(each, name, host(each.first.file)) for each in logs.sightings),
-        tuple(_curve(each, name, host(each.file)) for each in logs.curves),
+        tuple(
+            replace(each, first=_line(each.first, name, home), last=_line(each.last, name, home))
+            for each in logs.sightings
+            for home in [host(each.first.file)]
+        ),
+        tuple(
+            replace(each, file=name(each.file), who=_on(each.who, host(each.file))) for each in logs.curves
+        ),
         tuple(map(name, logs.left_out)),
         logs.missed,
         tuple(renamed(each, name, host) for each in logs.earlier),
@@ -67,14 +73,6 @@ def _file(file: LogFile, name: Name, host: str | None) -> LogFile:
         progress=tuple(_line(line, name, host) for line in file.progress),
         odd=tuple(_line(line, name, host) for line in file.odd),
     )
-
-
-def _sighting(each: Sighting, name: Name, host: str | None) -> Sighting:
-    return replace(each, first=_line(each.first, name, host), last=_line(each.last, name, host))
-
-
-def _curve(each: Curve, name: Name, host: str | None) -> Curve:
-    return replace(each, file=name(each.file), who=_on(each.who, host))
 
 
 def _line(line: LogLine, name: Name, host: str | None) -> LogLine:

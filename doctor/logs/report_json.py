@@ -22,12 +22,7 @@ def logs_report(explained: Explanation, checked: Report | None = None) -> envelo
     said = last_words(explained)  # no log proves health
     outcome = outcome_of(explained.exit_code, said, seen, explained.silent, findings, proves=False)
     return envelope.LogsReport(
-        run=EnvelopeRun(
-            command=explained.command,
-            started=explained.started,
-            seconds=explained.seconds,
-            transport=explained.transport or None,
-        ),
+        run=entry_of(EnvelopeRun, explained, transport=explained.transport or None),
         logs=_part(explained),
         check=check_report(checked) if checked else UNSET,
         **outcome,
@@ -66,17 +61,15 @@ def _finding(explained: Explanation, place: int) -> envelope.LogFindingEntry:
     )
     at, proof = only(where), explained.proof_of(place)
     decided = Status.FAIL if charge.because is None else Status.WARN
-    return envelope.LogFindingEntry(
+    return entry_of(
+        envelope.LogFindingEntry,
+        at,
         id=f"f{place + 1}",
         status=decided if explained.exit_code == EXIT_FAULT else Status.UNKNOWN,
         hosts=hosts,
         nodeset=fold(hosts),
         subject=whom(charge.who) or None,
         where=where,
-        rank=at.rank,
-        host=at.host,
-        pid=at.pid,
-        device=at.device,
         cause=charge.symptom or charge.brief or None,
         confidence=charge.confidence,
         headline=headline(charge),

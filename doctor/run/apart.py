@@ -37,7 +37,7 @@ class Apart(Generic[T]):
     """A fork that does the work. It writes to stderr only, and ends if this process does."""
 
     def __init__(self, work: Callable[[], T]) -> None:
-        self._said = bytearray()
+        self.said = bytearray()
         self.answer, answers = os.pipe()
         """A pipe that is readable when there is news."""
         ends, self._line = os.pipe()
@@ -61,12 +61,7 @@ class Apart(Generic[T]):
             more = os.read(self.answer, 1 << 16)
             if not more:
                 return True
-            self._said += more
-
-    @property
-    def has_result(self) -> bool:
-        """Whether the work came to its end; to be asked when it is done."""
-        return bool(self._said)
+            self.said += more
 
     def end(self) -> None:
         """End it, whatever it does."""
@@ -78,7 +73,7 @@ class Apart(Generic[T]):
         """What the work returned, when it is done. Raises what the work raised, if it is an error of ours."""
         self._close()
         try:
-            good, value = pickle.loads(bytes(self._said))
+            good, value = pickle.loads(bytes(self.said))
         except (pickle.UnpicklingError, EOFError):
             raise DoctorError("A part of doctor ended early.", "Its last lines are above.") from None
         if not good:
@@ -136,7 +131,7 @@ def apart(work: Callable[[], T]) -> T:
     try:
         while not child.poll(TICK) and time.monotonic() < until:
             pass
-        if passed and not child.has_result:
+        if passed and not child.said:  # it did not come to its end
             child.end()
             raise StoppedPart(passed[0])
         return child.result()

@@ -74,11 +74,6 @@ class JobAttempt:
         sent = [*(each.number for each in self.signals), *(each for each in (own, passed_up) if each in ENDS)]
         return sent[0] if sent and self.status else 0
 
-    @property
-    def before_signal(self) -> Output:
-        """What it had printed when somebody told it to end; all, if nobody told doctor."""
-        return self.output.when(self.signals[0].printed) if self.signals else self.output
-
     def tell_losses(self, found: LossLook, news: Newsroom) -> None:
         new = [each for each in found.says if each not in self.losses]
         if new and found.why:

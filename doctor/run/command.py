@@ -101,7 +101,7 @@ class Command:
 
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
-            after = self._come_late if number in ENDS else handler
+            after = (lambda late, _: self.late.append(late)) if number in ENDS else handler
             signal.signal(number, after)  # type: ignore[arg-type]
         os.close(self._orders)
         os.close(self._reports)
@@ -180,9 +180,6 @@ class Command:
         elif number == signal.SIGCONT:
             self.stopped += 1
             self._say(b"front %d\n" % _in_front())
-
-    def _come_late(self, number: int, _frame: object) -> None:
-        self.late.append(number)
 
     def _stop(self) -> None:
         """Stop as the command did, so that the shell has its terminal."""

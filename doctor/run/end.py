@@ -147,7 +147,8 @@ class AttemptEnd:
             if lost_a_rank(self.attempt.output):
                 self.earlier = self._printed(self.attempt.output, HIDDEN)
         elif self.attempt.by_signal and not self._scheduled:
-            self.earlier = self._printed(self.attempt.before_signal, BEFORE)
+            output, sent = self.attempt.output, self.attempt.signals
+            self.earlier = self._printed(output.when(sent[0].printed) if sent else output, BEFORE)
         self._look_back(self.earlier.text if self.earlier else "")
 
     def _look_back(self, said: str) -> None:

@@ -23,26 +23,22 @@ class Newsroom:
         """`raw`: a terminal shows what is written as it is, without beginning lines by itself. `output` must
         not have it.
         """
-        self._folder, self._notify, self._output, self._raw = folder, notify, output, raw
+        self._folder, self._notify, self._output, self.raw = folder, notify, output, raw
         self._running: list[Apart[None]] = []
         self._told_at = 0
         """How much the command had printed when something was told."""
-
-    def cooked(self) -> None:
-        """The command has ended: the terminal is as it was."""
-        self._raw = False
 
     def begin_line(self) -> None:
         """Leave the line of a terminal in which the command stopped, or a key was shown as ^C."""
         output, screen = self._output, sys.stderr is not None and sys.stderr.isatty()
         if output and screen and output.total != self._told_at and output.in_line:
-            tell("\r\n" if self._raw else "\n", drawn=True)
+            tell("\r\n" if self.raw else "\n", drawn=True)
         self._told_at = output.total if output else 0
 
     def tell(self, text: str) -> None:
         self.begin_line()
         with self._output.without_ours() if self._output else contextlib.nullcontext():
-            tell(text.replace("\n", "\r\n") if self._raw else text, drawn=True)
+            tell(text.replace("\n", "\r\n") if self.raw else text, drawn=True)
 
     def publish(self, name: str, headline: str, text: str, files: Mapping[str, bytes]) -> None:
         kept = self._folder.write({f"{name}{suffix}": data for suffix, data in files.items()})

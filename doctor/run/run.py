@@ -90,7 +90,7 @@ class CommandRun:
             output, raw = self._command.output, self._command.has_terminal
             news = Newsroom(folder, self._wishes.notify, output, raw=raw)
             attempt = Watched(self._command, self._of_job(), self._wishes, news).run(watches=watches)
-        news.cooked()
+        news.raw = False
         end = AttemptEnd(self._of_job(), self._before, attempt, folder, news)
         if attempt.why_not:
             end.code = NOT_FOUND if attempt.why_not == errno.ENOENT else NOT_STARTED

@@ -59,7 +59,7 @@ def reason_of(request: Request, output: Output, past: PastCommand | None = None)
         names = _written(output, folder)
         paths, origin = [str(folder / OWN)], LogOrigin()
         if past is not None:
-            shared = _parts(past, folder)
+            shared = {str(copy): name for copy, name in _parts_here(past.parts, past.began, folder / "parts")}
             names |= shared
             paths += shared
             try:
@@ -143,18 +143,13 @@ def _written(output: Output, folder: Path) -> dict[str, str]:
     return names
 
 
-def _parts(past: PastCommand, folder: Path) -> dict[str, str]:
-    """Copies of what other instances have kept here, and the name of each there."""
-    if past.parts is None:
-        return {}
-    time.sleep(OTHERS_END)
-    return {str(copy): name for copy, name in _parts_here(past.parts, past.began, folder / "parts")}
-
-
-def _parts_here(folder: Path, began: float, into: Path) -> Iterator[tuple[Path, str]]:
+def _parts_here(folder: Path | None, began: float, into: Path) -> Iterator[tuple[Path, str]]:
     """What other instances have kept, if all hosts share the folder: copies of what is ours alone, each with
     its name there.
     """
+    if folder is None:
+        return
+    time.sleep(OTHERS_END)
     for path in () if why_not_ours(folder) else sorted(folder.glob(f"doctor-*/{PART}*.log")):
         with contextlib.suppress(OSError), contextlib.ExitStack() as held:
             inside = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

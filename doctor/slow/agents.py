@@ -118,22 +118,20 @@ class SlowHost(LookHost):
                 links=end.links,
                 busiest=tuple(replace(each, name=clean(each.name)) for each in end.busiest),
                 owed=end.owed,
-                profiles=tuple(map(_clean, self.profiles.get(number, ()))),
-                devices=tuple(map(_clean_devices, self.devices.get(number, ()))),
+                profiles=tuple(
+                    replace(each, frames=tuple(map(clean_frame, each.frames)), problem=clean(each.problem))
+                    for each in self.profiles.get(number, ())
+                ),
+                devices=tuple(
+                    replace(each, text=redact(each.text)[:LONGEST_LIBRARY_TEXT], problem=clean(each.problem))
+                    for each in self.devices.get(number, ())
+                ),
             )
             for number, end in sorted(self.ends.items())
         )
         late = tuple(number for number in self.asked if number not in self.ends)
         ahead = self.ahead[1] if self.ahead else None
         return evidence.HostSamples(host=self.host, ahead=ahead, rounds=rounds, late=late)
-
-
-def _clean(profile: evidence.Profile) -> evidence.Profile:
-    return replace(profile, frames=tuple(map(clean_frame, profile.frames)), problem=clean(profile.problem))
-
-
-def _clean_devices(said: evidence.DeviceText) -> evidence.DeviceText:
-    return replace(said, text=redact(said.text)[:LONGEST_LIBRARY_TEXT], problem=clean(said.problem))
 
 
 class SlowAgents(LookAgents):

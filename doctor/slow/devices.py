@@ -6,11 +6,11 @@ from typing import Any
 
 from doctor.api import Capture, Fact, Run, UnreadableOutput
 from doctor.devices import AMD, ASCEND, NVIDIA, Vendor
-from doctor.facts.amd.gpus import AMD_PACE, AMD_PROCESSES, AmdProcess
+from doctor.facts.amd.gpus import AMD_PACE, AMD_PROCESSES
 from doctor.facts.ascend.npu_smi_card import NPU_PACE
-from doctor.facts.ascend.npus import NPUS, Npu
+from doctor.facts.ascend.npus import NPUS
 from doctor.facts.device_pace import DevicePace
-from doctor.facts.nvidia.gpus import GPU_PACE, GPU_PROCESSES, GpuProcess
+from doctor.facts.nvidia.gpus import GPU_PACE, GPU_PROCESSES
 
 Owners = Iterable[tuple[Any, int]]
 """The key of a device in the answer about its pace, and a process that uses it."""
@@ -57,24 +57,20 @@ def _shell(fact: Fact[Any]) -> str:
     return fact.command.shell
 
 
-def _of_nvidia(listed: Iterable[GpuProcess]) -> Owners:
-    return ((each.uuid, each.pid) for each in listed)
-
-
-def _of_amd(listed: Iterable[AmdProcess]) -> Owners:
-    return ((each.gpu, each.pid) for each in listed if each.gpu is not None)
-
-
-def _of_ascend(listed: Iterable[Npu]) -> Owners:
-    return ((each.device, process.pid) for each in listed for process in each.processes)
-
-
 SOURCES = {
     source.vendor.name: source
     for source in (
-        DeviceSource(NVIDIA, r"/libcuda\.", GPU_PACE, GPU_PROCESSES, _of_nvidia),
-        DeviceSource(AMD, r"/libamdhip64\.|/libhsa-runtime", AMD_PACE, AMD_PROCESSES, _of_amd),
-        DeviceSource(ASCEND, r"/libascendcl\.|/libhccl", NPU_PACE, NPUS, _of_ascend),
+        DeviceSource(
+            NVIDIA, r"/libcuda\.", GPU_PACE, GPU_PROCESSES, lambda of: ((each.uuid, each.pid) for each in of)
+        ),
+        DeviceSource(
+            *(AMD, r"/libamdhip64\.|/libhsa-runtime", AMD_PACE, AMD_PROCESSES),
+            lambda of: ((each.gpu, each.pid) for each in of if each.gpu is not None),
+        ),
+        DeviceSource(
+            *(ASCEND, r"/libascendcl\.|/libhccl", NPU_PACE, NPUS),
+            lambda of: ((each.device, process.pid) for each in of for process in each.processes),
+        ),
     )
 }
 SCRIPTS = [source.script() for source in SOURCES.values()]

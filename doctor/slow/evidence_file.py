@@ -1,6 +1,6 @@
 """Samples in a file: --save writes it and --replay judges it again. It was redacted when it was taken."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import msgspec
 
@@ -8,10 +8,6 @@ from doctor.live.evidence_file import nonsense, with_our_commands
 from doctor.savedrun import SavedRun
 from doctor.slow.evidence import SlowEvidence
 from doctor.targets.inputkind import InputKind
-
-
-def _read(head: Mapping[str, msgspec.Raw]) -> SlowEvidence:
-    return msgspec.json.decode(msgspec.json.encode(head), type=SlowEvidence)
 
 
 def _nonsense(evidence: SlowEvidence) -> Iterator[str]:
@@ -35,7 +31,7 @@ FILE = SavedRun(
     "recording of doctor slow",
     InputKind.SLOW,
     "Such files are written by doctor slow --save.",
-    _read,
+    lambda head: msgspec.json.decode(msgspec.json.encode(head), type=SlowEvidence),
     _nonsense,
     with_our_commands,
     key="samples",

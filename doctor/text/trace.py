@@ -6,19 +6,12 @@ from doctor.text.printable import clean_line
 from doctor.text.speech import t
 from doctor.text.terminal import tell
 
-_began: list[float] = []
-
-
-def begin_trace() -> None:
-    _began[:] = [time.monotonic()]
-
-
-def tracing() -> bool:
-    return bool(_began)
+began: list[float] = []
+"""The time, once it has begun."""
 
 
 def trace(who: str, step: str) -> None:
     """Print a step that begins now. `who` is a host, or empty for doctor itself."""
-    if _began:
+    if began:
         words = t(step)
-        tell(f"{time.monotonic() - _began[0]:9.3f} s  {clean_line(f'{who}: {words}' if who else words)}\n")
+        tell(f"{time.monotonic() - began[0]:9.3f} s  {clean_line(f'{who}: {words}' if who else words)}\n")

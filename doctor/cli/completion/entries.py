@@ -67,7 +67,7 @@ def _command(context: Any, words: dict[str, Values]) -> CompletionCommand:
     found = entries(context.command, context)
     arguments = [_values(each, words) for each in found if not each.is_option]
     return CompletionCommand(
-        _path(context),
+        str(context.command_path).partition(" ")[2],
         tuple((name, about(each.get_short_help_str(80))) for name, each in inner.items() if not each.hidden),
         tuple(
             CompletionEntry(each.names, about(each.help), _values(each, words) if each.metavar else None)
@@ -76,10 +76,6 @@ def _command(context: Any, words: dict[str, Values]) -> CompletionCommand:
         ),
         arguments[0] if arguments else Values(),
     )
-
-
-def _path(context: Any) -> str:
-    return str(context.command_path).partition(" ")[2]
 
 
 def _words() -> Iterator[tuple[str, Values]]:

@@ -35,11 +35,6 @@ MOST = 4096
 """The most ranks of one file."""
 
 
-def _stated(raw: bytes) -> list[str]:
-    """The last states of a line that name a step, the last one first."""
-    return [*islice(filter(says_step, reversed(states(raw))), ENOUGH + 1)]
-
-
 class Count(NamedTuple):
     """Identifies a counter of steps: values of the same writer and label can be compared."""
 
@@ -95,7 +90,7 @@ class PartProgress:
             vain += 1
             back += len(seen) >= many
             if (who is None or len(found.get(who, ())) < ENOUGH) and self._vain[words] < IN_VAIN:
-                texts = _stated(raw)
+                texts = [*islice(filter(says_step, reversed(states(raw))), ENOUGH + 1)]
                 who = self._writer(words, raw, texts, who)
                 self._vain[words] = 0 if who is not None else self._vain[words] + 1
                 if who is not None and who not in seen:

@@ -85,7 +85,7 @@ class Repeats:
             self.forget()
         written, last = Counter(raws), dict(zip(raws, places, strict=True))
         first = dict(zip(reversed(raws), reversed(places), strict=True))
-        find = re.compile(codes).findall if codes else _nothing
+        find = re.compile(codes or b"(?!)").findall
         examined, alone = list[int](), set[bytes]()
         more, ends = Counter[int](), dict[int, int]()
         text = b"\n".join(written)
@@ -146,7 +146,3 @@ def alike(words: bytes) -> bytes:
 
 def _ones(address: re.Match[bytes]) -> bytes:
     return address[0][:1] + b"1" * (len(address[0]) - 1)
-
-
-def _nothing(_: bytes) -> tuple[()]:
-    return ()

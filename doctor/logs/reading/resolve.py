@@ -178,7 +178,12 @@ def finished(scan: Scan, people: People) -> tuple[LogFile, Iterable[Sighting], t
         last_at=scan.last_at,
         last=scan.last and of(UnresolvedParty(), scan.last),
         over=tuple(of(who, line) for who, line in scan.over.items()),
-        progress=tuple(sorted((of(who, line) for who, line in scan.progress.items()), key=_by_rank)),
+        progress=tuple(
+            sorted(
+                (of(who, line) for who, line in scan.progress.items()),
+                key=lambda line: (-1 if line.who.rank is None else line.who.rank, line.number),
+            )
+        ),
         odd=tuple(of(who, line) for who, line in scan.odd.values()),
         problem=scan.problem,
     )
@@ -190,10 +195,6 @@ def _merge(one: Sighting, other: Sighting) -> Sighting:
     first, second = sorted((one, other), key=lambda each: each.first.number)
     last = max(one.last, other.last, key=lambda line: line.number)
     return replace(first, last=last, count=one.count + other.count, taken=first.taken or second.taken)
-
-
-def _by_rank(line: LogLine) -> tuple[int, int]:
-    return (-1 if line.who.rank is None else line.who.rank, line.number)
 
 
 def _curve(curve: Curve, scan: Scan, owner: Owner, people: People) -> Curve:

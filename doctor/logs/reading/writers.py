@@ -27,7 +27,8 @@ class Writers:
         """The number of writers, from a prefix that all lines have."""
         for wanted, end, pattern in ((layout.label, b": ", _LABEL), (layout.bracket, b"] ", _BRACKET)):
             if wanted:
-                numbers = _numbers(pattern, _heads(lines, end))
+                found = filter(None, map(pattern.fullmatch, _heads(lines, end)))
+                numbers = {int(each[1]) for each in found}
                 self._others = len(self.ranks | numbers)
                 if pattern is _LABEL:
                     self.tasks = numbers
@@ -69,7 +70,3 @@ def _in_front(text: bytes) -> set[int]:
         heads = {part.rpartition(b"\n")[2][-_LONGEST:] for part in text.split(b"std")[:-1]}
         found |= {int(rank[1]) for head in heads if (rank := _TAG.search(head))}
     return found
-
-
-def _numbers(pattern: re.Pattern[bytes], heads: set[bytes]) -> set[int]:
-    return {int(rank[1]) for head in heads if (rank := pattern.fullmatch(head))}

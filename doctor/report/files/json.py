@@ -91,11 +91,11 @@ def smoke_entry(report: Report) -> SmokeEntry | None:
 
 def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
     plan, seen = run.plan, RunNumbers(run, net)
-    return SmokeRunEntry(
+    return envelope.entry_of(
+        SmokeRunEntry,
+        plan,
         status=seen.outcome,
         reason=f"interrupted in the {seen.last_phase} phase" if seen.outcome == "skipped" else None,
-        backend=plan.backend,
-        framework=plan.framework,
         not_made=not_made(run),
         ranks=tuple(SmokeRank(seat.rank, seat.host, seat.device) for seat in plan.seats),
         layout=SmokeLayout(seen.replicas, plan.tp, len(plan.cells), **plan.layout),
@@ -108,7 +108,6 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
         versions=dict(seen.versions),
         comparison=seen.comparison or None,
         injected=seen.injected or None,
-        hosts=plan.hosts,
         left_out=dict(seen.left_out),
         seconds=run.result.total,
         latency=run.result.end.latency,

@@ -9,9 +9,6 @@ import msgspec
 from doctor import __version__
 from doctor.judge.fact_table import FactRow, facts_of_host
 from doctor.judge.verdict import Report
-from doctor.report.out.formats import html_of, markdown_of
-from doctor.report.page.card import Medium
-from doctor.report.page.facts import facts_page
 from doctor.text.printable import clean_line, escaped
 
 SCHEMA = 1
@@ -70,11 +67,3 @@ def _cell(value: Any) -> str | int | float:
     text = "; ".join(map(str, value)) if isinstance(value, list) else str(value)
     text = clean_line(text)
     return f"'{text}" if text.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA) else text
-
-
-def facts_html(report: Report) -> bytes:
-    return html_of(facts_page(report, Medium.HTML))
-
-
-def facts_markdown(report: Report) -> bytes:
-    return markdown_of(facts_page(report, Medium.MARKDOWN))

@@ -48,7 +48,9 @@ class Relay:
             _adopt_orphans()
         copied = order.copied()
         screen = next((at for at, kind in copied if kind == TERMINAL), None)
-        self._terminal = Terminal(screen, self._typed) if screen is not None else None
+        self._terminal = (
+            Terminal(screen, lambda number: self._tell(f"typed {number}")) if screen is not None else None
+        )
         self._copies: list[Copy] = []
         self._pid = self._start(order, file)
         self._front = order.front
@@ -188,9 +190,6 @@ class Relay:
         """Take the real terminal, or leave it to others."""
         if self._terminal is not None:
             (self._terminal.take if front and not self._over else self._terminal.give_back)()
-
-    def _typed(self, number: int) -> None:
-        self._tell(f"typed {number}")
 
     def _tell(self, line: str) -> None:
         with contextlib.suppress(OSError):

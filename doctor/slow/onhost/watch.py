@@ -41,7 +41,7 @@ class RankWatch:
         limit, as it does in a send or a receive, but also when it waits for the GIL.
         """
         calls = (_read(each) for each in self.workers if each is not None)
-        by_worker = any(_timed(each) or _runs(each) for each in calls)
+        by_worker = any(_timed(each) or each.startswith("running") for each in calls)
         return by_worker, by_worker or (self.main is not None and _timed(_read(self.main)))
 
     def kernel_wait(self) -> str:
@@ -76,10 +76,6 @@ def _read(descriptor: int) -> str:
     with contextlib.suppress(OSError):
         return os.pread(descriptor, _LONGEST, 0).decode("ascii", "replace")
     return ""
-
-
-def _runs(text: str) -> bool:
-    return text.startswith("running")
 
 
 def _timed(text: str) -> bool:

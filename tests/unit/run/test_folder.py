@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from doctor.report.out.file_names import run_name
+from doctor.run import why
 from doctor.run.folder import RunFolder
-from doctor.run.why import _parts_here
 
 STARTED, PID, NOBODY = "2026-11-20T10:00:00Z", 7, 65534
 NAME = run_name(STARTED, "", PID)
@@ -90,8 +90,13 @@ def part(folder: Path) -> Path:
     return path
 
 
+@pytest.fixture(autouse=True)
+def all_have_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(why, "OTHERS_END", 0.0)
+
+
 def parts(parent: Path, tmp_path: Path) -> list[tuple[bytes, str]]:
-    return [(copy.read_bytes(), name) for copy, name in _parts_here(parent, 0.0, tmp_path / "copies")]
+    return [(copy.read_bytes(), name) for copy, name in why._parts_here(parent, 0.0, tmp_path / "copies")]
 
 
 def test_what_our_instances_kept_is_read(parent: Path, tmp_path: Path) -> None:

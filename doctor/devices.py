@@ -11,6 +11,7 @@ from typing import Literal, get_args, get_origin
 import msgspec
 
 from doctor.model import Backend
+from doctor.text.grouped import grouped
 from doctor.text.hostprogram import table
 
 
@@ -92,9 +93,7 @@ class Vendor:
 
 
 def _vendor(rows: Sequence[str]) -> Vendor:
-    told: dict[str, list[str]] = {}
-    for name, value in (row.split(": ", 1) for row in rows if row[0] != "#"):
-        told.setdefault(name, []).append(value)
+    told = grouped((name, value) for name, value in (row.split(": ", 1) for row in rows if row[0] != "#"))
     kinds = {field.name: field.type for field in fields(Vendor)}
     return msgspec.convert({name: _value(kinds[name], of) for name, of in told.items()}, Vendor, strict=False)
 

@@ -8,6 +8,7 @@ from doctor.live import threads
 from doctor.live.jobs.job import RunningJob
 from doctor.live.pyspy import fetch
 from doctor.live.reach import Reach
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -101,9 +102,7 @@ def _about(judgement: Judgement, job: RunningJob) -> Advice:
 
 
 def _sentences(named: Sequence[HangCulprit], sure: bool) -> Iterator[str]:
-    alike: dict[tuple[Cause, str], list[HangCulprit]] = {}
-    for each in named:
-        alike.setdefault((each.cause, each.place), []).append(each)
+    alike = grouped(((each.cause, each.place), each) for each in named)
     said = [_sentence(cause, place, of, sure) for (cause, place), of in alike.items()]
     yield from list(dict.fromkeys(filter(None, said)))[:MOST]
     yield from list(dict.fromkeys(map(_of_lock, (each.held for each in named if each.held))))[:MOST]

@@ -21,6 +21,7 @@ from doctor.live.jobs.job import RunningJob
 from doctor.live.words import frame_words, job_words, missing_words
 from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Step, Table
 from doctor.text.durations import duration
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -188,9 +189,7 @@ def _ranks(judgement: Judgement) -> Iterator[Table]:
         table = _filled(Table("Ranks", ("RANK", "HOST", *heads), tuple(map(_rank, ranks)), on))
         yield table.marked(sum(each.key in named for each in ranks), _kind(judgement))
     if many:
-        alike: dict[object, list[RankStanding]] = {}
-        for each in ranks:
-            alike.setdefault((_where(each), each.frames), []).append(each)
+        alike = grouped(((_where(each), each.frames), each) for each in ranks)
         groups = sorted(alike.values(), key=len)
         rows = (*map(_folded, groups[:ALONE]), *_rest(groups[ALONE:]))
         yield _filled(Table("Ranks", ("RANKS", "HOSTS", *heads[2:]), rows, Medium.BRIEF))

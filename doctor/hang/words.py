@@ -15,6 +15,7 @@ from doctor.live.libraries.opinions import OpinionKind, Trust
 from doctor.live.steps import step_of
 from doctor.live.words import MOST
 from doctor.text.durations import duration
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges, ranks_text
 
@@ -48,10 +49,10 @@ def who(culprits: Iterable[HangCulprit]) -> str:
 
 def alike(culprits: Iterable[HangCulprit]) -> list[tuple[HangCulprit, ...]]:
     """Group the culprits that have the same finding, in their order."""
-    found: dict[tuple[object, ...], list[HangCulprit]] = {}
-    for each in culprits:
-        place = "" if each.cause is Cause.LINK else each.place
-        found.setdefault((each.cause, each.sentence, place), []).append(each)
+    found = grouped(
+        ((each.cause, each.sentence, each.place if each.cause is not Cause.LINK else ""), each)
+        for each in culprits
+    )
     return [tuple(of) for of in found.values()]
 
 

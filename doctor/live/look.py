@@ -15,6 +15,7 @@ from doctor.live.jobs.find import chosen, chosen_starts, find_jobs
 from doctor.live.jobs.starting import starting_jobs
 from doctor.live.options import RunningJobWishes
 from doctor.live.sight import PATIENCE, Choose, HostsToSee, Sight, see
+from doctor.text.grouped import grouped
 
 
 def look_at(
@@ -68,10 +69,7 @@ def narrowed(evidence: LiveEvidence, wishes: RunningJobWishes) -> Mapping[str, C
         return None
     jobs = find_jobs(evidence)
     names = {rank.job for job in chosen(jobs, choice) for rank in job.ranks}
-    pids: dict[str, list[int]] = {}
-    for rank in (rank for job in jobs for rank in job.ranks if rank.job in names):
-        pids.setdefault(rank.host, []).append(rank.pid)
-    for start in chosen_starts(starting_jobs(evidence, jobs), choice):
-        for each in start.starters:
-            pids.setdefault(each.host, []).append(each.member.pid)
-    return pids
+    ranks = (rank for job in jobs for rank in job.ranks if rank.job in names)
+    starts = chosen_starts(starting_jobs(evidence, jobs), choice)
+    starters = (each.member for start in starts for each in start.starters)
+    return grouped((each.host, each.pid) for each in (*ranks, *starters))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import inf
 
 from doctor.agents.onhost.process import stat_fields
+from doctor.text.grouped import grouped
 
 EVERY = 5.0
 """Seconds between two looks."""
@@ -43,9 +44,7 @@ class CommandLives:
                 below.append(pid)
             else:
                 self._lives[pid, start] = first, min(until, at)
-        children: dict[int, list[int]] = {}
-        for pid, (parent, _) in running.items():
-            children.setdefault(parent, []).append(pid)
+        children = grouped((parent, pid) for pid, (parent, _) in running.items())
         own: dict[int, None] = {}
         while below:
             own[below[-1]] = None

@@ -1,13 +1,12 @@
 """What the next round of samples has to show, if another one is needed. Pure."""
 
-from collections.abc import Collection
-
 from doctor.live.wires import Key, key
 from doctor.slow.agents import RoundPlan
 from doctor.slow.evidence import SlowEvidence
 from doctor.slow.judge import SlowJudgement, SlowState, judge
 from doctor.slow.judge.series import Sampled, sampled
 from doctor.slow.options import SlowWishes
+from doctor.text.grouped import grouped
 
 FIRST = 0.6
 """The share of --for that the first round takes; stacks are recorded in the second."""
@@ -105,19 +104,12 @@ def _interesting(made: SlowJudgement, seen: Sampled) -> tuple[list[Key], list[Ke
 
 def _plan(seconds: float, late: list[Key], others: list[Key], seen: Sampled) -> RoundPlan:
     workers = [(each.host, each.pid) for each in seen.job.helpers if (each.host, each.helps) in late]
-    return RoundPlan(seconds, _by_host([*late, *others, *workers[:WORKERS]]), _by_host(late))
+    return RoundPlan(seconds, grouped([*late, *others, *workers[:WORKERS]]), grouped(late))
 
 
 def _stacks_of_all(seen: Sampled, seconds: float) -> RoundPlan | None:
     """Without threads that show when ranks wait, as with NCCL and HCCL, the stacks of all may."""
-    by_host = _by_host([key(each) for each in seen.job.ranks if not each.hidden])
+    by_host = grouped(key(each) for each in seen.job.ranks if not each.hidden)
     if any(len(pids) > MOST_RECORDED for pids in by_host.values()) or not by_host:
         return None
     return RoundPlan(seconds, by_host)
-
-
-def _by_host(keys: Collection[Key]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
-    for host, pid in keys:
-        found.setdefault(host, []).append(pid)
-    return found

@@ -25,6 +25,7 @@ from doctor.live.wires import (
     silent_for,
     wires,
 )
+from doctor.text.grouped import grouped
 from doctor.waits import graph
 
 LOOKS_APART = 2.0
@@ -85,9 +86,7 @@ class HangCase:
 
     def told(self, of: Sequence[RankStanding]) -> tuple[RankStanding, ...]:
         """These standings, each completed with what the rank is doing."""
-        helpers: dict[Key, list[JobMember]] = {}
-        for each in self.job.helpers:
-            helpers.setdefault((each.host, each.helps or 0), []).append(each)
+        helpers = grouped(((each.host, each.helps or 0), each) for each in self.job.helpers)
         ranks = ends_of_ranks(self.job.ranks)
         told = (replace(e, doing=doing(e.member, helpers.get(e.key, ()), self.apart, ranks)) for e in of)
         return tuple(self._with_holder(self._with_slow_storage(each)) for each in told)
@@ -224,9 +223,7 @@ def _state(look: Look | None) -> str:
 
 def groups_of(standings: Sequence[RankStanding]) -> tuple[WaitGroup, ...]:
     """The ranks that wait at the same place, the largest group first."""
-    at: dict[tuple[str, str, str, bool], list[RankStanding]] = {}
-    for each in standings:
-        at.setdefault((each.operation, each.place, each.function, each.noticed), []).append(each)
+    at = grouped(((each.operation, each.place, each.function, each.noticed), each) for each in standings)
     made = [
         WaitGroup(
             tuple(sorted(s.rank for s in of if s.rank is not None)), len(of), op, place, function, noticed

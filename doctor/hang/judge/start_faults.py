@@ -9,6 +9,7 @@ from doctor.hang.judge.activity import doing
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangCulprit, StartFault
 from doctor.live.jobs import starting
 from doctor.live.jobs.starters import Starter
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranges
 
@@ -139,10 +140,7 @@ def _nobody_has(numbers: Sequence[int]) -> str:
 
 def _numbers(job: starting.StartingJob) -> Iterator[StartFault]:
     """Two launchers with one number."""
-    of: dict[int, list[Starter]] = {}
-    for each in job.starters:
-        if each.node is not None:
-            of.setdefault(each.node, []).append(each)
+    of = grouped((each.node, each) for each in job.starters if each.node is not None)
     for number, same in of.items():
         if len(same) > 1:
             rest = _nobody_has(_missing(job))

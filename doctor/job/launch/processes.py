@@ -7,6 +7,7 @@ from doctor.job.launch import rank_env
 from doctor.job.launch.command import read_command
 from doctor.job.launch.launchers import LAUNCHERS, MEETINGS
 from doctor.job.launch.process_env import Launch, ProcessEnv
+from doctor.text.grouped import grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +61,7 @@ def launch_of_processes(by_host: Mapping[str, Sequence[JobProcess]]) -> tuple[La
         for p in processes
         if not p.outside
     ]
-    jobs: dict[str, list[ProcessEnv]] = {}
-    for each in told:
-        jobs.setdefault(_program(each), []).append(each)
+    jobs = grouped((_program(each), each) for each in told)
     launches = [
         Launch(program, tuple(group), complete=False, live=True)
         for program, same in jobs.items()
@@ -90,9 +89,7 @@ def _id(told: ProcessEnv) -> str | None:
 
 def _by_id(told: Sequence[ProcessEnv]) -> list[list[ProcessEnv]]:
     """The processes grouped by job id; those without an id join the only id, if there is just one."""
-    groups: dict[str | None, list[ProcessEnv]] = {}
-    for each in told:
-        groups.setdefault(_id(each), []).append(each)
+    groups = grouped((_id(each), each) for each in told)
     without: list[ProcessEnv] = []
     for each in groups.pop(None, []):
         started = [g for g in groups.values() if any((r.host, r.parent) == (each.host, each.pid) for r in g)]
@@ -122,9 +119,7 @@ def _split(told: list[ProcessEnv]) -> Iterator[list[ProcessEnv]]:
     ranks = [each for each in told if rank_env.role_of(each) != "agent"] or told
     agents = [] if ranks is told else [each for each in told if rank_env.role_of(each) == "agent"]
     for key in (_home, *_KEYS):
-        groups: dict[Hashable, list[ProcessEnv]] = {}
-        for each in ranks:
-            groups.setdefault(key(each), []).append(each)
+        groups = grouped((key(each), each) for each in ranks)
         parts = _apart(list(groups.values()), key)
         if len(parts) > 1:
             for part in parts:

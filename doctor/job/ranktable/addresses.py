@@ -8,6 +8,7 @@ from doctor.job.ranktable.case import TableRule, TableRules, repeats
 from doctor.job.ranktable.flaws import UnplacedFlaw
 from doctor.job.ranktable.model import RankEntry
 from doctor.model import Severity
+from doctor.text.grouped import grouped
 from doctor.text.textfile import shown
 
 LAST_PORT = 65535
@@ -59,10 +60,11 @@ def impossible_addresses(case: TableRules) -> Iterator[UnplacedFlaw]:
     backups = ((entry, "backup_device_ip", entry.backup) for entry in case.table.in_file_order())
     own = "addr" if case.table.form == "2.0" else "device_ip"
     given = ((entry, own, text) for entry in case.table.in_file_order() for text in entry.addresses)
-    kinds: dict[tuple[str, str], list[tuple[RankEntry, str]]] = {}
-    for entry, key, text in (*given, *backups):
-        if text is not None and (kind := _kind(text)):
-            kinds.setdefault((key, kind), []).append((entry, text))
+    kinds = grouped(
+        ((key, kind), (entry, text))
+        for entry, key, text in (*given, *backups)
+        if text is not None and (kind := _kind(text))
+    )
     for (key, kind), found in kinds.items():
         (entry, text), more = found[0], len(found) - 1
         message = f"{key} is {kind}" + (f" (and {more:,} more like it)" if more else "")

@@ -10,6 +10,7 @@ from doctor.job.ranktable.fields import Fields, TableNode
 from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server
 from doctor.job.ranktable.servers import LAB_KEYS, LAB_WORDS
 from doctor.model import Severity
+from doctor.text.grouped import grouped
 from doctor.text.textfile import shown
 
 MOST_LEVELS = 8
@@ -20,16 +21,13 @@ _PORTS = ("device_port", "host_port")
 
 def read_levels(fields: Fields, root: TableNode, frame: RankTable) -> RankTable:
     nodes = fields.objects(root, "rank_list")
-    servers: dict[str, list[RankEntry]] = {}
-    for node in nodes:
-        entry = _rank(fields, node)
-        servers.setdefault(entry.server, []).append(entry)
+    servers = grouped((entry.server, entry) for entry in [_rank(fields, node) for node in nodes])
     if "rank_count" not in root:
         expected = f'"rank_count": {len(nodes)}'
         fields.complain(root, None, "rank_count is missing", expected, 'no "rank_count"')
     counts = tuple(fields.count(root, "rank_count", len(nodes), "ranks in rank_list"))
-    grouped = (Server(id, None, tuple(entries), entries[0].spot) for id, entries in servers.items())
-    return replace(frame, servers=tuple(grouped), counts=counts)
+    found = (Server(id, None, tuple(entries), entries[0].spot) for id, entries in servers.items())
+    return replace(frame, servers=tuple(found), counts=counts)
 
 
 def _rank(fields: Fields, node: TableNode) -> RankEntry:

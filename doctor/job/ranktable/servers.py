@@ -11,6 +11,7 @@ from itertools import count
 from doctor.job.ranktable import model
 from doctor.job.ranktable.fields import Fields, TableNode
 from doctor.model import Severity
+from doctor.text.grouped import grouped
 
 LAB_WORDS = {
     "deploy_mode": ("lab", "deploy_mode is not lab, the only value that is known"),
@@ -197,9 +198,7 @@ def _nics(fields: Fields, root: TableNode) -> tuple[str, ...]:
 
 def _merge_instances(instances: Iterator[model.Server]) -> tuple[model.Server, ...]:
     """One server for all instances with the same id. Those without an id stay separate."""
-    servers: dict[tuple[str, model.Spot | None], list[model.Server]] = {}
-    for one in instances:
-        servers.setdefault((one.id, None if one.id else one.spot), []).append(one)
+    servers = grouped(((one.id, None if one.id else one.spot), one) for one in instances)
     return tuple(_merge(parts) for parts in servers.values())
 
 

@@ -13,6 +13,7 @@ from doctor.live.jobs.lost_hosts import lost_hosts
 from doctor.live.jobs.owners import HERE, JobPart, parts, ranks_of
 from doctor.live.jobs.starting import StartingJob
 from doctor.live.wires import key
+from doctor.text.grouped import grouped
 
 STORE = "pt_tcpstore_uv"
 """A thread of the process that holds the store in which ranks meet."""
@@ -182,10 +183,7 @@ def _was_there(host: str, ranks: Sequence[JobMember]) -> bool:
 
 def _homes(missing: Sequence[int], ranks: Sequence[JobMember], world: int) -> Iterator[tuple[int, str]]:
     """Missing ranks with the host on which they must have run, if each host has an equal block of ranks."""
-    of_host: dict[str, list[int]] = {}
-    for each in ranks:
-        if each.rank is not None:
-            of_host.setdefault(each.host, []).append(each.rank)
+    of_host = grouped((each.host, each.rank) for each in ranks if each.rank is not None)
     if len(of_host) == 1 and all(each.master.startswith(HERE) for each in ranks):
         yield from ((rank, ranks[0].host) for rank in missing)
         return
@@ -193,9 +191,7 @@ def _homes(missing: Sequence[int], ranks: Sequence[JobMember], world: int) -> It
     if not size:
         return
     full = any(len(of) == size for of in of_host.values())
-    hosts: dict[int, list[str]] = {}
-    for host, of in of_host.items():
-        hosts.setdefault(of[0] // size, []).append(host)
+    hosts = grouped((of[0] // size, host) for host, of in of_host.items())
     for rank in missing:
         homes = hosts.get(rank // size, [])
         if len(homes) == 1 and (full or min(of_host[homes[0]]) < rank < max(of_host[homes[0]])):

@@ -8,6 +8,7 @@ from collections.abc import Collection, Sequence
 from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence
 from doctor.live.jobs.job import LostHost, RunningJob
 from doctor.live.wires import unpaired
+from doctor.text.grouped import grouped
 
 MARGIN = 2.0
 """Seconds by which the ages of a host and of a job, or of an event, may be wrong."""
@@ -70,9 +71,7 @@ def _homes(
     """The missing ranks of each of these hosts, if all hosts have as many ranks and these hosts explain all
     that are missing: one host, or several if the order of the hosts is that of the ranks.
     """
-    of_host: dict[str, list[int]] = {}
-    for rank in ranks:
-        of_host.setdefault(rank.host, []).append(rank.rank or 0)
+    of_host = grouped((rank.host, rank.rank or 0) for rank in ranks)
     sizes = {len(numbers) for numbers in of_host.values()}
     size = sizes.pop() if len(sizes) == 1 else 0
     first = [min(of_host[host]) for host in asked if host in of_host]

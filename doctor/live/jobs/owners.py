@@ -15,6 +15,7 @@ from doctor.live.evidence import JobMember, LiveEvidence
 from doctor.live.jobs.strangers import same_by_connections
 from doctor.live.onhost.launchers import NAMELESS
 from doctor.live.wires import SHORT, Key, Wire, key, wires
+from doctor.text.grouped import grouped
 
 MOST_OWNERS = 64
 """The most owners of one name that are compared, to find one person under several names."""
@@ -60,10 +61,9 @@ def _same_by_numbers(evidence: LiveEvidence) -> dict[str, str]:
     """
     ranks = [each for host in evidence.hosts for each in ranks_of(host.members)]
     met = {each.job for each in ranks if not meets(each)}
-    alike: dict[tuple[object, ...], list[JobMember]] = {}
-    for each in ranks:
-        if each.job not in met:
-            alike.setdefault((each.user, each.world, *each.command.split()[:2]), []).append(each)
+    alike = grouped(
+        ((each.user, each.world, *each.command.split()[:2]), each) for each in ranks if each.job not in met
+    )
     whole = [
         of for of in alike.values() if len(of) == of[0].world and {m.rank for m in of} == {*range(len(of))}
     ]
@@ -75,11 +75,9 @@ def _same_by_wires(evidence: LiveEvidence) -> dict[str, str]:
     """The name of the whole job for each job without a name of its own that is connected to other ranks of
     its user, such as actors of Ray on several hosts.
     """
-    owned: dict[str, list[JobMember]] = {}
-    for host in evidence.hosts:
-        for each in ranks_of(host.members):
-            if not each.hidden:
-                owned.setdefault(each.user, []).append(each)
+    owned = grouped(
+        (each.user, each) for host in evidence.hosts for each in ranks_of(host.members) if not each.hidden
+    )
     same: dict[str, str] = {}
     for ranks in owned.values():
         names = {key(each): each.job for each in ranks}
@@ -193,10 +191,7 @@ def _by_loopback(name: str, members: list[JobMember]) -> Iterator[tuple[str, lis
 
 
 def _of_hosts(members: Sequence[JobMember]) -> dict[str, list[JobMember]]:
-    found: dict[str, list[JobMember]] = {}
-    for each in members:
-        found.setdefault(each.host, []).append(each)
-    return found
+    return grouped((each.host, each) for each in members)
 
 
 def _connected(ranks: list[JobMember]) -> frozenset[Key]:
@@ -215,10 +210,7 @@ def _world(ranks: Sequence[JobMember], bound: frozenset[Key]) -> int | None:
 
 def _strays(ranks: list[JobMember], connected: frozenset[Key], world: int | None) -> frozenset[Key]:
     """Processes whose number is outside the world, or is held by one with more signs of being the rank."""
-    claims: dict[int, list[JobMember]] = {}
-    for each in ranks:
-        if each.rank is not None:
-            claims.setdefault(each.rank, []).append(each)
+    claims = grouped((each.rank, each) for each in ranks if each.rank is not None)
     strays: set[Key] = set()
     for number, of in claims.items():
         signs = {key(m): (key(m) in connected, m.launched is not None, joins(m)) for m in of}

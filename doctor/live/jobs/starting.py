@@ -10,6 +10,7 @@ from doctor.live.jobs.job import RunningJob
 from doctor.live.jobs.owners import HERE
 from doctor.live.jobs.starters import Starter, starter_of
 from doctor.live.places import frames_of
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import is_ip
 
 _MEETS = ("/distributed/elastic/rendezvous/", "/distributed/elastic/utils/store.py")
@@ -69,13 +70,12 @@ def most_common(values: Sequence[str]) -> str:
 def starting_jobs(evidence: LiveEvidence, jobs: Sequence[RunningJob] = ()) -> tuple[StartingJob, ...]:
     """The jobs that start, apart from launchers of jobs with ranks elsewhere."""
     running = {rank.master for job in jobs for rank in job.ranks}
-    alike: dict[tuple[object, ...], list[Starter]] = {}
-    for host in evidence.hosts:
-        for member in host.starters:
-            each = starter_of(member)
-            if each is not None and f"{each.master.address}:{each.master.port}" not in running:
-                key = each.member.user, each.name, each.program, each.nodes
-                alike.setdefault(key, []).append(each)
+    starters = filter(None, (starter_of(member) for host in evidence.hosts for member in host.starters))
+    alike = grouped(
+        ((each.member.user, each.name, each.program, each.nodes), each)
+        for each in starters
+        if f"{each.master.address}:{each.master.port}" not in running
+    )
     return tuple(StartingJob(tuple(part), evidence.hosts) for of in alike.values() for part in _apart(of))
 
 
@@ -84,10 +84,7 @@ def _apart(starters: Sequence[Starter]) -> Iterator[list[Starter]]:
     if len({each.host for each in starters}) == len(starters):
         yield list(starters)
         return
-    places: dict[tuple[str, str], list[Starter]] = {}
-    for each in starters:
-        places.setdefault((each.master.address, each.master.port), []).append(each)
-    yield from places.values()
+    yield from grouped(((each.master.address, each.master.port), each) for each in starters).values()
 
 
 @dataclass(frozen=True, slots=True)

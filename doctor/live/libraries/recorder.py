@@ -21,6 +21,7 @@ from doctor.live.evidence import Word
 from doctor.live.libraries.groups import GroupStanding, Key, opinion_of, standing
 from doctor.live.libraries.opinions import Opinion, Source, Subject, decoded, silent
 from doctor.live.libraries.rank_finder import HostText, RankFinder
+from doctor.text.grouped import grouped
 
 WAITED = 5.0
 """Seconds after which an unfinished collective counts: a younger one may be about to end."""
@@ -141,9 +142,7 @@ def _positions(
     """
     now = who.hosts[said.host].at
     names = {entry.pg_id: entry.process_group[0] for entry in dump.entries if entry.process_group}
-    entries: dict[int, list[_DumpEntry]] = {}
-    for entry in dump.entries:
-        entries.setdefault(entry.pg_id, []).append(entry)
+    entries = grouped((entry.pg_id, entry) for entry in dump.entries)
     for number, name in names.items():
         mine = [e for e in entries[number] if not e.is_p2p and e.collective_seq_id >= 0]
         members = _members(dump.pg_config.get(name))

@@ -9,6 +9,7 @@ from doctor.logs.judge.event import Event
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.words import ENDS, told, who
 from doctor.logs.model import Party
+from doctor.text.grouped import grouped
 
 MOST = 20
 
@@ -57,9 +58,7 @@ def _sentence(entry: _StoryEntry) -> str:
 
 def _steps(case: LogCase) -> Iterator[tuple[float | None, str]]:
     """The last step of each rank; ranks with the same last step share an entry."""
-    by_step: dict[int, list[int]] = {}
-    for rank, (step, _) in case.last_steps.items():
-        by_step.setdefault(step, []).append(rank)
+    by_step = grouped((step, rank) for rank, (step, _) in case.last_steps.items())
     for step, ranks in sorted(by_step.items())[:4]:
         times = [at for rank in ranks if (at := case.clocks.at(case.last_steps[rank][1])) is not None]
         parties = [case.places.settled(Party(rank=rank), None) for rank in ranks]

@@ -1,6 +1,5 @@
 """The lines of a window by their sentences, and what to look for in the lines of each sentence."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, reduce
 from itertools import accumulate, chain
@@ -9,6 +8,7 @@ from operator import or_
 from doctor.logs.reading.sentences import Sentences
 from doctor.logs.reading.window import Window
 from doctor.logs.sentence import sentence
+from doctor.text.grouped import grouped
 
 
 class Lines:
@@ -41,10 +41,7 @@ class Lines:
 
     def of_all(self) -> Mapping[bytes, Sequence[int]]:
         """The indices of the lines of each sentence."""
-        found: defaultdict[bytes, list[int]] = defaultdict(list)
-        for place, words in enumerate(self.sentences):
-            found[words].append(place)
-        return found
+        return grouped((words, place) for place, words in enumerate(self.sentences))
 
     def at(self, places: Sequence[int]) -> list[bytes]:
         """The lines at these indices."""

@@ -13,6 +13,7 @@ from itertools import chain, islice
 
 from doctor.logs.sentence import sentence
 from doctor.logs.symptoms.literals import place, stands
+from doctor.text.grouped import grouped
 
 GRAM = 4
 """Characters that a literal must have without numbers; if it has fewer, its numbers count: EI0006."""
@@ -119,7 +120,4 @@ def _by_rarest(patterns: Sequence[tuple[bytes, Pattern]]) -> dict[int, list[Patt
     of = {longest: _grams(longest) for longest, _ in patterns}
     common = Counter(chain.from_iterable(of.values()))
     rarest = {longest: min(sorted(grams), key=common.__getitem__) for longest, grams in of.items()}
-    found: dict[int, list[Pattern]] = {}
-    for longest, pattern in patterns:
-        found.setdefault(rarest[longest], []).append(pattern)
-    return found
+    return grouped((rarest[longest], pattern) for longest, pattern in patterns)

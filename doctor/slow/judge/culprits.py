@@ -12,6 +12,7 @@ from doctor.slow.judge.pauses import StepPauses
 from doctor.slow.judge.reasons import blur, reasons
 from doctor.slow.judge.series import Sampled, Series, is_pipeline
 from doctor.slow.judge.words import lateness_words, milliseconds, percent
+from doctor.text.grouped import grouped
 
 PAUSED = 0.5
 """The share of the lost time from which on pauses explain it."""
@@ -49,9 +50,7 @@ def several(
 
 
 def of_hosts(shares: Mapping[Key, object]) -> list[list[Key]]:
-    hosts: dict[str, list[Key]] = {}
-    for each in shares:
-        hosts.setdefault(each[0], []).append(each)
+    hosts = grouped((each[0], each) for each in shares)
     return [*hosts.values()] if len(hosts) > 1 else []
 
 

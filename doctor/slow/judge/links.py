@@ -8,6 +8,7 @@ from doctor.slow.evidence import RankLink
 from doctor.slow.judge.judgement import Lag, SlowCulprit
 from doctor.slow.judge.series import Sampled
 from doctor.slow.judge.words import percent
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 
 BIG = 50_000
@@ -64,10 +65,7 @@ def _between_hosts(seen: Sampled) -> list[Flow]:
 
 def _slow(flows: list[Flow]) -> SlowCulprit | None:
     """The host that sends slowly to all others. Of two hosts, one direction is compared with the other."""
-    big: dict[str, list[Flow]] = {}
-    for flow in flows:
-        if flow.sent >= BIG and flow.rate:
-            big.setdefault(flow.of, []).append(flow)
+    big = grouped((flow.of, flow) for flow in flows if flow.sent >= BIG and flow.rate)
     rates = {host: min(each.rate for each in of) for host, of in big.items()}
     if len(rates) < 2:
         return None
@@ -111,18 +109,15 @@ def _lossy(flows: list[Flow]) -> SlowCulprit | None:
 
 
 def _flows(seen: Sampled) -> Iterator[Flow]:
-    links: dict[tuple[str, str, str], list[tuple[float, RankLink]]] = {}
-    homes: dict[str, set[str]] = {}
-    for host in seen.hosts:
-        for number in seen.rounds:
-            one = seen.round(host, number)
-            for link in one.links:
-                links.setdefault((host, link.local, link.peer), []).append((one.seconds, link))
-                homes.setdefault(_address(link.local), set()).add(host)
+    rounds = [(host, seen.round(host, number)) for host in seen.hosts for number in seen.rounds]
+    links = grouped(
+        ((host, link.local, link.peer), (one.seconds, link)) for host, one in rounds for link in one.links
+    )
+    homes = grouped((_address(local), host) for host, local, _ in links)
     for (host, _, peer), of in links.items():
-        there = homes.get(_address(peer), set())
+        there = {*homes.get(_address(peer), ())}
         if len(there) == 1 and not peer.startswith(("127.", "[::1]")):
-            yield _flow(host, next(iter(there)), of)
+            yield _flow(host, there.pop(), of)
 
 
 def _flow(host: str, to: str, of: list[tuple[float, RankLink]]) -> Flow:

@@ -61,29 +61,17 @@ def _plog(text: str, facts: LineFacts, clock: Clock) -> bool:
     found = _PLOG.match(text, facts.start)
     if not found:
         return False
-    facts.headed = True
-    facts.level = level_of(found["level"])
     ours = "," in (found["rest"] or "") or text.startswith("[mindspore/", found.end())
-    facts.form = Form.MINDSPORE if ours or found["pid"] is None else Form.PLOG
-    if found["pid"] and found["pid"].isdigit():
-        facts.pid = int(found["pid"])
-    if found["year"]:
-        facts.at, facts.zoned = clock.at(found)
-    facts.start = found.end()
+    facts.head(found, Form.MINDSPORE if ours or found["pid"] is None else Form.PLOG, clock)
     return True
 
 
 def _npu(text: str, facts: LineFacts, clock: Clock) -> bool:
     found = _TORCH_NPU.match(text, facts.start)
     if found:
-        facts.form, facts.level, facts.headed = Form.TORCH_NPU, level_of(found["level"]), True
-        facts.pid = int(found["pid"])
-        facts.at, facts.zoned = clock.at(found)
-        if int(found["device"]) >= 0:
-            facts.device = int(found["device"])
+        facts.head(found, Form.TORCH_NPU, clock)
         if int(found["rank"]) >= 0 and facts.rank is None:
             facts.rank = int(found["rank"])
-        facts.start = found.end()
         return True
     if _TORCH_NPU_MORE.match(text, facts.start):
         facts.form, facts.level = Form.TORCH_NPU, "ERROR"
@@ -94,12 +82,8 @@ def _npu(text: str, facts: LineFacts, clock: Clock) -> bool:
 def _cann(text: str, facts: LineFacts, clock: Clock) -> bool:
     found = _CONSOLE.match(text, facts.start)
     if found and (found["code"] or found["pid"]):
-        facts.form, facts.level, facts.headed = Form.CANN, "ERROR", True
-        if found["pid"]:
-            facts.pid = int(found["pid"])
-        if found["year"]:
-            facts.at, facts.zoned = clock.at(found)
-        facts.start = found.end()
+        facts.head(found, Form.CANN, clock)
+        facts.level = "ERROR"
         return True
     if _ERR_MSG.match(text, facts.start):
         facts.form, facts.level, facts.headed = Form.CANN, "ERROR", True

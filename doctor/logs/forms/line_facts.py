@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
+from doctor.logs.forms.times import Clock
 from doctor.logs.model import Form, Party
 
 LEVELS = {
@@ -53,6 +55,19 @@ class LineFacts:
     def party(self) -> Party:
         device = self.local if self.device is None else self.device
         return Party(rank=self.rank, host=self.host, device=device, pid=self.pid)
+
+    def head(self, found: re.Match[str], form: Form, clock: Clock) -> None:
+        """Note what the groups of a header say; the line's own text begins behind it."""
+        said = found.groupdict()
+        self.form, self.headed, self.start = form, True, found.end()
+        if said.get("level"):
+            self.level = level_of(said["level"])
+        if said.get("hour"):
+            self.at, self.zoned = clock.at(found)
+        self.host = said.get("host") or self.host
+        for name in ("pid", "device"):
+            if (said.get(name) or "").isdigit():
+                setattr(self, name, int(said[name]))
 
     def inherit(self, head: LineFacts) -> None:
         """Fill in what is missing from the line that this one continues."""

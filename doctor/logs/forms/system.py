@@ -108,17 +108,12 @@ def _slurm(text: str, facts: LineFacts, clock: Clock) -> bool:
     found = _SLURM.match(text, facts.start) or _SLURMD.match(text, facts.start)
     if not found:
         return False
-    facts.form, facts.headed = Form.SLURM, True
+    facts.head(found, Form.SLURM, clock)
     facts.level = level_of((found["level"] or "").rstrip("0123456789"))
-    if found["year"]:
-        facts.at, facts.zoned = clock.at(found)
     named = found.groupdict()
-    facts.host = named.get("step") or named.get("on") or facts.host
-    if named.get("host"):
-        facts.host = named["host"]
-        if not named["more"]:
-            facts.rank = int(named["task"])
-    facts.start = found.end()
+    facts.host = named.get("host") or named.get("step") or named.get("on") or facts.host
+    if named.get("host") and not named["more"]:
+        facts.rank = int(named["task"])
     ended = _ON.match(text, facts.start)
     if ended:
         facts.host = ended["host"]
@@ -169,14 +164,7 @@ def _kernel(text: str, facts: LineFacts, clock: Clock) -> bool:
             facts.start = dated.end() if dated else facts.start
             return True
         return False
-    facts.form, facts.headed = Form.KERNEL, True
-    values = found.groupdict()
-    facts.host = values.get("host") or facts.host
-    if values.get("level"):
-        facts.level = level_of(values["level"])
-    if values.get("priority"):
-        facts.level = _PRIORITIES[int(values["priority"]) % 8]
-    if values.get("hour"):
-        facts.at, facts.zoned = clock.at(found)
-    facts.start = found.end()
+    facts.head(found, Form.KERNEL, clock)
+    if priority := found.groupdict().get("priority"):
+        facts.level = _PRIORITIES[int(priority) % 8]
     return True

@@ -64,14 +64,7 @@ def torch(text: str, facts: LineFacts, clock: Clock) -> bool:
 def _nccl(text: str, facts: LineFacts, clock: Clock) -> bool:
     found = _NCCL.match(text, facts.start) if ":" in text[facts.start : facts.start + 300] else None
     if found and (found["nccl"] or found["device"] is not None):
-        facts.form, facts.headed = Form.NCCL, True
-        facts.level = level_of(found["level"])
-        facts.host, facts.pid = found["host"], int(found["pid"])
-        if found["device"] is not None:
-            facts.device = int(found["device"])
-        if found["year"]:
-            facts.at, facts.zoned = clock.at(found)
-        facts.start = found.end()
+        facts.head(found, Form.NCCL, clock)
         return True
     found = _NCCL_BARE.match(text, facts.start)
     if found:
@@ -106,18 +99,13 @@ def _logger(text: str, facts: LineFacts, clock: Clock) -> bool:
         return True
     found = _TSL.match(text, facts.start)
     if found:
-        facts.level, facts.headed = level_of(found["level"]), True
-        facts.at, facts.zoned = clock.at(found)
-        facts.start = found.end()
+        facts.head(found, facts.form, clock)
         return True
     found = _PYTHON_LOG.match(text, facts.start)
     if found:
-        facts.form, facts.headed = Form.ELASTIC, True
+        facts.head(found, Form.ELASTIC, clock)
         facts.level = level_of(found["level"] or found["level2"])
-        if found["year"]:
-            facts.at, facts.zoned = clock.at(found)
         _child(text, found.end(), facts)
-        facts.start = found.end()
         return True
     return False
 

@@ -70,7 +70,8 @@ def _not_yet(judgement: Judgement) -> Advice:
 def _about(judgement: Judgement, job: RunningJob) -> Advice:
     named, reach = judgement.named, judgement.reach
     unreached, sure = [host for host, _ in judgement.unreached], bool(judgement.culprits)
-    timeless = judgement.verdict is HangState.UNKNOWN and judgement.stands.timeless
+    stands = judgement.stands
+    timeless = judgement.verdict is HangState.UNKNOWN and stands.groups and stands.at_least
     if job.first and all(rank.hidden for rank in job.ranks):
         owner = next((rank.user for rank in job.ranks if rank.user != "root"), "")
         said = f"look again as {owner}, or with --sudo" if owner else "look again with --sudo"

@@ -6,18 +6,17 @@ from dataclasses import replace
 from doctor.hang.advice import advice_of, slow_line
 from doctor.hang.judge.judgement import Cause, HangCulprit, HangState, Judgement, RankStanding
 from doctor.hang.words import (
-    against_words,
     alike,
     chain_words,
     group_words,
     library_words,
     rights_words,
-    silent_words,
     still_words,
     way_words,
     who,
 )
 from doctor.live.jobs.job import RunningJob
+from doctor.live.libraries.opinions import OpinionKind
 from doctor.live.words import frame_words, job_words, missing_words
 from doctor.report.page.card import Card, CardKind, Medium, Page, Row, RowForm, Step, Table
 from doctor.text.durations import duration
@@ -165,10 +164,13 @@ def _rows(judgement: Judgement) -> Iterator[Row]:
     yield Row("also", judgement.notes)
     yield Row("libraries", tuple(library_words(judgement, evidence=False)), on=Medium.BRIEF)
     yield Row("libraries", tuple(library_words(judgement, evidence=True)), on=Medium.FULL)
-    yield Row("against", against_words(judgement))
+    against = dict.fromkeys(line for each in judgement.heard for line in each.against)
+    yield Row("against", tuple(against))
     yield _words("seen", rights_words(judgement).removeprefix("seen "))
     if judgement.rights:
-        yield Row("unread", (*judgement.rights.unread[:UNREAD], *silent_words(judgement)), on=Medium.FULL)
+        said = (each.opinion for each in judgement.heard if each.opinion.kind is OpinionKind.SILENT)
+        silent = (each.words.removesuffix(".") for each in said)
+        yield Row("unread", (*judgement.rights.unread[:UNREAD], *silent), on=Medium.FULL)
     advice = advice_of(judgement)
     yield Row("do", (*(f"# {line}" for line in advice.do), *advice.commands), RowForm.TYPED)
     yield Row("next time", advice.next_time)
@@ -191,8 +193,11 @@ def _ranks(judgement: Judgement) -> Iterator[Table]:
     if many:
         alike = grouped(((_where(each), each.frames), each) for each in ranks)
         groups = sorted(alike.values(), key=len)
-        rows = (*map(_folded, groups[:ALONE]), *_rest(groups[ALONE:]))
-        yield _filled(Table("Ranks", ("RANKS", "HOSTS", *heads[2:]), rows, Medium.BRIEF))
+        rows, rest = [*map(_folded, groups[:ALONE])], groups[ALONE:]
+        if rest:
+            at = f"at {len(rest)} other places; -v shows all"
+            rows.append((f"{sum(map(len, rest))} more", "", "", "", at))
+        yield _filled(Table("Ranks", ("RANKS", "HOSTS", *heads[2:]), tuple(rows), Medium.BRIEF))
 
 
 def _filled(table: Table) -> Table:
@@ -200,11 +205,6 @@ def _filled(table: Table) -> Table:
     kept = [at for at in range(len(table.heads)) if any(row[at] for row in table.rows)]
     rows = tuple(tuple(row[at] for at in kept) for row in table.rows)
     return replace(table, heads=tuple(table.heads[at] for at in kept), rows=rows)
-
-
-def _rest(groups: Sequence[Sequence[RankStanding]]) -> Iterator[tuple[str, ...]]:
-    if groups:
-        yield f"{sum(map(len, groups))} more", "", "", "", f"at {len(groups)} other places; -v shows all"
 
 
 def _folded(of: Sequence[RankStanding]) -> tuple[str, ...]:

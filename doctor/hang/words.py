@@ -109,11 +109,6 @@ def library_words(judgement: Judgement, *, evidence: bool) -> Iterator[str]:
                 yield from said.evidence
 
 
-def against_words(judgement: Judgement) -> tuple[str, ...]:
-    """How libraries contradict the processes or each other."""
-    return tuple(dict.fromkeys(line for each in judgement.heard for line in each.against))
-
-
 def way_words(judgement: Judgement) -> Iterator[str]:
     """What was seen on the way of a job that moves, in sentences without a full stop."""
     steps = {(step_of(each.member.a), each.step) for each in judgement.stands.ranks}
@@ -133,9 +128,3 @@ def _known(steps: Iterable[tuple[int | None, int | None]], at: int) -> list[int]
 
 def _rank_or_pid(each: RankStanding) -> str:
     return f"process {each.member.pid}" if each.rank is None else f"rank {each.rank}"
-
-
-def silent_words(judgement: Judgement) -> Iterator[str]:
-    """The sources whose answers cannot be used, and why."""
-    silent = (each.opinion for each in judgement.heard if each.opinion.kind is OpinionKind.SILENT)
-    yield from (each.words.removesuffix(".") for each in silent)

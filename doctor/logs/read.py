@@ -1,8 +1,5 @@
 """Reads the inputs into `Logs`, in memory that does not grow with the files.
 
-    matcher = Matcher(load_symptoms().symptoms)
-    logs = read([Path("logs/"), sys.stdin.buffer], matcher, loss=LossCollector)
-
 Nothing is judged here. `Logs.left_out` lists what could not be read, each with its reason.
 """
 

@@ -56,6 +56,7 @@ class Command:
             front=_in_front(),
             remove=os.fsencode(remove),
         )
+        self.has_terminal = TERMINAL in kinds
         self.pid = 0
         self.status: int | None = None
         """As waitpid returns it."""
@@ -105,10 +106,6 @@ class Command:
             signal.signal(number, after)  # type: ignore[arg-type]
         os.close(self._orders)
         os.close(self._reports)
-
-    @property
-    def has_terminal(self) -> bool:
-        return TERMINAL in self._order.streams
 
     @property
     def over(self) -> bool:

@@ -272,11 +272,6 @@ class Standstill:
     at_least: bool = False
     """`still` may be longer: it covers only the time between the looks."""
 
-    @property
-    def timeless(self) -> bool:
-        """Ranks wait, and it is unknown for how long."""
-        return bool(self.groups) and self.at_least
-
 
 @dataclass(frozen=True, slots=True)
 class Judgement:

@@ -7,6 +7,7 @@ from doctor.hang.judge.judgement import Rights
 from doctor.live.evidence import HostEvidence, JobMember, LiveEvidence
 from doctor.live.jobs.job import RunningJob
 from doctor.live.pyspy import MACHINES
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -67,10 +68,8 @@ def silent(member: JobMember, of_host: Iterable[str] = ()) -> str:
 def stackless(evidence: LiveEvidence, job: RunningJob) -> Iterator[str]:
     """ "no stacks of rank 3 within 10 s: it is judged by /proc alone" """
     hosts = {host.host: host.unread for host in evidence.hosts}
-    waited: dict[str, list[JobMember]] = {}
-    for rank in job.ranks:
-        if seconds := silent(rank, hosts.get(rank.host, ())):
-            waited.setdefault(seconds, []).append(rank)
+    asked = ((silent(rank, hosts.get(rank.host, ())), rank) for rank in job.ranks)
+    waited = grouped((seconds, rank) for seconds, rank in asked if seconds)
     late = [rank for rank in job.ranks if rank.a and rank.b is None]
     if late:
         yield f"{_named(late)}: only the first of two looks was answered in time"

@@ -1,11 +1,5 @@
 """Collects the losses of one file, in bounded memory.
 
-    collector = LossCollector("rank3.log")
-    if collector.wants(raw):
-        said = collector.read(text)
-    collector.add(who, runs)
-    curves = collector.curves()
-
 A rank may have several curves in a file: each start of the job is a curve of its own, in order.
 """
 

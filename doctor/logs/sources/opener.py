@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, TypeVar
 
 from doctor.logs.sources.archive import ArchiveMember, tar_members, zip_members
 from doctor.logs.sources.kind import HEAD, FileKind, kind_of, no_log
@@ -26,6 +26,7 @@ from doctor.logs.sources.limits import (
 from doctor.logs.sources.patience import Patience
 from doctor.logs.sources.stream import File, PeekStream, Pipe, Stream, UnpackedStream, words
 
+T = TypeVar("T")
 Input = Path | BinaryIO
 """A path, or a stream such as standard input."""
 _PACKED = frozenset({FileKind.GZIP, FileKind.BZIP2, FileKind.XZ})
@@ -113,10 +114,11 @@ class Sources:
             folders = [each.path for each in entries if each.is_dir(follow_symlinks=False)]
             waiting += reversed(folders)
 
-    def _counted(self, found: Iterator[os.DirEntry[str]], folder: str) -> Iterator[os.DirEntry[str]]:
+    def _counted(self, found: Iterator[T], name: str) -> Iterator[T]:
+        """The entries of a folder or an archive, as far as the limit goes."""
         for entry in found:
             if self._looked >= self._limits.looked_at:
-                self.left_out.add(folder, f"more than {self._limits.looked_at:,} files were given")
+                self.left_out.add(name, f"more than {self._limits.looked_at:,} files were given")
                 return
             self._looked += 1
             yield entry
@@ -193,11 +195,7 @@ class Sources:
                 self._patience.grant(os.fstat(file.fileno()).st_blocks * 512)  # holes add no time
                 members = zip_members(file, self._limits)
             with closing(members):
-                for member in members:
-                    if self._looked >= self._limits.looked_at:
-                        self.left_out.add(name, f"more than {self._limits.looked_at:,} files were given")
-                        return
-                    self._looked += 1
+                for member in self._counted(members, name):
                     yield from self._member(name, member, depth)
         except DamagedInput as error:
             self.left_out.add(name, f"{error}; what could be read of it counts")

@@ -1,9 +1,5 @@
 """Loads symptoms from the bundled files, `--symptoms DIR`, and entry points of other distributions.
 
-    found = load_symptoms(folders, checks=[check.id for check in ...])
-    found.symptoms   all of them, in the order of their files
-    found.broken     entry points that could not be used
-
 A file of symptoms maps ids to entries (docs/writing-a-symptom.md). A mistake in a bundled file or in one of
 `--symptoms` ends the run before any log is opened, and its place is named. Broken entry points are returned.
 """
@@ -32,6 +28,7 @@ NOTHING = "there is no file of symptoms (*.yaml) in it"
 @dataclass(frozen=True, slots=True)
 class FoundSymptoms:
     symptoms: tuple[Symptom, ...]
+    """All of them, in the order of their files."""
     broken: tuple[BrokenSource, ...] = ()
 
 

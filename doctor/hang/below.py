@@ -1,7 +1,8 @@
 """What the checks of `hang --check` found below Python, as a part of the one report of the hang."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from msgspec.structs import asdict
 from msgspec.structs import replace as changed
@@ -10,7 +11,7 @@ from doctor.errors import EXIT_FAULT
 from doctor.hang.envelope import HangFindingEntry
 from doctor.judge.verdict import Report
 from doctor.model import HostStatus
-from doctor.report.files.envelope import Counts, HostEntry
+from doctor.report.files.envelope import counts
 from doctor.report.files.json import CheckReport
 from doctor.report.page.card import CardKind, Page
 from doctor.report.page.examination import unexamined
@@ -25,28 +26,29 @@ def sentence(own: str, checked: Report | None) -> str:
     return own if checked is None else f"{own} doctor check: {last_line(checked)}"
 
 
-def findings_below(below: CheckReport, after: int) -> tuple[HangFindingEntry, ...]:
-    """The findings of the checks, numbered after those of the hang."""
-    ids = {each.id: f"f{number}" for number, each in enumerate(below.findings, after + 1)}
-    return tuple(
+def joined(own: Mapping[str, Any], below: CheckReport) -> dict[str, Any]:
+    """What the report of the hang says, with what the checks found behind it."""
+    ids = {each.id: f"f{number}" for number, each in enumerate(below.findings, len(own["findings"]) + 1)}
+    more = (
         HangFindingEntry(**{**asdict(each), "id": ids[each.id], "because": ids.get(each.because or "")})
         for each in below.findings
     )
-
-
-def hosts_below(own: Sequence[HostEntry], below: CheckReport) -> tuple[HostEntry, ...]:
-    """The hosts. A host is faulty if the checks found a fault on it."""
     guilty = {each.name: each for each in below.hosts if each.status is HostStatus.FAULTY}
-    return tuple(
+    hosts = tuple(
         changed(each, status=HostStatus.FAULTY, reason=guilty[each.name].reason)
         if each.name in guilty and each.status is not HostStatus.FAULTY
         else each
-        for each in own
+        for each in own["hosts"]
     )
-
-
-def counts_below(own: Counts, below: CheckReport) -> Counts:
-    return changed(own, **{name: getattr(own, name) + getattr(below.summary, name) for name in RESULTS})
+    summary = counts(hosts, own["results"])
+    sums = {name: getattr(summary, name) + getattr(below.summary, name) for name in RESULTS}
+    return {
+        **own,
+        "summary": changed(summary, **sums),
+        "hosts": hosts,
+        "findings": (*own["findings"], *more),
+        "results": (*own["results"], *below.results),
+    }
 
 
 def with_checks(page: Page, checked: Report) -> Page:

@@ -8,7 +8,7 @@ from msgspec import UNSET
 from doctor.errors import EXIT_FAULT
 from doctor.hang import envelope
 from doctor.hang.advice import advice_of
-from doctor.hang.below import counts_below, findings_below, hosts_below, sentence
+from doctor.hang.below import joined, sentence
 from doctor.hang.judge.judgement import HangCulprit, Judgement, RankStanding, WaitGroup, WeighedOpinion
 from doctor.hang.words import group_words, who
 from doctor.judge.verdict import Report
@@ -19,11 +19,8 @@ from doctor.report.files.envelope import (
     EnvelopeRun,
     EvidenceEntry,
     PlaceEntry,
-    counts,
     entry_of,
-    host_entries,
-    result_entries,
-    verdict_of,
+    outcome_of,
 )
 from doctor.report.files.json import check_report
 
@@ -50,25 +47,18 @@ def hang_report(
     """`checked`: the report of the suggested checks, if they were run. Their findings count as well."""
     below = check_report(checked) if checked else None
     found_more = below is not None and below.exit_code == EXIT_FAULT
-    exit_code = EXIT_FAULT if found_more else judgement.exit_code
-    verdict = verdict_of(exit_code)
-    own = tuple(_findings(judgement))
-    names = (*evidence.asked, *(host.name for host in below.hosts)) if below else evidence.asked
-    hosts = host_entries(names, unseen(judgement, evidence), own, verdict)
-    hosts = hosts_below(hosts, below) if below else hosts
-    results = result_entries(hosts, own)
-    summary = counts(hosts, results)
+    outcome = outcome_of(
+        EXIT_FAULT if found_more else judgement.exit_code,
+        sentence(judgement.sentence, checked),
+        (*evidence.asked, *(host.name for host in below.hosts)) if below else evidence.asked,
+        unseen(judgement, evidence),
+        tuple(_findings(judgement)),
+    )
     return envelope.HangReport(
         run=envelope_run("hang", evidence),
-        verdict=verdict,
-        exit_code=exit_code,
-        headline=sentence(judgement.sentence, checked),
-        summary=counts_below(summary, below) if below else summary,
-        hosts=hosts,
-        findings=(*own, *findings_below(below, len(own))) if below else own,
-        results=(*results, *below.results) if below else results,
         hang=hang_part(judgement),
         check=below or UNSET,
+        **(joined(outcome, below) if below else outcome),
     )
 
 

@@ -35,7 +35,8 @@ def judge_start(
     job = job_of(start)
     apart = [host.apart for host in start.seen if host.apart > 0]
     found = [*faults(start, min(apart, default=LOOKS_APART), sorted(evidence.unreached))]
-    lead = found[0] if found else StartFault((), f"{_who(start)} for each other; nothing shows for whom.")
+    said = f"{start.name} on {fold(start.hosts)} waits for each other; nothing shows for whom."
+    lead = found[0] if found else StartFault((), said)
     verdict = _verdict(start, lead, limit)
     return Judgement(
         verdict=verdict,
@@ -60,11 +61,6 @@ def _verdict(start: StartingJob, lead: StartFault, limit: float) -> HangState:
     if lead.works or start.age < limit:
         return HangState.WAITS
     return HangState.HANG if lead.named and not lead.unproved else HangState.UNKNOWN
-
-
-def _who(start: StartingJob) -> str:
-    """ "torchrun on node[1-3] waits" """
-    return f"{start.name} on {fold(start.hosts)} waits"
 
 
 def _sentence(start: StartingJob, lead: StartFault, verdict: HangState) -> str:

@@ -15,6 +15,7 @@ from doctor.job.ranktable.case import TableRules, folded
 from doctor.job.ranktable.flaws import UnplacedFlaw
 from doctor.job.ranktable.model import Form, RankEntry, RankTable, Server, board_architecture
 from doctor.model import Severity
+from doctor.text.grouped import grouped
 
 RAILS = 4
 """Devices 0 and 4, 1 and 5, 2 and 6, 3 and 7 of all servers."""
@@ -48,7 +49,8 @@ def rails(case: TableRules, certain: bool) -> Iterator[UnplacedFlaw]:
         pairs = " and ".join(_pair(rail) for rail in best.shared)
         message = "devices of different rails have addresses of one segment"
         expected = "a segment of its own for each of the pairs 0/4, 1/5, 2/6 and 3/7"
-        actual = f"{pairs}: {_listed(seats, best.shared)}"
+        listed = ", ".join(str(seats[rail][0][1]) for rail in best.shared[:_SHOWN])
+        actual = f"{pairs}: {listed}"
         yield case.flaw(entry, "device_ip", message, expected, actual, Severity.WARN)
         return
     severity = Severity.FAIL if _full(case) else Severity.WARN
@@ -67,12 +69,11 @@ def rails(case: TableRules, certain: bool) -> Iterator[UnplacedFlaw]:
 
 
 def _by_rail(case: TableRules) -> Seats:
-    found: dict[int, list[tuple[RankEntry, IPv4Address]]] = {}
-    for entry in case.table.in_file_order():
-        address = ipv4(entry)
-        if address is not None and entry.device is not None and entry.device < _ALL:
-            found.setdefault(entry.device % RAILS, []).append((entry, address))
-    return found
+    return grouped(
+        (entry.device % RAILS, (entry, address))
+        for entry in case.table.in_file_order()
+        if (address := ipv4(entry)) is not None and entry.device is not None and entry.device < _ALL
+    )
 
 
 def _full(case: TableRules) -> bool:
@@ -102,10 +103,6 @@ def _segment(address: IPv4Address, prefix: int) -> str:
 
 def _pair(rail: int) -> str:
     return f"{rail}/{rail + RAILS}"
-
-
-def _listed(seats: Seats, chosen: Sequence[int]) -> str:
-    return ", ".join(str(seats[rail][0][1]) for rail in chosen[:_SHOWN])
 
 
 ATLAS_TRAINING, ATLAS_A2, ATLAS_A3, ATLAS_950 = "atlas-training", "atlas-a2", "atlas-a3", "atlas-950"

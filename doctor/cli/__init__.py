@@ -159,7 +159,10 @@ NOT_AROUND = (
     *("--html", "--markdown", "--per-host"),
 )
 """The options of a pre-flight that say nothing about a command, or are not for it."""
-HANG = (*FACTS, "--junit", "--prometheus")
+HANG = (
+    *(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH),
+    *(*FACTS, "--junit", "--prometheus"),
+)
 
 _command("check")(takes(without=(*TRAINING, "--no-smoke"))(check_hosts))
 _command("smoke")(takes(without=("--no-smoke",))(examine))
@@ -167,12 +170,8 @@ _command("preflight")(takes()(examine))
 _command("accept")(takes(without=("--no-smoke", "--inject", "--in-job"))(accept))
 
 _command("run")(takes(without=NOT_AROUND)(run_command))
-_command("hang")(
-    takes(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_hang)
-)
-_command("slow")(
-    takes(*ranktable.HOSTS, *ranktable.PODS, "--rank-table", "--exclude", *ranktable.SSH, *HANG)(ask_slow)
-)
+_command("hang")(takes(*HANG)(ask_hang))
+_command("slow")(takes(*HANG)(ask_slow))
 _command("facts")(takes(*ranktable.BY_JOB, "--rank-table", "--exclude", *ranktable.SSH, *FACTS)(ask_facts))
 _command("diff")(compare_runs)
 _command("history")(history)

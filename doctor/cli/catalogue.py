@@ -85,17 +85,13 @@ def print_schema() -> int:
 
 def _put(parts: Mapping[str, Sequence[CatalogueRow]], colours: str, broken: Iterable[BrokenSource]) -> None:
     colour = coloured(sys.stdout, colours)
+    written = {OTHERS: in_rows}  # the path of a file is never cut
     shown = [
-        f"{styled(t(heading), BOLD, colour)}\n{_rows(heading, rows, colour)}"
+        f"{styled(t(heading), BOLD, colour)}\n{written.get(heading, _in_lines)(rows, colour)}"
         for heading, rows in parts.items()
     ]
     shown += [t(f"could not be used: {clean_line(f'{each.origin}: {each.reason}')}\n") for each in broken]
     put("\n".join(shown), sys.stdout, drawn=True)
-
-
-def _rows(heading: str, rows: Sequence[CatalogueRow], colour: bool) -> str:
-    """The path of a file is never cut."""
-    return in_rows(rows, colour) if heading == OTHERS else _in_lines(rows, colour)
 
 
 def _in_lines(rows: Sequence[CatalogueRow], colour: bool) -> str:

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 import msgspec
 
 from doctor.live.evidence import Word
-from doctor.live.libraries.groups import GroupStanding, Key, opinion_of, standing
+from doctor.live.libraries.groups import GroupStanding, opinion_of, standing
 from doctor.live.libraries.opinions import Opinion, Source, Subject, decoded, silent
 from doctor.live.libraries.rank_finder import HostText, RankFinder
 from doctor.text.grouped import grouped
@@ -89,13 +89,8 @@ def opinion(who: RankFinder) -> Opinion | None:
             dumps.append((said, dump))
     if not dumps:
         return _silent(problem) if problem else None
-    groups: dict[tuple[str, tuple[int, ...]], list[Position]] = {}
-    receiving: set[Key] = set()
-    for said, dump in dumps:
-        if _waits_for_message(said, dump):
-            receiving.add(who.of_text(said).key)
-        for group, position in _positions(who, said, dump):
-            groups.setdefault(group, []).append(position)
+    groups = grouped(pair for said, dump in dumps for pair in _positions(who, said, dump))
+    receiving = {who.of_text(said).key for said, dump in dumps if _waits_for_message(said, dump)}
     standings = [
         each
         for (name, members), positions in groups.items()

@@ -116,11 +116,12 @@ def threads(said: "list[dict[str, Any]]") -> "list[dict[str, Any]]":
 
 def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
     frames = said["frames"]
+    ends = frames[:INNER] + frames[-OUTER:]
     thread = {
         "tid": max(0, int(said.get("os_thread_id") or 0)),
         "name": str(said.get("thread_name") or "")[:256],
         "owns_gil": bool(said.get("owns_gil")),
-        "frames": [_frame(each) for each in _kept(frames)],
+        "frames": [_frame(each) for each in (frames if len(frames) <= INNER + OUTER else ends)],
     }
     users = [each for each in frames if is_users(str(each.get("filename") or ""))]
     thread["locks"] = locks.names(frames)
@@ -141,10 +142,6 @@ def _thread(said: "dict[str, Any]") -> "dict[str, Any]":
     if spawned is not None:
         thread["local"] = spawned
     return thread
-
-
-def _kept(frames: "list[Any]") -> "list[Any]":
-    return frames if len(frames) <= INNER + OUTER else frames[:INNER] + frames[-OUTER:]
 
 
 def _frame(said: "dict[str, Any]") -> "dict[str, Any]":

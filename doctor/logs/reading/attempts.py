@@ -29,6 +29,8 @@ WORDS = (b"failed (exitcode: ", b"will restart worker", b"SignalException: ", b"
 GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
 _TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILINE)
 _LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run\.py)")
+_UNITED = ("shared", "ranks", "tasks", "launchers", "tables", "over", "progress", "gave_up")
+_COUNTED = ("forms", "hosts", "pids")
 
 
 def cut(window: Window) -> Iterator[tuple[Window, PartEnd | None]]:
@@ -121,26 +123,17 @@ def joined(one: Scan, other: Scan) -> Scan:
     one.learned.add(other.learned)
     return replace(
         one,
+        **{name: getattr(one, name) | getattr(other, name) for name in _UNITED},
+        **{name: getattr(one, name) + getattr(other, name) for name in _COUNTED},
         size=max(one.size, other.size),
         lines=max(one.lines, other.lines),
-        forms=one.forms + other.forms,
-        shared=one.shared or other.shared,
-        ranks=one.ranks | other.ranks,
-        tasks=one.tasks | other.tasks,
-        hosts=one.hosts + other.hosts,
-        pids=one.pids + other.pids,
-        launchers=one.launchers | other.launchers,
-        tables=one.tables | other.tables,
         first_at=min(_not_none(one.first_at, other.first_at), default=None),
         last_at=max(_not_none(one.last_at, other.last_at), default=None),
         last=other.last or one.last,
-        over={**one.over, **other.over},
-        progress={**one.progress, **other.progress},
         odd={**other.odd, **one.odd},
         curves=other.curves or one.curves,
         problem=one.problem or other.problem,
         mark=other.mark,
-        gave_up=one.gave_up or other.gave_up,
     )
 
 

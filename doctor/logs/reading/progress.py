@@ -115,15 +115,12 @@ class PartProgress:
             if len(found[count.who]) < ENOUGH and (before is None or before < first.value):
                 found[count.who].append(first)
         for who, advances in found.items():
-            self._add(who, advances)
+            if advances and (who in self._last or len(self._last) < MOST):
+                every = [*advances, *self._last.get(who, ())]
+                self._last[who] = sorted(every, key=lambda each: -each.number)[:ENOUGH]
         if len(self._reached) > MOST:
             self._reached.clear()
         self._reached.update(newest)
-
-    def _add(self, who: UnresolvedParty, advances: list[Advance]) -> None:
-        if advances and (who in self._last or len(self._last) < MOST):
-            every = [*advances, *self._last.get(who, ())]
-            self._last[who] = sorted(every, key=lambda each: -each.number)[:ENOUGH]
 
     def begin_part(self) -> None:
         """The next lines belong to another part of the file; what was reached stays known."""

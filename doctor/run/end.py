@@ -1,7 +1,5 @@
 """The end of one attempt: who ended it, such as Slurm, or why it ended badly."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re
@@ -10,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from doctor.errors import DoctorError
 from doctor.exam.request import Request
@@ -19,15 +16,12 @@ from doctor.run.apart import StoppedPart, apart
 from doctor.run.attempt import JobAttempt, losses
 from doctor.run.before import BeforeStart
 from doctor.run.command import exit_code
+from doctor.run.envelope import AttemptEntry
 from doctor.run.folder import RunFolder, both_ends
 from doctor.run.news import Newsroom
 from doctor.run.output import Output
 from doctor.run.reason import EndReason, PastCommand
 from doctor.text.announce import announce
-
-if TYPE_CHECKING:
-    from doctor.run.envelope import AttemptEntry
-
 
 _STATES = {
     "CANCELLED": "it was cancelled",

@@ -34,7 +34,7 @@ _PLACE = re.compile(
 _SKIPPED = re.compile(r"number of skipped iterations:[ \t]{1,20}(?P<skipped>\d{1,9})\b")
 _NAN_STEPS = re.compile(r"number of nan iterations:[ \t]{1,20}[1-9]")
 _NAN_NORM = re.compile(r"['\"]grad_norm['\"]: ['\"]?(?:nan|inf)", re.IGNORECASE)
-_STEP_NAMES = (
+STEP_NAMES = (
     *("global_step", "num_updates", "current_steps", "step", "steps", "_step", "trainer/global_step"),
     *("iteration", "iter", "update", "batch", "batch_idx"),
 )
@@ -149,7 +149,7 @@ def _json(text: str) -> LossValues | None:
     if not ranked:
         return None
     _, name = min(ranked)
-    step = next((int(at) for each in _STEP_NAMES if (at := _finite(flat.get(each))) is not None), None)
+    step = next((int(at) for each in STEP_NAMES if (at := _finite(flat.get(each))) is not None), None)
     epoch, rank = _finite(flat.get("epoch")), _finite(flat.get("rank"))
     return LossValues(
         LossForm.JSON,

@@ -4,17 +4,13 @@ import math
 import re
 from dataclasses import dataclass
 
-from doctor.logs.loss.lines import LONGEST, LossValues
+from doctor.logs.loss.lines import LONGEST, STEP_NAMES, LossValues
 from doctor.logs.loss.names import NO_NUMBER, NUMBER, rank_of
 from doctor.logs.model import LossForm
 
 MOST_COLUMNS = 200
 _TITLE = re.compile(r"[\"']?[A-Za-z_#][\w /.\-()%#]{0,60}[\"']?")
 _CELL = re.compile(rf"[\"']?((?i:{NO_NUMBER})|{NUMBER})[\"']?")
-_STEPS = (
-    *("global_step", "step", "steps", "iteration", "iter", "num_updates", "update", "batch", "batch_idx"),
-    "it",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +64,7 @@ def read_header(text: str) -> Header | None:
         (rank, place) for place, title in enumerate(titles) if (rank := rank_of(title)) is not None
     )
     at = {title: place for place, title in reversed(list(enumerate(titles)))}
-    step = next((at[name] for name in _STEPS if name in at), None)
+    step = next((at[name] for name in (*STEP_NAMES, "it") if name in at), None)
     epoch = at.get("epoch", at.get("epochs"))
     if not losses or (step is None and epoch is None):
         return None

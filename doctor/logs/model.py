@@ -38,6 +38,10 @@ class Form(str, Enum):
     """Anything else, such as what the script prints."""
 
 
+OF_OTHERS = frozenset({Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS})
+"""Forms that ranks do not write: their lines belong to the rank that they name, or to none."""
+
+
 class Role(str, Enum):
     ROOT = "root"
     """It can be the cause."""

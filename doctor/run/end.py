@@ -16,7 +16,7 @@ from doctor.run.apart import StoppedPart, apart
 from doctor.run.attempt import JobAttempt, losses
 from doctor.run.before import BeforeStart
 from doctor.run.command import exit_code
-from doctor.run.envelope import AttemptEntry
+from doctor.run.envelope import AttemptEntry, JobLookEntry
 from doctor.run.folder import RunFolder, both_ends
 from doctor.run.news import Newsroom
 from doctor.run.output import Output
@@ -101,8 +101,6 @@ class AttemptEnd:
         return [*self.attempt.parts, *(each.files[".json"] for each in reasons if ".json" in each.files)]
 
     def entry(self) -> AttemptEntry:
-        from doctor.run.envelope import AttemptEntry, JobLookEntry
-
         attempt, left_out = self.attempt, self._before.left_out
         return AttemptEntry(
             hosts=tuple(host for host in self._before.hosts if host not in left_out),

@@ -8,13 +8,13 @@ from typing import TypeGuard
 
 from doctor.logs.judge.attribution import FIRST_FAILURE, attributed, without_tasks
 from doctor.logs.judge.clocks import Clock, Clocks, clocks_of, step_of
-from doctor.logs.judge.event import OF_OTHERS, Event, Writer, event_of, filled
+from doctor.logs.judge.event import Event, Writer, event_of, filled
 from doctor.logs.judge.job_facts import JobFacts
 from doctor.logs.judge.kernel_events import of_others
 from doctor.logs.judge.kinds import SuspectKind
 from doctor.logs.judge.parties import Key, PartyMaps, places_of, tasks_start_ranks
 from doctor.logs.judge.recovery import Recovery, Steps, differing, forgiven, got_over, lacks_effect
-from doctor.logs.model import CUT, Form, LogLine, Logs, Party
+from doctor.logs.model import CUT, OF_OTHERS, Form, LogLine, Logs, Party
 from doctor.logs.steps import says_trained
 
 INTERRUPTED = "python-interrupted"

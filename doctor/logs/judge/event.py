@@ -8,7 +8,7 @@ from functools import cache
 
 from doctor.logs.judge.kinds import SuspectKind, killed_pid, kind_of
 from doctor.logs.judge.parties import Key, PartyMaps, key, named, numbers
-from doctor.logs.model import Form, LogFile, LogLine, Party, Sighting
+from doctor.logs.model import OF_OTHERS, Form, LogFile, LogLine, Party, Sighting
 
 Writer = Callable[[LogLine], Party]
 NEAR_END = 200
@@ -19,8 +19,6 @@ LATE = 60.0
 """Seconds before the last line that still count as the end of a file."""
 MOST_READY = 100_000
 """The most ranks that a list of those that are ready may imply."""
-OF_OTHERS = {Form.KERNEL, Form.ELASTIC, Form.MPI, Form.SLURM, Form.RAS}
-"""Forms of programs that write about ranks but are not ranks."""
 _OF_NOBODY = {"schedulers", "supervisor"}
 """Families of symptoms whose lines no rank writes, whatever else its file holds."""
 _OF_OTHERS = {SuspectKind.NAMES, SuspectKind.DIED, SuspectKind.LEFT, SuspectKind.STOPPED}

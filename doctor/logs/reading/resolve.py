@@ -3,12 +3,9 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from doctor.logs.model import Curve, Form, LogFile, LogLine, Party, Sighting
+from doctor.logs.model import OF_OTHERS, Curve, Form, LogFile, LogLine, Party, Sighting
 from doctor.logs.reading.file_scan import Scan
 from doctor.logs.reading.fold import Subject, UnresolvedParty
-
-_LAUNCHERS = frozenset({Form.ELASTIC, Form.SLURM, Form.MPI, Form.KERNEL, Form.RAS})
-"""Forms that ranks do not write: their lines belong to the rank that they name, or to none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,14 +103,14 @@ def _owner(scan: Scan) -> Owner:
     elif len(scan.hosts) > 1 and host not in scan.hosts:
         host = None
     pid = name.pid
-    if pid is None and len(scan.pids) == 1 and not _LAUNCHERS & set(scan.forms):
+    if pid is None and len(scan.pids) == 1 and OF_OTHERS.isdisjoint(scan.forms):
         pid = next(iter(scan.pids))
     rank, assumed = name.rank, False
     ranks = scan.ranks | scan.learned.ranks
     if len(ranks) > 1:
         rank = None
     elif ranks and rank not in ranks:
-        alone = not _LAUNCHERS & set(scan.forms) and rank is None and len(scan.pids) <= 1
+        alone = OF_OTHERS.isdisjoint(scan.forms) and rank is None and len(scan.pids) <= 1
         # torch marks only some lines: the others may be those of ranks that it never marks here
         alone = alone and (bool(scan.learned.ranks) or 0 in ranks)
         rank = next(iter(ranks)) if alone or name.local is not None else None
@@ -137,13 +134,13 @@ def party(who: UnresolvedParty, form: Form, scan: Scan, owner: Owner, people: Pe
         rank = people.rank_of(host, who.pid) if rank is None else rank
     rank = who.worker if rank is None else rank
     alone = who.pid is None or owner.pid is None or who.pid == owner.pid
-    if rank is None and form not in _LAUNCHERS and alone:
+    if rank is None and form not in OF_OTHERS and alone:
         rank = owner.rank
     device = who.device if who.device is not None else who.local
-    if device is None and form not in _LAUNCHERS:
+    if device is None and form not in OF_OTHERS:
         device = owner.device if owner.device is not None else owner.local
     pid = who.pid
-    if pid is None and rank == owner.rank and form not in _LAUNCHERS:
+    if pid is None and rank == owner.rank and form not in OF_OTHERS:
         pid = owner.pid
     return Party(rank=rank, host=host, device=device, pid=pid)
 

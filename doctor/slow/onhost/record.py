@@ -58,11 +58,8 @@ class StackRecord:
         finally:
             os.close(self.file)
         try:
-            return dict(
-                profile(json.loads(data.decode("utf-8", "replace")), self.pid),
-                gil=self.gil,
-                asked=self.expected,
-            )
+            found = profile(json.loads(data.decode("utf-8", "replace")), self.pid)
+            return dict(found, gil=self.gil, asked=self.expected)
         except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError) as error:
             why = "the output of py-spy is not understood: " + str(error)[:200]
             return {"pid": self.pid, "gil": self.gil, "problem": why}

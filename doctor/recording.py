@@ -177,6 +177,7 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
         or not 0 <= plan.seed < MOST_SEED
         or not 0 <= plan.waver_tries <= MOST_TRIES
         or not 0 <= plan.turns <= MOST_TRIES
+        or not 0 <= plan.sweep < MOST_SECONDS
         or len(seats) > MOST_RANKS
         or (run.end.cell is not None and not 0 <= run.end.cell < len(plan.cells))
         or any(each.rank not in ranks for each in plan.injected)

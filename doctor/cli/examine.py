@@ -14,7 +14,7 @@ from doctor.errors import UsageError
 from doctor.exam.request import ExamFlags, HostFlags, Request
 from doctor.hang.options import HangWishes
 from doctor.live.options import RunningJobWishes
-from doctor.report.out.formats import Outputs
+from doctor.report.out.formats import Format, Outputs
 from doctor.slow.options import SlowWishes
 from doctor.text.announce import announce
 from doctor.text.option import IN_JOB, REPLAY, any_option, option, refuse_conflicts
@@ -80,12 +80,18 @@ class AcceptWishes:
     floor: Path | None = any_option(
         "--floor FILE", "What links must carry at least, as YAML.", panel=ExamFlags.PANEL
     )
+    csv: Path | None = any_option(
+        "--csv FILE", "The collectives of all sizes as CSV; - is stdout.", panel=Outputs.PANEL
+    )
 
 
 def accept(request: Request, wishes: AcceptWishes) -> int:
     from doctor.floors import read_floor
+    from doctor.report.out.facts import collectives_csv
 
-    return examine(replace(request, floor=read_floor(wishes.floor) if wishes.floor else None))
+    more = ((Format("--csv", collectives_csv, stdout=True), wishes.csv),) if wishes.csv else ()
+    floor, outputs = wishes.floor and read_floor(wishes.floor), replace(request.outputs, more=more)
+    return examine(replace(request, floor=floor, outputs=outputs))
 
 
 def check_hosts(request: Request, wishes: AgainWishes) -> int:

@@ -8,6 +8,8 @@ from collections.abc import Collection, Iterator, Sequence
 from statistics import median
 from typing import NamedTuple
 
+import msgspec
+
 from doctor.api import Confidence, Evidence, Place, Problem, Severity, fold
 from doctor.facts.smoke import JudgedRun
 from doctor.floors import Floor
@@ -15,12 +17,43 @@ from doctor.smoke.judge.link_stages import Way
 from doctor.smoke.judge.links import SLOWER_THAN_NETWORKS, measured_cells
 from doctor.smoke.judge.one_way import OneWayRates
 from doctor.smoke.judge.pairs import End, SlowLinks, slow_links
+from doctor.smoke.onhost.sweepplan import SCOPES, TIMED, bus_share
 
 BLIND = 0.1
 """If only a host below this share of the usual rate would have been named, peers have judged nothing."""
 CARRY, SENDS, RECEIVES = "its links carry", "what it sends arrives at", "what it receives arrives at"
 TABLE = 24
 """The most ways that evidence lists."""
+
+
+class CollectiveRate(msgspec.Struct, frozen=True):
+    """How long calls of a collective of one size took, each by its slowest rank."""
+
+    scope: str
+    op: str
+    bytes: int
+    ranks: int
+    host: str | None
+    calls: int
+    least_ms: float
+    median_ms: float
+    worst_ms: float
+    algorithm_bytes_per_second: int
+    bus_bytes_per_second: int
+
+
+def collective_rates(run: JudgedRun) -> tuple[CollectiveRate, ...]:
+    """Each collective of each size, in the order of the plan."""
+    found: dict[tuple[int, int, int, str], CollectiveRate] = {}
+    for seat, seen in zip(run.plan.seats, run.result.ranks, strict=True):
+        for said in seen.sweep:
+            host = seat.host if said.scope == "intra" else None
+            least, middle, worst = (round(1e3 * seconds, 6) for seconds in said.seconds)
+            rates = (round(s * said.bytes / said.seconds[1]) for s in (1, bus_share(said.op, said.ranks)))
+            about = said.scope, said.op, said.bytes, said.ranks, host, said.calls
+            place = SCOPES.index(said.scope), TIMED.index(said.op), said.bytes, host or ""
+            found.setdefault(place, CollectiveRate(*about, least, middle, worst, *rates))
+    return tuple(found[place] for place in sorted(found))
 
 
 class Culprit(NamedTuple):

@@ -8,6 +8,7 @@ Text = Annotated[str, msgspec.Meta(max_length=20_000)]
 Hash = Annotated[str, msgspec.Meta(max_length=64)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+Spent = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
 Sums = tuple[float, float]
 """Projection of many numbers onto a fixed vector of signs, and the sum of their magnitudes."""
 Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done"]
@@ -135,6 +136,17 @@ class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
     """For how long, at most, it waited meanwhile for a processor that others had; 0 if unknown."""
 
 
+class CollectiveTimes(msgspec.Struct, frozen=True, tag="sweep", tag_field="ev"):
+    """How long calls of a collective took, each by its slowest rank: the least, the median, the most."""
+
+    scope: Literal["intra", "inter", "all"]
+    op: Literal["all_reduce", "all_gather", "reduce_scatter", "broadcast", "all_to_all", "send_recv"]
+    bytes: Annotated[int, msgspec.Meta(ge=1024, le=2**30)]
+    ranks: Annotated[int, msgspec.Meta(ge=2, le=1_000_000)]
+    calls: Count
+    seconds: tuple[Spent, Spent, Spent]
+
+
 class Segments(msgspec.Struct, frozen=True, tag="segments", tag_field="ev"):
     """Address of a peer -> TCP segments with data that the rank sent there, and how many it sent again."""
 
@@ -174,6 +186,7 @@ Event = (
     | Solo
     | Transfer
     | Segments
+    | CollectiveTimes
     | PhaseEvent
     | Error
     | BackendEvidence

@@ -108,6 +108,7 @@ class LiveRank:
             solo=first(events.Solo),
             pairs=self._all(events.Transfer),
             segments=first(events.Segments),
+            sweep=self._all(events.CollectiveTimes),
             seconds=seconds,
             done=self.done,
             disturbed=None if self.disturbed_at is None else round(max(0.0, ended - self.disturbed_at), 3),

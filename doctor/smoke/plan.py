@@ -25,6 +25,8 @@ TENSOR_PARALLEL = (1, 2, 4)
 WAVER_TRIES = 3
 MANY_TURNS, FEW_TURNS, MANY_HOSTS = 7, 4, 8
 """Few hosts have few pairs to compare, so each is measured more often."""
+SWEEP = 15.0
+"""Seconds for collectives by size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ def plan_smoke(
         waver_tries=WAVER_TRIES,
         framework=framework,
         turns=_turns(len(taking_part)) if wishes.accept else 0,
+        sweep=SWEEP if wishes.accept else 0.0,
         layout=_of_job(layout, tp, cells, framework),
     )
     replicas = min(len(cell) // plan.parts for cell in cells)

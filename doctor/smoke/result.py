@@ -85,6 +85,8 @@ class SmokePlan:
     turns: int = 0
     """See `CellShape.turns`."""
     layout: OfJob = field(default_factory=dict)
+    sweep: float = 0.0
+    """See `CellShape.sweep`."""
 
     @property
     def parts(self) -> int:
@@ -115,6 +117,7 @@ class SmokePlan:
             dp_in_world=self.dp_in_world,
             waver_tries=self.waver_tries,
             turns=self.turns,
+            sweep=self.sweep,
             **self.layout,
         )
 
@@ -178,6 +181,7 @@ class RankOutcome:
     solo: events.Solo | None = None
     pairs: tuple[events.Transfer, ...] = ()
     segments: events.Segments | None = None
+    sweep: tuple[events.CollectiveTimes, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Phase -> seconds spent in it."""
     done: bool = False

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from doctor.exam.demo import FOLDER
+from doctor.smoke.onhost.sweepplan import SIZES, TIMED, bus_share
 
 Run = dict[str, Any]
 RATE = 1e9
@@ -68,3 +69,25 @@ def _is_of(who: str, sender: str, receiver: str) -> bool:
     if not sign:
         return who in (sender, receiver)
     return (not out or out == sender) and (not into or into == receiver)
+
+
+def timed(data: Run, rate: float = 1e8, *, inside: Mapping[str, float] | None = None) -> Run:
+    """With collectives by size, up to 4 MB, whose links carry so many bytes a second; `inside`: the hosts on
+    which it is another share of that inside.
+    """
+    (smoke,) = data["smoke"]
+    smoke["plan"]["sweep"] = 15.0
+    hosts = {seat["rank"]: seat["host"] for seat in smoke["plan"]["seats"]}
+    for rank in smoke["ranks"]:
+        first, host = rank["rank"] % 2 == 0, hosts[rank["rank"]]
+        scopes = {"intra": 2, "inter": 4, "all": 8} if rank["rank"] == 0 else {"intra": 2} if first else {}
+        rank["sweep"] = [
+            {"scope": scope, "op": op, "bytes": size, "ranks": ranks, "calls": 20, "seconds": list(times)}
+            for scope, ranks in scopes.items()
+            for op in TIMED
+            for size in SIZES[:7]
+            for own in (rate * ((inside or {}).get(host, 1.0) if scope == "intra" else 1.0),)
+            for middle in (1e-4 + size * bus_share(op, ranks) / own,)
+            for times in ((0.9 * middle, middle, 3 * middle),)
+        ]
+    return data

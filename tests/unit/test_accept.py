@@ -1,13 +1,14 @@
 """`doctor accept`: judged by floor, baseline and peers in this order; what nothing judged is no pass."""
 
 import contextlib
+import csv
 import io
 import json
 from pathlib import Path
 from typing import Any
 
 from doctor import cli
-from tests.support.accept_runs import Run, accepting, shares
+from tests.support.accept_runs import Run, accepting, shares, timed
 from tests.support.cases import cases
 from tests.support.envelopes import wrong
 
@@ -174,6 +175,49 @@ def test_who_asks_for_a_judgement_of_links_gets_one(
     given = ["--floor", str(tmp_path / "accept.yaml")] if floor else []
     got, _, err = run("accept", "--replay", str(tmp_path / "run.json"), *words, *given)
     assert (got, "judges links" in err) == (code, code == 2)
+
+
+def saved(tmp_path: Path, data: Run) -> str:
+    (tmp_path / "run.json").write_text(json.dumps(data))
+    return str(tmp_path / "run.json")
+
+
+def test_collectives_are_shown_in_every_format(tmp_path: Path) -> None:
+    recording = saved(tmp_path, timed(accepting(shares({})), inside={"node3": 0.5}))
+    pages = {name: tmp_path / name for name in ("html", "markdown", "csv", "json")}
+    files = [word for name, path in pages.items() for word in (f"--{name}", str(path))]
+    code, out, _ = run("accept", "--replay", recording, *files)
+    assert code == 0
+    rows = [line.split() for line in out.splitlines() if line.split()[:1] in (["intra"], ["inter"], ["all"])]
+    assert len(rows) == 18
+    assert " ".join(rows[0]).startswith("intra all_reduce 4MB 2 (node3) 0.0499 0.108 0.12 0.361")
+    assert max(map(len, out.splitlines())) <= 100
+    for name in ("html", "markdown"):
+        assert "intra all_reduce" in pages[name].read_text().replace("`", "")
+    told = json.loads(pages["json"].read_text())["smoke"]["collectives"]
+    table = list(csv.DictReader(io.StringIO(pages["csv"].read_text())))
+    assert len(told) == len(table) == 6 * 7 * (4 + 1 + 1)
+    assert [{k: "" if v is None else str(v) for k, v in each.items()} for each in told] == table
+    assert told[0]["host"] == "node1"
+    assert all(
+        each["algorithm_bytes_per_second"] >= each["bus_bytes_per_second"] or each["ranks"] > 2
+        for each in told
+    )
+
+
+def test_numbers_from_a_hostile_host_are_no_numbers(tmp_path: Path) -> None:
+    for field, value in (("bytes", 0), ("bytes", 2**31), ("ranks", 1), ("seconds", [0.0, 1.0, 1.0])):
+        data = timed(accepting(shares({})))
+        data["smoke"][0]["ranks"][0]["sweep"][0][field] = value
+        assert run("accept", "--replay", saved(tmp_path, data))[0] == 2
+
+
+def test_two_outputs_for_one_stream_or_file(tmp_path: Path) -> None:
+    recording = saved(tmp_path, timed(accepting(shares({}))))
+    assert run("accept", "--replay", recording, "--csv", "-")[1].startswith("scope,op,bytes,")
+    for words in (("--csv", "-", "--json", "-"), ("--csv", recording), ("--csv", "/nowhere/x.csv")):
+        code, out, err = run("accept", "--replay", recording, *words)
+        assert (code, out, bool(err)) == (2, "", True), words
 
 
 def test_other_commands_measure_no_pairs(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from doctor.report.page.headline import last_line
 from doctor.report.page.names import culprit, title
 from doctor.report.page.rerun import verify
 from doctor.report.page.smoke import Outcome, PhaseLine, RunNumbers
+from doctor.rules.accept import CollectiveRate, collective_rates
 from doctor.rules.smoke import not_made
 from doctor.smoke.judge.loss import LossSummary
 
@@ -62,6 +63,7 @@ class SmokeRunEntry(msgspec.Struct, frozen=True, kw_only=True):
     phases: tuple[PhaseLine, ...] = ()
     loss: LossSummary | None = None
     bandwidth: tuple[SmokeLink, ...] = ()
+    collectives: tuple[CollectiveRate, ...] = ()
     versions: dict[str, str] = {}
     comparison: str | None = None
     injected: str | None = None
@@ -105,6 +107,7 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
             SmokeLink(link.hosts, round(link.rate), round(1e3 * link.round_trip, 4), round(link.resent, 5))
             for link in seen.links
         ),
+        collectives=collective_rates(run),
         versions=dict(seen.versions),
         comparison=seen.comparison or None,
         injected=seen.injected or None,

@@ -5,10 +5,12 @@ import io
 from typing import Any
 
 import msgspec
+from msgspec.structs import astuple
 
 from doctor import __version__
 from doctor.judge.fact_table import FactRow, facts_of_host
 from doctor.judge.verdict import Report
+from doctor.rules.accept import CollectiveRate, collective_rates
 from doctor.text.printable import clean_line, escaped
 
 SCHEMA = 1
@@ -49,6 +51,14 @@ def facts_csv(report: Report) -> bytes:
         odd = _odd(report, host.name)
         cells = (host.name, host.address, *values, odd, silent.get(host.name, ""))
         table.writerow([_cell(value) for value in cells])
+    return out.getvalue().encode()
+
+
+def collectives_csv(report: Report) -> bytes:
+    """One line for each size of a collective of the first run."""
+    out = io.StringIO()
+    rows = (astuple(each) for run in report.training.runs[:1] for each in collective_rates(run))
+    csv.writer(out, lineterminator="\n").writerows([CollectiveRate.__struct_fields__, *rows])
     return out.getvalue().encode()
 
 

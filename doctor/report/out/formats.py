@@ -169,6 +169,8 @@ class Outputs:
     no_color: bool = option("--no-color", "The same as --color never.", not_with=(), default=False)
     keep: Keep | None = None
     """Writes the files of `report_dir` in place of `add_files`: `check --notify` tells then what is new."""
+    more: tuple[Any, ...] = ()
+    """Formats that only one command has."""
 
     @property
     def colours(self) -> str:
@@ -191,6 +193,7 @@ class Outputs:
             path = getattr(self, each.name)
             if FORMAT in each.metadata and path is not None:
                 yield each.metadata[FORMAT], path
+        yield from self.more
 
 
 FORMATS: tuple[Format, ...] = tuple(

@@ -81,7 +81,7 @@ class RunNumbers:
         wrong |= set() if here is None or ended == "interrupted" else {here}
         net: Outcome = "fail" if "net" in wrong else "pass"
         rows = [] if self.net is None else [PhaseLine("net", net, round(self.net, 3))]
-        order = SHOWN if together(self.run.plan) > 1 else SHOWN[:-1]
+        order = SHOWN if together(self.run.plan) > 1 or self.run.plan.sweep else SHOWN[:-1]
         reached = len(order) if here is None else order.index(here) if here in order else len(order) - 1
         for number, name in enumerate(order):
             status: Outcome = "fail" if name in wrong else "pass" if number < reached else "skipped"

@@ -12,7 +12,9 @@ from doctor.report.page import smoke
 from doctor.report.page.card import CardKind, Cell, Chart, Medium, Part, Row, Section, Table, Words
 from doctor.report.page.connections import links_grid
 from doctor.report.page.smoke_losses import loss_drawing, loss_drawings
+from doctor.rules.accept import collective_rates
 from doctor.rules.smoke import together
+from doctor.smoke.onhost.sweepplan import size_text
 from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
@@ -52,6 +54,7 @@ def _parts(seen: smoke.RunNumbers, hosts: Sequence[str], id: str, on: Medium) ->
         yield from _ranks(seen.run, on)
     if whole or seen.slow_hosts:
         yield from _links(seen, hosts, on)
+    yield from _collectives(seen.run)
 
 
 def _charts(run: JudgedRun, id: str, on: Medium) -> Iterator[Part]:
@@ -239,3 +242,20 @@ def _links(seen: smoke.RunNumbers, hosts: Sequence[str], on: Medium) -> Iterator
             rows.append((Words(pair, bad), Words(smoke.rate_text(link.rate), bad), Words(share, bad), trip))
         heads = ("slowest pairs", "each way", "of usual", "round trip")
         yield Table("Slowest pairs", heads, tuple(rows), short=True)
+
+
+def _collectives(run: JudgedRun) -> Iterator[Table]:
+    """Each collective with the largest size and with the smallest one; of those inside hosts, the slowest."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, own in grouped((f"{each.scope} {each.op}", each) for each in collective_rates(run)).items():
+        sizes = grouped((each.bytes, each) for each in own)
+        first = max(sizes[min(sizes)], key=lambda each: each.least_ms)
+        last = min(sizes[max(sizes)], key=lambda each: each.bus_bytes_per_second)
+        times, bus = (first.least_ms, first.median_ms, first.worst_ms), last.bus_bytes_per_second / 1e9
+        numbers = bus, *times, last.algorithm_bytes_per_second / 1e9
+        ranks = f"{last.ranks} ({last.host})" if last.host else f"{last.ranks}"
+        rows.append((name, size_text(last.bytes), ranks, *(f"{each:.3g}" for each in numbers)))
+    if rows:
+        note = "The slowest rank of each call counts; ms of 1KB."
+        heads = ("collective", "size", "ranks", "bus GB/s", "least ms", "median", "worst", "algorithm")
+        yield Table("Collectives", heads, tuple(rows), note=note, short=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from doctor.agents.onhost.process import queued_so_far
 from doctor.agents.onhost.segments import segments_by_peer
+from doctor.smoke.onhost import sweep
 from doctor.smoke.onhost.bandwidthplan import (
     LARGEST_PIECE,
     LONG_ENOUGH,
@@ -34,6 +35,7 @@ def run(comm: Comm) -> None:
         measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip, "queued": pace.queued}
         comm.say({"ev": "pair", **meeting._asdict(), **measured})
     comm.say({"ev": "segments", "peers": segments_by_peer()})
+    sweep.run(comm)
     comm.all_reduce(comm.ones(1), "world")
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from doctor.smoke.onhost.shape import CellShape, CollectiveCall
+from doctor.smoke.onhost.sweepplan import sweep_calls
 
 PING = 8
 """Bytes of a small message."""
@@ -45,20 +46,21 @@ class Meeting(NamedTuple):
 
 
 def bandwidth_calls(shape: CellShape, place: int) -> list[CollectiveCall]:
-    """The calls that a rank's page shows in this phase; none with a single host."""
-    if len(shape.hosts) < 2:
-        return []
+    """The calls that a rank's page shows in this phase; none with a single host, unless it is accepted."""
+    timed = sweep_calls(shape, place)
     calls: list[CollectiveCall] = []
+    if len(shape.hosts) < 2 and not timed:
+        return calls
     for meeting in meetings(shape, place):
         both = (min(place, meeting.peer), max(place, meeting.peer))
         calls.append(CollectiveCall(0, "pair", "exchange", "uint8", PING, both))
         calls.append(CollectiveCall(0, "pair", "exchange", "uint8", PIECE, both))
-    return [*calls, CollectiveCall(0, "world", "all_reduce", "float32", 4)]
+    return [*calls, *timed, CollectiveCall(0, "world", "all_reduce", "float32", 4)]
 
 
 def meetings(shape: CellShape, place: int) -> list[Meeting]:
     """The meetings of a rank, in order; none unless it is the first rank of its host."""
-    firsts = [sum(shape.hosts[:host]) for host in range(len(shape.hosts))]
+    firsts = shape.firsts
     if place not in firsts:
         return []
     plan = few_rounds(len(firsts)) if shape.turns else rounds(len(firsts))[:_MOST_ROUNDS]

@@ -16,6 +16,10 @@ _REFUSALS = ("invalid scalar type", "unsupported", "not support", "no support", 
 """Texts with which backends refuse an operation on a dtype; all members of a group get the same refusal."""
 
 
+def refuses(error: Exception) -> bool:
+    return any(words in str(error).lower() for words in _REFUSALS)
+
+
 def run(comm: Comm) -> None:
     phase = _Phase(comm)
     for trial in trials(comm.shape, comm.place):
@@ -143,9 +147,8 @@ class _Phase:
         try:
             return call()
         except (RuntimeError, TypeError, ValueError) as error:
-            refused = any(words in str(error).lower() for words in _REFUSALS)
             # A refusal breaks the task queue of torch_npu: nothing after it would work.
-            if not refused or self.framework.backend == "hccl":
+            if not refuses(error) or self.framework.backend == "hccl":
                 raise
             self.unsupported.append(f"{op} {trial.dtype}")
             return None

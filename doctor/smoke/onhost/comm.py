@@ -98,9 +98,9 @@ class Comm:
             group, "all_to_all", x, lambda: self.framework.all_to_all(x, self.groups[group], out, back)
         )
 
-    def converse(self, first: Any, do: Callable[[], None]) -> None:
-        """Run many swaps with one peer under one mark, which shows the first tensor that is sent."""
-        self._call("pair", "exchange", first, do)
+    def converse(self, first: Any, do: Callable[[], None], group: str = "pair", op: str = "exchange") -> None:
+        """Run many swaps with one peer, or collectives, under one mark, which shows the first tensor."""
+        self._call(group, op, first, do)
 
     def hand(self, move: str, out: Any, into: Any) -> None:
         """Give something to a stage beside this one, get something from it, or both; None: not that."""

@@ -63,6 +63,9 @@ class _Accelerator(Torch):
     def synchronise(self) -> None:
         self._api.synchronize()
 
+    def free_memory(self) -> float:
+        return float(self._api.mem_get_info()[0])
+
     def seed(self, seed: int) -> None:
         super().seed(seed)
         self._api.manual_seed(seed)

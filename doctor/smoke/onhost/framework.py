@@ -10,6 +10,8 @@ import platform
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from doctor.smoke.onhost.memory import free_memory
+
 if TYPE_CHECKING:  # Python 3.8 cannot evaluate these
     from doctor.smoke.onhost.corpus import TokenBatch
     from doctor.smoke.onhost.shape import CellShape
@@ -85,8 +87,8 @@ class Framework:
         """The groups of a rank by name; None for one in which it is alone. All ranks call this at once."""
         raise NotImplementedError
 
-    # Collectives: in place where it says so. Whoever is meant is a place in the cell. They may return before
-    # the device has finished: `synchronise` waits for it.
+    # Collectives: in place where it says so; `into` may take the result. Whoever is meant is a place in the
+    # cell. They may return before the device has finished: `synchronise` waits for it.
 
     def synchronise(self) -> None:
         """Wait until the device has finished all its work."""
@@ -103,20 +105,20 @@ class Framework:
         """In place at the root; what the others hold afterwards is undefined."""
         raise NotImplementedError
 
-    def all_gather(self, x: Any, group: Any, members: int) -> Any:
+    def all_gather(self, x: Any, group: Any, members: int, into: Any = None) -> Any:
         """The bytes of the result are those of all members, in the group's order."""
         raise NotImplementedError
 
-    def reduce_scatter(self, x: Any, group: Any, members: int) -> Any:
+    def reduce_scatter(self, x: Any, group: Any, members: int, into: Any = None) -> Any:
         """The rank's own part of the sum."""
         raise NotImplementedError
 
-    def all_to_all(self, x: Any, group: Any, out: list[int], back: list[int]) -> Any:
+    def all_to_all(self, x: Any, group: Any, out: list[int], back: list[int], into: Any = None) -> Any:
         """Part i of the result is the part that member i had for this rank; `out` and `back`: their sizes."""
         raise NotImplementedError
 
-    def swap(self, out: Any, into: Any, peer: int, group: Any = None) -> None:
-        """Send and receive at the same time; None: only the other."""
+    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int | None = None) -> None:
+        """Send and receive at the same time; None: only the other. `source`: from whom, if not the peer."""
         raise NotImplementedError
 
     # Numbers.
@@ -124,6 +126,13 @@ class Framework:
     def tensor(self, data: bytes, dtype: str) -> Any:
         """A flat tensor on the device. Types are named as in `encoding`."""
         raise NotImplementedError
+
+    def zeros(self, elements: int) -> Any:
+        return self.tensor(bytes(4 * elements), "float32")
+
+    def free_memory(self) -> float:
+        """The bytes that are free for tensors: on the host, or on the rank's device."""
+        return free_memory()
 
     def bytes_of(self, x: Any) -> bytes:
         raise NotImplementedError

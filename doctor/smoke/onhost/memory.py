@@ -1,8 +1,11 @@
-"""Memory shared between processes, as a descriptor to inherit: without a name, gone with its last user."""
+"""Memory shared between processes, as a descriptor without a name; and how much memory is free."""
 
 import ctypes
 import os
 import tempfile
+from contextlib import suppress
+
+_CGROUP = "/sys/fs/cgroup/memory"
 
 
 def anonymous(size: int) -> int:
@@ -32,3 +35,14 @@ def holding(data: bytes) -> int:
     descriptor = anonymous(len(data))
     os.pwrite(descriptor, data, 0)
     return descriptor
+
+
+def free_memory() -> float:
+    """The bytes that programs may still take on this host, and in this container; 0 if that is not known."""
+    free = 0.0
+    with suppress(OSError, ValueError), open("/proc/meminfo", encoding="ascii") as lines:
+        free = next((1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable")), 0.0)
+    for limit, used in (".max", ".current"), ("/memory.limit_in_bytes", "/memory.usage_in_bytes"):
+        with suppress(OSError, ValueError), open(_CGROUP + limit) as most, open(_CGROUP + used) as now:
+            free = min(free, float(most.read()) - float(now.read()))
+    return free

@@ -138,29 +138,31 @@ class MindSpore(Framework):
         dist.reduce(x, root, group=group)
         self._finish(x)
 
-    def all_gather(self, x: Any, group: Any, members: int) -> Any:
+    def all_gather(self, x: Any, group: Any, members: int, into: Any = None) -> Any:  # noqa: ARG002
         rows = [self._copy(x) for _ in range(members)]
         dist.all_gather(rows, x, group=group)
         for row in rows:
             self._finish(row)
         return rows
 
-    def reduce_scatter(self, x: Any, group: Any, members: int) -> Any:
-        part = self.first(x, x.size // members)
+    def reduce_scatter(self, x: Any, group: Any, members: int, into: Any = None) -> Any:
+        part = self.first(x, x.size // members) if into is None else into
         dist.reduce_scatter_tensor(part, x, group=group)
         self._finish(part)
         return part
 
-    def all_to_all(self, x: Any, group: Any, out: list[int], back: list[int]) -> Any:
-        result = self.tensor(bytes(sum(back) * BYTES[self.dtype_of(x)]), self.dtype_of(x))
+    def all_to_all(self, x: Any, group: Any, out: list[int], back: list[int], into: Any = None) -> Any:
+        result = into
+        if into is None:
+            result = self.tensor(bytes(sum(back) * BYTES[self.dtype_of(x)]), self.dtype_of(x))
         even = len({*out, *back}) == 1
         dist.all_to_all_single(result, x, None if even else back, None if even else out, group=group)
         self._finish(result)
         return result
 
-    def swap(self, out: Any, into: Any, peer: int, group: Any = None) -> None:
-        group = group or self.world
-        turns = [dist.isend(out, peer, group=group), dist.irecv(into, peer, group=group)]
+    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int | None = None) -> None:
+        group, source = group or self.world, peer if source is None else source
+        turns = [dist.isend(out, peer, group=group), dist.irecv(into, source, group=group)]
         for work in turns:
             if work is not None:
                 work.wait()

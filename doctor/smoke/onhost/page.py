@@ -13,11 +13,11 @@ from typing import Any
 PHASES = ("spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done")
 JOINING = ("connecting to the store", "meeting its peers", "forming its groups", "trying its groups")
 """The steps of the join phase."""
-GROUPS = ("none", "world", "tp", "dp", "pair", "cp", "ep", "pp", "embedding")
+GROUPS = ("none", "world", "tp", "dp", "pair", "cp", "ep", "pp", "embedding", "intra", "inter")
 OPS = (
     *("none", "all_reduce", "all_reduce_max", "broadcast", "reduce", "all_gather", "reduce_scatter"),
     *("all_to_all", "exchange", "barrier", "send_forward", "recv_forward", "send_backward", "recv_backward"),
-    *("send_forward_recv_backward", "send_backward_recv_forward"),
+    *("send_forward_recv_backward", "send_backward_recv_forward", "send_recv"),
 )
 DTYPES = (
     *("none", "float32", "float64", "float16", "bfloat16", "int64", "int32", "int16", "int8", "uint8"),

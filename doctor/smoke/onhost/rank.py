@@ -39,7 +39,7 @@ WORK: tuple[tuple[str, Callable[[Trainer], None]], ...] = (
     ("audit", audit.run),
     ("bandwidth", lambda trainer: bandwidth.run(trainer.comm)),
 )
-"""The work that the ranks do together, by phase; the last phase needs two hosts."""
+"""The work that the ranks do together, by phase; the last phase needs two hosts, or an acceptance test."""
 
 
 def run(
@@ -91,7 +91,7 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
     if faults:
         faults.apply(config["inject"], comm, trainer, page)
     for phase, work in WORK:
-        if phase != "bandwidth" or len(shape.hosts) > 1:
+        if phase != "bandwidth" or len(shape.hosts) > 1 or shape.sweep:
             enter(phase)
             work(trainer)
     page.enter_phase("done")

@@ -31,6 +31,8 @@ class CellShape(NamedTuple):
     ep: int = 1
     micro: int = 0
     """The model is cut in `pp` stages, and a batch in so many parts, which go through them. 0: it is not."""
+    sweep: float = 0.0
+    """In an acceptance test: for how many seconds collectives are timed by size. 0 in a smoke run."""
 
     @property
     def stages(self) -> int:
@@ -40,7 +42,8 @@ class CellShape(NamedTuple):
     def groups(self) -> tuple[str, ...]:
         """The groups that are formed."""
         of_job = (name for name in ("cp", "ep", "pp", "embedding") if self.size(name) > 1)
-        return ("world", "tp") if self.dp_in_world else ("world", "tp", "dp", *of_job)
+        timed = ("intra", "inter") if self.sweep and len(self.hosts) > 1 and max(self.hosts) > 1 else ()
+        return ("world", "tp", *timed) if self.dp_in_world else ("world", "tp", "dp", *of_job, *timed)
 
     @property
     def sums_in(self) -> str:
@@ -76,6 +79,11 @@ class CellShape(NamedTuple):
     def size(self, group: str) -> int:
         return self._axis(group)[0]
 
+    @property
+    def firsts(self) -> list[int]:
+        """The first rank of each host."""
+        return [sum(self.hosts[:host]) for host in range(len(self.hosts))]
+
     def _axis(self, group: str) -> tuple[int, int]:
         """How many members a group has, and how far apart their numbers are; pairs are unknown here."""
         sizes = {"world": (self.world, 1), "tp": (self.tp, 1), "dp": (self.dp, self.tp)}
@@ -90,6 +98,11 @@ class CellShape(NamedTuple):
 
     def members(self, group: str, rank: int) -> list[int]:
         """The ranks of the group of that name that contains this rank."""
+        if group == "inter":
+            return self.firsts if rank in self.firsts else [rank]
+        if group == "intra":
+            host = self.host_of(rank)
+            return list(range(self.firsts[host], self.firsts[host] + self.hosts[host]))
         size, apart = self._axis(group)
         if group == "embedding" and 0 < self.stage_of(rank) < self.stages - 1:
             return [rank]

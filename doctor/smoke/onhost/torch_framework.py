@@ -91,25 +91,28 @@ class Torch(Framework):
     def reduce(self, x: Tensor, group: Any, root: int) -> None:
         dist.reduce(x, root, group=group)
 
-    def all_gather(self, x: Tensor, group: Any, members: int) -> Tensor:
+    def all_gather(self, x: Tensor, group: Any, members: int, into: Tensor | None = None) -> Tensor:
+        if into is not None:
+            dist.all_gather_into_tensor(into, x, group=group)
+            return into
         rows = x.unsqueeze(0).repeat(members, *[1] * x.dim())
         dist.all_gather(list(rows), x, group=group)
         return rows
 
-    def reduce_scatter(self, x: Tensor, group: Any, members: int) -> Tensor:
-        part = x[: x.shape[0] // members].clone()
+    def reduce_scatter(self, x: Tensor, group: Any, members: int, into: Tensor | None = None) -> Tensor:
+        part = x[: x.shape[0] // members].clone() if into is None else into
         dist.reduce_scatter_tensor(part, x, group=group)
         return part
 
-    def all_to_all(self, x: Tensor, group: Any, out: list[int], back: list[int]) -> Tensor:
-        result = x.new_zeros(sum(back))
+    def all_to_all(self, x: Tensor, group: Any, out: list[int], back: list[int], into: Any = None) -> Any:
+        result = x.new_zeros(sum(back)) if into is None else into
         even = len({*out, *back}) == 1
         dist.all_to_all_single(result, x, None if even else back, None if even else out, group=group)
         return result
 
-    def swap(self, out: Tensor | None, into: Tensor | None, peer: int, group: Any = None) -> None:
-        both = (dist.isend, out), (dist.irecv, into)
-        turns = [dist.P2POp(do, x, peer, group) for do, x in both if x is not None]
+    def swap(self, out: Any, into: Any, peer: int, group: Any = None, source: int | None = None) -> None:
+        both = (dist.isend, out, peer), (dist.irecv, into, peer if source is None else source)
+        turns = [dist.P2POp(do, x, end, group) for do, x, end in both if x is not None]
         for work in dist.batch_isend_irecv(turns):
             work.wait()
 
@@ -117,6 +120,9 @@ class Torch(Framework):
 
     def tensor(self, data: bytes, dtype: str) -> Tensor:
         return _tensor(data, getattr(torch, dtype)).to(self.device)
+
+    def zeros(self, elements: int) -> Tensor:
+        return torch.zeros(elements, dtype=torch.float32, device=self.device)
 
     def bytes_of(self, x: Tensor) -> bytes:
         """Without numpy, which torch does not need."""

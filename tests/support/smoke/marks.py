@@ -136,6 +136,11 @@ def _refused(comm: Any) -> None:
     comm._call = call
 
 
+def _crowded(comm: Any) -> None:
+    """Memory for a size of 4 KB on two ranks, and not for the next one."""
+    comm.framework.free_memory = lambda: 1e5
+
+
 def _slow(comm: Any) -> None:
     """A link that needs 20 ms for each piece."""
     right = comm.swap
@@ -150,6 +155,7 @@ def _slow(comm: Any) -> None:
 _SPOILT = ("all_reduce", "broadcast", "reduce", "reduce_scatter", "all_gather", "all_to_all")
 _FAULTS: dict[str, Callable[[Any], None]] = {
     **{name: functools.partial(_spoil, name=name) for name in _SPOILT},
+    "crowded": _crowded,
     "edge": _edge,
     "order": _swapped,
     "refused": _refused,

@@ -8,12 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from doctor.smoke.events import Collectives, Event, Segments, Transfer
+from doctor.smoke.events import Collectives, CollectiveTimes, Event, Segments, Transfer
 from doctor.smoke.onhost import bandwidthplan
 from doctor.smoke.onhost.bandwidthplan import bandwidth_calls, meetings
 from doctor.smoke.onhost.collectiveplan import collective_calls
 from doctor.smoke.onhost.schedule import join_calls
 from doctor.smoke.onhost.shape import CellShape, numbered
+from doctor.smoke.onhost.sweepplan import LEAST, MOST, SIZES, TIMED, scopes
 from tests.support.cases import cases, from_cases
 from tests.support.smoke.marks import Marks, run_phases
 
@@ -124,3 +125,40 @@ def test_a_slow_link_shows_in_its_pairs_only_and_its_pages_keep_moving() -> None
         assert (rate <= bandwidthplan.PIECE / 0.02) == (1 in (place, peer)), best
     calls = len(ranks[1].entered)
     assert ranks[1].marks > 2 * calls + 4 * (bandwidthplan.PINGS + 3)
+
+
+@cases
+def test_real_ranks_time_collectives_by_size(hosts: tuple[int, ...]) -> None:
+    """The first member of each group tells, and all of them end together."""
+    world, seconds = sum(hosts), 1.5
+    shape = CellShape(world, 1, hosts, 1, 7, turns=1, sweep=seconds)
+    ranks = run_phases(shape, "join", "bandwidth")
+    for place, marks in enumerate(ranks):
+        calls = {"join": join_calls(shape, place), "bandwidth": bandwidth_calls(shape, place)}
+        assert marks.entered == [
+            (entry.call.group, entry.seq, entry.call.op, entry.call.dtype, entry.call.bytes)
+            for entry in numbered(calls)
+        ]
+        told = [event for event in events(marks) if isinstance(event, CollectiveTimes)]
+        own = [
+            scope
+            for scope, group in scopes(shape).items()
+            if len(members := shape.members(group, place)) > 1 and members[0] == place
+        ]
+        for scope in own:
+            for op in TIMED:
+                sizes = [each for each in told if (each.scope, each.op) == (scope, op)]
+                assert [each.bytes for each in sizes] == list(SIZES[: len(sizes)])
+                for each in sizes:
+                    assert each.ranks == len(shape.members(scopes(shape)[scope], place))
+                    assert LEAST <= each.calls <= MOST
+                    assert 0 < each.seconds[0] <= each.seconds[1] <= each.seconds[2]
+        assert {each.scope for each in told} == {*own}
+        assert all({each.op for each in told if each.scope == scope} >= {"all_reduce"} for scope in own)
+
+
+def test_no_size_is_begun_that_does_not_fit_in_memory() -> None:
+    shape = CellShape(2, 1, (2,), 1, 7, turns=1, sweep=2.0)
+    ranks = run_phases(shape, "join", "bandwidth", breaking="crowded", rank=1)
+    told = [event for event in events(ranks[0]) if isinstance(event, CollectiveTimes)]
+    assert {each.bytes for each in told} == {1024, 4096}

@@ -75,8 +75,8 @@ def _peers_inside() -> "tuple[set[str], str]":
     """The peers of connections in other network namespaces, and why some of these are unknown."""
     spaces = {}  # type: dict[str, list[int]]
     for pid in proc.pids():
-        spaces.setdefault(_space(pid), []).append(pid)
-    for known in ("", _space("self")):
+        spaces.setdefault(proc.namespace(pid, "net"), []).append(pid)
+    for known in ("", proc.namespace("self", "net")):
         spaces.pop(known, None)
     found = set()  # type: set[str]
     for space, pids in list(spaces.items())[:MOST_SPACES]:
@@ -86,16 +86,9 @@ def _peers_inside() -> "tuple[set[str], str]":
                 found |= {peer for _, peer in ends}
                 break
         else:
-            if any(_space(pid) == space for pid in pids):  # else it ended meanwhile
+            if any(proc.namespace(pid, "net") == space for pid in pids):  # else it ended meanwhile
                 return found, "the connections of a container could not be listed"
     return found, "it has too many containers" if len(spaces) > MOST_SPACES else ""
-
-
-def _space(pid: "int | str") -> str:
-    """The network namespace of a process; empty if it may not be seen."""
-    with contextlib.suppress(OSError):
-        return os.readlink(f"{proc.PROC}/{pid}/ns/net")
-    return ""
 
 
 def _hidden() -> str:

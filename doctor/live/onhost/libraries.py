@@ -66,9 +66,7 @@ def about(item: "tuple[int, int]") -> "dict[str, Any] | None":
         maps = proc.lenient(home + "/maps", 8 << 20)
         for name, library in _LIBRARIES.items():
             found[name] = bool(library.search(maps))
-        out = ""
-        with contextlib.suppress(OSError):
-            out = os.readlink(home + "/fd/1")
+        out = proc.link(home + "/fd/1")
         found["log"] = out if out.startswith("/") and not out.startswith("/dev/") else ""
         folder, _, name = out.rpartition("/")
         found["scheduler"] = folder + "/scheduler.log" if folder and _LOG.match(name) else ""

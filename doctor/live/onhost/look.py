@@ -74,11 +74,11 @@ def find(known: "Launchers", own: int, within: float = math.inf, command: "Any" 
             unread.append(f"process {pid}: the libraries that it has loaded could not be read in time")
     pids = {member["pid"] for member in found}
     lacking = ranks.without_ranks(tree, pids) + ranks.unseen(tree, pids)
-    net = _namespace("self", "net")
+    net = proc.namespace("self", "net")
     starters = [
         each  # elsewhere, as in containers, the addresses of this host say nothing
         for each in ranks.starters(tree, pids)
-        if net and _namespace(each["pid"], "net") == net
+        if net and proc.namespace(each["pid"], "net") == net
     ]
     if command:
         _mark(found + starters, command, tree, over)
@@ -150,7 +150,7 @@ class Looks:
         """Processes that gave no stack in time. They are not asked again."""
         self.root = os.geteuid() == 0
         self.no_ages = ""
-        self.net = _namespace("self", "net")
+        self.net = proc.namespace("self", "net")
         self.whole = dict.fromkeys([member["pid"] for member in members], True)
         self.loose = []  # type: list[dict[str, Any]]
         """Connections of users whose ranks may not be read."""
@@ -259,7 +259,7 @@ class Looks:
         """Add connections in other network namespaces, such as those of containers, which only root sees."""
         inside = {}  # type: dict[str, list[int]]
         for pid, look in looks.items():
-            net = _namespace(pid, "net")
+            net = proc.namespace(pid, "net")
             if look["state"] not in ("", "Z") and net not in ("", self.net):
                 inside.setdefault(net, []).append(pid)
         nets = [*inside]
@@ -364,16 +364,8 @@ def _until(over: float, most: float, share: float) -> float:
 
 def _inside(pid: int) -> str:
     """The prefix for paths of this process; empty if it has the same mounts as the agent."""
-    its = _namespace(pid, "mnt")
-    return "" if its in ("", _namespace("self", "mnt")) else f"/proc/{pid}/root"
-
-
-def _namespace(pid: "int | str", kind: str) -> str:
-    """The namespace of a process; empty if it may not be read."""
-    try:
-        return os.readlink(f"/proc/{pid}/ns/{kind}")
-    except OSError:
-        return ""
+    its = proc.namespace(pid, "mnt")
+    return "" if its in ("", proc.namespace("self", "mnt")) else f"/proc/{pid}/root"
 
 
 def parts(apart: float) -> "list[tuple[float, bool]]":

@@ -10,7 +10,7 @@ import os
 import re
 import struct
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from doctor.live.onhost import proc
@@ -132,14 +132,7 @@ def _holders(sockets: "Mapping[str, str]", until: float) -> "dict[int, set[str]]
     for pid in proc.pids() if names else ():
         if time.monotonic() > until:
             break
-        for link in _links(f"{proc.PROC}/{pid}/fd"):
+        for link in proc.links(f"{proc.PROC}/{pid}/fd"):
             if link in names:
                 found.setdefault(pid, set()).add(names[link])
     return found
-
-
-def _links(folder: str) -> "Iterator[str]":
-    with contextlib.suppress(OSError):  # it is another user's
-        for name in os.listdir(folder):
-            with contextlib.suppress(OSError):
-                yield os.readlink(folder + "/" + name)

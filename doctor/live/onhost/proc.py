@@ -7,7 +7,7 @@ import math
 import os
 import re
 import stat
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from doctor.live.onhost import descriptors, syscalls
@@ -49,6 +49,24 @@ def lenient(path: str, most: int = 65536) -> str:
     with contextlib.suppress(OSError):
         return read(path, most)
     return ""
+
+
+def link(path: str) -> str:
+    """Where a link leads; empty if it may not be read."""
+    with contextlib.suppress(OSError):
+        return os.readlink(path)
+    return ""
+
+
+def links(folder: str) -> "Iterator[str]":
+    with contextlib.suppress(OSError):  # it is another user's
+        for name in os.listdir(folder):
+            yield link(folder + "/" + name)
+
+
+def namespace(pid: "int | str", kind: str) -> str:
+    """The namespace of a process; empty if it may not be seen."""
+    return link(f"{PROC}/{pid}/ns/{kind}")
 
 
 def pids() -> "list[int]":
@@ -104,8 +122,8 @@ def row(item: "tuple[int, bool]", names: "Collection[str]" = ()) -> "dict[str, A
             found["ours"] = any(each.startswith(OURS) for each in environ)
         except OSError:
             found["hidden"] = bool(found["command"])
-        found["typed"] = _reads_terminal(home)
-        found["exe"] = _program(home)
+        found["typed"] = link(home + "/fd/0").startswith(("/dev/pts/", "/dev/tty"))
+        found["exe"] = os.path.basename(link(home + "/exe"))[:LONGEST_WORD]  # no title hides it
         titled = not found["exe"] and found["command"] and int(fields[17]) > 1
         python = "python" in " ".join([name, found["exe"], *found["command"][:1]])
         found["groups"] = bool(python or titled) and _has_groups(home)
@@ -121,19 +139,6 @@ def rights(pid: int) -> "tuple[int, int, tuple[int, ...]] | None":
         users, groups = ([int(word) for word in said[name].split()[:2]] for name in ("Uid", "Gid"))
         return users[1] or users[0], groups[1], tuple(map(int, said["Groups"].split()))
     return None
-
-
-def _program(home: str) -> str:
-    """The name of the file that it runs, which no title hides; empty if it may not be read."""
-    with contextlib.suppress(OSError):
-        return os.path.basename(os.readlink(home + "/exe"))[:LONGEST_WORD]
-    return ""
-
-
-def _reads_terminal(home: str) -> bool:
-    with contextlib.suppress(OSError):
-        return os.readlink(home + "/fd/0").startswith(("/dev/pts/", "/dev/tty"))
-    return False
 
 
 def _borrows_rights(home: str) -> bool:

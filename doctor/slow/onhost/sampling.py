@@ -126,12 +126,9 @@ class Round:
             home = each.watch.home
             with contextlib.suppress(OSError):
                 spaces.setdefault(os.readlink(home + "/ns/net"), home + "/ns/net")
-            with contextlib.suppress(OSError):
-                for name in os.listdir(home + "/fd"):
-                    with contextlib.suppress(OSError, ValueError):
-                        link = os.readlink(f"{home}/fd/{name}")
-                        if link.startswith("socket:["):
-                            self.sockets[int(link[8:-1])] = each.watch.pid
+            for link in proc.links(home + "/fd"):
+                if link.startswith("socket:["):
+                    self.sockets[int(link[8:-1])] = each.watch.pid
         with contextlib.suppress(OSError):
             spaces[os.readlink("/proc/self/ns/net")] = ""
             if self.hidden and not self.sockets:

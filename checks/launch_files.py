@@ -11,7 +11,7 @@ from doctor.job.launch.process_env import Launch
 from doctor.rules.launch_names import remark
 
 NOT_EXECUTABLE = "not executable"
-ELSEWHERE = ("data", "env")
+ELSEWHERE = ("data", "env", "model")
 """Data that a program may fetch or name otherwise, and an environment by a name that has several places."""
 ALIKE = 0.85
 """How alike the names of a missing file and of one beside it are."""

@@ -25,6 +25,7 @@ from doctor.api import (
 from doctor.facts.job import LAUNCHES, directory
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES, ResolvedNames, Routes
 from doctor.facts.run import OFFERED
+from doctor.facts.software import ENVIRONMENT, Environment
 from doctor.facts.system import IDENTITY, VIEW
 from doctor.job.launch.common import is_larger, spans_hosts
 from doctor.job.launch.directory import as_address
@@ -44,6 +45,7 @@ from doctor.job.launch.rank_env import (
 from doctor.job.launch.rank_starts import file_of
 from doctor.mesh import MeshResult
 from doctor.rules.launch_names import LaunchNames, remark
+from doctor.rules.login import START_FILES
 
 
 @check(
@@ -56,6 +58,7 @@ from doctor.rules.launch_names import LaunchNames, remark
     maybe(VIEW),
     maybe(ROUTES),
     maybe(OFFERED),
+    maybe(ENVIRONMENT),
     damage=Damage.BLOCKED,
     scope=Scope.CLUSTER,
     causes=("names-disagree", "launch-inconsistent"),
@@ -69,6 +72,7 @@ def master_not_here(
     views: Mapping[str, View],
     routes: Mapping[str, Routes],
     tried: MeshResult | None,
+    logins: Mapping[str, Environment] | None = None,
 ) -> Iterator[Problem]:
     """The master address is loopback, unknown, or not that of the host of rank 0.
 
@@ -78,15 +82,16 @@ def master_not_here(
     port, an id of the rendezvous or a file of `init_method` that each host draws for itself, such as $RANDOM.
 
     How it is known: from MASTER_ADDR, MS_SCHED_HOST, --master_addr or --rdzv_endpoint, and from the addresses
-    that the hosts have. A host on which the name is that of another machine is named: if others know the
-    right address, or if it looks for the name at another host of the job, or in its own network. A link-local
-    address without its interface, that of a group and a netmask lead to nobody. If that is another address of
-    its host than the one that was tried, the other hosts connect to it, too. A c10d rendezvous and the
-    scheduler of msrun may be on any host of the job. On one host 127.0.0.1 is right. An address that no host
-    has is a fault if ranks wait for it, or if all hosts look for it in their own network. Otherwise it may be
-    one that is forwarded to rank 0, and is a warning: behind a router, in containers, and if it is public. In
-    containers, a name that none of them resolves is a warning: it may be that of a service that is created
-    later.
+    that the hosts have. If that is another address of its host than the one that was tried, the other hosts
+    connect to it, too. A c10d rendezvous and the scheduler of msrun may be on any host of the job. On one
+    host 127.0.0.1 is right. An address that no host has is a fault if ranks wait for it, or if all hosts look
+    for it in their own network. Otherwise it may be one that is forwarded to rank 0, and is a warning: behind
+    a router, in containers, and if it is public. In containers, a name that none of them resolves is a
+    warning: it may be that of a service that is created later. A host on which the name is that of another
+    machine is named: if others know the right address, or if it looks for the name at another host of the
+    job, or in its own network. A link-local address without its interface, that of a group and a netmask lead
+    to nobody. What the script takes from the login of each host, such as `${MASTER_ADDR:-node1}`, must be the
+    same on all.
 
     What to do: give every rank an address of the host of rank 0 that the other hosts can reach.
     """
@@ -116,6 +121,7 @@ def master_not_here(
                 yield _loopback(names, master, lost, plan, Confidence.STRONG if alone else Confidence.CERTAIN)
         if spans and plan.several_hosts:
             yield from _each_its_own(names)
+            yield from _by_logins(names, logins or {}, plan)
     if doubts:
         more = f"; and {len(doubts) - 4} more" if len(doubts) > 4 else ""
         raise Undecided("; ".join(list(doubts)[:4]) + more)
@@ -231,6 +237,50 @@ def _each_its_own(names: LaunchNames) -> Iterator[Problem]:
                 evidence=(Evidence(f"{written.file}:{written.line}", written.words),),
                 commands=(remark(f"set {shared} in the script, alike on all hosts"),),
             )
+
+
+def _by_logins(names: LaunchNames, logins: Mapping[str, Environment], plan: JobPlan) -> Iterator[Problem]:
+    """The problems of what a script takes from the environment of each host: all must have it in common."""
+    told, book = names.launch.told, names.directory
+    if len({file_of(each) for each in told}) > 1 or any(
+        each.chosen or each.loop or each.apart for each in told
+    ):
+        return
+    taken = dict.fromkeys((each.words, each.text) for each in names.launch.mentioned if each.kind == "login")
+    for name, default in taken:
+        if sum(name == other for other, _ in taken) > 1 or not logins.keys() >= {*plan.names}:
+            continue  # two commands have two defaults
+        own = {host: logins[host].variables.get(name, "") for host in plan.names}
+        used = {host: value or default for host, value in own.items()}
+        if not any(own.values()) or not all(used.values()):
+            continue
+        groups: dict[object, list[str]] = {}
+        for host, value in used.items():
+            meant = {host} if is_loopback_name(value) else book.owners(value) if name in MASTERS else ()
+            groups.setdefault(tuple(sorted(meant)) or as_address(value) or value, []).append(host)
+        if len(groups) == 1:
+            continue
+        by_default = [host for host, value in own.items() if not value]
+        usual = max(groups.values(), key=lambda hosts: (not {*hosts}.isdisjoint(by_default), len(hosts)))
+        each = all(map(is_loopback_name, used.values()))
+        odd = [] if each else [host for host in plan.names if host not in usual]
+        shown = ", ".join(f"{used[hosts[0]]} on {fold(hosts)}" for hosts in groups.values())
+        yield Problem(
+            f"the launch takes {name} from the login, and hosts have another: ranks do not meet"
+            if odd
+            else f"the launch takes {name} from the login: each host waits for itself",
+            expected=f"{used[usual[0]]}, on every host" if odd else "an address of the host of rank 0",
+            actual=f"{name} is {shown}",
+            subject=names.subject(name),
+            hosts=tuple(odd),
+            where=tuple(Place(host=host) for host in odd),
+            confidence=Confidence.STRONG,
+            evidence=tuple(Evidence(f"login of {host}", f"{name}={own[host]}") for host in odd[:4]),
+            commands=(
+                f"ssh {quote((odd or usual)[0])} 'grep -rsn {name} {START_FILES}'",
+                remark(f"set {name} in the script, for all hosts"),
+            ),
+        )
 
 
 def _is_typed_on_each_host(process: ProcessEnv, kind: str) -> bool:
@@ -427,7 +477,8 @@ def _elsewhere(
     else:
         forwarded = in_pods or any(ip_address(each).is_global for each in book.meant(master.address))
         waits = launch.live and not _has_met(launch, processes)
-        near = not launch.live and _is_near(book.meant(master.address), routes)
+        local = all(ip_address(each).is_link_local for each in book.meant(master.address))  # no router
+        near = not launch.live and (local or _is_near(book.meant(master.address), routes))
         sure = not forwarded and (waits or near)
         yield _not_first(names, master, processes, "", first, None if sure else Severity.WARN)
 

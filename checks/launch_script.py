@@ -145,8 +145,8 @@ def launch_command(launches: tuple[Launch, ...], plan: JobPlan) -> Iterator[Prob
     several were named. sbatch reads no `#SBATCH` behind the first command, and ends the steps that its script
     does not wait for. srun starts what follows once for each task: if that is a launcher, there must be no
     more tasks than its hosts. A container with a network of its own is not reached from other hosts, unless
-    it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no other host in --include, and fp16 or
-    bf16, not both.
+    it publishes a port. DeepSpeed takes `NAME slots=N` in a hostfile, no other host and no other slot in
+    --include or --exclude, and fp16 or bf16, not both. A worker of Ray joins at the port that the head opens.
 
     What to do: correct the line that the finding shows.
     """
@@ -305,6 +305,21 @@ def _of_command(slip: Slip) -> dict[str, tuple[str, str, str]]:
             "DeepSpeed stops at a line of its hostfile that it does not know",
             "NAME slots=N",
             f"{(words.split() or ['NAME'])[0]} slots=N",
+        ),
+        "exclude": (
+            f"--exclude names {words}, which the hostfile does not have: DeepSpeed stops",
+            f"hosts of the hostfile: {like}",
+            f"name {like.partition(',')[0]}, or leave {words} out",
+        ),
+        "slots": (
+            f"the hostfile does not have all slots of {words}: DeepSpeed stops",
+            like,
+            "name slots from 0 to one less than the slots of the host",
+        ),
+        "joins": (
+            "a worker of Ray joins at a port that its head does not open",
+            f"the port of the head: {like}",
+            f"join at port {like}",
         ),
         "include": (
             f"--include names {words}, which the hostfile does not have: DeepSpeed stops",

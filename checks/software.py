@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from shlex import quote
 
@@ -29,6 +30,7 @@ from doctor.api import (
 from doctor.facts.amd.gpus import AMD_GPUS
 from doctor.facts.ascend.npus import NPUS, Npu
 from doctor.facts.gpus import Gpus
+from doctor.facts.job import LAUNCHES
 from doctor.facts.nvidia.gpus import GPUS
 from doctor.facts.software import (
     ENVIRONMENT,
@@ -42,6 +44,8 @@ from doctor.facts.software import (
 )
 from doctor.facts.system import DEVICES, KERNEL, Devices, Kernel
 from doctor.job.framework import FRAMEWORKS, common_framework
+from doctor.job.launch.process_env import Launch
+from doctor.job.launch.wrappers import is_python, program_name
 from doctor.rules.gpus import cuda_gpus
 from doctor.rules.interpreter import frameworks_of, no_common_framework, other_framework
 from doctor.rules.machines import votes_of
@@ -317,17 +321,29 @@ def env_drift(environments: Mapping[str, Environment], plan: JobPlan) -> Iterato
         yield from _outliers(f"number of user {user}", numbers, "number")
 
 
-@check("torch-missing", PYTHON, EXPECT, PLAN, damage=Damage.BLOCKED, remedy="install-torch")
-def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Problem]:
+@check(
+    "torch-missing",
+    PYTHON,
+    EXPECT,
+    PLAN,
+    maybe(LAUNCHES),
+    damage=Damage.BLOCKED,
+    remedy="install-torch",
+)
+def torch_missing(
+    python: Python, expect: Expect, plan: JobPlan, launches: tuple[Launch, ...] | None
+) -> Iterator[Problem]:
     """The job's interpreter has no torch that it can load, or not the expected version; or no MindSpore.
 
     Why it matters: the ranks on this host stop at their first import, and the others wait for them.
 
     What to do: name the right interpreter (`--python PATH`, or `python:` in the inventory), or install torch
     into this one; if the interpreter was named, the finding says which others of the host have torch. If none
-    is named, doctor takes the first that has torch: that of the environment in which it is called,
-    `python3`, then those at usual places. The check applies when torch is expected: by an exam with a smoke
-    run, by `--expect torch=any`, or with a version such as `torch=2.7`.
+    is named, doctor takes the one that the launch names by its path or in an environment that it activates,
+    else the first that has torch: that of the environment in which it is called, `python3`, then those at
+    usual places. The check applies when torch is expected: by an exam with a smoke run, by `--expect
+    torch=any`, or with a version such as `torch=2.7`; and if the launch names the interpreter, and starts its
+    ranks with torchrun or another launcher of one framework.
 
     MindSpore is wanted instead of torch if `--framework` or the launch says so (msrun, MS_* variables), or if
     all hosts have it, not all have torch, and no launcher of torch (torchrun, accelerate, deepspeed) starts
@@ -335,8 +351,23 @@ def torch_missing(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Pro
     trained with it.
     """
     named = "/" in python.path and not python.version
+    launched = {launch.python for launch in launches or () if launch.python and not launch.live}
+    if python.path in launched and not python.version:
+        raise Skip("the interpreter of the launch is not there, see launch-files-missing")
+    by_launch = python.asked in launched and bool(python.asked)
+    if by_launch and not expect.torch and plan.framework and plan.framework.source.startswith("--launch"):
+        told = (each for launch in launches or () for each in launch.told)
+        sure = all(any(is_python(program_name(word)) for word in each.command) for each in told)
+        for problem in _judged(python, replace(expect, torch="any"), plan):
+            yield replace(problem, severity=None if sure else Severity.WARN, remedy=None)
+        return
     if not expect.torch and not named:
         raise Skip("no torch is expected (--expect torch=any asks for it)")
+    yield from _judged(python, expect, plan)
+
+
+def _judged(python: Python, expect: Expect, plan: JobPlan) -> Iterator[Problem]:
+    """What the interpreter lacks, or that it is not there."""
     wanted = plan.framework.value if plan.framework and expect.torch in ("any", "") else "torch"
     if not python.version:
         yield Problem(

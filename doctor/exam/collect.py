@@ -177,7 +177,7 @@ class Collection:
                 host,
                 names.of(host),
                 ports,
-                hosts[host].python,
+                hosts[host].python or (order.wishes.launch.python if order.wishes.launch else None),
                 plan.table_paths,
                 plan.needed_paths,
                 folders=tuple(need.path for need in plan.needs),

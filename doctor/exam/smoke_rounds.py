@@ -178,6 +178,8 @@ def _run(
 def _with_python(host: Host, collection: Collection) -> Host:
     """The host with the interpreter that was found to have torch, if none was named."""
     found = collection.read().facts.get(host.name, PYTHON)
+    if not host.python and (launch := collection.order.wishes.launch):
+        host = replace(host, python=launch.python)
     if host.python or collection.order.pythons is None or not isinstance(found, Python):
         return host
     return replace(host, python=found.path) if found.chosen and to_type(found.path) == found.path else host

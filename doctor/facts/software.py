@@ -50,6 +50,8 @@ class Python:
     """For whose devices its torch is built, and the version of their software."""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
     """If this one was named and lacks what is wanted: other interpreters that have it -> its version."""
+    asked: str = ""
+    """The name by which it was asked, if one was named; older recordings do not say it."""
 
     @property
     def has_torch_npu(self) -> bool:
@@ -96,6 +98,7 @@ def _python(capture: Capture) -> Python:
         dict(re.findall(r"^unfit (\S+) (.+)$", capture.stdout, re.MULTILINE)[:MOST]),
         next(((v, f"{v.torch} {built[v.torch]}") for v in VENDORS if v.torch in built), None),
         elsewhere,
+        "".join(re.findall(r"^asked (\S+)$", capture.stdout, re.MULTILINE)[:1]),
     )
 
 
@@ -112,7 +115,9 @@ def _ask_python(ask: Ask) -> str:
     if ask.python:
         python = shlex.quote(ask.python)
         others = shlex.join((ask.framework or "any", *(ask.pythons or ())))
-        absent = f"{{ echo absent {python}; {_first(PLAIN, f'absent {others}')}; exit; }}"
+        absent = (
+            f"{{ echo absent {python}; {_first(PLAIN, f'absent {others}')}; exit; }}; echo asked {python}"
+        )
         return f"command -v {python} >/dev/null || {absent}; exec {python} {_look()} list {others}"
     wanted = ask.framework or "any"
     mode = f"plain {wanted}" if ask.pythons is None else f'search {wanted} "$@"'

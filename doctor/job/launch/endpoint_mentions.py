@@ -79,7 +79,7 @@ _SPREADING = (
     *(name for each in LAUNCHERS if each.outer or each.by_name for name in each.commands),
     *("ssh", "pdsh", "clush", "sbatch", "kubectl", "parallel", "xargs"),
 )
-_ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
+ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
 """Words of a script that one host runs for the others, or that one host of a job runs alone."""
 _NAMES = (*COMMANDS, *MODULES, *(name for each in LAUNCHERS for name in each.commands))
 _STARTER = late(rf"(?<![\w./-])(?:[\w./-]*/)?({'|'.join(map(re.escape, dict.fromkeys(_NAMES)))})(?![\w.-])")
@@ -92,7 +92,7 @@ class EndpointMention:
     """A port or an address, and its line; line 0 means a default that is not in the text.
 
     `kind` is "own address" for a master that every host takes for itself, and "own port", "own id" and "own
-    file" if each host draws another one.
+    file" if each host draws another one; "login" for a default in the place of the variable in `words`.
     """
 
     kind: str
@@ -124,7 +124,7 @@ def own_values(text: str, commands: Iterable[tuple[int, str]]) -> Iterator[Endpo
     """Where each host that runs this script has its own master, port, id or file to meet at; nothing if one
     host runs it for all, or if it may choose another one. `commands` are its commands, as they are started.
     """
-    if _ON_OTHERS.search(text):
+    if ON_OTHERS.search(text):
         return
     lines = [*_lines(text), *commands]
     twice = [name for name in (*MASTERS, *PORTS, "RANDOM") if len(re.findall(rf"\b{name}=", text)) > 1]

@@ -3,20 +3,21 @@
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake
 from doctor.job.launch.allocation import is_scheduled
 from doctor.job.launch.command import kept_words
-from doctor.job.launch.endpoint_mentions import EndpointMention, mentioned, own_values, starter
+from doctor.job.launch.endpoint_mentions import ON_OTHERS, EndpointMention, mentioned, own_values, starter
 from doctor.job.launch.env_files import is_dump, is_env_file, read_dump, read_env_file
 from doctor.job.launch.given_files import changes_no_files, is_only_given
 from doctor.job.launch.indirect_options import configuration
-from doctor.job.launch.launchers import LAUNCHERS, RANK_NAMES
+from doctor.job.launch.launchers import LAUNCHERS, MASTERS, PORTS, RANK_NAMES
 from doctor.job.launch.manifests import PORT, has_default_port, script_of
 from doctor.job.launch.marks import marks_in
 from doctor.job.launch.misread import misread, without_comments
@@ -150,6 +151,7 @@ def _read_yaml(text: str, file: str, name: str, home: str, slots: Slots) -> Laun
 def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, slots: Slots) -> Launch:
     lines, others = one_launch(script.lines)
     mentions = _mentions(text, name, [(one.line, " ".join(one.words)) for one in lines])
+    mentions += tuple(replace(each, file=name) for each in _taken(text, home))
     marks = marks_in(text)
     told = [replace(each, home=home, marks=marks) for each in _processes(lines, script, name, home, slots)]
     unread = [f"{name} {how} {shown(what)}, which could not be read here" for how, what in script.unread]
@@ -173,7 +175,7 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
     said = said if "kubectl" not in script.text else []
     if lines:
         said += misread(lines, script, text, lambda one, given: _read_of(one, script.text, given))
-        said += [Slip(kind, "", 0, path) for path, kind in script.needs.items() if kind]
+        said += [Slip(kind, "", 0, path) for path, kind in script.needs if kind and not scheduled]
     slips = tuple(
         replace(each, file=each.file or name, words=redact(each.words), like=redact(each.like))
         for each in said
@@ -190,13 +192,28 @@ def _of_script(script: ShellScript, text: str, file: str, name: str, home: str, 
         mentioned=mentions,
         slips=slips,
         sizes=_agreed(sizes),
-        needs=() if scheduled else (*(script.needs if lines else ()), *filter(None, paths)),
+        needs=() if scheduled else (*(path for path, _ in script.needs if lines), *filter(None, paths)),
     )
 
 
 def _mentions(text: str, name: str, commands: Sequence[tuple[int, str]] = ()) -> tuple[EndpointMention, ...]:
     found = (*mentioned(text), *own_values(text, commands))
     return tuple(replace(each, file=name, words=redact(each.words)) for each in found)
+
+
+def _taken(text: str, home: str) -> Iterator[EndpointMention]:
+    """What the commands take from the environment in which each host starts the script, and the default."""
+    unlikely = "77177"
+    for name in (*MASTERS, *PORTS, "NNODES") if not ON_OTHERS.search(text) else ():
+        if re.search(rf"\b{name}\b", text):
+            read = (read_script(text, home, _read_sourced, {name: to}).lines for to in (unlikely, ""))
+            for one, other in zip(*map(itemgetter(0), map(one_launch, read)), strict=False):
+                has, had = (each.command.options or each.env for each in (one, other))
+                for key, value in has.items():
+                    before, took, after = value.partition(unlikely)
+                    default = had.get(key, "").removeprefix(before).removesuffix(after)
+                    if took and not re.search(r"[$`]", default):
+                        yield EndpointMention("login", default, one.line, name)
 
 
 def _not_here(each: ProcessEnv, made: frozenset[str]) -> str:

@@ -30,6 +30,7 @@ _REACHED = re.compile(r"\s(?:--net(?:work)?(?:=|\s+)(?!bridge\b)|-[a-z]*[pP][\s\
 """Words of `docker run` with which other hosts may reach the container; an unknown word may be one."""
 _MOUNTED = re.compile(r"\s(?:--bind|-B|-v|--volume)[=\s]+(/[^\s,:$]+/[^\s,:$]+)|,(?:source|src)=(/[^\s,$]+)")
 _CONFIG = re.compile(r"--?(?:\w+[-_])?config(?:[-_]file)?[= ](?:\./)?(\w[\w./-]*\.(?:ya?ml|json))")
+_RAY = re.compile(r"\bray start\b.*\s--(?:port|address)[= ]+[\"']?(?:[^\s\"']*:)?(\d+)")
 _RUNS = re.compile(r"/[\w./+-]+")
 _MAKES = (
     r"(?:(?<!-)\b(?:chmod|mkdir|cp|mv|ln|tee|tar|unzip|wget|curl|clone|rsync|install|mount)\b[^\n]*|>\s*\S*)"
@@ -54,14 +55,18 @@ def misread(lines: Sequence[ShellCommand], script: ShellScript, text: str, read:
                 yield _at(text, "editor", at.end(), word)
         yield from _behind(one)
         yield from _deepspeed(one, read)
-        for given in _CONFIG.finditer(" ".join(one.words)) if one.folder in script.needs else ():
+        for given in _CONFIG.finditer(" ".join(one.words)) if (one.folder, "") in script.needs else ():
             if not one.apart and not _is_made(given[1], script.text):
                 yield Slip("config", "", one.line, normpath(join(one.folder or "", given[1])))
+    ports: dict[bool, list[str]] = {True: [], False: []}
     for command in commands_of(text):
         filled = re.sub(r"\$\{?(\w+)\}?", lambda found: script.env.get(found[1], found[0]), command)
+        ports["--head" in filled] += _RAY.findall(filled)
         for kind, path in _of_hosts(filled):
             if not path or not _is_made(path, script.text):
                 yield _at(text, kind, text.find(command[:12]), path)
+    for port in {*ports[False]}.difference(ports[True]) if ports[True] else ():
+        yield _at(text, "joins", text.rfind(port), like=", ".join(ports[True]))
 
 
 def _is_made(path: str, text: str) -> bool:
@@ -114,10 +119,15 @@ def _deepspeed(one: ShellCommand, read: Read) -> Iterator[Slip]:
     for number, row in enumerate(rows, 1):
         if row and not re.match(r"\S+\s+slots=\d", row):
             yield Slip("entry", "", number, row[:160], basename(said))
-    hosts = [row.split()[0] for row in rows if row]
-    for part in (one.command.option("include") or "").split("@") if hosts else ():
-        if part and (host := part.partition(":")[0]) not in hosts:
-            yield Slip("include", "", one.line, host, like=", ".join(get_close_matches(host, hosts, 3, 0)))
+    found = (re.match(r"(\S+)\s+slots=(\d{1,5})", row) for row in rows)
+    hosts = {each[1]: int(each[2]) for each in found if each}
+    for kind in ("include", "exclude") if hosts else ():
+        for part in (one.command.option(kind) or "").split("@"):
+            host, _, slots = part.partition(":")
+            if part and host not in hosts:
+                yield Slip(kind, "", one.line, host, like=", ".join(get_close_matches(host, hosts, 3, 0)))
+            elif part and any(n.isdecimal() and int(n) >= hosts[host] for n in slots.split(",")):
+                yield Slip("slots", "", one.line, part, like=f"{host} slots={hosts[host]}")
 
 
 def _of_hosts(command: str) -> Iterator[tuple[str, str]]:

@@ -98,3 +98,9 @@ class Launch:
     slips: tuple[Slip, ...] = ()
     sizes: Mapping[str, int] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+
+    @property
+    def python(self) -> str | None:
+        """The interpreter of all its ranks, if it names one."""
+        named = {slip.path for slip in self.slips if slip.kind == "python"}
+        return named.pop() if len(named) == 1 else None

@@ -6,7 +6,7 @@ machine, on arguments or on a branch that may not be taken is unknown, and is le
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
 from doctor.job.launch import expand
@@ -15,7 +15,6 @@ from doctor.job.launch.endpoint_mentions import ITSELF
 from doctor.job.launch.indirect_options import Directives, Read, completed, read_directives
 from doctor.job.launch.launcher import LaunchCommand
 from doctor.job.launch.launchers import MASTERS, PORTS, RANK_NAMES
-from doctor.job.launch.launchers.deepspeed import DEEPSPEED
 from doctor.job.launch.launchers.plain import PLAIN
 from doctor.job.launch.one_launch import one_launch
 from doctor.job.launch.shell_blocks import Blocks, blocks
@@ -25,7 +24,8 @@ from doctor.job.launch.shell_state import is_arithmetic
 from doctor.job.launch.shell_tokens import Word, tokens
 from doctor.job.launch.slips import Slip, SlipsOf
 from doctor.job.launch.variables import is_kept, is_setting
-from doctor.job.launch.wrappers import InnerCommand, is_known, program_name, unwrapped
+from doctor.job.launch.wrappers import InnerCommand, is_known, is_python, program_name, unwrapped
+from doctor.text.hostprogram import sections
 
 _LEAVES = {"break": "turn", "continue": "turn", "return": "call", "exit": ""}
 """Commands that leave a block, and the block that each leaves."""
@@ -35,27 +35,10 @@ _EXPORTS = frozenset({"export", "declare", "typeset", "local", "readonly"})
 _MOST_STRANGE = 3
 _IMAGES = (".sif", ".simg", ".sqsh")
 _PATH = re.compile(r"/[\w./@+,=:-]{1,400}")
-_READ = re.compile(
-    rf"--?(?:(?:(?:{DEEPSPEED.name}|ds|model)[_-])?config(?:[_-]file)?|cfg|{DEEPSPEED.name}|tokenizer[_-]model"
-    r"|(?:vocab|merges?|train|valid(?:ation)?|test)[_-]file|model[_-]name[_-]or[_-]path)"
-)
-_MODEL = re.compile(
-    r"--?(?:load|(?:base[_-])?model|tokenizer(?:[_-](?:name[_-]or[_-])?path)?"
-    r"|pretrained[_-]checkpoint|resume[_-]from[_-]checkpoint)"
-)
-_DATA = re.compile(
-    r"--?(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|eval|test)[_-])?data(?:set)?s?"
-    r"(?:[_-](?:path|dir|root|files?|folder|prefix|name[_-]or[_-]path))?"
-)
-"""Options whose values every rank reads. That of others may be what a rank writes or fetches itself."""
-_OF_MEGATRON = re.compile(r"--(?:split|tokenizer[_-]type|micro[_-]batch[_-]size)")
-_FILE = re.compile(r".*\.(?:jsonl?|txt|csv|parquet|arrow|npy|npz|bin|idx|h5|tfrecord|tar)")
-_PREPARED = {
-    "env": re.compile(r"\bcreate\b"),
-    **dict.fromkeys(("file", "data"), re.compile(r"(?i)download|preprocess|prepare")),
-}
-"""Words of a script that may make what it needs."""
-_ENVIRONMENT = re.compile(r"(/.+)/(?:etc/profile\.d/(?:conda|mamba)\.sh|bin/activate)")
+_TOLD = sections(__file__, "needs.txt")
+_OPTIONS = {name: re.compile(f"--?(?:{words})") for name, words in _TOLD["options"].items()}
+_NAMES = {name: re.compile(words) for name, words in _TOLD["names"].items()}
+_MADE_BY = _TOLD["made by"]
 _MAKES = (
     r"(?:>|\b(?:tee|touch|mkdir|cp|mv|ln|wget|curl|clone|tar|unzip|rsync|install|dd|venv|create|build)\b)"
 )
@@ -78,7 +61,7 @@ class ShellScript:
     `strange`: the lines and words of programs that are not known and seem to start ranks. `last`: the last
     program that is not known, and its first words. `text` includes that of other files that it reads.
     `slips` are the variables that it means to give to its ranks, and does not. `needs` are the paths outside
-    of containers that it names and does not create, with "data", "file" or "env" for what some are.
+    of containers that it names and does not create, with what each is in needs.txt, or "".
     """
 
     lines: tuple[ShellCommand, ...]
@@ -90,12 +73,12 @@ class ShellScript:
     last: str = ""
     text: str = ""
     slips: tuple[Slip, ...] = ()
-    needs: Mapping[str, str] = field(default_factory=dict)
+    needs: tuple[tuple[str, str], ...] = ()
 
 
-def _may_be_made(path: str, text: str, kind: str) -> bool:
+def _may_be_made(path: str, kind: str, text: str) -> bool:
     """Whether a line of the script may create this path or a folder above it, or go on without it."""
-    if kind and _PREPARED[kind].search(text):
+    if kind in _MADE_BY and re.search(_MADE_BY[kind], text):
         return True
     folders = [path[:end] for end in range(2, len(path)) if path[end] == "/"]
     shown = "|".join(map(re.escape, (path, *folders[1:])))
@@ -104,20 +87,23 @@ def _may_be_made(path: str, text: str, kind: str) -> bool:
 
 def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The paths of data that options name. Megatron's are the beginnings of the names of two files."""
-    indexed = any(
-        re.fullmatch(r"--(?:split|tokenizer[_-]type|micro[_-]batch[_-]size)", word) for word in words
-    )
-    option = ""
+    indexed, option = any(map(_NAMES["megatron"].fullmatch, words)), ""
     for word in words:
         option = word if word.startswith("--") else option
-        if word != option and _DATA.fullmatch(option):
-            ends = (".bin", ".idx") if indexed and not _FILE.fullmatch(word) else ("",)
-            yield from ((word + end, "file" if _FILE.fullmatch(word) else "data") for end in ends)
+        if word != option and _NAMES["data"].fullmatch(option):
+            ends = (".bin", ".idx") if indexed and not _NAMES["file"].fullmatch(word) else ("",)
+            yield from ((word + end, "file" if _NAMES["file"].fullmatch(word) else "data") for end in ends)
 
 
-def read_script(text: str, folder: str = "$PWD", read: Read = lambda _: None) -> ShellScript:
-    """`folder` is where the script starts; `read` returns the files that it sources. Raises ShellError."""
+def read_script(
+    text: str, folder: str = "$PWD", read: Read = lambda _: None, given: Mapping[str, str] | None = None
+) -> ShellScript:
+    """`folder` is where the script starts; `read` returns the files that it sources; `given` is its
+    environment, as far as it is known. Raises ShellError.
+    """
     shell = _Shell(blocks(tokens(text)), folder, read, read_directives(text))
+    shell.values.update(given or {})
+    shell.exported |= {*(given or ())}
     shell.read_all()
     unread = shell.unread if shell.lines else [*shell.unread, *shell.started]
     env = {n: v for n, v in shell.values.items() if isinstance(v, str) and expand.START not in v}
@@ -134,7 +120,7 @@ def read_script(text: str, folder: str = "$PWD", read: Read = lambda _: None) ->
         shell.last,
         found.whole,
         (*map(found.shown, shell.noticed), *(() if unread else shell.slips_of(found))),
-        needs={path: kind for path, kind in shell.needs.items() if not _may_be_made(path, found.whole, kind)},
+        needs=tuple(need for need in shell.needs if not _may_be_made(*need, found.whole)),
     )
 
 
@@ -149,7 +135,7 @@ class _Shell(ShellWithScripts):
         self.last = ""
         self.copied: set[str] = set()
         self.made: set[str] = set()
-        self.needs: dict[str, str] = {}
+        self.needs: dict[tuple[str, str], None] = {}
         self.conda, self.environment = "", ""
         self.elsewhere = False
         self.lost: set[str] = set()
@@ -274,10 +260,12 @@ class _Shell(ShellWithScripts):
         elif line[0] in ("conda", "mamba", "micromamba") and line[1:2] == ("activate",):
             self._activate(line[1:])
         elif line[0] == "eval":
+            if found := re.search(r"(/\S+)/bin/(?:conda|mamba)\b", line[-1]):
+                self.conda = found[1]
             if any(word.startswith(("$(", "`")) for word in line[1:]):
                 self.doubt_figures()
-            if found := parsed(" ".join(line[1:])):
-                self.inside(found, words[0].line)
+            if text := parsed(" ".join(line[1:])):
+                self.inside(text, words[0].line)
         elif line[:2] == ("printf", "-v") and len(line) > 2:
             self.set({line[2]: None})
         elif line[0] in self.functions:
@@ -321,18 +309,18 @@ class _Shell(ShellWithScripts):
 
     def _activate(self, line: tuple[str, ...]) -> None:
         """Keep the root of conda, and the environment that is activated; one of a name may be elsewhere."""
-        if found := _ENVIRONMENT.fullmatch(line[0]):
-            self.conda, self.environment = found[1], found[1] if line[0].endswith("activate") else ""
-        name = line[1] if len(line) == 2 else ""
-        by_name = "" if "/" in name or not self.conda or name == "base" else f"{self.conda}/envs/{name}"
-        if name and line[0].endswith("activate"):
-            self.environment = name if name.startswith("/") else by_name
-            self._need([self.environment], "env" if by_name else "")
+        found = _NAMES["environment"].fullmatch(line[0])
+        self.conda = found[1] if found else self.conda
+        if line[0].endswith("activate"):
+            name = line[1] if len(line) == 2 else found[1] if found else ""
+            by_name = self.conda and "/" not in name and name not in ("", "base")
+            self.environment = name if name.startswith("/") and self.decided("") else ""
+            self._need([f"{self.conda}/envs/{name}" if by_name else line[-1]], "env" if by_name else "")
 
     def _need(self, words: Iterable[str], kind: str = "") -> None:
         """Keep the absolute paths among these words, if they are certainly used on this host."""
         if not self.elsewhere and self.decided(""):
-            self.needs |= {word: kind for word in words if _PATH.fullmatch(word) and word not in self.needs}
+            self.needs |= {(word, kind): None for word in words if _PATH.fullmatch(word)}
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, expand.Value]) -> None:
         """Keep the command if it may start ranks."""
@@ -363,14 +351,15 @@ class _Shell(ShellWithScripts):
         choices = [f for f in self.frames if f.kind in ("if", "case", "list")]
         goes_out = command.launcher is not None and command.launcher.hosts_besides
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else ""]
+        python = next((word for word in line if is_python(program_name(word))), "python")
+        named = python if "/" in python else f"{self.environment or '$PATH'}/bin/python"
+        self._need([named] if here and command.launcher else (), "python")
         self.passed += LONG if self.backgrounds and self.lines and not self.lines[-1].background else 0
         split = [word for each in line for word in each.split("=", 1)]
         saved = {value for name, value in pairwise(split) if name == "--save"}
-        self._need(
-            [*here, *programs[:1], *(value for name, value in pairwise(split) if _READ.fullmatch(name))]
-        )
-        models = [(value, "data") for name, value in pairwise(split) if _MODEL.fullmatch(name)]
-        for path, kind in (*models, *_data_in(split)):
+        self._need([*here, *programs[:1]])
+        read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
+        for path, kind in (*read, *_data_in(split)):
             self._need({path} - saved, kind)
         self.lines.append(
             ShellCommand(

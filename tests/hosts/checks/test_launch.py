@@ -135,6 +135,35 @@ def test_a_host_that_takes_the_name_of_the_master_for_another_machine(examine: E
     assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
 
 
+def test_a_host_whose_login_says_another_master(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    path.write_text(STARTED.format("--master_addr=${MASTER_ADDR:-node1}"))
+    argv = (*ALONE, "--skip", "env-drift", "--launch", str(path))
+    examine.lab["node2"].write("/root/.bashrc", "export MASTER_ADDR=node2\n")
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "master-not-here", ["node2"])
+    assert (found["hosts"], outcome.code) == (["node2"], 1)
+    assert found["actual"] == "MASTER_ADDR is node1 on node1, node2 on node2"
+    examine.lab["node2"].write("/root/.bashrc", "export MASTER_ADDR=198.18.0.11\n")
+    outcome = examine(*argv, hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
+def test_a_host_on_which_the_interpreter_of_the_launch_has_no_torch(examine: Examiner) -> None:
+    path = examine.folder / "run.sh"
+    launcher = "/opt/py/bin/python -m torch.distributed.run"
+    path.write_text(STARTED.format("--master_addr=node1").replace("torchrun", launcher))
+    argv = (*ALONE, "--skip", "version-drift", "--launch", str(path))
+    for name, python in (("node1", sys.executable), ("node2", "/usr/bin/python3")):
+        examine.lab[name].write("/opt/py/bin/python", f'#!/bin/sh\nexec {python} "$@"\n', 0o755)
+    outcome = examine(*argv, hosts="node[1-2]")
+    (found,) = assert_only(outcome, "torch-missing", ["node2"])
+    assert (found["hosts"], outcome.code) == (["node2"], 1)
+    examine.lab["node2"].write("/opt/py/bin/python", f'#!/bin/sh\nexec {sys.executable} "$@"\n', 0o755)
+    outcome = examine(*argv, hosts="node[1-2]")
+    assert (outcome.trouble, outcome.code) == ([], 0), outcome.text
+
+
 def test_a_variable_of_one_login_that_the_launch_sets_for_all(examine: Examiner) -> None:
     path = examine.folder / "run.sh"
     path.write_text(STARTED.format("--master_addr=node1"))

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from doctor.facts.network import ROUTES, ResolvedNames
+from doctor.facts.software import Environment
 from doctor.facts.tables import JobTable
 from doctor.job.launch.process_env import Launch
 from doctor.job.launch.processes import JobProcess
@@ -684,6 +685,20 @@ def test_a_host_that_takes_the_name_of_the_master_for_another_machine(
     pods = {**facts, "view": {"node1": View.CONTAINER}}
     found, _ = judged(MASTER, [launch], a_plan(hosts=3), pods)
     assert [each for each in found if each.severity is None] == []
+
+
+@cases
+def test_what_a_script_takes_from_each_login(
+    text: str, logins: list[dict[str, str]], hosts: list[str] | None, tmp_path: Path
+) -> None:
+    """`hosts`: those that are accused; none if the launch is sound."""
+    facts = {
+        **the_facts(),
+        "environment": {f"node{n}": Environment(known) for n, known in enumerate(logins, 1)},
+    }
+    found, _ = judged(MASTER, [read(tmp_path, text)], facts=facts)
+    told = [[*each.hosts] for each in found if "from the login" in each.summary]
+    assert told == ([] if hosts is None else [hosts])
 
 
 @cases

@@ -2,9 +2,11 @@
 
 import difflib
 import math
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from doctor.api import (
     ASCEND,
@@ -14,6 +16,7 @@ from doctor.api import (
     Damage,
     Evidence,
     JobPlan,
+    Place,
     Problem,
     Scope,
     Severity,
@@ -31,14 +34,6 @@ from doctor.job.hccl import REDUCED
 from doctor.job.launch.process_env import Launch
 from doctor.job.parallel import IF_REPLICAS, OF_LAUNCH, Layout
 from doctor.rules.launch_names import remark
-from doctor.rules.parallel import (
-    CONVERTED,
-    MODES,
-    WRAPPED,
-    ParallelJob,
-    known_mode,
-    not_rehearsed,
-)
 
 COUNTED = {"atlas-training"}
 """Products for which HCCL connects only certain numbers of devices."""
@@ -50,6 +45,107 @@ REFUSED_BY_TORCH = {
     "uint64": "at::ScalarType::UInt64",
 }
 """Types that torch_npu refuses to reduce, with the names that it prints (ProcessGroupHCCL.cpp)."""
+
+
+CONVERTED = ("bool", "uint8", "complex64", "complex128")
+"""Types reduced as another one: torch_npu uses int32 for the first two, torch float pairs for the rest."""
+
+DEVICES_FOUND = "devices found"
+"""The source of a number of ranks that nobody gave."""
+MODES = ("stand_alone", "data_parallel", "hybrid_parallel", "semi_auto_parallel", "auto_parallel")
+WRAPPED = {
+    "semi_auto": "semi_auto_parallel",
+    "sharding_propagation": "auto_parallel",
+    "recursive_programming": "auto_parallel",
+}
+"""Values of AutoParallel(net, parallel_mode=…) -> the equal mode of set_auto_parallel_context."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParallelJob:
+    """The given parallel plan, and what is known about the devices that it is made for.
+
+    Without a plan the layout and its source are empty: the ranks are the devices in use.
+    """
+
+    plan: JobPlan
+    layout: Layout
+    source: str
+    devices: Mapping[str, Devices]
+
+    @property
+    def ranks(self) -> dict[str, int]:
+        """Host -> its ranks, unless their number is only a default."""
+        known = [h.name for h in self.plan.hosts if h.ranks and h.ranks.source != "default"]
+        return {name: self.plan.ranks_on(name) for name in known}
+
+    @property
+    def counted(self) -> bool:
+        return len(self.ranks) == len(self.plan.hosts)
+
+    @property
+    def products(self) -> set[str]:
+        return {found.product for found in self.devices.values()}
+
+    @property
+    def product(self) -> int:
+        """The number of devices by the factors; a missing factor counts as 1."""
+        return math.prod(self.layout.factors.values())
+
+    @property
+    def world(self) -> int | None:
+        """The number of devices of the job: as given, as counted, or as the plan adds up."""
+        counted = self.plan.ranks if self.counted else None
+        return self.layout.world or counted or (self.product if self.layout.dp else None)
+
+    @property
+    def replicas(self) -> int | None:
+        """The number of replicas of the model, if the devices can be divided in this way."""
+        rest = self.product // (self.layout.dp or 1)
+        return self.layout.dp or (self.world // rest if self.world and self.world % rest == 0 else None)
+
+    @property
+    def stage(self) -> int | None:
+        """The number of devices of one pipeline stage."""
+        world, pp = self.world, self.layout.pp or 1
+        return world // pp if world and world % pp == 0 else None
+
+    def found_on(self, hosts: Iterable[str]) -> tuple[Place, ...]:
+        """The hosts whose number of ranks is that of their visible devices: a device may be missing there."""
+        ranks = {host.name: host.ranks for host in self.plan.hosts}
+        return tuple(Place(host=h) for h in hosts if (own := ranks[h]) and own.source == DEVICES_FOUND)
+
+    def _sources(self) -> Evidence:
+        sources = dict.fromkeys(host.ranks.source for host in self.plan.hosts if host.ranks)
+        return Evidence("ranks of a host", ", ".join(sources))
+
+    def wrong(self, summary: str, expected: str, actual: str, *quotes: Evidence, **more: Any) -> Problem:
+        given = Evidence(self.source, str(self.layout)) if self.source else self._sources()
+        return Problem(summary, expected, actual, evidence=(*quotes, given), **more)
+
+
+def known_mode(text: str) -> str | None:
+    """The one of MODES that a text or a member of ParallelMode stands for; None for any other text."""
+    member = re.fullmatch(r"(?:\w{1,40}\.){0,3}ParallelMode\.([A-Z_]{1,40})", text)
+    name = member[1].lower() if member else WRAPPED.get(text, text)
+    return name if name in MODES else None
+
+
+_REHEARSED_AS = {
+    "tp": "tensor parallelism",
+    "pp": "pipeline",
+    "cp": "context parallelism",
+    "ep": "expert parallelism",
+}
+
+
+def not_rehearsed(layout: Layout, formed: Mapping[str, int]) -> Iterator[str]:
+    """The dimensions of the plan without which the smoke run trained, by the groups it formed."""
+    for key, name in _REHEARSED_AS.items():
+        if (getattr(layout, key) or 1) > 1 and formed.get(key, 1) == 1:
+            yield f"the plan's {name} was not rehearsed"
+        elif formed.get(key, 1) > 1 and key not in (("tp", "pp") if "micro" in formed else ("tp",)):
+            yield f"the groups of the plan's {name} were tried, and the training did without"
 
 
 @check(
@@ -130,7 +226,8 @@ def plan_invalid(
     open_items = list(_not_judged(job, hccl))
     left = [f"not judged: {'; '.join(open_items)}"] if open_items else []
     if smoke and smoke.runs:
-        left += not_rehearsed(job.layout, smoke.runs[0].plan)
+        trained = smoke.runs[0].plan
+        left += not_rehearsed(job.layout, {**trained.layout, "tp": trained.tp})
     if left:
         raise Undecided("; ".join(left))
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from checks.layout import CONVERTED
 from doctor.api import ASCEND, Backend, Confidence, Problem, Severity, Skip, Undecided
 from doctor.facts.smoke import JudgedRun, SmokeRounds
 from doctor.facts.system import Devices, FoundDevices
@@ -16,7 +17,6 @@ from doctor.job.plan import JobPlan, draft
 from doctor.job.wishes import JobWishes
 from doctor.judge.registry import find_checks
 from doctor.model import Host, SourcedValue, Status
-from doctor.rules.parallel import CONVERTED
 from tests.support import recordings
 from tests.support.cases import cases, from_cases
 from tests.support.smoke.results import healthy

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from checks.layout import not_rehearsed
 from doctor.devices import AMD
 from doctor.errors import UsageError
 from doctor.job.parallel import read_layout
 from doctor.job.plan import HostView, JobPlan, PlannedHost, draft, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
-from doctor.rules.parallel import not_rehearsed
 from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
 from tests.support.cases import cases
 
@@ -54,7 +54,7 @@ def test_the_layout_of_the_job(
     asked = replace(job(ranks), layout=SourcedValue(layout, "--plan"))
     seen = plan_smoke(asked, list(ranks), SmokeWishes())
     assert (seen.tp, dict(seen.layout)) == (tp, formed)
-    assert list(not_rehearsed(layout, seen)) == left
+    assert list(not_rehearsed(layout, {**seen.layout, "tp": seen.tp})) == left
     for number in range(len(seen.cells)):
         shape = seen.shape(number)
         assert shape.world % (shape.tp * shape.cp * shape.pp) == 0

@@ -195,8 +195,8 @@ def _rows(explained: Explanation, place: int, quotes: _Quotes, *, alone: bool = 
 def _where_raised(charge: LogCause) -> Iterator[Row]:
     """The command that shows the place in the program where the exception was raised."""
     line = _raised(charge)
-    several = {each.frames for each in charge.lines if each.frames} - {line.frames if line else ()}
-    if line and not several and "SyntaxError" not in line.text and (place := own_frame(line.frames)):
+    several = {own_frame(each.frames) for each in charge.lines if each.frames}
+    if line and len(several) < 2 and "SyntaxError" not in line.text and (place := own_frame(line.frames)):
         file, number = place
         hosts = sorted({who.host for who in charge.who if who.host})
         where = f"type on {hosts[0]}:" if hosts else "type where the program is:"

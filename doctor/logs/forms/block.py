@@ -117,7 +117,7 @@ def spawned(facts: LineFacts, above: Sequence[str]) -> None:
     """Note the process of mp.spawn whose traceback the line ends."""
     if facts.rank is None and facts.local is None:
         found = next(filter(None, map(_SPAWNED.search, above)), None)
-        facts.local = int(found["local"]) if found else None
+        facts.worker = int(found["local"]) if found else facts.worker
 
 
 def of_ray_task(text: str, facts: LineFacts, above: Sequence[str]) -> bool:

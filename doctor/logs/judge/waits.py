@@ -14,6 +14,7 @@ from doctor.logs.judge.links import edges_of
 from doctor.logs.judge.parties import Key, key
 from doctor.logs.judge.words import MOST, who
 from doctor.logs.model import LogLine, Party
+from doctor.logs.reading.stacks import waits_in
 from doctor.model import UNDECIDED, Confidence
 from doctor.text.ranks import ranks_text
 from doctor.waits import cycles, graph, waited_for
@@ -104,8 +105,9 @@ def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     """
     at: dict[Key, tuple[Party, str]] = {}
     for event in events:
-        if found := _OPERATION.search(event.line.text):
-            at.update((key(party, event.line.file), (party, found[1])) for party in event.who)
+        found = _OPERATION.search(event.line.text)
+        if name := found[1] if found else waits_in(event.line.frames):
+            at.update((key(party, event.line.file), (party, name)) for party in event.who)
     counts = Counter(name for _, name in at.values())
     if len(counts) < 2:
         return None
@@ -113,8 +115,9 @@ def other_operation(_: LogCase, events: tuple[Event, ...]) -> LogBlame | None:
     sides = [f"{who(p for p, n in at.values() if n == name)} in {name}" for name in names]
     most = names[0] if counts[names[0]] * 2 > len(at) else None
     named = tuple(party for party, name in at.values() if name != most)
-    says = f"the ranks waited in different operations: {', '.join(sides)}{UNDECIDED}"
-    how = ("their lines name different operations (OpType)",)
+    says = f"the ranks waited in different operations: {', '.join(sides)}"
+    says = f"{says}; {who(named)} stood apart" if most else says + UNDECIDED
+    how = ("their lines or tracebacks name different operations",)
     return LogBlame(says, named, events, Confidence.SUSPECT, how, nameless=True, brief="other operation")
 
 

@@ -21,10 +21,11 @@ _MARKS = re.compile(
     rb"(?<=\] )failed \(exitcode: -?\d{1,6}\) local_rank: \d{1,5} \(pid: (?P<failed>\d{1,9})\) of binary: "
     rb"|(?P<restart>will restart worker group\b)"
     rb"|(?P<over>SignalException: Process \d{1,9} got signal: \d)"
+    rb"|(?P<ended>DUE TO (?:NODE FAILURE|PREEMPTION|JOB REQUEUE)\b)"
     rb"|(?P<table>Root Cause \(first observed failure\):)"
 )
 _TABLE = re.compile(rb"={50,90}\r?\n?")
-WORDS = (b"failed (exitcode: ", b"will restart worker", b"SignalException: ", b"Root Cause (first")
+WORDS = (b"failed (exitcode: ", b"will restart work", b"SignalException: ", b"Root Cause (fi", b"DUE TO ")
 """At least one of these is in every mark; most files have none of them."""
 GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
 _TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILINE)
@@ -88,10 +89,12 @@ def attempts_of(parts: Sequence[Scan]) -> list[Scan]:
 
 def _begins(before: Scan, part: Scan) -> bool:
     """Whether a part belongs to another start than the part before it; False if unknown."""
+    calm = not part.fold.seen and not part.odd and bool(part.progress)
+    if before.mark is PartEnd.ENDED:
+        return calm and bool(part.over)
     if before.mark is PartEnd.OVER:
         if before.last_at is None or part.first_at is None or part.first_at <= before.last_at:
             return False
-        calm = not part.fold.seen and not part.odd and bool(part.progress)
         again = bool(ranks_of(before) & ranks_of(part))
         return calm or (again and bool(part.progress or part.launchers - before.launchers))
     if len(before.launchers | part.launchers) > 1:

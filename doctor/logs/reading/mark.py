@@ -10,5 +10,7 @@ class PartEnd(Enum):
     """torchrun saw a rank fail and ended the others."""
     RESTART = "restart"
     """torchrun says that it will restart the ranks."""
+    ENDED = "ended"
+    """The scheduler ended the job; it may start it again."""
     OVER = "over"
     """torchrun itself ended."""

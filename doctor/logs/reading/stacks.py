@@ -16,6 +16,9 @@ _WAITS = re.compile(
     r"\b(all_reduce|all_gather\w{0,20}|all_to_all\w{0,20}|reduce_scatter\w{0,20}|broadcast\w{0,20}|barrier"
     r"|monitored_barrier|reduce|gather|scatter|recv|irecv|send|init_process_group|new_group)\("
 )
+_COLLECTIVE = re.compile(
+    r"all_\w{1,30}|reduce\w{0,30}|broadcast\w{0,20}|(?:monitored_)?barrier|gather\w{0,20}|scatter\w{0,20}"
+)
 _OWN = re.compile(r"[a-z]\w{0,40}")
 NO_SPACE = "[Errno 28] No space left on device"
 _NEAR = 6
@@ -104,6 +107,14 @@ def own_frame(frames: Sequence[str]) -> tuple[str, int] | None:
         if not _LIBRARY.search(each["file"]):
             return each["file"], int(each["line"])
     return None
+
+
+def waits_in(frames: Sequence[str]) -> str:
+    """The collective in which the program waited, and where: "broadcast (train.py:66)". Empty if unknown."""
+    calls = [each for each in map(_FRAME.match, frames) if each and "/torch/distributed/" in each["file"]]
+    names = [each["where"] for each in calls if _COLLECTIVE.fullmatch(each["where"])]
+    place = own_frame(frames)
+    return f"{names[0]} ({place[0].rpartition('/')[2]}:{place[1]})" if names and place else ""
 
 
 def _own(lines: Iterable[str], prefix: str) -> Iterable[str]:

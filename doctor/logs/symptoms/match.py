@@ -60,6 +60,7 @@ class Matcher:
         here = [each for number in sorted(numbers) if _counts(each := self.symptoms[number], form)]
         if any(each.role is Role.ADVICE for each in here):
             here = [each for each in here if each.role is Role.ADVICE]
+        here = [each for each in here if "(?P<only>" not in each.take or taken(each, text, 0)]
         here = [each for each in here if not any(_explains(other, each) for other in here)]
         here = [each for each in here if not each.id.endswith(REST)] or here
         here.sort(key=lambda each: -_weight(each, text))

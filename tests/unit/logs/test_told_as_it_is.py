@@ -1,0 +1,36 @@
+"""The reason, not its wrapper; who stands apart; what all ranks say; and what is no job's at all."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support.cases import from_cases
+from tests.support.fault_logs import pasted
+
+LOGS = from_cases(__file__, "LOGS", dict[str, dict[str, str]])
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_what_is_said(name: str, tmp_path: Path) -> None:
+    case = LOGS[name]
+    found = pasted(tmp_path, case["log"])
+    first = next((each for each in found.charges if each.because is None), None)
+    said = f"{first.says}\n" + "\n".join(first.remedy.commands if first.remedy else ()) if first else ""
+    assert found.outcome.value == case["outcome"]
+    assert (first.symptom or "" if first else "") == case.get("symptom", "")
+    assert case.get("says", "") in said
+    assert case.get("not", "no such text") not in "\n".join(each.says for each in found.charges)
+    assert len([each for each in found.charges if each.because is None]) == int(
+        case.get("causes", "1" if first else "0")
+    )
+
+
+RESUMED = from_cases(__file__, "RESUMED", dict[str, str])
+
+
+@pytest.mark.parametrize("name", RESUMED)
+def test_a_job_that_was_started_again_and_finished_did_not_fail(name: str, tmp_path: Path) -> None:
+    found = pasted(tmp_path, RESUMED[name])
+    again = name.startswith("again")
+    assert found.outcome.value == ("clean" if again else "named")
+    assert len(found.beside) == again

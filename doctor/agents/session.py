@@ -1,7 +1,4 @@
-"""The conversation with one agent on each of several hosts: leases, messages, noise.
-
-A host may be hostile: a line that does not decode, or that was not asked for, is noise.
-"""
+"""The conversation with an agent on each of several hosts, which may be hostile: leases, messages, noise."""
 
 import math
 import time

@@ -82,9 +82,7 @@ def _changes(before: Saved, after: Saved, both: set[str]) -> Iterator[Change]:
 def _split(
     finding: FindingEntry, other: Saved, both: set[str], absent: ChangeKind, undecided: ChangeKind
 ) -> Iterator[tuple[ChangeKind, tuple[str, ...], str]]:
-    """The hosts of a finding by what the other run says of them: it has the same, it does not, or it did not
-    decide that.
-    """
+    """By what the other run says of them: it has the same, it does not, or it did not decide that."""
     if severity(finding) < 0:
         return
     groups: dict[tuple[ChangeKind, str], list[str]] = {}

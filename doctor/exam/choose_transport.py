@@ -109,9 +109,7 @@ def _allocated(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str])
 
 
 def _refuse_srun(hosts: Sequence[Host], environ: Mapping[str, str]) -> None:
-    """Refuse hosts outside the Slurm job: srun only reaches the nodes of its own job. If only the job is
-    known, srun itself refuses them.
-    """
+    """Refuse hosts outside the Slurm job: srun only reaches the nodes of its own job."""
     if not environ.get("SLURM_JOB_ID"):
         hint = (
             "Run it in an sbatch script or in salloc's shell, put SLURM_JOB_ID=NUMBER before it, "

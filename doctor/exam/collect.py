@@ -1,7 +1,4 @@
-"""Collects the answers of the hosts into a recording: probe, then mesh, then pings.
-
-An interrupted run can be judged by what was collected so far.
-"""
+"""Collects the answers of the hosts into a recording, which can be judged at any time: probe, mesh, pings."""
 
 import math
 import shlex
@@ -277,9 +274,7 @@ class Collection:
         return run_mesh(session, mesh, patience, progress or (lambda _: None), self.order.until)
 
     def _of_running_ranks(self) -> None:
-        """Ask for the rank tables of a job that runs, and for the names of its masters, if only the first
-        answers show these.
-        """
+        """Ask for the rank tables and the masters' names of a running job, if the first answers show any."""
         reading = self.read()
         if not reading.running:
             return

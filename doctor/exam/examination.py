@@ -84,9 +84,7 @@ def run_and_judge(
     ready: Ready | None = None,
     told: Launch | None = None,
 ) -> tuple[Reading, Report]:
-    """The hosts' answers and the judgement. `more` are facts that no check asks for; `told` is the launch to
-    use if the user names none.
-    """
+    """`more` are facts that no check asks for; `told` is the launch to use if the user names none."""
     if request.replay:
         recorded = load(request.replay)
         return judge_again(as_recorded(request, recorded), recorded)
@@ -347,9 +345,7 @@ def _training(smoke: SmokeFlags) -> SmokeWishes:
 
 
 def own_interpreters(environ: Mapping[str, str], prefix: str = sys.prefix) -> tuple[str, ...]:
-    """The interpreters of the environment that doctor was called in, which hosts often have at the same path:
-    first that of the activated environment, then doctor's own.
-    """
+    """The interpreters of our environment, the activated one first: hosts often have them at its path."""
     folders = (environ.get("VIRTUAL_ENV", ""), environ.get("CONDA_PREFIX", ""), prefix)
     paths = (f"{folder.rstrip('/')}/bin/python" for folder in folders if folder and folder not in SYSTEM)
     safe = (path for path in paths if to_type(path) == path and not path.startswith(OF_ALL))

@@ -35,9 +35,7 @@ class SitePolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True, rename
 
 
 def site_policy(ids: Sequence[str]) -> SitePolicy:
-    """The policy of this site; an empty one if it has none. Raises UsageError if it cannot be used: else it
-    would forbid nothing, and nobody would know.
-    """
+    """Raises UsageError if it cannot be used: else it would forbid nothing, and nobody would know."""
     if not os.path.lexists(POLICY):
         return SitePolicy()
     raw = read_bytes(POLICY, opened=_refuse_others)

@@ -13,10 +13,7 @@ STRICTNESS = ("--strict", "--need-hosts")
 
 
 def as_recorded(request: Request, recorded: Recording) -> Request:
-    """The request with the options of the recorded run that its verdict depends on.
-
-    Whoever names checks or an exam for the replay makes a choice of their own, without the recorded one.
-    """
+    """With the recorded options that its verdict depends on; checks or an exam that are named stay."""
     if not {request.command, recorded.command} <= {*EXAMINES} or recorded.way is None:
         return request
     wanted = STRICTNESS if request.typed & {"--exam", *CHOICE} else (*CHOICE, *STRICTNESS)

@@ -1,7 +1,4 @@
-"""The command line: each option is a field of one of these groups and is defined only here.
-
-Groups and fields are in the order of --help; `report/out/formats.py` has the options for outputs.
-"""
+"""The command line: each option is a field of one of these groups, in the order of --help."""
 
 from __future__ import annotations
 
@@ -251,10 +248,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Hosts that need not be looked for, and an existing way to them.
-
-    `absent` finds the hosts that are no longer there; they count as unreached whatever they answered before.
-    """
+    """Hosts and an existing way to them. Those that `absent` finds are unreached, whatever they said."""
 
     targets: Targets
     transport: Transport

@@ -24,9 +24,7 @@ MOST_NAMES = 4
 
 
 def plan_table_round(running: Sequence[Launch], plan: JobPlan) -> Mapping[str, tuple[str, ...]]:
-    """Host -> the rank tables given to its running processes, and those of the plan; only if a process is
-    known by its device alone.
-    """
+    """Host -> the rank tables of its processes and of the plan, if a process is known by its device alone."""
     wanted: dict[str, list[str]] = {}
     for launch in running:
         for process in filter(is_by_device, launch.told):
@@ -54,9 +52,7 @@ def plan_name_round(running: Sequence[Launch], facts: Facts) -> Mapping[str, tup
 
 
 def called_addresses(launch: Launch | None, facts: Facts, plan: JobPlan) -> dict[str, str]:
-    """The host of a master that the launch names -> the address at which ranks call it, if that is another
-    one than its data address, which is tried anyway.
-    """
+    """A master's host -> where ranks call it, if not at its data address, which is tried anyway."""
     book = directory(plan, facts.all(ADDRESSES), facts.all(NAMES), facts.all(IDENTITY))
     found = {}
     for master in filter(None, map(master_of, launch.told if launch else ())):

@@ -13,10 +13,7 @@ OF_THE_JOB = ("hang", "slow", "logs")
 
 
 def of_slurm(request: Request) -> tuple[Request, Mapping[str, str], str | None]:
-    """The request with the nodes of its Slurm job as its hosts, the environment in which the hosts are
-    reached, and the number of the job. If srun reaches the hosts, the environment is that of a step of the
-    job, and names them.
-    """
+    """With the nodes of its Slurm job; the environment for srun is that of a step of it; its number."""
     who, way, number = request.who, request.way, request.who.slurm_job
     if number is None:
         return request, os.environ, None

@@ -220,10 +220,7 @@ def _devices(reading: Reading, hosts: Sequence[str]) -> dict[str, HostDevices]:
 
 
 def _shared_gpus(found: Devices, ranks: int) -> tuple[int, ...]:
-    """The GPU of each rank if ranks share GPUs evenly; () if they share none.
-
-    Ranks that cannot be spread evenly keep their own numbers, so the one without a GPU is named.
-    """
+    """The GPU of each rank if ranks share GPUs evenly. If not, the rank without a GPU is named later."""
     gpus = next((n for v in VENDORS if v.backend is Backend.NCCL and (n := len(found.of(v).numbers))), 0)
     return tuple(rank % gpus for rank in range(ranks)) if gpus and ranks > gpus and not ranks % gpus else ()
 

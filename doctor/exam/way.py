@@ -39,9 +39,7 @@ def way_to(
     transport: str = "",
     environ: Mapping[str, str] = os.environ,
 ) -> Way:
-    """The way to the hosts. It names files by absolute paths, so that its commands work in every folder. If
-    `transport` is srun, `environ` names its job.
-    """
+    """It names files by absolute paths, so that its commands work in every folder."""
     if transport in ("openssh", "srun"):  # the others follow from the hosts
         request = replace(request, way=replace(request.way, transport=transport))
     given = dict(_given_options(request))

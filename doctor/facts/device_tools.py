@@ -17,11 +17,7 @@ CALL_SECONDS = 4
 
 
 def calling(tool: str, elsewhere: str, seconds: int) -> str:
-    """The beginning of a script that has `seconds`: it finds the tool and defines `q`, which calls it.
-
-    A hung call costs only its own time limit; after the second one no more calls are made. If the tool
-    answers "try again", the call is repeated as long as there is time.
-    """
+    """It finds the tool and defines `q`, which calls it: again if it says so, not after two hung calls."""
     find = f't=$(command -v {tool}) || t={elsewhere}; [ -x "$t" ] || {{ [ -e "$t" ] && exit 126; exit 127; }}'
     return f"{find}\n{defining(seconds)}"
 

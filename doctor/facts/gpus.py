@@ -23,11 +23,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class Gpus:
-    """The GPUs that the tool lists, and its other output.
-
-    `denied` counts device files that this login or its cgroup may not open: these GPUs belong to others.
-    `silent` says why the tool did not answer at all.
-    """
+    """`denied` counts files that this login may not open: others' GPUs. `silent`: why there is no answer."""
 
     listed: tuple[Gpu, ...]
     said: tuple[str, ...] = ()

@@ -57,10 +57,7 @@ def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
 
 
 def _of_a_job(process: JobProcess) -> bool:
-    """Whether it is a rank, a launcher, or a program that starts ranks, and did not just inherit variables.
-
-    Pods and shells pass RANK and MASTER_ADDR to everything that is started in them: a viewer, a notebook.
-    """
+    """Whether it is a rank, or starts ranks. Pods pass RANK to everything that is started in them."""
     words, env = process.command, process.env
     if not words or not words[0] or _is_doctor(words):
         return False

@@ -44,10 +44,7 @@ def count(text: str) -> int | None:
 
 
 def cells(line: str, gap: str = r"\s\s+|\t") -> list[str]:
-    """The cells of a line: between bars if it begins with one, else between gaps.
-
-    If a line begins with a gap, its first cell is empty.
-    """
+    """Between bars if it begins with one, else between gaps; the first is empty before a gap."""
     line = line.rstrip()
     if line.lstrip().startswith("|"):
         return [cell.strip() for cell in line.removesuffix("|").split("|")[1:]]
@@ -55,10 +52,7 @@ def cells(line: str, gap: str = r"\s\s+|\t") -> list[str]:
 
 
 def table(text: str, gap: str = r"\s\s+|\t") -> list[Mapping[str, str]]:
-    """The rows of the first table, by column name.
-
-    Its header is the first line followed by one with as many cells; other lines are skipped.
-    """
+    """Its header is the first line followed by one with as many cells; other lines are skipped."""
     rows = [row for line in text.splitlines() if (row := cells(line, gap))]
     for number, (header, first) in enumerate(pairwise(rows)):
         if len(header) == len(first) > 1:

@@ -165,9 +165,7 @@ PACE = Fact(
 
 @dataclass(frozen=True, slots=True)
 class Cpus:
-    """How many CPUs a process of the login may use, and how many the kernel gives to processes by itself:
-    those that are switched on and not kept for programs that ask for them (isolcpus).
-    """
+    """CPUs that the login may use, and those not kept for programs that ask for them (isolcpus)."""
 
     allowed: int
     shared: int

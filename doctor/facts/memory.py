@@ -91,11 +91,7 @@ LOST_DATA = Fact("lost-data", Read((_CONTROLLERS,)), _lost_data)
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """One directory: its file system, bytes, and whether this login may write there. `closed`: root may, but
-    the mode does not let others.
-
-    `inodes` is how many more files fit; None if that is not known or not limited.
-    """
+    """`closed`: root may write there, the mode does not let others. `inodes` is how many more files fit."""
 
     path: str
     mount: str
@@ -108,10 +104,7 @@ class Space:
 
 @dataclass(frozen=True, slots=True)
 class Spaces:
-    """The directories for tmp, home and shm. `remote` lists those on network file systems, `forced` the
-    mounts of these directories, or of the root, that the kernel made read-only, and `noexec` those of tmp and
-    home from which no program may be run.
-    """
+    """`remote`: on network file systems; `forced`: made read-only by the kernel; `noexec`: no programs."""
 
     places: tuple[Space, ...]
     remote: tuple[str, ...]

@@ -14,10 +14,7 @@ from doctor.text.nodeset import is_ip
 
 @dataclass(frozen=True, slots=True)
 class Counters:
-    """One network interface. `speed` is in Mb/s, None if the driver does not report it. `down`: no link.
-
-    `lower` is the number of the interface below it, or its own: ipvlan interfaces of one machine share it.
-    """
+    """`speed` is in Mb/s; `down`: no link; `lower` is shared by the ipvlan interfaces of one machine."""
 
     mtu: int
     speed: int | None
@@ -32,10 +29,7 @@ _ASKED = "addresses:"
 
 
 def _addresses(capture: Capture) -> Mapping[str, tuple[str, ...]]:
-    """`ip -o addr`: `3: eth0    inet 192.168.7.100/24 scope global eth0\\ ...`.
-
-    An address may have a name of its own, as `eth0:1`, by which libraries find it; it is listed under both.
-    """
+    """An address may have a name of its own, as `eth0:1`, and is listed under both."""
     found: dict[str, list[str]] = {}
     for name, address, rest in re.findall(
         r"^\d+:\s+(\S+?)(?:@\S+)?\s+inet6?\s+([0-9a-fA-F.:]+)(?:/\d+)?( .*)?$", capture.stdout, re.MULTILINE
@@ -203,10 +197,7 @@ FIXED_NEIGHBOURS = Fact("fixed-neighbours", Read(("/proc/net/arp",)), _fixed_nei
 
 @dataclass(frozen=True, slots=True)
 class BoundPort:
-    """A bound TCP port. `process` is only known for the job's ports; it is empty if only root may see it.
-
-    `pids` are the numbers of that process and of its parent. `peer` is empty for a listener.
-    """
+    """`process` and `pids`, its and its parent's, only of the job's ports; `peer` is empty for a listener."""
 
     address: str
     port: int

@@ -35,10 +35,7 @@ OFFERED: RunValue[MeshResult] = RunValue("offered", of_hosts=True)
 
 @dataclass(frozen=True, slots=True)
 class Offset:
-    """How far a host's clock is ahead of the controller's, in seconds: between `low` and `high`.
-
-    `jump` is by how much the clock was set during the examination; the offset is the one afterwards.
-    """
+    """Seconds ahead of our clock: between `low` and `high`, after it `jump`ed during the examination."""
 
     low: float
     high: float

@@ -109,9 +109,7 @@ def _look() -> str:
 
 
 def _ask_python(ask: Ask) -> str:
-    """Ask the job's interpreter: the one that was named, or else the first that has what is wanted. If none
-    was named, an interpreter without it replaces itself by one that has it, by exec: that costs no process.
-    """
+    """Ask the named interpreter, or the first that has what is wanted; it replaces others by exec."""
     if ask.python:
         python = shlex.quote(ask.python)
         others = shlex.join((ask.framework or "any", *(ask.pythons or ())))
@@ -135,10 +133,7 @@ PYTHON = Fact("python", Run(_ask_python), _python, timeout=10)
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions of drivers and toolkits by name; those not installed are missing.
-
-    `firmware_range` is the first and last firmware version that the Ascend driver works with.
-    """
+    """Those not installed are missing. `firmware_range`: what the Ascend driver works with."""
 
     installed: Mapping[str, str]
     firmware_range: tuple[str, str] | None

@@ -125,10 +125,7 @@ def _drives_screens(rest: str) -> bool:
 
 
 def _pci_classes(read: Mapping[str, str]) -> Mapping[str, str]:
-    """Classes by place, as the list of devices writes it: bus, device and function in one number, no domain.
-
-    The class is empty if devices of several domains share the place but not the class.
-    """
+    """By bus, device and function, without domain; empty if devices of several domains disagree."""
     found: dict[str, str] = {}
     for path, text in read.items():
         place = re.fullmatch(
@@ -214,10 +211,7 @@ VIEW = Fact("view", Read((_CGROUP, _MOUNTS), there=_MARKS), _view)
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """Identifies a machine, and a container on it, by its boot and the mount of its root.
-
-    The kernel gives each mount a unique number, whatever container it belongs to.
-    """
+    """A machine, and a container on it, by its boot and the unique number of its root's mount."""
 
     boot: str
     root: str
@@ -238,10 +232,7 @@ MACHINE = Fact("machine", Read((_BOOT, _MOUNTS)), _machine)
 
 @dataclass(frozen=True, slots=True)
 class Nameplate:
-    """What the firmware reports about the machine. `hidden`: only root may read its serial number.
-
-    `slots` maps the address of a plugged-in device ("0000:8a:00") to the label of its PCI slot.
-    """
+    """`hidden`: only root may read its serial number; `slots`: address of a device -> label of its slot."""
 
     maker: str
     model: str

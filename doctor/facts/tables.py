@@ -27,10 +27,7 @@ _LOOK = host_program(__file__, "tables.sh", most=MOST)
 
 
 def _ask_tables(ask: Ask) -> str:
-    """The files are read by a process that nobody waits for; it holds nothing but a pipe to `cat`.
-
-    A process that hangs in a dead network file system cannot be ended; it must not hold up other answers.
-    """
+    """Read by a process that nobody waits for: a dead network file system must not hold up other answers."""
     if not ask.tables:
         return ""
     looks = "\n".join(f"l {shlex.quote(path)}" for path in ask.tables)
@@ -75,11 +72,7 @@ ARCHITECTURE: Fact[str] = Fact(
 
 @dataclass(frozen=True, slots=True)
 class JobTable:
-    """The job's table, its source, and why it cannot be read. `given`: on the command line.
-
-    `checksum` is that of the file, empty if unknown. `product` is the product whose rules apply, if the user
-    named one.
-    """
+    """`given`: on the command line; `product` is the one whose rules apply, if the user named one."""
 
     path: str
     text: str

@@ -38,10 +38,7 @@ class _IptablesDraft:
 
 
 def parse_iptables_save(text: str, family: str, tool: str = "") -> tuple[RuleTable, ...]:
-    """The tables of one save. `family` is `ip` or `ip6`; `tool` is `iptables-nft` or `iptables-legacy`.
-
-    Without `tool`, the first line of the save names the backend. Empty text gives no tables.
-    """
+    """The tables of one save, none of an empty one. Without `tool`, its first line names the backend."""
     tool = tool or ("iptables-nft" if NFT_BACKEND.match(text) else "iptables-legacy")
     tables: list[RuleTable] = []
     draft: _IptablesDraft | None = None

@@ -193,9 +193,7 @@ class _NftDraft:
 
 
 def parse_nft(text: str, chains: str = "") -> tuple[RuleTable, ...]:
-    """The tables of a rule set; empty text gives none. `chains`, from `nft list chains`, names the devices of
-    chains for which older versions leave them out.
-    """
+    """The tables of a rule set. `chains` (of `nft list chains`) names devices that older versions omit."""
     if not text.strip():
         return ()
     try:

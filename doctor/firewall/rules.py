@@ -114,10 +114,7 @@ class VerdictMap:
 
 @dataclass(frozen=True, slots=True)
 class SetMark:
-    """Write a mark: `source` copies another mark first, bits of `clear` are cleared, `flip` is xored in.
-
-    If `clear` is None, nothing is known about the mark afterwards.
-    """
+    """Copy `source`, clear bits, xor `flip`. If `clear` is None, the mark is unknown afterwards."""
 
     field: Field
     clear: int | None

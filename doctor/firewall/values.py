@@ -1,7 +1,4 @@
-"""Numbers, intervals, masks and names: the values of a packet's fields, and what a rule compares them with.
-
-Every comparison returns a `Truth`, because it may only be known that a field lies in an interval.
-"""
+"""Numbers, intervals, masks and names, which fields of packets are compared with: the answer is a `Truth`."""
 
 from __future__ import annotations
 

@@ -26,9 +26,7 @@ Open = set[tuple[str, str]]
 
 
 def kept_and_told(command: str, folder: Path, name: str, files: Mapping[str, bytes]) -> dict[str, Path]:
-    """Keep the files of this run, and tell what is new. Of two runs that end at once, the second one knows
-    the first. What could not be kept is told as well.
-    """
+    """Keep the files, and tell what is new. Of two runs that end at once, the second knows the first."""
     news = ""
     try:
         with _one_by_one(folder):

@@ -49,9 +49,7 @@ class _Tracked:
     def call(
         self, when: str, found: Faults, passed: set[str], accusing: Collection[str], enough: tuple[int, int]
     ) -> None:
-        """Call it faulty, or clear it, if enough runs in a row say so. A run that found nothing and did not
-        look at all that was wrong says nothing.
-        """
+        """Call it faulty, or clear it, after enough runs in a row. A run that did not look says nothing."""
         machine, accused = self.machine, [check for check in found if check in accusing]
         if not accused and not (self.wrong and self.wrong.keys() <= passed):
             return
@@ -151,9 +149,7 @@ class Fleet:
                 tracked.call(when, own, good, self.accusing, self.enough)
 
     def current(self) -> list[Machine]:
-        """The machines that are there now: the latest of each name that was asked lately. One that was
-        cleared and found faulty again is called nothing.
-        """
+        """The latest of each name asked lately; one cleared and faulty again is called nothing."""
         return [
             structs.replace(each.machine, called=None) if each.row and not _faulty(each) else each.machine
             for name, each in self._by_name.items()

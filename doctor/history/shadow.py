@@ -1,7 +1,4 @@
-"""The files of --shadow: whom a gate would have drained, and how often the next run there found nothing.
-
-Each file is a gate of its own, and its lines are in order.
-"""
+"""The files of --shadow, a gate each: whom it would have drained, how often the next run was clean."""
 
 from collections import defaultdict
 from collections.abc import Mapping

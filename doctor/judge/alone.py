@@ -1,7 +1,4 @@
-"""Hosts judged one by one, for whatever job may come, as in exam `node`: no job has a say.
-
-What only a comparison with other hosts of its kind shows is a warning.
-"""
+"""Hosts judged one by one, for any job (exam `node`): what only a comparison shows is a warning."""
 
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import replace
@@ -20,9 +17,7 @@ from doctor.model import Host, Result, Scope, Severity, Status, View
 
 
 def without_job(reading: Reading) -> Reading:
-    """The reading, with a plan that no file, flag, scheduler or running job had a say in. A device that may
-    only drive a screen needs no driver.
-    """
+    """Nothing had a say in its plan; a device that may only drive a screen needs no driver."""
     wishes = JobWishes(expect=reading.recording.wishes.expect)
     recording = replace(reading.recording, wishes=wishes, smoke=(), smoke_wanted=False)
     sights = {
@@ -96,9 +91,7 @@ ODD = 0.1
 
 
 def kinds(facts: Facts) -> Iterator[list[str]]:
-    """The hosts to compare with each other: of the same hardware, with as many devices and the same system,
-    and the odd ones among them. A host without its like is compared with none.
-    """
+    """Of the same hardware, devices and system, and the odd ones among them; none without its like."""
     alike: dict[Hashable, dict[Hashable, list[str]]] = {}
     bodies = {host: _body(host, facts) for host in facts.hosts}
     with_devices = {server: (server, product, names) for server, product, names in bodies.values() if product}

@@ -1,7 +1,4 @@
-"""Fits the commands of findings to this run: they reach its hosts, and do not repeat what it just did.
-
-Older recordings do not say how their hosts were reached, so their commands stay as they were.
-"""
+"""Fits the commands of findings to this run, if its recording says how the hosts were reached."""
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence

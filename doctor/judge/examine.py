@@ -233,9 +233,7 @@ def _seen(reading: Reading, hung: HungTools, *, tentative: bool) -> verdict.Seen
 
 
 def _with_ranks(way: Way | None, plan: JobPlan) -> Way | None:
-    """The way, with the number of ranks per host if it came from the scheduler or the running job: commands
-    to type name the hosts and ask neither.
-    """
+    """With the ranks per host of the scheduler or the running job: commands to type ask neither."""
     told = {host.ranks for host in plan.hosts}
     ranks = told.pop() if len(told) == 1 else None
     if way is None or ranks is None or ranks.source not in (SLURM, RUNNING):
@@ -253,9 +251,7 @@ def _reported_hung_tools(checks: Sequence[Check], recording: Recording) -> HungT
 
 
 def _views(facts: Facts) -> Views:
-    """Where each host was seen from. Only the host's own network namespace shows the size of its neighbour
-    table, so a container that sees the size has no network of its own.
-    """
+    """Only the host's own network namespace shows the size of its neighbour table."""
     views = {host: facts.known(host, VIEW, View.HOST) for host in facts.hosts}
     return Views(views, {host for host in facts.hosts if isinstance(facts.get(host, NEIGHBOURS), int)})
 

@@ -1,7 +1,4 @@
-"""What one host reported about itself, as the plain values of the fact table, each also in words and units.
-
-None means "not reported": the run did not ask, or the answer could not be read. Nothing here has a default.
-"""
+"""What one host reported about itself, as plain values and in words; None means "not reported"."""
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass

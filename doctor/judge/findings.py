@@ -59,10 +59,7 @@ def fold_findings(
     vendors: Vendors = MappingProxyType({}),
     waive: Waive = lambda result: [result],
 ) -> tuple[tuple[model.Finding, ...], tuple[model.Result, ...]]:
-    """The findings and the results, as they are waived. Causes are linked before: whom a cause clears is not
-    accused because the cause is known. `fill` makes the commands from a remedy's name, values and vendors of
-    devices.
-    """
+    """As they are waived. Causes are linked before: whom one clears is not accused because it is known."""
     folder = _Folder(checks, sights, fill, vendors)
     groups: dict[object, list[model.Result]] = {}
     for number, result in enumerate(results):

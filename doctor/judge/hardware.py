@@ -1,7 +1,4 @@
-"""What somebody needs to find a machine and its parts in a rack: serial numbers, slots, switch ports.
-
-Nothing is judged here. If a host did not report something, the text is empty.
-"""
+"""What finds a machine and its parts in a rack: serials, slots, switch ports; empty if not reported."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field

@@ -16,9 +16,7 @@ HungTools = Mapping[tuple[str, Group], Problem]
 
 
 def hung_tools(checks: Sequence[Check], heard: Mapping[str, HostAnswer]) -> HungTools:
-    """The tools that hung, in any fact that a check needs. Facts asked later do not count, because a ping
-    waits for its peer.
-    """
+    """In any fact that a check needs. Facts asked later do not count: a ping waits for its peer."""
     needs = dict.fromkeys(need for check in checks for need in check.wanted if isinstance(need, Fact))
     asked = (fact for fact in needs if fact.group and fact.group.tool and not fact.later)
     groups = grouped((fact.group, fact.name) for fact in asked if fact.group)
@@ -41,9 +39,7 @@ class Wait:
 
 
 def _waits(answer: HostAnswer, fact: str, group: Group) -> Iterator[Wait]:
-    """How long each query waited in vain, and what it asked. A few slow queries among answered ones only show
-    that they are slow.
-    """
+    """How long each query waited in vain. A few among answered ones only show that they are slow."""
     if fact in answer.captures:
         made = list(calls(answer.captures[fact].stdout, group.tool))
         answered = any(not call.failed for call in made)

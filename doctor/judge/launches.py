@@ -1,7 +1,4 @@
-"""The launches of a run, completed with what only the hosts and the rank table know about their processes.
-
-They come from the named files, the inventory, or with --launch live from the running processes.
-"""
+"""The launches of a run, completed with what only the hosts and the rank table know about their processes."""
 
 from collections import Counter
 from collections.abc import Iterator

@@ -40,10 +40,7 @@ NPU_NETWORK = ("device-ip-missing", "device-link-down")
 
 
 class Exam(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The checks of an exam and what it expects. `checks` and `skip` are globs over ids.
-
-    `essential` adds to the checks that are essential to every exam (ESSENTIAL).
-    """
+    """`checks` and `skip` are globs over ids; `essential` adds to those of every exam (ESSENTIAL)."""
 
     title: str
     checks: tuple[str, ...] = ("*",)

@@ -1,7 +1,4 @@
-"""A recording, understood: facts parsed, plan settled, smoke runs judged, each of them once.
-
-A run reads its growing recording several times; only what depends on something new is done again.
-"""
+"""A recording, understood once: of a growing one, only what depends on something new is done again."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -100,9 +100,7 @@ def checks_in(file: str) -> tuple[Check, ...]:
 
 
 def _take_folder(folder: Path, number: int, checks: dict[str, Check]) -> list[BrokenSource]:
-    """Add the checks of a folder; returns what cannot be used. What was asked about is what runs: others may
-    exchange by name what the user gave.
-    """
+    """Returns what cannot be used. What others may exchange by name is not what the user asked for."""
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError:  # also if it may not be read
@@ -147,9 +145,7 @@ def _source(name: str, folder: int, path: Path) -> bytes:
 
 
 def _why_not_run(folder: Path, about: os.stat_result) -> str:
-    """Why the files of a folder must not run as the user who calls doctor. A sticky folder protects its
-    files, but everybody can add more, including compiled ones.
-    """
+    """A sticky folder protects its files, but everybody can add more, including compiled ones."""
     return (
         why_not_ours(folder)
         or why_others_can_change(about)

@@ -160,9 +160,7 @@ def clock_offsets(recording: Recording, facts: Facts) -> Mapping[str, Offset | N
 
 
 def _offset(first: float, last: float, started: float, ended: float) -> Offset:
-    """The clock's offset. If the two readings are further apart than the whole answer took, or less than
-    zero, the clock was set between them, and only the later one holds.
-    """
+    """If both readings cannot be right, the clock was set between them, and only the later one holds."""
     passed, most = last - first, max(ended - started, 0.0)
     low = last - ended
     if 0 <= passed <= most:

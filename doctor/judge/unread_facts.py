@@ -1,7 +1,4 @@
-"""Facts that a host did not give and that no check reports: they are noted, because they were not examined.
-
-A check reports what it lacks, unless it can do without; the plan also does without facts that it cannot get.
-"""
+"""Facts that a host did not give and that no check reports: noted, because they were not examined."""
 
 from collections.abc import Collection, Iterator, Sequence
 from typing import Any

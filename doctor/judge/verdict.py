@@ -239,9 +239,7 @@ class Report:
 
     @cached_property
     def called(self) -> Mapping[str, str]:
-        """Address -> own name, for hosts that were named by their addresses, as the servers of a rank table
-        are. Invalid names do not count.
-        """
+        """Address -> own name, for hosts named by their addresses, as servers of a rank table are."""
         told = next((row.values for row in self.seen.facts if row.key == "host_name"), {})
         own = {host.name: str(told[host.name]) for host in self.hosts if host.name in told}
         known = {host: name for host, name in own.items() if is_address(host) and not is_address(name)}
@@ -263,10 +261,7 @@ class Report:
 
     @property
     def npu_network_left_out(self) -> tuple[str, ...]:
-        """The checks of the NPU network that were left out on request, if the job uses it without a proof.
-
-        `doctor ranktable` only asks about the table, and the exam of a node about no job.
-        """
+        """Those left out on request, if the job uses the network without a proof."""
         if not self.rules.npu_network or self.plan.of_node or self.run.command.startswith("ranktable"):
             return ()
         return tuple(id for id in NPU_NETWORK if id not in self.checks.scopes)
@@ -300,9 +295,7 @@ class Report:
         }[self.verdict]
 
     def enough_hosts(self, needed: int) -> bool:
-        """Whether that many hosts are healthy. A fault without culprits counts against the hosts that show
-        it, or against all if it names none.
-        """
+        """A fault without culprits counts against the hosts that show it, or against all if it names none."""
         healthy = set(self.healthy_hosts)
         for finding in self.faults:
             struck = set(finding.hosts) or {place.host for place in finding.where if place.host}

@@ -26,9 +26,7 @@ def waiving(waivers: Sequence[Waiver], day: str) -> Waive:
 
 
 def _parts(result: Result, known: _Waivers, day: str) -> Iterator[Result]:
-    """Each culprit is waived by itself; suspects only together, since one of them is at fault. A waiver that
-    has expired is told and changes nothing else.
-    """
+    """Each culprit is waived by itself; suspects only together, since one of them is at fault."""
     problem = result.problem
     if result.status not in _BAD or problem is None or not result.hosts:
         yield result

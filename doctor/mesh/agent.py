@@ -93,10 +93,7 @@ class WatchedSocket:
 
 
 class MeshVisitor(WatchedSocket):
-    """A connection to us. A peer without the run's token gets no answer.
-
-    Once greeted, what the peer sends up to the end of a line is its load, and it gets as much back.
-    """
+    """A connection to us. Without the run's token it gets no answer; else its load is sent back."""
 
     answered = False
     load = 0

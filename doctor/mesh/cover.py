@@ -1,7 +1,4 @@
-"""The smallest set of hosts that covers all failing links: a minimum vertex cover; evidence breaks ties.
-
-Each group of links that share suspects is solved separately: exactly up to `EXACT` hosts, greedily above.
-"""
+"""A minimum vertex cover of the failing links, exact up to `EXACT` hosts; evidence breaks ties."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

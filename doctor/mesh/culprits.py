@@ -57,10 +57,7 @@ def culprits(links: Iterable[Link]) -> tuple[MeshBlame, ...]:
 
 
 def widen(hosts: Sequence[str], links: Iterable[Link]) -> tuple[tuple[str, str], ...]:
-    """The untried pairs around the suspects that `culprits` could not decide on.
-
-    At most `MOST_SUSPECTS` hosts are tried in full, those with the most failing links first.
-    """
+    """The untried pairs around the suspects; of at most `MOST_SUSPECTS` hosts all, the most failing first."""
     seen = list(links)
     tried = {(link.source, link.target) for link in seen if link.kind != "master"}
     failing: Counter[str] = Counter()

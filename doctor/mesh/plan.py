@@ -61,10 +61,7 @@ def plan_mesh(
     hccl_port: int | None = None,
     mccl_ports: Mapping[str, int] | None = None,
 ) -> MeshPlan:
-    """The plan for hosts (in rank order) and their data addresses.
-
-    A host without its own address is left out with a reason, because its answer would prove nothing.
-    """
+    """In rank order. A host without its own address is left out: its answer would prove nothing."""
     nodes, left_out = _nodes(addresses)
     names = [node.host for node in nodes]
     if shape == "auto":

@@ -15,10 +15,7 @@ _LISTENING = {
 
 
 def unproved(seen: MeshResult, hosts: Sequence[str], known: Mapping[str, str]) -> dict[str, str]:
-    """Unproved host -> why. `hosts` answered, in the order of the run; those in `known` are unproved anyway.
-
-    An attempt that failed to run because of an unproved host says nothing about the other end.
-    """
+    """Unproved host -> why. An attempt that failed because of such a host says nothing of the other."""
     why = {left.host: left.reason for left in seen.left_out} | {**known}
     why |= {trouble.host: trouble.detail or trouble.kind for trouble in seen.troubles}
     for listener in seen.listeners:

@@ -23,10 +23,7 @@ TroubleKind = Literal["unreached", "no-agent", "no-python", "ended", "silent", "
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One port that the agent of a host was asked to listen on; if `asked` is 0, the kernel chooses it.
-
-    `in-use` means that another program holds the port, so no host tries to connect to it.
-    """
+    """A port to listen on (0: the kernel chooses). If another program holds it, no host connects to it."""
 
     host: str
     kind: Kind

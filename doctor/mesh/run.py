@@ -83,10 +83,7 @@ def run_mesh(
     progress: Tell = lambda _: None,
     until: float = math.inf,
 ) -> MeshResult:
-    """Run the plan over a session whose hosts were started with `mesh_script`. Always closes the session.
-
-    Links that were not tried before `until` (of time.monotonic) stay untested.
-    """
+    """Run the plan, and always close the session. Links that were not tried before `until` stay untested."""
     run = _Run(session, plan, patience, progress, until)
     try:
         return run.all_rounds()

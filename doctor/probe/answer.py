@@ -145,9 +145,7 @@ def _fits(path: str, pattern: str) -> bool:
 
 
 def _why_no_files(wanted: Read, told: Mapping[str, tuple[int, bytes, bool]]) -> str:
-    """Why the files are missing or incomplete; empty if they are complete. A part of them would look like a
-    host that lacks the rest.
-    """
+    """Empty if they are complete. A part of them would look like a host that lacks the rest."""
     for name in (frames.FILES, frames.THERE) if wanted.there else (frames.FILES,):
         if name not in told:
             return "the answer was cut off before it"

@@ -49,11 +49,7 @@ def hip_gpus(gpus: Gpus, order: Sequence[str] | None, plan: JobPlan) -> tuple[Gp
 
 
 def hip_words(plan: JobPlan) -> tuple[str, ...] | None:
-    """The GPUs that the variables leave, by the numbers that HIP gives to all GPUs.
-
-    ROCR_VISIBLE_DEVICES counts all of them, the other two count those that it leaves. HIP_VISIBLE_DEVICES
-    overrides CUDA_VISIBLE_DEVICES.
-    """
+    """In HIP's numbers: ROCR_VISIBLE_DEVICES counts all GPUs, the other two those that it leaves."""
     hip, cuda, rocr = AMD.visible
     of_runtime = _hip_numbers(plan, rocr)
     of_hip = _hip_numbers(plan, hip if plan.env.get(hip) else cuda)
@@ -123,9 +119,7 @@ def logged(
     apart: float,
     expected: str,
 ) -> Iterator[Problem]:
-    """Problems from what the driver wrote to the kernel log about GPUs of the job (`mine`), or about unknown
-    ones. Lines about one GPU within `apart` seconds are one event.
-    """
+    """Of GPUs of the job (`mine`) or unknown ones; lines about one within `apart` seconds are one event."""
     where = {gpu.bus: gpu.index for gpu in gpus.listed if gpu.bus} if gpus else {}
     ours = {None, *(gpu.index for gpu in mine)}
     kinds = grouped(((each.summary, each.fatal), each) for each in found if where.get(each.bus) in ours)

@@ -26,9 +26,7 @@ class KernelLog:
         return f"{least}{number} {thing}{'s' * (number != 1)}"
 
     def times(self, found: Iterable[tuple[str, KernelLine]], apart: float) -> str:
-        """How often it happened. `found` is each line with what it is about: lines about the same within
-        `apart` seconds are one event.
-        """
+        """`found`: lines with what they are about; those about the same within `apart` seconds are one."""
         last: dict[str, KernelLine] = {}
         number, seen = 0, list(found)
         for about, line in seen:

@@ -60,10 +60,7 @@ def another_size(names: LaunchNames) -> Iterator[Problem]:
 
 
 def different_tables(names: LaunchNames, files: Mapping[str, Mapping[str, HostFile]]) -> Iterator[Problem]:
-    """Ranks that were given a different file from most ranks, unless its content is the same.
-
-    If all were given one path, this does not compare its content across hosts.
-    """
+    """Ranks that were given a different file from most ranks, unless its content is the same."""
     told = [(process, table) for process in ranks_of(names.launch) for table in told_tables([process])[:1]]
     if len({table.path or table.text for _, table in told}) < 2:
         return

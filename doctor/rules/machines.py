@@ -21,11 +21,7 @@ def named_twice(
     machines: Mapping[str, Machine],
     addresses: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> dict[str, str]:
-    """Surplus name -> the first name of the same machine.
-
-    Containers on one machine have root file systems of their own; virtual machines copied while running have
-    addresses of their own.
-    """
+    """Surplus name -> the first name of its machine; containers and copied machines are told apart."""
     firsts: dict[tuple[str, Machine, frozenset[str]], str] = {}
     found = {}
     for host, machine in machines.items():

@@ -110,10 +110,7 @@ class AddressPattern:
         self._rails = {number: (votes.most_common(2), votes.total()) for number, votes in rails.items()}
 
     def in_sequence(self, seat: HostDevice) -> bool | None:
-        """Whether its address continues those of its host's other devices, if these form a sequence.
-
-        On Atlas training servers devices 0 to 3 form one sequence and 4 to 7 another.
-        """
+        """Whether it continues its host's others; Atlas training servers have two rows, 0-3 and 4-7."""
         host, device = seat
         others = {n: ip for n, ip in self._on_host[host].items() if n != device}
         near = {n: ip for n, ip in others.items() if n // RAILS == device // RAILS}

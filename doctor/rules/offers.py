@@ -55,9 +55,7 @@ def offers_of(
 
 
 def offers_to_try(plan: JobPlan, offers: Mapping[str, Offer]) -> dict[str, str]:
-    """Host -> the address that its ranks offer, if peers may reach it and it is not the data address, which
-    is tried anyway.
-    """
+    """If peers may reach it and it is not the data address, which is tried anyway."""
     return {
         host: offer.address
         for host, offer in offers.items()

@@ -61,8 +61,7 @@ def detours(
 
 
 def job_interface(held: Mapping[str, Sequence[str]], address: str | None) -> str | None:
-    """The interface with the host's data address. Hosts with BGP put the address on lo, which says nothing
-    about the way."""
+    """Hosts with BGP put the address on lo, which says nothing about the way."""
     return next((name for name, own in held.items() if address in own and name != "lo"), None)
 
 

@@ -98,9 +98,7 @@ def only_on(seen: SmokeRounds, check: str, backend: str) -> None:
 
 
 def steady(seen: SmokeRounds) -> None:
-    """Skip the comparison of links if repeated transfers between the same hosts differed too much, or if what
-    carried them is slower than a network.
-    """
+    """If repeated transfers differed too much, or if what carried them is slower than a network."""
     check = "smoke-slow-link"
     measured = [run.result for run in seen.runs if any(run.got_past(h, "bandwidth") for h in run.plan.hosts)]
     if _has_charge(seen, check):
@@ -248,9 +246,7 @@ def _peer(charge: SmokeCharge, host: str, hosts: tuple[str, ...]) -> str | None:
 
 
 def _values(result: SmokeResult, hosts: tuple[str, ...]) -> dict[str, str | tuple[str, ...]]:
-    """The values for a remedy's commands: the culprits, folded and one by one, all participants, and the
-    interpreter that was used.
-    """
+    """The culprits, folded and one by one, all participants, and the interpreter that was used."""
     pythons = {seen.host: seen.to_type for seen in result.hosts if seen.asked or seen.python}
     mine = (pythons[host] for host in hosts if host in pythons)
     python = next(mine, next(iter(pythons.values()), PLAIN))

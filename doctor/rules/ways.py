@@ -79,10 +79,7 @@ def peers_in(
 def lost_routes(
     host: str, routes: Routes, plan: JobPlan, mesh: MeshResult | None
 ) -> dict[Route | None, UnreachablePeers]:
-    """The routes of a host that lead nowhere, each with the hosts lost by it; None means "no route".
-
-    If a connection succeeded, it does not use the routes of the main table.
-    """
+    """None means "no route". If a connection succeeded, it does not use these routes."""
     met, address = mesh.met.get(host, {}) if mesh else {}, plan.holders.address
     works = {peer for peer, tried in met.items() if any(not link.failed for link in tried)}
     unanswered: dict[Route | None, list[str]] = defaultdict(list)
@@ -117,9 +114,7 @@ def wrong_neighbours(
     plan: JobPlan,
     pairs: Pairs,
 ) -> list[WrongNeighbour]:
-    """Manual entries with a MAC address that is not the peer's. If a connection succeeded, a switch or router
-    answers for that address, and nothing is wrong.
-    """
+    """If a connection succeeded, a switch or router answers for that address, and nothing is wrong."""
     owners = {address: name for name in plan.names if (address := plan.data_address(name))}
     found = []
     for host, entries in fixed.items():
@@ -181,9 +176,7 @@ def by_firewalls(
     addresses: Mapping[str, Mapping[str, Sequence[str]]],
     plan: JobPlan,
 ) -> list[MeshBlame]:
-    """The blames, without those of a host whose connections are all stopped by the firewall of another: the
-    fewest hosts that explain all failures need not be those that make them.
-    """
+    """Without a host whose connections another's firewall stops: the fewest hosts need not be the cause."""
 
     known = plan.holders.address
 

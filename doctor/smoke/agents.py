@@ -33,10 +33,7 @@ NEEDS = "ctypes, fcntl, mmap, resource, select"
 
 
 def smoke_script(python: str | None = None, modules: Mapping[str, str] | None = None) -> Script:
-    """Start the agent; `python` is the preferred interpreter. Keep the session's stdin open after this.
-
-    `modules` replaces the text of some of the modules.
-    """
+    """Start the agent, if possible with `python`. Keep the session's stdin open after this."""
     changed = {f"{HOME}.{name}": text for name, text in (modules or {}).items()}
     script = agent_script({**module_texts(HOME), **changed}, f"{HOME}.agent", needs=NEEDS, python=python)
     return replace(script, question=SmokeQuestion())
@@ -99,9 +96,7 @@ class SmokeAgents(AgentSession[LiveHost, messages.SmokeMessage]):
     # Listening.
 
     def hear(self, deadline: float) -> bool:
-        """Keep the leases alive and handle messages, until `deadline` or the first silence before it.
-        Returns whether all messages so far were handled: only then may they be judged.
-        """
+        """Listen until `deadline` or a silence; returns if all was handled: only then may it be judged."""
         now = time.monotonic()
         more, enough = super().hear(min(deadline, now + SLICE)), time.monotonic() + SLICE
         while more:

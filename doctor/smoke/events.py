@@ -53,9 +53,7 @@ class BatchHashes(msgspec.Struct, frozen=True, tag="batch", tag_field="ev"):
 
 
 class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
-    """One training step. Floats that are not finite are None; `finite` is about the rank's own loss and
-    gradient, before they were reduced over replicas.
-    """
+    """Floats that are not finite are None; `finite` is about the rank's own loss and gradient."""
 
     step: Count
     loss: float | None
@@ -110,9 +108,7 @@ class Audit(msgspec.Struct, frozen=True, tag="audit", tag_field="ev"):
 
 
 class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
-    """Hashes of gradients that the rank computed alone, on a small whole model: for the batches of its own
-    place in the cell and of two others (see `places_again`).
-    """
+    """Hashes of gradients that the rank computed alone, on a small whole model (see `places_again`)."""
 
     votes: tuple[Hash, ...]
     sums: tuple[Sums, ...] = ()
@@ -120,9 +116,7 @@ class Solo(msgspec.Struct, frozen=True, tag="solo", tag_field="ev"):
 
 
 class Transfer(msgspec.Struct, frozen=True, tag="pair", tag_field="ev"):
-    """One transfer with a peer on another host: both directions at once, or only one of them (`way`).
-    `peer` is a place in the cell.
-    """
+    """One transfer with the peer at a place of the cell, both ways at once or only one `way`."""
 
     peer: Count
     round: Count

@@ -1,7 +1,4 @@
-"""The messages that an agent of the smoke run sends, and the commands that it gets.
-
-Numbers and texts in messages have bounds: a host may be hostile.
-"""
+"""The messages of a smoke run's agent, with bounds (a host may be hostile), and the commands for it."""
 
 from typing import Annotated
 

@@ -31,9 +31,7 @@ SWEEP = 15.0
 
 @dataclass(frozen=True, slots=True)
 class HostDevices:
-    """The job's devices on one host, in rank order: the numbers of their device files, and the numbers that
-    torch gives to those it sees.
-    """
+    """The job's devices on one host: the numbers of their files, and those that torch gives them."""
 
     product: str
     numbers: tuple[int, ...]
@@ -73,10 +71,7 @@ def plan_smoke(
     devices: Mapping[str, HostDevices] | None = None,
     framework: Framework = "torch",
 ) -> SmokePlan:
-    """Ranks in the order of the job's hosts; tensor parallel inside a host, data parallel across hosts.
-
-    Hosts that `devices` does not list use their first devices.
-    """
+    """Tensor parallel inside a host, data parallel across hosts; unlisted hosts use their first devices."""
     known = devices or {}
     taking_part = [host for host in job.names if host in set(hosts)]
     counts = {host: job.ranks_on(host) for host in taking_part}
@@ -183,9 +178,7 @@ def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]], framework: 
 
 
 def _tensor_parallel(counts: dict[str, int], wished: int | None, layout: Layout) -> int:
-    """That of the job's plan, or two if every host has an even number of ranks, as long as replicas remain to
-    compare.
-    """
+    """That of the plan, or two if each host has an even number of ranks and replicas remain."""
     if wished is not None:
         odd = next((host for host, ranks in counts.items() if ranks % wished), None)
         if odd is not None:

@@ -23,10 +23,7 @@ OfJob = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class SmokeSeat:
-    """One rank. `rank` is its number in the whole run, `place` its number in its cell.
-
-    `device` is the number of its device file; `index` is torch's number for it, if that is different.
-    """
+    """`place` is its number in its cell; `index` is torch's number for its device, if that is different."""
 
     rank: int
     host: str
@@ -231,10 +228,7 @@ EndKind = Literal[
 
 @dataclass(frozen=True, slots=True)
 class RunEnd:
-    """Why the controller ended the run: `done`, or the first thing that went wrong.
-
-    `still` is a hang: no rank of the cell moved for `limit` seconds. `seconds` is since the run began.
-    """
+    """Why the controller ended the run; `still`: no rank of the cell moved for `limit` seconds."""
 
     kind: EndKind
     seconds: float

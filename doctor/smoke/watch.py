@@ -170,9 +170,7 @@ class Watch:
         return [self.hosts[name] for name in names]
 
     def quiet(self, cell: int) -> float:
-        """For how long no rank of the cell has moved. A host's report is valid for a moment only; if at least
-        half of the hosts still report, those are believed.
-        """
+        """For how long no rank of the cell has moved, by the reports of at least half of the hosts."""
         hosts = self.waiting(cell)
         if any(host.imported_at is None for host in hosts):
             return 0.0

@@ -62,11 +62,7 @@ def refuse_lost_nodes(environ: Mapping[str, str]) -> None:
 
 
 def slurm_tasks(environ: Mapping[str, str]) -> SourcedValue[int] | None:
-    """The tasks per node, if all nodes have the same number, as in `8(x4)`.
-
-    A single task does not count: it may be a launcher of more ranks. If the job requested no tasks, Slurm may
-    count CPUs there.
-    """
+    """If all nodes have the same number, as in `8(x4)`. A single task may be a launcher of more ranks."""
     if not (environ.get("SLURM_NTASKS") or environ.get("SLURM_NTASKS_PER_NODE")):
         return None
     same = re.fullmatch(r"([1-9][0-9]{0,3})(?:\(x[0-9]{1,6}\))?", environ.get("SLURM_TASKS_PER_NODE", ""))

@@ -1,7 +1,4 @@
-"""The settings of a host in an inventory: the values of each key, and what is refused.
-
-Pure: text to values, without files and lines. Every accepted value is safe to quote into a command line.
-"""
+"""The settings of a host in an inventory: the values of each key, safe to quote, and what is refused."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

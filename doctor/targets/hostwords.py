@@ -37,10 +37,7 @@ _OPTION = {
 
 
 def refuse_other_words(texts: Iterable[str], *, listed: bool = False) -> None:
-    """Raises UsageError if one of the texts, which should name hosts, is something else.
-
-    `listed`: an inventory lists the names, so a number may be one of them.
-    """
+    """Raises UsageError for a text that names no host; `listed`: by an inventory, so a number may be one."""
     for text in texts:
         plain = unicodedata.normalize("NFKC", re.sub("^[–—](?=[a-z])", "--", text)).translate(_NO_ASCII)
         if plain != text and plain.isascii() and plain.isprintable():

@@ -1,7 +1,4 @@
-"""Detect the kind of an input file from its contents, to help when it was given to the wrong option.
-
-A kind is returned only if it is certain. A log, or a file with mistakes in it, has none of these kinds.
-"""
+"""The kind of an input file by its contents, if it is certain: it may belong to another option."""
 
 import re
 import shlex

@@ -68,9 +68,7 @@ def read_targets(
     rank_table: Path | None = None,
     found: Targets | None = None,
 ) -> Targets:
-    """The hosts of this run; `found` are those that a cluster named. Raises UsageError, or one InputErrors
-    with the mistakes of all input files.
-    """
+    """`found` are those that a cluster named. Raises UsageError, or InputErrors with all mistakes."""
     _refuse_two_ways(nodesets, hostfile, local)
     refuse_other_words(nodesets, listed=inventory is not None)
     if hostfile is not None:
@@ -96,10 +94,7 @@ def read_targets(
 
 
 def local_if_alone(found: Targets) -> Targets:
-    """If the only host is this machine under one of its own names, examine it without a login.
-
-    A host with a user, a port or another address is still dialled, and so are several hosts.
-    """
+    """The only host is examined without a login if it is this machine under a plain name of its own."""
     host = found.hosts[0]
     dialled = host.user or host.port or host.jump or host.address != host.name
     if len(found.hosts) > 1 or dialled or found.source == SLURM or not _is_own_name(host.name):
@@ -148,10 +143,7 @@ def table_file(path: Path, called: str) -> TableFile:
 
 
 def _of_table(file: TableFile, stock: Inventory) -> tuple[Inventory, Targets]:
-    """The table's servers, under their names in the inventory.
-
-    A table without servers names no hosts; then its flaws are mistakes in the input.
-    """
+    """The table's servers, under their names in the inventory; without any, its flaws are mistakes."""
     table, flaws = read_table(file.text)
     if table is None or not table.hosts():
         refuse(Mistake(file.path, flaw.spot.line if flaw.spot else None, flaw.message) for flaw in flaws)
@@ -241,8 +233,7 @@ def _this_machine(name: str, stock: Inventory) -> Host:
 
 
 def _without(hosts: tuple[Host, ...], exclude: Sequence[str], stock: Inventory) -> tuple[Host, ...]:
-    """Remove the excluded hosts. A host that only the inventory lists may be excluded too; any other name is
-    a mistake."""
+    """Remove the excluded hosts; a name that neither they nor the inventory have is a mistake."""
     known = {host.name for host in hosts} | set(stock.hosts)
     out: set[str] = set()
     for text in exclude:

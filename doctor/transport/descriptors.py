@@ -22,10 +22,7 @@ class _Held:
 
 
 class Descriptors:
-    """Hands them out to hosts. A host keeps its own, for its next question, until another one waits for some.
-
-    The soft limit is raised as far as needed; `drop` ends the connection of a host.
-    """
+    """A host keeps its own until another one waits for some; `drop` ends the connection of a host."""
 
     def __init__(self, hosts: int, each: int, fanout: int, drop: Callable[[str], object]) -> None:
         used = len(os.listdir("/proc/self/fd"))

@@ -149,10 +149,7 @@ class LocalProgram:
 
 
 def _session(leader: int) -> Iterator[int]:
-    """The processes of a session; none if the kernel does not show them.
-
-    By session, not by parent: a process whose parent has ended is still in the session.
-    """
+    """By session, not by parent, which may have ended; none if the kernel does not show them."""
     with contextlib.suppress(OSError):
         for name in filter(str.isdigit, os.listdir("/proc")):
             with contextlib.suppress(OSError):

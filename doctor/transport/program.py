@@ -49,10 +49,7 @@ class Program(Protocol):
 
 
 def converse(host: str, program: Program, script: Script, deadline: float) -> Answer:
-    """Feed the script, and read both streams until the last line, the end, the deadline or OUTPUT_CAP.
-
-    `deadline` is of time.monotonic(). The program is ended in any case.
-    """
+    """Feed the script, and read both streams until the last line, the end, the deadline or OUTPUT_CAP."""
     out, err = bytearray(), bytearray()
     unsent = deque([memoryview(script.stdin)] if script.stdin else [])
     finder = _LastLine(script.last_line)

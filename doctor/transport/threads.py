@@ -32,10 +32,7 @@ Outcome = Answer | UnreachedHost
 
 
 class Turn:
-    """A host's time. It begins when the host is dialled, not while it waits for its turn.
-
-    `until`, of time.monotonic(), is when the whole run ends, whatever time hosts have left.
-    """
+    """It begins when the host is dialled, not while it waits for its turn; the whole run ends at `until`."""
 
     def __init__(self, seconds: float, until: float, begun: Callable[[], None] = lambda: None) -> None:
         self.seconds = seconds

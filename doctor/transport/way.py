@@ -41,8 +41,7 @@ class Way:
     logins: Mapping[str, tuple[Typed, ...]] = field(default_factory=dict)
     """Host -> how an inventory says to log in to it: ("--user", NAME), ("address", ADDRESS)."""
     slurm_job: str = ""
-    """The number of the Slurm job through which srun reached the hosts. Commands name it, because they are
-    read outside the job, too."""
+    """The Slurm job through which srun reached the hosts: commands, read outside it, name it."""
     defaults: str = ""
     """The file of the user's own defaults, and what it set; empty if it set nothing."""
 
@@ -63,9 +62,7 @@ class Way:
         whole: bool = False,
         job: bool = False,
     ) -> str:
-        """A command line that reaches these hosts. `whole`: these are all hosts of the run; `job`: with the
-        options of the job, too.
-        """
+        """`whole`: these are all hosts of the run; `job`: with the options of the job, too."""
         inside = ("--in-job", *(() if whole else ("--need-hosts",)))  # the command is typed outside the job
         asked = [o for o in self.asked if job and o[0] not in inside]
         known = (*(self.named if whole else ()), *asked, *self.reached)

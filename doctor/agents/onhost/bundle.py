@@ -69,10 +69,7 @@ def pack(sources: "dict[str, str]") -> "tuple[bytes, int]":
 
 
 def reader(program: bytes, head: int, rest: int = 0) -> str:
-    """The code for `python -c`; the name of the module to run follows it as an argument.
-
-    `rest` is the number of bytes after the program that are read and discarded.
-    """
+    """The code for `python -c`; `rest` is how many bytes after the program are read and discarded."""
     return _READ.format(whole=len(program) + rest, size=len(program), head=head)
 
 

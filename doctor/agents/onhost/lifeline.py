@@ -1,7 +1,4 @@
-"""What keeps an agent alive: its stdin, and a lease that every line there renews.
-
-If the controller is gone, stdin ends or the lines stop.
-"""
+"""What keeps an agent alive: its stdin, and a lease that every line there renews."""
 
 import os
 import signal

@@ -24,10 +24,7 @@ Lines = Annotated[list[Text], msgspec.Meta(max_length=20)]
 
 
 class Hello(msgspec.Struct, tag_field="do", tag="hello", frozen=True):
-    """A rank arrives. `machine` distinguishes hosts of the same name.
-
-    `sure`: it knows that the listener belongs to its own user.
-    """
+    """`machine` tells hosts of the same name apart; `sure`: the listener is known to be its own user's."""
 
     rank: Natural
     world: Natural

@@ -29,10 +29,7 @@ def identity() -> str:
 
 
 def started(pid: int) -> int:
-    """When the process began, because its number may be reused. 0 if there is no such process.
-
-    In hundredths of a second since boot, because the clock may be set meanwhile.
-    """
+    """In hundredths of a second since boot, because the clock may be set; 0 if there is no such process."""
     boot = psutil.boot_time()  # first: psutil before 7.1 counts from the boot time that was last read
     with contextlib.suppress(psutil.Error):
         return round(100 * (psutil.Process(pid).create_time() - boot))

@@ -1,8 +1,4 @@
-"""The transport of a run inside a job: one of a host's ranks runs the programs there.
-
-That rank gets the script's question and builds the script itself; so here the question takes the place of a
-command line.
-"""
+"""The transport of a run inside a job: a rank of each host builds the script itself, from its question."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -21,10 +17,7 @@ from doctor.transport.threads import Outcome, Turn
 
 
 class JobTransport(LocalTransport):
-    """See `Transport`. Programs run directly on rank 0's own host, and by relay on the others.
-
-    `places` says which ranks are on a host; a host without any rank never came.
-    """
+    """See `Transport`. `places` says which ranks are on a host; one without any rank never came."""
 
     name = "in-job"
 

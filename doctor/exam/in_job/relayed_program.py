@@ -18,10 +18,7 @@ _NUMBERS = itertools.count(1)
 
 
 class RelayedProgram:
-    """See `Program`. Its data arrives in the thread of the hub's loop.
-
-    It is among the `living` until its end.
-    """
+    """See `Program`. Among the `living` until its end; data arrives in the thread of the hub's loop."""
 
     def __init__(
         self, link: RankLink, question: Question, living: MutableMapping[int, RelayedProgram]

@@ -86,10 +86,7 @@ def other_holder(port: int) -> int | None:
 
 
 def _owner(rest: str) -> tuple[int, bool]:
-    """From the part of a row after the state: the uid, and whether a process holds the socket.
-
-    A socket that nobody has accepted yet, or that its process has closed, shows no owner.
-    """
+    """The uid, and whether a process holds the socket: one that nobody has accepted shows no owner."""
     words = rest.split()
     return int(words[3]), words[5] != "0"
 
@@ -112,10 +109,7 @@ def _sees_all_users() -> bool:
 
 
 def _table_format(place: Endpoint, wide: bool) -> str:
-    """As the tables show it: words in the machine's byte order, without colons for IPv6.
-
-    `wide`: IPv4 as an IPv6 socket shows it.
-    """
+    """Words in the machine's byte order; `wide`: IPv4 as an IPv6 socket shows it."""
     if ":" in place.address:
         packed = socket.inet_pton(socket.AF_INET6, place.address)
     else:

@@ -36,11 +36,7 @@ def asked(
     after: str = ":",
     partial: bool = True,
 ) -> Fact[T]:
-    """A fact by a call of amd-smi with the words `amd`, or else of rocm-smi with `rocm`; `after` follows
-    amd-smi only.
-
-    rocm-smi is not called if amd-smi hung: in that case the driver itself does not answer.
-    """
+    """By amd-smi, or else by rocm-smi; not if amd-smi hung, because then the driver does not answer."""
     names = {"amd_smi": AMD_SMI, "rocm_smi": ROCM_SMI, "home": _HOME}
     words = {"amd": amd, "rocm": rocm, "before": before, "after": after, "left": seconds - 3}
     defined = defining(seconds, _MOST_BYTES)

@@ -52,10 +52,7 @@ def devices(numbers: Sequence[int], what: str = "device") -> str:
 def asked(
     words: str, then: str = "", *, first: str = ":", at: str = "/dev/davinci", seconds: int = SECONDS
 ) -> str:
-    """A script that calls the tool with these words for each device ($n is its number), then runs `then`.
-
-    It first prints the numbers of all devices, so that devices it never reached are known.
-    """
+    """Prints the numbers of all devices first, so that those it never reaches ($n) are known."""
     values = {"words": words, "then": then or ":", "first": first, "at": at}
     return host_program(__file__, "hccn_tool.sh", calling=calling(TOOL, ELSEWHERE, seconds), **values)
 

@@ -30,9 +30,7 @@ _CALLING = calling(TOOL, ELSEWHERE, _SECONDS)
 def _each(
     name: str, about: str, what: Literal["card", "device"], read: Callable[[str], T]
 ) -> Fact[Mapping[int, T]]:
-    """A fact about each card or device. A product without the feature says so for the first, and the rest
-    are not asked.
-    """
+    """A fact about each card or device. If the first lacks the feature, the rest are not asked."""
 
     def parse(capture: Capture) -> Mapping[int, T]:
         answers = {call.key: call for call in calls(capture.stdout, TOOL)}

@@ -1,7 +1,4 @@
-"""NPU to NPU over the fabric: the plan of pings, the pings, and the devices that explain failed ones.
-
-Device i of a host pings device i of other hosts, so that each rail is judged by itself.
-"""
+"""NPU to NPU over the fabric, device i to device i: the plan, the pings, and who explains failed ones."""
 
 import re
 from collections import Counter
@@ -50,10 +47,7 @@ p() {{
 
 
 def _pings(capture: Capture) -> tuple[Ping, ...]:
-    """The final result of each ping: that of the three packets, if the first was lost and time was left.
-
-    Pings that were planned but not made are included, as untested.
-    """
+    """The final result of each ping; those that were planned but not made are untested."""
     planned = re.match(r"pings((?: \d{1,3}/\S{1,64}){1,20000})$", capture.stdout, re.MULTILINE)
     if not planned:
         raise UnreadableOutput("no ping was planned")

@@ -36,10 +36,7 @@ def answer(capture: Capture) -> ToolCall:
 
 
 def table(text: str, first: str) -> tuple[list[Mapping[str, str]], list[str]]:
-    """The rows below the header that begins with `first`, by column name without unit; and all other lines.
-
-    The last column may hold commas.
-    """
+    """The rows below the header that begins with `first` (the last column may hold commas); the rest."""
     names: list[str] = []
     rows: list[Mapping[str, str]] = []
     rest: list[str] = []

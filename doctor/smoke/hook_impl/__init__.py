@@ -1,3 +1,1 @@
-"""What `doctor.smoke.hook` loads at its first call. Runs inside people's own jobs, on Python 3.8 and later,
-with the standard library alone; torch is used only if the job has loaded it.
-"""
+"""What the hook loads at its first call, inside people's jobs: Python 3.8 and later, no torch of its own."""

@@ -1,9 +1,4 @@
-"""How the ranks exchange their hashes, without any collective of the job. Nothing here blocks: a rank that
-waits for something polls.
-
-`put` leaves a text in a box under a name. `count` is the number of texts in a box, `there` is whether it has
-a text under a name, and `take` reads it.
-"""
+"""How ranks exchange their hashes without any collective of the job. Nothing blocks: who waits polls."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Hashes of what a job trains on, whatever it is made of, without changing it.
-
-A hash depends on the data alone, so equal data give equal hashes in two processes. An object of unknown type
-is refused, because its address would be hashed.
-"""
+"""Hashes of what a job trains on, by the data alone: of an unknown type, the address would be hashed."""
 
 from __future__ import annotations
 

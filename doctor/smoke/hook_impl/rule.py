@@ -34,11 +34,7 @@ def neighbours(world: int, size: int) -> HookLayout:
 
 
 def from_data(calls: Sequence[Call]) -> HookLayout:
-    """Ranks that always read the same tokens are taken to be one model-parallel group.
-
-    If they are replicas instead, reading the same tokens is itself wrong: different masks are a fault in
-    either case.
-    """
+    """Ranks that always read the same tokens form a group: if they are replicas, that itself is wrong."""
     read = {}
     for rank in sorted(set(calls[0]).intersection(*calls[1:])):
         tokens = [call[rank].get("tokens", "") for call in calls]
@@ -98,9 +94,7 @@ def _same_tokens(calls: Sequence[Call], layout: HookLayout, ranks: tuple[int, ..
 
 
 def _same_masks(calls: Sequence[Call], ranks: tuple[int, ...]) -> list[tuple[int, ...]]:
-    """Masks count only if they change from call to call and are still the same on several ranks: masks that
-    never change are not drawn but fixed, such as causal ones.
-    """
+    """Only masks that change from call to call count: others are not drawn but fixed, as causal ones are."""
     drawn = {}
     for rank in ranks:
         seen = [call.get(rank, {}).get("mask", "") for call in calls]

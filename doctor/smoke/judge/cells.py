@@ -99,11 +99,7 @@ def vote(values: Mapping[int, Hashable]) -> Vote | None:
 
 
 def vote_of_most(cell: Cell, values: Mapping[int, str], basis: Mapping[int, Hashable | None]) -> Vote | None:
-    """The vote of the largest group of places with an equal basis, which must agree in every bit. A place
-    without a known basis has no vote.
-
-    Voters on one host may share a fault of that host: they alone do not form a majority over another host.
-    """
+    """The vote of the largest group with an equal basis. Voters on one host alone are no majority."""
     groups: dict[Hashable, dict[int, str]] = defaultdict(dict)
     for place, value in values.items():
         if basis[place] is not None:

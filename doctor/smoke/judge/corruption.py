@@ -142,9 +142,7 @@ def _audit(
 
 
 def _astray(cell: Cell, step: int) -> bool:
-    """Whether every rank's loss is far higher than any before the training. Healthy kernels may then round
-    differently from call to call, as MindSpore's do on processors.
-    """
+    """Whether every rank's loss is far above the first: healthy kernels may then round differently."""
     first, now = ([_loss(cell, place, at) for place in cell.places] for at in (0, step))
     return min(now) > ASTRAY * max(first)
 

@@ -114,9 +114,7 @@ def judge_data(result: SmokeResult, earlier: Sequence[SmokeCharge] = ()) -> tupl
 
 
 def _data_charges(masks: Iterable[SmokeCharge], streams: Iterable[SmokeCharge]) -> Iterator[SmokeCharge]:
-    """Charges for data and random streams. If both deviate on a rank, only the earlier is charged; a charge
-    for data has the stream as evidence.
-    """
+    """If data and stream deviate on a rank, only the earlier is charged, with the stream as evidence."""
     masked: list[SmokeCharge | None] = list(masks)
     for stream in streams:
         left: SmokeCharge | None = stream

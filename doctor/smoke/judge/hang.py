@@ -114,9 +114,7 @@ def _inside(cell: stopped_cell.EndedCell) -> Iterator[SmokeCharge]:
 
 
 def _members_on(cell: stopped_cell.EndedCell, seen: RankOutcome, entry: ScheduledCall) -> Iterator[str]:
-    """The hosts of all members of a collective, also of those that have left it: gloo lets a rank go as soon
-    as it has its own data, and the network may have lost what the others wait for.
-    """
+    """The hosts of all members, also of those that have left: gloo lets a rank go once it has its data."""
     place = cell.plan.seat(seen.rank).place
     for member in entry.call.members or cell.shape.members(entry.call.group, place):
         yield cell.plan.seat(cell.ranks[member].rank).host
@@ -162,9 +160,7 @@ def _nobody(cell: stopped_cell.EndedCell, kind: str, words: str, ranks: Sequence
 
 
 def _slow(cells: Sequence[stopped_cell.EndedCell]) -> Iterator[SmokeCharge]:
-    """A warning if time ran out while ranks were still moving: nothing is proved to be broken. What the run
-    did not reach stays undecided.
-    """
+    """A warning if time ran out while ranks were still moving: nothing is proved to be broken."""
     if not cells:
         return
     living = [seen for cell in cells for seen in cell.living]

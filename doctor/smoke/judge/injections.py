@@ -9,9 +9,7 @@ from doctor.smoke.result import Injection, SmokeResult
 
 
 def judge_injected(result: SmokeResult, charges: Sequence[SmokeCharge]) -> Iterator[SmokeCharge]:
-    """Charges for missed faults; `charges` is all that the run proves. A fault is not missed if the run ended
-    before it, or if another fault ended the run.
-    """
+    """A fault is not missed if the run ended before it, or if another fault ended the run."""
     whole = result.end.kind == "done"
     injected = [each for each in result.plan.injected if each.kind in KINDS]
     missed = [each for each in injected if not _is_found(result, each, charges)]

@@ -18,9 +18,7 @@ from doctor.smoke.onhost.corpus import FLOOR
 from doctor.smoke.result import SmokeResult
 
 BUDGETS = ((30, 10, 0.7), (20, 6, 0.6), (15, 5, 0.5))
-"""(steps, last, part): with at least that many steps, the mean of the last losses must have covered that part
-of the way to the floor.
-"""
+"""(steps, last, part): with so many steps, the last losses must have covered that part of the way."""
 FIRST = 3
 LARGEST = 1e100
 """A larger loss counts as infinite, so that sums of losses stay finite."""
@@ -147,9 +145,7 @@ def _judge(cell: Cell) -> Iterator[SmokeCharge]:
 
 
 def _frozen(cell: Cell, curve: Sequence[float]) -> SmokeCharge | None:
-    """A charge if a step changed no rank's parameters: in a healthy run it changes all of them. If it changed
-    some only, that is smoke-desync. The charge has no step, because any other fault may be its cause.
-    """
+    """In a healthy run each step changes all parameters. No step: any other fault may be the cause."""
     before = {place: init.params for place in cell.places if (init := cell.seen[place].init)}
     for step, said in enumerate(cell.common_steps(cell.places)):
         if all(report.params == before.get(place) for place, report in said.items()):

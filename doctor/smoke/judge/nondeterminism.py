@@ -36,10 +36,7 @@ def tolerance(ranks: Iterable[RankOutcome]) -> float | None:
 def close_audits(
     audits: Mapping[int, Audit], what: Mapping[int, Sequence[Hashable]], within: float
 ) -> dict[int, Audit]:
-    """The same audits, with texts instead of hashes: texts of close gradients are equal.
-
-    `what`: place -> what it computed again, its own first. Equal entries should give equal gradients.
-    """
+    """The audits with texts for hashes, equal for close gradients; `what`: what each place computed."""
     sums = {place: audit.sums for place, audit in audits.items() if audit.sums}
     words = close_gradients(sums, {place: (what[place][0], *what[place]) for place in sums}, within)
     return {

@@ -101,9 +101,7 @@ def _noise(first: Mapping[Way, Sequence[float]]) -> float:
 
 
 def _limit(hosts: Sequence[str], effects: Mapping[End, float], noise: float) -> float:
-    """The logarithm of the share below which a sender or a receiver is slow: beyond what they are apart, and
-    beyond what noise alone makes of them.
-    """
+    """The logarithm of the share below which an end is slow: beyond what ends are apart, and noise."""
     by_noise = 1.25 * noise / math.sqrt(min(len(hosts) - 1, 4))
     return min(SLOWER, -TIMES * max(MAD * median(map(abs, effects.values())), by_noise))
 

@@ -44,9 +44,7 @@ MAD = 1.4826
 
 
 def judge_speed(result: SmokeResult) -> Iterator[SmokeCharge]:
-    """Charges for hosts that stop their processes or are shared, then for slow ranks on the others: both
-    explain slow ranks.
-    """
+    """Hosts that stop their processes or are shared come first: they explain slow ranks."""
     stopped = list(_stopped(result))
     yield from stopped
     taken = {host for charge in stopped for host in charge.hosts}
@@ -159,9 +157,7 @@ def _times_as_long(rank: int, burnt_by: Mapping[int, Mapping[int, float]]) -> li
 
 
 def _beyond_doubt(others: Sequence[float], uneven: float) -> float:
-    """The logarithm of a ratio that chance cannot explain. A few ranks may be close to each other by luck, so
-    the spread between steps counts as well.
-    """
+    """The logarithm of a ratio that chance cannot explain: few ranks may be alike by luck, steps are not."""
     apart = spread(others) if others else 0.0
     known = len(others) - 1
     noise = math.sqrt((AS_MANY * (ALIKE * uneven) ** 2 + known * apart**2) / (AS_MANY + known))
@@ -182,9 +178,7 @@ def _straggler(ratios: Mapping[int, float], middles: Mapping[int, float]) -> Smo
 
 
 def _stopped(result: SmokeResult) -> Iterator[SmokeCharge]:
-    """Charges hosts on which ranks neither computed nor waited for a processor for much of the time in which
-    they should compute. Medians of steps do not show that: most steps are shorter than such a pause.
-    """
+    """Hosts that kept ranks from computing for long: medians of steps do not show such a pause."""
     if result.plan.backend != "gloo":
         return
     for host in result.plan.hosts:
@@ -195,9 +189,7 @@ def _stopped(result: SmokeResult) -> Iterator[SmokeCharge]:
 
 
 def _times(result: SmokeResult, rank: int) -> list[float]:
-    """How many times its processor time it computed, less its waits for a processor, in each half of the
-    steps; empty if the kernel does not count these waits.
-    """
+    """Time over processor time without waits, in each half; empty if the kernel counts no waits."""
     steps = [*_later_steps(result, rank).values()]
     halves = steps[: len(steps) // 2], steps[len(steps) // 2 :]
     if len(steps) < LEAST_STEPS or not all(sum(step.queued for step in half) for half in halves):

@@ -141,9 +141,7 @@ class EndedCell:
 
     @cached_property
     def frozen(self) -> bool:
-        """Whether no living rank moved between two looks. That is enough for the cell that the watcher ended;
-        in any other cell, every rank must have stood still for the limit.
-        """
+        """Whether no living rank moved between two looks; in a cell that was not watched, for the limit."""
         moved = any(len({page.version for page in looks(seen)[-2:]}) > 1 for seen in self.living)
         if moved or not self.living:
             return False

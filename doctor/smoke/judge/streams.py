@@ -59,9 +59,7 @@ def _product(started: Mapping[int, RankStart], ranks: Mapping[int, str]) -> str:
 
 
 def _outliers(prints: Mapping[int, str], wanted: str | None) -> Vote | None:
-    """The ranks without the known fingerprint, if any rank has it; else those outside the majority. None if
-    all agree: then all have the same unknown version of the library.
-    """
+    """Ranks without the known fingerprint, if any has it; else those outside the majority."""
     if wanted in prints.values():
         odd = tuple(sorted(rank for rank, got in prints.items() if got != wanted))
         return Vote(odd, True) if odd else None

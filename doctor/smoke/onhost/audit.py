@@ -35,9 +35,7 @@ def run(trainer: Trainer) -> None:
 
 
 def golden(framework: Framework) -> str:
-    """Hash of a product of two matrices of -1, 0 and 1, which is exact on every device. It is computed at
-    once and in parts, as the model does. If the first is not whole or the second differs, that one is hashed.
-    """
+    """Hash of an exact product, computed at once and in parts; if one is wrong, of that one."""
     return _hashed(*framework.products(*_factors(), GOLDEN_SIZE))
 
 

@@ -113,9 +113,7 @@ def trials(shape: CellShape, place: int) -> list[Trial]:
 
 
 def neighbours(shape: CellShape, place: int) -> list[int]:
-    """With whom a rank exchanges data over the edges of its pipeline and its ring, one after the other; the
-    order is the same for all, so nobody waits in a circle.
-    """
+    """The peers over the edges of pipeline and ring, in an order that lets nobody wait in a circle."""
     found: list[int] = []
     for group in ("pp", "cp"):
         members = shape.members(group, place)

@@ -1,8 +1,4 @@
-"""The only way to call a collective: each one is marked on the rank's page before and after.
-
-Nothing here knows what the collectives are for. All of them go through `Comm._call`, which injected faults
-replace.
-"""
+"""The only way to call a collective: `Comm._call` marks it on the rank's page; injected faults replace it."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""The data that the smoke run trains on: sequences that are mostly one token, with some tokens hidden.
-
-A batch is a function of the seed, the step and the replica, so that ranks of one replica get the same batch,
-replicas get different ones, and the controller knows the hashes of all of them. Nothing here needs torch.
-"""
+"""The data of the training, a function of seed, step and replica: the controller knows all hashes."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""What the smoke run needs of a framework. docs/adding-a-framework.md shows how to add one.
-
-Each framework has a module here, its side (see `sides`). Everything else, from the schedule to the judges, is
-the same for all of them, and deals in bytes where it deals in numbers.
-"""
+"""What the smoke run needs of a framework (docs/adding-a-framework.md); each has a module here, its side."""
 
 from __future__ import annotations
 
@@ -166,10 +162,7 @@ class Framework:
         raise NotImplementedError
 
     def projection(self, x: Any) -> Sums:
-        """The sum of all its numbers with fixed signs (see `signs`), and that of their magnitudes, computed
-        with doubles on the CPU. No matrices are multiplied: where that goes wrong, the sum over the ranks
-        must not look wrong.
-        """
+        """The sum of all numbers with fixed signs, and of their magnitudes; it multiplies no matrices."""
         raise NotImplementedError
 
     def model(self, comm: Any) -> Model:

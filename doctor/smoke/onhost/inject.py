@@ -1,8 +1,4 @@
-"""Faults that are injected into a rank on purpose: `doctor smoke --inject KIND@rank[:step]`.
-
-No other code on the hosts knows of them; see `inject_points`. A rank's page shows when its fault began, so
-that the run knows how long it took to find the fault.
-"""
+"""Faults that are injected into a rank on purpose; its page shows when a fault began. See `inject_points`."""
 
 from __future__ import annotations
 

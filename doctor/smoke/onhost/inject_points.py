@@ -1,7 +1,4 @@
-"""How injected faults get into a rank: they replace or wrap methods of its `Comm` and its `Trainer`.
-
-Each fault marks on the rank's page when it began.
-"""
+"""How injected faults get into a rank: they wrap methods of its `Comm` and `Trainer`, and mark its page."""
 
 from __future__ import annotations
 

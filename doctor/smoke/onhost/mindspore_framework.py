@@ -61,9 +61,7 @@ class MindSpore(Framework):
         return str(mindspore.hal.get_device_name(0))
 
     def choose_core(self, place: int) -> None:
-        """One core: on several, its threads spin while they wait for each other, by chance and for several
-        times as long as they compute.
-        """
+        """One core: on several, its threads spin for each other several times as long as they compute."""
         if self.on_cpu:
             cores = sorted(os.sched_getaffinity(0))
             with contextlib.suppress(OSError):  # a sandbox may forbid it

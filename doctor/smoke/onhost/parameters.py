@@ -44,9 +44,7 @@ def blocks(stages: int, stage: int) -> tuple[tuple[int, str], ...]:
 
 
 def parameters(tp: int, stages: int = 1, stage: int = 0) -> list[Parameter]:
-    """The parameters of one of `tp` ranks of a stage, in the order in which they lie in its memory. The first
-    and the last stage both have the embedding.
-    """
+    """In the order in which they lie in memory. The first and the last stage both have the embedding."""
     found = []
     if stage in (0, stages - 1):
         found.append(Parameter("embedding", (VOCABULARY // tp, WIDTH), False, reach=-2))

@@ -1,7 +1,4 @@
-"""The source of everything that a rank draws: bytes that depend on a text alone, the same on every machine.
-
-It never uses a library's random numbers, because the run examines those.
-"""
+"""The source of all that a rank draws: bytes that depend on a text alone. Libraries' numbers are examined."""
 
 from __future__ import annotations
 

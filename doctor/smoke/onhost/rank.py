@@ -1,8 +1,4 @@
-"""One rank, from the start of the forked child to its end.
-
-It reports events as lines of JSON and shows on its page where it is. `inject` adds faults on purpose, before
-the rank joins and once it can train.
-"""
+"""One rank, from the start of the forked child to its end: its reports are JSON lines."""
 
 from __future__ import annotations
 
@@ -100,9 +96,7 @@ def _live(config: dict[str, Any], place: int, page: RankPage, say: Say, go_fd: i
 
 
 def _stay() -> None:
-    """Live on until the agent ends all ranks. Another rank may be inside the last collective, and wait for
-    what a thread of this one has yet to send: MCCL confirms each message that way.
-    """
+    """Live on until the agent ends all: others may wait for what a thread of this rank has yet to send."""
     while True:
         signal.pause()
 

@@ -112,9 +112,7 @@ class Rank:
     # Looking at it.
 
     def look(self, memory: mmap.mmap, seconds: float) -> "tuple[bool, bool]":
-        """Read page and process, `seconds` after the last look. Returns whether the page moved, and whether
-        the process was stopped or continued.
-        """
+        """Read page and process. Returns whether the page moved, and whether it was stopped or continued."""
         values = page.read(memory, self.index)
         moved = values[VERSION] != self.page[VERSION]
         self.page = values

@@ -1,7 +1,4 @@
-"""How long the reverse lookup of an address takes: torch does one for every connection to its store.
-
-It runs in a process of its own, so that a silent name server delays nothing else. Python 3.6 and later.
-"""
+"""How long a reverse lookup takes, in a process of its own: torch does one a connection. Python 3.6."""
 
 import contextlib
 import os

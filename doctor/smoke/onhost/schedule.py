@@ -1,8 +1,4 @@
-"""Every collective that a rank of a healthy run enters, in order: what its page must show at each position.
-
-Pure and without torch. The controller compares pages with it: a rank that skipped, added or swapped a
-collective, or called it with a different shape, is off its schedule.
-"""
+"""Every collective that a rank of a healthy run enters, in order: what its page must show. Without torch."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""The random streams of the libraries on this host: their numbers must not differ from host to host.
-
-People draw masks from them. The training itself never does.
-"""
+"""The random streams of the libraries on this host, from which people draw masks: hosts must not differ."""
 
 from __future__ import annotations
 

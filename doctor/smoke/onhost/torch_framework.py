@@ -1,7 +1,4 @@
-"""Torch as the smoke run uses it, on the CPU: tensors, groups, collectives and random numbers.
-
-`devices` has what differs on other devices.
-"""
+"""Torch as the smoke run uses it, on the CPU; `devices` has what differs on other devices."""
 
 from __future__ import annotations
 

@@ -90,9 +90,7 @@ class Model(framework.Model):
         return into
 
     def update(self, rate: float, replicas: int) -> None:
-        """Call torch's function and not the class: the class imports the whole compiler at first use, which
-        takes seconds and makes a folder in /tmp.
-        """
+        """By torch's function: the class imports the whole compiler at first use, and makes a folder."""
         if "embedding" in self.parts:  # the first and the last stage both have it
             self.comm.all_reduce(self.parts["embedding"].grad, "embedding")
         self.grad.div_(replicas)

@@ -1,7 +1,4 @@
-"""The smoke run with torch: see `sides`. What differs from device to device is in `devices`.
-
-Python 3.6 and later.
-"""
+"""The smoke run with torch: see `sides`. `devices` has what differs on devices. Python 3.6 and later."""
 
 import contextlib
 import datetime

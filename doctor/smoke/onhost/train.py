@@ -1,7 +1,4 @@
-"""The training of one rank, and what it reports of every step.
-
-Injected faults replace methods of `Trainer`; nothing here knows of them.
-"""
+"""The training of one rank, and what it reports of every step. Injected faults replace methods."""
 
 from __future__ import annotations
 

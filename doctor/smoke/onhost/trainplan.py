@@ -22,9 +22,7 @@ def micro_batches(stages: int) -> int:
 
 
 def moves(shape: CellShape, place: int) -> list[str]:
-    """What a rank does for one gradient, in order: as Megatron's schedule 1F1B, "one forward, one backward".
-    A model that is not cut goes forward and backward once.
-    """
+    """What a rank does for one gradient, as Megatron's schedule 1F1B: one forward, one backward."""
     stage, parts = shape.stage_of(place), shape.micro or 1
     ahead = shape.stages - 1 - stage
     both = [FORWARD, "send_forward_recv_backward", BACKWARD, "send_backward_recv_forward"] * (parts - ahead)
@@ -67,9 +65,7 @@ def audit_calls(shape: CellShape) -> list[CollectiveCall]:
 
 
 def _gradient_calls(shape: CellShape, place: int, step: int) -> list[CollectiveCall]:
-    """One gradient of a model whose layers are split over a tensor-parallel group, and perhaps cut in stages:
-    the last one tells the others the loss.
-    """
+    """One gradient of a split model; if it is cut in stages, the last one tells the others the loss."""
     rows, stage = 4 * SEQUENCES * LENGTH // (shape.micro or 1), shape.stage_of(place)
     activations = CollectiveCall(step, "tp", "all_reduce", "float32", rows * WIDTH)
     layers = [activations] * len(blocks(shape.stages, stage))
@@ -122,9 +118,7 @@ def places_again(shape: CellShape, place: int) -> list[int]:
 
 
 def voters(count: int, own: int, apart: int = 1) -> list[int]:
-    """A rank's own number, and those `apart` before it: on other hosts, so that ranks that share a fault of
-    their host do not outvote the others. If there are too few hosts, neighbours fill the places.
-    """
+    """A rank's own number, and those `apart` before it, on other hosts: hosts may have faults in common."""
     backs = dict.fromkeys(back % count for back in (0, apart, 2 * apart, 1, 2))
     return [(own - back) % count for back in list(backs)[:VOTES]]
 

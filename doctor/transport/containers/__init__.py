@@ -1,7 +1,4 @@
-"""Commands that enter a container: what `--enter` accepts, and why a command did not enter.
-
-Pure text: runs nothing. The examination's own command is appended to an entry: docker exec -i NAME sh -s.
-"""
+"""Commands that enter a container: what `--enter` accepts, and why a command did not enter. Pure text."""
 
 from doctor.transport.containers.command import HOST, check_apart, check_entry, enter_all, entered, tool_of
 from doctor.transport.containers.errors import not_entered

@@ -1,7 +1,4 @@
-"""The ways in which container engines and kubectl refuse to enter, in their own words: refusals.txt.
-
-The texts of docker, podman and kubectl, as printed and as quoted by public reports: tests/samples/entry.
-"""
+"""How container engines and kubectl refuse to enter, in their own words (tests/samples/entry)."""
 
 import re
 from dataclasses import dataclass

@@ -1,7 +1,4 @@
-"""The API server of a cluster, by the package `kubernetes`: its pods, and commands started in them.
-
-No credential leaves this module: not in a sentence, not in a recording, not in a command line.
-"""
+"""The API server of a cluster: its pods, and commands started in them. No credential leaves this module."""
 
 import copy
 import logging

@@ -1,7 +1,4 @@
-"""One program in a pod, over the WebSocket of its exec: channels in binary frames, v4 or v5.
-
-v4 has no word for the end of stdin: there the program sees it when the connection closes.
-"""
+"""One program in a pod, over the WebSocket of its exec: v5, or v4, which has no word for the end of stdin."""
 
 import contextlib
 import select

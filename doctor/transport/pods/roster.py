@@ -59,11 +59,7 @@ def read_selection(text: str) -> PodSelection:
 
 
 def choose_pods(listed: Sequence[Pod], chosen: PodSelection, kubectl: str) -> tuple[list[Pod], list[str]]:
-    """The pods in the order of their ranks, and sentences about those that fit and are no hosts of the job.
-
-    `kubectl`: how it is called for this cluster and namespace. Raises UsageError if no pod fits, or those of
-    several jobs do.
-    """
+    """In the order of ranks, and why others are no hosts. Raises UsageError for none, or for several jobs."""
     if chosen.names:
         return _named(listed, chosen.names), []
     pods = [pod for pod in listed if chosen.owner in (None, pod.owner)]

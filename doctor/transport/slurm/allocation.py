@@ -1,7 +1,4 @@
-"""Nodes that Slurm gives to this run alone, by `salloc`, and gets back with its end, whatever way it ends.
-
-salloc keeps the nodes as long as its command runs, and that command ends with its stdin, which is ours.
-"""
+"""Nodes that `salloc` gives to this run alone, and keeps until its stdin ends, which is ours."""
 
 import contextlib
 import math

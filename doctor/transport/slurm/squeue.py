@@ -42,9 +42,7 @@ class SlurmJob:
     nodes: tuple[str, ...]
 
     def environ(self, environ: Mapping[str, str]) -> dict[str, str] | None:
-        """The variables of a step of this job, if this user may start one in it. Those of another job, in
-        which this command runs, are left out.
-        """
+        """The variables of a step of this job, without those of another, if this user may start one in it."""
         if len(self.numbers) != 1 or self.uid != os.getuid():
             return None
         inside = environ.get("SLURM_JOB_ID") == self.numbers[0]

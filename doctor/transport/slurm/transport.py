@@ -172,9 +172,7 @@ class SlurmTransport:
         crew.failed.update({name: errors.no_step(why, step.rc) for name in step.names})
 
     def _missing_nodes(self, until: float) -> dict[str, CannotReach]:
-        """The nodes that Slurm itself does not reach or took out of the job, since srun would refuse a step
-        for one of them. If Slurm cannot say, srun will.
-        """
+        """The nodes that Slurm itself does not reach or took out of the job: srun would refuse a step."""
         job = self._environ.get("SLURM_JOB_ID", "")
         kept = job_nodes(scontrol("job", job, self._environ, _patience(until))) if job else frozenset()
         # With --no-kill, a job goes on when a node fails, and never gets it back.

@@ -11,10 +11,7 @@ PIECE = 256 * 1024
 
 
 class _Bell(threading.Event):
-    """Rings when any pipe of a channel has news. Only its listener silences it.
-
-    A pipe clears its event when it is empty, although the other one may still have data.
-    """
+    """Rings when any pipe has news. Only its listener silences it: the other pipe may still have data."""
 
     def clear(self) -> None:
         return

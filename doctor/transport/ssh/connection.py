@@ -34,9 +34,7 @@ class TooManyStarts(Exception):
 
 
 class SshConnection:
-    """A connection that is logged in. `used`: whether a channel was ever opened on it; `full`: whether the
-    server has refused one since.
-    """
+    """`used`: whether a channel was ever opened on it; `full`: whether the server has refused one since."""
 
     def __init__(self, to: Destination, wire: ParamikoTransport, undo: list[Undo]) -> None:
         self.to = to

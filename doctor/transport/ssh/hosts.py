@@ -54,10 +54,7 @@ class Jumps:
         self._jumps: dict[tuple[str, ...], _Jump] = {}
 
     def connect(self, door: HostConnection, begin: Begin) -> SshConnection:
-        """A new connection to `door`, through its jump hosts if it has any. Raises CannotReach.
-
-        `begin` starts the host's time; it is called once the jump host also has room for it.
-        """
+        """Through its jump hosts if it has any; `begin` starts the host's time. Raises CannotReach."""
         return self._onwards(door, door.settings.jumps, begin)
 
     def drop(self) -> None:
@@ -91,10 +88,7 @@ class Jumps:
         return jump
 
     def _look_up(self, hops: tuple[str, ...]) -> _Jump:
-        """The last of `hops`; all before it are looked up, too. Raises CannotReach for an endless chain.
-
-        This happens before any lock is held: in a circle, each would wait for the other.
-        """
+        """Before any lock is held: in a circle, each would wait for the other. Raises CannotReach."""
         with self._lock:
             chain = hops
             for _ in range(DEEPEST_JUMP):

@@ -1,7 +1,4 @@
-"""The known_hosts files: read once, queried for each host, appended to when a new key is accepted.
-
-Keys are compared as bytes; the handshake proves that the host has the key.
-"""
+"""The known_hosts files: read once, queried for each host, appended to when a new key is accepted."""
 
 from __future__ import annotations
 

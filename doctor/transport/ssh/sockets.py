@@ -15,10 +15,7 @@ SILENT_LOSS = 15
 
 
 def connect(address: str, port: int, seconds: float, made: Callable[[socket.socket], None]) -> socket.socket:
-    """Try each address of the name in turn, all within `seconds`. `made` is called with each socket.
-
-    Raises OSError: gaierror if the name is unknown, else the error of the last address.
-    """
+    """Try each address of the name in turn; `made` gets each socket. Raises the last OSError."""
     until = time.monotonic() + seconds
     candidates = socket.getaddrinfo(address, port, type=socket.SOCK_STREAM)
     last: OSError = TimeoutError("timed out")
@@ -100,9 +97,7 @@ class Proxy:
         return False
 
     def end(self) -> None:
-        """End it at once; a thread waits until the process is gone. Whoever gives up and whoever closes all
-        connections may both call this.
-        """
+        """End it at once; a thread waits until it is gone. It may be called twice."""
         if not self._ended.acquire(blocking=False):
             return
         sever(self.sock)

@@ -1,7 +1,4 @@
-"""Scripts and sessions over SSH, without a single `ssh` process.
-
-`connection` makes a connection, and `hosts` keeps them.
-"""
+"""Scripts and sessions over SSH, without a single `ssh` process."""
 
 import threading
 from collections.abc import Sequence
@@ -19,9 +16,7 @@ from doctor.transport.threads import ThreadedTransport, Turn
 
 
 class SshTransport(ThreadedTransport):
-    """See `Transport`. Raises UsageError at once for a broken ssh_config, and in `run` if its settings for a
-    host make no sense.
-    """
+    """See `Transport`. Raises UsageError for a broken ssh_config, and in `run` for one host's settings."""
 
     name = "ssh"
     descriptors_each = 3

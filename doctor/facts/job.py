@@ -1,7 +1,4 @@
-"""The user's own running training processes, and the settings that every rank gets.
-
-Only variables that matter to a job leave a host, and only those of processes of the current user.
-"""
+"""The user's own training processes, with the variables that matter to a job: no others leave a host."""
 
 import re
 from collections.abc import Mapping
@@ -25,9 +22,7 @@ _TOOLS = re.compile(
 
 
 def _jobs(capture: Capture) -> tuple[JobProcess, ...]:
-    """Each part: `p PID PARENT SPAWNS`, a line per variable, perhaps the working folder, `o` for another
-    network namespace, the command line.
-    """
+    """Each: `p PID PARENT SPAWNS`, variables, folder, `o` in another network namespace, the command line."""
     if not capture.stdout.startswith("jobs"):
         raise UnreadableOutput("the list of processes has no head")
     if re.search(r"^more$", capture.stdout, re.MULTILINE):

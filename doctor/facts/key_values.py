@@ -11,10 +11,7 @@ _NEXT = re.compile(r"(?<=\s\s)(?=[A-Za-z][^:]{0,40}:)")
 
 
 def pairs(text: str) -> Iterator[tuple[str, str]]:
-    """Each `key : value`, in the order printed; a line may hold several with two blanks between them.
-
-    A prefix `[devid 3]` is dropped. A line that begins with a colon continues the previous key.
-    """
+    """Each `key : value`; two blanks part several in a line. A line that begins with a colon goes on."""
     before = ""
     for line in text.splitlines():
         for part in _NEXT.split(_PREFIX.sub("", line, count=1)):

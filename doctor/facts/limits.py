@@ -30,8 +30,7 @@ class Ports:
     @property
     def given_away(self) -> int:
         """The number of ports for programs that do not choose one."""
-        inside = {port for ports in self.reserved for port in ports if port in self.ephemeral}
-        return len(self.ephemeral) - len(inside)
+        return len(set(self.ephemeral).difference(*self.reserved))
 
 
 def port_list(ranges: Iterable[range]) -> str:

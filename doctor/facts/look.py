@@ -55,9 +55,7 @@ def distributions(paths: "list[str]") -> "Iterator[tuple[str, str, str]]":
 
 
 def source_of(folder: str) -> str:
-    """The commit from which a package was installed, or the folder in which it stays: equal versions of it
-    may be different code. Empty for one from an index.
-    """
+    """The commit or the folder it came from: equal versions may be different code. Empty for an index."""
     said = head(folder + "/direct_url.json").replace('": ', '":')
     commit = said.partition('"commit_id":"')[2].partition('"')[0]
     place = said.partition('"file://')[2].partition('"')[0]

@@ -162,9 +162,7 @@ _INODES = re.compile(r"\s(\d{1,18}|-)\s+(?:\d{1,18}|-)\s+(-?\d{1,18}|-)\s+\S+\s+
 
 
 def _with_inodes(places: list[Space], rows: list[tuple[str, str, str]]) -> list[Space]:
-    """The places with their free inodes. Without a total there is no limit; a negative rest is how some file
-    systems say that they do not count.
-    """
+    """The places with their free inodes. Without a total, or with a negative rest, there is no limit."""
     if [mount for *_, mount in rows] != [place.mount for place in places]:
         return places
     limited = (re.fullmatch(r"0*[1-9]\d*", total) and free.isdecimal() for total, free, _ in rows)

@@ -100,11 +100,7 @@ LINKS = Fact(
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One IPv4 route of the main table. The default route is 0.0.0.0/0.
-
-    If the route discards packets, it has no interface, and `kind` is "blackhole" or "unreachable" (also for
-    prohibited routes).
-    """
+    """One IPv4 route of the main table. `kind` is "blackhole" or "unreachable" if it has no interface."""
 
     interface: str
     target: ipaddress.IPv4Network

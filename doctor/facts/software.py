@@ -183,9 +183,7 @@ def of_one_host(name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """The variables of a login that matter to a job. `absent`: what some of them name and the host lacks.
-    `groups`: the limits of the control groups that it lives in. `user`: the name of the user and its number.
-    """
+    """A login: `absent`: what it names and the host lacks. `groups`: its limits. `user`: name, number."""
 
     variables: Mapping[str, str]
     absent: Mapping[str, tuple[str, ...]] = field(default_factory=dict)

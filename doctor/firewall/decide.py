@@ -37,11 +37,7 @@ class PortSpan:
 
 @dataclass(frozen=True)
 class Ruleset:
-    """All rules of one host. Create it with `combine`, so that no table counts twice.
-
-    Thousands of hosts may share one rule set: a decision is reused for all addresses that no rule
-    distinguishes.
-    """
+    """All rules of one host. A decision is reused for all addresses that no rule distinguishes."""
 
     tables: tuple[RuleTable, ...] = ()
     _decided: dict[tuple[object, ...], tuple[PortSpan, ...]] = field(default_factory=dict, compare=False)

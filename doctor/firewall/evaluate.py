@@ -32,9 +32,7 @@ class RulePlace:
 
 @dataclass(frozen=True, slots=True)
 class PacketPath:
-    """How a state was reached: the first doubt on the path, in words, whether it `varies` with the traffic,
-    and the last rule that decided.
-    """
+    """How a state was reached: its first doubt, whether that `varies` with the traffic, the last rule."""
 
     doubt: str = ""
     place: RulePlace | None = None

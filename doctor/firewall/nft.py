@@ -1,13 +1,7 @@
 """Read the output of `nft -j list ruleset`, and show a rule of it as a person would have typed it.
 
-    {"nftables": [{"metainfo": {…}}, {"table": {"family": "inet", "name": "filter", "handle": 1}},
-      {"chain": {"family": "inet", "table": "filter", "name": "input", "type": "filter",
-                 "hook": "input", "prio": 0, "policy": "drop"}},
-      {"rule": {"family": "inet", "table": "filter", "chain": "input",
-                "expr": [{"match": …}, {"accept": null}]}}]}
-
-Text that is not a rule set at all raises UnreadableOutput. An unknown statement is kept as a doubt: one
-strange rule must not hide all others.
+The form is that of libnftables-json(5). Text that is not a rule set at all raises UnreadableOutput. An
+unknown statement is kept as a doubt: one strange rule must not hide all others.
 """
 
 import re
@@ -117,12 +111,7 @@ _HOOK = re.compile(r"\s+type \S+ hook (?:in|e)gress devices? (?:= )?(\{[^}]*\}|\
 
 
 def parse_devices(text: str) -> Mapping[tuple[str, str, str], tuple[str, ...]]:
-    """Family, table and chain -> the devices. `nft -j` leaves them out before version 1.0.9.
-
-    table netdev early {
-            chain entry {
-                    type filter hook ingress device "eth0" priority filter; policy accept;
-    """
+    """Family, table and chain -> the devices. `nft -j` leaves them out before version 1.0.9."""
     found: dict[tuple[str, str, str], tuple[str, ...]] = {}
     family = table = chain = ""
     for line in text.splitlines():

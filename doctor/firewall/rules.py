@@ -63,10 +63,7 @@ Matcher: TypeAlias = "Spans | MaskedSpans | InterfaceNames | None"
 
 @dataclass(frozen=True, slots=True)
 class DoubtfulCondition:
-    """A condition that a rule set alone does not decide; `why` completes "it depends on …".
-
-    `varies`: it may hold for one packet of a job and not for the next, so no connection decides it.
-    """
+    """`why` completes "it depends on …". What `varies` from packet to packet is decided by no connection."""
 
     why: str
     varies: bool = False

@@ -199,9 +199,7 @@ def roots(report: KeptReport) -> list[KeptFinding]:
 
 
 def passed(report: KeptReport, wanted: Collection[str]) -> Mapping[str, set[str]]:
-    """Host -> the wanted checks that found no fault there (of "": anywhere); a warning is one only if the run
-    is strict.
-    """
+    """Host -> the wanted checks without a fault there (of "": anywhere); if strict, a warning is one."""
     good = {Status.PASS, Status.WARN}.difference(_failing(report))
     found: dict[str, set[str]] = defaultdict(set)
     for result in report.results:

@@ -25,9 +25,7 @@ _MARKS = {True: Square("✗", CardKind.FAIL, "faulty"), False: Square("✓", Car
 
 
 def exit_code_of(fleet: Fleet, found: Drained) -> int:
-    """A history proves no fault of today: it says whether there was anything to read, and whether more are
-    called faulty than may be drained.
-    """
+    """No fault of today is proved: was there anything to read, and are more faulty than may be drained?"""
     if fleet.empty:
         return EXIT_INCONCLUSIVE
     return EXIT_FAULT if found.withheld else EXIT_OK

@@ -110,12 +110,10 @@ def _whole_run(reading: Reading) -> JudgedRun | None:
 
 
 def _facts_by_host(reading: Reading) -> dict[str, Facts]:
-    found: dict[str, Facts] = {}
-    for row in fact_table(reading):
-        if row.key in TITLES and row.key not in OF_THE_MOMENT | OF_THE_RUN:
-            for host, value in row.values.items():
-                found.setdefault(host, {})[row.key] = value
-    return found
+    known = TITLES.keys() - OF_THE_MOMENT - OF_THE_RUN
+    rows = [row for row in fact_table(reading) if row.key in known]
+    found = grouped((host, (row.key, value)) for row in rows for host, value in row.values.items())
+    return {host: dict(own) for host, own in found.items()}
 
 
 def _serials(reading: Reading) -> dict[str, str]:
@@ -290,10 +288,8 @@ def _links(reading: Reading, baseline: Baseline, entries: Mapping[str, str]) -> 
 def _slower_by_kind(
     key: str, rates: Mapping[str, tuple[Measure, Measure]], baseline: Baseline, entries: Mapping[str, str]
 ) -> Iterator[SlowerLinks]:
-    by_kind: dict[str, dict[str, tuple[Measure, Measure]]] = defaultdict(dict)
-    for host, own in rates.items():
-        by_kind[baseline.hosts[entries[host]].kind][host] = own
-    for hosts in by_kind.values():
+    by_kind = grouped((baseline.hosts[entries[host]].kind, (host, own)) for host, own in rates.items())
+    for hosts in map(dict, by_kind.values()):
         many = len(hosts) >= ENOUGH_HOSTS
         usual = min(1.0, median(_share(key, *own) for own in hosts.values())) if many else 1.0
         then, now = (_middle([own[end] for own in hosts.values()]) for end in (0, 1))

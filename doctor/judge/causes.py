@@ -96,11 +96,7 @@ def _at(cause: _Cause, place: Place) -> bool:
             own = cause.places.get(end, ())
             if not own:
                 return True
-            towards = {p.peer for p in own if _same_device(p, place)}
+            towards = {p.peer for p in own if None in (p.device, place.device) or p.device == place.device}
             if towards and (other is None or None in towards or other in towards):
                 return True
     return False
-
-
-def _same_device(cause: Place, symptom: Place) -> bool:
-    return cause.device is None or symptom.device is None or cause.device == symptom.device

@@ -1,7 +1,4 @@
-"""Facts x hosts: what each host reported about itself, by area, and which hosts are the odd ones.
-
-A host that did not report a fact is missing from its row; a row without any value is left out.
-"""
+"""Facts x hosts: what each host reported about itself, by area, and which hosts are the odd ones."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,6 +12,7 @@ from doctor.judge import fact_values as of
 from doctor.judge.fact_values import NOT_INSTALLED, HostReading, Read, Told
 from doctor.judge.reading import Reading
 from doctor.judge.run_facts import clock_offsets
+from doctor.text.grouped import grouped
 
 Kind = Literal["same", "near", "own"]
 NEAR = 0.05
@@ -137,10 +135,8 @@ def _row(column: _Column, seen: Sequence[HostReading], products: Mapping[str, An
     told = {each.host.name: value for each in seen if (value := column.read(each)) is not None}
     if not told or (column.key not in ALWAYS and all(value == NOT_INSTALLED for value in told.values())):
         return None
-    kinds: dict[object, dict[str, Told]] = {}
-    for host, value in told.items():
-        kinds.setdefault(products.get(host) if column.within_product else None, {})[host] = value
-    odd = frozenset(host for alike in kinds.values() for host in _odd(column, alike))
+    kinds = grouped((column.within_product and products.get(host), (host, told[host])) for host in told)
+    odd = frozenset(host for alike in kinds.values() for host in _odd(column, dict(alike)))
     return FactRow(
         column.key,
         column.title,

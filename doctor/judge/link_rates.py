@@ -15,9 +15,7 @@ MICRO = 1e6
 
 
 def link_rates(result: SmokeResult, *, at_best: bool = False) -> dict[str, dict[str, Measure]]:
-    """Host -> what was measured -> its number. A host's rate is the better half of its pairs': a slow peer
-    makes nobody else slow. `at_best`: without the time that ranks waited for a processor.
-    """
+    """By the better half of its pairs: a slow peer makes nobody slow. `at_best`: without waits of ranks."""
     if result.plan.backend in SLOWER_THAN_NETWORKS:
         return {}
     cells = list(measured_cells(result))

@@ -4,10 +4,11 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from doctor.api import Check, Fact, OptionalNeed
-from doctor.facts.software import PYTHON
+from doctor.facts.software import PYTHON, Python
 from doctor.judge.engine import Facts
 from doctor.judge.hung_tools import HungTools
 from doctor.model import MissingFact, Result, Status
+from doctor.text.grouped import grouped
 from doctor.text.nodeset import fold
 
 SHOWN = 8
@@ -23,9 +24,7 @@ def unread_facts(
     hung: HungTools,
     cut: Collection[str],
 ) -> Iterator[str]:
-    """`always` are the facts that the plan needs. A host whose answer is `cut` is already reported, and so
-    are the facts that a tool which `hung` did not answer.
-    """
+    """`always`: what the plan needs. A `cut` answer, and a tool that `hung`, are already reported."""
     tried = {result.check for result in results if result.status is not Status.SKIP}
     without = [
         n.need for check in checks if check.id in tried for n in check.needs if isinstance(n, OptionalNeed)
@@ -52,13 +51,12 @@ def unread_facts(
 
 def unread_packages(facts: Facts) -> Iterator[str]:
     """Packages of the interpreter of which nothing can be compared."""
-    lacking: dict[str, list[str]] = {}
-    for host, python in facts.all(PYTHON).items():
-        if not python.version:
-            lacking.setdefault("packages of {} could not be read: no interpreter was found", []).append(host)
-        for name in sorted(python.unversioned):
-            lacking.setdefault(f"{name} of {{}} could not be read: its files hold no version", []).append(
-                host
-            )
-    for said, hosts in lacking.items():
-        yield said.format(fold(hosts))
+    lacking = grouped((said, host) for host, own in facts.all(PYTHON).items() for said in _unversioned(own))
+    for (what, why), hosts in lacking.items():
+        yield f"{what} of {fold(hosts)} could not be read: {why}"
+
+
+def _unversioned(python: Python) -> Iterator[tuple[str, str]]:
+    if not python.version:
+        yield "packages", "no interpreter was found"
+    yield from ((name, "its files hold no version") for name in sorted(python.unversioned))

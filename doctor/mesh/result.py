@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -37,16 +36,12 @@ class Listener:
 class Link:
     """The attempt of one source to reach one of our listeners.
 
-    `untested` means that the attempt could not be made or became meaningless: it proves nothing. `silent`
-    means connected but no answer; `wrong-answer` came from something other than the target's agent. `ok`
-    after more than one of `tries` is a link that lost packets, or an overloaded machine. `unresolved` are
-    addresses (a gateway of the source, or the target itself) for which the source's ARP requests had no
-    answer.
-
-    `carried` is what became of the load that an `ok` connection had to carry, first to the target and then
-    back: "out" or "back" if it was lost on that way; "both" if it got through on both ways; "there" if it got
-    through on the way out and was too slow to be seen on its way back; empty if there was no load. `segments`
-    counts the segments with data that the source sent, and those that it sent again.
+    `untested`: it could not be made or became meaningless, and proves nothing. `silent`: connected, but no
+    answer. `unresolved` are addresses (a gateway of the source, or the target) for which the source's ARP
+    requests had no answer. `carried` is what became of the load of an `ok` connection, first to the target
+    and then back: "out" or "back" if it was lost on that way; "both" if it got through on both; "there" if
+    it was too slow to be seen on its way back; empty if there was no load. `segments` counts those that the
+    source sent, and sent again.
     """
 
     source: str
@@ -145,11 +140,9 @@ class MeshResult:
     @cached_property
     def met(self) -> Mapping[str, Mapping[str, Sequence[Link]]]:
         """Host -> each other host -> the tested links between the two."""
-        found: dict[str, dict[str, Sequence[Link]]] = defaultdict(dict)
-        for pair, links in self.between.items():
-            for host in pair:
-                found[host].update(dict.fromkeys(pair - {host}, links))
-        return dict(found)
+        ends = ((pair, host) for pair in self.between for host in pair)
+        met = grouped((host, (other, self.between[pair])) for pair, host in ends for other in pair - {host})
+        return {host: dict(own) for host, own in met.items()}
 
     @cached_property
     def out_of(self) -> Mapping[str, Sequence[Link]]:

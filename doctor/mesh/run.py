@@ -37,8 +37,7 @@ AGENT = "doctor.mesh.agent"
 WIDENINGS = 2
 IN_FLIGHT = 256  # equal to MOST in agent.py
 LOAD = 65536
-"""Bytes that the connection of a pair carries each way, to try packets of full size: those of a handshake are
-small."""
+"""Bytes that a connection carries each way, to try packets of full size: a handshake has small ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

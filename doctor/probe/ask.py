@@ -1,17 +1,11 @@
 """Facts -> one POSIX sh script for a host. Pure.
 
-The script prints frames, each headed by a random token, so that nothing else that a login prints is mistaken
-for an answer; it is sent over stdin, because others can read command lines. First, one shell runs every
-command that ends by itself, within QUICK_SECONDS. Whatever is still missing, and the tools of devices, run in
-lanes joined by pipes: the slowest fact and tools of devices | other slow facts | root's facts | the rest. A
-later lane prints first and then passes on the output of the earlier ones, so lanes run at the same time, need
-no temporary file, and never mix their output. A command that cannot be killed (a dead network file system)
-costs only its own lane: the last lane reports that the answer is complete, while the shell still waits for
-the first.
-
-Stdin stays open while the script runs. If it ends before the script does, the controller is gone, and the
-script ends its whole session: itself and everything that it started, even what `timeout` put into other
-groups.
+docs/architecture.md says what the script does. It is sent over stdin, because others can read command lines.
+Its lanes are joined by pipes: the slowest fact and tools of devices | other slow facts | root's facts | the
+rest. A later lane prints first and then passes on the output of the earlier ones, so lanes run at the same
+time, need no temporary file, and never mix their output. A command that cannot be killed (a dead network file
+system) costs only its own lane: the last lane reports that the answer is complete, while the shell still
+waits for the first.
 """
 
 import re

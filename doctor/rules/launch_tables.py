@@ -64,13 +64,13 @@ def different_tables(names: LaunchNames, files: Mapping[str, Mapping[str, HostFi
     told = [(process, table) for process in ranks_of(names.launch) for table in told_tables([process])[:1]]
     if len({table.path or table.text for _, table in told}) < 2:
         return
-    groups: dict[str, list[tuple[ProcessEnv, TableReference]]] = {}
-    for process, table in told:
-        file = files.get(names.host(process) or "", {}).get(table.path)
-        key = table.path or table.text
-        if file is not None:
-            key = file.trouble or f"{READ}{file.checksum}"
-        groups.setdefault(key, []).append((process, table))
+
+    def held_by(process: ProcessEnv, table: TableReference) -> str:
+        if file := files.get(names.host(process) or "", {}).get(table.path):
+            return file.trouble or f"{READ}{file.checksum}"
+        return table.path or table.text
+
+    groups = grouped((held_by(*each), each) for each in told)
     troubles = {file.trouble for found in files.values() for file in found.values() if file.trouble}
     lost = [key for key in groups if key in troubles]
     held = sorted((key for key in groups if key not in troubles), key=lambda key: -len(groups[key]))

@@ -61,13 +61,10 @@ class _Rail:
     def wished(self, row: Mapping[int, int], device: int, place: int) -> Iterator[int]:
         """Suitable addresses, the best first; `row` maps the devices of its host to addresses."""
         for ip in (continued(row, device), self._line.at(place) if self._line else None):
-            if ip is not None and self._fits(ip):
+            first, last = self.network.network_address, self.network.broadcast_address
+            if ip is not None and int(first) < ip < int(last):
                 yield ip
         yield from self._rest
-
-    def _fits(self, ip: int) -> bool:
-        ends = (int(self.network.network_address), int(self.network.broadcast_address))
-        return ends[0] < ip < ends[1]
 
 
 def _networks(held: Mapping[HostDevice, Address]) -> Iterator[tuple[int, IPv4Network]]:

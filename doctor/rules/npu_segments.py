@@ -10,6 +10,7 @@ from doctor.api import JobPlan, Severity
 from doctor.facts.ascend.network import Address
 from doctor.facts.system import Devices
 from doctor.rules.devices import HostDevice
+from doctor.text.grouped import grouped
 
 T = TypeVar("T")
 RAILS = 4
@@ -45,19 +46,16 @@ def by_product(
     known: Mapping[HostDevice, T], devices: Mapping[str, Devices]
 ) -> dict[str, dict[HostDevice, T]]:
     """Devices by product, without Atlas 950, which connects its devices in a different way."""
-    found: dict[str, dict[HostDevice, T]] = {}
-    for seat, value in known.items():
-        product = devices[seat[0]].product if seat[0] in devices else "ascend"
-        if product != "atlas-950":
-            found.setdefault(product, {})[seat] = value
-    return found
+    named = {host: own.product for host, own in devices.items()}
+    found = grouped((named.get(seat[0], "ascend"), (seat, value)) for seat, value in known.items())
+    return {product: dict(own) for product, own in found.items() if product != "atlas-950"}
 
 
 def segments(held: Mapping[HostDevice, Address]) -> dict[HostDevice, str]:
     """Each device's segment, by the most frequent netmask: a wrong netmask is another check's fault."""
-    prefixes: dict[bool, Counter[int]] = {}
+    prefixes: dict[bool, Counter[int]] = defaultdict(Counter)
     for address in held.values():
-        prefixes.setdefault(is_six(address), Counter())[address.prefix] += 1
+        prefixes[is_six(address)][address.prefix] += 1
     usual = {six: max(votes, key=lambda p: (votes[p], -p)) for six, votes in prefixes.items()}
     return {
         seat: str(ip_network(f"{address.ip}/{usual[is_six(address)]}", strict=False))

@@ -14,11 +14,7 @@ MOST = 64
 
 @dataclass(frozen=True, slots=True)
 class Detour:
-    """A rule that takes the packets to `peers`.
-
-    `failed`: all connections with them failed; None if none was tried. If not `sure`, there may be another
-    cause.
-    """
+    """`failed`: all connections with `peers` did; None if none was tried. Not `sure`: or another cause."""
 
     way: TableWay
     peers: tuple[str, ...]

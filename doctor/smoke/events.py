@@ -78,10 +78,7 @@ class TrainStep(msgspec.Struct, frozen=True, tag="step", tag_field="ev"):
 
 
 class GradientBits(msgspec.Struct, frozen=True, tag="bits", tag_field="ev"):
-    """Hashes of the training's first gradient and its sum, computed several times from the same numbers.
-
-    `spread` is how far apart they were, as a share of all magnitudes.
-    """
+    """The first gradient, hashed several times. `spread`: how far apart, as a share of magnitudes."""
 
     tries: tuple[Hash, ...]
     spread: Annotated[float, msgspec.Meta(ge=0, le=1e9)] = 0.0

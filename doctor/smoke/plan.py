@@ -13,6 +13,7 @@ from doctor.model import Backend, Framework
 from doctor.smoke.inject import parse_injection
 from doctor.smoke.onhost.trainplan import micro_batches
 from doctor.smoke.result import OfJob, SmokeBackend, SmokePlan, SmokeSeat, divides
+from doctor.text.grouped import grouped
 from doctor.text.ranks import ranges
 
 CELL_RANKS = 16
@@ -24,7 +25,7 @@ TENSOR_PARALLEL = (1, 2, 4)
 """The numbers of ranks over which the model's four heads can be split."""
 WAVER_TRIES = 3
 MANY_TURNS, FEW_TURNS, MANY_HOSTS = 7, 4, 8
-"""Few hosts have few pairs to compare, so each is measured more often."""
+"""Few hosts have few pairs to compare, so each is measured more often; the last two turns only confirm."""
 SWEEP = 15.0
 """Seconds for collectives by size."""
 
@@ -88,6 +89,7 @@ def plan_smoke(
                 seats.append(SmokeSeat(len(seats), host, local, device, number, len(seats) - first, index))
         cells.append(tuple(range(first, len(seats))))
     head = job.head.value if job.head.value in counts else taking_part[0]
+    turns = MANY_TURNS if len(taking_part) < MANY_HOSTS else FEW_TURNS
     plan = SmokePlan(
         backend=_backend(job.backend.value, framework),
         hosts=tuple(taking_part),
@@ -100,7 +102,7 @@ def plan_smoke(
         addresses={host: job.data_address(host) or "" for host in taking_part},
         waver_tries=WAVER_TRIES,
         framework=framework,
-        turns=_turns(len(taking_part)) if wishes.accept else 0,
+        turns=turns if wishes.accept else 0,
         sweep=SWEEP if wishes.accept else 0.0,
         layout=_of_job(layout, tp, cells, framework),
     )
@@ -108,11 +110,6 @@ def plan_smoke(
     sizes = len(seats), wishes.steps, replicas, len(seats) * tp // plan.parts
     plan = replace(plan, injected=tuple(parse_injection(text, *sizes) for text in wishes.inject))
     return plan if job.backend.value is not Backend.HCCL else _for_hccl(plan, known)
-
-
-def _turns(hosts: int) -> int:
-    """How often each pair sends each way: the last two turns only confirm (`judge/pairs.py`)."""
-    return MANY_TURNS if hosts < MANY_HOSTS else FEW_TURNS
 
 
 def _backend(backend: Backend, framework: Framework) -> SmokeBackend:
@@ -159,10 +156,8 @@ def _refused(plan: SmokePlan, cell: int, products: Collection[str], group: str) 
     """The first of these groups that HCCL cannot form; "" if it can form all of them."""
     shape = plan.shape(cell)
     for members in dict.fromkeys(tuple(shape.members(group, place)) for place in range(shape.world)):
-        chosen: dict[str, list[int]] = {}
-        for place in members:
-            seat = plan.seat(plan.cells[cell][place])
-            chosen.setdefault(seat.host, []).append(seat.local if seat.device is None else seat.device)
+        seats = (plan.seat(plan.cells[cell][place]) for place in members)
+        chosen = grouped((seat.host, seat.local if seat.device is None else seat.device) for seat in seats)
         if not forms_group(products, list(chosen.values())):
             return "; ".join(f"NPUs {', '.join(ranges(own))} of {host}" for host, own in chosen.items())
     return ""

@@ -206,9 +206,7 @@ class HostOutcome:
     """Why there was no agent, or why it could not start the ranks."""
     lost: UnreachedHost | None = None
     kept: tuple[str, ...] = ()
-    """Connections that its ranks had when they entered a phase, and still had when they hung: both ends of
-    each, its own first, as /proc/net/tcp shows them.
-    """
+    """Connections that its ranks had from a phase's start until they hung: both ends, its own first."""
     broken: tuple[str, ...] = ()
     """Those that were gone by then."""
     asked: str = ""

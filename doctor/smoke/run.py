@@ -256,10 +256,11 @@ class SmokeRun:
         return "trouble" if any(host.trouble for host in hosts) else None
 
     def _try_network(self) -> None:
-        """Try it only if ranks had connections; if it fails, the other evidence is still worth keeping."""
+        """Try it only if ranks had connections. If that, or its report, fails, other evidence is kept."""
         if len(self.plan.hosts) < 2 or not self.watch.any_joined:
             return
-        self._say(Stage(SMOKE, "something hangs; connecting the hosts to each other"))
+        with suppress(Exception):
+            self.progress(Stage(SMOKE, "something hangs; connecting the hosts to each other"))
         with suppress(Exception):
             self.mesh = self.meet()
 
@@ -275,11 +276,6 @@ class SmokeRun:
                 return
             self.shown, self.shown_at = stage, now
             self.progress(with_those_behind(stage, self.watch) if still else stage)
-
-    def _say(self, stage: Stage) -> None:
-        """Report progress; a failure to do so does not end the run."""
-        with suppress(Exception):
-            self.progress(stage)
 
 
 def _give_up(hosts: Iterable[LiveHost]) -> None:

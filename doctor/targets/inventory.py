@@ -1,12 +1,9 @@
 """The hosts to examine: node sets, hostfile, inventory or a scheduler's allocation -> hosts in rank order.
 
-Hosts may be named in one of three ways: node sets, a hostfile or --local. If they are not, they come from a
-rank table, else from the inventory, else from the Slurm, PBS or LSF job; else the only host is this machine.
-But an inventory without hosts, or a Slurm job of several nodes, means other hosts: this machine is not
-examined in their place. An inventory beside named hosts adds its settings to them: if it lists hosts, a named
-host that it does not list is a mistake; if it lists none, its `defaults` hold for all. A host's values in a
-hostfile (user, slots) override the inventory. The order in which hosts are named is the order of ranks; a
-host named twice counts once.
+An inventory without hosts, or a Slurm job of several nodes, means other hosts: this machine is not examined
+in their place. An inventory beside named hosts adds its settings to them: if it lists hosts, a named host
+that it does not list is a mistake; if it lists none, its `defaults` hold for all. The values of a hostfile
+override it.
 """
 
 from __future__ import annotations

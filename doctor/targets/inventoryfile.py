@@ -1,26 +1,8 @@
 """The inventory file (YAML) -> hosts, groups, and the values requested for the job.
 
-    hosts:                      # node sets, in rank order: a list, or a mapping with settings
-      node[1-4]: {user: root, jump: bastion, devices: 8}
-      gpu7: {address: 10.0.0.7, port: 2222, data: 192.168.1.7}
-    groups: {train: 'node[1-4]', all: ['@train', gpu7]}   # selected with @train; may contain earlier groups
-    defaults: {user: root}      # any setting of a host except address and data
-    backend: hccl
-    head: node1
-    master_port: 29500
-    ranks_per_host: 8
-    launch: {HCCL_SOCKET_IFNAME: eth0}      # the environment of the job
-    plan: {dp: 4, tp: 2, framework: mindspore}      # how the model is divided; like --plan
-    expect: {shm_mb: 1024}
-    needs: [/data, '/ckpt:rw:500G']         # folders that ranks need on every host; like --needs
-    waivers: []                 # faults that are accepted until a date: doctor/waivers.py
-
-Every key is optional. Settings of a host: address (what SSH dials), data (what ranks connect to), user,
-port, jump, enter (a command that runs the probe in a container), enter_from (host or controller), ranks,
-devices, python, expect. A file without `hosts` holds settings for hosts that are named elsewhere.
-
-Two machines cannot share an address, except behind different jump hosts; two containers of one machine may,
-because their `enter` differs. All mistakes in the file are reported at once, in line order.
+docs/inventory.md shows all that it can contain; every key is optional. Two machines cannot share an address,
+except behind different jump hosts; two containers of one machine may, because their `enter` differs. All
+mistakes in the file are reported at once, in line order.
 """
 
 import re

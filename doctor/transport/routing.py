@@ -1,5 +1,4 @@
-"""Each host by the way that suits it: SSH, the system's `ssh`, or a command of this machine that enters it
-(kubectl)."""
+"""Each host by the way that suits it: SSH, the system's `ssh`, or a command here that enters it (kubectl)."""
 
 import shutil
 import threading

@@ -79,9 +79,7 @@ class Way:
         return f"{IN_SLURM}{self.slurm_job} {line}" if self.slurm_job and BY_SRUN in more else line
 
     def login(self, host: str, command: Sequence[str]) -> str:
-        """A command on a host, reached as this run did: by ssh with its options, by srun, or directly on this
-        machine. Empty if that cannot be known: process numbers inside a container differ from those outside.
-        """
+        """A command on a host, by this run's way. Empty if unknown: a container numbers processes anew."""
         given = {option[0]: option[1] for option in self.reached if len(option) == 2}
         pod = pod_entry(*map(given.get, ("--namespace", "--context", "--container"))) if self.of_pods else ""
         try:

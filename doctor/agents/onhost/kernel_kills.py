@@ -1,7 +1,4 @@
-"""Whom the kernel killed for lack of memory, and whether that was the job's, by what the kernel says.
-
-Python 3.6 and later. Its messages are given without the quotes that `own_words` hides.
-"""
+"""Whom the kernel killed for lack of memory, by its messages without quotes. Python 3.6 and later."""
 
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -43,9 +40,7 @@ _NAMED = re.compile(
 
 
 class Kill:
-    """A process that the kernel killed. `group` is its control group and `limit` the one whose limit it was;
-    both are empty if they are not named. `messages` are their places in the log.
-    """
+    """`group` is its control group, `limit` the one whose limit it was, `messages` places in the log."""
 
     def __init__(self, why: str, group: str, limit: str, pid: int = 0) -> None:
         self.why, self.group, self.limit, self.pid = why, group, limit, pid
@@ -80,9 +75,7 @@ def _of_group(job: str, group: str) -> bool:
 
 
 def kills(messages: "Iterable[tuple[float | None, str]]") -> "list[Kill]":
-    """The kills, each from the message that announces it, if there is one, and the one that reports it.
-    Messages come with their times in seconds, if these are known.
-    """
+    """The kills, each from the message that announces it, if there is one, and the one that reports it."""
     found = []  # type: list[Kill]
     for place, (at, message) in enumerate(messages):
         kill = _next(found, at, message)

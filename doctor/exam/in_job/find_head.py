@@ -5,6 +5,7 @@ import threading
 import time
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import product
 from queue import Empty, SimpleQueue
 from typing import Any
 
@@ -111,9 +112,8 @@ def introduce(seat: JobRank, connection: socket.socket, until: float) -> FoundHe
 
 def another_head(seat: JobRank, found: FoundHead, seconds: float) -> handshake.Endpoint | None:
     """Another place where rank 0 of this job answers; `seconds` is the limit for each place."""
-    for head, port in (
-        (head, port) for head in seat.heads for port in seat.ports if port != found.place.port
-    ):
+    others = (port for port in seat.ports if port != found.place.port)
+    for head, port in product(seat.heads, others):
         until = time.monotonic() + seconds
         with suppress(OSError, handshake.Stranger), _connect(head, port, until) as connection:
             return introduce(seat, connection, until).place

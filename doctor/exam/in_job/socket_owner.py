@@ -46,10 +46,7 @@ class SocketTables:
 def peer_is_ours(
     connection: socket.socket, tables: SocketTables | None = None, came: float = math.inf
 ) -> bool | None:
-    """Whether the other end belongs to our own user; None if it is not on this host or cannot be seen.
-
-    Tables read after the connection `came` are reused. Raises Stranger if the end belongs to another user.
-    """
+    """None if the other end cannot be seen here. Tables read after it `came` are reused. Raises Stranger."""
     tables = tables or SocketTables()
     here, there = endpoint(connection.getsockname()), endpoint(connection.getpeername())
     near = here.address == there.address

@@ -86,11 +86,7 @@ AMD_GPUS = asked(
 
 @dataclass(frozen=True, slots=True)
 class AmdHealth:
-    """What the tool reports about one GPU beyond its name; None if it reports nothing.
-
-    `uncorrected` counts errors since the driver was loaded. `pending` memory pages are retired at the next
-    reset; `stuck` ones could not be retired.
-    """
+    """`uncorrected`: since the driver was loaded. A reset retires `pending` pages; `stuck` could not be."""
 
     uncorrected: int | None = None
     used_mb: int | None = None

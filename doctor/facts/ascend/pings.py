@@ -1,7 +1,7 @@
 """NPU to NPU over the fabric, device i to device i: the plan, the pings, and who explains failed ones."""
 
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from shlex import quote
@@ -110,14 +110,14 @@ def plan_pings(
     }
     holders = Counter(address.ip for devices in held.values() for address in devices.values() if address)
     alike = grouped((products.get(host, ""), host) for host, devices in ready.items() if devices)
-    plan: dict[str, list[tuple[int, str]]] = {}
+    plan: dict[str, list[tuple[int, str]]] = defaultdict(list)
     for hosts in alike.values():
         shape: MeshShape = "full" if everybody or len(hosts) <= FULL_UP_TO else "sparse"
         for source, target in pairs_of(hosts, shape):
             for device, own in ready[source].items():
                 other = ready[target].get(device)
                 if other and holders[own] == holders[other] == 1:
-                    plan.setdefault(source, []).append((device, other))
+                    plan[source].append((device, other))
     return {host: tuple(pings) for host, pings in plan.items()}
 
 

@@ -34,9 +34,7 @@ _LOST = re.compile(r"NVRM: (?:The NVIDIA )?GPU ([0-9A-Fa-f:.]{4,20})\b.{0,80}fal
 
 
 def xids(lines: Iterable[KernelLine]) -> tuple[Xid, ...]:
-    """The reports that accuse the hardware, in the order of the log. The driver says in one more line that a
-    GPU fell off the bus, beside its Xid.
-    """
+    """Those that accuse the hardware, in order. One line more says that a GPU fell off the bus."""
     found = [xid for line in lines if (xid := _xid(line))]
     lost = [xid for xid in found if xid.number == LOST]
     told = {xid.bus for xid in lost if _XID.search(xid.line.text)}

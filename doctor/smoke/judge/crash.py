@@ -12,6 +12,7 @@ from doctor.smoke.judge.phrases import SHOWN, consequences, doing, evidence, las
 from doctor.smoke.judge.stopped_cell import READY, EndedCell, by_host, cells_with, place_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.result import RankOutcome, SmokeResult
+from doctor.text.grouped import grouped
 
 
 def judge_crash(result: SmokeResult) -> Iterator[SmokeCharge]:
@@ -55,10 +56,7 @@ def _dead(cell: EndedCell) -> Iterator[SmokeCharge]:
     ways = {seen.rank: way_of(seen) for seen in cell.fallen}
     way = next(way for way in ORDER if way in ways.values())
     guilty = [seen for seen in cell.fallen if ways[seen.rank] == way]
-    alike: dict[str, list[RankOutcome]] = {}
-    for seen in guilty:
-        alike.setdefault(_ending(seen), []).append(seen)
-    for ending, ranks in alike.items():
+    for ending, ranks in grouped((_ending(seen), seen) for seen in guilty).items():
         if len(ranks) == len(cell.ranks) and len(cell.hosts) > 1:
             charge = _charge(cell, way, ending, ranks, guilty)
             yield replace(charge, summary=f"{charge.summary}, and so did all ranks", ranks=())

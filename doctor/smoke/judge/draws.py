@@ -11,6 +11,7 @@ from doctor.smoke.judge.charge import SmokeCharge, since_text, worded
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.onhost.streamplan import reference_fingerprint, reference_streams
 from doctor.smoke.result import RankOutcome, SmokeResult
+from doctor.text.grouped import grouped
 
 WHO_DRAWS = (
     "python3 -c 'import sys; print([m for m in sys.modules if m.endswith(\"customize\")])'"
@@ -45,10 +46,7 @@ def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[
             turns = _against_reference(cell, known, name)
             if not known:
                 turns |= _against_peers(cell, places, name)
-            grouped: dict[StreamTurn, set[int]] = defaultdict(set)
-            for place, turn in turns.items():
-                grouped[turn].add(place)
-            for turn, members in grouped.items():
+            for turn, members in grouped((turn, place) for place, turn in turns.items()).items():
                 streams[turn, frozenset(members)].append(name)
         for (turn, guilty), names in streams.items():
             yield _charge(cell, turn, guilty, names)

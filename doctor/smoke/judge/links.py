@@ -24,9 +24,7 @@ PAIR_FACTOR = 0.5
 BLIND = 0.1
 """If only a host below this share of the usual rate could have been named, no comparison was made."""
 APART, LEAST_OTHER_PAIRS = 0.5, 3
-"""A host stands apart if all its pairs carry less than half of the slowest other pair: noise never does that
-twice.
-"""
+"""A host's pairs carry less than half of the slowest other one: noise never does that twice."""
 LATE_FACTOR, LATE_SECONDS, LATE_IF_SHARED = 5.0, 0.001, 0.02
 """If ranks wait for their processors, one message may take several time slices of the scheduler."""
 SLOWER_THAN_NETWORKS = ("mccl",)

@@ -1,6 +1,5 @@
 """Compares tokens, masks and labels with what the seed, the step and the replica determine."""
 
-from collections import defaultdict
 from collections.abc import Iterator
 from functools import lru_cache
 from typing import NamedTuple
@@ -12,6 +11,7 @@ from doctor.smoke.judge.charge import SmokeCharge, since_text, worded
 from doctor.smoke.onhost.corpus import reference_batch
 from doctor.smoke.onhost.shape import CellShape
 from doctor.smoke.result import SmokeResult
+from doctor.text.grouped import grouped
 
 PARTS = ("tokens", "mask", "labels")
 Triple = tuple[str, str, str]
@@ -31,11 +31,8 @@ class DataDeviation(NamedTuple):
 def judge_masks(result: SmokeResult) -> Iterator[SmokeCharge]:
     """One charge for all ranks of a cell that deviate in the same way from the same step on."""
     for cell in cells(result):
-        alike: dict[DataDeviation, list[int]] = defaultdict(list)
-        for place in cell.places:
-            if deviation := _deviation(cell, place):
-                alike[deviation].append(place)
-        for deviation, places in alike.items():
+        found = ((deviation, place) for place in cell.places if (deviation := _deviation(cell, place)))
+        for deviation, places in grouped(found).items():
             yield _charge(cell, deviation, places)
 
 

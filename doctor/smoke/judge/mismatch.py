@@ -15,6 +15,7 @@ from doctor.smoke.judge.exits import ending_words
 from doctor.smoke.judge.stopped_cell import EndedCell, by_host, cells_with
 from doctor.smoke.onhost.shape import ScheduledCall
 from doctor.smoke.result import RankOutcome, SmokeResult
+from doctor.text.grouped import grouped
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,12 +35,9 @@ class _Proof:
 
 def judge_mismatch(result: SmokeResult) -> Iterator[SmokeCharge]:
     for cell in cells_with(result, "mismatch"):
-        alike: dict[object, list[int]] = {}
         proofs = {rank: _proof(cell, rank, found) for rank, found in cell.off.items()}
-        for rank, proof in sorted(proofs.items(), key=lambda item: item[1].page.sample.position):
-            what = proof.lapse or (proof.page.due, _what(proof.page))
-            alike.setdefault((proof.kind, what), []).append(rank)
-        for ranks in alike.values():
+        ordered = sorted(proofs.items(), key=lambda item: item[1].page.sample.position)
+        for ranks in grouped(((proof.kind, _what(proof)), rank) for rank, proof in ordered).values():
             for hosts, here in by_host(result.plan, [result.ranks[rank] for rank in ranks]):
                 yield _charge(cell, hosts, here, proofs[here[0].rank])
 
@@ -84,9 +82,10 @@ def _ending(seen: RankOutcome) -> str:
     return f"{seen.error.type}: {seen.error.text}" if seen.error else f"its process {ending_words(seen)}"
 
 
-def _what(found: PageDeviation) -> object:
-    sample = found.sample
-    return sample.group, sample.op, sample.dtype, sample.bytes, sample.step
+def _what(proof: _Proof) -> object:
+    sample = proof.page.sample
+    shown = sample.group, sample.op, sample.dtype, sample.bytes, sample.step
+    return proof.lapse or (proof.page.due, shown)
 
 
 def _words(proof: _Proof, entries: Sequence[ScheduledCall]) -> tuple[str, str]:

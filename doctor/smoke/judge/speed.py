@@ -39,6 +39,11 @@ TAKEN = 1.3
 """The ratio of time to processor time in a rank's own computing above which a host is shared."""
 STOPPED, RUINED = 1.5, 2.0
 """The same ratio without the waits for a processor: a healthy rank is below 1.2, also on a busy host."""
+LOOK_FOR_STOPS = (
+    "grep . $(find /sys/fs/cgroup -name cgroup.freeze -o -name freezer.state -o -name cpu.stat) | "
+    "grep -E 'FROZEN|freeze:1|throttled'",
+    "vmstat 1 5    # st: time that a hypervisor gave to other guests",
+)
 MAD = 1.4826
 """The factor from a median distance from the median to a standard deviation."""
 
@@ -73,9 +78,7 @@ def queued(result: SmokeResult, rank: int) -> float:
 
 
 def _later_steps(result: SmokeResult, rank: int) -> dict[int, TrainStep]:
-    """The last two thirds of the planned steps: a processor that slows down when it is warm is slow at the
-    end. A run that breaks off early has too few of them to name anybody.
-    """
+    """The last two thirds of those planned: slow when warm is slow at the end. A cut run has too few."""
     steps = result.plan.steps
     return {
         step.step: step for step in result.ranks[rank].steps if max(SKIPPED, steps // 3) <= step.step < steps
@@ -185,7 +188,14 @@ def _stopped(result: SmokeResult) -> Iterator[SmokeCharge]:
         times = [_times(result, seat.rank) for seat in result.plan.on(host)]
         worst = [half for halves in times for half in halves]
         if worst and all(halves and min(halves) > STOPPED for halves in times):
-            yield _kept_from_running(host, median(worst))
+            times_as_long = median(worst)
+            yield SmokeCharge(
+                *worded("kept from running", times=times_as_long),
+                hosts=(host,),
+                confidence=Confidence.STRONG,
+                severity=Severity.FAIL if times_as_long > RUINED else Severity.WARN,
+                commands=LOOK_FOR_STOPS,
+            )
 
 
 def _times(result: SmokeResult, rank: int) -> list[float]:
@@ -198,20 +208,6 @@ def _times(result: SmokeResult, rank: int) -> list[float]:
         sum(step.compute - step.queued for step in half) / max(sum(step.cpu for step in half), 1e-6)
         for half in halves
     ]
-
-
-def _kept_from_running(host: str, times: float) -> SmokeCharge:
-    return SmokeCharge(
-        *worded("kept from running", times=times),
-        hosts=(host,),
-        confidence=Confidence.STRONG,
-        severity=Severity.FAIL if times > RUINED else Severity.WARN,
-        commands=(
-            "grep . $(find /sys/fs/cgroup -name cgroup.freeze -o -name freezer.state -o -name cpu.stat) | "
-            "grep -E 'FROZEN|freeze:1|throttled'",
-            "vmstat 1 5    # st: time that a hypervisor gave to other guests",
-        ),
-    )
 
 
 def _contention(result: SmokeResult) -> Iterator[SmokeCharge]:

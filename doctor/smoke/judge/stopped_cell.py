@@ -14,6 +14,7 @@ from doctor.smoke.judge.exits import ended_badly, way_of
 from doctor.smoke.onhost.page import PHASES
 from doctor.smoke.onhost.shape import CellShape, ScheduledCall
 from doctor.smoke.result import RankOutcome, Sample, SmokePlan, SmokeResult
+from doctor.text.grouped import grouped
 from doctor.text.interpreter import PLAIN
 from doctor.waits import roots
 
@@ -239,10 +240,8 @@ def by_host(
     plan: SmokePlan, ranks: Iterable[RankOutcome]
 ) -> Iterator[tuple[tuple[str, ...], list[RankOutcome]]]:
     """Culprits by host; the host itself is named if it has several ranks and all of them are culprits."""
-    hosts: dict[str, list[RankOutcome]] = {}
-    for seen in sorted(ranks, key=lambda seen: seen.rank):
-        hosts.setdefault(plan.seat(seen.rank).host, []).append(seen)
-    for host, here in hosts.items():
+    ordered = sorted(ranks, key=lambda seen: seen.rank)
+    for host, here in grouped((plan.seat(seen.rank).host, seen) for seen in ordered).items():
         whole = len(here) > 1 and len(here) == len(plan.on(host))
         yield (host,) if whole else (), here
 

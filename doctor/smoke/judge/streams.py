@@ -46,7 +46,9 @@ def judge_streams(result: SmokeResult) -> Iterator[SmokeCharge]:
             mixed = tuple(sorted(set(prints) - set(among)))
             other.setdefault(name, set()).update(mixed)
             if {prints[rank] for rank in mixed} != set(among.values()):
-                yield _mixed(started, mixed, str(common))
+                products = ", ".join(dict.fromkeys(started[rank].product for rank in mixed))
+                words = worded("device product", products=products, common=str(common))
+                yield SmokeCharge(*words, ranks=mixed, severity=Severity.WARN)
     for group in charges.values():
         yield _merged([name for name, _ in group], [charge for _, charge in group])
     yield from judge_draws(result, other)
@@ -105,15 +107,6 @@ def _merged(names: list[str], charges: list[SmokeCharge]) -> SmokeCharge:
         actual="; ".join(charge.actual for charge in charges),
         evidence=tuple(evidence for charge in charges for evidence in charge.evidence),
         commands=tuple(dict.fromkeys(command for charge in charges for command in charge.commands)),
-    )
-
-
-def _mixed(started: Mapping[int, RankStart], ranks: tuple[int, ...], common: str) -> SmokeCharge:
-    products = ", ".join(dict.fromkeys(started[rank].product for rank in ranks))
-    return SmokeCharge(
-        *worded("device product", products=products, common=common),
-        ranks=ranks,
-        severity=Severity.WARN,
     )
 
 

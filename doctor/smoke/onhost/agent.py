@@ -3,9 +3,7 @@
 Standard library only, Python 3.6 and later, one thread, no torch. It ends on command, when its stdin
 ends, or when no line comes for as long as its lease, and then ends every process that it started.
 
-Commands are JSON objects, one per line, with their kind in "do": start, join, look, stacks, beat, stop. Other
-lines are ignored. Answers have their kind in "say": ready, imported, store, spawned, event, pages, exit,
-stacks, dns, memory, trouble, bye (the last one).
+Commands and answers are JSON objects, one per line, as smoke/messages.py has them; other lines are ignored.
 """
 
 import contextlib

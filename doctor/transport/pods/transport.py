@@ -15,10 +15,7 @@ from doctor.transport.threads import MOST_WAITING, ThreadedTransport, Turn
 
 
 class PodTransport(ThreadedTransport):
-    """See `Transport`. A script's command begins with `kubectl exec`, which is done here instead.
-
-    `containers`: which one is entered of each pod; `troubles`: why one cannot be entered; `notes`: warnings.
-    """
+    """`containers`: which one is entered of each pod; `troubles`: why none can be; `notes`: warnings."""
 
     name = "pods"
     descriptors_each = 3

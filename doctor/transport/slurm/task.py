@@ -78,9 +78,7 @@ class TaskLine:
 
 
 class Keys:
-    """Which task and which key belong to which host. `names` are the hosts that may speak; a task that
-    knows the run's token identifies itself as one of them.
-    """
+    """Which task and key belong to which of `names`: a task that knows the run's token says its own."""
 
     def __init__(self, token: str, names: Collection[str]) -> None:
         self._hello = re.compile(rb"%s (\S+) %%h ([0-9a-f]{%d})$" % (token.encode("ascii"), KEY))

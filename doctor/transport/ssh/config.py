@@ -67,9 +67,6 @@ class HostSettings:
     def destination(self) -> Destination:
         return Destination(self.name, self.address, self.port, self.user, self.explicit)
 
-    def other_host_keys(self) -> list[str]:
-        return [key for key in KNOWS_HOSTS if key in self.only_ssh]
-
     def other_logins(self, allowed: Sequence[str]) -> list[str]:
         """What may let `ssh` in if the server allows these methods; if none is known, all that is set."""
         return [

@@ -13,7 +13,7 @@ from paramiko.ssh_exception import PartialAuthentication
 from doctor.transport import errors
 from doctor.transport.errors import cannot
 from doctor.transport.ssh import errors as ssh_errors
-from doctor.transport.ssh.config import HostSettings, default_known_hosts
+from doctor.transport.ssh.config import KNOWS_HOSTS, HostSettings, default_known_hosts
 from doctor.transport.ssh.keys import KeyOffer, KeyRing
 from doctor.transport.ssh.known_hosts import KeyJudgement, KnownHosts, fingerprint, known_as
 from doctor.transport.ssh.paramiko_transport import ParamikoTransport
@@ -59,7 +59,7 @@ class HostIdentity:
         files = settings.user_known_hosts
         if not settings.accept_new or self.known.only_authority():
             file = files[0] if files else default_known_hosts()
-            others = settings.other_host_keys()
+            others = [key for key in KNOWS_HOSTS if key in settings.only_ssh]
             raise ssh_errors.key_unknown(to, shown, file, self.known.only_authority(), others)
         if files:
             self._remember(name, key.get_name(), blob, files[0])

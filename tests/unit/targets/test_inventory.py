@@ -1,7 +1,7 @@
 """Targets: the inventory file, and which way of naming hosts takes precedence."""
 
 import dataclasses
-import textwrap
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,10 +13,11 @@ from hypothesis import strategies as st
 from doctor.errors import InputErrors, UsageError
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
-from doctor.targets import inventory, inventoryfile
+from doctor.targets import inventory
 from doctor.targets.inventory import Targets, local_if_alone, read_targets
 from doctor.targets.inventoryfile import read_inventory
 from tests.support.cases import cases, from_cases
+from tests.support.paths import ROOT
 
 WHOLE = from_cases(__file__, "WHOLE", str)
 
@@ -89,9 +90,9 @@ def test_a_whole_inventory(write: Write) -> None:
 
 
 def test_the_example_of_the_manual_is_read(write: Write) -> None:
-    example = (inventoryfile.__doc__ or "").split("\n\n")[1]
-    found = targets(stock=write(textwrap.dedent(example)))
-    assert names(found) == ["node1", "node2", "node3", "node4", "gpu7"]
+    page = (ROOT / "docs/inventory.md").read_text()
+    (example,) = (text for text in re.findall(r"```yaml\n(.*?)```", page, re.DOTALL) if "groups:" in text)
+    assert names(targets(stock=write(example))) == ["node1", "node2", "node3", "node4"]
 
 
 @cases

@@ -1,12 +1,25 @@
-"""The links of a new rack or a repaired node, all pairs of it, one way at a time: `doctor accept`."""
+"""The links of a new rack or a repaired node, all pairs of it, and collectives by size: `doctor accept`."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from statistics import median
 
-from doctor.api import Damage, Problem, Scope, Undecided, check, maybe
-from doctor.facts.baseline import FLOOR, SINCE, Floor, SinceBaseline
+from doctor.api import Confidence, Damage, Evidence, Problem, Scope, Undecided, check, fold, maybe
+from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE, CollectiveFloor, Floor, SinceBaseline
 from doctor.facts.smoke import SMOKE, SmokeRounds
-from doctor.rules.accept import below_floor, beside_peers, perhaps_below, rates_of_pairs, unjudged
+from doctor.rules.accept import (
+    CollectiveRate,
+    below_floor,
+    beside_peers,
+    collective_rates,
+    named,
+    perhaps_below,
+    rates_of_pairs,
+    unjudged,
+)
 from doctor.rules.smoke import accused
+
+LINES = 44
+"""The most sizes that evidence lists: all of four hosts."""
 
 
 @check(
@@ -60,3 +73,74 @@ def accept_slow_link(
     if rates.missing:
         hosts = tuple(sorted({host for way in rates.missing for host in way}))
         raise Undecided("not all pairs of hosts were measured in all turns", hosts, essential=True)
+
+
+@check(
+    "accept-slow-collective",
+    SMOKE,
+    COLLECTIVE_FLOORS,
+    scope=Scope.CLUSTER,
+    damage=Damage.LOAD,
+    remedy="look-at-link",
+)
+def accept_slow_collective(seen: SmokeRounds, floors: tuple[CollectiveFloor, ...]) -> Iterator[Problem]:
+    """A collective carries less than its floor.
+
+    Why it matters: a step of a training ends when its slowest collective does.
+
+    How it is known: `doctor accept` times collectives of 1 KB to 1 GB inside each host, between one rank of
+    each host, and over all ranks, on the backend of the job. The slowest rank of each call counts. A floor,
+    such as `inter all_reduce 256MB >= 180 GB/s`, is about the bus bandwidth, as nccl-tests prints it. Below
+    it is what is below it even in the quickest call; a median below it alone is undecided, and so is a size
+    that time or memory did not allow: exit code 3. Inside hosts, the hosts below are named. A ring between
+    hosts is as slow as its slowest hop and does not say which that is: what `accept-slow-link` says about
+    pairs does.
+
+    What to do: if a link is named too, begin there. If none is, compare the settings of the library (which
+    adapters, which algorithm) and the placement of ranks with those of a rack that is good.
+    """
+    runs = (collective_rates(run) for run in reversed(seen.runs))
+    rates: Sequence[CollectiveRate] = next(filter(None, runs), ())
+    open_questions = []
+    for floor in floors:
+        own = named(rates, floor) if rates else []
+        if below := [each for each in own if each.at_best < floor.value]:
+            yield _below(floor, below, rates)
+        elif near := [each for each in own if each.bus_bytes_per_second < floor.value]:
+            where = f" on {fold(hosts)}" if (hosts := [each.host for each in near if each.host]) else ""
+            open_questions.append(f"most calls{where} are below the floor {floor.text}, but not all")
+        elif not own:
+            open_questions.append(f"the floor {floor.text} judged nothing: its size was not reached")
+    if open_questions:
+        raise Undecided("; ".join(open_questions), essential=True)
+
+
+def _below(
+    floor: CollectiveFloor, below: Sequence[CollectiveRate], rates: Sequence[CollectiveRate]
+) -> Problem:
+    alike = [each for each in rates if (each.scope, each.op) == (below[0].scope, below[0].op)]
+    best, hosts = max(each.at_best for each in below), tuple(each.host for each in below if each.host)
+    return Problem(
+        f"{floor.name if hosts else 'it'} carries {_text(best)} at most; the floor is {_text(floor.value)}",
+        expected=floor.text,
+        actual=_text(median(each.bus_bytes_per_second for each in below)),
+        evidence=(
+            Evidence(
+                "bus bandwidth, and the least, median and worst time of a call",
+                "\n".join(map(_line, alike[-LINES:])),
+            ),
+        ),
+        subject=floor.name,
+        hosts=hosts,
+        confidence=Confidence.STRONG,
+    )
+
+
+def _line(rate: CollectiveRate) -> str:
+    times = ", ".join(f"{each:.3g}" for each in (rate.least_ms, rate.median_ms, rate.worst_ms))
+    on = f" on {rate.host}" if rate.host else ""
+    return f"{rate.name}{on}: {_text(rate.bus_bytes_per_second)}, {times} ms"
+
+
+def _text(rate: float) -> str:
+    return f"{rate / 1e9:.3g} GB/s" if rate >= 1e9 else f"{rate / 1e6:.3g} MB/s"

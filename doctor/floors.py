@@ -1,7 +1,8 @@
-"""What links must carry at least, as a contract says it: a file with the lines
+"""What links and collectives must carry at least, as a contract says it: a file with the lines
 
 floors:
-  - pair >= 92 Gbit/s     # what each host sends to each other one, one way at a time
+  - pair >= 92 Gbit/s                       # what each host sends to each other one, one way at a time
+  - inter all_reduce 256MB >= 180 GB/s      # the bus bandwidth of a collective of this size
 """
 
 import re
@@ -9,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from doctor.errors import InputErrors, Mistake, UsageError
+from doctor.smoke.onhost.sweepplan import SCOPES, SIZES, TIMED, size_text
 from doctor.targets.inputkind import refuse_other
 from doctor.text.printable import clean_line
 from doctor.text.textfile import read_text
@@ -18,15 +20,27 @@ UNITS = {"Mbit/s": 125e3, "Gbit/s": 125e6, "MB/s": 1e6, "GB/s": 1e9}
 """In bytes a second."""
 MOST = 1e15
 FORM = "A line of it is for instance: pair >= 92 Gbit/s"
-_LINE = re.compile(r"(\S+) *(>=|<=|=|>|<) *([0-9]{1,9}(?:\.[0-9]{1,9})?) *(\S+)")
+PAIR = "pair"
+NAMED = ((PAIR, *SCOPES), TIMED, tuple(map(size_text, SIZES)))
+_LINE = re.compile(r"(\S+(?: +\S+){0,2}?) *(>=|<=|=|>|<) *([0-9]{1,9}(?:\.[0-9]{1,9})?) *(\S+)")
+
+
+@dataclass(frozen=True, slots=True)
+class CollectiveFloor:
+    """`name` is such as "inter all_reduce 256MB"; `value` is in bytes a second, `text` as it was written."""
+
+    name: str
+    value: float
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """`value` is in bytes a second, `text` as it was written."""
+    """That of pairs, in bytes a second; 0 if only collectives have floors. And as it was written."""
 
     value: float
     text: str
+    collectives: tuple[CollectiveFloor, ...] = ()
 
 
 def read_floor(path: Path) -> Floor:
@@ -37,31 +51,40 @@ def read_floor(path: Path) -> Floor:
     if [key.text for key, _ in rows] != ["floors"] or not isinstance(rows[0][1], Listing):
         refuse_other(str(path), text)
         raise UsageError(f"{path}: is not a file of floors: it has no list 'floors' alone.", FORM)
-    told = [(item.line, _floor(str(plain(item)))) for item in rows[0][1].items]
-    mistakes = [Mistake(str(path), line, each) for line, each in told if isinstance(each, str)]
-    found = [(line, each) for line, each in told if isinstance(each, Floor)]
-    for line, each in found[1:]:
-        if each.value != found[0][1].value:
-            why = f"'{each.text}' contradicts '{found[0][1].text}'"
-            mistakes.append(Mistake(str(path), line, why))
+    told = [(item, _floor(str(plain(item)))) for item in rows[0][1].items]
+    mistakes: list[Mistake] = []
+    found: dict[str, CollectiveFloor] = {}
+    for item, each in told:
+        why = each if isinstance(each, str) else ""
+        if isinstance(each, CollectiveFloor) and found.setdefault(each.name, each).value != each.value:
+            why = f"'{each.text}' contradicts '{found[each.name].text}'"
+        mistakes += [Mistake(str(path), item.line, why, item.column)] if why else []
     mistakes += document.mistakes
     if mistakes or not found:
         mistakes.sort(key=lambda each: each.line or 0)
         raise InputErrors(mistakes or [Mistake(str(path), rows[0][1].line, "it has no floor")], FORM)
-    return found[0][1]
+    pair = found.pop(PAIR, CollectiveFloor(PAIR, 0.0, ""))
+    return Floor(pair.value, pair.text, tuple(found.values()))
 
 
-def _floor(text: str) -> Floor | str:
+def _floor(text: str) -> CollectiveFloor | str:
     """What is wrong with it, if it is not a floor."""
     line, shown = _LINE.fullmatch(text.strip()), clean_line(text)[:80]
     if line is None:
         return f"'{shown}' is not a floor"
     what, sign, number, unit = line.groups()
-    if what != "pair":
-        return f"nothing that is measured is called '{clean_line(what)[:80]}'; there is pair"
+    words = what.split()
+    for word, known in zip(words, NAMED, strict=False):
+        if word not in known:
+            shown = clean_line(word)[:80]
+            return f"nothing that is measured is called '{shown}'; there is {', '.join(known)}"
+    if len(words) != (1 if words[0] == PAIR else 3):
+        return f"'{clean_line(what)[:80]}' is no measurement; such are pair, and inter all_reduce 64MB"
     if sign != ">=":
         return f"'{shown}' is not at least: type >="
     if unit not in UNITS:
         return f"'{clean_line(unit)[:80]}' is not one of the units {', '.join(UNITS)}"
     value = float(number) * UNITS[unit]
-    return Floor(value, text.strip()) if 0 < value < MOST else f"'{shown}' is out of range"
+    if not 0 < value < MOST:
+        return f"'{shown}' is out of range"
+    return CollectiveFloor(" ".join(words), value, text.strip())

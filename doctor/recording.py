@@ -136,7 +136,9 @@ def _nonsense(recording: Recording) -> Iterator[str]:
     yield from (words for words, wrong in faults.items() if wrong)
     if recording.baseline and any(nonsense(recording.baseline)):
         yield "its baseline does not add up"
-    if recording.floor and not 0 < recording.floor.value < MOST:
+    if (floor := recording.floor) and not all(
+        0 <= value < MOST for value in (floor.value, *(each.value for each in floor.collectives))
+    ):
         yield "its floor is out of range"
     for run in recording.smoke:
         yield from _nonsense_of_smoke(run, known)

@@ -24,7 +24,7 @@ from doctor.exam.signals import signal_of, stop_on_signals
 from doctor.exam.slurm_job import of_slurm
 from doctor.exam.way import way_of
 from doctor.expect import Expect, amend
-from doctor.facts.baseline import FLOOR, SINCE
+from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE
 from doctor.facts.run import MESH, OFFERED
 from doctor.facts.smoke import SMOKE
 from doctor.facts.software import ENVIRONMENT
@@ -137,7 +137,9 @@ def _syllabus(request: Request, recorded: Recording | None) -> PreparedExam:
     skip, dropped = widened("--skip", what.skip, ids)
     accepts = (recorded.command if recorded else request.command) == ACCEPT
     compared = what.baseline or (recorded and recorded.baseline)
+    floor = request.floor or (recorded and recorded.floor)
     lacking = [*(() if compared else (SINCE,)), *(() if accepts else (FLOOR,))]
+    lacking += [] if accepts and floor and floor.collectives else [COLLECTIVE_FLOORS]
     checks, left_out = select(
         found.checks, exam, only, skip, mesh=shape != "none", smoke=wanted, lacking=lacking
     )

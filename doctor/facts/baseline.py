@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from doctor.api import RunValue
+from doctor.floors import CollectiveFloor as CollectiveFloor
 from doctor.floors import Floor as Floor
 
 
@@ -51,3 +52,6 @@ SINCE: RunValue[SinceBaseline] = RunValue("baseline", of_hosts=True)
 
 FLOOR: RunValue[Floor | None] = RunValue("floor")
 """What every link must carry at least. Only acceptance tests have checks that ask for it."""
+
+COLLECTIVE_FLOORS: RunValue[tuple[CollectiveFloor, ...]] = RunValue("floors of collectives")
+"""Missing if there is none."""

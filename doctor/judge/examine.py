@@ -9,7 +9,7 @@ from typing import Any
 from doctor.api import EXPECTS, NEEDED, RANKS, Check, Fact, Need
 from doctor.devices import VENDORS
 from doctor.expect import Expect, amend, with_log_since
-from doctor.facts.baseline import FLOOR, SINCE, SinceBaseline
+from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE, SinceBaseline
 from doctor.facts.job import LAUNCHES, PROCESSES_OF_JOBS
 from doctor.facts.limits import NEIGHBOURS
 from doctor.facts.network import ADDRESSES, NAMES, ROUTES
@@ -141,8 +141,13 @@ def _inputs(reading: Reading, prepared: PreparedExam, hung: HungTools) -> Inputs
         heard = recording.heard.get(host.name)
         expects[host.name] = with_log_since(own, heard.started) if heard else own
     needed = prepared.rules.need_hosts or len(reading.plan.hosts)
-    beside = {SINCE.name: _since(reading, prepared), FLOOR.name: recording.floor}
-    givens = {**run_facts(reading, hung), **beside, EXPECTS.name: expects, NEEDED.name: needed}
+    floor = recording.floor
+    floors = {
+        FLOOR.name: floor if floor and floor.value else None,
+        COLLECTIVE_FLOORS.name: floor.collectives if floor else (),
+    }
+    since = {SINCE.name: _since(reading, prepared)}
+    givens = {**run_facts(reading, hung), **since, **floors, EXPECTS.name: expects, NEEDED.name: needed}
     return Inputs(reading.plan, reading.facts, expects, common, givens, prepared.exam.severity)
 
 
@@ -216,6 +221,7 @@ def _training(reading: Reading, prepared: PreparedExam) -> verdict.Training:
         not_made,
         {} if waived else verdict.untrained(recording.hosts, runs, not_made),
         recording.mesh.seconds if recording.mesh else None,
+        recording.floor,
     )
 
 

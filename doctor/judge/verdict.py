@@ -25,6 +25,7 @@ from functools import cached_property
 
 from doctor.errors import EXIT_FAULT, EXIT_INCONCLUSIVE, EXIT_OK, DoctorError
 from doctor.facts.smoke import JudgedRun
+from doctor.floors import Floor
 from doctor.job.plan import JobPlan
 from doctor.judge.again import Recheck, RecheckState
 from doctor.judge.fact_table import FactRow
@@ -99,6 +100,7 @@ class Training:
     """Host -> why no smoke run proves it healthy, if one was wanted."""
     net_seconds: float | None = None
     """How long the mesh took: the first phase of a smoke run."""
+    floor: Floor | None = None
 
 
 @dataclass(frozen=True, slots=True)

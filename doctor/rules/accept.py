@@ -12,12 +12,12 @@ import msgspec
 
 from doctor.api import Confidence, Evidence, Place, Problem, Severity, fold
 from doctor.facts.smoke import JudgedRun
-from doctor.floors import Floor
+from doctor.floors import CollectiveFloor, Floor
 from doctor.smoke.judge.link_stages import Way
 from doctor.smoke.judge.links import SLOWER_THAN_NETWORKS, measured_cells
 from doctor.smoke.judge.one_way import OneWayRates
 from doctor.smoke.judge.pairs import End, SlowLinks, slow_links
-from doctor.smoke.onhost.sweepplan import SCOPES, TIMED, bus_share
+from doctor.smoke.onhost.sweepplan import SCOPES, TIMED, bus_share, size_text
 
 BLIND = 0.1
 """If only a host below this share of the usual rate would have been named, peers have judged nothing."""
@@ -40,6 +40,21 @@ class CollectiveRate(msgspec.Struct, frozen=True):
     worst_ms: float
     algorithm_bytes_per_second: int
     bus_bytes_per_second: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.scope} {self.op} {size_text(self.bytes)}"
+
+    @property
+    def at_best(self) -> float:
+        """The bus bandwidth of the quickest call."""
+        return self.bus_bytes_per_second * self.median_ms / self.least_ms
+
+
+def named(rates: Sequence[CollectiveRate], floor: CollectiveFloor) -> list[CollectiveRate]:
+    """What a floor is about. Where all ranks are the only group, this group has the name of all too."""
+    group = floor.name.replace("all", rates[0].scope, 1) if len({each.scope for each in rates}) == 1 else ""
+    return [each for each in rates if each.name in (floor.name, group)]
 
 
 def collective_rates(run: JudgedRun) -> tuple[CollectiveRate, ...]:

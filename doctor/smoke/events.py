@@ -8,7 +8,7 @@ Text = Annotated[str, msgspec.Meta(max_length=20_000)]
 Hash = Annotated[str, msgspec.Meta(max_length=64)]
 Count = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 Seconds = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
-Spent = Annotated[float, msgspec.Meta(gt=0, le=1e6)]
+Spent = Annotated[float, msgspec.Meta(ge=1e-9, le=1e6)]
 Sums = tuple[float, float]
 """Projection of many numbers onto a fixed vector of signs, and the sum of their magnitudes."""
 Phase = Literal["spawned", "start", "ready", "join", "collectives", "train", "audit", "bandwidth", "done"]

@@ -159,6 +159,11 @@ def test_a_file_of_floors_that_is_none(tmp_path: Path, text: str, said: list[str
 
 def test_a_floor_in_a_recording_is_judged_again(tmp_path: Path) -> None:
     data = {**accepting(shares({}), noise=0.0), "floor": {"value": 2e9, "text": "pair >= 2 GB/s"}}
+    slow = {"name": "inter broadcast 4MB", "value": 2e9, "text": "inter broadcast 4MB >= 2 GB/s"}
+    floor = {"value": 0.0, "text": "", "collectives": [slow]}
+    assert held(tmp_path, {**timed(data), "floor": floor}, [])[0] == 1
+    wrong = {**floor, "collectives": [{**slow, "value": -1.0}]}
+    assert run("accept", "--replay", saved(tmp_path, {**data, "floor": wrong}))[0] == 2
     code, (found,) = judged(tmp_path, data)
     assert (code, found["hosts"]) == (1, ["node1", "node2", "node3", "node4"])
     (tmp_path / "run.json").write_text(json.dumps({**data, "floor": {"value": -1.0, "text": "x"}}))
@@ -205,8 +210,67 @@ def test_collectives_are_shown_in_every_format(tmp_path: Path) -> None:
     )
 
 
+def held(tmp_path: Path, data: Run, floors: list[str], *words: str) -> tuple[int, str, list[str]]:
+    """The exit code, the page, and what is said about collectives."""
+    (tmp_path / "accept.yaml").write_text("floors:\n" + "".join(f"- {each}\n" for each in floors))
+    given = ("--floor", str(tmp_path / "accept.yaml"), *words) if floors else words
+    report = tmp_path / "report.json"
+    code, out, err = run("accept", "--replay", saved(tmp_path, data), *given, "--json", str(report))
+    assert out, err
+    found = json.loads(report.read_text())["findings"]
+    return (
+        code,
+        out,
+        [
+            f"{f['status']} {','.join(f['hosts']) or '-'} {f['subject'] or '-'}: {f['summary']}"
+            for f in found
+            if f["check"] == "accept-slow-collective"
+        ],
+    )
+
+
+@cases
+def test_floors_of_collectives(
+    tmp_path: Path, floors: list[str], inside: dict[str, float], code: int, told: list[str]
+) -> None:
+    got, out, said = held(tmp_path, timed(accepting(shares({}), noise=0.0), inside=inside), floors)
+    assert (got, said) == (code, told)
+    assert "No floor judges them" not in out
+
+
+def test_collectives_without_a_floor_are_shown_and_judged_by_nothing(tmp_path: Path) -> None:
+    code, out, said = held(tmp_path, timed(accepting(shares({})), rate=1e3), [])
+    assert (code, said) == (0, [])
+    assert "No floor judges them (--floor)." in out
+    results = json.loads((tmp_path / "report.json").read_text())["results"]
+    assert "accept-slow-collective" not in {row["check"] for row in results}
+
+
+def test_all_ranks_are_the_only_group_of_hosts_with_one_rank(tmp_path: Path) -> None:
+    data = timed(accepting(shares({}), noise=0.0))
+    for rank in data["smoke"][0]["ranks"]:
+        rank["sweep"] = [each for each in rank["sweep"] if each["scope"] == "inter"]
+    assert held(tmp_path, data, ["all broadcast 4MB >= 90 MB/s"])[::2] == (0, [])
+    assert held(tmp_path, data, ["all broadcast 4MB >= 120 MB/s"])[0] == 1
+    assert held(tmp_path, data, ["intra broadcast 4MB >= 1 MB/s"])[0] == 3
+
+
+def test_a_floor_of_collectives_where_none_was_timed(tmp_path: Path) -> None:
+    code, _, (said,) = held(tmp_path, accepting(shares({})), ["inter broadcast 4MB >= 1 MB/s"])
+    assert (code, said.partition(": ")[2]) == (
+        3,
+        "the floor inter broadcast 4MB >= 1 MB/s judged nothing: its size was not reached",
+    )
+
+
 def test_numbers_from_a_hostile_host_are_no_numbers(tmp_path: Path) -> None:
-    for field, value in (("bytes", 0), ("bytes", 2**31), ("ranks", 1), ("seconds", [0.0, 1.0, 1.0])):
+    for field, value in (
+        ("bytes", 0),
+        ("bytes", 2**31),
+        ("ranks", 1),
+        ("seconds", [0.0, 1.0, 1.0]),
+        ("seconds", [1e-300] * 3),
+    ):
         data = timed(accepting(shares({})))
         data["smoke"][0]["ranks"][0]["sweep"][0][field] = value
         assert run("accept", "--replay", saved(tmp_path, data))[0] == 2

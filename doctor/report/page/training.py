@@ -6,6 +6,7 @@ from itertools import pairwise
 from statistics import median
 
 from doctor.facts.smoke import JudgedRun
+from doctor.floors import Floor
 from doctor.judge.verdict import Report
 from doctor.model import Status
 from doctor.report.page import smoke
@@ -41,11 +42,10 @@ def training_sections(report: Report, on: Medium) -> Iterator[Section]:
         seen = smoke.RunNumbers(run, None if number else report.training.net_seconds)
         lines = (*_lines(seen, report, on), *(() if number else _repeats(runs)))
         title = f"Repeated without {_gone(runs[number - 1], run)}" if number else TITLE
-        hosts = [host.name for host in report.hosts]
-        yield Section(title, lines, tuple(_parts(seen, hosts, f"loss-{number + 1}", on)))
+        yield Section(title, lines, tuple(_parts(seen, report, f"loss-{number + 1}", on)))
 
 
-def _parts(seen: smoke.RunNumbers, hosts: Sequence[str], id: str, on: Medium) -> Iterator[Part]:
+def _parts(seen: smoke.RunNumbers, report: Report, id: str, on: Medium) -> Iterator[Part]:
     """Without -v, a terminal shows only what is wrong."""
     whole = on is not Medium.BRIEF
     if whole or seen.loss_charged:
@@ -53,8 +53,8 @@ def _parts(seen: smoke.RunNumbers, hosts: Sequence[str], id: str, on: Medium) ->
     if whole or seen.slow or seen.loss_charged:
         yield from _ranks(seen.run, on)
     if whole or seen.slow_hosts:
-        yield from _links(seen, hosts, on)
-    yield from _collectives(seen.run)
+        yield from _links(seen, [host.name for host in report.hosts], on)
+    yield from _collectives(seen.run, report.training.floor)
 
 
 def _charts(run: JudgedRun, id: str, on: Medium) -> Iterator[Part]:
@@ -244,7 +244,7 @@ def _links(seen: smoke.RunNumbers, hosts: Sequence[str], on: Medium) -> Iterator
         yield Table("Slowest pairs", heads, tuple(rows), short=True)
 
 
-def _collectives(run: JudgedRun) -> Iterator[Table]:
+def _collectives(run: JudgedRun, floor: Floor | None) -> Iterator[Table]:
     """Each collective with the largest size and with the smallest one; of those inside hosts, the slowest."""
     rows: list[tuple[Cell, ...]] = []
     for name, own in grouped((f"{each.scope} {each.op}", each) for each in collective_rates(run)).items():
@@ -257,5 +257,6 @@ def _collectives(run: JudgedRun) -> Iterator[Table]:
         rows.append((name, size_text(last.bytes), ranks, *(f"{each:.3g}" for each in numbers)))
     if rows:
         note = "The slowest rank of each call counts; ms of 1KB."
+        note += "" if floor and floor.collectives else " No floor judges them (--floor)."
         heads = ("collective", "size", "ranks", "bus GB/s", "least ms", "median", "worst", "algorithm")
         yield Table("Collectives", heads, tuple(rows), note=note, short=True)

@@ -12,7 +12,10 @@ import pytest
 
 from tests.lab import Lab, missing
 
-OURS = ("accept-slow-link", "smoke-slow-link", "smoke-slower-than-baseline", "changed-since-baseline")
+OURS = (
+    *("accept-slow-link", "accept-slow-collective", "smoke-slow-link"),
+    *("smoke-slower-than-baseline", "changed-since-baseline"),
+)
 NAMES = "node[1-4]"
 
 
@@ -64,3 +67,30 @@ def test_two_hosts_without_a_floor_are_no_pass(field: Lab, tmp_path: Path) -> No
     (tmp_path / "accept.yaml").write_text("floors: [pair >= 1 Mbit/s]")
     code, found = accept(field, tmp_path, "--floor", str(tmp_path / "accept.yaml"), names="node[1-2]")
     assert (code, found) == (0, [])
+
+
+@pytest.mark.alone
+def test_a_collective_below_its_floor_is_named_and_a_healthy_one_is_not(field: Lab, tmp_path: Path) -> None:
+    floor, recording = tmp_path / "accept.yaml", tmp_path / "run.json"
+    floor.write_text("floors: [inter all_reduce 256KB >= 20 MB/s, all send_recv 64KB >= 20 MB/s]")
+    given = ("--floor", str(floor), "--save", str(recording))
+    healthy = accept(field, tmp_path, *given, names="node[1-2]")[1]
+    assert [found for found in healthy if found["check"] == "accept-slow-collective"] == []
+    field["node2"].slow_link("60mbit")
+    try:
+        code, found = accept(field, tmp_path, *given, names="node[1-2]")
+    finally:
+        field.reset()
+    told = {f["subject"]: (f["hosts"], f["summary"]) for f in found if f["check"] == "accept-slow-collective"}
+    assert (code, told["inter all_reduce 256KB"][0]) == (1, [])
+    assert "at most; the floor is 20 MB/s" in told["inter all_reduce 256KB"][1]
+    assert "all send_recv 64KB" in told
+    report = json.loads((tmp_path / "report.json").read_bytes())
+    timed = report["smoke"]["collectives"]
+    rate = next(
+        each["bus_bytes_per_second"] for each in timed if (each["op"], each["bytes"]) == ("all_reduce", 2**18)
+    )
+    assert 3e6 < rate < 7.6e6
+    replay = ["accept", "--replay", str(recording), "--json", "-"]
+    again = field.run([sys.executable, "-m", "doctor", *replay])
+    assert json.loads(again.stdout)["smoke"]["collectives"] == timed

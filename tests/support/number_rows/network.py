@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from doctor.api import Expect, Here
-from doctor.facts.baseline import ChangedFact, SinceBaseline, SlowerLinks
+from doctor.facts.baseline import ChangedFact, CollectiveFloor, SinceBaseline, SlowerLinks
 from doctor.facts.infiniband import InfinibandPort
 from doctor.facts.network import Counters, ResolvedNames, Route, Routes
 from doctor.facts.run import Offset
@@ -19,7 +19,7 @@ from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.recording import decoded
-from tests.support.accept_runs import accepting, shares
+from tests.support.accept_runs import accepting, shares, timed
 from tests.support.recordings import mesh
 from tests.support.shown_numbers import Row
 
@@ -35,6 +35,12 @@ def slower(share: float, more: int) -> SlowerLinks:
 def accepted(slow: dict[str, float]) -> SmokeRounds:
     """An acceptance run."""
     data = json.dumps(accepting(shares(slow), noise=0.0)).encode()
+    return SmokeRounds((JudgedRun(decoded(data, Path("run.json")).smoke[0], ()),))
+
+
+def timed_rounds(rate: float) -> SmokeRounds:
+    """An acceptance run that timed collectives; so many MB/s."""
+    data = json.dumps(timed(accepting(shares({})), rate * 1e6)).encode()
     return SmokeRounds((JudgedRun(decoded(data, Path("run.json")).smoke[0], ()),))
 
 
@@ -213,6 +219,10 @@ ROWS: dict[str, Row] = {
     "accept-slow-link": lambda part=0.04: (
         (accepted({"node2": part}), None, None),
         f"{8000 * part:.1f} {100 * part:.0f} 8.00! 8.00! {8000 * part:.1f} …",
+    ),
+    "accept-slow-collective": lambda rate=50, floor=400: (
+        (timed_rounds(rate), (CollectiveFloor("inter broadcast 4MB", 1e6 * floor, "its floor"),)),
+        f"{(bus := 4.194304 / (1e-4 + 4.194304 / rate)) / 0.9:.3g} {floor} {bus:.3g} 4! …",
     ),
     "version-drift: tie": lambda half=4: (
         (

@@ -13,7 +13,7 @@ import pytest
 
 from doctor.api import UNDECIDED, Confidence, Evidence, Place, Severity
 from doctor.expect import Expect
-from doctor.facts.baseline import FLOOR, SINCE
+from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE
 from doctor.facts.smoke import SMOKE, JudgedRun, SmokeRounds
 from doctor.judge.engine import Facts, Inputs, judge
 from doctor.judge.findings import Views, fold_findings
@@ -32,7 +32,9 @@ from tests.support.smoke.results import changed, healthy, plan_of, with_host, wi
 
 CHECKS = {check.id: check for check in find_checks().checks}
 SMOKE_CHECKS = [
-    id for id, check in CHECKS.items() if SMOKE in check.needs and not {FLOOR, SINCE} & {*check.needs}
+    id
+    for id, check in CHECKS.items()
+    if SMOKE in check.needs and not {FLOOR, SINCE, COLLECTIVE_FLOORS} & {*check.needs}
 ]
 """Those that judge the run alone, without what it is compared with."""
 FAULTS = from_cases(__file__, "FAULTS", tuple[str, ...])

@@ -77,7 +77,7 @@ _OWN = {
 """What every host that runs a script has for itself although all must have it in common."""
 _SPREADING = (
     *(name for each in LAUNCHERS if each.outer or each.by_name for name in each.commands),
-    *("ssh", "pdsh", "clush", "sbatch", "kubectl", "parallel", "xargs"),
+    *("ssh", "pdsh", "clush", "sbatch", "ibrun", "jsrun", "aprun", "pbsdsh", "kubectl", "parallel", "xargs"),
 )
 ON_OTHERS = late(rf"(?m)^#(?:SBATCH|PBS|BSUB)\b|(?<![\w-])(?:{'|'.join(map(re.escape, _SPREADING))})\b")
 """Words of a script that one host runs for the others, or that one host of a job runs alone."""

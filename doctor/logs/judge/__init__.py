@@ -3,11 +3,13 @@
 A rank is accused only if the logs suffice for that; if they do not, the conclusion says so.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase, case_of
+from doctor.logs.judge.clocks import TOGETHER
 from doctor.logs.judge.decide import decide
 from doctor.logs.judge.event import Event, explains
 from doctor.logs.judge.job_facts import JobFacts, JobHost, known_of
@@ -32,6 +34,7 @@ MOST_ODD = 10
 MOST_FOLLOW = 12
 """Consequences that are reported."""
 _OVER = "the log says later that the training is over; so may its script, if its program ended here"
+_OF_LOSS = re.compile(r"(?i)\b(?:nan|inf|(?:not |non-?)finite|diverged?)\b")
 _CAUSES = {Role.ROOT, Role.NAMES, Role.CONFIRMS}
 _TOLD = (" lost their ", " lost its ", " waited ")
 """With these words a sentence already says what happened to the others."""
@@ -155,7 +158,7 @@ def _doubted(case: LogCase) -> list[LogCause]:
 def _gave_up(blames: Sequence[LogBlame], curves: Sequence[LogCause]) -> bool:
     """Whether all that is known of the end are exit codes, and the program may have ended for its loss."""
     exits = all(each.kind is SuspectKind.LEFT for blame in blames for each in blame.events)
-    spoke = any(blame.nameless for blame in blames)
+    spoke = any(each.nameless and not (each.who[1:] and _OF_LOSS.search(each.says)) for each in blames)
     return exits and not spoke and any(each.symptom == NAN for each in curves)
 
 
@@ -193,9 +196,12 @@ def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[Log
     used = {id(event.sighting) for blame in blames for event in blame.events if not blame.nameless}
     groups: dict[tuple[str, SuspectKind], list[Event]] = {}
     blamed = {event.id for blame in blames for event in blame.events}
+    heads = [event for blame in blames for event in blame.events]
     for event in case.events:
         if not event.who and event.id in blamed:
             continue  # another line of the same message
+        if heads and all(_long_before(case, event, each) for each in heads):
+            continue
         if id(event.sighting) not in used and event.kind is not SuspectKind.CONFIRMS:
             groups.setdefault((event.id, event.kind), []).append(event)
     found = []
@@ -206,3 +212,9 @@ def _follow(case: LogCase, blames: Sequence[LogBlame], because: int) -> list[Log
         blame = LogBlame(told(parties, events[0], events[1:]), parties, tuple(events), role=Role.CONSEQUENCE)
         found.append(blame.charge(because))
     return found
+
+
+def _long_before(case: LogCase, event: Event, cause: Event) -> bool:
+    """Whether an event is surely older than the cause, which does not explain it."""
+    apart = case.clocks.apart(event.line, cause.line)
+    return apart is not None and apart > TOGETHER and not explains(cause, event)

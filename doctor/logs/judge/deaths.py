@@ -12,10 +12,12 @@ from doctor.logs.judge.kinds import SuspectKind, exit_of, killed_pid, lacks_memo
 from doctor.logs.judge.parties import covers, key
 from doctor.logs.judge.suspect import MOST, Suspect
 from doctor.logs.model import Form, LogLine, Party
+from doctor.logs.reading.stacks import own_frame
 
 SOON = 60.0
 """The most seconds between the messages of the kernel and of the launcher about the same end."""
 _SLURM_ENDS = ("CANCELLED AT", "Job step aborted", "Force Terminated", "_step_signal: Terminating")
+_VALUE = re.compile(r"\d+|'[^']*'")
 _ENTRY = re.compile(r" {2}exitcode {0,2}: ")
 """The line of torchrun's table that states how a rank ended."""
 _COMPLAINTS = (SuspectKind.WAITS, SuspectKind.CLOSED, SuspectKind.LINK, SuspectKind.ABSENT)
@@ -193,6 +195,25 @@ def together(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
             else:
                 head.who |= each.who
     return list(found.values())
+
+
+def alike(case: LogCase, deaths: Sequence[Suspect]) -> list[Suspect]:
+    """Joins ranks that raised the same at the same place; with a nameless process if only they wrote."""
+    found: dict[object, Suspect] = {}
+    for each in deaths:
+        line = each.exceptions[-1] if each.exceptions and not each.hard else None
+        said = line and (_VALUE.sub("", raised(line) or ""), own_frame(line.frames))
+        head = found.setdefault(said or id(each), each)
+        if head is not each:
+            head.who |= each.who
+            head.events += each.events
+            head.exceptions += each.exceptions
+    every = [e for e in found.values() if len(e.who) > 1 and case.logged <= {p.rank for p in e.who}]
+    for name, one in [*found.items()]:
+        nameless = one.head if one.one.rank is None and not one.exceptions else None
+        if every and nameless and exit_of(nameless.sighting) == 1:
+            every[0].events += found.pop(name).events
+    return [*found.values()]
 
 
 def _table(case: LogCase, line: LogLine, death: Suspect) -> object:

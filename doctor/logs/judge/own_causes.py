@@ -10,6 +10,7 @@ from doctor.logs.judge.blame import LogBlame
 from doctor.logs.judge.case import LogCase
 from doctor.logs.judge.deaths import (
     add_exceptions,
+    alike,
     deaths_of,
     known_first,
     nameless_death,
@@ -37,6 +38,7 @@ _EXCEPTION = "exception of the program"
 _FIRST = "no other rank is reported to have ended earlier"
 _NO_REASON = "no line that is known to be its own says why it ended"
 _RAISED = "ended with an exception of the program"
+_ALIKE = "all of them say the same, so it is no fault of a single rank"
 
 
 def suspects(case: LogCase) -> list[Suspect]:
@@ -51,7 +53,7 @@ def suspects(case: LogCase) -> list[Suspect]:
         else:
             reason.events += death.events
             reason.exceptions += death.exceptions
-    found = [*together(case, kept), *others] or nameless_death(case)
+    found = [*alike(case, together(case, kept)), *others] or nameless_death(case)
     return [each for each in found if each.exceptions or not _by_link(case, each)]
 
 
@@ -95,11 +97,11 @@ def blame_of(case: LogCase, suspect: Suspect, confidence: Confidence) -> LogBlam
     head = suspect.head
     if head is not None and disagrees(head):
         return disagreement(case, suspect)
-    how: list[str] = []
+    how = [_ALIKE] if suspect.exceptions and len(suspect.who) > 1 else []
     if head is None:
         line = suspect.exceptions[0]
         says = f"{who(suspect.who)} {_RAISED}: {raised(line)}"
-        return LogBlame(says, tuple(suspect.who), (), confidence, (), tuple(suspect.exceptions),
+        return LogBlame(says, tuple(suspect.who), (), confidence, tuple(how), tuple(suspect.exceptions),
                        nameless=True, brief=_EXCEPTION)  # fmt: skip
     says = told(tuple(suspect.who), head, suspect.events)
     errors = [*own_errors(case, [each.rank for each in suspect.who]).values()]

@@ -47,6 +47,10 @@ def _openings(case: LogCase, blames: Sequence[LogBlame]) -> Iterator[str]:
             f"{number} {'lines complain' if number > 1 else 'line complains'}, "
             "and the job went on after that: left out"
         )
+    if foreign := dict.fromkeys(
+        s.symptom.title for s in case.logs.sightings if s.symptom.family == "foreign"
+    ):
+        yield f"{' and '.join(foreign)}: left out"
     if case.aside:
         names = sorted({name for each in case.aside if (name := each.sighting.taken.get("process"))})
         of = f" ({', '.join(names[:FEW])})" if names else ""

@@ -25,6 +25,16 @@ def test_what_is_said(name: str, tmp_path: Path) -> None:
     )
 
 
+BACKWARDS = from_cases(__file__, "BACKWARDS", dict[str, str])
+
+
+@pytest.mark.parametrize("name", BACKWARDS)
+def test_what_came_long_before_a_cause_does_not_follow_from_it(name: str, tmp_path: Path) -> None:
+    found = pasted(tmp_path, BACKWARDS[name])
+    follow = [each.symptom for each in found.charges if each.because is not None]
+    assert follow == (["kernel-peermem"] if name == "later" else [])
+
+
 RESUMED = from_cases(__file__, "RESUMED", dict[str, str])
 
 

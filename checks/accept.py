@@ -103,10 +103,12 @@ def accept_slow_collective(seen: SmokeRounds, floors: tuple[CollectiveFloor, ...
     rates: Sequence[CollectiveRate] = next(filter(None, runs), ())
     open_questions = []
     for floor in floors:
-        own = named(rates, floor) if rates else []
-        if below := [each for each in own if each.at_best < floor.value]:
+        own = named(rates, floor)
+        below = [each for each in own if each.at_best < floor.value]
+        near = [each for each in own if each.bus_bytes_per_second < floor.value]
+        if below:
             yield _below(floor, below, rates)
-        elif near := [each for each in own if each.bus_bytes_per_second < floor.value]:
+        elif near:
             where = f" on {fold(hosts)}" if (hosts := [each.host for each in near if each.host]) else ""
             open_questions.append(f"most calls{where} are below the floor {floor.text}, but not all")
         elif not own:
@@ -120,8 +122,9 @@ def _below(
 ) -> Problem:
     alike = [each for each in rates if (each.scope, each.op) == (below[0].scope, below[0].op)]
     best, hosts = max(each.at_best for each in below), tuple(each.host for each in below if each.host)
+    what = floor.name if hosts else "it"
     return Problem(
-        f"{floor.name if hosts else 'it'} carries {_text(best)} at most; the floor is {_text(floor.value)}",
+        f"{what} carries {_text(best)} at most; the floor is {_text(floor.value)}",
         expected=floor.text,
         actual=_text(median(each.bus_bytes_per_second for each in below)),
         evidence=(

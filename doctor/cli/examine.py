@@ -7,7 +7,9 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
@@ -83,15 +85,36 @@ class AcceptWishes:
     csv: Path | None = any_option(
         "--csv FILE", "The collectives of all sizes as CSV; - is stdout.", panel=Outputs.PANEL
     )
+    certificate: Path | None = any_option(
+        *("--certificate FILE", "What was measured on which machines, as .html or Markdown; with --save."),
+        panel=Outputs.PANEL,
+    )
 
 
 def accept(request: Request, wishes: AcceptWishes) -> int:
     from doctor.floors import read_floor
     from doctor.report.out.facts import collectives_csv
 
-    more = ((Format("--csv", collectives_csv, stdout=True), wishes.csv),) if wishes.csv else ()
-    floor, outputs = wishes.floor and read_floor(wishes.floor), replace(request.outputs, more=more)
-    return examine(replace(request, floor=floor, outputs=outputs))
+    more = [(Format("--csv", collectives_csv, stdout=True), wishes.csv)] if wishes.csv else []
+    if path := wishes.certificate:
+        more.append((_certificate(path, request.save or request.replay), path))
+    floor = read_floor(wishes.floor) if wishes.floor else None
+    return examine(replace(request, floor=floor, outputs=replace(request.outputs, more=tuple(more))))
+
+
+def _certificate(path: Path, recording: Path | None) -> Format:
+    from doctor.report.out.formats import html_of, markdown_of
+    from doctor.report.page.certificate import certificate_page
+    from doctor.text.outfile import is_stream
+
+    if recording is None or is_stream(recording):
+        raise UsageError("A certificate names the recording of the run.", "Type --save FILE too.")
+
+    def write(report: Any) -> bytes:
+        page = certificate_page(report, sha256(recording.read_bytes()).hexdigest())
+        return html_of(page) if path.suffix == ".html" else markdown_of(page)
+
+    return Format("--certificate", write)
 
 
 def check_hosts(request: Request, wishes: AgainWishes) -> int:

@@ -53,8 +53,8 @@ class CollectiveRate(msgspec.Struct, frozen=True):
 
 def named(rates: Sequence[CollectiveRate], floor: CollectiveFloor) -> list[CollectiveRate]:
     """What a floor is about. Where all ranks are the only group, this group has the name of all too."""
-    group = floor.name.replace("all", rates[0].scope, 1) if len({each.scope for each in rates}) == 1 else ""
-    return [each for each in rates if each.name in (floor.name, group)]
+    only = rates[0].scope if len({each.scope for each in rates}) == 1 else "all"
+    return [each for each in rates if each.name in (floor.name, floor.name.replace("all", only, 1))]
 
 
 def collective_rates(run: JudgedRun) -> tuple[CollectiveRate, ...]:

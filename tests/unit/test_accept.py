@@ -2,10 +2,15 @@
 
 import contextlib
 import csv
+import hashlib
+import html
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from doctor import cli
 from tests.support.accept_runs import Run, accepting, shares, timed
@@ -282,6 +287,57 @@ def test_two_outputs_for_one_stream_or_file(tmp_path: Path) -> None:
     for words in (("--csv", "-", "--json", "-"), ("--csv", recording), ("--csv", "/nowhere/x.csv")):
         code, out, err = run("accept", "--replay", recording, *words)
         assert (code, out, bool(err)) == (2, "", True), words
+
+
+@pytest.mark.parametrize("suffix", [".md", ".html"])
+def test_a_certificate_says_what_was_measured_on_which_machines(tmp_path: Path, suffix: str) -> None:
+    data = timed(accepting(shares({}), noise=0.0))
+    floors = ["pair >= 7 Gbit/s", "all all_reduce 4MB >= 90 MB/s", "inter all_gather 1MB >= 150 MB/s"]
+    page = tmp_path / f"certificate{suffix}"
+    code, _, _ = held(tmp_path, data, [*floors, "intra send_recv 64MB >= 8 MB/s"], "--certificate", str(page))
+    told = " ".join(re.sub(r"<[^>]*>|[`|]", " ", html.unescape(page.read_text())).split())
+    assert hashlib.sha256((tmp_path / "run.json").read_bytes()).hexdigest() in told
+    for said in (
+        f"faulty, exit code {code}",
+        "pair >= 7 Gbit/s 8.00 Gbit/s met",
+        "all all_reduce 4MB >= 90 MB/s 99.9 MB/s met",
+        "inter all_gather 1MB >= 150 MB/s 98.7 MB/s below",
+        "intra send_recv 64MB >= 8 MB/s - not decided",
+        "node4 not read (--sudo)",
+        "torch 2.13.0+cpu",
+    ):
+        assert said in told, said
+
+
+def test_a_certificate_without_floors_has_no_floor_that_was_met(tmp_path: Path) -> None:
+    page = tmp_path / "c.md"
+    held(tmp_path, accepting(shares({}), noise=0.0), [], "--certificate", str(page))
+    assert "| pair | 8.00 Gbit/s | no floor |" in page.read_text()
+    assert "met" not in page.read_text().split()
+
+
+def test_a_certificate_of_a_floor_whose_check_was_left_out(tmp_path: Path) -> None:
+    page, data = tmp_path / "c.md", timed(accepting(shares({}), noise=0.0))
+    words = ("--certificate", str(page), "--skip", "accept-slow-collective")
+    held(tmp_path, data, ["inter all_gather 1MB >= 150 MB/s"], *words)
+    assert "| inter `all_gather` 1MB >= 150 MB/s | 98.7 MB/s | not decided |" in page.read_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "said"), [("/nowhere/c.md", "cannot be written"), ("run.json", "same file")]
+)
+def test_a_certificate_that_cannot_be_written_is_told_before_the_run(
+    tmp_path: Path, path: str, said: str
+) -> None:
+    recording = saved(tmp_path, timed(accepting(shares({}))))
+    code, out, err = run("accept", "--replay", recording, "--certificate", str(tmp_path / path))
+    assert (code, out, said in err) == (2, "", True)
+
+
+def test_a_certificate_needs_a_recording(tmp_path: Path) -> None:
+    for more in ((), ("--save", "/dev/null")):
+        code, out, err = run("accept", "--local", "--certificate", str(tmp_path / "c.md"), *more)
+        assert (code, out, "names the recording" in err) == (2, "", True)
 
 
 def test_other_commands_measure_no_pairs(tmp_path: Path) -> None:

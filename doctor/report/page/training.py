@@ -54,7 +54,7 @@ def _parts(seen: smoke.RunNumbers, report: Report, id: str, on: Medium) -> Itera
         yield from _ranks(seen.run, on)
     if whole or seen.slow_hosts:
         yield from _links(seen, [host.name for host in report.hosts], on)
-    yield from _collectives(seen.run, report.training.floor)
+    yield from collectives_table(seen.run, report.training.floor)
 
 
 def _charts(run: JudgedRun, id: str, on: Medium) -> Iterator[Part]:
@@ -244,7 +244,7 @@ def _links(seen: smoke.RunNumbers, hosts: Sequence[str], on: Medium) -> Iterator
         yield Table("Slowest pairs", heads, tuple(rows), short=True)
 
 
-def _collectives(run: JudgedRun, floor: Floor | None) -> Iterator[Table]:
+def collectives_table(run: JudgedRun, floor: Floor | None) -> Iterator[Table]:
     """Each collective with the largest size and with the smallest one; of those inside hosts, the slowest."""
     rows: list[tuple[Cell, ...]] = []
     for name, own in grouped((f"{each.scope} {each.op}", each) for each in collective_rates(run)).items():

@@ -33,10 +33,11 @@ def launch_files_missing(
     below the conda that the script sources. Each host is asked whether they exist, are empty, and may be read
     by this user; nothing is run or read. A program that mpirun or `torchrun --no-python` starts must be
     executable, too. What containers mount must be there; a missing one of `-v` is made, empty, which is a
-    warning. What is inside a container or on another machine, what the script may create itself, and paths
-    with an unknown part are not looked for. If no host has it, this is a warning, because the script may be
-    meant for other machines, unless a file of a similar name is beside it, or the folder around what is
-    mounted is there; of folders of data, models and environments by name nothing is said then.
+    warning. What is inside a container or on another machine, what the script or a program that it runs
+    before may create, and paths with an unknown part are not looked for. If no host has it, this is a
+    warning, because the script may be meant for other machines, unless a file of a similar name is beside it,
+    or the folder around what is mounted is there; of folders of data, models and environments by name nothing
+    is said then.
 
     What to do: copy the file to the hosts that the finding names, or mount the file system that has it.
     """

@@ -307,12 +307,12 @@ def _unresolved(
     views = names.directory.views(master.address)
     if not spans and any(views.values()):
         return
-    owner = names.directory.host(master.address)
+    owners = names.directory.owners(master.address)
     lost = [host for host, found in views.items() if not found]
     itself = [
         host
         for host, found in views.items()
-        if found and all(map(is_loopback_name, found)) and host != owner and len(views) > 1
+        if found and all(map(is_loopback_name, found)) and {host} != owners and len(views) > 1
     ]
     known = (each for found in views.values() for each in sorted(found) if not is_loopback_name(each))
     for hosts, how in (
@@ -328,13 +328,19 @@ def _unresolved(
                 subject=names.subject(f"master {master.address}"),
                 hosts=tuple(hosts) if len(hosts) < len(views) or len(views) == 1 else (),
                 where=tuple(Place(host=host) for host in hosts),
-                severity=Severity.WARN if to_come else None,
+                severity=Severity.WARN if to_come or _may_lack(names, processes, hosts) else None,
                 evidence=(
                     Evidence(f"getent ahosts {master.address}", f"{fold(hosts)}: {how}"),
                     *names.said(processes[:1], master.said),
                 ),
                 commands=_typed(names, master, next(known, "ADDRESS-OF-RANK-0")),
             )
+
+
+def _may_lack(names: LaunchNames, processes: list[ProcessEnv], hosts: list[str]) -> bool:
+    """Whether the launch is for so few of the hosts that these need not know its master."""
+    others = len(names.directory.hosts) - len(hosts)
+    return any((nodes := nodes_of(each)) and nodes[1] <= others for each in processes)
 
 
 def _seen_elsewhere(
@@ -350,7 +356,11 @@ def _seen_elsewhere(
     job, or of a network that the host is in itself, or others know the right one.
     """
     book = names.directory
-    own = {host for host, found in book.views(master.address).items() if found & book.held.get(host, set())}
+    seen = {
+        host: frozenset(each for each in found if not is_loopback_name(each))
+        for host, found in book.views(master.address).items()
+    }
+    own = {host for host, found in seen.items() if found and found <= book.held.get(host, frozenset())}
     one = next((each for each in (own, book.owners(master.address)) if len(each) == 1), frozenset())
     owner = book.host(master.address) or next(iter(one), None)
     if as_address(master.address):
@@ -360,36 +370,35 @@ def _seen_elsewhere(
     held = book.held.get(owner or "", frozenset())
     if owner is None or not held:
         return
-    views = {
-        host: frozenset(each for each in found if not is_loopback_name(each))
-        for host, found in book.views(master.address).items()
-        if host != owner
-    }
+    views = {host: found for host, found in seen.items() if host != owner}
     right = [host for host, found in views.items() if found & held]
     others = frozenset(each for host, own in book.held.items() if host != owner for each in own)
     meant = next((each for seen in right for each in sorted(views[seen] & held)), plan.data_address(owner))
+    wrong = []
     for host, found in views.items():
         plain = frozenset(each for each in found if ":" not in each)
         near = plain and host in routes and _is_near(plain, {host: routes[host]})
-        if found and not found & held and (right or near or found & others):
-            seen = ", ".join(sorted(found))
-            yield Problem(
-                "the name of the master is another machine there",
-                expected=f"{meant}, the address of {owner}",
-                actual=f"{master.address} is {seen} on {host}, by {master.said}",
-                subject=names.subject(f"master {master.address}"),
-                hosts=(host,),
-                where=(Place(host=host, peer=owner),),
-                confidence=Confidence.CERTAIN,
-                evidence=(
-                    Evidence(f"getent ahosts {master.address}", f"{seen} on {host}"),
-                    *names.said(processes[:1], master.said),
-                ),
-                commands=(
-                    f"ssh {quote(host)} grep -nw {quote(master.address)} /etc/hosts",
-                    remark(f"give it {meant} there, in /etc/hosts or DNS"),
-                ),
-            )
+        wrong += [host] if found and not found & held and (right or near or found & others) else []
+    for host in wrong:
+        told = ", ".join(sorted(views[host]))
+        yield Problem(
+            "the name of the master is another machine there",
+            expected=f"{meant}, the address of {owner}",
+            actual=f"{master.address} is {told} on {host}, by {master.said}",
+            subject=names.subject(f"master {master.address}"),
+            hosts=(host,),
+            where=(Place(host=host, peer=owner),),
+            severity=Severity.WARN if _may_lack(names, processes, wrong) else None,
+            confidence=Confidence.CERTAIN,
+            evidence=(
+                Evidence(f"getent ahosts {master.address}", f"{told} on {host}"),
+                *names.said(processes[:1], master.said),
+            ),
+            commands=(
+                f"ssh {quote(host)} grep -nw {quote(master.address)} /etc/hosts",
+                remark(f"give it {meant} there, in /etc/hosts or DNS"),
+            ),
+        )
 
 
 def _of_several(
@@ -420,7 +429,7 @@ def _unusable(address: str) -> str:
         return "a link-local address without its interface"
     if found.is_multicast:
         return "an address of a group"
-    return "a netmask or the address of all hosts" if found.version == 4 and found.is_reserved else ""
+    return "a netmask or the address of all hosts" if address.startswith("255.") else ""
 
 
 def _of_no_host(

@@ -89,7 +89,7 @@ def _data_in(words: Sequence[str]) -> Iterator[tuple[str, str]]:
     """The paths of data that options name. Megatron's are the beginnings of the names of two files."""
     indexed, option = any(map(_NAMES["megatron"].fullmatch, words)), ""
     for word in words:
-        option = word if word.startswith("--") else option
+        option = word if word.startswith("-") else option
         if word != option and _NAMES["data"].fullmatch(option):
             ends = (".bin", ".idx") if indexed and not _NAMES["file"].fullmatch(word) else ("",)
             yield from ((word + end, "file" if _NAMES["file"].fullmatch(word) else "data") for end in ends)
@@ -138,6 +138,7 @@ class _Shell(ShellWithScripts):
         self.needs: dict[tuple[str, str], None] = {}
         self.conda, self.environment = "", ""
         self.elsewhere = False
+        self.brings = False
         self.lost: set[str] = set()
 
     def read_all(self) -> None:
@@ -249,6 +250,7 @@ class _Shell(ShellWithScripts):
             )
             self.made |= {self.placed(folder) if folder else "*" for folder in made}
         elif line[0] in _COPIES:
+            self.brings = True
             for word in line[1:]:
                 name = word.rpartition("/")[2]
                 vague = expand.unknown(name) or re.fullmatch(r"-\w*[raR]\w*", word)
@@ -315,7 +317,8 @@ class _Shell(ShellWithScripts):
             name = line[1] if len(line) == 2 else found[1] if found else ""
             by_name = self.conda and "/" not in name and name not in ("", "base")
             self.environment = name if name.startswith("/") and self.decided("") else ""
-            self._need([f"{self.conda}/envs/{name}" if by_name else line[-1]], "env" if by_name else "")
+            if not (by_name and self.brings):
+                self._need([f"{self.conda}/envs/{name}" if by_name else line[-1]], "env" if by_name else "")
 
     def _need(self, words: Iterable[str], kind: str = "") -> None:
         """Keep the absolute paths among these words, if they are certainly used on this host."""
@@ -324,6 +327,9 @@ class _Shell(ShellWithScripts):
 
     def _launch(self, number: int, line: tuple[str, ...], prefix: Mapping[str, expand.Value]) -> None:
         """Keep the command if it may start ranks."""
+        unknown = bare_program(line) and not _NAMES["idle"].fullmatch(program_name(line[0]))
+        known = any(map(_NAMES["brings"].fullmatch, map(program_name, line)))
+        self.brings |= read_command(line) is None and bool(unknown or known)
         if (self.prefix and read_command(line) is None) or (line[0] == "command" and "-v" in line[1:2]):
             return
         line, missing = completed((*self.prefix, *line), self.directives, self.text_here)
@@ -356,11 +362,14 @@ class _Shell(ShellWithScripts):
         self._need([named] if here and command.launcher else (), "python")
         self.passed += LONG if self.backgrounds and self.lines and not self.lines[-1].background else 0
         split = [word for each in line for word in each.split("=", 1)]
-        saved = {value for name, value in pairwise(split) if name == "--save"}
+        own = ["/tmp", "/dev/shm", *self.made]
+        own += [to.rstrip("/") for name, to in pairwise(split) if _NAMES["written"].fullmatch(name)]
+        later = self.brings or any(each.command.program for each in self.lines)
         self._need([*here, *programs[:1]])
         read = [(to, of) for of in _OPTIONS for name, to in pairwise(split) if _OPTIONS[of].fullmatch(name)]
         for path, kind in (*read, *_data_in(split)):
-            self._need({path} - saved, kind)
+            if kind == "read" or not (later or any(f"{path}/".startswith(f"{each}/") for each in own)):
+                self._need([path], kind)
         self.lines.append(
             ShellCommand(
                 self.outside or number,

@@ -97,6 +97,8 @@ def _of_megatron(words: Sequence[str]) -> dict[str, int]:
         found["kv_heads"] = None
     if found["ep"] is None:
         found["experts"] = None
+    if re.search(r"--(?:micro_batch|context_parallel|seq|train)_", " ".join(words)):  # Megatron has hyphens
+        found |= dict.fromkeys(("sequence", "positions", "iterations", "samples"))
     for key, others in _NOT_MEANT.items():
         found[key] = None if _has(given, others) else found[key]
     if None in (found["tp"], found["pp"], found["cp"], found["micro_batch"], found["global_batch"]):

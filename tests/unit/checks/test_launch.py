@@ -687,6 +687,38 @@ def test_a_host_that_takes_the_name_of_the_master_for_another_machine(
     assert [each for each in found if each.severity is None] == []
 
 
+def test_hosts_may_share_an_address_and_not_the_name_of_the_master(tmp_path: Path) -> None:
+    """As with the bridge of a container engine, which is registered with the host's other addresses."""
+    launch = read(tmp_path, "torchrun --nnodes=3 --nproc_per_node=8 --rdzv_endpoint=head:29400 t.py\n")
+    facts = the_facts(3)
+    for host in facts["addresses"]:
+        facts["addresses"][host]["docker0"] = ("172.17.0.1",)
+    both = ("192.168.7.1", "172.17.0.1")
+    facts["names"] = {host: ResolvedNames({"head": both}, host) for host in facts["addresses"]}
+    assert judged(MASTER, [launch], a_plan(hosts=3), facts)[0] == []
+
+
+@pytest.mark.parametrize("address", ["", "192.168.7.77"])
+def test_a_host_that_is_not_of_the_launch_need_not_know_its_master(address: str, tmp_path: Path) -> None:
+    launch = read(tmp_path, "torchrun --nnodes=2 --nproc_per_node=8 --rdzv_endpoint=head:29400 t.py\n")
+    seen = {"node1": ("192.168.7.1",), "node2": ("192.168.7.1",), "node3": (address,) if address else ()}
+    names = {host: ResolvedNames({"head": found}, host) for host, found in seen.items()}
+    (problem,), _ = judged(MASTER, [launch], a_plan(hosts=3), {**the_facts(3), "names": names})
+    assert (problem.hosts, problem.severity) == (("node3",), Severity.WARN)
+
+
+def test_the_host_of_the_master_may_take_its_name_for_loopback(tmp_path: Path) -> None:
+    """As installers write it: 127.0.1.1 and the host's own name."""
+    launch = read(tmp_path, "torchrun --nnodes=3 --nproc_per_node=8 --rdzv_endpoint=head:29400 t.py\n")
+    seen = {"node1": "127.0.1.1", "node2": "192.168.7.1", "node3": "192.168.7.1"}
+    names = {host: ResolvedNames({"head": (address,)}, host) for host, address in seen.items()}
+    found, _ = judged(MASTER, [launch], a_plan(hosts=3), {**the_facts(3), "names": names})
+    assert found == []
+    names["node2"] = ResolvedNames({"head": ("127.0.1.1",)}, "node2")
+    (problem,), _ = judged(MASTER, [launch], a_plan(hosts=3), {**the_facts(3), "names": names})
+    assert problem.hosts == ("node2",)
+
+
 @cases
 def test_what_a_script_takes_from_each_login(
     text: str, logins: list[dict[str, str]], hosts: list[str] | None, tmp_path: Path
@@ -707,6 +739,7 @@ def test_an_address_to_which_no_other_host_connects(address: str, sure: bool, tm
     facts = the_facts()
     for host, number in (("node1", 1), ("node2", 2)):
         facts["addresses"][host]["eth0"] += (f"fe80::{number}", f"fd00::{number}", f"169.254.3.{number}")
+        facts["addresses"][host]["eth0"] += (f"240.10.0.{number + 4}",)
     found, _ = judged(MASTER, [read(tmp_path, text)], facts=facts)
     assert ["no other host can connect" in each.summary for each in found] == [True] * sure
 

@@ -358,8 +358,9 @@ class _Shell(ShellWithScripts):
         goes_out = command.launcher is not None and command.launcher.hosts_besides
         here = [] if goes_out else [line[0], folder if isinstance(folder, str) else ""]
         python = next((word for word in line if is_python(program_name(word))), "python")
-        named = python if "/" in python else f"{self.environment or '$PATH'}/bin/python"
-        self._need([named] if here and command.launcher else (), "python")
+        beside = "$PATH" if "/" in line[0] or not self.environment else self.environment
+        named = python if "/" in python else f"{beside}/bin/python"
+        self._need([named] if here and command.launcher and not self.unread else (), "python")
         self.passed += LONG if self.backgrounds and self.lines and not self.lines[-1].background else 0
         split = [word for each in line for word in each.split("=", 1)]
         own = ["/tmp", "/dev/shm", *self.made]

@@ -18,6 +18,12 @@ def test_which_paths_are_looked_for(text: str, needs: list[str], tmp_path: Path)
 
 
 @cases
+def test_which_interpreter_is_that_of_the_ranks(text: str, python: str, tmp_path: Path) -> None:
+    """None is known if the script changes where programs or packages are found, or installs some."""
+    assert (read(tmp_path, text.replace("TORCHRUN", TORCHRUN)).python or "") == python
+
+
+@cases
 def test_whom_a_file_accuses(path: str, states: list[str], told: list[str], tmp_path: Path) -> None:
     launch = read(tmp_path, f"cd /job\nsource /job/env.sh\n{TORCHRUN} /job/train.py\n")
     looked = {f"node{n}": {path: state} for n, state in enumerate(states, 1)}

@@ -95,7 +95,7 @@ def _about(judgement: Judgement, job: RunningJob) -> Advice:
         )
     if not named:
         held = {each.doing.held for each in judgement.finding.standings if each.doing and each.doing.held}
-        return Advice((*map(_of_lock, held), _AGAIN))
+        return Advice(tuple(map(_of_lock, held)) or (_AGAIN,))
     commands = (command for each in named[:MOST] for command in _commands(each, job, named, reach, sure))
     return Advice(
         (*_sentences(named, sure), *_without(job, named)), tuple(dict.fromkeys(filter(None, commands)))
@@ -115,7 +115,7 @@ def _of_lock(held: HeldLock) -> str:
         return f"release the lock {path} before the collective in which its holder waits"
     if held.holder is not None:
         return f"if nobody needs process {held.holder} any more, end it: it holds the lock {path}"
-    return f"look for who holds {path} on the other hosts, if they share it; if nobody does, remove it"
+    return f"see on each host that shares {path} who uses it (lslocks, fuser -v); if nobody does, remove it"
 
 
 def _without(job: RunningJob, named: Sequence[HangCulprit]) -> Iterator[str]:

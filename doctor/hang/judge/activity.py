@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from doctor.hang.judge.judgement import Activity, Cause
 from doctor.hang.judge.leaving import forked_with_lock, leaves, leaving
+from doctor.hang.judge.locks import LONGEST
 from doctor.hang.judge.position import stepped
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, busy, progress
 from doctor.hang.judge.rights import silent
@@ -19,7 +20,7 @@ MOVED = 25_000
 _LOADS = {"_try_get_data", "_next_data", "_get_data", "_get_next"}
 _LOADERS = ("torch/utils/data/dataloader.py", "mindspore/dataset/")
 _IDLE_WORKER = {"_poll", "poll", "wait"}
-_COMPILERS = ("torch/_dynamo/", "torch/_inductor/", "triton/")
+_COMPILERS = ("torch/_dynamo/", "torch/_inductor/", "triton/", "torch/utils/cpp_extension.py")
 _EVALUATES = re.compile(r"(?i)eval|valid|predict|infer|generat|benchmark|metric|(?:^|[._])test")
 """Names of functions that one rank may run alone and for a long time."""
 _STATES = {
@@ -42,10 +43,15 @@ def doing(member: JobMember, helpers: Sequence[JobMember], apart: float, ranks: 
         return leaving(_for_a_child(own, member, helpers, apart, ranks) or own, member)
     if own.works:
         return own
-    if _compiles(frames):
-        works = any(busy(each, apart) for each in (member, *helpers))
-        return Activity(Cause.COMPILES, "compiles" if works else "waits for its compiler", works=works)
-    return _for_a_child(own, member, helpers, apart, ranks) or own
+    child = _for_a_child(own, member, helpers, apart, ranks)
+    if _compiles(frames) and not (own.held or own.polls):
+        builds = next((each for each in (member, *helpers) if busy(each, apart)), None)
+        name = builds.command.partition(" ")[0].rpartition("/")[2] if builds else ""
+        by = f": process {builds.pid} ({name}) computes" if builds and builds.helps else ""
+        if builds or not (child and (child.unproved or child.works)):
+            words = f"compiles{by}" if builds else "waits for its compiler"
+            return Activity(Cause.COMPILES, words, works=bool(builds))
+    return child or own
 
 
 def _for_a_child(
@@ -58,6 +64,7 @@ def _for_a_child(
     """
     may = own.cause in _FOR_A_CHILD or own.cause in (Cause.LOCK, Cause.QUEUE) or own.polls
     children = [each for each in helpers if each.helps == member.pid] if may else []
+    own_pids = {each.pid for each in children}
     does = [(each, _of_helper(each, apart, ranks)) for each in children]
     for child, activity in does:
         if activity.works:
@@ -65,19 +72,35 @@ def _for_a_child(
             return Activity(Cause.CHILD, words, works=True)
     for child in children:
         held = _state(child) if _may_answer(child, member, ranks) else None
-        if held and (held.certain or own.cause is Cause.PIPE):
-            return replace(held, words=f"waits for its child {child.pid} ({held.words.partition(' ')[2]})")
+        if held and (held.certain or (own.cause is Cause.PIPE and child.parent not in own_pids)):
+            words = f"waits for its child {child.pid} ({held.words.partition(' ')[2]})"
+            do = (
+                f"read what process {child.pid} printed last, in the log of {{who}}, then start the job again"
+            )
+            return replace(held, words=words, do=do if held.cause is Cause.ENDED else "")
     for child, activity in does:
         if activity.unproved and (own.cause in _FOR_A_CHILD or activity.cause is Cause.COMPUTES):
             words = f"waits for its child {child.pid}, which {activity.words}"
             return Activity(Cause.CHILD, words, unproved=True)
-    if any(_state_of(each.a) != _state_of(each.b) == "" or each.a is None for each in children):
+    ended = [each for each in children if each.a is None or not _state_of(each.b)]
+    ended = [each for each in ended if each.a is None or _state_of(each.a) or each.parent in own_pids]
+    if any(
+        each.parent not in own_pids or not each.command.partition(" ")[0].endswith("sleep") for each in ended
+    ):
         return Activity(Cause.CHILD, "waits for a child process, and one started or ended", unproved=True)
     waited = _waited_for(member, children) if own.cause is Cause.CHILD else None
     if own.cause is Cause.INPUT and own.unproved and not asked(member, ranks):
         stuck = [child for child, activity in does if activity.cause not in (Cause.INPUT, Cause.PIPE)]
         waited = stuck[0] if len(stuck) == 1 else None
     stands = next((activity for child, activity in does if child is waited), None)
+    runs = next((each for each in reversed(children) if waited and each.parent == waited.pid), None)
+    if waited and stands and runs and stands.cause is Cause.CHILD:
+        again = "" if _state_of(runs.b) else " again and again"
+        words = f"runs {' '.join(runs.command.split())[:LONGEST]}{again}"
+        do = (
+            f"look at what process {waited.pid} tests or waits for: {{who}} waits at {{place}} until it comes"
+        )
+        stands = replace(stands, words=words, polls=bool(again), do=do)
     return _of_child(waited, stands, member, own) if waited and stands else None
 
 
@@ -100,7 +123,8 @@ def _waited_for(member: JobMember, children: Sequence[JobMember]) -> JobMember |
     main = threads.main(member.b)
     named = main.syscall[1] if main and len(main.syscall) > 1 else ""
     by_call = next((each for each in children if hex(each.pid) == named), None)
-    return by_call or (children[0] if len(children) == 1 else None)
+    first = [each for each in children if each.parent not in {one.pid for one in children}]
+    return by_call or (first[0] if len(first) == 1 else None)
 
 
 def _of_child(child: JobMember, does: Activity, parent: JobMember, own: Activity) -> Activity:
@@ -110,7 +134,8 @@ def _of_child(child: JobMember, does: Activity, parent: JobMember, own: Activity
     where = f" in {places.short(at.name)}, {places.place_of(at)}" if at else ""
     if does.cause is Cause.LOCK and not does.held and forked_with_lock(child, parent):
         does = replace(does, cause=Cause.FORK, words=FORKED)
-    says = f"waits for its child {child.pid}, which {does.words}{where}"
+    name = f" ({' '.join(child.command.split())[:LONGEST]})" if child.command and not at else ""
+    says = f"waits for its child {child.pid}{name}, which {does.words}{where}"
     if own.cause is Cause.INPUT:  # perhaps for another process
         says = f"{own.words}; its child {child.pid} {does.words}{where}"
     return replace(
@@ -220,7 +245,7 @@ def _state(worker: JobMember) -> Activity | None:
     cause, words = _STATES.get(state, (Cause.KERNEL, ""))
     if state == "D" and not storage(worker):
         words = f"is stuck in the kernel ({kernel_function(worker)})"
-    return Activity(cause, words, certain=stays and state in "Tt", pid=worker.pid) if words else None
+    return Activity(cause, words, certain=stays and state in ("T", "t"), pid=worker.pid) if words else None
 
 
 def _idle_worker(worker: JobMember) -> bool:

@@ -447,7 +447,9 @@ def _nobody(case: HangCase, limit: float) -> HangFinding:
         does = {do.held or do.words: do.words for each in told if (do := each.doing)}
         alike = f": each {min(does.values())}" if len(does) == 1 and len(told) == len(case.upright) else ""
         said = f"No rank was seen in a collective{starting or alike}."
-        awake = tuple(_culprit(each) for each in told if each.doing and each.doing.cause is not Cause.SLEEPS)
-        named = awake if 2 * len(awake) < len(told) else ()  # most sleep, as if they polled
-        return HangFinding(named, accuses=False, sentence=said, standings=told)
+        rest = [each for each in told if not _may_wait_for(each, told)]
+        works = len(rest) < len(told) and all(each.doing and each.doing.works for each in rest)
+        awake = tuple(_culprit(each) for each in rest if each.doing and each.doing.cause is not Cause.SLEEPS)
+        named = awake if works or 2 * len(awake) < len(told) else ()  # most sleep, as if they polled
+        return HangFinding(named, works=works, accuses=False, sentence=said, standings=told)
     return HangFinding(sentence="What was seen does not show who waits for whom.", standings=told)

@@ -9,7 +9,7 @@ from doctor.hang.judge.locks import waits_for_lock
 from doctor.hang.judge.progress import NONE, Ends, Progress, asked, elsewhere, lost
 from doctor.live import threads
 from doctor.live.collectives import started_beside
-from doctor.live.evidence import Connection, Frame, JobMember, Look, Thread
+from doctor.live.evidence import Connection, Frame, JobMember, Look, PythonThread, Thread
 from doctor.live.onhost.descriptors import OF_COLLECTIVES
 from doctor.live.places import frames_of, main_thread, place_of, short, user_frame, user_index
 from doctor.text.hostprogram import sections
@@ -25,9 +25,11 @@ _DULL = re.compile(
 _LOOP = "/asyncio/"
 """Files of a loop that may wait for anything."""
 _TAKES = re.compile(r"\bwith\b|\bacquire\(")
+_BLOCKS = (*_BY["network"], *_BY["reads pipe"], *_BY["writes pipe"], *_BY["storage"], "do_wait")
 _MAY_BE_ASKED = (Cause.SLEEPS, Cause.LOCK, Cause.QUEUE, Cause.INPUT, Cause.AWAITS)
 _FILLS = "look for what fills the queue that {who} reads at {place}: an exception there is in its log"
 _ORDER = "have the threads of {who} take these locks in the same order"
+_HOLDS = "look at what that thread of {who} waits for: it must not hold a lock meanwhile"
 _POLLS = "look for what ends the loop of {who} at {place}: if a rank that waits is to make it, it never comes"
 _AWAITED = "look for what sets the event or ends the task that {who} awaits at {place}"
 _CONTINUE = "type c where the job was started, or remove the breakpoint of {who} at or above {place}"
@@ -120,6 +122,8 @@ def _waits_for(member: JobMember, frames: Sequence[Frame], ranks: Ends) -> Activ
             return Activity(Cause.TERMINAL, f"writes to the terminal {terminal}, which is stopped")
         return Activity(Cause.TYPES, "waits for somebody to type")
     if threads.in_kernel(look, _BY["reads pipe"]) and main and main.asks:
+        if frames and "input(" in frames[0].source and _types(look, main, frames):
+            return Activity(Cause.TYPES, "waits in input() for somebody to answer at its standard input")
         return _local_answer(main.asks)
     if threads.in_kernel(look, _BY["reads pipe"]):
         fills = ", which its parent or another rank may fill" if started_beside(frames) else ""
@@ -179,7 +183,34 @@ def _lock(look: Look | None, frames: Sequence[Frame]) -> Activity:
             here, other = place_of(frames[0]), f"its thread {each.name or each.tid} for one, {place_of(at)}"
             words = f"waits for a lock, {here}, and {other}: each may hold what the other waits for"
             return Activity(Cause.LOCK, words, certain=True, place=here, frames=(frames[0], at), do=_ORDER)
+    held = _may_hold(frames, others, look)
+    if held and (own := user_frame(held.frames)):
+        shown = tuple(filter(None, (user_frame(frames), own)))
+        here, by = place_of(shown[0]), f"its thread {held.name or held.tid}"
+        words = (
+            f"waits for a lock, {here}, which {by} may hold: that is in {short(own.name)}, {place_of(own)}"
+        )
+        return Activity(Cause.LOCK, words, certain=True, place=here, frames=shown, do=_HOLDS)
     return Activity(Cause.LOCK, "waits for a lock", certain=True)
+
+
+def _may_hold(
+    frames: Sequence[Frame], others: Sequence[PythonThread], look: Look | None
+) -> PythonThread | None:
+    """The thread that sleeps, for anything but a lock, in the function that takes the lock, or that waits for
+    others below a function of the same file.
+    """
+    takes = next((each for each in frames if short(each.name) not in ("acquire", "__enter__")), None)
+    if takes is None or not (_TAKES.search(frames[0].source) or takes is not frames[0]):
+        return None
+    kernel = {each.tid: each.waits for each in (look.threads if look else ())}
+    for each in others:
+        waits, beside = kernel.get(each.tid, ""), [at for at in each.frames if at.file == takes.file]
+        blocks = any(part in waits for part in _BLOCKS) and "accept" not in waits
+        inside = any(at.name == takes.name for at in beside) and waits not in ("", "0")
+        if beside and "futex" not in waits and (blocks or inside):
+            return each
+    return None
 
 
 def _full_pipe(end: str, *, certain: bool) -> Activity:
@@ -197,7 +228,9 @@ def _answer(peer: Connection | None) -> Activity:
     words = f"waits for an answer{where} over the network"
     if peer and lost(peer):
         return Activity(Cause.INPUT, f"{words}: what is sent there is never acknowledged")
-    return Activity(Cause.INPUT, words, unproved=peer is None or _may_answer(peer))
+    seen = f" (ss -tlnp 'sport = :{peer.peer.rpartition(':')[2]}' there shows who listens)" if peer else ""
+    do = f"find out why {peer.peer} does not answer{seen}, and limit the wait at {{place}}" if peer else ""
+    return Activity(Cause.INPUT, words, unproved=peer is None or _may_answer(peer), do=do)
 
 
 def _local_answer(asks: Sequence[str]) -> Activity:

@@ -59,6 +59,7 @@ ALIKE = 0.15
 ONE = 0.7
 """The part of what a rank does from which on a line is all that takes longer."""
 THREAD = "it waits for another thread of its own there"
+_NETWORK = re.compile(r"sock|sendto|connect\(|getaddrinfo|gethostby|url|http|request", re.I)
 _STOPS = "signal_stop|ptrace_stop|refrigerator|freezer"
 _WAITS = (
     ("locks_lock_inode|fcntl_setlk|(posix|flock)_lock", "it waits for a lock on a file there"),
@@ -311,6 +312,7 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
     source, name, who = where.frame.source, where.frame.name, here.of
     loads = _loads(seen, who, where.frame)
     waits = "" if loads else _asleep(where, here, rest, seen, _WAITS)
+    short = is_starved(seen, who, [each.of for each in rest])
     if _GC.search(source):
         yield LateReason.GC, "it collects garbage there"
     elif _SYNC.search(source) and here.written > RATE / 10:
@@ -341,6 +343,8 @@ def _at_line(where: Where, here: _Rates, rest: Sequence[_Rates], seen: Sampled, 
         yield LateReason.COMPUTES, said
     elif words := _asleep(where, here, rest, seen, _RESTS):
         yield LateReason.ELSEWHERE, words
+    elif not short and here.awake_at(where, rest) >= AWAKE and _slept(seen, who, "") < STANDS_OUT:
+        yield LateReason.COMPUTES, "it computes there"
     else:
         asleep = here.awake_at(where, rest) < 1 - AWAKE if _spin(rest) else here.cpu < BUSY
         free = ", and its processor is free" if asleep and (here.starved < STARVED or _spin(rest)) else ""
@@ -353,8 +357,10 @@ def _asleep(
     """What it sleeps in at that line, if it does so more than the others for most of its time there."""
     for names, words in known:
         usual = median(_slept(seen, each.of, names) for each in rest)
-        if _slept(seen, here.of, names) - usual > (where.share - where.others) * MOSTLY:
+        if _slept(seen, here.of, names) - usual > (where.share - where.others) * BUSY:
             threads = _threads(next(iter(seen.profiles(here.of)), None)) if words == THREAD else ()
+            if _NETWORK.search(where.frame.source) and "an answer" in words:
+                return "it waits for an answer over the network there, as of a service or a name server"
             return words + "".join(f"; one is in {place}" for place, _ in threads)
     return ""
 

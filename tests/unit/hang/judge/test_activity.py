@@ -106,6 +106,35 @@ class TestAChild:
         typed = seen("n_tty_read")
         assert doing(typed, [seen("hrtimer_nanosleep", pid=9, helps=7)], 2.0).cause is Cause.TYPES
 
+    def shell(self, runs: str, *states: str) -> list[JobMember]:
+        """A shell that the rank waits for, and what it runs, in these states; empty: no process any more."""
+        shell = replace(seen("do_wait", pid=9, helps=7, stack=()), parent=7, command="sh fetch.sh 2")
+        looks = [Look(pid=10, state=state) for state in states]
+        return [shell, replace(shell, pid=10, parent=9, command=runs, a=looks[0], b=looks[1])]
+
+    @pytest.mark.parametrize("states", [("", ""), ("S", "")])
+    def test_that_runs_a_sleep_again_and_again_polls(self, states: tuple[str, str]) -> None:
+        found = doing(self.RANK, self.shell("sleep 2", *states), 2.0)
+        words = "waits for its child 9 (sh fetch.sh 2), which runs sleep 2 again and again"
+        assert (found.words, found.cause, found.certain, found.unproved) == (words, Cause.CHILD, False, False)
+        assert (found.polls, found.pid) == (True, 9)
+        assert found.do.startswith("look at what process 9 tests")
+
+    def test_that_runs_one_thing_after_another_may_work(self) -> None:
+        assert doing(self.RANK, self.shell("gzip a", "", ""), 2.0).unproved
+
+    def test_that_waits_for_what_it_runs(self) -> None:
+        found = doing(self.RANK, self.shell("flock x true", "S", "S"), 2.0)
+        assert found.words == "waits for its child 9 (sh fetch.sh 2), which runs flock x true"
+
+    def test_a_producer_that_has_ended_is_the_answer_and_one_that_a_shell_ran_is_none(self) -> None:
+        rank, ended = seen("pipe_read"), Look(pid=9, state="Z")
+        producer = replace(seen(pid=9, helps=7), parent=7, a=ended, b=ended)
+        found = doing(rank, [producer], 2.0)
+        assert (found.words, found.cause) == ("waits for its child 9 (ended)", Cause.ENDED)
+        assert found.do.startswith("read what process 9 printed last")
+        assert doing(rank, self.shell("sleep 2", "", ""), 2.0).cause is not Cause.ENDED
+
     def test_of_another_rank_excuses_nobody(self) -> None:
         assert not doing(self.RANK, [seen(state="R", cpu=(0, 150), pid=9, helps=8, stack=())], 2.0).unproved
 
@@ -191,6 +220,88 @@ class TestAQueue:
     def test_a_wait_for_a_condition_is_none(self) -> None:
         found = doing(seen("futex_do_wait", stack=(NOTIFIED, *STACK)), (), 2.0)
         assert (found.cause, found.words) == (Cause.LOCK, "waits for a lock")
+
+
+class TestALockOfAThread:
+    """A thread that may hold it is in the same recording, at what it waits for itself."""
+
+    LOGS = "/usr/lib/python3.11/logging/__init__.py"
+    MINE = (
+        Frame(name="Handler.acquire", file=LOGS, line=927),
+        Frame(name="Handler.handle", file=LOGS, line=976),
+        *STACK,
+    )
+    EMIT = Frame(name="Lines.emit", file="/srv/job/train.py", line=10, source="self.sock.sendall(line)")
+    HANDLE = Frame(name="Handler.handle", file=LOGS, line=978)
+
+    def found(self, *theirs: Frame, waits: str = "wait_woken", mine: tuple[Frame, ...] = MINE) -> Activity:
+        rank = seen("futex_do_wait", stack=mine, others=(PythonThread(tid=8, name="sysmon", frames=theirs),))
+        other = Thread(tid=8, name="python", state="S", switches=5, waits=waits)
+        a, b = (replace(each, threads=(*each.threads, other)) for each in (rank.a, rank.b) if each)
+        return doing(replace(rank, a=a, b=b), (), 2.0)
+
+    def test_is_named_with_where_that_is(self) -> None:
+        found = self.found(self.EMIT, self.HANDLE)
+        assert found.words == (
+            "waits for a lock, train.py:57, which its thread sysmon may hold: that is in emit, train.py:10"
+        )
+        assert (found.place, found.certain, "must not hold a lock" in found.do) == ("train.py:57", True, True)
+
+    def test_is_named_while_it_sleeps_in_the_function_that_takes_it(self) -> None:
+        takes = (replace(FORWARD, source="with lock:"), MAIN)
+        assert "sysmon may hold" in self.found(FORWARD, waits="hrtimer_nanosleep", mine=takes).words
+        beats = replace(FORWARD, name="beat")
+        assert self.found(beats, waits="hrtimer_nanosleep", mine=takes).words == "waits for a lock"
+
+    @pytest.mark.parametrize("waits", ["futex_do_wait", "inet_csk_accept", "hrtimer_nanosleep", ""])
+    def test_of_threads_that_serve_or_rest_none_is_named(self, waits: str) -> None:
+        other = replace(FORWARD, name="serve")
+        assert self.found(other, waits=waits, mine=(replace(FORWARD, source="with a:"),)).words == (
+            "waits for a lock"
+        )
+
+    def test_a_wait_for_an_event_takes_none(self) -> None:
+        waits = (replace(FORWARD, source="done.wait()"), MAIN)
+        assert self.found(replace(self.EMIT), waits="wait_woken", mine=waits).words == "waits for a lock"
+
+
+class TestInput:
+    READS = ("read", "0x0", "0x55", "0x2000")
+
+    def found(self, source: str, syscall: tuple[str, ...] = READS) -> Activity:
+        asks = replace(FORWARD, source=source)
+        return doing(seen("anon_pipe_read", syscall=syscall, stack=(asks, MAIN), asks=("a pipe",)), (), 2.0)
+
+    def test_at_a_pipe_waits_for_somebody(self) -> None:
+        found = self.found('answer = input("overwrite? [y/N] ")')
+        assert (found.cause, found.unproved) == (Cause.TYPES, False)
+        assert found.words == "waits in input() for somebody to answer at its standard input"
+
+    def test_of_a_program_that_writes_there_is_an_answer(self) -> None:
+        assert self.found("for line in sys.stdin:").cause is Cause.INPUT
+        assert self.found("ask = input(name)", ("read", "0x5", "0x55", "0x2000")).cause is Cause.INPUT
+
+
+JIT = Frame(
+    name="_jit_compile", file="/usr/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line=9
+)
+
+
+class TestABuild:
+    RANK = seen("pipe_read", stack=(JIT, *STACK))
+    SHELL = replace(seen("do_wait", pid=9, helps=7, stack=()), parent=7, command="ninja -v")
+
+    def test_that_computes_is_work(self) -> None:
+        compiler = replace(seen(state="R", cpu=(0, 150), pid=10, helps=7, stack=()), parent=9)
+        found = doing(self.RANK, [self.SHELL, replace(compiler, command="/usr/lib/gcc/cc1plus -quiet")], 2.0)
+        assert (found.works, found.words) == (True, "compiles: process 10 (cc1plus) computes")
+
+    def test_whose_compiler_ended_may_go_on(self) -> None:
+        gone = replace(self.SHELL, pid=10, parent=9, command="cc1plus", a=Look(pid=10, state=""), b=None)
+        assert doing(self.RANK, [self.SHELL, gone], 2.0).unproved
+
+    def test_that_stands_still_is_none(self) -> None:
+        assert not doing(self.RANK, [self.SHELL], 2.0).works
 
 
 class TestTwoLocks:

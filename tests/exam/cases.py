@@ -43,11 +43,17 @@ def cases(folder: Path = FOLDER) -> list[Case]:
             tuple(map(re.compile, row["must"])),
             tuple(map(re.compile, row["mustnot"])),
             drawn[name],
-            folder / f"{name}.log",
+            _log(folder, name),
         )
         for name, row in rows.items()
     ]
     return [case for case in made if case.log.exists()]
+
+
+def _log(folder: Path, name: str) -> Path:
+    """A file, or a folder if each rank wrote a file of its own."""
+    file = folder / f"{name}.log"
+    return file if file.exists() else folder / name
 
 
 def halves(rows: Mapping[str, Mapping[str, Any]]) -> dict[str, Half]:

@@ -150,7 +150,7 @@ def test_one_that_was_named_stays_and_the_others_are_told(machine: Machine, name
 def test_with_torch_nothing_else_is_told(machine: Machine) -> None:
     machine.environment("miniconda3", "2.7.0")
     own = str(machine.environment("own", "2.6.0"))
-    expected = Python(own, sys.version.split()[0], {"torch": "2.6.0"}, system=frozenset())
+    expected = Python(own, sys.version.split()[0], {"torch": "2.6.0"}, system=frozenset(), asked=own)
     assert machine.look(python=own).python == expected
 
 

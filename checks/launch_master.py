@@ -389,7 +389,7 @@ def _seen_elsewhere(
             hosts=(host,),
             where=(Place(host=host, peer=owner),),
             severity=Severity.WARN if _may_lack(names, processes, wrong) else None,
-            confidence=Confidence.CERTAIN,
+            confidence=Confidence.CERTAIN if views[host] & others else Confidence.STRONG,
             evidence=(
                 Evidence(f"getent ahosts {master.address}", f"{told} on {host}"),
                 *names.said(processes[:1], master.said),

@@ -682,6 +682,10 @@ def test_a_host_that_takes_the_name_of_the_master_for_another_machine(
     launch = read(tmp_path, "torchrun --nnodes=3 --nproc_per_node=8 --rdzv_endpoint=head:29400 t.py\n")
     found, _ = judged(MASTER, [launch], a_plan(hosts=3), facts)
     assert [*map("".join, (each.hosts or ["several"] for each in found if each.severity is None))] == hosts
+    of_job = {held for own in facts["addresses"].values() for each in own.values() for held in each}
+    for each in found:
+        for host in each.hosts:  # what no host of the job holds may be forwarded
+            assert (each.confidence is Confidence.CERTAIN) == (seen[host] in of_job)
     pods = {**facts, "view": {"node1": View.CONTAINER}}
     found, _ = judged(MASTER, [launch], a_plan(hosts=3), pods)
     assert [each for each in found if each.severity is None] == []

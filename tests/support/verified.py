@@ -62,7 +62,8 @@ def assert_typed(lab: Lab, report: dict[str, Any]) -> None:
 def _refused(lab: Lab, hosts: Sequence[Host], line: str) -> str:
     """Why a line cannot be typed; empty if it can. What takes long or changes something is only read."""
     if any(words[0] == "doctor" for words in parts(line)):
-        if line.startswith(("doctor smoke ", "doctor ranktable make ")) or not line.startswith("doctor "):
+        changes = "--accept-new" in line or line.startswith(("doctor smoke ", "doctor ranktable make "))
+        if changes or not line.startswith("doctor "):
             return misread(line)
         done = lab.doctor(*shlex.split(line, comments=True)[1:])
         return done.stderr if done.returncode == EXIT_USAGE else misread(line)

@@ -3,6 +3,7 @@ what has changed.
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -57,7 +58,7 @@ def test_a_slow_sender_is_named_and_what_changed_since_the_baseline(field: Lab, 
         field.reset()
     told = {(f["check"], f["status"], *f["hosts"]): f["summary"] for f in found}
     assert code == 1
-    assert told["accept-slow-link", "fail", "node2"].startswith("what it sends arrives at 5")
+    assert re.match(r"what it sends arrives at [45]\d\b", told["accept-slow-link", "fail", "node2"])
     assert told["changed-since-baseline", "warn", "node3"].startswith("somaxconn: 4000; ")
 
 

@@ -52,7 +52,7 @@ def sampled(said: Iterable[object], pids: Collection[int] = (7,)) -> tuple[SlowA
         {**ROUND, "links": [{"local": "a", "peer": "b", "sent": -1}]},
         {**ROUND, "links": [{"local": "a", "peer": "b"}] * 1_025},
     ],
-    ids=str,
+    ids=lambda bad: str(bad)[:60],
 )
 def test_an_impossible_round_is_none(bad: object) -> None:
     assert not sampled([RANK, bad])[1].rounds

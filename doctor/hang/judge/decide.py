@@ -430,6 +430,9 @@ def _by_connections(case: HangCase) -> HangFinding | None:
         ends = [*ends, *(of for of, to in case.edges if to in ends)]
         words = "waits for another rank, or is waited for"
     told = {each.key: each for each in case.told(case.outside)}
+    alike = {(each.doing and each.doing.cause, each.place) for each in told.values()}
+    if len(alike) == 1 and len(told) == len(case.upright):
+        return None  # all wait alike, as for their own data loaders
     of = [each for each in case.upright if each.key in ends]
     named = tuple(_culprit(told[e.key]) if e.key in told else e.named(Cause.LAST, words) for e in of)
     if not named:
@@ -445,7 +448,9 @@ def _nobody(case: HangCase, limit: float) -> HangFinding:
     if not case.inside and case.outside:
         starting = ": it may still be starting" if case.job.age < limit else ""
         does = {do.held or do.words: do.words for each in told if (do := each.doing)}
-        alike = f": each {min(does.values())}" if len(does) == 1 and len(told) == len(case.upright) else ""
+        causes = {do.cause.value for each in told if (do := each.doing)}
+        what = min(does.values() if len(does) == 1 else causes, default="")
+        alike = f": each {what}" if len(causes) == 1 and len(told) == len(case.upright) else ""
         said = f"No rank was seen in a collective{starting or alike}."
         rest = [each for each in told if not _may_wait_for(each, told)]
         works = len(rest) < len(told) and all(each.doing and each.doing.works for each in rest)

@@ -9,6 +9,8 @@ from doctor.hang.advice import advice_of
 from doctor.hang.judge import judge
 from doctor.hang.judge.judgement import Cause, HangConfidence, HangState, Judgement
 from doctor.live.evidence import Connection, Frame, JobMember, LiveEvidence, Look, Thread
+from doctor.live.evidence_file import load
+from tests.exam.jobs import FOLDER
 from tests.support.cases import cases
 from tests.support.hang.trials import of, without_stacks
 from tests.support.hang.written import (
@@ -297,6 +299,13 @@ def test_nobody_inside_is_nobody_accused() -> None:
     found = judge(evidence(["imports", "sleeps", "spins", "sleeps"]))
     assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
     assert found.sentence == "No rank was seen in a collective."
+
+
+def test_ranks_that_wait_alike_for_their_loaders_are_not_told_apart_by_connections() -> None:
+    """The workers of both ranks fill their shuffle buffers."""
+    found = judge(load(FOLDER / "healthy-shuffle_fill.json.gz"), limit=15)
+    assert (found.verdict, found.exit_code, found.named) == (HangState.UNKNOWN, 3, ())
+    assert found.sentence == "No rank was seen in a collective: each waits for its data loader."
 
 
 def test_a_job_that_has_just_begun_may_still_be_starting() -> None:

@@ -13,6 +13,7 @@ import msgspec
 
 from doctor.baseline import Baseline, nonsense
 from doctor.floors import MOST, Floor
+from doctor.job.parallel import AXES
 from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Capture, Host, UnreachedHost
@@ -175,6 +176,7 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
         or not 0 < plan.tp <= 64
         or any(not members or len(members) % plan.tp for members in plan.cells)
         or not divides(plan.layout, plan.tp, plan.cells)
+        or sorted(plan.order.split("-")) != sorted(AXES)
         or not 0 < plan.steps <= MOST_STEPS
         or not 0 <= plan.seed < MOST_SEED
         or not 0 <= plan.waver_tries <= MOST_TRIES

@@ -51,7 +51,7 @@ from doctor.judge.verdict import Report, Rules, essential_ids, refuse_without_es
 from doctor.model import Host
 from doctor.recording import Recording, load
 from doctor.report.out.outputs import deliver, refuse_unwritable
-from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes
+from doctor.smoke.plan import STEPS, SmokeWishes, check_wishes, refuse_plan
 from doctor.targets.allocation import NAME_THEM
 from doctor.targets.inventory import COMMAND_LINE, LOCAL, Targets, local_if_alone, read_targets
 from doctor.text.announce import announce
@@ -287,6 +287,8 @@ def _collect(
         line,
         no_smoke=syllabus.no_smoke,
     )
+    if request.command == "smoke":
+        refuse_plan(collection.drafted)
     stop_on_signals()
     try:
         collection.run()

@@ -31,7 +31,7 @@ from doctor.rules.interpreter import no_common_framework, other_framework
 from doctor.rules.login import environment_of
 from doctor.rules.offers import names_data_address
 from doctor.smoke.agents import smoke_script
-from doctor.smoke.plan import HostDevices, NoGroup, SmokeWishes, plan_smoke
+from doctor.smoke.plan import HostDevices, NoGroup, SmokeWishes, plan_smoke, refuse_plan
 from doctor.smoke.result import OmittedSmokeHost, SmokeResult
 from doctor.smoke.run import SmokeRun
 from doctor.stage import Stage
@@ -83,6 +83,8 @@ def run_smoke(collection: Collection, wishes: SmokeWishes, before: Report) -> No
     collection.no_smoke = no_common_framework(job) or _obstacle(before, fit, busy) or late
     if collection.no_smoke:
         return
+    if collection.order.command == "smoke" and not left_out:
+        refuse_plan(job)
     for repeat in range(REPEATS + 1):
         try:
             result = _run(collection, job, fit, wishes, left_out)

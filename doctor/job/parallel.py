@@ -38,6 +38,8 @@ _COUNTS = (
 _RATES = ("lr", "lr_before")
 _MINDSPORE_ONLY = ("mode", "parallel_mode", "strategy")
 _NEEDS = {"batch_before": "batch", "lr_before": "lr"}
+AXES = ("tp", "cp", "ep", "dp", "pp")
+"""The dimensions in Megatron's order of the ranks."""
 Count = Annotated[int, msgspec.Meta(ge=1, lt=10**12)]
 Rate = Annotated[float, msgspec.Meta(gt=0)]
 Strategy = tuple[tuple[Count, ...], ...]
@@ -72,10 +74,11 @@ class Layout:
     lr: Rate | None = None
     lr_before: Rate | None = None
     devices_before: Count | None = None
+    order: str | None = None
 
     def __post_init__(self) -> None:
-        for mistake in _mistakes(self):
-            raise UsageError(mistake)
+        for mistake, *hint in _mistakes(self):
+            raise UsageError(mistake, *hint)
 
     @property
     def factors(self) -> dict[str, int]:
@@ -90,7 +93,7 @@ class Layout:
 
 
 KEYS = tuple(field.name for field in fields(Layout))
-"""What each means: docs/ranks.md."""
+"""What each means: docs/parallel-plan.md."""
 
 
 def read_layout(texts: Sequence[str]) -> Layout:
@@ -147,17 +150,20 @@ def _pairs(text: str) -> Iterator[str]:
             start = place + 1
 
 
-def _mistakes(layout: Layout) -> Iterator[str]:
-    """Keys that do not go together."""
+def _mistakes(layout: Layout) -> Iterator[tuple[str, ...]]:
+    """Keys that do not go together, perhaps with what would."""
     if layout.framework == "torch":
         for key in _MINDSPORE_ONLY:
             if getattr(layout, key) is not None:
-                yield f"{key} belongs to MindSpore, but framework is torch"
+                yield (f"{key} belongs to MindSpore, but framework is torch",)
     for key, other in _NEEDS.items():
         if getattr(layout, key) is not None and getattr(layout, other) is None:
-            yield f"{key} means nothing without {other}"
+            yield (f"{key} means nothing without {other}",)
         if getattr(layout, key) is not None and layout.devices_before is None:
-            yield f"{key} means nothing without devices_before"
+            yield (f"{key} means nothing without devices_before",)
+    named = (layout.order or "-".join(AXES)).split("-")
+    if lost := [key for key in AXES if key not in named and (key == "dp" or (getattr(layout, key) or 1) > 1)]:
+        yield f"order leaves out {' and '.join(lost)}", f"such as order={'-'.join([*named, *lost])}"
 
 
 def _as_text(value: object) -> str:
@@ -207,6 +213,13 @@ def _dtype(text: str) -> str:
     raise UsageError("a data type", suggest(name, DTYPES) or f"the data types are {', '.join(DTYPES)}")
 
 
+def _order(text: str) -> str:
+    names = text.lower().split("-")
+    if len({*names} & {*AXES}) < len(names):
+        raise UsageError(f"names from {', '.join(AXES)}, each once", f"such as {'-'.join(AXES)}, Megatron's")
+    return "-".join(names)
+
+
 def _word(text: str) -> str:
     if not re.fullmatch(r"[\w.-]{1,100}", text):
         raise UsageError("one word")
@@ -235,4 +248,5 @@ _READERS: Mapping[str, Callable[[str], object]] = {
     "strategy": _strategy,
     "dtype": _dtype,
     "batch_per": _one_of("device", "global"),
+    "order": _order,
 }

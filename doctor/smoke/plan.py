@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 from doctor.errors import UsageError
 from doctor.job.hccl import forms_group, reduced
-from doctor.job.parallel import Layout
+from doctor.job.parallel import AXES, Layout
 from doctor.job.plan import JobPlan
 from doctor.job.ranktable.grouping import ATLAS_TRAINING
 from doctor.model import Backend, Framework
 from doctor.smoke.inject import parse_injection
+from doctor.smoke.onhost.shape import ORDER
 from doctor.smoke.onhost.trainplan import micro_batches
 from doctor.smoke.result import OfJob, SmokeBackend, SmokePlan, SmokeSeat, divides
 from doctor.text.grouped import grouped
@@ -65,6 +66,34 @@ def check_wishes(wishes: SmokeWishes) -> None:
         raise UsageError("--smoke-timeout: must be from 1 to 86400 seconds.")
 
 
+def refuse_plan(job: JobPlan) -> None:
+    """Raise UsageError if the ranks of the whole job are known and cannot be divided as --plan says."""
+    given, known = job.layout, all(host.ranks for host in job.hosts)
+    if not known or given is None or given.source != "--plan" or given.value.world:
+        return
+    layout, ranks = given.value, job.ranks
+    sizes = {key: getattr(layout, key) or 1 for key in ("pp", "cp", "tp")}
+    whole = math.prod(sizes.values())
+    if ranks % whole:
+        keys = [key for key, size in sizes.items() if size > 1]
+        key = next((key for key in keys if ranks % (whole // sizes[key]) == 0), keys[0])
+        room = ranks // math.gcd(ranks, whole // sizes[key])
+        raise _unfit(f"{key}={sizes[key]}", f"{ranks} ranks cannot be divided so", key, room)
+    ep, stage = layout.ep or 1, ranks // sizes["pp"]
+    if stage % ep:
+        raise _unfit(f"ep={ep}", f"it does not divide the ranks of a stage, {stage}", "ep", stage)
+    if (layout.experts or 0) % ep:
+        raise _unfit(f"experts={layout.experts}", f"ep={ep} does not divide them", "ep", layout.experts or 0)
+    if sizes["pp"] > (layout.accumulation or sizes["pp"]):
+        words = f"--plan accumulation={layout.accumulation}: {sizes['pp']} stages need as many micro-batches."
+        raise UsageError(words, f"accumulation={2 * sizes['pp']} or more keeps them busy.")
+
+
+def _unfit(what: str, why: str, key: str, whole: int) -> UsageError:
+    fits = [str(size) for size in range(1, min(whole, 64) + 1) if whole % size == 0]
+    return UsageError(f"--plan {what}: {why}.", f"What fits: {key}={', '.join(fits)}.")
+
+
 def plan_smoke(
     job: JobPlan,
     hosts: Sequence[str],
@@ -105,6 +134,7 @@ def plan_smoke(
         turns=turns if wishes.accept else 0,
         sweep=SWEEP if wishes.accept else 0.0,
         layout=_of_job(layout, tp, cells, framework),
+        order="-".join(dict.fromkeys([*(layout.order or ORDER).split("-"), *AXES])),
     )
     replicas = min(len(cell) // plan.parts for cell in cells)
     sizes = len(seats), wishes.steps, replicas, len(seats) * tp // plan.parts
@@ -168,7 +198,8 @@ def _of_job(layout: Layout, tp: int, cells: Sequence[Sequence[int]], framework: 
     wished = {"pp": layout.pp or 1, "cp": layout.cp or 1, "ep": layout.ep or 1}
     if max(wished.values()) == 1 or not divides(wished, tp, cells):
         return {}
-    micro = micro_batches(wished["pp"]) if wished["pp"] > 1 and framework == "torch" else 0
+    cut = wished["pp"] > 1 and framework == "torch"
+    micro = micro_batches(wished["pp"], layout.accumulation or 0) if cut else 0
     return {**wished, "micro": micro} if micro else wished
 
 

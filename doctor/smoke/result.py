@@ -8,7 +8,7 @@ from typing import Literal
 from doctor.mesh import MeshResult
 from doctor.model import Framework, UnreachedHost
 from doctor.smoke import events
-from doctor.smoke.onhost.shape import CellShape
+from doctor.smoke.onhost.shape import ORDER, CellShape
 from doctor.smoke.onhost.trainplan import MICRO_BATCHES
 from doctor.text.interpreter import to_type
 
@@ -84,6 +84,7 @@ class SmokePlan:
     layout: OfJob = field(default_factory=dict)
     sweep: float = 0.0
     """See `CellShape.sweep`."""
+    order: str = ORDER
 
     @property
     def parts(self) -> int:
@@ -115,6 +116,7 @@ class SmokePlan:
             waver_tries=self.waver_tries,
             turns=self.turns,
             sweep=self.sweep,
+            order=self.order,
             **self.layout,
         )
 

@@ -39,7 +39,7 @@ def blocks(page: Path, language: str) -> list[str]:
     return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
 
 
-RANKS = [ROOT / "docs/ranks.md", ROOT / "docs/rank-tables.md"]
+RANKS = [ROOT / "docs/parallel-plan.md", ROOT / "docs/ranks.md", ROOT / "docs/rank-tables.md"]
 
 
 def doctor_commands(*pages: Path) -> list[str]:

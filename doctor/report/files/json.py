@@ -39,6 +39,7 @@ class SmokeLayout(msgspec.Struct, frozen=True):
     cp: int | UnsetType = UNSET
     ep: int | UnsetType = UNSET
     micro: int | UnsetType = UNSET
+    order: str | UnsetType = UNSET
 
 
 class SmokeLink(msgspec.Struct, frozen=True):
@@ -100,7 +101,9 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
         reason=f"interrupted in the {seen.last_phase} phase" if seen.outcome == "skipped" else None,
         not_made=not_made(run),
         ranks=tuple(SmokeRank(seat.rank, seat.host, seat.device) for seat in plan.seats),
-        layout=SmokeLayout(seen.replicas, plan.tp, len(plan.cells), **plan.layout),
+        layout=SmokeLayout(
+            seen.replicas, plan.tp, len(plan.cells), **plan.layout, order=plan.order if plan.layout else UNSET
+        ),
         phases=seen.phases,
         loss=seen.loss,
         bandwidth=tuple(

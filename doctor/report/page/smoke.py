@@ -16,6 +16,7 @@ from doctor.smoke.judge.loss import LARGEST, LossSummary, loss_summary
 from doctor.smoke.judge.nondeterminism import tolerance, wavering
 from doctor.smoke.onhost.corpus import LENGTH, SEQUENCES
 from doctor.smoke.onhost.page import PHASES
+from doctor.smoke.onhost.shape import ORDER
 from doctor.text.nodeset import fold
 from doctor.text.ranks import ranks_text
 
@@ -161,7 +162,7 @@ class RunNumbers:
 
     @property
     def layout(self) -> str:
-        """ "2 cells of pp 2 × dp 2 × tp 2, 1F1B with 4 micro-batches, with the groups of cp 2" """
+        """ "2 cells of pp 2 × dp 2 × tp 2, 1F1B with 4 micro-batches, in 34 groups" """
         plan = self.run.plan
         cells = f"{len(plan.cells)} cells of " if len(plan.cells) > 1 else ""
         of_job = {name: size for name, size in plan.layout.items() if size > 1}
@@ -170,6 +171,9 @@ class RunNumbers:
             stages, parts = f"pp {of_job.pop('pp', 1)} × ", f", 1F1B with {micro} micro-batches"
         groups = " × ".join(f"{name} {size}" for name, size in of_job.items())
         groups = f", with the groups of {groups}" if groups else ""
+        groups += f", order {plan.order}" if plan.order != ORDER else ""
+        if of_job or stages:
+            groups += f", in {sum(plan.shape(cell).formed for cell in range(len(plan.cells)))} groups"
         return f"{cells}{stages}dp {self.replicas} × tp {plan.tp}{parts}{groups}"
 
     @cached_property

@@ -32,7 +32,7 @@ class StreamTurn(NamedTuple):
 @lru_cache(maxsize=4096)
 def _reference_draws(shape: CellShape, step: int, dp: int) -> dict[str, str]:
     """The draws of a replica that plain Python can compute, by stream."""
-    return reference_streams(shape, step, dp * shape.tp)
+    return reference_streams(shape, step, shape.replica(dp)[0])
 
 
 def judge_draws(result: SmokeResult, other: Mapping[str, set[int]]) -> Iterator[SmokeCharge]:

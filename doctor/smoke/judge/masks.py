@@ -39,7 +39,7 @@ def judge_masks(result: SmokeResult) -> Iterator[SmokeCharge]:
 @lru_cache(maxsize=4096)
 def _wanted(shape: CellShape, step: int, dp: int) -> Triple:
     """The hashes of what a replica must train on."""
-    return reference_batch(shape, step, dp * shape.tp)
+    return reference_batch(shape, step, shape.replica(dp)[0])
 
 
 def _triple(batch: BatchHashes) -> Triple:

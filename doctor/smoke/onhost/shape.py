@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
 from typing import NamedTuple
+
+ORDER = "tp-cp-ep-dp-pp"
+"""Megatron's order of the ranks: those of a tensor-parallel group are neighbours, stages are far apart."""
 
 
 class CellShape(NamedTuple):
-    """One cell of ranks that train together. A rank's number in its cell counts in the order of Megatron: tp,
-    cp, ep, dp, pp. The job's cp and ep divide the replicas; so does pp if the model is not cut.
+    """One cell of ranks that train together; their numbers count along the axes in `order`. The job's cp and
+    ep divide the replicas; so does pp if the model is not cut.
     """
 
     dp: int
@@ -33,6 +38,7 @@ class CellShape(NamedTuple):
     """The model is cut in `pp` stages, and a batch in so many parts, which go through them. 0: it is not."""
     sweep: float = 0.0
     """In an acceptance test: for how many seconds collectives are timed by size. 0 in a smoke run."""
+    order: str = ORDER
 
     @property
     def stages(self) -> int:
@@ -55,13 +61,26 @@ class CellShape(NamedTuple):
         return self.dp * self.tp * self.stages
 
     def dp_of(self, rank: int) -> int:
-        return rank // self.tp % self.dp
+        return self._along(self._of_replicas, rank)
 
     def tp_of(self, rank: int) -> int:
-        return rank % self.tp
+        return self._along(("tp",), rank)
 
     def stage_of(self, rank: int) -> int:
-        return rank // (self.dp * self.tp)
+        return self._along(("pp",), rank) if self.micro else 0
+
+    @property
+    def _of_replicas(self) -> tuple[str, ...]:
+        return ("cp", "dp") if self.micro else ("cp", "dp", "pp")
+
+    def _along(self, names: tuple[str, ...], rank: int) -> int:
+        """The number of a rank among those that differ from it along these axes only."""
+        found, before = 0, 1
+        for name, (size, apart) in _axes(self).items():
+            if name in names:
+                found += rank // apart % size * before
+                before *= size
+        return found
 
     @property
     def parts(self) -> int:
@@ -77,37 +96,40 @@ class CellShape(NamedTuple):
         return self.stage_of(rank) * self.tp + self.tp_of(rank)
 
     def size(self, group: str) -> int:
-        return self._axis(group)[0]
+        """The members of a group; 1 for those that only some ranks form."""
+        ends = 2 if self.stages > 1 else 1
+        sizes = {"world": self.world, "dp": self.dp, "embedding": ends}
+        return sizes.get(group, getattr(self, group, 1))
 
     @property
     def firsts(self) -> list[int]:
         """The first rank of each host."""
         return [sum(self.hosts[:host]) for host in range(len(self.hosts))]
 
-    def _axis(self, group: str) -> tuple[int, int]:
-        """How many members a group has, and how far apart their numbers are; pairs are unknown here."""
-        sizes = {"world": (self.world, 1), "tp": (self.tp, 1), "dp": (self.dp, self.tp)}
-        ends = (2, self.world - self.world // self.pp) if self.stages > 1 else (1, 1)
-        of_job = {
-            "embedding": ends,  # of the pipeline: both hold the embedding
-            "cp": (self.cp, self.tp),
-            "ep": (self.ep, self.tp),
-            "pp": (self.pp, self.world // self.pp),
-        }
-        return {**sizes, **of_job}.get(group, (1, 1))
-
     def members(self, group: str, rank: int) -> list[int]:
         """The ranks of the group of that name that contains this rank."""
+        if group == "world":
+            return list(range(self.world))
         if group == "inter":
             return self.firsts if rank in self.firsts else [rank]
         if group == "intra":
             host = self.host_of(rank)
             return list(range(self.firsts[host], self.firsts[host] + self.hosts[host]))
-        size, apart = self._axis(group)
-        if group == "embedding" and 0 < self.stage_of(rank) < self.stages - 1:
-            return [rank]
-        first = rank - rank // apart % size * apart
-        return list(range(first, first + size * apart, apart))
+        if group == "embedding":  # the first and the last stage both hold it
+            ends = self.members("pp", rank)[:: self.stages - 1] if self.stages > 1 else []
+            return ends if rank in ends else [rank]
+        names = self._of_replicas if group == "dp" else (group,)
+        axes = [axis for name, axis in _axes(self, experts=group == "ep").items() if name in names]
+        found = [rank - sum(rank // apart % size * apart for size, apart in axes)]
+        for size, apart in axes:
+            found = [place + step * apart for step in range(size) for place in found]
+        return found
+
+    @property
+    def formed(self) -> int:
+        """How many groups all ranks form together."""
+        every = ((name, *self.members(name, rank)) for name in self.groups for rank in range(self.world))
+        return len({group for group in every if len(group) > 2})
 
     def host_of(self, rank: int) -> int:
         """The number of the rank's host in the cell."""
@@ -116,6 +138,19 @@ class CellShape(NamedTuple):
                 return number
             rank -= ranks
         raise ValueError("no such rank")
+
+
+@lru_cache(maxsize=1024)
+def _axes(shape: CellShape, experts: bool = False) -> dict[str, tuple[int, int]]:
+    """Axis -> how many ranks lie along it, and how far apart they are. Experts divide the replicas anew."""
+    sizes = {"tp": shape.tp, "pp": shape.pp}
+    sizes.update(cp=1 if experts else shape.cp, ep=shape.ep if experts else 1)
+    sizes["dp"] = shape.world // math.prod(sizes.values())
+    found, apart = {}, 1
+    for name in shape.order.split("-"):
+        found[name] = (sizes[name], apart)
+        apart *= sizes[name]
+    return found
 
 
 class CollectiveCall(NamedTuple):

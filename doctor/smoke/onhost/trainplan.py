@@ -10,14 +10,16 @@ VOTES = 3
 """This many replicas compute each batch in an audit: if two agree, the third is wrong."""
 
 
-MICRO_BATCHES = (4, 8, SEQUENCES)
+MICRO_BATCHES = (2, 4, 8, SEQUENCES)
 FORWARD, BACKWARD = "forward", "backward"
 WITH_NEXT = ("send_forward", "recv_backward", "send_forward_recv_backward")
 WITH_PREVIOUS = ("recv_forward", "send_backward", "send_backward_recv_forward")
 
 
-def micro_batches(stages: int) -> int:
-    """Into how many parts a batch is cut: at least two for each stage; 0 if it has too few sequences."""
+def micro_batches(stages: int, wished: int = 0) -> int:
+    """Into how many parts a batch is cut: as wished, or at least two for each stage; 0 if it is too small."""
+    if wished in MICRO_BATCHES and wished >= stages:
+        return wished
     return next((parts for parts in MICRO_BATCHES if parts >= 2 * stages), 0)
 
 
@@ -37,8 +39,8 @@ def moves(shape: CellShape, place: int) -> list[str]:
 
 def beside(shape: CellShape, place: int, move: str) -> int:
     """The place of the rank in the stage before or after, with which a rank makes this move."""
-    apart = shape.dp * shape.tp
-    return place + apart if move in WITH_NEXT else place - apart
+    stages = shape.members("pp", place)
+    return stages[(stages.index(place) + (1 if move in WITH_NEXT else -1)) % len(stages)]
 
 
 def train_calls(shape: CellShape, place: int) -> list[CollectiveCall]:

@@ -24,7 +24,8 @@ def test_a_stage_that_gets_stuck_is_named_and_healthy_stages_are_silent(lab: Lab
     done = lab.doctor(*args)
     found = json.loads(report.read_bytes())
     assert (done.returncode, found["findings"]) == (0, []), done.stdout
-    layout = {"dp": 2, "tp": 2, "cells": 1, "pp": 2, "cp": 1, "ep": 1, "micro": 4}
+    order = "tp-cp-ep-dp-pp"
+    layout = {"dp": 2, "tp": 2, "cells": 1, "pp": 2, "cp": 1, "ep": 1, "micro": 4, "order": order}
     assert (found["verdict"], found["smoke"]["layout"]) == ("healthy", layout)
     assert "pp 2 × dp 2 × tp 2, 1F1B with 4 micro-batches" in " ".join(done.stdout.split())
 
@@ -56,3 +57,38 @@ def test_a_fault_of_one_rank_of_a_stage_is_its_own(
     found = json.loads(report.read_bytes())
     named = [(each["check"], each["rank"]) for each in found["findings"] if each["status"] != "unknown"]
     assert (done.returncode, named) == (1, [(check, rank)]), done.stdout
+
+
+OTHERWISE = ("--ranks-per-host", "4", "--plan", "pp=2,dp=2,tp=2,order=tp-pp-dp,accumulation=8")
+
+
+@pytest.mark.parametrize(
+    ("fault", "check", "rank"),
+    [
+        ("stuck@2:5", "smoke-hang", 2),
+        pytest.param("skip@5:3", "smoke-mismatch", 5, marks=pytest.mark.long),
+        pytest.param("mask@6:3", "smoke-mask-divergence", 6, marks=pytest.mark.long),
+        pytest.param("grad-bit@3:3", "smoke-corruption", 3, marks=pytest.mark.long),
+    ],
+)
+def test_stages_of_one_host_in_another_order_of_ranks(
+    lab: Lab, tmp_path: Path, fault: str, check: str, rank: int
+) -> None:
+    """The stages are beside each other on one host, and the replicas on two."""
+    report = tmp_path / "report.json"
+    args = ("smoke", "node[1-2]", "--python", sys.executable, *OTHERWISE, "--json", str(report))
+    done = lab.doctor(*args, "--inject", fault)
+    found = json.loads(report.read_bytes())
+    named = [(each["check"], each["rank"]) for each in found["findings"] if each["status"] != "unknown"]
+    assert (done.returncode, named) == (1, [(check, rank)]), done.stdout
+    done = lab.doctor(*args)
+    found = json.loads(report.read_bytes())
+    assert (done.returncode, found["findings"]) == (0, []), done.stdout
+    assert "1F1B with 8 micro-batches, order tp-pp-dp-cp-ep, in 17 groups" in " ".join(done.stdout.split())
+
+
+def test_a_plan_that_does_not_divide_the_ranks_is_refused_and_nothing_starts(lab: Lab) -> None:
+    done = lab.doctor("smoke", "node[1-2]", "--ranks-per-host", "4", "--plan", "pp=3,tp=2")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--plan pp=3: 8 ranks cannot be divided so." in done.stderr
+    assert "What fits: pp=1, 2, 4." in done.stderr

@@ -11,7 +11,7 @@ from doctor.job.parallel import read_layout
 from doctor.job.plan import HostView, JobPlan, PlannedHost, draft, settle
 from doctor.job.wishes import JobWishes
 from doctor.model import Backend, Host, SourcedValue
-from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke
+from doctor.smoke.plan import SmokeWishes, check_wishes, plan_smoke, refuse_plan
 from tests.support.cases import cases
 
 
@@ -58,6 +58,38 @@ def test_the_layout_of_the_job(
     for number in range(len(seen.cells)):
         shape = seen.shape(number)
         assert shape.world % (shape.tp * shape.cp * shape.pp) == 0
+
+
+def given(plan: str, source: str = "--plan", *, known: bool = True) -> JobPlan:
+    """A job of eight ranks on two hosts with this plan; `known`: whether they are known to be so many."""
+    asked = replace(job(hosts(2, 4)), layout=SourcedValue(read_layout([plan]), source))
+    return asked if known else replace(asked, hosts=tuple(replace(h, ranks=None) for h in asked.hosts))
+
+
+@cases
+def test_a_plan_that_the_ranks_cannot_be_divided_by_is_refused(plan: str, words: str, hint: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        refuse_plan(given(plan))
+    assert (refused.value.message, refused.value.hint) == (words, hint)
+
+
+@cases
+def test_a_plan_that_fits_or_that_nobody_typed_is_not_refused(plan: str, source: str, known: bool) -> None:
+    refuse_plan(given(plan, source, known=known))
+
+
+@cases
+def test_the_order_of_ranks_decides_the_groups(order: str, groups: dict[str, list[int]]) -> None:
+    """Of the eight ranks of pp 2, dp 2 and tp 2, the fifth is in these."""
+    shape = plan_smoke(given(f"pp=2,dp=2,tp=2,order={order}"), ["node1", "node2"], SmokeWishes()).shape(0)
+    assert {name: shape.members(name, 4) for name in groups} == groups
+    for name in shape.groups:
+        every = [tuple(shape.members(name, rank)) for rank in range(8)]
+        assert all(rank in members for rank, members in enumerate(every))
+        assert all(every[other] == members for members in every for other in members), "one group, one answer"
+    replicas = [shape.replica(dp) for dp in range(shape.dp)]
+    assert sorted(place for each in replicas for place in each) == [*range(8)]
+    assert sorted(map(shape.part_of, replicas[0])) == [*range(shape.parts)]
 
 
 def test_a_slow_rank_shows_only_among_several_of_its_stage() -> None:

@@ -151,7 +151,7 @@ DEMO_OPTIONS = (
 TRAINING = ("--steps", "--tp", "--smoke-timeout", "--inject")
 FACTS = (
     *("--transport", "--allocate", "--fanout", "--connect-timeout", "--timeout", "--deadline", "--python"),
-    *("--save", "--replay", "--json", "--color", "--no-color"),
+    *("--in-job", "--save", "--replay", "--json", "--color", "--no-color"),
     *("--html", "--markdown", "--quiet", "--verbose"),
 )
 NOT_AROUND = (

@@ -1,5 +1,7 @@
 """`doctor check`, `smoke`, `preflight`, `hang` and `facts`: one command line with the options of each."""
 
+from __future__ import annotations
+
 import os
 import shutil
 import signal
@@ -9,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from doctor.cli.options import split
 from doctor.errors import UsageError
@@ -22,6 +24,9 @@ from doctor.text.announce import announce
 from doctor.text.option import IN_JOB, REPLAY, any_option, option, refuse_conflicts
 from doctor.text.speech import t
 from doctor.text.terminal import put, tell
+
+if TYPE_CHECKING:
+    from doctor.exam.in_job.own_programs import Makers
 
 INSIDE = ("bin/python", "python3", "python")
 """The place of the interpreter in a directory such as a virtual environment."""
@@ -54,11 +59,7 @@ def examine(request: Request) -> int:
         raise
     from doctor.exam.examination import run_and_report
 
-    if request.in_job:
-        from doctor.exam.in_job import in_job
-
-        return to_its_end(partial(in_job, request))
-    return to_its_end(partial(run_and_report, request))
+    return run_here(request, run_and_report)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,30 +151,51 @@ def ask_facts(request: Request, wishes: FactsWishes) -> int:
     refuse_conflicts(request, wishes)
     from doctor.cli.facts import tell_facts
 
-    return to_its_end(partial(tell_facts, with_interpreter(request), wishes.csv))
+    return run_here(with_interpreter(request), partial(tell_facts, csv=wishes.csv))
 
 
 def ask_hang(request: Request, wishes: HangWishes) -> int:
     from doctor.cli.hang import hang
 
-    return to_its_end(partial(hang, _of_a_job(request, wishes), wishes))
+    def own(request: Request) -> Makers:
+        from doctor.live.on_rank import own_agent
+
+        return own_agent(request, wishes)
+
+    return run_here(_of_a_job(request, wishes), partial(hang, wishes=wishes), own)
 
 
 def ask_slow(request: Request, wishes: SlowWishes) -> int:
     from doctor.cli.slow import slow
 
-    return to_its_end(partial(slow, _of_a_job(request, wishes), wishes))
+    def own(request: Request) -> Makers:
+        from doctor.slow.on_rank import own_sampler
+
+        return own_sampler(request, wishes)
+
+    return run_here(_of_a_job(request, wishes), partial(slow, wishes=wishes), own)
 
 
 def _of_a_job(request: Request, wishes: RunningJobWishes) -> Request:
     """The request of a command about a running job, if its options fit together."""
     refuse_conflicts(request, wishes)
-    if wishes.slurm_job is not None:
+    if wishes.slurm_job is not None:  # inside a job it only chooses
         from doctor.transport.slurm.squeue import check_number
 
         check_number(wishes.slurm_job)
         request = replace(request, who=replace(request.who, slurm_job=wishes.slurm_job))
     return with_interpreter(request)
+
+
+def run_here(
+    request: Request, run: Callable[[Request], int], own: Callable[[Request], Makers] = lambda _: {}
+) -> int:
+    """The exit code of a command, which inside a job rank 0 runs. `own`: as in `in_job`."""
+    if request.in_job:
+        from doctor.exam.in_job import in_job
+
+        run = partial(in_job, command=run, own=own)
+    return to_its_end(partial(run, request))
 
 
 def to_its_end(run: Callable[[], int]) -> int:

@@ -16,7 +16,7 @@ BY_JOB = (*HOSTS, "--job", *PODS)
 IN_A_TABLE = ("device-missing", "device-ip-missing", "device-ip-duplicate")
 """The checks that must be decided before a table is written. A fault of any other check prevents it too."""
 SSH = (
-    *("--user", "--port", "--identity", "--jump", "--ssh-config", "--accept-new"),
+    *("--user", "--port", "--identity", "--jump", "--via", "--ssh-config", "--accept-new"),
     *("--sudo", "--enter", "--trace"),
 )
 BY = ("--transport", "--allocate")

@@ -53,6 +53,10 @@ def choose_transport(
     """The transport to these hosts. `environ` names the Slurm job whose nodes are reached by srun."""
     if way.trace:
         began[:] = [time.monotonic()]
+    if targets.way is not None:
+        return targets.way(hosts, way.fanout)
+    if way.via is not None:
+        _refuse_beside_gateways(way, targets, hosts)
     if way.transport == "local" and not targets.local:
         raise UsageError("--transport local examines this machine only.", "Name no hosts, or use --local.")
     if targets.local and way.transport not in ("ssh", "openssh", "srun"):
@@ -61,8 +65,6 @@ def choose_transport(
         return LocalTransport()
     if way.allocate and way.transport != "srun":
         raise UsageError("--allocate takes nodes from Slurm, for srun.", "Type: --transport srun --allocate")
-    if targets.pods is not None:
-        return targets.pods(hosts, way.fanout)
     if way.transport == "srun" or (
         way.transport == "auto" and targets.source == SLURM and _by_srun(way, hosts, environ)
     ):
@@ -72,22 +74,38 @@ def choose_transport(
         environ = given.environ(environ) if given else environ
         _refuse_srun(hosts, environ)
         return SlurmTransport(hosts, environ, given)
+    settings = SshSettings(
+        user=check_user(way.user) if way.user else None,
+        port=way.port,
+        identities=_identities(way.identities),
+        jump=check_jump(way.jump) if way.jump else None,
+        config_file=way.ssh_config,
+        accept_new=way.accept_new,
+        fanout=way.fanout,
+        connect_timeout=way.connect_timeout,
+    )
+    if way.via is not None:
+        from doctor.transport.gateways import GatewayTransport, read_gateways
+
+        return GatewayTransport(hosts, settings, read_gateways(way.via, hosts))
     from doctor.transport.routing import RoutedTransport
 
-    return RoutedTransport(
-        hosts,
-        SshSettings(
-            user=check_user(way.user) if way.user else None,
-            port=way.port,
-            identities=_identities(way.identities),
-            jump=check_jump(way.jump) if way.jump else None,
-            config_file=way.ssh_config,
-            accept_new=way.accept_new,
-            fanout=way.fanout,
-            connect_timeout=way.connect_timeout,
-        ),
-        way.transport,
-    )
+    return RoutedTransport(hosts, settings, way.transport)
+
+
+def _refuse_beside_gateways(way: WayFlags, targets: Targets, hosts: Sequence[Host]) -> None:
+    """Refuse what leads to the hosts without the gateways."""
+    others = {
+        f"--transport {way.transport}": way.transport not in ("auto", "ssh"),
+        "--local": targets.local,
+        "--jump": way.jump or any(host.jump for host in hosts),
+        "a container that is entered from here": any(host.enter_from == "controller" for host in hosts),
+    }
+    if clash := next((name for name, given in others.items() if given), ""):
+        raise UsageError(
+            f"--via cannot be combined with {clash}: the gateways log in to the hosts.",
+            "Leave one of them out.",
+        )
 
 
 def _by_srun(way: WayFlags, hosts: Sequence[Host], environ: Mapping[str, str]) -> bool:

@@ -19,7 +19,7 @@ from doctor.exam.flags import apply_flags, pairs
 from doctor.exam.policy import refuse_skipped, with_waivers
 from doctor.exam.progress import progress_line
 from doctor.exam.replay import as_recorded
-from doctor.exam.request import ExamFlags, JobFlags, Ready, Request, SmokeFlags
+from doctor.exam.request import ExamFlags, JobFlags, Request, SmokeFlags
 from doctor.exam.signals import signal_of, stop_on_signals
 from doctor.exam.slurm_job import of_slurm
 from doctor.exam.way import way_of
@@ -71,17 +71,16 @@ OF_ALL = ("/tmp/", "/var/tmp/", "/dev/shm/")
 """Folders in which other users of a host could have put a program of that name."""
 
 
-def run_and_report(request: Request, ready: Ready | None = None) -> int:
+def run_and_report(request: Request) -> int:
     """Run the examination and show it; the exit code is the report's, unless it runs in the shadow."""
     refuse_unwritable(request.outputs, {"--save": request.save}, request.inputs())
-    reading, report = run_and_judge(request, ready=ready)
+    reading, report = run_and_judge(request)
     return deliver(report, reading, request.outputs, request.save)
 
 
 def run_and_judge(
     request: Request,
     more: Sequence[Fact[Any]] = (),
-    ready: Ready | None = None,
     told: Launch | None = None,
 ) -> tuple[Reading, Report]:
     """`more` are facts that no check asks for; `told` is the launch to use if the user names none."""
@@ -90,7 +89,7 @@ def run_and_judge(
         return judge_again(as_recorded(request, recorded), recorded)
     playbook = load_remedies()
     syllabus = _syllabus(request, None)
-    reading = _collect(request, syllabus, playbook, more, ready, told)
+    reading = _collect(request, syllabus, playbook, more, told)
     return reading, build_report(reading, syllabus, playbook, replayed=False)
 
 
@@ -240,7 +239,6 @@ def _collect(
     syllabus: PreparedExam,
     playbook: Playbook,
     more: Sequence[Fact[Any]],
-    ready: Ready | None,
     told: Launch | None,
 ) -> Reading:
     """Ask the hosts; after an interruption, return what is known so far."""
@@ -250,7 +248,8 @@ def _collect(
     baseline = read_baseline(what.baseline) if what.baseline else None
     of_table = ASKED if baseline else ()
     request, environ, _ = of_slurm(request)
-    targets = ready.targets if ready else targets_of(request, environ)
+    ready = request.ready
+    targets = targets_of(request, environ)
     hosts = hosts_of(request, targets)
     if what.need_hosts is not None and what.need_hosts > len(hosts):
         raise UsageError(f"--need-hosts {what.need_hosts} exceeds the number of named hosts, {len(hosts)}.")
@@ -260,7 +259,7 @@ def _collect(
     for host in hosts:
         amend(syllabus.expect, host.expected, f"inventory, {host.name}")
     of_job = () if syllabus.exam.alone else (ENVIRONMENT,)  # what a job is given decides its plan
-    transport = ready.transport if ready else choose_transport(way, targets, hosts, environ)
+    transport = choose_transport(way, targets, hosts, environ)
     line = progress_line(request.outputs)
     collection = Collection(
         Order(
@@ -314,6 +313,8 @@ def targets_of(request: Request, environ: Mapping[str, str] = os.environ) -> Tar
     """The hosts of the request. If none are named: this machine, but only if a person reads the output and
     it is not a training, because a script's list of hosts may have come out empty.
     """
+    if request.ready:
+        return request.ready.targets
     who = request.who
     pods = None
     if who.pods is not None:

@@ -16,7 +16,7 @@ from doctor.transport.pods.transport import PodTransport
 
 OTHERS = (
     *("HOSTS", "--hostfile", "--inventory", "--local", "--job"),
-    *("--user", "--port", "--identity", "--jump", "--enter", "--transport"),
+    *("--user", "--port", "--identity", "--jump", "--via", "--enter", "--transport", "--allocate"),
 )
 """Options that name other hosts, or another way to them."""
 
@@ -50,4 +50,4 @@ def pods_of(request: Request) -> Targets:
         return found
     troubles = {pod.name: trouble_of(pod, containers[pod.name], cluster.kubectl) for pod in pods}
     stopped = {name: why for name, why in troubles.items() if why is not None}
-    return replace(found, pods=partial(PodTransport, cluster, containers, stopped, notes))
+    return replace(found, way=partial(PodTransport, cluster, containers, stopped, notes))

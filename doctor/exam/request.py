@@ -13,7 +13,6 @@ from doctor.text.option import IN_JOB, LIVE, NO_SMOKE, REPLAY, any_option, host_
 if TYPE_CHECKING:
     from doctor.model import UnreachedHost
     from doctor.targets.inventory import Targets
-    from doctor.transport import Transport
 
 BACKENDS = ("auto", "gloo", "nccl", "hccl")
 FRAMEWORK_NAMES = ("auto", "torch", "mindspore")
@@ -96,6 +95,7 @@ class WayFlags:
     port: int | None = host_option("--port PORT", "SSH port.", min=1, max=65535)
     identities: tuple[str, ...] = host_option("-i, --identity FILE", "Private key.", default=())
     jump: str | None = host_option("-J, --jump HOST", "Jump host, or several: a,b.")
+    via: str | None = host_option("--via GATEWAYS", "Hosts that log in to the others; or a topology.conf.")
     ssh_config: str | None = host_option("--ssh-config FILE", "Default: ~/.ssh/config.")
     accept_new: bool = host_option(
         "--accept-new", "Trust unknown host keys once; never changed ones.", default=False
@@ -124,7 +124,7 @@ class WayFlags:
 
     def asks_for_ssh(self, *more: str) -> bool:
         """Whether an option was typed that only SSH has."""
-        names = {"user", "port", "identities", "jump", *more} - self.by_default
+        names = {"user", "port", "identities", "jump", "via", *more} - self.by_default
         return any(getattr(self, name) for name in names)
 
 
@@ -223,6 +223,8 @@ class Request:
     )
     floor: Any = None
     """The Floor that links are to reach; an option of `accept` alone."""
+    ready: Ready | None = None
+    """The hosts, if a way to them exists already."""
     outputs: Outputs = field(default_factory=Outputs)
     typed: frozenset[str] = frozenset()
     """The names of the options that were typed."""
@@ -251,5 +253,4 @@ class Ready:
     """Hosts and an existing way to them. Those that `absent` finds are unreached, whatever they said."""
 
     targets: Targets
-    transport: Transport
-    absent: Callable[[], Mapping[str, UnreachedHost]]
+    absent: Callable[[], Mapping[str, UnreachedHost]] = dict

@@ -19,7 +19,7 @@ def of_slurm(request: Request) -> tuple[Request, Mapping[str, str], str | None]:
         return request, os.environ, None
     from doctor.transport.slurm.squeue import slurm_job
 
-    if who.named:
+    if who.named or request.ready:
         if request.command in OF_THE_JOB:
             return replace(request, who=replace(who, slurm_job=None)), os.environ, number
         raise UsageError(

@@ -125,6 +125,7 @@ def _word(known: Option, value: Any) -> str:
         return f"{value:g}"
     text = redact(str(value))
     is_file = isinstance(value, Path) or known.name in ("--ssh-config", "--identity")
+    is_file = is_file or (known.name == "--via" and "/" in text)
     is_file = is_file or (known.name == "--exam" and ("/" in text or "." in text))
     is_file = is_file or (known.name == "--launch" and text != LIVE)
     return os.path.abspath(os.path.expanduser(text)) if is_file else text

@@ -59,7 +59,7 @@ def examine_below(asked: HostSuggestion, session: HostSession) -> Report:
             what=ExamFlags(only=asked.only),
             way=replace(request.way, deadline=left),
             save=None,
-        ),
-        ready=Ready(replace(targets, hosts=hosts, wishes=wishes), session.transport, dict),
+            ready=Ready(replace(targets, hosts=hosts, wishes=wishes, way=lambda *_: session.transport)),
+        )
     )
     return report

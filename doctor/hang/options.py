@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 
 from doctor.live.options import RunningJobWishes
-from doctor.text.option import live_option
+from doctor.text.option import host_option, live_option
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HangWishes(RunningJobWishes):
     apart: float = live_option("--for S", "Seconds between the two looks.", default=2.0, min=0.2, max=60)
-    watch: bool = live_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
+    watch: bool = host_option("--watch", "Look every 10 s, until the job hangs or ends.", default=False)
     notify: str | None = live_option(
         "--notify COMMAND", "With --watch: run this if the job hangs or has ended."
     )

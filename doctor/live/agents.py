@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, ClassVar
@@ -29,6 +29,7 @@ from doctor.live.redaction import redacted
 from doctor.live.wires import unpaired
 from doctor.model import UnreachedHost
 from doctor.transport import Line, Script, Session
+from doctor.transport.question import LookQuestion
 
 HOME = "doctor.live.onhost"
 NEEDS = "ctypes, resource, select, signal, subprocess"
@@ -44,12 +45,14 @@ ARMING = 10.0
 """Seconds for py-spy to reach a host after its ranks are found. Longer delays shorten the look."""
 
 
-def look_script(python: str | None = None, *, sudo: bool = False) -> Script:
-    """The script that starts the agent. The session's stdin must stay open afterwards.
+def look_script(python: str | None = None, *, sudo: bool = False, home: str = HOME) -> Script:
+    """The script that starts the agent of `home`. The session's stdin must stay open afterwards.
 
     `python` is the preferred interpreter. `sudo`: run as root if `sudo -n` allows it, else as the same user.
     """
-    script = agent_script(module_texts(HOME), f"{HOME}.agent", needs=NEEDS, python=python)
+    modules = {**module_texts(HOME), **module_texts(home)}
+    script = agent_script(modules, f"{home}.agent", needs=NEEDS, python=python)
+    script = replace(script, question=LookQuestion())
     return by_sudo(script) if sudo else script
 
 

@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 
 from doctor.agents.onhost.kernel_kills import JobMarks, kills, named_numbers
 from doctor.exam.examination import run_and_judge
-from doctor.exam.request import ExamFlags, Ready, Request
+from doctor.exam.request import ExamFlags, Request
 from doctor.facts.memory import FULL, MB, Space
 from doctor.facts.network import ADDRESSES, NAMES
 from doctor.job.launch.process_env import Launch, ProcessEnv
@@ -63,7 +63,7 @@ class ProofExam:
     """Full file systems by host, if a full disk may be the cause."""
 
 
-def examined(request: Request, explained: Explanation, ready: Ready | None = None) -> ProofExam | None:
+def examined(request: Request, explained: Explanation) -> ProofExam | None:
     """Run the checks of the causes; None if none of them runs on hosts (`doctor smoke` runs the others)."""
     only = tuple(id for id in explained.conclusion.checks if not _is_training(id))
     if not only:
@@ -78,7 +78,7 @@ def examined(request: Request, explained: Explanation, ready: Ready | None = Non
         save=None,
     )
     more = (FULL,) if DISK in only else ()
-    reading, report = run_and_judge(asked, more, ready, told)
+    reading, report = run_and_judge(asked, more, told)
     hosts = hosts_of_addresses(reading, request.way.ssh_config)
     return ProofExam(report, hosts, reading.facts.all(FULL) if more else {})
 

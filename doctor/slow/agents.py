@@ -3,15 +3,14 @@
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
 
-from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.agents.session import Bye, Message, NoInterpreter, RemoteAgent
-from doctor.live.agents import HOME as LIVE_HOME
-from doctor.live.agents import NEEDS, LookAgents, LookHost
+from doctor.live.agents import LookAgents, LookHost, look_script
 from doctor.live.evidence import LONGEST_LIBRARY_TEXT, Count, Seconds
 from doctor.live.messages import ChildEnd, LiveMessage
 from doctor.live.redaction import clean, clean_frame
@@ -19,7 +18,6 @@ from doctor.slow import evidence
 from doctor.slow.devices import SCRIPTS
 from doctor.slow.evidence import BusyProcess, DeviceText, Length, OwedAnswers, Profile, RankLink, RankSamples
 from doctor.text.redact import redact
-from doctor.transport import Script
 
 
 class RankMessage(Message, frozen=True, tag="rank"):
@@ -61,7 +59,6 @@ DECODER: msgspec.json.Decoder[SlowMessage | NoInterpreter | Bye] = msgspec.json.
 )
 
 
-HOME = "doctor.slow.onhost"
 PINGS = 5
 PONG = 0.5
 PARTS = 24
@@ -74,11 +71,7 @@ STACKS = 4
 """Ranks of a host whose stack is read before and after the samples: for the number of the step."""
 
 
-def slow_script(python: str | None = None, *, sudo: bool = False) -> Script:
-    """As look_script."""
-    modules = {**module_texts(LIVE_HOME), **module_texts(HOME)}
-    script = agent_script(modules, f"{HOME}.agent", needs=NEEDS, python=python)
-    return by_sudo(script) if sudo else script
+slow_script = partial(look_script, home="doctor.slow.onhost")
 
 
 _Sample = RankMessage | ProfileMessage | DeviceMessage | RoundEnd

@@ -51,8 +51,8 @@ class Targets:
     wishes: JobWishes = field(default_factory=JobWishes)
     unnamed: bool = False
     """Whether no host was named, so that the only host is this machine."""
-    pods: Callable[[Sequence[Host], int], Transport] | None = None
-    """The way into the hosts, given --fanout, if they are pods that are entered from this process."""
+    way: Callable[[Sequence[Host], int], Transport] | None = None
+    """The way to the hosts, given --fanout: of pods entered from this process, and of the ranks of a job."""
 
 
 def read_targets(

@@ -47,7 +47,7 @@ class Destination:
 
     def ssh(self, *more: str) -> str:
         words = ["ssh", *self.options, *more]
-        return f"{shlex.join(words)} {shlex.quote(f'{self.user}@{self.name}')} true"
+        return f"{shlex.join(words)} {shlex.quote(f'{self.user}@{self.name}'.lstrip('@'))} true"
 
 
 @dataclass(eq=False)

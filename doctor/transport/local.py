@@ -8,8 +8,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from doctor.transport import errors
 from doctor.transport.program import Program
@@ -165,7 +164,6 @@ class LocalTransport(ThreadedTransport):
 
     def __init__(self) -> None:
         super().__init__()
-        self._stops: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
         # Otherwise a running program would outlive an interpreter that exits early.
         atexit.register(self.close)
 
@@ -177,11 +175,6 @@ class LocalTransport(ThreadedTransport):
             raise errors.not_started(error) from None
         self._stops[host].append(begun.stop)
         return begun
-
-    def give_up(self, host: str) -> str:
-        for stop in self._stops[host]:
-            stop()
-        return "it ran"
 
     def close(self) -> None:
         atexit.unregister(self.close)

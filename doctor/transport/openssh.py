@@ -63,7 +63,7 @@ class OpensshTransport(ThreadedTransport):
         super().__init__(len(hosts), settings.fanout)
         self._settings = settings
         self._keeper = _Keeper()
-        self._doors = {host.name: _Door(host.name, _options(host, settings)) for host in hosts}
+        self._doors = {host.name: _Door(host.name, ssh_words(host, settings)) for host in hosts}
         self._starts = threading.Semaphore(self.descriptors.starts)
 
     def program(self, host: str, command: str, turn: Turn) -> LocalProgram:
@@ -236,7 +236,7 @@ class _Keeper:
             self._shell.wait()
 
 
-def _options(host: Host, settings: SshSettings) -> tuple[str, ...]:
+def ssh_words(host: Host, settings: SshSettings) -> tuple[str, ...]:
     """The options of `ssh` for a host: the command line's, else the inventory's, else those of ssh_config."""
     given = (
         ("-F", settings.config_file),

@@ -21,4 +21,15 @@ class SmokeQuestion(msgspec.Struct, tag="smoke", frozen=True, forbid_unknown_fie
     """A short training; the commands for its agent follow as lines."""
 
 
-Question = ProbeQuestion | MeshQuestion | SmokeQuestion
+class LookQuestion(msgspec.Struct, tag="look", frozen=True, forbid_unknown_fields=True):
+    """What its processes do; the commands for the agent of `doctor hang` or `doctor slow` follow as lines."""
+
+
+class LogsQuestion(msgspec.Struct, tag="logs", frozen=True, forbid_unknown_fields=True):
+    """Its logs, where its own options say that they are. `host` is its name among the hosts of the run."""
+
+    token: str
+    host: str
+
+
+Question = ProbeQuestion | MeshQuestion | SmokeQuestion | LookQuestion | LogsQuestion

@@ -4,7 +4,7 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from queue import Empty, SimpleQueue
@@ -65,9 +65,13 @@ class ThreadedTransport(ABC):
     name: str
     descriptors_each = 1
     """The files that are open for a host, at most."""
+    before = "it waited for its turn"
+    """What a host does that has no program yet."""
 
     def __init__(self, hosts: int = 1, fanout: int = MOST_WAITING) -> None:
         self._warnings: list[str] = []
+        self._stops: defaultdict[str, list[Callable[[], None]]] = defaultdict(list)
+        """What makes the threads of the programs of a host see their end."""
         self.descriptors = Descriptors(hosts, self.descriptors_each, min(hosts, fanout), self.give_up)
 
     @property
@@ -87,9 +91,12 @@ class ThreadedTransport(ABC):
         """The files that are open for this host. Called in the host's own thread; raises CannotReach."""
         return self.descriptors_each
 
-    @abstractmethod
     def give_up(self, host: str) -> str:
         """Drop everything of a host, from another thread. Returns what it was doing."""
+        stops = list(self._stops[host])
+        for stop in stops:
+            stop()
+        return "it ran" if stops else self.before
 
     @abstractmethod
     def close(self) -> None: ...

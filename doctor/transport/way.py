@@ -14,7 +14,7 @@ from itertools import groupby
 from doctor.job.needs import read_need
 from doctor.text.hostprogram import table
 from doctor.text.interpreter import to_type
-from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold
+from doctor.text.nodeset import check_jump, check_user, fold, is_host, unfold, unfold_users
 from doctor.text.option import LIVE
 from doctor.transport.advice import is_entry, is_number, is_whole_path, passes
 from doctor.transport.containers.command import HOST, PODS, pod_entry, tool_of
@@ -98,7 +98,15 @@ class Way:
         options += [("-o", f"HostName={given['address']}")] if "address" in given else []
         options += [("-i", option[1]) for option in self.reached if option[0] == "--identity"]
         words = ["ssh", *(word for option in options for word in option), host]
-        return shlex.join([*words, *map(shlex.quote, (*entry, *command))])  # two shells read these
+        behind = [*words, *map(shlex.quote, (*entry, *command))]  # two shells read these
+        if not (via := given.get("--via", "")):
+            return shlex.join(behind)
+        if "/" in via:
+            return ""
+        first = unfold_users(via)[0]
+        return shlex.join(
+            ["ssh", *(("-l", first.user) if first.user else ()), first.hosts[0], *map(shlex.quote, behind)]
+        )
 
     def node_set(self, hosts: Sequence[str]) -> str:
         """The hosts as a node set, in their order, which is the order of the ranks."""
@@ -120,7 +128,7 @@ def _in_order(names: tuple[str, ...], login: str) -> str:
 
 
 _SSH = frozenset(
-    {"--user", "--port", "--identity", "--jump", "--ssh-config", "--sudo", "--enter"}
+    {"--user", "--port", "--identity", "--jump", "--via", "--ssh-config", "--sudo", "--enter"}
     | {"--local", "--inventory", "--hostfile", "--connect-timeout", "--timeout"}
     | {"--pods", "--namespace", "--container", "--context"}
 )
@@ -190,6 +198,7 @@ _CHECKS: Mapping[str, Callable[[str], bool] | None] = {
     "need": lambda text: text.isprintable() and passes(read_need, text),
     "launch": lambda text: text == LIVE or is_whole_path(text),
     "nodes": partial(passes, unfold),
+    "via": lambda text: is_whole_path(text) or passes(unfold_users, text),
     "user": partial(passes, check_user),
     "jump": partial(passes, check_jump),
     "entry": is_entry,

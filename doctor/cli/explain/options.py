@@ -6,11 +6,12 @@ from dataclasses import replace
 from functools import partial
 
 from doctor.cli import ranktable
-from doctor.cli.examine import to_its_end
+from doctor.cli.examine import run_here, to_its_end
 from doctor.cli.options import takes
 from doctor.errors import UsageError
 from doctor.exam.request import Request
 from doctor.logs.options import ExplainWishes, FetchWishes
+from doctor.text.option import refuse_conflicts
 
 SHOWN = (
     *("--json", "--html", "--junit", "--markdown", "--prometheus"),
@@ -60,14 +61,26 @@ def explain(wishes: ExplainWishes, request: Request) -> int:
     return explain_words(found.text, load, TextPage(checks, outputs.colours, verbose=outputs.verbose))
 
 
-@takes(*ranktable.BY_JOB, "--rank-table", "--exclude", *WAY, "--python", "--launch", "--checks", *SHOWN)
+@takes(
+    *ranktable.BY_JOB,
+    "--rank-table",
+    "--exclude",
+    *WAY,
+    "--python",
+    "--launch",
+    "--checks",
+    "--in-job",
+    *SHOWN,
+)
 def logs(wishes: FetchWishes, request: Request) -> int:
     from doctor.cli.defaults import with_defaults
     from doctor.logs.explain import refuse_outputs
-    from doctor.logs.fetch.run import fetch_and_explain
+    from doctor.logs.fetch.run import fetch_and_explain, own_fetch
 
+    refuse_conflicts(request, wishes)
     refuse_outputs(request, wishes.logs, ())
-    return to_its_end(partial(fetch_and_explain, with_defaults(request, in_report=False), wishes))
+    run = partial(fetch_and_explain, wishes=wishes)
+    return run_here(with_defaults(request, in_report=False), run, partial(own_fetch, wishes=wishes))
 
 
 def _is_piped() -> bool:

@@ -3,10 +3,12 @@
 import os
 import signal
 import socket
+from collections.abc import Callable
 
 from doctor import __version__
 from doctor.exam.in_job import proc
 from doctor.exam.in_job.messages import Hello, Welcome
+from doctor.exam.in_job.own_programs import Makers
 from doctor.exam.in_job.rank_env import OWN, JobRank, is_scheduler, read_job_rank
 from doctor.exam.request import Request
 from doctor.exam.signals import stop_on_signals
@@ -21,8 +23,11 @@ JOIN = 60.0
 """Seconds for all ranks to arrive."""
 
 
-def in_job(request: Request) -> int:
-    """The same exit code on every rank; only rank 0 prints the report and writes files."""
+def in_job(request: Request, command: Callable[[Request], int], own: Callable[[Request], Makers]) -> int:
+    """The same exit code on every rank; only rank 0 runs the command, which prints and writes files.
+
+    `own`: what the other ranks make the programs of this command from.
+    """
     if is_scheduler(os.environ):
         return 0
     seat: JobRank | None = None
@@ -39,14 +44,14 @@ def in_job(request: Request) -> int:
     if seat.rank == 0:
         from doctor.exam.in_job.lead import lead
 
-        return lead(seat, me, request, join)
+        return lead(seat, me, request, join, command)
     from doctor.exam.in_job.member import Membership
 
     def joined(head: Welcome) -> None:
         if request.outputs.verbose:
             tell(t(f"rank {seat.rank} has reached rank 0 ({clean_line(head.host)}, pid {head.pid})\n"))
 
-    outcome = Membership(seat, me, request, joined).follow(join)
+    outcome = Membership(seat, me, request, own(request), joined).follow(join)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a launcher ends all ranks when the first one fails
     for words in outcome.words:
         announce(words)

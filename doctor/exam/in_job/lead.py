@@ -1,12 +1,11 @@
-"""Rank 0: waits for the others, examines the hosts through them, and sends all of them the same exit code."""
+"""Rank 0: waits for the others, runs the command through them, and sends all of them the same exit code."""
 
 import signal
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 from doctor.errors import EXIT_BROKEN, DoctorError, NotExamined
-from doctor.exam.examination import run_and_report
 from doctor.exam.in_job.find_head import speaks_as_head
 from doctor.exam.in_job.hub import Hub
 from doctor.exam.in_job.job_key import VARIABLE
@@ -26,7 +25,7 @@ from doctor.text.ranks import ranks_text
 SOURCE = "the job"
 
 
-def lead(seat: JobRank, me: Hello, request: Request, join: float) -> int:
+def lead(seat: JobRank, me: Hello, request: Request, join: float, command: Callable[[Request], int]) -> int:
     hub = Hub(seat, me)
     code = EXIT_BROKEN
     try:
@@ -38,7 +37,7 @@ def lead(seat: JobRank, me: Hello, request: Request, join: float) -> int:
         if deadline is not None:
             left = max(0.1, deadline - (time.monotonic() - began))
             request = replace(request, way=replace(request.way, deadline=left))
-        code = run_and_report(request, _ready(Roster(hub, join)))
+        code = command(replace(request, ready=_ready(Roster(hub, join))))
     except KeyboardInterrupt as stop:
         code = 128 + signal_of(stop)
         raise
@@ -94,8 +93,6 @@ def _ready(roster: Roster) -> Ready:
     )
     complete = len(processes) == hub.seat.world  # missing ranks are reported as such
     launch = Launch(SOURCE, processes, complete=complete, live=True, met=True)
-    return Ready(
-        Targets(roster.hosts(), SOURCE, False, JobWishes(launch=launch)),
-        JobTransport(hub, {name: place for place, name in roster.names.items()}, roster.unheard),
-        roster.absent,
-    )
+    way = JobTransport(hub, {name: place for place, name in roster.names.items()}, roster.unheard)
+    wishes = JobWishes(launch=launch)
+    return Ready(Targets(roster.hosts(), SOURCE, wishes=wishes, way=lambda *_: way), roster.absent)

@@ -17,7 +17,7 @@ from doctor.exam.in_job import messages, proc
 from doctor.exam.in_job.find_head import FoundHead, NoHead, another_head, find_head
 from doctor.exam.in_job.job_key import VARIABLE
 from doctor.exam.in_job.messages import BEAT, SILENT, SLEPT
-from doctor.exam.in_job.own_programs import OwnPrograms
+from doctor.exam.in_job.own_programs import Makers, OwnPrograms
 from doctor.exam.in_job.programs import MOST_PROGRAMS, ServedProgram
 from doctor.exam.in_job.rank_env import JobRank
 from doctor.exam.in_job.wire import CONTROL, STDIN, Loop, RankLink
@@ -61,11 +61,12 @@ class Membership:
         seat: JobRank,
         me: messages.Hello,
         request: Request,
+        own: Makers,
         joined: Callable[[messages.Welcome], None] = lambda _: None,
     ) -> None:
         self.seat, self.me, self._joined = seat, me, joined
         self._patience = patience(request)
-        self._own = OwnPrograms(request, me.env)
+        self._own = OwnPrograms(request, me.env, own)
         self.loop = Loop(self._heard, self._lost, self._drained, self._tick)
         self.link: RankLink | None = None
         self.head: messages.Welcome | None = None

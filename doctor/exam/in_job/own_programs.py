@@ -17,10 +17,12 @@ from doctor.api import Ask, Fact
 from doctor.errors import DoctorError
 from doctor.exam.in_job.messages import UNREADABLE
 from doctor.exam.request import Request
+from doctor.facts.memory import FULL
 from doctor.job.launch.common import common_env
 from doctor.job.launch.files import read_launch_files
 from doctor.job.launch.table_reference import VARIABLES as TABLE_VARIABLES
 from doctor.judge.examine import facts_of
+from doctor.judge.fact_values import ASKED
 from doctor.judge.registry import find_checks
 from doctor.mesh.run import mesh_script
 from doctor.probe import TOKEN, script
@@ -28,7 +30,7 @@ from doctor.smoke.agents import smoke_script
 from doctor.smoke.messages import COMMANDS, JoinCommand, StartCommand
 from doctor.text.nodeset import is_host
 from doctor.transport import Script
-from doctor.transport.question import MeshQuestion, ProbeQuestion, Question
+from doctor.transport.question import MeshQuestion, ProbeQuestion, Question, SmokeQuestion
 
 _NUMBER, _SECONDS = rb"\d{1,9}", rb"\d{1,9}(?:\.\d{1,9})?"
 _ADDRESS = rb"[0-9A-Fa-f:.]{2,45}(?:%[\w.-]{1,15})?"
@@ -54,25 +56,33 @@ class OwnProgram:
     admit: Callable[[bytes], bytes]
 
 
-class OwnPrograms:
-    """`env` are the variables of this rank that matter to a job."""
+Makers = Mapping[type, Callable[[Any], OwnProgram]]
+"""How the program is made that answers a kind of question."""
 
-    def __init__(self, request: Request, env: Mapping[str, str]) -> None:
+
+class OwnPrograms:
+    """`env` are the variables of this rank that matter to a job, `more` what only its command is asked."""
+
+    def __init__(self, request: Request, env: Mapping[str, str], more: Makers) -> None:
         self._request = request
         self._variables = env
+        self._makers: Makers = {
+            ProbeQuestion: lambda question: OwnProgram(self._probe(question), nothing),
+            MeshQuestion: lambda _: OwnProgram(mesh_script(request.smoke.python), _mesh),
+            SmokeQuestion: lambda _: OwnProgram(smoke_script(request.smoke.python), self._smoke),
+            **more,
+        }
 
     def make(self, question: Question) -> OwnProgram:
         """The program. Raises RequestRefusal, or DoctorError if this host lacks something that rank 0 has."""
-        python = self._request.smoke.python
-        if isinstance(question, ProbeQuestion):
-            return OwnProgram(self._probe(question), _nothing)
-        if isinstance(question, MeshQuestion):
-            return OwnProgram(mesh_script(python), _mesh)
-        return OwnProgram(smoke_script(python), self._smoke)
+        if type(question) not in self._makers:
+            raise RequestRefusal("rank 0 runs another command than this rank")
+        return self._makers[type(question)](question)
 
     @cached_property
     def _facts(self) -> dict[str, Fact[Any]]:
-        return {fact.name: fact for fact in facts_of(find_checks(self._request.what.checks).checks)}
+        checks = find_checks(self._request.what.checks).checks
+        return {fact.name: fact for fact in (*facts_of(checks), *ASKED, FULL)}
 
     @cached_property
     def _env(self) -> Mapping[str, str]:
@@ -125,7 +135,7 @@ class OwnPrograms:
             raise RequestRefusal("rank 0 gave no address to meet at")
 
 
-def _nothing(_: bytes) -> bytes:
+def nothing(_: bytes) -> bytes:
     """Refuse every line: the probe gets all it needs when it starts."""
     raise RequestRefusal("rank 0 sent more than a question")
 

@@ -1,5 +1,7 @@
 """`doctor logs HOSTS`: fetches logs into a private folder, explains them, and removes them again."""
 
+from __future__ import annotations
+
 import contextlib
 import glob
 import os
@@ -11,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from doctor.errors import DoctorError, UsageError
 from doctor.exam.host_session import HostSession, open_session
@@ -26,7 +29,7 @@ from doctor.logs.naming import renamed
 from doctor.logs.options import FetchWishes
 from doctor.logs.search import LogSearch
 from doctor.model import Answer, UnreachedHost
-from doctor.probe import new_token, through
+from doctor.probe import TOKEN, new_token, through
 from doctor.stage import Stage
 from doctor.text.announce import announce
 from doctor.text.grouped import grouped
@@ -36,7 +39,11 @@ from doctor.text.printable import clean_line
 from doctor.text.redact import redact
 from doctor.text.textfile import read_text
 from doctor.transport.advice import is_number
+from doctor.transport.question import LogsQuestion
 from doctor.transport.slurm.squeue import JobOutput, SqueueRefusal, job_output
+
+if TYPE_CHECKING:
+    from doctor.exam.in_job.own_programs import Makers
 
 DAY = 24 * 60
 """Minutes. Without --path and --since, files written in the last day are fetched."""
@@ -73,6 +80,20 @@ def fetch_and_explain(request: Request, wishes: FetchWishes) -> int:
         paths, source = fetched_logs(request, wanted, folder, environ, kept=wishes.save is not None)
         check = request if wishes.check else None
         return explain_logs(paths, request, wishes.logs, fetched=source, check=check)
+
+
+def own_fetch(request: Request, wishes: FetchWishes) -> Makers:
+    """What a rank fetches for rank 0: the places are those of its own options."""
+    from doctor.exam.in_job.own_programs import OwnProgram, RequestRefusal, nothing
+
+    def make(question: LogsQuestion) -> OwnProgram:
+        if not TOKEN.fullmatch(question.token):
+            raise RequestRefusal("rank 0 asked a question that a rank does not answer")
+        wanted = _wanted(request, wishes, os.environ.get("SLURM_JOB_ID", ""))
+        host, sudo, python = question.host, request.way.sudo, request.smoke.python
+        return OwnProgram(fetch_script(wanted, question.token, host, sudo=sudo, python=python), nothing)
+
+    return {LogsQuestion: make}
 
 
 def fetched_logs(

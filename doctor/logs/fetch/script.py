@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from doctor.agents.bootstrap import agent_script, by_sudo, module_texts
 from doctor.text.hostprogram import table
 from doctor.transport import Script
+from doctor.transport.question import LogsQuestion
 from doctor.transport.slurm.squeue import JobOutput
 
 HOME = "doctor.logs.fetch.onhost"
@@ -64,5 +65,6 @@ def fetch_script(
         "sudo": sudo,
     }
     stdin = script.stdin + json.dumps(asked).encode() + b"\n"
-    script = replace(script, stdin=stdin, last_line=f"{token} done".encode())
+    question = LogsQuestion(token, host)
+    script = replace(script, stdin=stdin, last_line=f"{token} done".encode(), question=question)
     return by_sudo(script) if sudo else script

@@ -1,7 +1,6 @@
 """Scripts and sessions in pods, by the API server, in this process: a WebSocket and a thread each."""
 
 import threading
-from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import partial
 
@@ -19,6 +18,7 @@ class PodTransport(ThreadedTransport):
 
     name = "pods"
     descriptors_each = 3
+    before = "the pod was being entered"
 
     def __init__(
         self,
@@ -34,7 +34,6 @@ class PodTransport(ThreadedTransport):
         self._entries = {host.name: f"exec {entered(host)} " for host in hosts}
         self._cluster, self._containers, self._troubles = cluster, containers, troubles
         self._starts = threading.Semaphore(self.descriptors.starts)
-        self._running: defaultdict[str, list[PodProgram]] = defaultdict(list)
 
     def program(self, host: str, command: str, turn: Turn) -> PodProgram:
         if why := self._troubles.get(host):
@@ -45,15 +44,9 @@ class PodTransport(ThreadedTransport):
             turn.begin()
             web = self._cluster.start(host, self._containers[host], inside)
         begun = PodProgram(web, partial(not_entered, kubectl=self._cluster.kubectl))
-        self._running[host].append(begun)
+        self._stops[host].append(begun.stop)
         return begun
 
-    def give_up(self, host: str) -> str:
-        programs = self._running.pop(host, ())
-        for program in programs:
-            program.stop()
-        return "its command ran in the pod" if programs else "the pod was being entered"
-
     def close(self) -> None:
-        for host in list(self._running):
+        for host in list(self._stops):
             self.give_up(host)

@@ -7,7 +7,7 @@ import paramiko
 
 from doctor.model import Host
 from doctor.transport import errors
-from doctor.transport.ssh.channel import ChannelProgram
+from doctor.transport.program import Program
 from doctor.transport.ssh.config import SshConfig
 from doctor.transport.ssh.hosts import HostConnection, Jumps
 from doctor.transport.ssh.login import SharedState
@@ -30,7 +30,7 @@ class SshTransport(ThreadedTransport):
         self._jumps = Jumps(self._config, self._shared)
         self._starts = threading.Semaphore(self.descriptors.starts)
 
-    def program(self, host: str, command: str, turn: Turn) -> ChannelProgram:
+    def program(self, host: str, command: str, turn: Turn) -> Program:
         door = self._door(host)
         with door.lock:
             while True:

@@ -1,34 +1,46 @@
 """Every command over every way that needs no scheduler: what it finds does not depend on the way.
 
-Slurm's ways are in slurm/, `docker exec` in containers/, ranks that lead themselves in ../exam/in_job/.
+Slurm's ways are in slurm/, `docker exec` in containers/.
 """
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from tests.hosts.hang.test_torchrun import step, torchrun, until
 from tests.lab import Lab
+from tests.lab.needs import without
 from tests.support.commands import DOCTOR
+from tests.support.gateways import behind_gateways
 from tests.support.hang.named import culprits
+from tests.support.injob import led_by_mpirun
 from tests.support.kubernetes import StandIn, pod, stand_in
 
 pytestmark = pytest.mark.slow
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
+BY_MPIRUN = pytest.mark.skipif(without("mpirun"), reason="needs the program 'mpirun'")
 PYTHON = ("--python", sys.executable)
 LOG = "Traceback (most recent call last):\\n  File train.py, line 3\\nRuntimeError: the disk is gone\\n"
 
 
-@pytest.fixture(params=["ssh", "openssh", "pods"])
+@pytest.fixture(params=["ssh", "openssh", "via", "pods", pytest.param("in-job", marks=BY_MPIRUN)])
 def run(request: pytest.FixtureRequest, lab: Lab, tmp_path: Path) -> Iterator[Run]:
     """Runs a command on node1 and node2."""
+    if request.param == "in-job":
+        yield partial(led_by_mpirun, lab, [lab["node1"], lab["node2"]])
+        return
+    if request.param == "via":
+        behind_gateways(lab, ["node1", "node2"], ["node3", "node4"])
     if request.param != "pods":
-        way = ("node[1-2]", "--transport", request.param)
+        by = ("--via", "node[3-4]") if request.param == "via" else ("--transport", request.param)
+        way = ("node[1-2]", *by)
 
         def by_ssh(*words: str) -> subprocess.CompletedProcess[str]:
             config = ("--ssh-config", str(lab.ssh_config)) if words[0] == "run" else ()
@@ -69,9 +81,10 @@ def test_hosts_are_examined(run: Run, lab: Lab) -> None:
 def test_hosts_train(run: Run, command: str) -> None:
     done = run(command, "--steps", "4", *PYTHON)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 ranks (2 hosts × 2)" in done.stdout
+    assert re.search(r"[24] ranks \(2 hosts × [12]\)", done.stdout)
 
 
+@pytest.mark.parametrize("run", ["ssh", "openssh", "via", "pods"], indirect=True)
 def test_a_command_starts_behind_a_preflight(run: Run) -> None:
     done = run("run", "--no-smoke", "--", "echo", "it has begun")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -107,12 +120,14 @@ def test_a_job_that_hangs_is_looked_at(run: Run, lab: Lab) -> None:
 NO_ROOM = "RuntimeError: unable to write to file </torch_1_2_3>: No space left on device (28)\n"
 
 
-def test_the_systems_ssh_proves_a_log_and_asks_for_devices(lab: Lab, tmp_path: Path) -> None:
+@pytest.mark.parametrize("way", [("--transport", "openssh"), ("--via", "node[3-4]")])
+def test_a_log_is_proved_and_devices_are_asked_for(way: tuple[str, str], lab: Lab, tmp_path: Path) -> None:
     """These two name their hosts in ways of their own. Hosts without an NPU have no rank table."""
+    if "--via" in way:
+        behind_gateways(lab, ["node1", "node2"], ["node3", "node4"])
     lab["node2"].shm("16m")
     log = tmp_path / "train.log"
     log.write_text(NO_ROOM)
-    way = ("--transport", "openssh")
     ssh = ("--ssh-config", str(lab.ssh_config))
     proved = lab.doctor("explain", str(log), "--check", "node[1-2]", *way, *ssh)
     assert proved.returncode == 1, proved.stdout + proved.stderr

@@ -42,7 +42,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     """The requests of the command lines that are run; nothing is carried out."""
     requests: list[Request] = []
 
-    def keep(request: Request) -> int:
+    def keep(request: Request, **_: object) -> int:
         requests.append(request)
         return 0
 

@@ -19,10 +19,25 @@ from doctor.api import Ask
 from doctor.exam.in_job.listener import RankListener
 from doctor.exam.in_job.member import LONGEST, SLACK, Membership, patience
 from doctor.exam.in_job.messages import Hello, RunVerdict, StartProgram, Welcome
+from doctor.exam.in_job.own_programs import Makers
 from doctor.exam.in_job.rank_env import JobRank, read_job_rank
 from doctor.exam.in_job.wire import CONTROL, STDERR, STDIN, STDOUT
 from doctor.exam.request import ExamFlags, Request, SmokeFlags, WayFlags
-from doctor.transport.question import MeshQuestion, ProbeQuestion, Question, SmokeQuestion
+from doctor.hang.options import HangWishes
+from doctor.job.launch.brief import brief
+from doctor.live.on_rank import own_agent
+from doctor.logs.fetch.run import own_fetch
+from doctor.logs.options import FetchWishes
+from doctor.slow.on_rank import own_sampler
+from doctor.slow.options import SlowWishes
+from doctor.transport.question import (
+    LogsQuestion,
+    LookQuestion,
+    MeshQuestion,
+    ProbeQuestion,
+    Question,
+    SmokeQuestion,
+)
 from tests.support.cases import cases, from_cases
 from tests.support.injob import free_port
 from tests.support.injob_attacks import FalseHead
@@ -55,7 +70,9 @@ def at(seat: JobRank, head: FalseHead) -> Iterator[None]:
 def asked() -> Callable[..., FalseHead]:
     """The result of a question, and of lines for its program, once that program has ended."""
 
-    def ask(question: Question, *lines: bytes, request: Request = PLAIN) -> FalseHead:
+    def ask(
+        question: Question, *lines: bytes, request: Request = PLAIN, own: Makers | None = None
+    ) -> FalseHead:
         seat = a_seat()
         stdin = b"".join(line + b"\n" for line in lines)
         head = FalseHead(
@@ -64,7 +81,7 @@ def asked() -> Callable[..., FalseHead]:
             until=lambda head: '"ended"' in head.texts(CONTROL),
         )
         with at(seat, head):
-            outcome = Membership(seat, HELLO, request).follow(20)
+            outcome = Membership(seat, HELLO, request, own or {}).follow(20)
         assert outcome.code == 1
         return head
 
@@ -179,6 +196,70 @@ def test_a_training_is_given_no_program_variable_or_fault(
     assert says in head.texts(STDERR)
 
 
+def command(do: str, **more: Any) -> bytes:
+    return json.dumps({"do": do, **more}).encode()
+
+
+HANG, SLOW = own_agent(PLAIN, HangWishes()), own_sampler(PLAIN, SlowWishes())
+FIND = {"lease": 10.0, "beat": 2.0, "within": 5.0, "launchers": brief()}
+
+
+@pytest.mark.parametrize("own", [HANG, SLOW])
+def test_agents_of_a_look_do_what_they_are_told(own: Makers, asked: Callable[..., FalseHead]) -> None:
+    lines = [command("find", **FIND), command("beat"), command("look", apart=0.0, within=1.0, names=["vm"])]
+    head = asked(
+        LookQuestion(), *lines, command("ends", ends=[["127.0.0.1:1", "::1.2"]]), command("stop"), own=own
+    )
+    assert head.texts(STDERR) == ""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        command("find", **{**FIND, "launchers": {"launchers": []}}),
+        command("find", **FIND, command={"names": ["SECRET"]}),
+        command("tool", data="ZWNobyBydW4=", last=True),
+        command("look", apart=0.0, within=1.0, names=["-x", "a;touch RAN"]),
+        command("look", apart=0.0, within=1.0, pids=["$(touch RAN)"]),
+        command("sample", devices=[{"vendor": "nvidia", "script": "touch RAN"}]),
+        command("run", command="touch RAN"),
+        b"",
+    ],
+)
+@pytest.mark.parametrize("own", [HANG, SLOW])
+def test_agents_of_a_look_are_told_nothing_else(
+    own: Makers,
+    line: bytes,
+    asked: Callable[..., FalseHead],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    head = asked(LookQuestion(), line, own=own)
+    assert '"ended","number":1,"rc":126' in head.texts(CONTROL).replace(" ", "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_samples_run_the_ranks_own_scripts(asked: Callable[..., FalseHead]) -> None:
+    numbers = {"number": 0, "seconds": 0.2, "parts": 2, "within": 1.0}
+    pids: dict[str, list[int]] = {"stacks": [], "record": [], "gil": []}
+    head = asked(LookQuestion(), command("sample", first=True, **numbers, **pids, devices=[]), own=SLOW)
+    assert "a question that a rank does not answer" in head.texts(STDERR)
+
+
+def test_logs_are_read_where_the_rank_was_told(asked: Callable[..., FalseHead], tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text("RuntimeError\n")
+    own = own_fetch(PLAIN, FetchWishes(paths=(str(log),)))
+    head = asked(LogsQuestion(TOKEN, "node1"), own=own)
+    assert f"{TOKEN} done" in head.texts(STDOUT)
+    assert head.texts(STDERR) == ""
+    of_logs = LogsQuestion(TOKEN, "node1")
+    for question, known in ((LogsQuestion("$(id)", "node1"), own), (of_logs, HANG), (LookQuestion(), own)):
+        refused = asked(question, own=known)
+        assert (refused.texts(STDOUT), "rank 0" in refused.texts(STDERR)) == ("", True)
+
+
 @pytest.mark.parametrize(("sure", "both", "code"), [(False, True, 3), (False, False, 0), (True, True, 0)])
 def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
     sure: bool, both: bool, code: int, monkeypatch: pytest.MonkeyPatch
@@ -193,7 +274,7 @@ def test_a_good_verdict_that_nothing_vouches_for_needs_to_be_the_only_one(
         if both:
             listener = RankListener(replace(seat, ports=seat.ports[1:]), lambda _: None)
             stack.callback(listener.close)
-        outcome = Membership(seat, HELLO, PLAIN).follow(20)
+        outcome = Membership(seat, HELLO, PLAIN, {}).follow(20)
     assert outcome.code == code, outcome
     if code:
         first, second = (f"127.0.0.1:{port}" for port in seat.ports[:2])
@@ -209,7 +290,7 @@ def test_nobody_follows_a_rank_0_that_gives_no_verdict_for_longer_than_the_run_m
         seat.token, [Welcome("x", "another", 7, 1)], until=lambda head: '"taken"' in head.texts(CONTROL)
     )
     with at(seat, head):
-        outcome = Membership(seat, HELLO, Request("check", way=WayFlags(deadline=1.0))).follow(20)
+        outcome = Membership(seat, HELLO, Request("check", way=WayFlags(deadline=1.0)), {}).follow(20)
     assert outcome.code == 1
     assert outcome.words == (
         "rank 1: no verdict from rank 0 (x, pid 7): "

@@ -50,8 +50,8 @@ def use(server: StandIn, folder: Path, monkeypatch: pytest.MonkeyPatch, **more: 
 
 def transport(flags: WayFlags = WayFlags()) -> PodTransport:  # noqa: B008
     targets = pods_of(Request("check", HostFlags(pods="app=train"), way=flags))
-    assert targets.pods is not None
-    way = targets.pods(targets.hosts, flags.fanout)
+    assert targets.way is not None
+    way = targets.way(targets.hosts, flags.fanout)
     assert isinstance(way, PodTransport)
     return way
 
@@ -363,7 +363,7 @@ def resident():
     return int(open("/proc/self/statm").read().split()[1]) * 4096
 
 targets = pods_of(Request("check", HostFlags(pods="app=train")))
-way = targets.pods(targets.hosts, 64)
+way = targets.way(targets.hosts, 64)
 names = [host.name for host in targets.hosts]
 few = way.open({name: Script("exec cat", b"a\\n", b"") for name in names[:8]})
 for _ in range(8):

@@ -86,7 +86,7 @@ def test_routes_of_a_topology(gates: Lab, tmp_path: Path) -> None:
     assert check(gates, "node1", "--via", str(file))["exit_code"] == 0
     done = gates.doctor("facts", "node[1-2]", "--via", str(file))
     assert done.returncode == 2
-    assert f"no route from {me} leads to node2" in " ".join(done.stderr.split())
+    assert "no route leads from this machine to node2" in " ".join(done.stderr.split())
 
 
 def test_a_gateway_that_dies_during_the_run(gates: Lab) -> None:
@@ -105,7 +105,7 @@ def test_nothing_is_left_of_a_doctor_that_was_killed(gates: Lab) -> None:
     hosts = [gates[name] for name in ("node1", "node2", *GATEWAYS)]
     before = [host.snapshot() for host in hosts]
     drawn = random.Random(53)
-    for _ in range(6):
+    for _ in range(20):
         command = drawn.choice([["facts"], ["hang", "--for", "9"], ["check", "--exam", "host"]])
         started = gates.start_doctor(command[0], "node[1-2]", *VIA, *command[1:])
         time.sleep(drawn.uniform(0.4, 4.0))

@@ -3,9 +3,11 @@
 mpirun runs on a machine outside the job, and starts its ranks over SSH.
 """
 
+import random
 import re
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -129,6 +131,18 @@ def environments(host: Host) -> dict[str, str]:
         with suppress(psutil.NoSuchProcess):
             found.update(process.environ())
     return found
+
+
+@pytest.mark.long
+def test_nothing_is_left_of_a_look_that_was_killed(three: Lab) -> None:
+    hosts = three.hosts[:2]
+    before = [host.snapshot() for host in hosts]
+    drawn = random.Random(53)
+    for _ in range(8):
+        with mpirun(three, hosts, 1, *drawn.choice([("hang", "--for", "9"), ("facts",), ("slow",)])):
+            time.sleep(drawn.uniform(0.5, 5.0))
+    for host, was in zip(hosts, before, strict=True):
+        host.await_that(lambda host=host, was=was: not host.leftovers(was), "clean end")  # type: ignore[misc]
 
 
 @pytest.mark.long

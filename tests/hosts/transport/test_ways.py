@@ -117,6 +117,13 @@ def test_a_job_that_hangs_is_looked_at(run: Run, lab: Lab) -> None:
     assert (culprit["rank"], culprit["host"], culprit["cause"]) == (1, "node2", "stopped")
 
 
+@pytest.mark.parametrize("run", ["pods"], indirect=True)
+def test_pods_without_devices_have_no_rank_table(run: Run) -> None:
+    table = run("ranktable", "make")
+    assert table.returncode == 3, table.stdout + table.stderr
+    assert "its NPUs may be given to other containers" in " ".join((table.stdout + table.stderr).split())
+
+
 NO_ROOM = "RuntimeError: unable to write to file </torch_1_2_3>: No space left on device (28)\n"
 
 

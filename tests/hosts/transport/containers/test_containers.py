@@ -225,6 +225,21 @@ def test_every_command_enters_the_containers(dock: Dock) -> None:
 
 
 @pytest.mark.long
+def test_a_log_is_proved_in_containers_and_devices_are_asked_for(dock: Dock) -> None:
+    for host in ("node1", "node2"):
+        dock.engine.run(host, "train", shm="16m" if host == "node2" else "1g")
+    log = dock.folder / "train.log"
+    log.write_text("RuntimeError: unable to write to file </torch_1_2_3>: No space left on device (28)\n")
+    ssh = ("--ssh-config", str(dock.lab.ssh_config))
+    proved = dock.lab.doctor("explain", str(log), "--check", BOTH, *INSIDE, *ssh, env=dock.environment)
+    assert proved.returncode == 1, proved.stdout + proved.stderr
+    assert "proved: shm-small fails on node2" in proved.stdout
+    table = dock.lab.doctor("ranktable", "make", BOTH, *INSIDE, env=dock.environment)
+    assert table.returncode == 3, "the NPUs may be given to other containers"
+    assert "no rank table was written" in table.stderr
+
+
+@pytest.mark.long
 @pytest.mark.parametrize("who", ["doctor", "docker"])
 def test_a_smoke_run_that_is_killed_leaves_nothing(who: str, dock: Dock) -> None:
     container = dock.engine.run("node1", "train", shm="1g")

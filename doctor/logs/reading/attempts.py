@@ -1,7 +1,7 @@
 """Finds the attempts in one file: torchrun restarted the job, or two starts wrote to the file in turn.
 
-A file is cut where a launcher gives up a start. Whether another start follows is known only later, so parts
-of one attempt are joined again.
+A file is cut where a launcher gives up a start, and where its first lines come again. Whether another start
+follows is known only later, so parts of one attempt are joined again.
 """
 
 import re
@@ -12,6 +12,7 @@ from doctor.logs.model import Form
 from doctor.logs.reading.file_scan import CUT_OFF, Scan
 from doctor.logs.reading.mark import PartEnd
 from doctor.logs.reading.window import AROUND, Window
+from doctor.logs.sentence import sentence
 
 MOST = 100
 """The most parts of one file; the rest of the file is the last part."""
@@ -30,26 +31,50 @@ WORDS = (b"failed (exitcode: ", b"will restart work", b"SignalException: ", b"Ro
 GAVE_UP = (b"ChildFailedError", b"worker group finished (FAILED)", b"Root Cause (first")
 _TABLE_HOST = re.compile(rb"(?:^|:) ? ? ?host {6}: (\S{1,255})\r?$", re.MULTILINE)
 _LAUNCHER = re.compile(rb" (\d{1,9}) torch/distributed/(?:elastic/|launcher/|run\.py)")
+_TELLING = 24
+"""The least letters of lines that are known again."""
+_OF_ONE_START = 10.0
+"""The most seconds between the first lines of two ranks of one start."""
 _UNITED = ("shared", "ranks", "tasks", "launchers", "tables", "over", "progress", "gave_up")
 _COUNTED = ("forms", "hosts", "pids")
 
 
-def cut(window: Window) -> Iterator[tuple[Window, PartEnd | None]]:
+def head_of(text: bytes) -> bytes:
+    """The second to fourth line of a file, with which a program begins to write; the first may be a time.
+    It is empty if these lines say too little, are alike, as steps are, or go on with others.
+    """
+    lines = text.split(b"\n", 4)[1:4]
+    words = {sentence(line) for line in lines if line[:1] not in (b" ", b"\t")}
+    telling = len(lines) == len(words) == 3 and sum(map(len, words)) >= _TELLING
+    return b"\n".join([b"", *lines, b""]) if telling else b""
+
+
+def cut(window: Window, head: bytes) -> Iterator[tuple[Window, PartEnd | None]]:
     """The parts of a window in their order, and how each ends."""
     at, number = window.start, window.number
-    for found in _marks(window.data, max(0, window.start - AROUND // 4), window.end):
-        end = window.data.find(b"\n", found.end(), window.end) + 1
-        mark = PartEnd(found.lastgroup) if found.lastgroup != "table" else PartEnd.OVER
-        if found["table"]:
-            closing = _TABLE.search(window.data, found.end(), min(window.end, found.end() + AROUND // 4))
-            end = closing.end() if closing else 0
+    for end, mark in sorted(_ends(window, head), key=lambda found: found[0]):
         if end <= at:
             continue
-        yield Window(window.data, at, end, number), mark
-        number += window.data.count(b"\n", at, end)
+        data = window.data[:end] if mark is PartEnd.AGAIN else window.data  # what follows is another job's
+        yield Window(data, at, end, number), mark
+        number += data.count(b"\n", at, end)
         at = end
     if at < window.end:
         yield Window(window.data, at, window.end, number), None
+
+
+def _ends(window: Window, head: bytes) -> Iterator[tuple[int, PartEnd]]:
+    """Where parts end, and how."""
+    data = window.data
+    for found in _marks(data, max(0, window.start - AROUND // 4), window.end):
+        end = data.find(b"\n", found.end(), window.end) + 1
+        mark = PartEnd(found.lastgroup) if found.lastgroup != "table" else PartEnd.OVER
+        if found["table"]:
+            closing = _TABLE.search(data, found.end(), min(window.end, found.end() + AROUND // 4))
+            end = closing.end() if closing else 0
+        yield end, mark
+    for place in _places(data[: window.end], head, window.start) if head else ():
+        yield data.rfind(b"\n", window.start, place) + 1, PartEnd.AGAIN
 
 
 def _marks(data: bytes, start: int, end: int) -> Iterator[re.Match[bytes]]:
@@ -92,6 +117,12 @@ def _begins(before: Scan, part: Scan) -> bool:
     calm = not part.fold.seen and not part.odd and bool(part.progress)
     if before.mark is PartEnd.ENDED:
         return calm and bool(part.over)
+    if before.mark is PartEnd.AGAIN:
+        times = _not_none(before.first_at, part.first_at)
+        later = len(times) == 2 and times[1] - times[0] > _OF_ONE_START
+        ended = any(symptom.startswith("slurm-") for symptom, _, _ in before.fold.seen)
+        judged = calm or part.odd or part.fold.seen
+        return (later or ended) and bool(before.fold.seen or before.odd) and bool(judged)
     if before.mark is PartEnd.OVER:
         if before.last_at is None or part.first_at is None or part.first_at <= before.last_at:
             return False

@@ -14,3 +14,5 @@ class PartEnd(Enum):
     """The scheduler ended the job; it may start it again."""
     OVER = "over"
     """torchrun itself ended."""
+    AGAIN = "again"
+    """The next line is the one with which the file begins: another job appended its output."""

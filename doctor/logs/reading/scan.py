@@ -23,7 +23,7 @@ from doctor.logs.model import Form, LogLine, Party, Role
 from doctor.logs.reading import message, stacks
 from doctor.logs.reading.actors import DIED, MISSED, with_actor, with_tasks
 from doctor.logs.reading.attempts import MOST as MOST_PARTS
-from doctor.logs.reading.attempts import attempts_of, cut, note
+from doctor.logs.reading.attempts import attempts_of, cut, head_of, note
 from doctor.logs.reading.commands import ENDED, shortened
 from doctor.logs.reading.cut_off import FRAME, continued_from, cut_tracebacks
 from doctor.logs.reading.file_scan import CUT_OFF, Decided, Scan
@@ -103,7 +103,7 @@ class _Scanner:
         self._progress = PartProgress(self._parse)
         self._clock = Clock(found.written)
         self._layout = PrefixLayout()
-        self._begun = False
+        self._begun, self._head = False, b""
         self._looked = self._learned = 0
         self._window: Window | None = None
         self._may_end = False
@@ -117,10 +117,13 @@ class _Scanner:
     def take(self, window: Window) -> None:
         lines = Lines(window, self._table)
         ended, self._may_end = self._may_end, bool(lines.all_marks & ENDS)
-        if not (ended or self._may_end):
+        if not self._begun:
+            self._head = head_of(window.text)
+        again = self._head and window.text.count(self._head) > (not self._begun)
+        if not (ended or self._may_end or again):
             self._part(lines)
             return
-        for part, mark in cut(window):
+        for part, mark in cut(window, self._head if again else b""):
             self._part(lines if part == window else Lines(part, self._table))
             if mark is not None and len(self.parts) < MOST_PARTS:
                 self._found.mark = mark

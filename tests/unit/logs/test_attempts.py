@@ -155,3 +155,54 @@ def test_hosts_that_disagree_on_the_attempts_are_read_as_one(tmp_path: Path) -> 
     (tmp_path / "node1.log").write_text(text_of("restarted"))
     (tmp_path / "node2.log").write_text(text_of("failed"))
     assert concluded(tmp_path).beside == ()
+
+
+BANNER = """+---------------------------------------------------+
+| NVIDIA-SMI 570.158.01   Driver Version: 570.158.01 |
+|-----------------------------------------+---------+
+"""
+CANCELLED = "slurmstepd: error: *** JOB {} ON dgx-10 CANCELLED AT 2025-10-16T02:31:48{} ***\n"
+
+
+def steps(first: int, last: int) -> str:
+    return "".join(f"step {n}: loss={3 - n / 100:.4f}, grad_norm=0.51\n" for n in range(first, last))
+
+
+def began(at: str, said: str) -> str:
+    """A run of a program that says when it begins and what it runs on."""
+    about = "---Environment Information---\nplatform: Linux-5.11\nPython: 3.8.5 (GCC 7.3.0)\n"
+    return f"2022-05-14 {at} [INFO] begins\n{about}{said}"
+
+
+def raised(what: str) -> str:
+    return f'Traceback (most recent call last):\n  File "train.py", line 165, in main\n    raise E\n{what}\n'
+
+
+def test_a_job_that_appended_its_output_is_judged_alone(tmp_path: Path) -> None:
+    """The first lines of the file come again below what ended the job before."""
+    before = f"Thu Oct 16 01:38:22 2025\n{BANNER}{steps(0, 9)}{CANCELLED.format(304184, '')}"
+    after = f"Sat Oct 18 09:12:40 2025\n{BANNER}{steps(0, 30)}"
+    said = pasted(tmp_path, before, after, CANCELLED.format(310529, " DUE TO PREEMPTION"))
+    assert [each.symptom for each in said.charges if each.because is None] == ["slurm-preempted"]
+    assert said.beside == (
+        "attempt 1 of 2 failed: the scheduler ended the job: the job was cancelled (JOB 304184)",
+    )
+    said = pasted(tmp_path, before, after)
+    assert (said.outcome, said.charges, len(said.beside)) == (LogOutcome.CLEAN, (), 1)
+
+
+def test_the_last_of_several_starts_by_hand_is_judged_alone(tmp_path: Path) -> None:
+    first = began("23:14:47", raised("RuntimeError: No configuration file specified."))
+    said = pasted(tmp_path, first, began("23:18:46", steps(0, 9) + raised("KeyError: 'label'")))
+    assert "KeyError: 'label'" in said.charges[0].says
+    assert ["RuntimeError" in each for each in said.beside] == [True]
+
+
+def test_ranks_that_begin_alike_are_one_attempt(tmp_path: Path) -> None:
+    """One of two ranks fails before the other writes its first lines."""
+    first = began("23:14:47", raised("RuntimeError: No configuration file specified."))
+    said = pasted(tmp_path, first, began("23:14:49", "I0514 waits for its peers\n"))
+    assert "No configuration file specified" in said.charges[0].says
+    assert said.beside == ()
+    said = pasted(tmp_path, *(f"{BANNER}rank {n} begins\n" for n in range(4)), raised("KeyError: 'label'"))
+    assert "KeyError: 'label'" in said.charges[0].says

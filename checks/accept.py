@@ -56,7 +56,7 @@ def accept_slow_link(
     What to do: check the speed and the error counters of the host's port and of the switch port at the other
     end; exchange cable or optics with a fast host, and see whether the fault moves with them.
     """
-    rates = rates_of_pairs(seen.runs)
+    rates, floor = rates_of_pairs(seen.runs), floor if floor and floor.value else None
     steady = {end for end, own in since.steady.items() if own} if since else set()
     if rates is not None:
         below = [*below_floor(rates, floor)] if floor else []

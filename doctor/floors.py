@@ -3,6 +3,7 @@
 floors:
   - pair >= 92 Gbit/s                       # what each host sends to each other one, one way at a time
   - inter all_reduce 256MB >= 180 GB/s      # the bus bandwidth of a collective of this size
+  - host matmul >= 100 GFLOP/s              # what each host does alone; of a folder: host write /scratch
 """
 
 import re
@@ -18,10 +19,20 @@ from doctor.text.yamlfile import Listing, YamlTable, parse_yaml, plain
 
 UNITS = {"Mbit/s": 125e3, "Gbit/s": 125e6, "MB/s": 1e6, "GB/s": 1e9}
 """In bytes a second."""
-MOST = 1e15
+_BYTES = {"MB/s": 1e6, "GB/s": 1e9}
+ALONE = {
+    "matmul": {"GFLOP/s": 1e9, "TFLOP/s": 1e12},
+    "fsync": {"/s": 1.0},
+    "copy": _BYTES,
+    "write": _BYTES,
+    "read": _BYTES,
+}
+"""What a host does alone, and in what units."""
+OF_FOLDER = ("write", "read", "fsync")
+MOST = 1e18
 FORM = "A line of it is for instance: pair >= 92 Gbit/s"
-PAIR = "pair"
-NAMED = ((PAIR, *SCOPES), TIMED, tuple(map(size_text, SIZES)))
+PAIR, HOST = "pair", "host"
+NAMED = ((PAIR, HOST, *SCOPES), TIMED, tuple(map(size_text, SIZES)))
 _LINE = re.compile(r"(\S+(?: +\S+){0,2}?) *(>=|<=|=|>|<) *([0-9]{1,9}(?:\.[0-9]{1,9})?) *(\S+)")
 
 
@@ -36,11 +47,17 @@ class CollectiveFloor:
 
 @dataclass(frozen=True, slots=True)
 class Floor:
-    """That of pairs, in bytes a second; 0 if only collectives have floors. And as it was written."""
+    """That of pairs, in bytes a second; 0 if pairs have none. And as it was written."""
 
     value: float
     text: str
     collectives: tuple[CollectiveFloor, ...] = ()
+    hosts: tuple[CollectiveFloor, ...] = ()
+    """Such as "host write /scratch"."""
+
+    @property
+    def all(self) -> tuple[CollectiveFloor, ...]:
+        return (*self.collectives, *self.hosts)
 
 
 def read_floor(path: Path) -> Floor:
@@ -64,7 +81,8 @@ def read_floor(path: Path) -> Floor:
         mistakes.sort(key=lambda each: each.line or 0)
         raise InputErrors(mistakes or [Mistake(str(path), rows[0][1].line, "it has no floor")], FORM)
     pair = found.pop(PAIR, CollectiveFloor(PAIR, 0.0, ""))
-    return Floor(pair.value, pair.text, tuple(found.values()))
+    hosts = tuple(each for each in found.values() if each.name.startswith(HOST))
+    return Floor(pair.value, pair.text, tuple(each for each in found.values() if each not in hosts), hosts)
 
 
 def _floor(text: str) -> CollectiveFloor | str:
@@ -74,17 +92,23 @@ def _floor(text: str) -> CollectiveFloor | str:
         return f"'{shown}' is not a floor"
     what, sign, number, unit = line.groups()
     words = what.split()
-    for word, known in zip(words, NAMED, strict=False):
+    alone = words[0] == HOST
+    for word, known in zip(words, (NAMED[0], tuple(ALONE)) if alone else NAMED, strict=False):
         if word not in known:
             shown = clean_line(word)[:80]
             return f"nothing that is measured is called '{shown}'; there is {', '.join(known)}"
-    if len(words) != (1 if words[0] == PAIR else 3):
-        return f"'{clean_line(what)[:80]}' is no measurement; such are pair, and inter all_reduce 64MB"
+    in_folder = words[1:2] and words[1] in OF_FOLDER
+    if len(words) != (1 if words[0] == PAIR else 2 if alone and not in_folder else 3) or (
+        in_folder and not words[2].startswith("/")
+    ):
+        such = "host matmul, and host write /scratch" if alone else "pair, and inter all_reduce 64MB"
+        return f"'{clean_line(what)[:80]}' is no measurement; such are {such}"
+    units = ALONE[words[1]] if alone else UNITS
     if sign != ">=":
         return f"'{shown}' is not at least: type >="
-    if unit not in UNITS:
-        return f"'{clean_line(unit)[:80]}' is not one of the units {', '.join(UNITS)}"
-    value = float(number) * UNITS[unit]
+    if unit not in units:
+        return f"'{clean_line(unit)[:80]}' is not one of the units {', '.join(units)}"
+    value = float(number) * units[unit]
     if not 0 < value < MOST:
         return f"'{shown}' is out of range"
     return CollectiveFloor(" ".join(words), value, text.strip())

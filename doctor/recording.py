@@ -19,7 +19,7 @@ from doctor.mesh import MeshResult
 from doctor.model import Capture, Host, UnreachedHost
 from doctor.probe import HostAnswer
 from doctor.savedrun import SavedRun
-from doctor.smoke.plan import MOST_STEPS
+from doctor.smoke.plan import MOST_PATHS, MOST_STEPS
 from doctor.smoke.result import SmokePlan, SmokeResult, divides
 from doctor.targets.inputkind import InputKind
 from doctor.text.nodeset import is_host
@@ -138,7 +138,7 @@ def _nonsense(recording: Recording) -> Iterator[str]:
     if recording.baseline and any(nonsense(recording.baseline)):
         yield "its baseline does not add up"
     if (floor := recording.floor) and not all(
-        0 <= value < MOST for value in (floor.value, *(each.value for each in floor.collectives))
+        0 <= value < MOST for value in (floor.value, *(each.value for each in floor.all))
     ):
         yield "its floor is out of range"
     for run in recording.smoke:
@@ -182,6 +182,7 @@ def _nonsense_of_smoke(run: SmokeResult, known: set[str]) -> Iterator[str]:
         or not 0 <= plan.waver_tries <= MOST_TRIES
         or not 0 <= plan.turns <= MOST_TRIES
         or not 0 <= plan.sweep < MOST_SECONDS
+        or len(plan.paths) > 2 * MOST_PATHS
         or len(seats) > MOST_RANKS
         or (run.end.cell is not None and not 0 <= run.end.cell < len(plan.cells))
         or any(each.rank not in ranks for each in plan.injected)

@@ -83,6 +83,12 @@ class AcceptWishes:
     floor: Path | None = any_option(
         "--floor FILE", "What links must carry at least, as YAML.", panel=ExamFlags.PANEL
     )
+    paths: tuple[str, ...] = option(
+        *("--path DIR", "A folder that hosts write to and read from, such as /scratch; several times."),
+        default=(),
+        not_with=(REPLAY,),
+        panel=ExamFlags.PANEL,
+    )
     csv: Path | None = any_option(
         "--csv FILE", "The collectives of all sizes as CSV; - is stdout.", panel=Outputs.PANEL
     )
@@ -99,8 +105,10 @@ def accept(request: Request, wishes: AcceptWishes) -> int:
     more = [(Format("--csv", collectives_csv, stdout=True), wishes.csv)] if wishes.csv else []
     if path := wishes.certificate:
         more.append((_certificate(path, request.save or request.replay), path))
+    refuse_conflicts(request, wishes)
     floor = read_floor(wishes.floor) if wishes.floor else None
-    return examine(replace(request, floor=floor, outputs=replace(request.outputs, more=tuple(more))))
+    outputs = replace(request.outputs, more=tuple(more))
+    return examine(replace(request, floor=floor, paths=wishes.paths, outputs=outputs))
 
 
 def _certificate(path: Path, recording: Path | None) -> Format:

@@ -244,7 +244,8 @@ def _collect(
     """Ask the hosts; after an interruption, return what is known so far."""
     way, what = request.way, request.what
     until = math.inf if way.deadline is None else time.monotonic() + way.deadline
-    training = replace(_training(request.smoke), accept=request.command == ACCEPT)
+    training = replace(_training(request.smoke), accept=request.command == ACCEPT, paths=request.paths)
+    check_wishes(training)
     baseline = read_baseline(what.baseline) if what.baseline else None
     of_table = ASKED if baseline else ()
     request, environ, _ = of_slurm(request)
@@ -344,9 +345,7 @@ def hosts_of(request: Request, targets: Targets) -> tuple[Host, ...]:
 
 def _training(smoke: SmokeFlags) -> SmokeWishes:
     steps = STEPS if smoke.steps is None else smoke.steps
-    wishes = SmokeWishes(steps=steps, tp=smoke.tp, timeout=smoke.timeout, inject=smoke.inject)
-    check_wishes(wishes)
-    return wishes
+    return SmokeWishes(steps=steps, tp=smoke.tp, timeout=smoke.timeout, inject=smoke.inject)
 
 
 def own_interpreters(environ: Mapping[str, str], prefix: str = sys.prefix) -> tuple[str, ...]:

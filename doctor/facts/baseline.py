@@ -51,7 +51,7 @@ SINCE: RunValue[SinceBaseline] = RunValue("baseline", of_hosts=True)
 """Missing if no baseline was given."""
 
 FLOOR: RunValue[Floor | None] = RunValue("floor")
-"""What every link must carry at least. Only acceptance tests have checks that ask for it."""
+"""What links and hosts must do at least. Only acceptance tests have checks that ask for it."""
 
 COLLECTIVE_FLOORS: RunValue[tuple[CollectiveFloor, ...]] = RunValue("floors of collectives")
 """Missing if there is none."""

@@ -143,7 +143,7 @@ def _inputs(reading: Reading, prepared: PreparedExam, hung: HungTools) -> Inputs
     needed = prepared.rules.need_hosts or len(reading.plan.hosts)
     floor = recording.floor
     floors = {
-        FLOOR.name: floor if floor and floor.value else None,
+        FLOOR.name: floor,
         COLLECTIVE_FLOORS.name: floor.collectives if floor else (),
     }
     since = {SINCE.name: _since(reading, prepared)}

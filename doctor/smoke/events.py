@@ -138,6 +138,21 @@ class CollectiveTimes(msgspec.Struct, frozen=True, tag="sweep", tag_field="ev"):
     seconds: tuple[Spent, Spent, Spent]
 
 
+class Alone(msgspec.Struct, frozen=True, tag="alone", tag_field="ev"):
+    """What a host did alone in one pass: `rates` of its turns, in operations, bytes or appends a second.
+
+    `stretch`: the time of a turn by its processor time. `on`: the kind of file system of the folder.
+    `why`: why nothing was measured.
+    """
+
+    what: Literal["matmul", "copy", "write", "read", "fsync"]
+    rates: Annotated[tuple[Annotated[float, msgspec.Meta(gt=0, le=1e18)], ...], msgspec.Meta(max_length=32)]
+    folder: Text = ""
+    on: Text = ""
+    stretch: Seconds = 0.0
+    why: Text = ""
+
+
 class Segments(msgspec.Struct, frozen=True, tag="segments", tag_field="ev"):
     """Address of a peer -> TCP segments with data that the rank sent there, and how many it sent again."""
 
@@ -178,6 +193,7 @@ Event = (
     | Transfer
     | Segments
     | CollectiveTimes
+    | Alone
     | PhaseEvent
     | Error
     | BackendEvidence

@@ -109,6 +109,7 @@ class LiveRank:
             pairs=self._all(events.Transfer),
             segments=first(events.Segments),
             sweep=self._all(events.CollectiveTimes),
+            alone=self._all(events.Alone),
             seconds=seconds,
             done=self.done,
             disturbed=None if self.disturbed_at is None else round(max(0.0, ended - self.disturbed_at), 3),

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from posixpath import normpath
 
 from doctor.errors import UsageError
 from doctor.job.hccl import forms_group, reduced
@@ -29,6 +30,8 @@ MANY_TURNS, FEW_TURNS, MANY_HOSTS = 7, 4, 8
 """Few hosts have few pairs to compare, so each is measured more often; the last two turns only confirm."""
 SWEEP = 15.0
 """Seconds for collectives by size."""
+OWN_PATHS = ("/dev/shm", "/tmp")
+MOST_PATHS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +57,8 @@ class SmokeWishes:
     inject: tuple[str, ...] = ()
     accept: bool = False
     """An acceptance test: all pairs of hosts are measured, each way by itself, so all are in one cell."""
+    paths: tuple[str, ...] = ()
+    """In an acceptance test: more folders in which each host stores something."""
 
 
 def check_wishes(wishes: SmokeWishes) -> None:
@@ -64,6 +69,11 @@ def check_wishes(wishes: SmokeWishes) -> None:
         raise UsageError(f"--tp {wishes.tp}: the model can be split by 1, 2 or 4.")
     if wishes.timeout is not None and not 1 <= wishes.timeout <= 86_400:
         raise UsageError("--smoke-timeout: must be from 1 to 86400 seconds.")
+    for path in wishes.paths:
+        if not path.startswith("/") or path != normpath(path) or len(path) > 200 or not path.isprintable():
+            raise UsageError(f"--path {path}: is not the full path of a folder.", "Such as --path /scratch.")
+    if len(wishes.paths) > MOST_PATHS:
+        raise UsageError(f"--path: at most {MOST_PATHS} folders.")
 
 
 def refuse_plan(job: JobPlan) -> None:
@@ -133,6 +143,7 @@ def plan_smoke(
         framework=framework,
         turns=turns if wishes.accept else 0,
         sweep=SWEEP if wishes.accept else 0.0,
+        paths=tuple(dict.fromkeys((*OWN_PATHS, *wishes.paths))) if wishes.accept else (),
         layout=_of_job(layout, tp, cells, framework),
         order="-".join(dict.fromkeys([*(layout.order or ORDER).split("-"), *AXES])),
     )

@@ -85,6 +85,8 @@ class SmokePlan:
     sweep: float = 0.0
     """See `CellShape.sweep`."""
     order: str = ORDER
+    paths: tuple[str, ...] = ()
+    """See `CellShape.paths`."""
 
     @property
     def parts(self) -> int:
@@ -117,6 +119,7 @@ class SmokePlan:
             turns=self.turns,
             sweep=self.sweep,
             order=self.order,
+            paths=self.paths,
             **self.layout,
         )
 
@@ -181,6 +184,7 @@ class RankOutcome:
     pairs: tuple[events.Transfer, ...] = ()
     segments: events.Segments | None = None
     sweep: tuple[events.CollectiveTimes, ...] = ()
+    alone: tuple[events.Alone, ...] = ()
     seconds: Mapping[str, float] = field(default_factory=dict)
     """Phase -> seconds spent in it."""
     done: bool = False

@@ -91,3 +91,38 @@ def timed(data: Run, rate: float = 1e8, *, inside: Mapping[str, float] | None = 
             for times in ((0.9 * middle, middle, 3 * middle),)
         ]
     return data
+
+
+USUAL = {"matmul": 1e11, "copy": 2e10, "write": 4e8, "read": 9e8, "fsync": 500.0}
+
+
+def alone(
+    data: Run, slow: Mapping[str, float], *, noise: float = 0.01, stretch: float = 1.0, file_system: str = ""
+) -> Run:
+    """With what each host does alone. `slow`: what "node2 matmul" or "node2 write" is of the usual, in both
+    passes; with "!" at its end in the second alone. `file_system`: that of the first host, if it is its own.
+    """
+    rng, (smoke,) = random.Random(5), data["smoke"]
+    smoke["plan"]["paths"] = ["/dev/shm", "/data"]
+    firsts: dict[str, int] = {}
+    for seat in smoke["plan"]["seats"]:
+        firsts.setdefault(seat["host"], seat["rank"])
+    for seat in smoke["plan"]["seats"]:
+        smoke["ranks"][seat["rank"]]["alone"] = [
+            {
+                "ev": "alone",
+                "what": what,
+                "rates": rates,
+                "stretch": stretch if computes else 0.0,
+                **({} if computes else {"folder": "/data", "on": own or "xfs"}),
+            }
+            for end in ("", "!")
+            for what, usual in USUAL.items()
+            for computes in (what in ("matmul", "copy"),)
+            for own in (file_system if seat["host"] == "node1" else "",)
+            if computes or seat["rank"] == firsts[seat["host"]]
+            for name in (f"{seat['host']} {what}",)
+            for part in (slow.get(name, slow.get(name + "!", 1.0) if end else 1.0),)
+            for rates in ([part * usual * math.exp(rng.gauss(0, noise)) for _ in range(7)],)
+        ]
+    return data

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from doctor import cli
-from tests.support.accept_runs import Run, accepting, shares, timed
+from tests.support.accept_runs import Run, accepting, alone, shares, timed
 from tests.support.cases import cases
 from tests.support.envelopes import wrong
 
@@ -345,3 +345,59 @@ def test_other_commands_measure_no_pairs(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_text(json.dumps(data))
     _, out, _ = run("preflight", "--replay", str(tmp_path / "run.json"), "--json", "-")
     assert CHECK not in {row["check"] for row in json.loads(out)["results"]}
+
+
+def of_host(tmp_path: Path, data: Run, *floors: str) -> tuple[int, list[str]]:
+    """The exit code, and what is said of what hosts do alone."""
+    code, out, _ = held(tmp_path, data, list(floors))
+    assert "alone" in out
+    found = json.loads((tmp_path / "report.json").read_text())["findings"]
+    return code, [
+        f"{f['status']} {','.join(f['hosts'])}: {f['summary']}"
+        for f in found
+        if f["check"] == "accept-slow-host"
+    ]
+
+
+@cases
+def test_what_a_host_does_alone(
+    tmp_path: Path,
+    slow: dict[str, float],
+    more: dict[str, Any],
+    floors: list[str],
+    code: int,
+    told: list[str],
+) -> None:
+    assert of_host(tmp_path, alone(accepting(shares({})), slow, **more), *floors) == (code, told)
+
+
+def test_two_hosts_have_no_peers_and_a_folder_may_be_closed(tmp_path: Path) -> None:
+    data = alone(accepting(shares({})), {})
+    for rank in data["smoke"][0]["ranks"][4:]:
+        rank["alone"] = []
+    assert of_host(tmp_path, data)[1] == []
+    results = json.loads((tmp_path / "report.json").read_text())["results"]
+    (row,) = (row for row in results if row["check"] == "accept-slow-host")
+    assert (row["status"], row["reason"][:29]) == ("skip", "fewer than three hosts have n")
+    data = alone(accepting(shares({})), {})
+    closed = {"ev": "alone", "what": "write", "folder": "/data", "rates": [], "why": "Read-only file system"}
+    data["smoke"][0]["ranks"][2]["alone"] = [closed]
+    code, (told,) = of_host(tmp_path, data)
+    assert (code, told) == (1, "fail node2: nothing can be stored in /data: Read-only file system")
+
+
+def test_what_hosts_do_alone_is_in_the_json_and_on_the_certificate(tmp_path: Path) -> None:
+    data, page = alone(accepting(shares({}), noise=0.0), {"node2 copy": 0.5}), tmp_path / "certificate.md"
+    floors = ["host copy >= 15 GB/s", "host write /data >= 300 MB/s", "host read /other >= 1 MB/s"]
+    code, out, _ = held(tmp_path, data, floors, "--certificate", str(page))
+    told = json.loads((tmp_path / "report.json").read_text())["smoke"]["alone"]
+    assert (code, len(told), told[0]["host"], told[-1]["what"]) == (1, 2 * 8 + 3 * 4, "node1", "fsync")
+    text = " ".join(re.sub(r"[`|]", " ", page.read_text()).split())
+    for said in (
+        "host copy >= 15 GB/s 9.93 GB/s below",
+        "host write /data >= 300 MB/s 397 MB/s met",
+        "host read /other >= 1 MB/s - not decided",
+    ):
+        assert said in text
+    (least,) = (line for line in out.splitlines() if line.split()[:1] == ["copy"])
+    assert (len(least) <= 100, least.split()[1:4]) == (True, ["9.93", "GB/s", "node2"])

@@ -17,6 +17,7 @@ from doctor.report.page.names import culprit, title
 from doctor.report.page.rerun import verify
 from doctor.report.page.smoke import Outcome, PhaseLine, RunNumbers
 from doctor.rules.accept import CollectiveRate, collective_rates
+from doctor.rules.alone import HostRate, host_rates
 from doctor.rules.smoke import not_made
 from doctor.smoke.judge.loss import LossSummary
 
@@ -65,6 +66,7 @@ class SmokeRunEntry(msgspec.Struct, frozen=True, kw_only=True):
     loss: LossSummary | None = None
     bandwidth: tuple[SmokeLink, ...] = ()
     collectives: tuple[CollectiveRate, ...] = ()
+    alone: tuple[HostRate, ...] = ()
     versions: dict[str, str] = {}
     comparison: str | None = None
     injected: str | None = None
@@ -111,6 +113,7 @@ def _run(run: JudgedRun, net: float | None) -> SmokeRunEntry:
             for link in seen.links
         ),
         collectives=collective_rates(run),
+        alone=host_rates(run),
         versions=dict(seen.versions),
         comparison=seen.comparison or None,
         injected=seen.injected or None,

@@ -11,8 +11,9 @@ from doctor.report.page.facts import fact_tables
 from doctor.report.page.fault import fault_cards
 from doctor.report.page.headline import last_line, verdict_word, whom
 from doctor.report.page.smoke import rate_text
-from doctor.report.page.training import collectives_table
+from doctor.report.page.training import alone_table, collectives_table
 from doctor.rules.accept import collective_rates, named, rate, rates_of_pairs
+from doctor.rules.alone import host_rates, of_floor
 
 STANDS = {
     Status.FAIL: card.Words("below", card.CardKind.FAIL),
@@ -33,6 +34,7 @@ def certificate_page(report: Report, recording: str) -> card.Page:
         card.Table("Machines", machines, tuple(_machines(report))),
         card.Table("Floors", ("floor", "measured", ""), tuple(_floors(report))),
         *(table for last in training.runs[-1:] for table in collectives_table(last, training.floor)),
+        *(table for last in training.runs[-1:] for table in alone_table(last)),
         card.Section("Versions", parts=tuple(fact_tables(report, whole=True))),
     ]
     cards, told = fault_cards(report, apart=False), (whom(report), last_line(report))
@@ -62,6 +64,11 @@ def _floors(report: Report) -> Iterator[tuple[card.Cell, ...]]:
         own = [one.bus_bytes_per_second for one in named(rates, each)]
         least = rate_text(min(own)) if own else ""
         yield each.text, least or "-", _stands(report, "accept-slow-collective", each.text, least)
+    alone = next(filter(None, map(host_rates, reversed(runs))), ())
+    for each in floor.hosts if floor else ():
+        slowest = min(of_floor(alone, each), key=lambda one: one.rate, default=None)
+        least = slowest.text if slowest else ""
+        yield each.text, least or "-", _stands(report, "accept-slow-host", each.text, least)
 
 
 def _stands(report: Report, check: str, floor: str, measured: str) -> card.Words:

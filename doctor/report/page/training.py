@@ -14,6 +14,7 @@ from doctor.report.page.card import CardKind, Cell, Chart, Medium, Part, Row, Se
 from doctor.report.page.connections import links_grid
 from doctor.report.page.smoke_losses import loss_drawing, loss_drawings
 from doctor.rules.accept import collective_rates
+from doctor.rules.alone import host_rates, rate_text
 from doctor.rules.smoke import together
 from doctor.smoke.onhost.sweepplan import size_text
 from doctor.text.grouped import grouped
@@ -55,6 +56,7 @@ def _parts(seen: smoke.RunNumbers, report: Report, id: str, on: Medium) -> Itera
     if whole or seen.slow_hosts:
         yield from _links(seen, [host.name for host in report.hosts], on)
     yield from collectives_table(seen.run, report.training.floor)
+    yield from alone_table(seen.run)
 
 
 def _charts(run: JudgedRun, id: str, on: Medium) -> Iterator[Part]:
@@ -254,9 +256,36 @@ def collectives_table(run: JudgedRun, floor: Floor | None) -> Iterator[Table]:
         times, bus = (first.least_ms, first.median_ms, first.worst_ms), last.bus_bytes_per_second / 1e9
         numbers = bus, *times, last.algorithm_bytes_per_second / 1e9
         ranks = f"{last.ranks} ({last.host})" if last.host else f"{last.ranks}"
-        rows.append((name, size_text(last.bytes), ranks, *(f"{each:.3g}" for each in numbers)))
+        by_size = curve([min(each.bus_bytes_per_second for each in sizes[size]) for size in sorted(sizes)])
+        rows.append((name, size_text(last.bytes), ranks, *(f"{each:.3g}" for each in numbers), by_size))
     if rows:
         note = "The slowest rank of each call counts; ms of 1KB."
         note += "" if floor and floor.collectives else " No floor judges them (--floor)."
-        heads = ("collective", "size", "ranks", "bus GB/s", "least ms", "median", "worst", "algorithm")
+        heads = (
+            "collective",
+            "size",
+            "ranks",
+            "bus GB/s",
+            "least ms",
+            "median",
+            "worst",
+            "algorithm",
+            "bus by size",
+        )
         yield Table("Collectives", heads, tuple(rows), note=note, short=True)
+
+
+def alone_table(run: JudgedRun) -> Iterator[Table]:
+    """What hosts do alone: the slowest, the middle and the fastest rank or folder."""
+    rows: list[tuple[Cell, ...]] = []
+    for name, own in grouped((each.name, each) for each in host_rates(run) if each.passes).items():
+        least, *_, most = sorted(own, key=lambda each: each.rate) * 2
+        middle = rate_text(own[0].what, median(each.rate for each in own))
+        stretch = max(each.stretch for each in own)
+        rows.append((name, least.text, least.host, middle, most.text, f"{stretch:.2f}" if stretch else ""))
+    if rows:
+        heads = ("alone", "least", "host", "median", "most", "wall/CPU")
+        note = (
+            "Computing and copying by the second of processor time; the file is safe on the disk each time."
+        )
+        yield Table("Each host alone", heads, tuple(rows), note=note, short=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from doctor.agents.onhost.process import queued_so_far
 from doctor.agents.onhost.segments import segments_by_peer
-from doctor.smoke.onhost import sweep
+from doctor.smoke.onhost import alone, sweep
 from doctor.smoke.onhost.bandwidthplan import (
     LARGEST_PIECE,
     LONG_ENOUGH,
@@ -25,8 +25,12 @@ from doctor.smoke.onhost.encoding import decoded, encoded
 
 
 def run(comm: Comm) -> None:
-    """Measure with all peers. The last call keeps every rank here until all have measured."""
+    """Measure with all peers. The last call keeps every rank here until all have measured. What a host does
+    alone is measured twice, some time apart.
+    """
+    alone.run(comm)
     if not bandwidth_calls(comm.shape, comm.place):
+        alone.run(comm)
         return
     transfers = _Transfers(comm)
     for meeting in meetings(comm.shape, comm.place):
@@ -35,6 +39,7 @@ def run(comm: Comm) -> None:
         measured = {"bytes": pace.bytes, "seconds": pace.seconds, "rtt": trip, "queued": pace.queued}
         comm.say({"ev": "pair", **meeting._asdict(), **measured})
     comm.say({"ev": "segments", "peers": segments_by_peer()})
+    alone.run(comm)
     sweep.run(comm)
     comm.all_reduce(comm.ones(1), "world")
 

@@ -161,6 +161,10 @@ class Framework:
         """Multiply two square matrices of float32, at once and with the left one in four parts."""
         raise NotImplementedError
 
+    def square(self, x: Any, side: int) -> Any:
+        """The product of a flat tensor with itself, as a matrix with that side."""
+        raise NotImplementedError
+
     def projection(self, x: Any) -> Sums:
         """The sum of all numbers with fixed signs, and of their magnitudes; it multiplies no matrices."""
         raise NotImplementedError

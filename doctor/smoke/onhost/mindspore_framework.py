@@ -220,6 +220,9 @@ class MindSpore(Framework):
         a, b = (self.tensor(data, "float32").reshape(size, size) for data in (left, right))
         return self.bytes_of(mint.matmul(a, b)), self.bytes_of(mint.matmul(a.reshape(4, -1, size), b))
 
+    def square(self, x: Any, side: int) -> Any:
+        return mint.matmul(x.reshape(side, side), x.reshape(side, side)).asnumpy()
+
     def projection(self, x: Any) -> Sums:
         count = int(x.size)
         if count not in self.signs:

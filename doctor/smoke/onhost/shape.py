@@ -39,6 +39,8 @@ class CellShape(NamedTuple):
     sweep: float = 0.0
     """In an acceptance test: for how many seconds collectives are timed by size. 0 in a smoke run."""
     order: str = ORDER
+    paths: tuple[str, ...] = ()
+    """In an acceptance test: the folders in which each host stores something."""
 
     @property
     def stages(self) -> int:

@@ -153,6 +153,9 @@ class Torch(Framework):
         a, b = (self.tensor(data, "float32").view(size, size) for data in (left, right))
         return self.bytes_of(a @ b), self.bytes_of(a.view(4, -1, size) @ b)
 
+    def square(self, x: Tensor, side: int) -> Tensor:
+        return x.view(side, side) @ x.view(side, side)
+
     def projection(self, x: Tensor) -> Sums:
         count = x.numel()
         if count not in self.signs:

@@ -3,9 +3,12 @@ what has changed.
 """
 
 import json
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ import pytest
 from tests.lab import Lab, missing
 
 OURS = (
-    *("accept-slow-link", "accept-slow-collective", "smoke-slow-link"),
+    *("accept-slow-link", "accept-slow-collective", "accept-slow-host", "smoke-slow-link"),
     *("smoke-slower-than-baseline", "changed-since-baseline"),
 )
 NAMES = "node[1-4]"
@@ -28,16 +31,22 @@ def field() -> Iterator[Lab]:
         yield lab
 
 
-def accept(lab: Lab, folder: Path, *more: str, names: str = NAMES) -> tuple[int, list[dict[str, Any]]]:
-    """The exit code, and the findings about links and the baseline; every host is left as it was."""
+def accept(
+    lab: Lab, folder: Path, *more: str, names: str = NAMES, bits: bool = True
+) -> tuple[int, list[dict[str, Any]]]:
+    """The exit code, and the findings about links, hosts and the baseline; every host is left as it was.
+    `bits`: whether all hosts compute the same ones.
+    """
     report = folder / "report.json"
-    shape = ("--python", sys.executable, "--ranks-per-host", "1", "--steps", "14")
+    python = () if "--python" in more else ("--python", sys.executable)
+    shape = (*python, "--ranks-per-host", "1", "--steps", "14")
     before = {host.name: host.snapshot() for host in lab}
     done = lab.doctor("accept", names, *shape, "--json", str(report), *more)
     assert report.exists(), done.stderr
     assert {host.name: host.snapshot() for host in lab} == before
     findings = json.loads(report.read_bytes())["findings"]
-    assert not [f for f in findings if f["status"] in ("fail", "crash") and f["check"] not in OURS], (
+    ours = (*OURS, *(() if bits else ("smoke-corruption", "smoke-desync")))
+    assert not [f for f in findings if f["status"] in ("fail", "crash") and f["check"] not in ours], (
         done.stdout
     )
     return done.returncode, [f for f in findings if f["check"] in OURS and f["status"] != "unknown"]
@@ -95,3 +104,73 @@ def test_a_collective_below_its_floor_is_named_and_a_healthy_one_is_not(field: L
     replay = ["accept", "--replay", str(recording), "--json", "-"]
     again = field.run([sys.executable, "-m", "doctor", *replay])
     assert json.loads(again.stdout)["smoke"]["collectives"] == timed
+
+
+@contextmanager
+def loop_disks(lab: Lab, folder: Path) -> Iterator[str]:
+    """A disk of its own for each host, mounted at /scratch; the number of that of node2."""
+    loops = []
+    try:
+        for host in lab:
+            image, dev = folder / f"{host.name}.img", ""
+            subprocess.run(["truncate", "-s", "600M", image], check=True)
+            subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+            made = subprocess.run(
+                ["losetup", "--show", "-f", "--direct-io=on", image],
+                check=True,
+                capture_output=True,
+                text=True,
+            )
+            loops.append(dev := made.stdout.strip())
+            number = os.stat(dev).st_rdev
+            at = f"{os.major(number)} {os.minor(number)}"
+            host.do(f"mkdir -p /scratch; [ -e {dev} ] || mknod {dev} b {at}; mount {dev} /scratch")
+            if host.name == "node2":
+                throttled = at.replace(" ", ":")
+        yield throttled
+    finally:
+        lab.reset()
+        for dev in loops:
+            subprocess.run(["losetup", "-d", dev], check=True)
+
+
+def throttle(disk: str, rate: int) -> None:
+    """Of this device for everybody, in bytes a second; 0 ends it."""
+    for way in ("read", "write"):
+        Path(f"/sys/fs/cgroup/blkio/blkio.throttle.{way}_bps_device").write_text(f"{disk} {rate}")
+
+
+@pytest.mark.alone
+def test_a_slow_disk_and_slow_cores_are_named_and_sound_ones_are_not(field: Lab, tmp_path: Path) -> None:
+    """A disk that is throttled, a processor whose library does without its vector units, and a folder that is
+    closed, each on one host.
+    """
+    if not Path("/sys/fs/cgroup/blkio/blkio.throttle.write_bps_device").exists():
+        pytest.skip("no blkio cgroup of version 1")
+    floor, python = tmp_path / "accept.yaml", "/tmp/python"
+    floor.write_text("floors: [host write /scratch >= 6 MB/s, host read /scratch >= 6 MB/s]")
+    given = ("--floor", str(floor), "--path", "/scratch", "--python", python)
+    script = f'#!/bin/sh\\n%s\\nexec {sys.executable} "$@"\\n'
+    wrapper = f"printf '{script}' \"$1\" > {python}; chmod +x {python}"
+    with loop_disks(field, tmp_path) as disk:
+        for host in field:
+            host.do(wrapper, "")
+        _, found = accept(field, tmp_path, *given)
+        assert [each for each in found if each["check"] == "accept-slow-host"] == []
+        throttle(disk, 2_000_000)
+        field["node3"].do(wrapper, "export MKL_ENABLE_INSTRUCTIONS=SSE4_2")
+        field["node4"].do("mount -o remount,ro /scratch")
+        try:
+            code, found = accept(field, tmp_path, *given, bits=False)
+        finally:
+            throttle(disk, 0)
+    told = {(*f["hosts"], f["subject"]): f["summary"] for f in found if f["check"] == "accept-slow-host"}
+    intel = "GenuineIntel" in Path("/proc/cpuinfo").read_text()
+    assert (code, *told) == (
+        1,
+        ("node4", "/scratch"),
+        ("node2", "write /scratch"),
+        ("node2", "read /scratch"),
+        *([("node3", "matmul")] if intel else []),
+    )
+    assert told["node4", "/scratch"] == "nothing can be stored in /scratch: Read-only file system"

@@ -15,7 +15,7 @@ import pytest
 from tests.lab import Host, Lab, Snapshot
 from tests.lab.warm import Started
 from tests.support.smoke.faults import silence, sitecustomize
-from tests.support.smoke.pages import agent, sessions, watching
+from tests.support.smoke.pages import Rank, agent, sessions, watching
 from tests.trials.kinds import STUCK_IMPORT
 from tests.trials.once import ONCE
 
@@ -121,6 +121,56 @@ def test_ended_by_a_signal(phase: str, number: signal.Signals, start: Callable[[
     assert run.process.returncode == 128 + number, said
     assert "Interrupted." in said
     assert run.failed == {}, "an end on purpose is nobody's fault"
+
+
+def stores(seen: list[Rank]) -> bool:
+    """Whether a rank has its file without a name in a folder of the host."""
+    return any(
+        os.readlink(link).endswith("(deleted)") and "/scratch/" in os.readlink(link)
+        for rank in seen
+        if rank.phase == "bandwidth"
+        for link in Path(f"/proc/{rank.pid}/fd").iterdir()
+        if link.is_symlink()
+    )
+
+
+def sweeps(seen: list[Rank]) -> bool:
+    """Whether collectives are timed by size: the second rank of a host measures no pairs."""
+    return any(rank.phase == "bandwidth" and rank.local == 1 and rank.inside for rank in seen)
+
+
+@pytest.mark.parametrize(
+    ("number", "moment"),
+    [
+        (signal.SIGKILL, sweeps),
+        (signal.SIGKILL, stores),
+        (signal.SIGINT, sweeps),
+        pytest.param(signal.SIGINT, stores, marks=pytest.mark.long),
+        pytest.param(signal.SIGTERM, sweeps, marks=pytest.mark.long),
+    ],
+)
+def test_an_acceptance_test_ended_by_a_signal(
+    number: signal.Signals, moment: Callable[[list[Rank]], bool], lab: Lab, tmp_path: Path
+) -> None:
+    """While files are written on the hosts, and while collectives are timed."""
+    for name in HOSTS:
+        lab[name].do("mkdir -p /tmp/scratch")
+    before = {name: lab[name].snapshot() for name in HOSTS}
+    report = tmp_path / "report.json"
+    options = ("--python", sys.executable, "--ranks-per-host", "2", "--steps", "4", "--path", "/tmp/scratch")
+    process = lab.start_doctor("accept", *HOSTS, *options, "--json", str(report), program=ONCE)
+    run = Run(lab, process, report, before)
+    try:
+        with watching(lab) as watch:
+            watch.await_that(moment, moment.__name__, run=process, timeout=120)
+        process.send_signal(number)
+        sent = time.monotonic()
+        said = "" if number is signal.SIGKILL else run.end()
+        run.assert_clean(sent, SOON)
+    finally:
+        process.kill()
+    if said:
+        assert (process.returncode, "Interrupted." in said, run.failed) == (128 + number, True, {})
 
 
 def assert_lost(run: Run, phase: str) -> None:

@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 
 from doctor.api import Expect, Here
-from doctor.facts.baseline import ChangedFact, CollectiveFloor, SinceBaseline, SlowerLinks
+from doctor.facts.baseline import ChangedFact, CollectiveFloor, Floor, SinceBaseline, SlowerLinks
 from doctor.facts.infiniband import InfinibandPort
 from doctor.facts.network import Counters, ResolvedNames, Route, Routes
 from doctor.facts.run import Offset
@@ -19,7 +19,7 @@ from doctor.job.wishes import JobWishes
 from doctor.mesh import MeshResult
 from doctor.model import Host, UnreachedHost, UnreachedKind
 from doctor.recording import decoded
-from tests.support.accept_runs import accepting, shares, timed
+from tests.support.accept_runs import accepting, alone, shares, timed
 from tests.support.recordings import mesh
 from tests.support.shown_numbers import Row
 
@@ -42,6 +42,16 @@ def timed_rounds(rate: float) -> SmokeRounds:
     """An acceptance run that timed collectives; so many MB/s."""
     data = json.dumps(timed(accepting(shares({})), rate * 1e6)).encode()
     return SmokeRounds((JudgedRun(decoded(data, Path("run.json")).smoke[0], ()),))
+
+
+def alone_rounds(slow: dict[str, float]) -> SmokeRounds:
+    """An acceptance run that measured hosts alone."""
+    data = json.dumps(alone(accepting(shares({})), slow, noise=0.0)).encode()
+    return SmokeRounds((JudgedRun(decoded(data, Path("run.json")).smoke[0], ()),))
+
+
+def floors_of_host(least: dict[str, float]) -> tuple[CollectiveFloor, ...]:
+    return tuple(CollectiveFloor(f"host {what} /data", value, "its floor") for what, value in least.items())
 
 
 def names(number: int, letter: str = "h") -> list[str]:
@@ -223,6 +233,17 @@ ROWS: dict[str, Row] = {
     "accept-slow-collective": lambda rate=50, floor=400: (
         (timed_rounds(rate), (CollectiveFloor("inter broadcast 4MB", 1e6 * floor, "its floor"),)),
         f"{(bus := 4.194304 / (1e-4 + 4.194304 / rate)) / 0.9:.3g} {floor} {bus:.3g} 4! …",
+    ),
+    "accept-slow-host": lambda part=0.3: (
+        (alone_rounds({"node2 matmul": part}), None),
+        f"{100 * part:.3g} {100 * part:.0f} 100! 100! {100 * part:.3g} …",
+    ),
+    "accept-slow-host: floors": lambda write=0.3: (
+        (
+            alone_rounds({"node2 write": write, "node2 fsync": 0.5}),
+            Floor(0.0, "", (), floors_of_host({"write": 350e6, "fsync": 450.0})),
+        ),
+        f"{400 * write:.3g} {400 * write:.3g} …",
     ),
     "version-drift: tie": lambda half=4: (
         (

@@ -1,22 +1,33 @@
-"""The links of a new rack or a repaired node, all pairs of it, and collectives by size: `doctor accept`."""
+"""The links of a new rack or a repaired node, all pairs of it, and collectives by size: `doctor accept`.
 
-from collections.abc import Iterator, Sequence
+Links are judged by the floor, by the baseline and by the peers, in this order. A way is below a floor if its
+quickest turn is, too: if turns vary, it is not the link that limits them, and it carries more than was seen.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
 from statistics import median
+from typing import NamedTuple
 
-from doctor.api import Confidence, Damage, Evidence, Problem, Scope, Undecided, check, fold, maybe
+from doctor.api import (
+    Confidence,
+    Damage,
+    Evidence,
+    Place,
+    Problem,
+    Scope,
+    Severity,
+    Undecided,
+    check,
+    fold,
+    maybe,
+)
 from doctor.facts.baseline import COLLECTIVE_FLOORS, FLOOR, SINCE, CollectiveFloor, Floor, SinceBaseline
 from doctor.facts.smoke import SMOKE, SmokeRounds
-from doctor.rules.accept import (
-    CollectiveRate,
-    below_floor,
-    beside_peers,
-    collective_rates,
-    named,
-    perhaps_below,
-    rates_of_pairs,
-    unjudged,
-)
+from doctor.rules.accept import CollectiveRate, collective_rates, named, rate, rates_of_pairs
 from doctor.rules.smoke import accused
+from doctor.smoke.judge.link_stages import Way
+from doctor.smoke.judge.one_way import OneWayRates
+from doctor.smoke.judge.pairs import End, SlowLinks, slow_links
 
 LINES = 44
 """The most sizes that evidence lists: all of four hosts."""
@@ -59,16 +70,16 @@ def accept_slow_link(
     rates, floor = rates_of_pairs(seen.runs), floor if floor and floor.value else None
     steady = {end for end, own in since.steady.items() if own} if since else set()
     if rates is not None:
-        below = [*below_floor(rates, floor)] if floor else []
+        below = [*_below_floor(rates, floor)] if floor else []
         named = [(each.hosts, each.subject) for each in below]
-        peers = beside_peers(rates, steady, floor_met=floor is not None)
+        peers = _beside_peers(rates, steady, floor_met=floor is not None)
         yield from below
         yield from (each for each in peers if (each.hosts, each.subject) not in named)
     yield from accused(seen, "accept-slow-link", "bandwidth")
     if rates is None:
         raise Undecided("no pair of hosts was measured", essential=True)
     compared = all((way[0], 0) in steady or (way[1], 1) in steady for way in rates.turns)
-    if why := perhaps_below(rates, floor) if floor else "" if compared else unjudged(rates):
+    if why := _perhaps_below(rates, floor) if floor else "" if compared else _unjudged(rates):
         raise Undecided(why, essential=True)
     if rates.missing:
         hosts = tuple(sorted({host for way in rates.missing for host in way}))
@@ -147,3 +158,142 @@ def _line(rate: CollectiveRate) -> str:
 
 def _text(rate: float) -> str:
     return f"{rate / 1e9:.3g} GB/s" if rate >= 1e9 else f"{rate / 1e6:.3g} MB/s"
+
+
+BLIND = 0.1
+"""If only a host below this share of the usual rate would have been named, peers have judged nothing."""
+
+CARRY, SENDS, RECEIVES = "its links carry", "what it sends arrives at", "what it receives arrives at"
+
+TABLE = 24
+"""The most ways that evidence lists."""
+
+
+class _Culprit(NamedTuple):
+    """Who explains what these ways carry, in words."""
+
+    words: str
+    hosts: tuple[str, ...]
+    ways: Collection[Way]
+    subject: str | None = None
+
+
+def _below_floor(rates: OneWayRates, floor: Floor) -> Iterator[Problem]:
+    best = {way: max(turns) for way, turns in rates.turns.items()}
+    below = {way for way, own in best.items() if own < floor.value}
+    for culprit in _explained(below, best, rates.hosts):
+        most = max(best[way] for way in culprit.ways)
+        words = f"{culprit.words} {rate(most)} at most; the floor is {floor.text}"
+        yield _problem(rates, culprit, words, floor.text, Severity.FAIL)
+
+
+def _perhaps_below(rates: OneWayRates, floor: Floor) -> str:
+    """The ways that are below the floor in most turns but not in all, in words; empty if there is none."""
+    near = [way for way, own in rates.turns.items() if median(own) < floor.value <= max(own)]
+    share = f"{len(near)} of {len(rates.turns)} ways"
+    return f"{share} are below the floor {floor.text} in most turns, but not in all" if near else ""
+
+
+def _beside_peers(
+    rates: OneWayRates, compared: Collection[End], *, floor_met: bool = False
+) -> Iterator[Problem]:
+    """A warning about a host of which the floor or the baseline judged what it sends or receives (0, 1)."""
+    peers = slow_links(rates)
+    culprits = _by_peers(rates, peers) if peers else _of_few(rates)
+    for culprit, usual in culprits:
+        own = median(rates.middle[way] for way in culprit.ways)
+        words = f"{culprit.words} {rate(own)}, {own / usual:.0%} of {rate(usual)}"
+        ends = {(host, way.index(host)) for host in culprit.hosts for way in culprit.ways}
+        judged = floor_met or (not culprit.subject and ends <= {*compared})
+        severity = Severity.WARN if judged else Severity.FAIL
+        yield _problem(rates, culprit, words, f"about {rate(usual)}", severity)
+
+
+def _unjudged(rates: OneWayRates) -> str:
+    """Why the peers judge nothing; empty if they do."""
+    peers = slow_links(rates)
+    if len(rates.hosts) < 3:
+        return "two hosts have no peers: their rates are shown, and nothing judged them"
+    if peers is None:
+        return "rates varied too much to compare three hosts" if rates.doubtful_ways else ""
+    if peers.too_many:
+        return "so many hosts are slow that who is usual cannot be told"
+    if peers.quick:
+        return "some links carry far more than most: who is usual cannot be told"
+    unseen = f"rates varied too much: only a host below {peers.limit:.0%} of the usual would be named"
+    return unseen if peers.limit < BLIND else ""
+
+
+def _by_peers(rates: OneWayRates, peers: SlowLinks) -> Iterator[tuple[_Culprit, float]]:
+    """Each culprit, and what its ways should carry."""
+    if peers.sides:
+        left, right = peers.sides
+        across = {way for way in rates.turns if (way[0] in left) != (way[1] in left)}
+        inside = median(own for way, own in rates.middle.items() if way not in across)
+        subject = f"{fold(left)} | {fold(right)}"
+        yield _Culprit("links between two sides of the network carry", (), across, subject), inside
+    for host, (out, into) in peers.hosts.items():
+        words = CARRY if out and into else SENDS if out else RECEIVES
+        ways = [way for way in rates.turns if (out and way[0] == host) or (into and way[1] == host)]
+        yield _Culprit(words, (host,), ways), peers.usual
+    for culprit in _single(peers.ways):
+        yield culprit, peers.usual
+
+
+def _of_few(rates: OneWayRates) -> Iterator[tuple[_Culprit, float]]:
+    """Of two or three hosts: a host beside the pair without it, or a direction beside the other one."""
+    guilty = [host for host in rates.hosts if rates.names(host)]
+    for host in guilty:
+        ways = [way for way in rates.turns if host in way]
+        yield _Culprit(CARRY, (host,), ways), max(rates.middle.values())
+    for way in rates.slow_ways:
+        if {*way}.isdisjoint(guilty):
+            yield from ((culprit, rates.middle[way[::-1]]) for culprit in _single([way]))
+
+
+def _explained(bad: Collection[Way], every: Collection[Way], hosts: Sequence[str]) -> Iterator[_Culprit]:
+    """The smallest explanation: all links, a host, what it sends or receives, else pairs and single ways."""
+    if len(bad) == len(every) > 2:
+        yield _Culprit("all links carry", tuple(hosts), bad)
+        return
+    left = {*bad}
+    suspects = sorted({host for way in bad for host in way})
+    for words, ends in ((CARRY, (0, 1)), (SENDS, (0,)), (RECEIVES, (1,))):
+        for host in suspects if len(hosts) > 2 else ():
+            own = [way for way in every if any(way[end] == host for end in ends)]
+            if left.intersection(own) and all(way in bad for way in own):
+                yield _Culprit(words, (host,), own)
+                left.difference_update(own)
+    yield from _single(left)
+
+
+def _single(ways: Collection[Way]) -> Iterator[_Culprit]:
+    """Pairs of which both ways are bad, and single ways. Either end may limit them, or what is between."""
+    for way in sorted(ways):
+        if way[::-1] not in ways:
+            words = f"what {way[0]} sends to {way[1]} arrives at"
+            yield _Culprit(words, way, [way], " -> ".join(way))
+        elif way[0] < way[1]:
+            yield _Culprit("the link between two hosts carries", way, [way, way[::-1]], " <-> ".join(way))
+
+
+def _problem(rates: OneWayRates, culprit: _Culprit, words: str, expected: str, severity: Severity) -> Problem:
+    hosts = culprit.hosts
+    pair = hosts if culprit.subject and len(hosts) == 2 else ()
+    slowest = sorted(rates.middle.items(), key=lambda each: each[1])[:TABLE]
+    return Problem(
+        words,
+        expected=expected,
+        actual=rate(median(rates.middle[way] for way in culprit.ways)),
+        evidence=(
+            Evidence(
+                "transfers, median of the turns, the slowest first",
+                "\n".join(f"{way[0]} -> {way[1]}: {rate(own)}" for way, own in slowest),
+            ),
+        ),
+        subject=culprit.subject,
+        hosts=hosts,
+        where=(Place(pair[0], peer=pair[1]),) if pair else (),
+        severity=severity,
+        confidence=Confidence.SUSPECT if pair else Confidence.STRONG,
+    )
